@@ -1,1 +1,1 @@
-"""The screen: its canvas, its windows, and what is painted again."""
+"""The screen: its windows, its drawing, and programs that take it over."""

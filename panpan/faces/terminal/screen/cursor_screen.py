@@ -1,4 +1,4 @@
-"""The screen of one session where there is a cursor: what changes is drawn again, and keys are taken at any time."""
+"""Screen of one session with a cursor: live rows are redrawn, and keys are handled at any time."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -35,16 +35,16 @@ from panpan.types.agent import AgentKinds
 from panpan.types.content import ChecklistDisplay, ChecklistItem, Display
 
 FILES_S = 0.3
-"""How long after the start files are listed, which keeps a processor busy."""
+"""Seconds from the start to listing files, which keeps a processor busy."""
 
 
 class CursorScreen:
     """Draws one session; implements `Screen`.
 
     Args:
-        session: An open one.
+        session: An open session.
         state: The terminal it is drawn on.
-        commands: What `/` offers.
+        commands: Slash commands of the session.
         asking: Puts the session's questions to the user.
     """
 
@@ -133,7 +133,7 @@ class CursorScreen:
         return self._app.handed_over()
 
     def hand_back(self, text: str) -> None:
-        """Put a text into the input, before what is typed there."""
+        """Insert a text before the typed text."""
         self._state.draft.put(text)
         self.refresh()
 
@@ -165,7 +165,7 @@ class CursorScreen:
                 yield
                 tasks.cancel_scope.cancel("the user left")
         finally:
-            # the next session has what nobody got; where there is none, it is told at the end
+            # the next session gets undelivered texts; if there is none, they are reported at the end
             if isinstance(leaving.then, Leave):
                 self._state.take_back(sent.text for sent in prompts.left_over)
             else:
@@ -219,7 +219,7 @@ class CursorScreen:
         )
 
     def _is_asking(self) -> bool:
-        """True if the turn waits for the user; a list that they opened and a subagent beside it hold nothing up."""
+        """True if the turn waits for the user, and not only a list that they opened or a background subagent."""
         return any(dialog.holds_up_turn for dialog in self._dialogs.all)
 
     def _turn_has_begun(self) -> None:

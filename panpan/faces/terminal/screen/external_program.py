@@ -1,4 +1,4 @@
-"""Gives the terminal away for a while: to the user's editor, pager or shell."""
+"""Hands the terminal over to the user's editor, pager or shell."""
 
 import os
 import re
@@ -25,16 +25,16 @@ from panpan.system.processes.foreground import run_in_foreground
 from panpan.system.text.terminal_text import clean_for_terminal, without_controls
 from panpan.types.dataclass import dataclass
 
-# A pager passes on what it is given, so nothing gets to it that could drive the terminal, but for colours.
+# A pager passes its input on to the terminal, so it gets no escape sequences other than colours.
 _COLOURS = re.compile(r"(\x1b\[[0-9;:]{0,40}m)")
-"""SGR sequences as `Theme.paint` writes them, which do no more than look different."""
+"""SGR sequences as `Theme.paint` writes them, which only change the look of text."""
 
 
 def pager_command(env: Mapping[str, str], begin: str = "") -> Sequence[str]:
-    """Return the pager that `PAGER` names, else `less`, else `more`; less begins at a line, or at the end with "G".
+    """Return the pager that `PAGER` names, else `less`, else `more`; less starts at a line, or with "G" at the end.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: There is no pager.
     """
     try:
         chosen = shlex.split(env.get("PAGER", ""))
@@ -53,12 +53,12 @@ def pager_command(env: Mapping[str, str], begin: str = "") -> Sequence[str]:
 async def page(lines: Iterable[str], env: Mapping[str, str], begin: Callable[[], str]) -> None:
     """Show lines until the user leaves the pager. The terminal must be handed over before.
 
-    `begin` returns where to begin, as for `pager_command`; it is asked once all lines are taken.
+    `begin` returns the start as for `pager_command`; it is called after all lines are read.
 
     Raises:
         ConfigError: There is no pager, or it could not be started.
     """
-    pager_command(env)  # or it is known before the lines are made that there is none
+    pager_command(env)  # fails before the lines are made if there is no pager
     with NamedTemporaryFile("w", encoding="utf-8", errors="replace", prefix="panpan-", suffix=".txt") as file:
         await to_thread.run_sync(_write, file, lines)
         command = pager_command(env, begin())
@@ -69,8 +69,8 @@ async def page(lines: Iterable[str], env: Mapping[str, str], begin: Callable[[],
 
 
 def cleaned(text: str) -> str:
-    """Return `text` without anything that drives a terminal except colours."""
-    parts = _COLOURS.split(text)  # those at odd places are colours
+    """Return `text` without escape sequences other than colours."""
+    parts = _COLOURS.split(text)  # parts at odd indexes are colours
     return "".join(part if number % 2 else clean_for_terminal(part) for number, part in enumerate(parts))
 
 
@@ -79,9 +79,8 @@ def _write(file: IO[str], lines: Iterable[str]) -> None:
     file.flush()
 
 
-# Whatever goes wrong with the editor, what was typed is not lost: it stays in the input, and what the editor wrote and
-# could not be taken stays in its file, which is named. The editor is not run by `system/processes/process.py`, which
-# gives a program no terminal.
+# If the editor fails, no text is lost: the typed text stays in the input, and unusable output of the editor stays in
+# its file, which is named. The editor is not run by `system/processes/process.py`, which gives a program no terminal.
 
 MAX_BYTES = 5_000_000
 _FALLBACKS = ("nano", "vi", "vim")
@@ -89,7 +88,7 @@ _FALLBACKS = ("nano", "vi", "vim")
 
 @dataclass(frozen=True, slots=True)
 class EditorFailed:
-    """The text stays as it was, for a reason that the user is told in a sentence."""
+    """Failure of the editor; the text stays as it was, and the reason is a sentence for the user."""
 
     reason: str
 
@@ -99,7 +98,7 @@ async def edit_in_editor(
 ) -> str | EditorFailed:
     """Let the user edit `text` in the editor of `VISUAL`, then `EDITOR`, and return what they saved.
 
-    `kept` is told which file holds what they saved, where this is cancelled before they have left the editor.
+    `kept` gets the file with the saved text, if this is cancelled before they have left the editor.
     """
     command = editor_command(env)
     if isinstance(command, EditorFailed):
@@ -126,7 +125,7 @@ async def edit_in_editor(
 
 
 def editor_command(env: Mapping[str, str]) -> list[str] | EditorFailed:
-    """Return the program and its arguments, or what to do about there being none."""
+    """Return the program and its arguments, or a failure that says what to do."""
     for variable in ("VISUAL", "EDITOR"):
         if chosen := env.get(variable, "").strip():
             return _divided(variable, chosen, env)
@@ -148,11 +147,11 @@ def _divided(variable: str, chosen: str, env: Mapping[str, str]) -> list[str] | 
 
 
 class _Unreadable(EditorFailed):
-    """The text of the user is in the file and nowhere else."""
+    """Failure in which the user's text is only in the file."""
 
 
 def _written_down(text: str) -> Path:
-    """Return a private folder with the text in it; editors put their own files beside it."""
+    """Return a private folder with the text in a file; editors put their own files beside it."""
     folder = Path(tempfile.mkdtemp(prefix="panpan-prompt-"))
     try:
         fd = os.open(folder / "prompt.md", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -182,7 +181,7 @@ def _has_other(text: str, file: Path) -> bool:
 
 
 def saved_text(file: Path) -> str | EditorFailed:
-    """Return what stands in a file that an editor saved, as it can be typed."""
+    """Return the text that an editor saved, cleaned for the input box."""
     try:
         text = read_regular_file(file, max_bytes=MAX_BYTES, follow_symlinks=True).decode("utf-8-sig")
     except ToolError as exc:
@@ -198,7 +197,7 @@ def _tell_of(file: Path, app: TerminalApp) -> None:
 
 
 class _LastPrompt:
-    """The line where the last turn begins, as far as its lines were taken."""
+    """Number of the line at which the last turn begins, as far as lines were read."""
 
     def __init__(self) -> None:
         self.line = 1
@@ -214,7 +213,7 @@ class _LastPrompt:
 
 
 class ExternalProgram:
-    """Runs one program after the other, each with the terminal to itself; the turn goes on meanwhile."""
+    """Runs external programs one after the other, each with the terminal to itself; the turn goes on meanwhile."""
 
     def __init__(
         self,
@@ -237,17 +236,17 @@ class ExternalProgram:
         self._want(self._page)
 
     def suspend(self) -> None:
-        """Give the terminal back to the shell, until that lets panpan go on."""
+        """Give the terminal back to the shell until it continues panpan."""
         self._want(self._suspend)
 
     async def run(self, app: TerminalApp) -> None:
-        """Do what is wanted, until cancelled; `app` leaves the terminal for a while."""
+        """Run requested programs until cancelled; `app` hands the terminal over to them."""
         while True:
             await self._is_wanted.wait()
             self._is_wanted = anyio.Event()
             try:
                 await self._job(app)
-            except (PanpanError, OSError) as error:  # such as a full disk under the temporary files
+            except (PanpanError, OSError) as error:  # such as a full disk for temporary files
                 self._say(str(error))
 
     def _want(self, job: Callable[[TerminalApp], Awaitable[None]]) -> None:
@@ -263,7 +262,7 @@ class ExternalProgram:
         """Show lines in the pager, the end first if wanted.
 
         Raises:
-            ConfigError: There is none, or it could not be started.
+            ConfigError: There is no pager, or it could not be started.
         """
         async with app.handed_over():
             await page(lines, self._env, lambda: "G" if from_end else "")
@@ -272,7 +271,7 @@ class ExternalProgram:
         before, unfolded = self._draft.text, self._draft.unfolded
 
         def keep(file: Path) -> None:
-            """Keep what the editor had saved where panpan ends: in its file, and as what is typed."""
+            """Keep the saved text if panpan ends: in its file, and as typed text."""
             _tell_of(file, app)
             if isinstance(saved := saved_text(file), str):
                 self._draft.replace(saved)

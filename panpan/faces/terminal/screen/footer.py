@@ -1,6 +1,6 @@
-"""What stands around the input while a session is shown, and whether that changes by itself.
+"""Rows above and below the input box of a session.
 
-The rule: a question stands whole; what the turn is doing leaves it the room, and so does the queue, but for one row.
+The rule: a question is shown whole. The rows of the turn give way to it, and the queue does except for one row.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ _MAX_READ_CHARS = 2_000
 
 
 def queue_rows(waiting: Sequence[Waiting], width: int, theme: Theme) -> Sequence[str]:
-    """Return a row for each thing that waits, and how to take the last one back."""
+    """Return a row for each waiting message, and how to take the last one back."""
     if not waiting:
         return ()
     texts = [(one.until, clean_line(one.text[:_MAX_READ_CHARS].strip().split("\n")[0])) for one in waiting[:_MAX_SHOWN]]
@@ -34,7 +34,7 @@ def queue_rows(waiting: Sequence[Waiting], width: int, theme: Theme) -> Sequence
 
 
 def queue_row(count: int, width: int, theme: Theme) -> str:
-    """Return one row for all that waits, for where there is little room."""
+    """Return one row for all waiting messages, for little room."""
     waits = "waits" if count == 1 else "wait"
     return theme.paint("dim", cut(f"  ↳ {count} {waits}, alt+up takes the last one back", width))
 
@@ -43,7 +43,7 @@ SHOWN_S = 3.0
 
 
 class PassingHint:
-    """Holds one hint for `SHOWN_S`; `clock` returns seconds that only ever grow."""
+    """Holds one hint for `SHOWN_S`; `clock` is a monotonic clock in seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -56,7 +56,7 @@ class PassingHint:
         return self._text if self._clock() < self._until_s else ""
 
     def is_moving(self) -> bool:
-        """Return whether it is on the screen, or was when this was last asked and has to be taken away."""
+        """Return True if the hint is on the screen, or was at the last call and has to be removed."""
         was_shown, self._was_shown = self._was_shown, bool(self.text)
         return was_shown or self._was_shown
 
@@ -66,7 +66,7 @@ class PassingHint:
 
 _MOST_ROWS = 8
 _SHARE = 3
-"""At most one part in so many of the rows that there are is for it."""
+"""Divisor of the available rows: the checklist takes at most a third of them."""
 
 
 class TodosView:
@@ -78,20 +78,20 @@ class TodosView:
         self._before_turn: Sequence[ChecklistItem] = ()
 
     def turn_has_begun(self) -> None:
-        """Take the list for one of earlier turns, until the model changes it."""
+        """Treat the list as one of earlier turns until the model changes it."""
         self._before_turn = self._todos()
 
     @property
     def doing(self) -> str:
-        """Text of the todo in progress; empty where there is none, or where the turn has not touched the list."""
+        """Text of the todo in progress; empty if there is none, or the turn has not changed the list."""
         if (todos := self._todos()) == self._before_turn:
             return ""
         return next((clean_line(todo.active_form) for todo in todos if todo.status == "in_progress"), "")
 
     def lines(self, width: int, room: int, theme: Theme) -> Sequence[str]:
-        """Return the checklist, or nothing where it is hidden or all of it is done.
+        """Return the rows of the checklist; empty if it is hidden or all of it is done.
 
-        `room` is the rows there are for all that stands above the input.
+        `room` is the number of rows for everything above the input.
         """
         todos, most = self._todos(), min(_MOST_ROWS, room // _SHARE - 1)
         if self._is_hidden or most < 1 or all(todo.status == "completed" for todo in todos):
@@ -101,7 +101,7 @@ class TodosView:
         return [heading, *(cut(f"  {row}", width) for row in rows)]
 
     def toggle(self) -> str:
-        """Hide the checklist, or show it again; return what the user should know."""
+        """Hide the checklist, or show it again; return a hint for the user, or ""."""
         todos = self._todos()
         if not todos:
             return "there are no todos"
@@ -112,7 +112,7 @@ class TodosView:
 
 
 class Footer:
-    """The rows above and below the input, each view with SGR sequences and at most as wide as it is told."""
+    """Makes the rows above and below the input, with SGR sequences and at most `width` cells wide."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Footer:
         self._hint = hint
 
     def live(self, width: int) -> Sequence[str]:
-        """Return what the turn and the user's own command are doing, the last rows that have room, and the todos."""
+        """Return the last rows of the turn and the user's own command that fit, and the todos."""
         rows = [*self._view.live_lines(width), *self._prompts.shell_lines(width)]
         app = self._state.app
         todos: Sequence[str] = ()
@@ -152,7 +152,7 @@ class Footer:
         return self._dialogs.lines(width, self._state.app.room_for_dialog, self._state.theme)
 
     def queue(self, width: int) -> Sequence[str]:
-        """Return what was sent and is not delivered; beside a question one row, where that leaves room for it."""
+        """Return the rows of undelivered messages; with a question, one row if there is room for it."""
         waiting, theme = self._prompts.waiting, self._state.theme
         if self._dialogs.current is None:
             return queue_rows(waiting, width, theme)
@@ -160,14 +160,14 @@ class Footer:
         return [queue_row(len(waiting), width, theme)] if has_room else ()
 
     def status(self, width: int) -> Sequence[str]:
-        """Return the hint of the moment, or the status line."""
+        """Return the current hint, or the status line."""
         theme = self._state.theme
         if hint := self._hint.text:
             return [theme.paint("warn", cut(f"  {clean_for_terminal(hint)}", width))]
         return self._status.lines(width, theme)
 
     def mark(self) -> str:
-        """Return what stands before what is typed, two cells wide; it says plan mode."""
+        """Return the mark before the typed text, two cells wide; it has a sign of its own for plan mode."""
         theme = self._state.theme
         if self._state.draft.text.startswith("!"):
             return theme.paint("warn", "❯ ")  # the text has the exclamation mark
@@ -176,7 +176,7 @@ class Footer:
         return theme.paint("accent", "❯ ")
 
     def example(self) -> str:
-        """Return what an empty input says where nothing was said yet."""
+        """Return the example text of an empty input; "" once there are messages."""
         if self._session.conversation.messages or self._prompts.is_busy:
             return ""
         keys = [
@@ -189,5 +189,5 @@ class Footer:
         return self._state.theme.paint("dim", fitted(keys, self._state.width - 3, "  "))
 
     def is_moving(self) -> bool:
-        """Return whether any of it changes by itself; nothing does while only the user is waited for."""
+        """Return True if some rows change over time; they do not while the turn only waits for the user."""
         return any([self._prompts.is_moving, self._hint.is_moving(), self._dialogs.is_moving()])  # two of them remember

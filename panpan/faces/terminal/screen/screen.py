@@ -1,6 +1,6 @@
-"""The screen of one session: drawn again and again around a cursor, or printed line by line.
+"""Protocol of a session's screen: redrawn around a cursor, or printed line by line.
 
-The rule: the REPL knows a screen by this Protocol alone, so that `--plain` is the same program on another screen.
+The rule: the REPL only uses this Protocol, so that `--plain` is the same program on another screen.
 """
 
 from collections.abc import Sequence
@@ -28,47 +28,47 @@ class TurnShower(Protocol):
 
     @property
     def is_moving(self) -> bool:
-        """True if its rows change by themselves."""
+        """True if its rows change over time."""
         ...
 
     async def show_past(self, messages: Sequence[Message]) -> None:
-        """Show the last turns of a conversation that goes on, and how to see those before."""
+        """Show the last turns of a resumed conversation, and how to see the earlier ones."""
 
     def begin(self, prompt: UserMessage | None) -> None:
-        """A turn begins; None: the model is woken, for what was said already."""
+        """Begin a turn; None: the model is woken without a prompt."""
 
     def show(self, event: Event) -> None:
-        """Show what `event` adds."""
+        """Show an event of the turn."""
 
     async def caught_up(self) -> None:
-        """Let keys be taken, and wait while more is shown than the terminal takes."""
+        """Let keys be handled, and wait while the terminal is behind with the output."""
 
     def note(self, text: str) -> None:
         """Show a sentence of panpan's own."""
 
     def fail(self, message: str) -> None:
-        """The turn ended with an error."""
+        """Show the error that ended the turn."""
 
     def end(self) -> None:
-        """The turn is over, in whatever way."""
+        """End the turn, however it ended."""
 
     def keep_plan(self, text: str) -> None:
         """Show a plan that was neither approved nor sent back, so that it does not vanish with its question."""
 
     def is_of_turn(self, question: PermissionQuestion) -> bool:
-        """Return whether the turn that runs waits for the answer, and not a subagent beside it."""
+        """Return True if the running turn waits for the answer, and not a subagent in the background."""
         ...
 
 
 class Screen(Canvas, Protocol):
-    """Shows one session, asks the user, and takes what they type."""
+    """Shows one session, asks the user, and takes their input."""
 
     @property
     def view(self) -> TurnShower: ...
 
     @property
     def look(self) -> "ScreenLook | None":
-        """Colours and keys; None where there are only lines."""
+        """Colours and keys; None for a screen of lines."""
         ...
 
     @property
@@ -77,20 +77,20 @@ class Screen(Canvas, Protocol):
         ...
 
     def echo(self, *lines: str) -> None:
-        """Show what was typed, unless it stands there already."""
+        """Show the typed text, unless it is on the screen already."""
 
     async def ask(self, dialog: Dialog[T]) -> T:
-        """Let the user answer, once all that was asked before is answered."""
+        """Show a dialog after all earlier ones are answered, and return its answer."""
         ...
 
     def question_waits(self) -> None:
-        """A question begins to wait: call the user, who may be elsewhere."""
+        """Notify the user, who may be elsewhere, of a question that begins to wait."""
 
     async def read(self, *shapes: Display, from_end: bool = False) -> None:
-        """Let the user read much, the end of it first where that matters more.
+        """Show a long text, with `from_end` its end first.
 
         Raises:
-            ConfigError: There is no program for that.
+            ConfigError: There is no pager.
         """
 
     async def edited(self, text: str) -> "str | EditorFailed":
@@ -98,21 +98,21 @@ class Screen(Canvas, Protocol):
         ...
 
     def handed_over(self) -> AbstractAsyncContextManager[None]:
-        """Leave the terminal to something else for a while; what is shown meanwhile comes afterwards."""
+        """Hand the terminal over to something else inside the block; output is shown afterwards."""
         ...
 
     def hand_back(self, text: str) -> None:
         """Give the user a text to change and send again."""
 
     def give_back(self, text: str) -> None:
-        """Give the user what they had sent and was interrupted before it was done."""
+        """Give the user a text that they had sent and that was interrupted before it was done."""
 
     def interrupted(self) -> bool:
-        """A SIGINT came: return whether it was for what has the terminal at the moment."""
+        """Handle a SIGINT: return True if it was for the program that has the terminal."""
         ...
 
     def serving(
         self, prompts: "PromptQueue", leaving: "Leaving", first_prompt: str | None
     ) -> AbstractAsyncContextManager[None]:
-        """Take what the user types, after `first_prompt`, until the block is left."""
+        """Send `first_prompt`, and then take the user's input until the block is left."""
         ...

@@ -1,7 +1,7 @@
-"""The terminal as panpan draws on it: finished lines go into its scrollback, below them live windows that change.
+"""The drawing of the terminal: finished lines go into its scrollback, and live windows are below them.
 
-The rule: what is printed is whole lines, printed once. What may still change (the end of an answer, running tools, the
-queue, the input) is drawn below and drawn again, at most ten times a second unless the user types.
+The rule: only whole lines are printed, and each once. Rows that may still change (the end of an answer, running tools,
+the queue, the input) are drawn below and redrawn, at most ten times a second unless the user types.
 """
 
 import errno
@@ -34,26 +34,26 @@ _BEGIN_UPDATE, _END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronized output (https://gist.github.com/christianparpart/d8a62cc1ab659194337d73e399004036); others ignore it."""
 
 _GONE = (errno.EIO, errno.EPIPE, errno.ENXIO)
-"""A terminal that was closed; SIGHUP, which comes with it, ends the program in good order."""
+"""Errors of a closed terminal; SIGHUP, which comes with it, ends the program cleanly."""
 
 
 class SteadyOutput(Vt100_Output):
-    """Writes to a terminal of the kind that `TERM` says."""
+    """Writes to a terminal of the kind in `TERM`, in whole frames."""
 
     def __init__(self, stdout: TextIO, term: str | None) -> None:
-        # The cursor's position is never asked for: the answer comes as keys, and could be taken for some.
+        # The cursor's position is never queried: the answer arrives among the keys, and could be taken for some.
         terminal = Vt100_Output.from_pty(stdout, term)
         super().__init__(stdout, terminal.get_size, term=term, enable_cpr=False)
         self._is_held = False
         self._rows_more: Callable[[], int] = lambda: 0
 
     def follow(self, rows_more: Callable[[], int]) -> None:
-        """Ask, whenever the cursor goes up, for the rows that came in between since the last drawing."""
+        """Call `rows_more` whenever the cursor goes up, for the rows that were added since the last drawing."""
         self._rows_more = rows_more
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep what is written until the next flush after this."""
+        """Hold back output until the next flush after the block."""
         self._is_held = True
         self.write_raw(_BEGIN_UPDATE)
         try:
@@ -73,18 +73,18 @@ class SteadyOutput(Vt100_Output):
             drop_terminal()
 
     def erase_down(self) -> None:
-        """Erase from the beginning of this row on; not from the corner of the screen, where tmux would keep it all.
+        """Erase from the beginning of this row on, but in two steps, never all from the screen's first cell.
 
-        tmux takes that for clearing the screen and puts what was there into its history (`scroll-on-clear`).
+        tmux takes that for clearing the screen, and puts the old contents into its history (`scroll-on-clear`).
         """
         self.write_raw("\x1b[K\x1b[C\x1b[J\x1b[D")
 
     def cursor_up(self, amount: int) -> None:
-        """Go up, also past rows that the terminal broke anew."""
+        """Go up, also past rows that the terminal has added by reflowing."""
         super().cursor_up(amount + self._rows_more())
 
     def disable_bracketed_paste(self) -> None:
-        """Leave it on while held: a paste that comes at that moment must not be taken for typing."""
+        """Turn it off, but not while held: a paste at that moment must not be taken for typing."""
         if not self._is_held:
             super().disable_bracketed_paste()
 
@@ -105,7 +105,7 @@ class Scrollback:
         self._waiting += lines
 
     def print(self, most: int | None = None) -> None:
-        """Print the lines that came first, `most` or all, in one write with the windows below them, which blocks."""
+        """Print the first lines, `most` or all, in one blocking write with the windows below them."""
         if not self._waiting or most == 0:
             return
         lines = self._waiting[:most]
@@ -122,55 +122,55 @@ class Scrollback:
         self._output.flush()
 
 
-# How many rows more what was drawn takes after the window has become narrower, in terminals that break long rows anew.
+# Rows that a drawing gains when the window becomes narrower, in terminals that reflow long rows.
 #
-# Without it the rows above would be left where they are, as a second copy. In a terminal that cuts rows off instead,
-# going up so far would erase what is no longer ours: so only those count that are known for it.
+# Without this, the upper rows would stay on the screen as a second copy. In a terminal that cuts rows off instead,
+# going up so far would erase rows that are not ours. So only terminals count that are known to reflow.
 
 _PROGRAMS = frozenset({"iTerm.app", "WezTerm", "ghostty", "vscode", "Apple_Terminal", "tmux"})
 _VARIABLES = ("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "ALACRITTY_WINDOW_ID")
 
 
 def reflows(env: Mapping[str, str]) -> bool:
-    """Return whether the terminal is known to break long rows anew when it becomes narrower."""
+    """Return True if the terminal is known to reflow long rows when it becomes narrower."""
     return env.get("TERM_PROGRAM", "") in _PROGRAMS or any(env.get(name) for name in _VARIABLES)
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Rows on the screen, down to the caret."""
+    """Drawn rows on the screen, down to the caret."""
 
     columns: int
     """Width of the terminal when it was drawn."""
     row_cells: Sequence[int] = ()
-    """Cells of each row above the caret's."""
+    """Used cells of each row above the caret's."""
     caret_cell: int = 0
 
     def rows_more(self, columns: int) -> int:
-        """Return how many rows more there are between the first one and the caret, now that a row has `columns`."""
+        """Return the number of rows gained between the first one and the caret, if a row now has `columns`."""
         if columns >= self.columns or columns < 1:
             return 0
         return sum(max(cells - 1, 0) // columns for cells in self.row_cells) + self.caret_cell // columns
 
 
 class LastDrawing:
-    """Follows the drawings of an application, and tells the windows what of them was seen."""
+    """Follows the drawings of an application, and tells the windows if all of their rows were seen."""
 
     def __init__(self, app: Application[Any], output: SteadyOutput, windows: Windows) -> None:
         self.has_been = anyio.Event()
-        """Set once anything was drawn."""
+        """Set after the first drawing."""
         self._app = app
         self._output = output
         self._windows = windows
         self._drawn = Drawn(0)
         self._size: Size | None = None
-        """The window's when the last drawing began; it may change meanwhile."""
+        """Size of the terminal when the last drawing began; it may change meanwhile."""
         app.before_render += lambda _: self._begin()
         app.after_render += lambda _: self._note()
         app.key_processor.before_key_press += lambda _: self._note_key()
 
     def rows_more(self) -> int:
-        """Return how many rows came between since the last drawing; once for each change of the width."""
+        """Return the number of rows gained since the last drawing; only once for each change of the width."""
         drawn, self._drawn = self._drawn, Drawn(0)
         return drawn.rows_more(self._output.get_size().columns)
 
@@ -179,7 +179,7 @@ class LastDrawing:
         self._windows.focus()
 
     def _note(self) -> None:
-        """Remember how long the rows are that stand on the screen, and tell that they were seen."""
+        """Remember the lengths of the rows on the screen, and note that they were seen."""
         self.has_been.set()
         self._windows.note_drawn()
         screen = self._app.renderer.last_rendered_screen
@@ -191,29 +191,29 @@ class LastDrawing:
         self._drawn = Drawn(self._output.get_size().columns, cells, caret.x)
 
     def _note_key(self) -> None:
-        """Tell that a key came; what was seen in a window of another size may not be there any more."""
+        """Note a key; rows that were seen in another size of the terminal may be gone."""
         if self._output.get_size() != self._size:
             self._windows.forget_drawn()
         self._windows.contents.key_pressed()
-        self._windows.focus()  # the key before may have answered the dialog, and nothing was drawn since
+        self._windows.focus()  # the last key may have answered the dialog without a drawing since
 
 
 FRAME_S = 0.1
-"""Between two drawings of what changes by itself."""
+"""Seconds between two drawings of rows that change over time."""
 
 ESCAPE_S = 0.04
-"""How long an ESC waits for the rest of a key that the terminal sends as several bytes; an interrupt should act within
-0.06 s. Afterwards the parser says that nothing belongs to it, so no key binding waits once more."""
+"""Seconds that an ESC waits for the rest of a key of several bytes; an interrupt should act within 0.06 s. Then the
+parser says that nothing else belongs to it, so no key binding waits again."""
 
 _ROWS_AT_ONCE = 100
-"""Most rows in one write, which blocks: keys are taken before the next, also where the terminal is slow."""
+"""Most rows in one write, which blocks: keys are handled before the next, even if the terminal is slow."""
 _ROWS_AHEAD = 300
-"""Rows that may wait before whoever follows a turn waits, too."""
+"""Rows that may wait to be printed before the turn's events have to wait."""
 
 _GO_ON_S = 0.2
-"""Within which a program that was stopped and goes on is told so."""
+"""Seconds within which SIGCONT arrives after a stopped program continues."""
 _CLOSE_S = 1.0
-"""Far longer than it takes; a terminal that takes nothing must not keep panpan."""
+"""Most seconds for closing the screen; a terminal that takes no output must not keep panpan from ending."""
 
 
 class TerminalApp:
@@ -237,9 +237,9 @@ class TerminalApp:
         """True if the screen was closed because the terminal was."""
         self._has_ended = anyio.Event()
         self._goes_on = anyio.Event()
-        """Set when panpan was stopped and goes on."""
+        """Set when panpan continues after it was stopped."""
         self._scope = anyio.CancelScope(shield=True)
-        """Ended by `_close` alone: what has the terminal last leaves it as it was, and that is no other program."""
+        """Scope of the application; only `_close` cancels it, so that the terminal is restored last of all."""
         self._windows = Windows(output, box, contents)
         self._box = box
         self._color_depth: ColorDepth | None = None
@@ -256,7 +256,7 @@ class TerminalApp:
         self._scrollback = Scrollback(output, self._app)
         drawing = LastDrawing(self._app, output, self._windows)
         self.has_been_drawn = drawing.has_been
-        """Set once the user sees where to type."""
+        """Set after the first drawing, when the user can see the input box."""
         self.use_theme(theme)
         if does_reflow:
             output.follow(drawing.rows_more)
@@ -282,7 +282,7 @@ class TerminalApp:
 
     @property
     def vi_mode(self) -> str:
-        """NORMAL or INSERT; empty where the keys of vi are off."""
+        """NORMAL or INSERT; empty if the vi keys are off."""
         if self._app.editing_mode is not EditingMode.VI:
             return ""
         return "NORMAL" if self._app.vi_state.input_mode is InputMode.NAVIGATION else "INSERT"
@@ -290,11 +290,11 @@ class TerminalApp:
     def use_theme(self, theme: Theme) -> None:
         """Draw completions in another theme."""
         self._box.menu.use_theme(theme)
-        self._color_depth = None if theme.has_colour else ColorDepth.DEPTH_1_BIT  # None: what the terminal can do
+        self._color_depth = None if theme.has_colour else ColorDepth.DEPTH_1_BIT  # None: as many as the terminal has
         self.refresh()
 
     def use(self, contents: Contents) -> None:
-        """Show other things around the input, with the next frame, and let keys do what they do there."""
+        """Show other contents around the input from the next frame on, with their key bindings."""
         self._windows.use(contents)
         self.refresh()
 
@@ -303,23 +303,23 @@ class TerminalApp:
         self._scrollback.add(*lines)
 
     def send(self, sequence: bytes) -> None:
-        """Send the terminal something that shows nothing in it: a bell, a title."""
+        """Send the terminal a sequence that leaves its contents as they are, such as a bell or a title."""
         self._output.write_raw(sequence.decode())
         self._output.flush()
 
     async def caught_up(self) -> None:
-        """Let keys be taken, and wait while more is shown than the terminal takes."""
+        """Let keys be handled, and wait while the terminal is behind with the output."""
         await checkpoint()
         while self._scrollback.count > _ROWS_AHEAD and self._app.is_running and not self.is_handed_over:  # noqa: ASYNC110
             await anyio.sleep(FRAME_S)
 
     def refresh(self) -> None:
-        """Draw the windows again, with the next frame."""
+        """Redraw the windows with the next frame."""
         self._is_dirty = True
 
     @asynccontextmanager
     async def shown(self) -> AsyncGenerator[None, None]:
-        """Show the screen and take keys until the block is left; the block is cancelled when the terminal is closed."""
+        """Show the screen and handle keys inside the block, which is cancelled if the terminal is closed."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._run, tasks.cancel_scope)
             tasks.start_soon(self._draw_frames)
@@ -331,7 +331,7 @@ class TerminalApp:
                 tasks.cancel_scope.cancel("the screen is closed")
 
     async def _close(self) -> None:
-        """Take the windows away, also where the block is left by being cancelled."""
+        """Remove the windows, even if the block was cancelled."""
         if self._app.is_running and not self._app.is_done:
             self._app.exit()
             with anyio.move_on_after(_CLOSE_S, shield=True):
@@ -358,7 +358,7 @@ class TerminalApp:
                 self._app.invalidate()
 
     async def _print_in_parts(self) -> None:
-        """Print what waits by now, and take keys in between."""
+        """Print the lines that are waiting now, and handle keys in between."""
         for at in range(0, count := self._scrollback.count, _ROWS_AT_ONCE):
             if not self.is_handed_over:
                 self._scrollback.print(min(_ROWS_AT_ONCE, count - at))
@@ -366,9 +366,9 @@ class TerminalApp:
 
     @asynccontextmanager
     async def handed_over(self) -> AsyncGenerator[None, None]:
-        """Leave the terminal to another program for a while; what is shown meanwhile is printed afterwards.
+        """Hand the terminal over to another program inside the block; lines shown meanwhile are printed afterwards.
 
-        Ctrl+C then belongs to that program, although panpan gets the signal, too (`is_handed_over`).
+        Ctrl+C then belongs to that program, although panpan also gets the signal (`is_handed_over`).
         """
         self._scrollback.print()
         self.is_handed_over = True
@@ -380,25 +380,25 @@ class TerminalApp:
             self.refresh()
 
     async def suspend(self) -> bool:
-        """Stop panpan with all of its process group, as Ctrl+Z stops other programs, until the shell lets it go on.
+        """Stop panpan and its process group, as Ctrl+Z stops other programs, until the shell continues it.
 
         Returns:
-            Whether it was stopped; the system stops nothing that no shell could let go on.
+            True if it was stopped; the system does not stop a program that no shell could continue.
         """
         async with self.handed_over():
             self._goes_on = anyio.Event()
             os.kill(0, signal.SIGTSTP)
-            with anyio.move_on_after(_GO_ON_S):  # counted from when it goes on
+            with anyio.move_on_after(_GO_ON_S):  # counted after it has continued
                 await self._goes_on.wait()
         return self._goes_on.is_set()
 
     def continued(self) -> None:
-        """Take the terminal again and draw anew, since panpan was stopped and the shell had it; called at SIGCONT."""
+        """Take the terminal back from the shell and redraw, after panpan was stopped; called at SIGCONT."""
         self._goes_on.set()
         if self.is_handed_over or not self._app.is_running:
             return
         with suppress(termios.error):  # the terminal is gone
-            self._app.input.raw_mode().__enter__()  # `__exit__` would give back what the shell has set
+            self._app.input.raw_mode().__enter__()  # without `__exit__`, which would restore the shell's settings
         self._output.write_raw("\r")
-        self._app.renderer.reset()  # which forgets where the windows were
+        self._app.renderer.reset()  # forgets the position of the windows
         self._app._redraw()

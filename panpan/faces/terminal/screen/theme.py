@@ -1,4 +1,4 @@
-"""Colours by what they mean, for light and dark terminals, and which of them fit the one at hand."""
+"""Colours by role, for light and dark terminals, and the choice of a theme for the terminal."""
 
 import os
 import re
@@ -14,11 +14,11 @@ from panpan.config.ui_look import ThemeSetting
 from panpan.types.dataclass import dataclass
 from panpan.types.role import Role
 
-# Colours by what they mean, for a light and a dark terminal, in high contrast, and for none at all.
+# Themes: dark, light, high contrast, and without colours.
 #
-# Everything that the terminal shows is a line of text with SGR sequences in it, made by `Theme.paint`; nothing else in
-# `faces/` writes an escape sequence for a colour. Only the 16 colours of the terminal's own palette are used, which the
-# user chose to be readable, and for grounds six of the 256 that nearly every terminal has.
+# The terminal shows lines of text with SGR sequences from `Theme.paint`; nothing else in `faces/` writes an escape
+# sequence for a colour. Only the 16 colours of the terminal's own palette are used, which the user chose to be
+# readable, and for backgrounds six of the 256 that nearly every terminal has.
 
 ThemeName: TypeAlias = Literal["light", "dark", "high-contrast", "plain"]
 
@@ -32,12 +32,12 @@ AGENT_ROLES: Mapping[str, Role] = {
     "pink": "agent_pink",
     "cyan": "agent_cyan",
 }
-"""By the colours that a definition may name."""
+"""Roles by the colours that the definition of a subagent may name."""
 
 _RESET = "\x1b[0m"
 
 _THEMES: Sequence[ThemeName] = ("dark", "light", "high-contrast", "plain")
-# On white, yellow and cyan cannot be read. NO_COLOR (https://no-color.org) is about colour: bold and dim may stay.
+# Yellow and cyan cannot be read on white. NO_COLOR (https://no-color.org) is about colour: bold and dim may stay.
 _CODES: Mapping[Role, Sequence[str]] = {
     "accent": ("36", "34", "1", ""),
     "dim": ("2", "2", "", "2"),
@@ -77,7 +77,7 @@ _CODES: Mapping[Role, Sequence[str]] = {
     "agent_pink": ("95", "95", "1", ""),
     "agent_cyan": ("36", "1;34", "1", ""),
 }
-"""The look of each role in each of `_THEMES`."""
+"""SGR codes of each role in each of `_THEMES`."""
 _CODES_OF: Mapping[ThemeName, Mapping[Role, str]] = {
     name: {role: codes[column] for role, codes in _CODES.items()} for column, name in enumerate(_THEMES)
 }
@@ -85,7 +85,7 @@ _CODES_OF: Mapping[ThemeName, Mapping[Role, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """A look; `plain` has no colours, and without sequences nothing is painted, as for a dumb terminal."""
+    """Set of colours; `plain` has none, and without sequences, as on a dumb terminal, nothing is painted."""
 
     name: ThemeName = "dark"
     has_sequences: bool = True
@@ -101,33 +101,33 @@ class Theme:
         return self.name in ("light", "dark") and self.has_sequences
 
     def paint(self, role: Role | None, text: str, *, on: Role | None = None) -> str:
-        """Return one line of text, which must be harmless already, in the colour of its role, on that of another."""
+        """Return one line of cleaned text in the colour of its role, on the background of another role."""
         codes = _CODES_OF[self.name] if self.has_sequences else {}
         code = ";".join(filter(None, (codes.get(one, "") for one in (on, role) if one)))
         return f"\x1b[{code}m{text}{_RESET}" if code and text else text
 
 
-# Which theme fits the terminal: found from what it says of itself, or asked of it.
+# Choice of a theme, from environment variables and a query to the terminal.
 #
-# The rule: a question to the terminal loses nothing that is typed meanwhile, and leaves the terminal as it was.
+# The rule: a query loses no keys that are typed meanwhile, and leaves the terminal as it was.
 
 _ASK_BACKGROUND = b"\x1b]11;?\x1b\\"
-"""OSC 11 (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html)."""
+"""Query for the background colour: OSC 11 (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html)."""
 _ASK_KIND = b"\x1b[c"
-"""Every terminal answers this one, and after the first: so nobody waits for a terminal that does not know OSC 11."""
+"""Query that every terminal answers, in order: so there is no wait for a terminal that does not know OSC 11."""
 _BACKGROUND = re.compile(rb"\x1b\]11;([^\x07\x1b]*)(?:\x07|\x1b\\)")
 _KIND = re.compile(rb"\x1b\[\?[0-9;]*c")
 _COLOUR = re.compile(r"rgba?:([0-9a-f]{1,4})/([0-9a-f]{1,4})/([0-9a-f]{1,4})(?:/[0-9a-f]{1,4})?", re.IGNORECASE)
 _DUMB = frozenset({"dumb", "unknown"})
 _LIGHT_COLOURS = frozenset({7, *range(9, 16)})
-"""Of the 16 of `COLORFGBG`: white, and the bright ones but black."""
+"""Light colours of the 16 in `COLORFGBG`: white, and the bright ones except bright black."""
 _MAX_ANSWER_BYTES = 4_096
 
 
 def choose_theme(setting: ThemeSetting, env: Mapping[str, str], background: str | None) -> Theme:
-    """Return the theme to begin with; only a dumb terminal overrules the setting.
+    """Return the theme at the start; only a dumb terminal overrides the setting.
 
-    `background` is the terminal's answer when it was asked for it.
+    `background` is the terminal's answer to the query for its background colour.
     """
     if env.get("TERM", "") in _DUMB:
         return Theme("plain", has_sequences=False)
@@ -142,7 +142,7 @@ def choose_theme(setting: ThemeSetting, env: Mapping[str, str], background: str 
 
 
 def is_light_colour(colour: str) -> bool | None:
-    """Return whether a colour such as `rgb:ffff/ffff/ffff` is light; None where it is no colour."""
+    """Return True if a colour such as `rgb:ffff/ffff/ffff` is light; None if it is not a colour."""
     match = _COLOUR.fullmatch(colour.strip())
     if match is None:
         return None
@@ -151,7 +151,7 @@ def is_light_colour(colour: str) -> bool | None:
 
 
 def is_light_by_variable(value: str) -> bool | None:
-    """Return whether `COLORFGBG`, such as `0;default;15`, says that the background is light; None: it does not say."""
+    """Return True if the background in `COLORFGBG`, such as `0;default;15`, is light; None if there is none in it."""
     number = value.rpartition(";")[2]
     if not number.isascii() or not number.isdigit() or int(number) > 15:
         return None
@@ -159,16 +159,16 @@ def is_light_by_variable(value: str) -> bool | None:
 
 
 class Answer(NamedTuple):
-    """Answer of a terminal."""
+    """Answer of a terminal to the queries."""
 
     background: str | None
-    """Such as `rgb:1e1e/1e1e/1e1e`; None where it did not say."""
+    """Colour such as `rgb:1e1e/1e1e/1e1e`; None if there was no answer."""
     typed: str
-    """All that was no answer: keys that were pressed meanwhile, as they are read from a terminal."""
+    """Input that was no answer: keys that were pressed meanwhile, as read from a terminal."""
 
 
 def read_answer(data: bytes) -> Answer:
-    """Tell the answers of a terminal from what was typed."""
+    """Separate the answers of a terminal from typed keys."""
     background = _BACKGROUND.search(data)
     typed = _KIND.sub(b"", _BACKGROUND.sub(b"", data, count=1), count=1)
     colour = background[1].decode("ascii", "replace") if background else None
@@ -176,10 +176,10 @@ def read_answer(data: bytes) -> Answer:
 
 
 def query_background(fd_in: int, fd_out: int, timeout_s: float) -> Answer:
-    """Ask the terminal for the colour of its background; blocks for `timeout_s` at most.
+    """Query the terminal for its background colour; blocks for at most `timeout_s`.
 
-    Where this is no terminal, or not ours to ask, nothing is written. What was typed meanwhile is in the answer, and is
-    to be handed to whoever reads keys.
+    Nothing is written if this is no terminal, or panpan is in the background. Keys typed meanwhile are in the answer,
+    and have to be passed on to the reader of keys.
     """
     if not _may_ask(fd_in, fd_out):
         return Answer(None, "")
@@ -205,14 +205,14 @@ def _asked(fd_in: int, fd_out: int, timeout_s: float) -> bytes:
                 break
             data += read
     except OSError:
-        pass  # the terminal went away; whoever reads keys will notice
+        pass  # the terminal is gone; the reader of keys will notice
     return data
 
 
 @contextmanager
 def _raw_mode(fd: int) -> Iterator[None]:
     before = termios.tcgetattr(fd)
-    tty.setraw(fd, termios.TCSANOW)  # not after a flush, which would drop what is typed
+    tty.setraw(fd, termios.TCSANOW)  # TCSANOW: a flush would drop typed keys
     try:
         yield
     finally:

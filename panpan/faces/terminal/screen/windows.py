@@ -1,4 +1,4 @@
-"""The windows below the scrollback: which there are, in which order, and how much room each has."""
+"""Windows below the scrollback: their order and the room of each."""
 
 from collections.abc import Callable, Sequence
 
@@ -26,10 +26,10 @@ Caret = tuple[int, int]
 
 
 class ViewWindow:
-    """Shows rows with SGR sequences.
+    """Window of rows with SGR sequences.
 
-    `rows` are asked for once for each drawing, given the width. `size` returns the cells of a row and the rows
-    that have room, `caret` its row and cell, or None where it is elsewhere.
+    `rows` is called once for each drawing with the width. `size` returns the cells of a row and the number of rows that
+    fit, and `caret` the row and cell of the caret, or None if it is elsewhere.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class ViewWindow:
         self._caret = caret
         self._rows: Sequence[str] = ()
         self._hidden = 0
-        """Rows at the beginning for which there is no room."""
+        """Number of first rows for which there is no room."""
         control = FormattedTextControl(self._text, focusable=True, get_cursor_position=self._cursor)
-        # it may shrink: rows that ask for more than there are would leave nothing but "Window too small"
+        # it may shrink: if windows need more rows than there are, only "Window too small" is shown
         self.window = Window(control, dont_extend_height=True, wrap_lines=False, height=self._height)
         self.container = ConditionalContainer(self.window, filter=Condition(self._take_rows))
 
-    def _take_rows(self) -> bool:  # asked first, once for each drawing
+    def _take_rows(self) -> bool:  # called first, once for each drawing
         width, room = self._size()
         rows = self._all_rows(width)
         self._hidden = max(len(rows) - room, 0)
@@ -58,7 +58,7 @@ class ViewWindow:
 
     @property
     def has_rows(self) -> bool:
-        """True if there was anything to show when it was drawn last."""
+        """True if it had rows at the last drawing."""
         return bool(self._rows)
 
     @property
@@ -69,7 +69,7 @@ class ViewWindow:
         return Dimension(min=0, preferred=len(self._rows), max=len(self._rows))
 
     def _text(self) -> AnyFormattedText:
-        return ANSI("\n".join(f"{row} " for row in self._rows))  # the caret may stand behind the last character
+        return ANSI("\n".join(f"{row} " for row in self._rows))  # the caret may be after the last character
 
     def _cursor(self) -> Point | None:
         caret = self._caret()
@@ -80,7 +80,7 @@ class ViewWindow:
 
 
 def _characters(text: str, cells: int) -> int:
-    """Return how many characters of a row stand in its first `cells` cells."""
+    """Return the number of characters in the first `cells` cells of a row."""
     for number, character in enumerate(text):
         if cells <= 0:
             return number
@@ -94,20 +94,20 @@ def _nothing(width: int) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class DialogView:
-    """The dialog on the screen."""
+    """View of the current dialog."""
 
     rows: Callable[[int], Sequence[str]] = _nothing
     caret: Callable[[], Caret | None] = lambda: None
-    """Returns row and cell of the caret; None where it is in the input."""
+    """Returns row and cell of the caret; None if it is in the input."""
     was_drawn: Callable[[bool], None] = lambda is_whole: None
-    """Called after each drawing, with whether all of it is on the screen."""
+    """Called after each drawing; the argument is True if the whole dialog is on the screen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What the screen shows below the scrollback beside the input, and what keys do; another for each session.
+    """Contents of the screen below the scrollback, besides the input, and key bindings; each session has its own.
 
-    The views are each given the width and return rows; they stand in this order, the input before the status.
+    Each view gets the width and returns rows. They are shown in this order, with the input before the status.
     """
 
     keys: KeyBindings
@@ -116,19 +116,19 @@ class Contents:
     queue: Callable[[int], Sequence[str]] = _nothing
     status: Callable[[int], Sequence[str]] = _nothing
     is_moving: Callable[[], bool] = lambda: False
-    """Returns whether something changes by itself, as a spinner does."""
+    """Returns True if something changes over time, such as a spinner."""
     key_pressed: Callable[[], None] = lambda: None
     """Called before a key is handled."""
 
 
 _ROWS_FOR_INPUT = 2
-"""A row to type in, and the status line."""
+"""Rows for typing and for the status line."""
 _ROWS_FOR_STATUS = 12
-"""In a terminal of fewer rows, a dialog takes the place of the status line."""
+"""Fewest rows of a terminal in which the status line stays beside a dialog."""
 
 
 class Windows:
-    """Draws what is below the scrollback, again and again."""
+    """Layout of the windows below the scrollback."""
 
     def __init__(self, output: Output, box: InputBox, contents: Contents) -> None:
         self._output = output
@@ -144,27 +144,27 @@ class Windows:
         return self._contents
 
     def use(self, contents: Contents) -> None:
-        """Let other things stand around the input from now on."""
+        """Show other contents around the input from now on."""
         self._contents = contents
 
     @property
     def room(self) -> int:
-        """Rows there are above the input."""
+        """Rows above the input."""
         return max(self._output.get_size().rows - _ROWS_FOR_INPUT, 1)
 
     @property
     def room_for_dialog(self) -> int:
-        """The same where a dialog is open."""
+        """Rows above the input while a dialog is open."""
         has_status = self._output.get_size().rows >= _ROWS_FOR_STATUS
         return max(self._output.get_size().rows - (_ROWS_FOR_INPUT if has_status else 1) - self.layout.is_searching, 1)
 
     def note_drawn(self) -> None:
-        """Tell the dialog and the list of completions whether all of them was seen; else nothing there is answered."""
+        """Tell the dialog and the list of completions if they were seen whole; otherwise keys do not answer them."""
         self.contents.dialog.was_drawn(self._is_whole(self._dialog))
         self._box.menu.was_drawn(is_whole=self._is_whole(self._menu))
 
     def forget_drawn(self) -> None:
-        """Tell both that what was seen may not be on the screen any more."""
+        """Tell both that their rows may not be on the screen any more."""
         self.contents.dialog.was_drawn(False)
         self._box.menu.was_drawn(is_whole=False)
 
@@ -175,7 +175,7 @@ class Windows:
         return view.is_whole and info.window_height >= info.content_height
 
     def focus(self) -> None:
-        """Let the caret be where somebody types: in the dialog, or in the input and its search."""
+        """Put the caret where the user types: in the dialog, or in the input and its search."""
         window = self._box.window if self._caret() is None else self._dialog.window
         if self.layout.current_window is not window and not self.layout.is_searching:
             self.layout.focus(window)

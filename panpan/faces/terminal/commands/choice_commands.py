@@ -1,4 +1,4 @@
-"""Commands that choose: which model, and how hard it works; how the terminal looks, and which keys it knows."""
+"""Commands for the model, its effort, login, the theme, vi keys and the status line."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, cast, get_args, runtime_checkable
@@ -24,7 +24,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
 
 _NO_EFFORT = "default"
-"""The model's own choice."""
+"""Word for the model's own default."""
 EFFORTS: Sequence[str] = (_NO_EFFORT, *get_args(Effort))
 
 
@@ -36,7 +36,7 @@ async def _model(terminal: Terminal, name: str) -> None:
 
 
 async def chosen_model(terminal: Terminal) -> str | None:
-    """Return the name of the model that the user picks; None where they pick none."""
+    """Return the name of the model that the user picks; None if they pick none."""
     info = terminal.session.info
     of_session = terminal.session.find(SessionModels)
     kinds = NO_KINDS if of_session is None else of_session.setup.kinds
@@ -99,24 +99,24 @@ MODEL_COMMANDS: Sequence[Command] = (
 
 
 MOST_PER_VENDOR = 6
-"""The newest, after those that have an alias; any other is reached by its name."""
+"""Most models of a vendor in the list: those with an alias, then the newest; others can be chosen by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class DetectedModel:
-    """One model that can be chosen."""
+    """A model that can be chosen."""
 
     name: str
     """Name to choose it by: `provider/model`."""
     model: str
-    """Its name as the provider knows it."""
+    """Name at the provider."""
     detail: str
 
 
 def models_for(
     settings: Settings, env: Mapping[str, str], kinds: ProviderKinds, keys: StoredKeys = NO_KEYS
 ) -> Sequence[DetectedModel]:
-    """Return the models to offer; nothing is sent to find out."""
+    """Return the models to offer, without a request to any provider."""
     of_kinds = (DetectedModel(name, name, detail) for name, detail in ready_models(kinds, env).items())
     return [*_of_settings(settings), *_of_vendors(settings, env, keys), *of_kinds]
 
@@ -135,7 +135,7 @@ def _of_vendors(settings: Settings, env: Mapping[str, str], keys: StoredKeys) ->
 
 
 def _models_of(vendor: Vendor) -> Sequence[str]:
-    """Return the models of a vendor that are worth a line: its default, those with an alias, the newest."""
+    """Return the models of a vendor for the list: its default, those with an alias, the newest."""
     named = [vendor.default_model, *(model for _, model in vendor.aliases)]
     first = dict.fromkeys(model for model in named if model)
     return list(dict.fromkeys([*first, *known_models(vendor.name)]))[: max(MOST_PER_VENDOR, len(first))]
@@ -156,7 +156,7 @@ THEMES: Sequence[ThemeSetting] = get_args(ThemeSetting)
 
 
 class ScreenLook(Protocol):
-    """Colours and keys of a screen that is drawn."""
+    """Colours and keys of a screen with a cursor."""
 
     @property
     def theme(self) -> Theme: ...
@@ -171,22 +171,22 @@ class ScreenLook(Protocol):
         ...
 
     def send(self, sequence: bytes) -> None:
-        """Send the terminal something that shows nothing in it."""
+        """Send the terminal a sequence that leaves its contents as they are."""
         ...
 
     def toggle_vim(self) -> bool:
-        """Switch the vi keys on or off and return whether they are on now."""
+        """Switch the vi keys on or off, and return True if they are now on."""
         ...
 
 
 @runtime_checkable
 class _Drawn(Protocol):
     look: ScreenLook | None
-    """None: there are only lines."""
+    """None for a screen of lines."""
 
 
 def look_of(terminal: Terminal) -> ScreenLook | None:
-    """Return colours and keys of the screen that a terminal has; None where it has only lines."""
+    """Return colours and keys of a terminal's screen; None for a screen of lines."""
     return terminal.look if isinstance(terminal, _Drawn) else None
 
 
@@ -226,7 +226,7 @@ async def _vim(terminal: Terminal, rest: str) -> None:
 
 
 async def kept(terminal: Terminal, key: KeyPath, value: str | bool | None) -> str:
-    """Let the user's settings say something from now on, and return how long it stays so."""
+    """Save a value in the user's settings, and return words on how long it stays."""
     places = Locations.find(terminal.session.info.cwd, terminal.env)
     try:
         path = await to_thread.run_sync(save_setting, places, key, value)

@@ -1,4 +1,4 @@
-"""`/config`: a menu of the settings that are a choice, and all settings with where each comes from."""
+"""`/config`: a menu of the settings with a few values, and all settings with their sources."""
 
 import ast
 import inspect
@@ -35,11 +35,11 @@ class Choice:
     key: KeyPath
     help: str
     values: Sequence[str | bool | None]
-    """None: it is not set. Empty: any model."""
+    """Values to choose from; None in it: not set. Empty: any model."""
 
 
 def choices(kind: type[Table], tables: KeyPath = ()) -> Iterator[Choice]:
-    """Yield the settings of a table, and of those in it, that are the model, a switch or one of a few words."""
+    """Yield the settings of a table and its subtables that are the model, a switch or one of a few words."""
     for name, field in kind.model_fields.items():
         key, type_ = (*tables, name), field.annotation
         if isinstance(type_, type) and issubclass(type_, Table):
@@ -49,7 +49,7 @@ def choices(kind: type[Table], tables: KeyPath = ()) -> Iterator[Choice]:
 
 
 def _values(type_: Any) -> Sequence[str | bool | None]:
-    """Return the values of a type; empty where there is no end of them."""
+    """Return the values of a type; empty if they are not limited to a few."""
     if type_ is bool:
         return (False, True)
     found: list[Any] = []
@@ -60,7 +60,7 @@ def _values(type_: Any) -> Sequence[str | bool | None]:
 
 @cache
 def _descriptions(kind: type[Table]) -> Mapping[str, str]:
-    """Return what the strings below the fields of a model say, the first sentence of each."""
+    """Return the first sentence of the string below each field of a model."""
     (class_,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(class_, ast.ClassDef)
     inherited = [_descriptions(base) for base in kind.__bases__ if issubclass(base, Table)]
@@ -101,7 +101,7 @@ async def _config(terminal: Terminal, rest: str) -> None:
 
 
 async def _change(terminal: Terminal, choice: Choice, now: object) -> None:
-    """Let the user choose a value, save it, and say from when on it counts."""
+    """Let the user choose a value, save it, and say when it takes effect."""
     if choice.values == (False, True):
         value: str | bool | None = not now
     elif choice.values:
@@ -113,7 +113,7 @@ async def _change(terminal: Terminal, choice: Choice, now: object) -> None:
         return
     try:
         counts_at_once = await _use(terminal, choice.key, value)
-    except PanpanError as error:  # such as a turn that runs, or a mode that needs a sandbox
+    except PanpanError as error:  # such as a running turn, or a mode that needs a sandbox
         say(terminal, f"{dotted(choice.key)} stays {_word(now)}: {error}", "warn")
         return
     saved = await kept(terminal, choice.key, value)
@@ -126,7 +126,7 @@ async def _change(terminal: Terminal, choice: Choice, now: object) -> None:
 
 
 async def _use(terminal: Terminal, key: KeyPath, value: Any) -> bool:
-    """Let this session have a value, if it can; return whether it has it."""
+    """Use a value in this session if possible, and return True if it is in effect."""
     session, look = terminal.session, look_of(terminal)
     match key:
         case ("model",):
@@ -152,8 +152,8 @@ def _load(terminal: Terminal) -> Loaded:
     return load_settings(places.project_root, terminal.env, {}, places)
 
 
-# All settings are told by panpan beside the session, as the shell would, so that there is one answer to a question.
-# What is otherwise in this session it tells itself.
+# All settings are printed by another panpan, as in the shell, so that there is one answer to a question. The session
+# itself adds its own differences.
 
 
 async def _all_settings(terminal: Terminal) -> Sequence[Display]:
@@ -168,11 +168,11 @@ async def _all_settings(terminal: Terminal) -> Sequence[Display]:
 
 
 def _of_session(terminal: Terminal) -> Sequence[tuple[str, str]]:
-    """Return what commands and keys change, and what else is not as it would be in a new session."""
+    """Return the settings that differ from those of a new session, such as those changed by commands and keys."""
     session: Session = terminal.session
     try:
         new = _texts(_load(terminal).settings)
-    except ConfigError:  # which was said above
+    except ConfigError:  # reported above
         new = {}
     now = {
         **_texts(session.settings),
@@ -188,7 +188,7 @@ def _of_session(terminal: Terminal) -> Sequence[tuple[str, str]]:
 
 
 def _texts(settings: Settings) -> dict[str, str]:
-    """Return each setting as a text; a secret is stars."""
+    """Return each setting as a text; secrets become stars."""
     return {dotted(path): _word(value) for path, value in flatten(settings)}
 
 

@@ -1,4 +1,4 @@
-"""`/copy`: the last answer, or one of its code blocks, goes into the clipboard."""
+"""`/copy`: copies the last answer, or one of its code blocks, to the clipboard."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.messages import AssistantMessage
 
 MAX_SEQUENCE_BYTES = 100_000
-"""Of the text in OSC 52; terminals drop longer ones."""
+"""Most bytes of the text in OSC 52; terminals drop longer ones."""
 
 
 async def _copy(terminal: Terminal, wanted: str) -> None:
@@ -20,7 +20,7 @@ async def _copy(terminal: Terminal, wanted: str) -> None:
     answer = next((one.text for one in messages if isinstance(one, AssistantMessage) and one.text.strip()), None)
     if answer is None:
         raise ConfigError("there is nothing to copy: the model has not answered in this session yet")
-    text, name = chosen_part(clean_for_terminal(answer), wanted)  # what was read, and nothing that a shell would obey
+    text, name = chosen_part(clean_for_terminal(answer), wanted)  # as shown, without control characters
     ways = [f"by {Path(program).name}" for program in await put_into_clipboard(text, terminal.env)]
     sequence = b64encode(text.encode(errors="replace"))
     if (look := look_of(terminal)) is not None and len(sequence) <= MAX_SEQUENCE_BYTES:
@@ -35,10 +35,10 @@ async def _copy(terminal: Terminal, wanted: str) -> None:
 
 
 def chosen_part(answer: str, wanted: str) -> tuple[str, str]:
-    """Return the text that is wanted of an answer, all or a code block by its number from 1, and what it is.
+    """Return the wanted part of an answer, all of it or a code block by its number from 1, and a name for it.
 
     Raises:
-        ConfigError: There is no such block.
+        ConfigError: There is no such code block.
     """
     if not wanted:
         return answer, "the last answer"
@@ -51,7 +51,7 @@ def chosen_part(answer: str, wanted: str) -> tuple[str, str]:
 
 def code_blocks(markdown: str) -> Sequence[str]:
     """Return the contents of the fenced code blocks of a text."""
-    from markdown_it import MarkdownIt  # not needed to take the first key
+    from markdown_it import MarkdownIt  # the first screen does not need it
 
     return [token.content for token in MarkdownIt().parse(markdown) if token.type == "fence"]
 

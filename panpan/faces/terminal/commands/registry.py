@@ -1,4 +1,4 @@
-"""All slash commands, and how one is found."""
+"""List of all slash commands, and their lookup."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -27,10 +27,10 @@ MISSING_COMMANDS: Sequence[Command] = (
 
 
 def _prompt(name: str, help_: str) -> Command:
-    """Return a command that sends one of our prompts, and what the user adds to it."""
+    """Return a command that sends one of our prompts, followed by the user's words."""
 
     async def submit(terminal: Terminal, wish: str) -> None:
-        from panpan.types.content import TextBlock, for_model  # the first screen needs this module, and no messages
+        from panpan.types.content import TextBlock, for_model  # the first screen needs this module, but no messages
         from panpan.types.messages import UserMessage
 
         prompt = (Path(__file__).parent / f"{name}.md").read_text(encoding="utf-8").strip()
@@ -92,10 +92,10 @@ KEYS_OF_LINES: Sequence[tuple[str, str]] = (
 
 
 def help_command(others: Iterable[Command], keys: Sequence[tuple[str, str]]) -> Command:
-    """Return the command that lists `others` and itself, and says what the keys do."""
+    """Return the command that lists `others` and itself, and explains the keys."""
 
     async def show(terminal: Terminal, rest: str) -> None:
-        from panpan.types.content import table  # the first screen needs this module, and no shapes
+        from panpan.types.content import table  # the first screen needs this module, but no displays
 
         listed = table((_usage(command), _line(command)) for command in commands if not command.is_missing)
         titles = ("Keys", "Commands") if rest == "keys" else ("Commands", "Keys")
@@ -120,14 +120,14 @@ def _line(command: Command) -> str:
 
 
 _NEARLY = 0.75
-"""Likeness from 0 to 1 (difflib) below which a word is no mistyped command."""
+"""Least similarity from 0 to 1 (difflib) of a mistyped command."""
 _MOST_NAMES = 3
 _MEANT_COMMANDS = {"exit": "/exit", "quit": "/exit", "q": "/exit", "help": "/help", "?": "/help"}
-"""Lines that mean a command and are nothing else."""
+"""Whole lines that mean a command."""
 
 
 def all_commands(of_capabilities: Iterable[Command]) -> list[Command]:
-    """Return every command, in the order of its name: those of the faces and those of the capabilities."""
+    """Return every command of the faces and the capabilities, sorted by name."""
     commands = [
         *SESSION_COMMANDS,
         *SHOW_COMMANDS,
@@ -144,7 +144,7 @@ def all_commands(of_capabilities: Iterable[Command]) -> list[Command]:
 
 
 def with_further(commands: Sequence[Command], further: Iterable[Command]) -> list[Command]:
-    """Return commands with those of a session's capabilities from outside, as far as their names are not taken."""
+    """Return commands and those of a session's external capabilities whose names are not taken."""
     taken = {name for command in commands for name in (command.name, *command.aliases)}
     added = [command for command in further if not taken & {command.name, *command.aliases}]
     if not added:
@@ -155,10 +155,10 @@ def with_further(commands: Sequence[Command], further: Iterable[Command]) -> lis
 
 
 def command_in(text: str, commands: Sequence[Command]) -> str | None:
-    """Return the command that a text is meant as, with its slash; None where it is a prompt.
+    """Return the command line that a text means, with its slash; None if the text is a prompt.
 
-    A first word that names a command, stands alone, or is nearly the name of one is meant as a command. `/etc/hosts is
-    wrong` and `/tmp is full` are prompts.
+    A text means a command if its first word names one, nearly names one, or is the only word. `/etc/hosts is wrong` and
+    `/tmp is full` are prompts.
     """
     line = text.strip()
     if meant := _MEANT_COMMANDS.get(line.lower()):
@@ -167,14 +167,14 @@ def command_in(text: str, commands: Sequence[Command]) -> str | None:
 
 
 def find(commands: Sequence[Command], line: str) -> tuple[Command, str] | None:
-    """Return the command that a line calls, and the rest of the line; None where there is none of that name."""
+    """Return the command that a line calls, and the rest of the line; None if there is no command of that name."""
     name, rest = _name_and_rest(line)
     command = next((command for command in commands if name in (command.name, *command.aliases)), None)
     return None if command is None else (command, rest)
 
 
 def unknown(commands: Sequence[Command], line: str) -> str:
-    """Return a sentence for a line that calls no command, with the names that begin like it or are nearly it."""
+    """Return the error for a line that calls no command, with names that begin like it or are similar."""
     name, _ = _name_and_rest(line)
     begin_so = [known for known in _names(commands) if len(name) > 1 and known.startswith(name)]
     near = get_close_matches(name, _names(commands), n=_MOST_NAMES, cutoff=_NEARLY)
@@ -184,7 +184,7 @@ def unknown(commands: Sequence[Command], line: str) -> str:
 
 
 def _names(commands: Sequence[Command]) -> Sequence[str]:
-    """Return names and aliases without those of one letter, which are near to any word."""
+    """Return names and aliases without those of one letter, which are similar to any word."""
     return [name for command in commands for name in (command.name, *command.aliases) if len(name) > 1]
 
 
@@ -195,7 +195,7 @@ def _name_and_rest(line: str) -> tuple[str, str]:
 
 def _is_meant_as_command(line: str, commands: Sequence[Command]) -> bool:
     first, *rest = line.split(maxsplit=1)
-    if first == "/" or "/" in first[1:]:  # a path, as pasted ones begin with
+    if first == "/" or "/" in first[1:]:  # a path, maybe pasted
         return False
     if not rest or find(commands, line) is not None:
         return True

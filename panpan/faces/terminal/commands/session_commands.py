@@ -1,4 +1,4 @@
-"""Commands about which session this is: another one, a new one, its name, a copy, a file, none."""
+"""Commands that switch, rename, fork, rewind, export or end the session."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -92,24 +92,24 @@ async def _export(terminal: Terminal, wanted: str) -> None:
 
 
 def _unquoted(path: str) -> str:
-    """Return a path without the quotes that a shell would want around blanks."""
+    """Return a path without the quotes that a shell needs around blanks."""
     return path[1:-1] if len(path) > 1 and path[0] == path[-1] and path[0] in "'\"" else path
 
 
 MOST_SESSIONS = 50
-"""Sessions that are listed, without runs with -p. Older ones are found by their words or by their id."""
+"""Most sessions in the list, without runs with -p. Older ones are found by their words or id."""
 
 MOST_FOUND = 20
-"""Sessions of a search by what was said."""
+"""Most sessions found by a search in conversations."""
 
 _PATIENCE_S = 2.0
-"""For another panpan that uses the index."""
+"""Seconds to wait for another panpan that uses the index."""
 
 _UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60))
 
 
 async def chosen_session(terminal: Terminal, places: Locations) -> str | None:
-    """Return the id of the session that the user picks; None where they pick none."""
+    """Return the id of the session that the user picks; None if they pick none."""
     choice = _Choice(places, terminal.session.info.id)
     await to_thread.run_sync(choice.fill)
     if not choice.sessions:
@@ -121,7 +121,7 @@ async def chosen_session(terminal: Terminal, places: Locations) -> str | None:
 
 
 class _Choice:
-    """The sessions that can be picked: those that are listed, and behind them those that were found."""
+    """Sessions that can be picked: the listed ones, followed by those found by a search."""
 
     def __init__(self, places: Locations, this_id: str) -> None:
         self.sessions: list[SessionSummary] = []
@@ -129,7 +129,7 @@ class _Choice:
         self._this_id = this_id
 
     def fill(self) -> None:
-        """List the newest ones, and runs with -p only where there are no others; blocks."""
+        """List the newest sessions, and runs with -p only if there are no others; blocks."""
         runs: list[SessionSummary] = []
         for path in self._paths():
             if (summary := summary_of(path)) is None:
@@ -140,12 +140,12 @@ class _Choice:
         self.sessions = self.sessions or runs[:MOST_SESSIONS]
 
     async def that_say(self, text: str) -> Mapping[int, Option]:
-        """Return the sessions in which `text` was said, by their place among all; implements `OptionSearch`."""
+        """Return the sessions that contain `text`, by their index among all; implements `OptionSearch`."""
         over = Event()
         try:
             hits = await to_thread.run_sync(partial(self._hits, text, over), abandon_on_cancel=True)
         finally:
-            over.set()  # nobody waits for the thread any more
+            over.set()  # stops the thread, since nobody waits for it
         return {self._place_of(session): _option(session, excerpt) for session, excerpt in hits}
 
     def _hits(self, text: str, over: Event) -> Sequence[tuple[SessionSummary, str]]:
@@ -160,7 +160,7 @@ class _Choice:
                 goes_on=lambda: not over.is_set(),
                 patience_s=_PATIENCE_S,
             )
-        except PanpanError:  # the list is there all the same
+        except PanpanError:  # the list works without the search
             return ()
         summaries = ((summary_of(one.path), excerpt_of(one.record, text)) for one in found)
         return [(summary, excerpt) for summary, excerpt in summaries if summary is not None]
@@ -186,7 +186,7 @@ def _option(session: SessionSummary, excerpt: str = "") -> Option:
 
 
 def age(seconds: float) -> str:
-    """Return how long ago something was, in words."""
+    """Return an age in words, such as "3 min ago"."""
     for unit, length in _UNITS:
         if (number := int(seconds // length)) >= 1:
             return f"{number} {unit}{'' if number == 1 else 's'} ago"

@@ -1,4 +1,4 @@
-"""Keys that a session knows: those of `panpan login`, and what takes all of them out of a text."""
+"""API keys of a session: those of `panpan login`, and their redaction."""
 
 from panpan.config.known_secrets import known_secrets
 from panpan.config.locations import panpan_home
@@ -9,7 +9,7 @@ from panpan.system.text.redact import Redactor
 
 
 def stored_keys(terminal: Terminal) -> StoredKeys:
-    """Return the keys of the session, else those of the panpan home."""
+    """Return the stored keys of the session, else those of the panpan home."""
     models = terminal.session.find(SessionModels)
     if models is not None:
         return models.setup.loaded.keys
@@ -17,5 +17,5 @@ def stored_keys(terminal: Terminal) -> StoredKeys:
 
 
 def session_redactor(terminal: Terminal) -> Redactor:
-    """Return what removes every secret of the session from a text."""
+    """Return the redactor of all secrets of the session."""
     return Redactor(known_secrets(terminal.env, terminal.session.settings, stored_keys(terminal)))

@@ -1,4 +1,4 @@
-"""Commands that only show something: of this session, the project, the settings or the machine."""
+"""Commands that show the context, cost and status of the session, and the state of the machine."""
 
 import json
 import sys
@@ -39,12 +39,12 @@ _LOOKS: Mapping[Source, tuple[str, str, Role]] = {
     "replies": ("Replies and calls", "r", "strong"),
     "thinking": ("Thinking", "h", "bad"),
 }
-"""Name, colour, and the letter that tells it from others without colours."""
+"""Name, letter and role of each source; the letter marks it on a screen without colours."""
 _NAME_CELLS = max(len(name) for name, _, _ in _LOOKS.values())
 
 
 def context_shapes(usage: ContextUsage, width: int) -> list[TextDisplay]:
-    """Return the shapes for a terminal of `width` cells; the notes below them are `context_note`."""
+    """Return the displays for a terminal of `width` cells; the notes below them are `context_note`."""
     rows = [text(used_line(usage), "strong"), _bar(usage, min(width, MOST_BAR_CELLS))]
     rows += [_legend(_blocks(part.source, 1), _LOOKS[part.source][0], part.tokens, usage) for part in usage.parts]
     free = usage.free_tokens
@@ -52,7 +52,7 @@ def context_shapes(usage: ContextUsage, width: int) -> list[TextDisplay]:
 
 
 def used_line(usage: ContextUsage) -> str:
-    """Return how full the window is, in one line."""
+    """Return the usage of the context window in one line."""
     about = "" if usage.is_counted else "about "
     share = usage.share_of(usage.used_tokens)
     if share is None:
@@ -61,7 +61,7 @@ def used_line(usage: ContextUsage) -> str:
 
 
 def context_note(usage: ContextUsage, *, is_kept_short: bool = True) -> str:
-    """Return what the reader must know of the numbers; `is_kept_short` is the user's setting of compaction."""
+    """Return the notes on the numbers; `is_kept_short` is True if automatic compaction is on."""
     shares = "The shares are estimates by length"
     if usage.is_exact:
         sum_ = "; the provider counted the sum for the next request."
@@ -84,7 +84,7 @@ def _note_when_full(usage: ContextUsage, *, is_kept_short: bool) -> str:
 
 
 def bar_cells(usage: ContextUsage, width: int) -> Sequence[int]:
-    """Return how many cells of the bar each source fills, in the order of `SOURCES`; the rest is free."""
+    """Return the number of cells in the bar for each source, in the order of `SOURCES`; the rest is free."""
     whole = max(usage.window_tokens or 0, usage.used_tokens, 1)
     ends = [round(end * width / whole) for end in accumulate(part.tokens for part in usage.parts)]
     return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
@@ -108,11 +108,11 @@ def _blocks(source: Source, count: int) -> Span:
 
 
 MOST_NAME_CELLS = 36
-"""Of a subagent's name."""
+"""Most cells of a subagent's name."""
 
 
 def cost_pairs(costs: SessionCosts, waited_s: float) -> Sequence[tuple[str, str]]:
-    """Return what was spent, by model and on what; the time in turns has the `waited_s` for the user's answers."""
+    """Return the rows of `/cost`: costs by model, in total, and the time; `waited_s` was spent waiting for the user."""
     models = [(model.model or "(a model without a name)", _model(model)) for model in costs.by_model.values()]
     return [
         *models,
@@ -151,7 +151,7 @@ def _estimated(replies: int) -> Sequence[tuple[str, str]]:
 
 
 def budget_pairs(budget: Budget) -> Sequence[tuple[str, str]]:
-    """Return what the session and each of its subagents have spent, and of what; nothing where that is all the same."""
+    """Return the spending and limits of the session and its subagents; empty if there are neither."""
     if not budget.children and budget.limits == NO_LIMITS:
         return ()
     return [("Spent", _spent(budget)), *_below(budget, 1)]
@@ -164,7 +164,7 @@ def _below(budget: Budget, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def _spent(budget: Budget) -> str:
-    """Return what was spent of what: `3 requests, 12,345 of 50,000 tokens, $0.0123, 4.5 s`."""
+    """Return spending and limits, such as `3 requests, 12,345 of 50,000 tokens, $0.0123, 4.5 s`."""
     spent, limits = budget.spent, budget.limits
     usd = shown_cost(spent.known_usd, is_whole=spent.usd is not None, is_estimated=spent.is_estimated)
     parts = [
@@ -219,7 +219,7 @@ async def _cost(terminal: Terminal, rest: str) -> None:
 
 
 def _costs(session: Session) -> SessionCosts:
-    """Return what the session has cost, including what was taken back and what its subagents did."""
+    """Return the costs of the session, including its subagents and rewound turns."""
     costs, spent = session_costs(session.conversation.messages), session.budget.spent
     return replace(costs, by_model=spent.by_model, api_duration_s=spent.api_duration_s)
 
@@ -247,8 +247,8 @@ async def _status(terminal: Terminal, rest: str) -> None:
     say_pairs(terminal, [(name, clean_line(text)) for name, text in pairs])
 
 
-# /doctor runs panpan beside the session, as /config does, so that there is one answer to a question. What the session
-# knows better (its model, the terminal it is shown in) it tells itself.
+# /doctor runs another panpan, as /config does, so that there is one answer to a question. The session itself adds what
+# it knows better: its model and its terminal.
 
 CHILD_TIMEOUT_S = 60.0
 MAX_CHILD_BYTES = 500_000
@@ -286,9 +286,9 @@ def _line(check: Mapping[str, str]) -> str:
 
 
 async def panpan_says(terminal: Terminal, *arguments: str) -> tuple[str, str]:
-    """Run a command of panpan's own beside the session; return what it prints, and what it says of failures."""
+    """Run a panpan command in another process; return its output and its error."""
     # -P: a module of that name in the folder must not be taken for one of ours. The environment is the user's own,
-    # keys and all, or the answer would be that of another panpan.
+    # including keys, or the answer would be that of a different panpan.
     command = [sys.executable, "-P", "-m", "panpan", *arguments]
     env = {**terminal.env, "NO_COLOR": "1", "COLUMNS": str(terminal.width), "PYTHONUNBUFFERED": "1"}
     cwd = terminal.session.info.cwd

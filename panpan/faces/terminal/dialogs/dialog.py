@@ -156,7 +156,7 @@ class Quiet:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._since: float | None = None
-        """Begin of that time; None while it is not on the screen."""
+        """Start of that time; None while it is not on the screen."""
 
     def begin(self) -> None:
         """Start the time, unless it has started already."""
@@ -185,7 +185,7 @@ def is_letter(key: str) -> bool:
 
 
 class EarlyLetter:
-    """Holds a letter, maybe pressed several times, from before a dialog takes keys: an answer or the begin of a text.
+    """Holds a letter that was typed before a dialog takes keys: an answer, or the beginning of a text.
 
     It answers nothing, and no letter of a text is lost. The next key decides: the same letter again is an answer,
     another letter makes both of them text, and any other key discards it.

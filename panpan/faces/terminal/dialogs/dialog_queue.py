@@ -4,7 +4,7 @@ A key counts for a dialog only if the dialog has been on the screen for a moment
 they went before, so that typing goes on and answers nothing. Over a half-typed text they do so until Tab is pressed,
 since people stop to think while they write; the dialog says so.
 
-A letter that comes too early may be an answer or the begin of a text, and so it is held (`EarlyLetter`).
+A letter that comes too early may be an answer or the beginning of a text, and so it is held (`EarlyLetter`).
 """
 
 from collections import deque
@@ -131,7 +131,7 @@ class DialogQueue:
         return has_changed
 
     def is_early(self, key: str) -> bool:
-        """Return True if the dialog takes no keys yet and a key may be an answer or the begin of a text."""
+        """Return True if the dialog takes no keys yet and a key may be an answer or the beginning of a text."""
         if self.first is None or self.first.answered.is_set() or self.takes_keys or self._has_draft():
             return False
         return is_letter(key) and (bool(self.early.letter) or self.first.dialog.takes(key))

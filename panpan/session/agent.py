@@ -52,7 +52,7 @@ class ModelParts:
     warnings: Sequence[str] = ()
     """Warnings about the model for the user, one sentence each."""
     retry_now: Callable[[], bool] = lambda: False
-    """Ends the pause before the next try; returns whether there was one."""
+    """Function that ends the pause before the next try; returns True if there was one."""
     prepare: Callable[[], Awaitable[None]] = _nothing
     aclose: Callable[[], Awaitable[None]] = _nothing
 

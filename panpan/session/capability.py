@@ -88,7 +88,7 @@ class Capability:
         return ()
 
     def status(self) -> "Iterable[StatusItem]":
-        """Return what a face may show of it at the moment; called with each picture of the screen, so that it is quick.
+        """Return what a face shows of it now. It is called for each picture of the screen, so it must be quick.
 
         Words are shown in the line below the input, a checklist above it.
         """
@@ -138,7 +138,7 @@ class Capabilities:
         return iter(self._all)
 
     def find(self, kind: type[OfferedT]) -> OfferedT | None:
-        """Return the object of a class, or of a class that names it as its base; None: the session has none."""
+        """Return the object of a class or of a subclass of it; None if the session has none."""
         return next((found for found in self._offered if kind in type(found).__mro__), None)  # type: ignore[return-value]
 
     def __getitem__(self, kind: type[OfferedT]) -> OfferedT:

@@ -45,7 +45,7 @@ class Option:
     detail: str = ""
     is_current: bool = False
     key: str = ""
-    """Picks it at once, as long as nothing is typed; empty: none does."""
+    """Key that picks it at once, as long as nothing is typed; empty if there is none."""
 
 
 def numbered(options: Sequence[Option]) -> Sequence[Option]:

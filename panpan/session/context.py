@@ -168,7 +168,7 @@ class SessionContext:
         return [name for one in self.capabilities for name in one.unavailable()] if given is None else given
 
     def find(self, kind: type[OfferedT]) -> OfferedT | None:
-        """Return the object of a type that a capability before this one offers; None: there is none."""
+        """Return the object of a type that a capability before this one offers; None if there is none."""
         return self.capabilities.find(kind)
 
 

@@ -81,7 +81,7 @@ def tool_tokens(tools: Sequence[ToolDefinition]) -> int:
 
 
 def calibration(messages: Sequence[Message]) -> float:
-    """Return the factor from an estimate to the provider's count; 1.0 where that is not known.
+    """Return the factor from an estimate to the provider's count; 1.0 if that is not known.
 
     Compares what was added between two replies with the difference of their counts, for the newest replies of
     `messages`, which were sent with requests that only grew at their end.
@@ -165,8 +165,8 @@ def context_usage(conversation: Conversation, window_tokens: int | None, *, exac
 
     Args:
         conversation: All that was said.
-        window_tokens: Size of the model's context window; None where it is not known.
-        exact: The provider's count of the request; None where it was not asked or cannot say.
+        window_tokens: Size of the model's context window; None if it is not known.
+        exact: The provider's count of the request; None if it was not asked or cannot say.
     """
     known = _known(conversation)
     prefix: Sequence[_Weighed] = (

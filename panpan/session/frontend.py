@@ -66,7 +66,7 @@ class SessionInterceptor:
         return hooks
 
     def capability(self, session: "SessionContext") -> "Capability | None":
-        """Return the capability that goes with it, which is the first of the session; None: there is none."""
+        """Return the capability that goes with it, which is the first of the session; None without one."""
         return None
 
 
@@ -100,7 +100,7 @@ class SessionOptions(TypedDict, total=False):
     """Settings by dotted key, such as `{"model": "smart", "permission.mode": "plan"}`; stronger than files and
     environment."""
     why_model: str | None
-    """Reason why `overrides` names the model, as half a sentence; None: the command line does."""
+    """Reason why `overrides` names the model, as half a sentence; None if the command line does."""
     continues: bool
     """True to go on with the newest session of the project."""
     resume: str | None
@@ -205,7 +205,7 @@ class SessionConfig:
 
     @property
     def interceptor(self) -> SessionInterceptor:
-        """Sees what crosses the session's borders; one that changes nothing where none is given."""
+        """The interceptor of the session; by default one that changes nothing."""
         return self.options.get("tap") or SessionInterceptor()
 
     @property

@@ -148,7 +148,7 @@ def title_question(prompt: str) -> Question:
 
 
 def title_in(reply: AssistantMessage) -> str:
-    """Return the title that a reply is; empty where it is none."""
+    """Return the title that a reply is; empty if it is none."""
     if reply.stop_reason != "end_turn" or reply.tool_uses:
         return ""
     line = next((line for line in map(clean_line, reply.text.splitlines()) if line), "")

@@ -75,7 +75,7 @@ class EarlierModel:
     """True if its name leads to it, with the settings as they are."""
 
     def note(self, now: str) -> str:
-        """Return what the user should know where `now` is asked; empty where that is the same model."""
+        """Return a note for the user about asking `now`; empty if that is the same model."""
         if self.name == now:
             return ""
         name = clean_line(self.name)
@@ -84,7 +84,7 @@ class EarlierModel:
 
 
 def prefix_note(model: str, profile: ModelProfile) -> str:
-    """Return what the user should know where a session begun with another kind of model goes on with this one."""
+    """Return a note for the user about going on with another kind of model."""
     what = (
         "panpan's full system prompt and all tools" if profile.tools is None else "a short system prompt and few tools"
     )

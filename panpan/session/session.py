@@ -94,12 +94,12 @@ MOST_WOKEN = 50
 
 @dataclass(frozen=True, slots=True)
 class Titles:
-    """The title of a session, and what makes one."""
+    """The title of a session, and the title generator."""
 
     present: str | None = None
-    """The title that it has; None: nobody has given it one."""
+    """Present title; None without one."""
     make: Callable[[str], Awaitable[GeneratedTitle | None]] | None = None
-    """Makes a title of what the user says first; raises nothing. None: the user gives it one, or nobody does."""
+    """Generator of a title from the user's first message, which raises nothing; None if only the user may set one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +374,7 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def git_branch(self) -> str:
-        """Branch of the workspace when the session was opened; empty where there is none."""
+        """Branch of the workspace when the session was opened; empty if there is none."""
         return self.agent.transcript.log.git_branch
 
     @property
@@ -421,7 +421,7 @@ class Session(AsyncContextManagerMixin):
 
     @property
     def auto_trouble(self) -> str:
-        """Reason against auto mode, as far as one is known; empty where it can be used."""
+        """Reason against auto mode, as far as one is known; empty if it can be used."""
         return self.agent.context.sandbox.trouble
 
     def set_permission_mode(self, mode: PermissionMode) -> None:
@@ -488,7 +488,7 @@ class Session(AsyncContextManagerMixin):
         return model.choice
 
     async def use_effort(self, effort: Effort | None) -> None:
-        """Ask for another effort from the next turn on; None: as much as the model chooses itself."""
+        """Ask for another effort from the next turn on; with None, the model chooses itself."""
         self._take_model(self._models("the effort").with_effort(effort))
 
     def use_thinking(self, *, is_on: bool) -> None:

@@ -440,7 +440,7 @@ class Budget:
         return BudgetError(time_is_up(node.name, node.limits.seconds or 0.0))
 
     def nearly_spent(self) -> str:
-        """Return a sentence about the limits of which most is spent, here or above; empty where there is none."""
+        """Return a sentence about the limits of which most is spent, here or above; empty if there is none."""
         parts = [part for node in self.and_above() for part in nearly_spent(node.name, node.limits, node.spent)]
         return f"Of the budget, {'; '.join(parts)}." if parts else ""
 

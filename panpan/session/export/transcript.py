@@ -61,7 +61,7 @@ class Transcript:
     subagents: "Sequence[Transcript]" = ()
     """Conversations of the session's subagents; of those, it has none."""
     agent_id: str = ""
-    """The subagent whose conversation it is; empty: the session's own."""
+    """Id of the subagent whose conversation it is; empty for the session's own."""
     begun_by: Sequence[str] = ()
     """Ids of the calls of the session's own model that began the subagent and its further turns."""
 
@@ -186,7 +186,7 @@ class Outcome:
 
 
 def outcome_of(result: ToolResultMessage | None) -> Outcome:
-    """Return how a call ended; None: it was not answered when the session was exported."""
+    """Return the outcome of a call; None if it was not answered when the session was exported."""
     if result is None:
         return Outcome("not answered")
     if not result.is_error:

@@ -249,7 +249,7 @@ def _untagged(text: str) -> str:
 
 
 def _checklist(use: ToolUseBlock) -> ChecklistDisplay | None:
-    """Return the checklist that a call wrote, to be shown with its result; None: it wrote none."""
+    """Return the checklist that a call wrote, to be shown with its result; None if it wrote none."""
     written = use.input.get("todos") if use.name == _CHECKLIST_TOOL else None
     items = [item for item in written if isinstance(item, Mapping)] if isinstance(written, list) else []
     return ChecklistDisplay(todos=tuple(map(_item, items))) if items else None

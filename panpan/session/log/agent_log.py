@@ -103,7 +103,7 @@ def agent_records(folder: Path) -> Iterator[AgentRecord]:
 
 
 def agent_record(path: Path) -> AgentRecord | None:
-    """Return how the subagent of a log was begun, or last gone on with, and how that ended; None: it does not say."""
+    """Return the beginning or latest resumption of the subagent of a log, and its end; None if the log does not say."""
     last: AgentRecord | None = None
     for record in read_records(path, only=lambda line: b'"subagent' in line):
         if (begun := begun_by(record)) is not None:
@@ -169,7 +169,7 @@ class PastTurns:
         self._turns = dict(sorted(found, key=lambda one: one[1].begun_at))
 
     def take(self, tool_use_id: str, *, of: str = "") -> PastTurn | None:
-        """Return the turn that a call of a subagent, or of the session's own model, began; None: not known, or taken.
+        """Return the turn that a call of a subagent, or of the session's own model, began; None if unknown or taken.
 
         Ids are those of one conversation: a subagent may have calls of the same id as its session. Of two that the
         same agent made, the first was taken back. None is told in a circle, whatever the logs say.

@@ -94,7 +94,7 @@ def counted(value: Any) -> Usage:
 
 
 Words: TypeAlias = Annotated[str, or_else("")]
-"""A text; empty where there is none."""
+"""A text; empty if there is none."""
 Text: TypeAlias = Annotated[str, BeforeValidator(lambda value: str(value or ""))]
 """Any value, as text."""
 Figure: TypeAlias = Annotated[int, or_else(0)]

@@ -38,7 +38,7 @@ class Finding:
 
 
 def validate(log: Path, further: Iterable[type[SystemRecord]] = ()) -> list[Finding]:
-    """Return what is to be said of a session's log; nothing where all is well.
+    """Return the findings about a session's log; none if all is well.
 
     `further` are kinds of record that features write, beside the session's own.
     """
@@ -149,7 +149,7 @@ def _of_kinds(records: Sequence[Mapping[str, Any]], session_id: str, known: Coll
 
 
 def _unknown_kind(record: Mapping[str, Any], known: Collection[str]) -> str:
-    """Return the kind of a record that this version does not know; empty where it knows it."""
+    """Return the kind of a record that this version does not know; empty if it knows it."""
     match record:
         case {"type": "user" | "assistant" | "summary"}:
             return ""

@@ -94,7 +94,7 @@ _KEY_OPTION = re.compile(r"(--api-key[ =])\S+")
 
 
 def describe_lock_owner(holder: LockHolder | None) -> str:
-    """Return who it is, such as ` (process 7, running since 2026-11-22 09:00: panpan -c)`; empty where nobody knows."""
+    """Describe it, such as ` (process 7, running since 2026-11-22 09:00: panpan -c)`; empty if it is unknown."""
     if holder is None:
         return ""
     since = ""
@@ -170,7 +170,7 @@ class SessionLog:
         self._listener = listener
 
     def go_on_after(self, uuid: str | None) -> None:
-        """Let the next record follow this one; None: no other."""
+        """Let the next record follow this one, or with None no other."""
         self.parent_uuid = uuid
 
     def append(self, record: Mapping[str, Any]) -> None:
@@ -328,7 +328,7 @@ def read_records(
 
 
 def _newest_in_future(path: Path) -> int:
-    """Return a time after that of every other log beside this one, where one has a time to come; 0 where none has."""
+    """Return a time after that of every other log beside this one, where one has a time to come; 0 if none has."""
     try:
         others = [entry for entry in os.scandir(path.parent) if entry.name.endswith(".jsonl")]
         times = [other.stat(follow_symlinks=False).st_mtime_ns for other in others if other.name != path.name]

@@ -91,7 +91,7 @@ class Isolation:
     def listed(
         self, items: Callable[[], Iterable[ResultT]], kind: type[ResultT] | UnionType | None
     ) -> Sequence[ResultT]:
-        """Return what the capability lists; nothing where that fails, or where one is not of the kind."""
+        """Return what the capability lists; nothing if that fails, or where one is not of the kind."""
         try:
             found = list(items())
             for item in found:

@@ -65,7 +65,7 @@ def find_session(home: Path, folder: Path, wanted: str) -> Path:
 
 
 def session_titled(folder: Path, title: str) -> Path | None:
-    """Return the log of the session in a folder that is called so; None: there is none. SessionError: several."""
+    """Return the log of the session with this title in a folder, or None; raise SessionError if there are several."""
     text = _compared(title)
     summaries = (summary_of(path) for path in newest_first(folder.glob("*.jsonl")))
     found = [summary for summary in summaries if summary is not None and _is_title(summary, text)]

@@ -21,7 +21,7 @@ MAX_CHARS = 20_000
 
 
 def said_in(record: Mapping[str, Any]) -> str:
-    """Return what a record says, whatever it holds; empty where that is nothing that people search for."""
+    """Return what a record says, whatever it holds; empty if that is nothing that people search for."""
     match record:
         case {"type": "summary", "summary": str(title)}:
             return title[:MAX_CHARS]
@@ -187,7 +187,7 @@ class SearchIndex:
 def query_of(text: str) -> str:
     """Return the words that a user typed as a query of FTS5, each as a beginning; quoted ones in their order.
 
-    Empty where nothing in it can be searched for.
+    Empty if nothing in it can be searched for.
     """
     encodable = text.encode(errors="replace").decode()  # what was typed may be no UTF-8
     parts = [quoted or word for quoted, word in re.findall(r'"([^"]+)"|(\S+)', encodable)]

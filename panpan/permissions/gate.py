@@ -175,7 +175,7 @@ class PermissionGate(Gate):
     def for_copy(self, original: Path, copied: Path) -> "PermissionGate | None":
         """Return a gate that restricts in a copy of the workspace what rules with absolute paths restrict in itself.
 
-        It allows all else; None where there are no such rules.
+        It allows all else; None if there are no such rules.
 
         Args:
             original: Root of the workspace, canonical.
@@ -252,7 +252,7 @@ class PermissionGate(Gate):
         return is_closed or self.withholds(path, root)
 
     def new_restriction(self, allowed: str, asked: str) -> str | None:
-        """Return the rule that denies or asks about a web address and not about another; None where there is none.
+        """Return the rule that denies or asks about a web address and not about another; None if there is none.
 
         Args:
             allowed: The address that a call has named.
@@ -265,7 +265,7 @@ class PermissionGate(Gate):
         return None
 
     def closing_rule(self, host: str) -> str | None:
-        """Return the rule that denies all addresses of a web host, whatever names it; None where there is none."""
+        """Return the rule that denies all addresses of a web host, whatever names it; None if there is none."""
         written = f"[{host}]" if ":" in host else host
         for rule in self.rules.deny:
             if isinstance(rule.specifier, DomainPattern) and rule.specifier.restricts(f"https://{written}/"):

@@ -120,7 +120,7 @@ def by_plan_mode(subject: Subject) -> Reason:
 def _in_the_way(facts: LineFacts) -> Effect | None:
     """Return the first simple command that does more than look; one of which that is not known where, only then.
 
-    None where each of them only looks, and it is what joins them that is in the way.
+    None if each of them only looks, and it is what joins them that is in the way.
     """
     acting = [effect for effect in facts.effects if not effect.is_read_only]
     if not facts.line.is_plain and all(map(_looks_somewhere, acting)):

@@ -57,7 +57,7 @@ class SandboxQuestions(Hook):
     Args:
         outside: Commands, as in `Bash(…)`, for which no question is needed.
         warn: Told once which sandbox holds commands, where it is not the best one.
-        asks: True where a person can be asked what a command is to run in. Elsewhere one that is known to need more
+        asks: True if a person can be asked what a command is to run in. Elsewhere one that is known to need more
             runs in the sandbox as it is.
         keep: Saves for later sessions what an opening lets later calls have.
 
@@ -120,7 +120,7 @@ class SandboxQuestions(Hook):
         return output
 
     async def _about_need(self, call: ToolCall, *, is_granted: bool) -> Decision | None:
-        """Decide about a command in the sandbox that is known to need more; None: it is not."""
+        """Decide about a command in the sandbox that is known to need more; None if it needs no more."""
         facts = _facts(call)
         if facts is None:
             return None
@@ -222,7 +222,7 @@ def _can_be_granted(hosts: Sequence[str]) -> bool:
 
 
 async def _without_network(call: ToolCall) -> str:
-    """Return what a command reaches that asks for the whole network; empty where that is nothing."""
+    """Return what a command reaches that asks for the whole network; empty if that is nothing."""
     from panpan.system.sandbox.refusals import hosts_in_words  # only refusals need it
 
     sandbox = call.context.sandbox
@@ -241,7 +241,7 @@ async def _outside_flag(call: ToolCall) -> str:
 
 
 async def _outside_patterns(call: ToolCall) -> Sequence[str]:
-    """Return the patterns that let the call out of the sandbox; none where no pattern can."""
+    """Return the patterns that let the call out of the sandbox; none if no pattern can."""
     if _changes_nested_git(call):
         return ()
     try:
@@ -281,7 +281,7 @@ def _changes_nested_git(call: ToolCall) -> bool:
 
 
 def _facts(call: ToolCall) -> LineFacts | None:
-    """Return what is known of the command of a call; None where it is none for a shell."""
+    """Return what is known of the command of a call; None if it is none for a shell."""
     line = command_line(call.effects)
     return None if line is None else facts_of(line)
 
@@ -293,7 +293,7 @@ _WISHES = {
 
 
 async def sandbox_bounds(call: ToolCall, subject: Subject, box: Box = "usual") -> str:
-    """Return the bounds of a call that is asked about, on one line; empty where it is no command, or nothing holds it.
+    """Return the bounds of a call that is asked about, on one line; empty if it is no command, or nothing holds it.
 
     Args:
         call: What is asked about.
@@ -378,7 +378,7 @@ def network_flags(facts: LineFacts, *, can_name_hosts: bool) -> str:
 
 
 def hosts_of_line(facts: LineFacts) -> Sequence[str]:
-    """Return the hosts that a line needs, as `sandbox.domains` names them; none where that is not known."""
+    """Return the hosts that a line needs, as `sandbox.domains` names them; none if that is not known."""
     from panpan.python_environments.uv_sources import USUAL_HOSTS  # only refusals need it
 
     hosts: list[str] = []
@@ -394,7 +394,7 @@ def hosts_of_line(facts: LineFacts) -> Sequence[str]:
 
 
 def package_tool(facts: LineFacts) -> str:
-    """Return the name of the tool for the package manager that a line runs; empty where there is none."""
+    """Return the name of the tool for the package manager that a line runs; empty if there is none."""
     programs = [program_of(effect.command) for effect in facts.effects]
     return next((name for program in programs for name, fitting in _TOOLS.items() if fitting.fullmatch(program)), "")
 
@@ -423,7 +423,7 @@ class Failure:
     advice: Sequence[str] = ()
     """Sentences for the model: what the sandbox blocked, and what may be done about it."""
     seen: str = ""
-    """The same for people, without what may be done; empty where that is not sure."""
+    """The same for people, without what may be done; empty if that is not sure."""
     notes: Sequence[str] = ()
     """Sentences for both."""
     blocked: Blocked | None = None

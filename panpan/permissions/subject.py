@@ -72,7 +72,7 @@ class Subject:
     cwd: Path
     """Directory in which relative paths start."""
     facts: LineFacts | None = None
-    """Effects of its command line; None where there is none."""
+    """Effects of its command line; None if there is none."""
     is_placed: bool = False
     """True if `facts` has folders in place of words such as `$PWD/src`. Then they serve to refuse, never to allow."""
     commands: CommandPaths = CommandPaths()
@@ -120,12 +120,12 @@ class Subject:
 
     @property
     def command(self) -> str | None:
-        """The command line; None where it runs none."""
+        """The command line; None if it runs none."""
         return command_line(self.told)
 
     @property
     def runs(self) -> str:
-        """The command line that would run in an environment of its own; empty where none does.
+        """The command line that would run in an environment of its own; empty if none does.
 
         Rules that deny or ask about commands hold for it, and it is never one that a rule for Bash allows.
         """

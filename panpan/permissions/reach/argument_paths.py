@@ -220,7 +220,7 @@ def _told_folders(command: SimpleCommand) -> Sequence[str]:
 
 
 def _folder_of_flag(flag: str, behind: str) -> str:
-    """Return the folder that a word may name as a flag, with the word behind it; empty where it is no such flag."""
+    """Return the folder that a word may name as a flag, with the word behind it; empty if it is no such flag."""
     if flag.startswith("--"):
         name, has_value, value = flag.partition("=")
         is_one = len(name) > 3 and any(one.startswith(name) for one in _FOLDER_FLAGS)

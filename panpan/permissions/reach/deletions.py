@@ -120,7 +120,7 @@ def led_to(words: Sequence[Word]) -> Sequence[Word]:
 
 
 def name_of(words: Sequence[Word]) -> str:
-    """Return what a program is called, without the folder in which it lies; empty where that is not known."""
+    """Return what a program is called, without the folder in which it lies; empty if that is not known."""
     return posixpath.basename(words[0].text or "") if words else ""
 
 

@@ -160,7 +160,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def entries_of(folder: str) -> list[os.DirEntry[str]]:
-    """Return what is in a folder; nothing where that cannot be read."""
+    """Return what is in a folder; nothing if that cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
@@ -217,7 +217,7 @@ def _taken_in_by(files: Iterable[Path]) -> Iterator[str]:
 
 
 def _text(file: Path) -> str | None:
-    """Return what a file begins with; None where there is none."""
+    """Return what a file begins with; None if there is none."""
     try:
         if not file.is_file():
             return None

@@ -104,7 +104,7 @@ class Locator:
         return LocatedUse(use, *self._found[absolute], is_shallow, command)
 
     def plain_files(self, folder: PathUse, commands: Mapping[str, str]) -> PlainFiles:
-        """Return those of the regular files in a folder that are as plain as it is; none where it is not.
+        """Return those of the regular files in a folder that are as plain as it is; none if it is not.
 
         Args:
             folder: The folder, with what is done to the files.

@@ -45,7 +45,7 @@ _BY_GREP = "use Grep, which leaves out files for secrets"
 
 
 async def withheld_file(rules: Sequence[Rule], subject: Subject) -> Reason | None:
-    """Return why the search may show what a rule withholds, or None where it does not.
+    """Return why the search may show what a rule withholds, or None if it does not.
 
     Args:
         rules: Rules that deny or ask.

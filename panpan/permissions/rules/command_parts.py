@@ -53,7 +53,7 @@ _LIVE_TILDE = re.compile(r"(?:^|(?<=[:=]))~")
 
 @lru_cache(MOST_REMEMBERED)
 def simple_commands(command: str) -> Sequence[tuple[str, ...]] | None:
-    """Return the words of each simple command, after quote removal, or None where anything else is in the line.
+    """Return the words of each simple command, after quote removal, or None if anything else is in the line.
 
     The commands may be joined by `&&`, `||`, `;`, `|` and line ends. Variables, substitutions, braces, redirects to
     files, background, groups, keywords, comments and assignments are not simple. Of what a shell expands, only unquoted
@@ -257,7 +257,7 @@ def spelled_evenly(command: str) -> str:
 
 @lru_cache(MOST_REMEMBERED)
 def programs_with_unknown_words(command: str) -> Collection[str] | None:
-    """Return the programs some of whose words are only known when the line runs; None where a program is, too."""
+    """Return the programs some of whose words are only known when the line runs; None if a program is, too."""
     parts = command_parts(command)
     if any(part.is_program_unknown for part in parts):
         return None

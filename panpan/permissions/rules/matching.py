@@ -20,7 +20,7 @@ Restriction: TypeAlias = Literal["holds", "may hold"]
 
 
 def restriction(rule: Rule, subject: Subject) -> Restriction | None:
-    """Return whether a rule that asks or denies holds for the call, or may; None where it does not."""
+    """Return whether a rule that asks or denies holds for the call, or may; None if it does not."""
     match rule.specifier:
         case None:
             return "holds" if _meets(rule, subject) else _restriction_of_access(rule, subject)
@@ -184,7 +184,7 @@ def _restriction_of_hidden(rule: Rule, subject: Subject) -> Restriction | None:
 
 
 def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None:
-    """Return the rules that together allow the whole call, or None where something of it is left over."""
+    """Return the rules that together allow the whole call, or None if something of it is left over."""
     candidates = [rule for rule in rules if _names(rule, subject) or isinstance(rule.specifier, DomainPattern)]
     for rule in candidates:
         if rule.specifier is None or _allows_alone(rule, subject):

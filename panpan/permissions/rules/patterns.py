@@ -179,7 +179,7 @@ def _fits(text: str, segments: list[str], *, blank: str) -> bool:
 
 
 def _leading_program(tokens: list[_Token]) -> str | None:
-    """Return the first word, or None where it has a wildcard."""
+    """Return the first word, or None if it has a wildcard."""
     name = ""
     for token in tokens:
         if token is _BLANK:
@@ -219,7 +219,7 @@ class PathPattern:
         self._regex = re.compile("|".join(_compiled(pattern).pattern for pattern in patterns), re.DOTALL)
 
     def for_copy(self, original: Path, copied: Path) -> "PathPattern | None":
-        """Return what restricts in a copy of a folder what this restricts in the folder; None where this does itself.
+        """Return what restricts in a copy of a folder what this restricts in the folder; None if this does itself.
 
         Args:
             original: Root of the project, canonical.
@@ -232,7 +232,7 @@ class PathPattern:
         return pattern
 
     def place(self, root: Path) -> Path | None:
-        """Return the one file or folder that it is about, canonical or as written; None where it has wildcards.
+        """Return the one file or folder that it is about, canonical or as written; None if it has wildcards.
 
         Args:
             root: Canonical root of the project.
@@ -327,7 +327,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _resolved_prefix(base: Path, pattern: str) -> str | None:
-    """Return the absolute pattern with the links in its literal folders followed, or None where there are none."""
+    """Return the absolute pattern with the links in its literal folders followed, or None if there are none."""
     parts = pattern.strip("/").split("/")
     literal = []
     for part in parts:
@@ -347,7 +347,7 @@ def _as_absolute(base: Path, pattern: str) -> str:
 
 
 def _relative(path: Path, base: Path) -> str | None:
-    """Return `path` below `base`, both absolute; None where it lies elsewhere. As text, since it is asked so often."""
+    """Return `path` below `base`, both absolute; None if it lies elsewhere. As text, since it is asked so often."""
     whole, start = str(path), str(base)
     if not whole.startswith(start):
         return None
@@ -400,7 +400,7 @@ class DomainPattern:
 
 
 def plain_host(url: str) -> str | None:
-    """Return the host of `url` as it is asked for, other letters than ASCII encoded; None where nothing would be."""
+    """Return the host of `url` as it is asked for, other letters than ASCII encoded; None if nothing would be."""
     try:
         return read_url(url).host
     except ToolError:

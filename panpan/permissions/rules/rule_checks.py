@@ -126,7 +126,7 @@ def _commands(text: str) -> list[str]:
 
 
 def _paths(text: str) -> list[Path]:
-    """Return paths that a rule for paths names; none where its form is not understood."""
+    """Return paths that a rule for paths names; none if its form is not understood."""
     if {"[", "\\"} & set(text):
         return []
     filled = text.replace("**", f"{_ANY}/{_ANY}").replace("*", _ANY).replace("?", "x")

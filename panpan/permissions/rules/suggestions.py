@@ -64,7 +64,7 @@ _MOST_WORDS = max(prefix.count(" ") + 1 for prefix in PREFIXES)
 
 
 def script_of(words: Sequence[str], root: Path) -> str | None:
-    """Return the words that run a script or program of the project, where others follow; None where they run none.
+    """Return the words that run a script or program of the project, where others follow; None if they run none.
 
     Args:
         words: A simple command.
@@ -130,7 +130,7 @@ def pattern_in_words(pattern: str) -> str:
 
 
 def narrowest_rule(subject: Subject) -> str | None:
-    """Return the rule to offer for `subject`, or None where the call cannot be remembered."""
+    """Return the rule to offer for `subject`, or None if the call cannot be remembered."""
     text = _candidate(subject)
     if text is None or len(text) > _LONGEST_RULE or not text.isprintable() or spelled_out(text) != text:
         return None  # who says "always" has to see all of it

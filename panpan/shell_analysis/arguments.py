@@ -34,7 +34,7 @@ class SearchedNames:
     """Files of a folder that a search shows."""
 
     only: tuple[str, ...] = ()
-    """Patterns, one of which the name of each file fits; empty where they may have any names."""
+    """Patterns, one of which the name of each file fits; empty if they may have any names."""
     leaves_out_hidden: bool = False
     """True if it leaves out what begins with a dot, but for what an ignore file takes in again with a `!`."""
 
@@ -69,7 +69,7 @@ def searched_names(kind: str, given: Given) -> SearchedNames:
     """Return which names the files have that a search shows.
 
     Args:
-        kind: Whose flags they are: `grep`, `rg`, or empty where they say nothing of names.
+        kind: Whose flags they are: `grep`, `rg`, or empty if they say nothing of names.
         given: The flags.
     """
     match kind:

@@ -130,7 +130,7 @@ class _Walk:
 
 
 def _known(places: Places) -> tuple[str, ...] | None:
-    """Return where the shell may be; None where that may be anywhere, or is nowhere since nothing leads here."""
+    """Return where the shell may be; None if that may be anywhere, or is nowhere since nothing leads here."""
     known = tuple(sorted(place for place in places if place is not None))
     return known if len(known) == len(places) and 0 < len(known) <= MOST_DIRECTORIES else None
 
@@ -210,7 +210,7 @@ class FolderPlacer:
 
     Args:
         commands: Those of the line, as they were read.
-        start: The absolute path of the folder in which the line starts; empty where that is not known.
+        start: The absolute path of the folder in which the line starts; empty if that is not known.
         may_differ: Whether other variables may be set by then, such as HOME.
     """
 

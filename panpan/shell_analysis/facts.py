@@ -105,7 +105,7 @@ class SimpleCommand:
 
     @property
     def texts(self) -> tuple[str, ...] | None:
-        """The words as text; None where one of them is not fixed."""
+        """The words as text; None if one of them is not fixed."""
         texts = tuple(word.text for word in self.words if word.text is not None)
         return texts if len(texts) == len(self.words) else None
 
@@ -149,7 +149,7 @@ class Search:
     folders: tuple[str, ...] = ()
     """Reads that, if they are folders, have the contents of their files shown."""
     only_names: tuple[str, ...] = ()
-    """Patterns, one of which the name of each file fits that is shown; empty where they may have any."""
+    """Patterns, one of which the name of each file fits that is shown; empty if they may have any."""
     leaves_out_hidden: bool = False
     """True if nothing is shown that begins with a dot, or lies in a folder that does, but for what an ignore file takes
     in again with a `!`."""
@@ -195,7 +195,7 @@ class Effect:
     search: Search = Search()
     look: Look = Look()
     needed_environment: Mapping[str, str | None] = field(default_factory=dict)
-    """The variables with which it is harmless; None: it must not be set."""
+    """Variables with which it is harmless; one with None must not be set."""
     only_makes: bool = False
     """True if its program makes empty files and folders, and takes nothing away."""
     path_like_words: tuple[str, ...] = ()
@@ -244,7 +244,7 @@ class Effect:
 
     @property
     def placed_reads(self) -> tuple[str, ...] | None:
-        """`reads`, relative to the directory in which the line starts; None: unknown."""
+        """`reads`, relative to the directory in which the line starts; None if unknown."""
         return _placed(self.reads, self.command.directories)
 
     @property
@@ -281,7 +281,7 @@ class Effect:
 
     @property
     def placed_writes(self) -> tuple[str, ...] | None:
-        """`writes`, relative to the directory in which the line starts; None: unknown."""
+        """`writes`, relative to the directory in which the line starts; None if unknown."""
         return _placed(self.writes, self.command.directories)
 
 
@@ -338,7 +338,7 @@ class LineFacts:
 
     @property
     def needed_environment(self) -> Mapping[str, str | None]:
-        """The variables with which it is as harmless as its effects say; None: it must not be set."""
+        """Variables with which it is as harmless as its effects say; one with None must not be set."""
         return {name: value for effect in self.effects for name, value in effect.needed_environment.items()}
 
 
@@ -347,7 +347,7 @@ _HERE = (".",)
 
 
 def _placed(paths: tuple[str, ...] | None, directories: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return paths relative to where the line starts; None where there is one of which that is not known."""
+    """Return paths relative to where the line starts; None if there is one of which that is not known."""
     if not paths or directories == _HERE:
         return paths
     if directories is None and not all(path.startswith("/") for path in paths):

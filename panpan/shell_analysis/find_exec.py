@@ -67,11 +67,11 @@ class Listing:
     """The search, with `odd_names` for names that do not arrive whole unless NULs separate them."""
     globs: tuple[str, ...] = ()
     leads: tuple[str, ...] = ()
-    """Beginnings of the names; empty where they may begin in any way."""
+    """Beginnings of the names; empty if they may begin in any way."""
 
 
 def listing_of(command: SimpleCommand, search: Effect) -> Listing | None:
-    """Return what a search prints the names of, one a line or parted by NUL; None where it prints anything else."""
+    """Return what a search prints the names of, one a line or parted by NUL; None if it prints anything else."""
     texts = [word.text or "" for word in command.words]
     if not texts or command.redirects or not search.is_read_only:
         return None
@@ -139,7 +139,7 @@ def ends_names(command: SimpleCommand) -> bool:
 
 
 def only_names_of(words: Sequence[Word]) -> tuple[str, ...]:
-    """Return a pattern that every name fits which find hands on; none where that is not known."""
+    """Return a pattern that every name fits which find hands on; none if that is not known."""
     texts = [word.text or "" for word in words]
     tested = texts[: min((texts.index(word) for word in ("-print", "-print0") if word in texts), default=None)]
     if not _JOINS_ANY.isdisjoint(texts) or "-name" not in tested[:-1]:
@@ -248,7 +248,7 @@ def _names_of(listing: Listing) -> Sequence[Word]:
 
 
 def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], listing: Listing) -> Effect | None:
-    """Return the effect of a search and of what is done with its names; None where one of them does more than look."""
+    """Return the effect of a search and of what is done with its names; None if one of them does more than look."""
     patterns = [word.pattern for word in _names_of(listing)]
     if not effects:
         return None
@@ -276,7 +276,7 @@ def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], l
 
 
 def _with_names(words: Sequence[Word], token: str, name: Word) -> tuple[Word, ...]:
-    """Return the words of the program with a name in its place; none where that is not a word of its own."""
+    """Return the words of the program with a name in its place; none if that is not a word of its own."""
     others = [word for word in words if word.text != token]
     if not words or words[0].text == token or any(token in word.source or word.text is None for word in others):
         return ()
@@ -296,7 +296,7 @@ class _Given:
     """True if nothing runs where there are no names."""
 
     def with_names(self, names: Sequence[Word]) -> list[tuple[Word, ...]]:
-        """Return what it may run, with each of these names and without; nothing where that is not known."""
+        """Return what it may run, with each of these names and without; nothing if that is not known."""
         if self.token:
             with_names = [_with_names(self.program, self.token, name) for name in names]
             return with_names if all(with_names) else []
@@ -315,7 +315,7 @@ class _Given:
 
 
 def _read_xargs(words: Sequence[Word]) -> _Given | None:
-    """Return what xargs is told; None where that is not known."""
+    """Return what xargs is told; None if that is not known."""
     waiting = list(words)[::-1]
     is_exact, needs_names, token = False, False, ""
     while waiting and (waiting[-1].text or "").startswith("-"):

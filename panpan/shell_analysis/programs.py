@@ -198,7 +198,7 @@ class GitForm:
     """Effect of a form of git that does more than ask."""
 
     form: str
-    """The subcommand; empty where there is none."""
+    """The subcommand; empty if there is none."""
     folder: str
     is_known: bool
     """True if it writes only below the folder."""

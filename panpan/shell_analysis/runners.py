@@ -22,7 +22,7 @@ class Wrapped:
     """Command that a wrapper runs."""
 
     words: tuple[Word, ...]
-    """The program first; empty where that is not known."""
+    """The program first; empty if that is not known."""
     is_transparent: bool = False
     """True if it does nothing of its own, so that the whole is as harmless as what is run."""
     adds_words: bool = False
@@ -64,7 +64,7 @@ _DURATION = re.compile(r"\d{1,6}(?:\.\d+)?[smhd]?")
 
 
 def unwrapped(name: str, words: Sequence[Word]) -> Wrapped | None:
-    """Return what `name` would run when it is given `words`; None where it is no wrapper."""
+    """Return what `name` would run when it is given `words`; None if it is no wrapper."""
     wrapper = WRAPPERS.get(name)
     if wrapper is None:
         return None
@@ -80,7 +80,7 @@ def unwrapped(name: str, words: Sequence[Word]) -> Wrapped | None:
 
 
 def _behind_flags(wrapper: _Wrapper, words: Sequence[Word]) -> int | None:
-    """Return where the wrapper's own flags and assignments end, None where that cannot be told."""
+    """Return where the wrapper's own flags and assignments end, None if that cannot be told."""
     position = 0
     while position < len(words):
         text = words[position].text
@@ -145,7 +145,7 @@ def may_run_more(words: Sequence[Word]) -> bool:
 
 
 def program_name(word: Word) -> str:
-    """Return what a program is called, without the folder in which it lies; empty where that is not known."""
+    """Return what a program is called, without the folder in which it lies; empty if that is not known."""
     return (word.text or "").rpartition("/")[2]
 
 
@@ -232,7 +232,7 @@ _MOST_WORDS = 50
 
 
 Parse: TypeAlias = Callable[[str], ParsedLine | None]
-"""Takes another line apart; returns None where there have been too many."""
+"""Takes another line apart; returns None if there have been too many."""
 
 
 def with_piped_scripts(parsed: ParsedLine, line: str, here: Sequence[str], parse: Parse) -> ParsedLine:
@@ -355,7 +355,7 @@ def _printed(command: SimpleCommand) -> Iterator[str]:
 
 
 def _run_by(command: SimpleCommand, text: str, parse: Parse) -> ParsedLine | None:
-    """Return what becomes of a text that a shell or interpreter is given to run; None where that is not known."""
+    """Return what becomes of a text that a shell or interpreter is given to run; None if that is not known."""
     first = behind_wrappers(command.words)[0][0]
     if is_interpreter(first):
         words = (first, Word(shlex.quote(text), f"{text} "))

@@ -53,7 +53,7 @@ _LOOKED_UP = frozenset({"${", "}", "variable_name", "special_variable_name"})
 
 
 def oddity_of(node: "Node") -> str | None:
-    """Return what a node is called if it is odd by its kind; None where it is plain, or part of something odd."""
+    """Return what a node is called if it is odd by its kind; None if it is plain, or part of something odd."""
     kind = node.type
     if not node.is_named:
         return "a command in the background" if kind == "&" else None

@@ -70,7 +70,7 @@ class DirectoryReport:
                 self.file.parent.rmdir()
 
     def read(self) -> str | None:
-        """Return the directory that the shell named; None where it named none.
+        """Return the directory that the shell named; None if it named none.
 
         Raises:
             ToolError: A command removed the file or put something else in its place.
@@ -97,7 +97,7 @@ def shell_arguments(command: str, report: Path | None, *, shell: str, fixed: Seq
 
     Args:
         command: The command, as the model wrote it.
-        report: The file for the shell to say where it ended; None where that does not matter.
+        report: The file for the shell to say where it ended; None if that does not matter.
         shell: Path of bash or sh.
         fixed: Names of variables to which the command cannot assign.
     """

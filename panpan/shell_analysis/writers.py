@@ -81,7 +81,7 @@ def is_writer(name: str) -> bool:
 
 
 def written_by(name: str, words: Sequence[Word]) -> Written | None:
-    """Return what a program touches when it is given `words`, None where that is not known."""
+    """Return what a program touches when it is given `words`, None if that is not known."""
     if any(word.text is None and not word.is_glob for word in words):
         return None
     if name == "dd":

@@ -78,7 +78,7 @@ def is_below(path: Path, root: Path) -> bool:
 
 
 def lost_link(path: Path) -> Path | None:
-    """Return the link that leads nowhere on the way to a missing file; None where the file is simply missing."""
+    """Return the link that leads nowhere on the way to a missing file; None if the file is simply missing."""
     places = (path, *path.parents)
     return next((place for place in places if place.is_symlink() and not place.exists()), None)
 

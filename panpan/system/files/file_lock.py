@@ -62,7 +62,7 @@ def hold_lock(path: Path, *, wait_s: float, lock: Callable[[int, int], None] = f
 def is_held(path: Path) -> bool:
     """True if any process holds the lock on a file or folder.
 
-    False where there is no such file, it cannot be looked at, or its file system has no locks.
+    False if there is no such file, it cannot be looked at, or its file system has no locks.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -133,13 +133,13 @@ class LockHolder:
 
     pid: int
     command: str
-    """Its words joined by blanks, not cleaned for a terminal; empty where the system does not tell."""
+    """Its words joined by blanks, not cleaned for a terminal; empty if the system does not tell."""
     started_at: float | None
     """Seconds since 1970."""
 
 
 def lock_holder(fd: int, *, proc: Path = _PROC) -> LockHolder | None:
-    """Return a process that holds a `flock` on an open file; None where the system does not tell."""
+    """Return a process that holds a `flock` on an open file; None if the system does not tell."""
     status = os.fstat(fd)
     for pid in _pids_with_lock_on(status.st_ino, proc):
         # file systems differ in which device they name in the table, so the process itself has to confirm it

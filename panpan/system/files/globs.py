@@ -97,7 +97,7 @@ def has_magic(text: str) -> bool:
 
 
 def name_globs(pattern: str) -> tuple[str, ...]:
-    """Return globs for a file's name, one of which every match of `pattern` has; empty where names say nothing."""
+    """Return globs for a file's name, one of which every match of `pattern` has; empty if names say nothing."""
     names = dict.fromkeys(alternative.rpartition("/")[2] for alternative in expand_braces(pattern))
     if len(names) > 20 or any(not name.strip("*") or "\\" in name for name in names):
         return ()

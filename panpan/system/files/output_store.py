@@ -135,7 +135,7 @@ class LeftOutput:
     keys: KeyStream
     """Takes the keys out of the rest; it may hold the beginning of one."""
     failure: str
-    """Reason why what was printed so far could not be kept; empty where it is."""
+    """Reason why the output so far could not be kept; empty if it was."""
 
 
 class OutputCollector:

@@ -92,7 +92,7 @@ class PathResolver:
         self._cwd = _WorkingDirectory(self.root)
         self._linked = _LinkedPlaces(self.root, self._home)
         self._judged: dict[str, Location] | None = None
-        """Locations of the paths of a call, by their absolute text; None where no call is decided about."""
+        """Locations of the paths of a call, by their absolute text; None if no call is decided about."""
 
     @property
     def cwd(self) -> Path:
@@ -290,7 +290,7 @@ class PathResolver:
         self._cwd.path = location.path
 
     def held_in(self, path: Path) -> str | None:
-        """Return what of the user's the canonical `path` is or holds, home and workspace; None where nothing."""
+        """Return what of the user's the canonical `path` is or holds, home and workspace; None if nothing."""
         held = [("your home folder", self._home), ("the workspace", self.root)]
         return " and ".join(name for name, place in held if is_below(place, path)) or None
 
@@ -378,7 +378,7 @@ class _LinkedPlaces:
 
 
 def _changed_at(folder: Path) -> int:
-    """Return the time when names in `folder` last changed, in nanoseconds; 0 where it cannot be told."""
+    """Return the time when names in `folder` last changed, in nanoseconds; 0 if it cannot be told."""
     try:
         return folder.stat().st_mtime_ns
     except OSError:

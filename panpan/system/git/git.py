@@ -123,7 +123,7 @@ async def _submodules(program: str, folder: Path, timeout_s: float) -> list[str]
 
 
 async def _top_folder(program: str, folder: Path, timeout_s: float) -> Path | None:
-    """Return the folder that a repository's files lie in; None where there is no repository, or a bare one.
+    """Return the folder that a repository's files lie in; None if there is no repository, or a bare one.
 
     Raises:
         ToolError: The repository says that they lie around or outside the folder that holds it.

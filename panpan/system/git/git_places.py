@@ -67,7 +67,7 @@ def places_elsewhere(folder: Path) -> list[GitPlace]:
 
 
 def folder_of_worktree(top: Path) -> Path | None:
-    """Return the common folder of the repository whose worktree or submodule `top` is; None where it is none.
+    """Return the common folder of the repository whose worktree or submodule `top` is; None if it is none.
 
     One that does not point back is not counted, nor is one that cannot be read.
     """
@@ -82,7 +82,7 @@ def folder_of_worktree(top: Path) -> Path | None:
 
 
 def repository_around(folder: Path) -> Path | None:
-    """Return the git folder that git takes in a canonical folder, a `.git` or a bare one; None where there is none."""
+    """Return the git folder that git takes in a canonical folder, a `.git` or a bare one; None if there is none."""
     for top in (folder, *folder.parents):
         if os.path.lexists(top / ".git"):
             return top / ".git"
@@ -321,7 +321,7 @@ def _unquoted(written: str) -> str:
 
 
 def git_branch(root: Path) -> str:
-    """Return the branch of the repository whose top is `root`; empty where there is none or HEAD is detached."""
+    """Return the branch of the repository whose top is `root`; empty if there is none or HEAD is detached."""
     try:
         folder = root / ".git"
         if folder.is_file():  # a worktree or submodule: the file names the folder
@@ -356,7 +356,7 @@ class GitIndex:
 
     @classmethod
     def around(cls, folder: Path) -> "GitIndex | None":
-        """Return the index of the repository that the canonical `folder` lies in; None where it cannot be read."""
+        """Return the index of the repository that the canonical `folder` lies in; None if it cannot be read."""
         for top in (folder, *folder.parents):
             index = top / ".git" / "index"
             with suppress(OSError):

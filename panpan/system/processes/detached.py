@@ -95,7 +95,7 @@ def start_detached(
 
 
 def exit_code_in(file: Path) -> int | None:
-    """Return the exit code that a command left; None where there is none, or not yet."""
+    """Return the exit code that a command left; None if there is none, or not yet."""
     with suppress(OSError, ConfigError, ValueError), os.fdopen(open_private_file(file, os.O_RDONLY), "rb") as opened:
         text = opened.read(16)
         if text.endswith(b"\n"):
@@ -123,7 +123,7 @@ def marked_as_users(tree: ProcessTree, env: Mapping[str, str]) -> dict[str, str]
 class HeldProcesses:
     """Processes of some trees that are stopped, to go on later as if nothing had happened.
 
-    `state_of` returns the state of a process in a letter (proc_pid_stat(5)); empty where that cannot be seen.
+    `state_of` returns the state of a process in a letter (proc_pid_stat(5)); empty if that cannot be seen.
     """
 
     def __init__(self, *trees: ProcessTree, state_of: Callable[[RunningProcess], str] | None = None) -> None:

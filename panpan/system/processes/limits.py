@@ -111,7 +111,7 @@ def _settings(limits: Limits) -> Iterator[tuple[str, str]]:
 
 
 def _tighter(wanted: int | None, kind: int) -> int | None:
-    """Return the limit to set; None where there is none, or where the one that is there is no looser."""
+    """Return the limit to set; None if there is none, or where the one that is there is no looser."""
     soft, _ = resource.getrlimit(kind)
     return wanted if wanted is not None and (soft == resource.RLIM_INFINITY or wanted < soft) else None
 

@@ -81,7 +81,7 @@ def running_processes() -> dict[int, RunningProcess]:
 
 
 def running_process(pid: int) -> RunningProcess | None:
-    """Return one process without what tells from whom it comes; None where there is none with this number."""
+    """Return one process without what tells from whom it comes; None if there is none with this number."""
     return _seen(str(pid)) if _has_proc() else running_processes().get(pid)
 
 
@@ -226,7 +226,7 @@ async def wait_for_exit(process: RunningProcess) -> None:
 def reaped(pid: int) -> int | None:
     """Return the exit code of a child of ours that has ended, as a shell tells it, and let the system forget it.
 
-    None where it runs on, was collected before, or is no child of ours.
+    None if it runs on, was collected before, or is no child of ours.
     """
     try:
         ended, status = os.waitpid(pid, os.WNOHANG)

@@ -32,7 +32,7 @@ _PROBE = f'if (: >"$1") 2>&-; then exit {_HAS_WRITTEN}; fi'
 
 @dataclass(frozen=True, slots=True)
 class SandboxChoice:
-    """The sandbox to use, and why it is not a better one; None where none works."""
+    """The sandbox to use, and why it is not a better one; None if none works."""
 
     sandbox: Sandbox | None
     passed_over: tuple[str, ...] = ()

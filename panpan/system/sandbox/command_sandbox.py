@@ -103,7 +103,7 @@ class Start:
     argv: Sequence[str]
     env: Mapping[str, str]
     profile: Profile | None = None
-    """Its bounds, but for files of panpan's that it writes, too; None where nothing holds it."""
+    """Its bounds, but for files of panpan's that it writes, too; None if nothing holds it."""
     proxy: "CommandProxy | None" = None
     """Its way to the granted domains, which knows what was refused."""
     pass_fds: Sequence[int] = ()
@@ -206,7 +206,7 @@ class CommandSandbox:
 
     @property
     def trouble(self) -> str:
-        """Reason that no command can run in the sandbox, as far as one is known; empty where commands can."""
+        """Reason that no command can run in the sandbox, as far as one is known; empty if commands can."""
         if not self.is_on:
             return 'the sandbox is off (sandbox.mode = "off")'
         if self._choice is not None and self._choice.sandbox is None:
@@ -224,7 +224,7 @@ class CommandSandbox:
         return self.is_on and (await self.choice()).sandbox is None
 
     async def take_warning(self) -> str | None:
-        """Return, once, what the user should know before the first command; None where all is well."""
+        """Return, once, what the user should know before the first command; None if all is well."""
         if not self.is_on:
             return None
         choice = await self.choice()
@@ -407,7 +407,7 @@ class _Network:
         self._granted = Domains((*self._granted.named, *more.named), (*self._granted.own, *more.own))
 
     async def open(self, hosts: Sequence[str], *, shares_loopback: bool) -> "CommandProxy | None":
-        """Return the way of one command to the granted hosts and these; None where there are none, or nobody serves."""
+        """Return the way of one command to the granted hosts and these; None if there are none, or nobody serves."""
         if not (self._is_serving and (hosts or self.domains)):
             return None
         self._is_wanted.set()
@@ -538,7 +538,7 @@ class PlaceClaims:
 
 
 def _file_at(place: Path) -> tuple[int, int] | None:
-    """Return what tells one folder from another of the same name; None where there is none."""
+    """Return what tells one folder from another of the same name; None if there is none."""
     try:
         found = place.lstat()
     except OSError:

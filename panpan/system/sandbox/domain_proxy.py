@@ -55,7 +55,7 @@ class NotGrantedError(NotReachableError):
 
     Args:
         text: The sentence.
-        grant: The host as the setting names it; empty where none of it would help.
+        grant: The host as the setting names it; empty if none of it would help.
     """
 
     def __init__(self, text: str, grant: str = "") -> None:
@@ -266,7 +266,7 @@ class CommandProxy:
         self._given.close()
 
     async def listener(self) -> SocketListener | None:
-        """Wait for the socket that the box listens on, and return it; None where none comes."""
+        """Wait for the socket that the box listens on, and return it; None if none comes."""
         if self.endpoint.handover_fd is None:
             return await SocketListener.from_socket(self._entrance)
         with self._entrance:

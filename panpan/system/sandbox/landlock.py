@@ -40,7 +40,7 @@ Grant = tuple[Path, int]
 
 
 def landlock_version() -> int:
-    """Return the version of the kernel's Landlock interface, or 0 where it has none; asking changes nothing."""
+    """Return the version of the kernel's Landlock interface, or 0 if it has none; asking changes nothing."""
     return max(landlock_launcher.version(), 0) if sys.platform == "linux" else 0
 
 

@@ -162,7 +162,7 @@ def is_empty_folder(place: Path) -> bool:
 
 
 def _place(path: Path, root: Path) -> tuple[Path | None, Path | None]:
-    """Return the place to protect for the sake of `path`, and the secret that it is; None where it is none.
+    """Return the place to protect for the sake of `path`, and the secret that it is; None if it is none.
 
     Of a name with several parts, such as `.github/workflows`, the place is the first: it cannot be moved away and made
     again then.
@@ -245,7 +245,7 @@ class Profile:
 def folder_to_open(place: Path) -> Path | None:
     """Return the folder that a command has to be able to change in order to make `place`.
 
-    None where that would open more than anybody means: a protected place, the home or what it lies in, the folders
+    None if that would open more than anybody means: a protected place, the home or what it lies in, the folders
     directly below `/`, except those that all users share for temporary files.
     """
     if any(protections(place)):

@@ -92,7 +92,7 @@ def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
 
 
 def hidden_from(command: str, output: str, profile: Profile) -> Refusal | None:
-    """Return why a command that failed did not find what it names; None where nothing is hidden from it.
+    """Return why a command that failed did not find what it names; None if nothing is hidden from it.
 
     What is `closed` then is open in the usual box.
 

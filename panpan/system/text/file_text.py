@@ -46,7 +46,7 @@ class Encoding:
     is_guess: bool = False
     """True if nothing in the file says that this is its encoding."""
     addable: frozenset[str] | None = None
-    """Characters beyond ASCII that may be added; None: all that the codec has.
+    """Characters beyond ASCII that may be added; None for all that the codec has.
 
     To a guess only those that the file holds already: they are written as the bytes that they were read from, whatever
     encoding that is. In a file of code page 850, the byte that Windows-1252 has for "é" says something else.
@@ -117,7 +117,7 @@ def is_binary(data: bytes) -> bool:
 
 
 def decode_file(data: bytes) -> FileText | None:
-    """Return what `data` says, or None where it is not text that could be written back byte for byte."""
+    """Return what `data` says, or None if it is not text that could be written back byte for byte."""
     if is_binary(data):
         return None
     for encoding in _candidates(data):

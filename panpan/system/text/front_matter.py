@@ -139,7 +139,7 @@ class Entry:
 
     value: "Value"
     line: int = 0
-    """Line in the file, from 1; 0 where there is no file."""
+    """Line in the file, from 1; 0 if there is no file."""
 
 
 Value: TypeAlias = str | tuple[str, ...] | Mapping[str, Entry]
@@ -164,7 +164,7 @@ _Pairs: TypeAlias = Iterable[tuple[str, Entry]]
 
 
 def read_front_matter(text: str) -> FrontMatter | None:
-    """Take a file apart; None: it has no head.
+    """Take a file apart; None if it has no head.
 
     Raises:
         FrontMatterError: The head has no end, or a line of it means nothing.

@@ -31,7 +31,7 @@ class DomainLists:
         return cls(_hosts(allowed), _hosts(blocked))
 
     def refusal(self, host: str) -> str | None:
-        """Return why nothing is taken of a host, such as "x.org is blocked"; None where it is."""
+        """Return the reason against a host, such as "x.org is blocked"; None if pages may be taken from it."""
         if _covering(self.blocked, host) is not None:
             return f"{host} is blocked"
         if self.allowed and _covering(self.allowed, host) is None:
@@ -65,7 +65,7 @@ def without_closed_hosts(network: WebNetwork, closed_by: Callable[[str], str | N
 
     Args:
         network: All of it.
-        closed_by: Returns what closes a host or an address, in words; None where nothing does.
+        closed_by: Returns what closes a host or an address, in words; None if nothing does.
     """
 
     def require_open(host: str) -> None:

@@ -68,7 +68,7 @@ class WebRequest:
 
 
 def location_of(request: WebRequest, status: int, headers: WebHeaders) -> str | None:
-    """Return the address that an answer sends on to, as it wrote it but whole; None where it does not."""
+    """Return the address that an answer sends on to, as it wrote it but whole; None if it does not."""
     if status not in _REDIRECTS or "location" not in headers:
         return None
     written = headers["location"].strip(" \t").encode("latin-1").decode("utf-8", "replace")
@@ -130,7 +130,7 @@ class HttpSide:
             await self.stream.send(data)
 
     async def took(self, event: h11.Event) -> bool:
-        """Send it; False where the other side has left."""
+        """Send it; False if the other side has left."""
         with suppress(*GONE):
             await self.send(event)
             return True
@@ -357,7 +357,7 @@ class GuardedResponse:
 
 
 def _coding(request: WebRequest, headers: WebHeaders) -> str:
-    """Return how the body is to be decoded; empty where it stays as it comes."""
+    """Return how the body is to be decoded; empty if it stays as it comes."""
     coding = headers.get("content-encoding", "").strip().lower().removeprefix("x-")
     if coding in ("", "identity"):
         return ""

@@ -88,7 +88,7 @@ class WebNetwork:
     private: PrivateHosts = NO_PRIVATE_HOSTS
     """Hosts that the user has opened although they are not public. They are reached without the proxy."""
     proxy: "UpstreamProxy | None" = None
-    """The user's own way out; None: hosts are dialled."""
+    """The user's own proxy; None if hosts are dialled directly."""
 
     async def proxy_for(self, plain: PlainUrl, *, is_own: bool = False) -> "UpstreamProxy | None":
         """Return the proxy that leads to an address; None if the host is dialled.

@@ -296,7 +296,7 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
 
 
 def _public(text: str, also: Collection[IPv4Address | IPv6Address]) -> str | None:
-    """Return a resolver's address as it is to be dialled; None where it may not be, or is not in its usual form."""
+    """Return a resolver's address as it is to be dialled; None if it may not be, or is not in its usual form."""
     try:
         address = IPv6Address(text) if ":" in text else IPv4Address(text)
     except ValueError:

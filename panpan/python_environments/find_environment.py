@@ -44,7 +44,7 @@ def find_environment(root: MachineRoot, place: str, variables: Mapping[str, str]
 
 
 def project_of(place: str, environment: Environment | None, here: str) -> str:
-    """Return the folder of the project that an environment is for; empty: there is none.
+    """Return the folder of the project that an environment is for; empty if there is none.
 
     `here`: the folder that is worked in, to which an environment belongs that lies in no project.
     """
@@ -119,7 +119,7 @@ def interpreter_of(root: MachineRoot, prefixes: Sequence[str]) -> Interpreter:
 
 
 def program_of(root: MachineRoot, prefixes: Sequence[str]) -> str:
-    """Return where `python` of these folders really lies; empty where there is none, or it leads nowhere."""
+    """Return where `python` of these folders really lies; empty if there is none, or it leads nowhere."""
     for program in (f"{prefix}/bin/{name}" for prefix in prefixes for name in ("python", "python3")):
         if root.exists(program):
             return root.resolve(program) or ""
@@ -129,7 +129,7 @@ def program_of(root: MachineRoot, prefixes: Sequence[str]) -> str:
 def package_folders(root: MachineRoot, prefixes: Sequence[str], minor: int | None) -> tuple[str, ...]:
     """Return the folders of packages that are there.
 
-    `minor`: of the interpreter; None: of any.
+    `minor`: minor version of the interpreter; None for any.
     """
     folders: dict[str, None] = {}
     for prefix in prefixes:

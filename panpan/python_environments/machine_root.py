@@ -36,12 +36,12 @@ class MachineRoot:
         """Reasons why files could not be read, by path; the first ones if there are very many."""
 
     def path_here(self, path: str) -> Path | None:
-        """Return where `path` really lies on the machine that this runs on; None where links go in a circle."""
+        """Return where `path` really lies on the machine that this runs on; None if links go in a circle."""
         end = self.resolve(path)
         return None if end is None else Path(f"{self._prefix}{end}" or "/")
 
     def resolve(self, path: str) -> str | None:
-        """Return `path` with all links followed, below the root; it may not exist. None where that has no end."""
+        """Return `path` with all links followed, below the root; it may not exist. None if that has no end."""
         if "\0" in path or len(path) > MAX_PATH_BYTES:
             return None
         pending = path.split("/")[::-1]
@@ -73,7 +73,7 @@ class MachineRoot:
             return False
 
     def names(self, folder: str) -> Sequence[str]:
-        """Return the names in a folder, sorted; none where it is no folder or cannot be listed."""
+        """Return the names in a folder, sorted; none if it is no folder or cannot be listed."""
         place = self.path_here(folder)
         if place is None:
             return ()
@@ -112,7 +112,7 @@ class MachineRoot:
             self._note(folder, f"only the first {MAX_ENTRIES:,} files and folders in it were looked at")
 
     def text(self, path: str, *, max_bytes: int = 1_000_000) -> str | None:
-        """Return the beginning of a text file, with what is no UTF-8 replaced; None where it cannot be read."""
+        """Return the beginning of a text file, with what is no UTF-8 replaced; None if it cannot be read."""
         with self.opened(path) as stream:
             if stream is None:
                 return None
@@ -124,7 +124,7 @@ class MachineRoot:
 
     @contextmanager
     def opened(self, path: str) -> Iterator[BinaryIO | None]:
-        """Open a regular file for reading; None where there is none, or it may not or cannot be read."""
+        """Open a regular file for reading; None if there is none, or it may not or cannot be read."""
         place = self.path_here(path)
         if place is None:
             self._note(path, "links go in a circle")
@@ -145,7 +145,7 @@ class MachineRoot:
             yield stream
 
     def free_bytes(self, path: str) -> int | None:
-        """Return the room for files of users on the disk that `path` is on; None where it cannot be told."""
+        """Return the room for files of users on the disk that `path` is on; None if it cannot be told."""
         place = self.path_here(path)
         try:
             status = os.statvfs(place) if place is not None else None
@@ -154,7 +154,7 @@ class MachineRoot:
         return status.f_bavail * status.f_frsize if status else None
 
     def _link_target(self, path: str) -> str | None:
-        """Return where a link points; None where it is none, or nobody can tell."""
+        """Return where a link points; None if it is none, or nobody can tell."""
         if path not in self._links:
             try:
                 self._links[path] = os.readlink(f"{self._prefix}{path}")  # noqa: PTH115 - one for each component
@@ -173,7 +173,7 @@ def machine_for(paths: PathResolver, withholds: Callable[[Path, Path], bool]) ->
 
 
 def readable_folder(folder: str, paths: PathResolver) -> str:
-    """Return a folder; nothing where only an answer of the user's would open it."""
+    """Return a folder; nothing if only an answer of the user's would open it."""
     try:
         return str(paths.resolve(folder, access="read")) if folder else ""
     except ToolError:

@@ -34,12 +34,12 @@ class Head:
         return (line[len(start) :].strip() for line in self.lines if line.startswith(start))
 
     def first(self, key: str) -> str:
-        """Return what is said of a key first; empty where nothing is."""
+        """Return what is said of a key first; empty if nothing is."""
         return next(self.all(key), "")
 
 
 def records_in(root: MachineRoot, folder: str) -> Iterator[tuple[str, Head | None]]:
-    """Yield where each record in a folder of packages lies, with its head; None where that cannot be read.
+    """Yield where each record in a folder of packages lies, with its head; None if that cannot be read.
 
     What pip renamed to take a package away, and never deleted, is none.
     """
@@ -60,7 +60,7 @@ def conda_records(root: MachineRoot, prefix: str) -> tuple[tuple[str, str], ...]
 
 
 def read_head(root: MachineRoot, path: str) -> Head | None:
-    """Return the head of a file of metadata; None where it cannot be read."""
+    """Return the head of a file of metadata; None if it cannot be read."""
     text = root.text(path, max_bytes=_HEAD_BYTES)
     return None if text is None else Head(tuple(text.replace("\r\n", "\n").partition("\n\n")[0].split("\n")))
 
@@ -186,7 +186,7 @@ _REQUIREMENT_CHARS = 1_000
 
 
 def fits_python(specifier: str, version: str) -> bool | None:
-    """Return whether a version is in a range; None where the range cannot be read, or the patch level decides."""
+    """Return whether a version is in a range; None if the range cannot be read, or the patch level decides."""
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     try:
@@ -199,7 +199,7 @@ def fits_python(specifier: str, version: str) -> bool | None:
 
 
 def applying(text: str, markers: Mapping[str, str]) -> "Requirement | None":
-    """Return what is asked for; None where it is not asked for here, or cannot be read."""
+    """Return what is asked for; None if it is not asked for here, or cannot be read."""
     from packaging.requirements import Requirement
 
     if len(text) > _REQUIREMENT_CHARS:
@@ -224,7 +224,7 @@ def is_requirement(text: str) -> bool:
 
 
 def unmet(requirement: "Requirement", versions: Mapping[str, str]) -> str | None:
-    """Return what is there in the place of what is asked for; empty where that is met, None where nobody can tell."""
+    """Return what is there in the place of what is asked for; empty if that is met, None if nobody can tell."""
     from packaging.version import InvalidVersion, Version
 
     version = versions.get(normalised(requirement.name))

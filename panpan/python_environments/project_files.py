@@ -118,7 +118,7 @@ class ProjectFiles:
         return self._root.resolve(join(self._folder, name)) in self._seen
 
     def text(self, name: str, *, is_named: bool = False) -> str | None:
-        """Return the text of a file; None where there is none, it was read before, or it cannot be read.
+        """Return the text of a file; None if there is none, it was read before, or it cannot be read.
 
         `is_named`: True if another file says that it is there.
         """

@@ -47,7 +47,7 @@ _MAX_LINE_CHARS = 1_000
 
 
 def conda_requirements(files: ProjectFiles, name: str) -> Iterator[Said]:
-    """Yield what a file asks for; nothing where there is none."""
+    """Yield what a file asks for; nothing if there is none."""
     text = files.text(name) or ""
     try:
         pairs = read_yaml(text).pairs or ()
@@ -96,7 +96,7 @@ def _of_pip(files: ProjectFiles, what: str, source: str) -> Iterator[Said]:
 
 
 def _versions(text: str) -> str | None:
-    """Return versions as in PEP 440; None where they are not understood."""
+    """Return versions as in PEP 440; None if they are not understood."""
     if not text or text == "*":
         return ""
     if match := _EXACT.fullmatch(text):

@@ -31,7 +31,7 @@ def poetry_requirements(name: str, said: object) -> Sequence[str | None]:
 
 
 def poetry_range(said: object) -> str | None:
-    """Return a range; empty where any version will do, None where it is not understood."""
+    """Return a range; empty if any version will do, None if it is not understood."""
     if not isinstance(said, str) or "|" in said:
         return None
     parts = [_range(part.strip()) for part in said.split(",")]
@@ -84,13 +84,13 @@ def table_of(said: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
 
 
 def word_in(said: Mapping[str, Any], key: str) -> str:
-    """Return the text behind a key; empty where there is none."""
+    """Return the text behind a key; empty if there is none."""
     value = said.get(key)
     return value if isinstance(value, str) else ""
 
 
 def texts_in(value: object) -> Sequence[str]:
-    """Return the texts in a list; none where it is no list."""
+    """Return the texts in a list; none if it is no list."""
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 

@@ -76,7 +76,7 @@ CONSTRAINT = ("-c", "--constraint")
 def file_requirements(
     files: ProjectFiles, name: str, *, included_by: str = "", is_bound: bool = False, depth: int = 0
 ) -> Iterator[PackageRequirement | Unclear]:
-    """Yield what a file asks for; nothing where it was read before.
+    """Yield what a file asks for; nothing if it was read before.
 
     `included_by`: the file that led here. `is_bound`: True if it only says versions.
     """
@@ -104,7 +104,7 @@ def file_requirements(
 def line_requirement(
     line: str, source: str, included_by: str = "", *, is_bound: bool = False
 ) -> PackageRequirement | Unclear | None:
-    """Return what a line asks for; None where that is no package, or the project itself.
+    """Return what a line asks for; None if that is no package, or the project itself.
 
     `line`: without a comment. `included_by`: the file that led to that of the source. `is_bound`: True if it only says
     a version.

@@ -191,7 +191,7 @@ def users_pip_indexes(variables: Mapping[str, str]) -> list[str]:
 
 
 def _pip_values(file: Path) -> list[tuple[str, str]] | None:
-    """Return all keys and values of a configuration, each key as pip takes it; None where it cannot be read."""
+    """Return all keys and values of a configuration, each key as pip takes it; None if it cannot be read."""
     from configparser import Error, RawConfigParser
 
     parser, text = RawConfigParser(strict=False), text_of(file)
@@ -206,7 +206,7 @@ def _pip_values(file: Path) -> list[tuple[str, str]] | None:
 
 
 def text_of(file: Path, max_bytes: int = 1_000_000) -> str | None:
-    """Return the text of a file that names sources; nothing where there is none, None where it cannot be looked at."""
+    """Return the text of a file that names sources; nothing if there is none, None if it cannot be looked at."""
     if not os.path.lexists(file):
         return ""
     try:

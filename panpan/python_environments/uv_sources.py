@@ -215,7 +215,7 @@ def domains_of(named: Sequence[str], packages: PackageSettings, variables: Mappi
 
 
 def hosts_to_allow(hosts: Sequence[str], packages: PackageSettings, variables: Mapping[str, str]) -> Sequence[str]:
-    """Return the shortest list for `sandbox.domains` that opens these hosts; none where one is not known."""
+    """Return the shortest list for `sandbox.domains` that opens these hosts; none if one is not known."""
     from panpan.system.sandbox.domain_proxy import DomainGrants
     from panpan.system.web.url_guard import plain_authority
 

@@ -58,7 +58,7 @@ class Looked:
     """State of some paths on the disk."""
 
     bits: dict[str, int | None] = field(default_factory=dict)
-    """Permission bits of the files that are kept; None: a link."""
+    """Permission bits of the files that are kept; None for a link."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes of the files that are kept."""
     gone: list[str] = field(default_factory=list)
@@ -306,7 +306,7 @@ def _is_git_own(path: str) -> bool:
 
 
 def _pattern(folder: str) -> bytes:
-    """Return the line of an exclude file for one folder; nothing where no such line can name it."""
+    """Return the line of an exclude file for one folder; nothing if no such line can name it."""
     if "\n" in folder:
         return b""
     escaped = "".join(f"\\{character}" if character in "\\*?[]!# " else character for character in folder)

@@ -132,7 +132,7 @@ class Snapshot:
     """Folders without files, each with a slash at its end."""
 
     def why_left_out(self, path: str) -> str | None:
-        """Return why a file or folder is not kept; None where nothing is known against it.
+        """Return why a file or folder is not kept; None if nothing is known against it.
 
         A folder into which nobody can look is kept itself.
         """
@@ -152,9 +152,9 @@ class Entry:
     """One file, link or folder of a snapshot."""
 
     oid: str
-    """Id of its content, or of where a link leads; empty: it is a folder."""
+    """Id of its content, or of the target of a link; empty for a folder."""
     mode: int | None
-    """Permission bits; None: it is a link."""
+    """Permission bits; None for a link."""
 
 
 def message_of(modes: Modes, left_out: Mapping[str, str], empty: Iterable[str]) -> bytes:

@@ -336,7 +336,7 @@ class Revert:
         self._repository = repository
         self._now = now
         self._entries: dict[str, Entry | None] = {}
-        """Outcome for each file and folder that a step touched; None: it is not there."""
+        """Outcome for each file and folder that a step touched; None if it does not exist."""
 
     async def undo(self, before: Snapshot, after: Snapshot) -> None:
         """Go back one step."""

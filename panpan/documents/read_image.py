@@ -33,7 +33,7 @@ class Picture:
 
 
 def image_format(data: bytes) -> str | None:
-    """Return the format that the first bytes tell, None where it is not one that models see."""
+    """Return the format that the first bytes tell, None if it is not one that models see."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "PNG"
     if data.startswith(b"\xff\xd8\xff"):

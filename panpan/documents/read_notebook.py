@@ -35,7 +35,7 @@ class NotebookPage:
 
 
 def read_notebook(data: bytes, offset: int, limit: int, shown: str) -> NotebookPage | None:
-    """Return the cells from number `offset` on, `limit` at most; None where `data` is no notebook of version 4.
+    """Return the cells from number `offset` on, `limit` at most; None if `data` is no notebook of version 4.
 
     Raises:
         ToolError: The notebook has no such cell.
@@ -287,7 +287,7 @@ class _Style:
     """Style in which a notebook is written."""
 
     unit: str | None
-    """Blanks of one level of indentation; None: all of it is on one line."""
+    """Blanks of one level of indentation; None if all of it is on one line."""
     line_break: str
     comma: str
     colon: str

@@ -41,7 +41,7 @@ class Target:
     shown: str
     """Its name for the model and for people."""
     mode: int | None
-    """Permission bits; None where there is no such file."""
+    """Permission bits; None if there is no such file."""
 
     @property
     def exists(self) -> bool:
@@ -128,7 +128,7 @@ def similar_files(path: Path, ctx: ToolContext) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """Change of one file from `before` to `after`, each None where there is no file."""
+    """Change of one file from `before` to `after`, each None if there is no file."""
 
     target: Target
     before: bytes | None

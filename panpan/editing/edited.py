@@ -53,7 +53,7 @@ _MAX_ECHOED_LINE_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Report on the change of one file; its text is None where it does not exist."""
+    """Report on the change of one file; its text is None if it does not exist."""
 
     confirmation: str
     """Confirmation such as "edited a.py"; the numbers of lines are added."""
@@ -165,7 +165,7 @@ class ChangedLines:
 
 
 class ChangeReport:
-    """One file before and after; its text is None where it does not exist."""
+    """One file before and after; its text is None if it does not exist."""
 
     def __init__(self, shown: str, before: str | None, after: str | None) -> None:
         self._shown = shown
@@ -197,7 +197,7 @@ class ChangeReport:
         )
 
     def echo(self) -> str:
-        """Return the changed lines as they are now, numbered, with one line around them; empty where there are none."""
+        """Return the changed lines as they are now, numbered, with one line around them; empty if there are none."""
         told: list[str] = []
         shown_to = 0
         for change in self._changes:
@@ -459,7 +459,7 @@ class WordSearch(ABC):
 
     @abstractmethod
     async def lines_with(self, word: str, ctx: ToolContext, *, limit: int) -> str:
-        """Return at most `limit` lines with the whole word, each with its place; empty where there is none.
+        """Return at most `limit` lines with the whole word, each with its place; empty if there is none.
 
         Raises:
             ToolError: The search failed.

@@ -328,7 +328,7 @@ class Page:
 
     lines: tuple[str, ...]
     note: str
-    """Tells what is left out, and how to see it; empty where nothing is."""
+    """Tells what is left out, and how to see it; empty if nothing is."""
 
 
 def page_of(total: int, line: Callable[[int], str], *, offset: int, limit: int, is_partial: bool, noun: str) -> Page:

@@ -195,7 +195,7 @@ def _rules_of(file: str) -> tuple[_Rule, ...]:
 
 
 def _rule(line: str) -> _Rule | None:
-    """Translate one line; None where it says nothing, or nothing that can be understood."""
+    """Translate one line; None if it says nothing, or nothing that can be understood."""
     line = line.removesuffix("\r")
     if line.startswith("#"):
         return None

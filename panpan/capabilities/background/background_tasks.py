@@ -90,7 +90,7 @@ class BackgroundTasks(Hook, Background):
         self._news = News(task.id for task, _ in self._found)
         self._news.read(messages if any(self._tasks) else ())  # which costs time where much was said
         self._move_asked: dict[str, anyio.Event] = {}
-        """By the call in the foreground, set when the user wants it moved."""
+        """Events by call in the foreground; set when the user wants the call moved."""
         self._group: TaskGroup | None = None
         self._running_at_end: Sequence[Task] = ()
         """Tasks that ran when `serve` was cancelled, which ends the jobs among them."""

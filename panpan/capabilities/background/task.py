@@ -39,7 +39,7 @@ class TaskRecord(BaseModel):
     kind: TaskKind
     title: str
     command: str = ""
-    """As the model wrote it; empty for subagents."""
+    """Command as the model wrote it; empty for subagents."""
     state: TaskState = "running"
     started_at: float
     ended_at: float | None = None

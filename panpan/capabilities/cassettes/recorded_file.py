@@ -210,7 +210,7 @@ class Header:
     workspace: str
     """The folder that was worked in, canonical."""
     settings: Mapping[str, Any]
-    """Those that change what a model is sent, by dotted key."""
+    """Settings that change what a model is sent, by dotted key."""
     asks: frozenset[str]
     """Askers that the recorded session had, of "permission", "user" and "plan"."""
     is_attended: bool

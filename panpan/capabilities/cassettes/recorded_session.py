@@ -36,7 +36,7 @@ class RecordedRequest:
     """Messages that panpan added to the conversation just before the request."""
     options: Mapping[str, Any] = field(default_factory=dict)
     reply: RecordedReply = RecordedReply(())
-    """Without events where the recording was cut off there."""
+    """Reply to the request; without events if the recording was cut off there."""
 
 
 @dataclass(slots=True)

@@ -132,7 +132,7 @@ class Replay(SessionInterceptor):
         self.mode = mode
         self.divergence: Divergence | None = None
         self.other_texts: list[Divergence] = []
-        """With real tools: results that say something else than they did."""
+        """Results of real tools that differ from the recorded ones."""
         self._interrupt: Callable[[], object] = lambda: None
         self.played = 0
         """Number of requests answered."""

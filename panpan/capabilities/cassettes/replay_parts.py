@@ -256,7 +256,7 @@ class TapedHook(Hook):
 
 
 class LiveHook(Hook):
-    """With real services: does again what the user did while a turn ran, and ends turns where the cassette does."""
+    """Repeats, with real services, what the user did while a turn ran, and ends turns where the cassette does."""
 
     def __init__(self, replay: "Replay") -> None:
         self._replay = replay

@@ -48,7 +48,7 @@ class ReplayReport:
     error: str = ""
     """Reason why the replay ended early although nothing differs; empty if it did not."""
     other_texts: list[Divergence] = field(default_factory=list)
-    """With real tools: results that say something else than they did."""
+    """Results of real tools that differ from the recorded ones."""
 
     @property
     def is_same(self) -> bool:

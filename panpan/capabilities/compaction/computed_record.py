@@ -45,7 +45,7 @@ class ComputedRecord:
     changed: dict[str, tuple[int, int, str]] = field(default_factory=dict)
     """Lines added and removed of each file, and "new" or "deleted"."""
     read: dict[str, None] = field(default_factory=dict)
-    """Without files that were changed."""
+    """Files that were read and not changed."""
     commands: dict[str, CommandRuns] = field(default_factory=dict)
     refused: dict[str, None] = field(default_factory=dict)
 

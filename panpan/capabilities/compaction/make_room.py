@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from panpan.capabilities.compaction.window import Window
 
 _LARGEST_RESERVE = 4
-"""At most one part in so many of the window stays free."""
+"""Divisor of the window for the largest reserve: at most a quarter stays free."""
 _AFTER_REFUSAL = 0.7
 """Share of a refused request, whose size is not known, that the next one may have."""
 

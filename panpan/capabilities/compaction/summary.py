@@ -39,7 +39,7 @@ MOST_STREAMED_CHARS = 120_000
 """Most characters of text, thinking and arguments together; a longer stream is stopped."""
 TIME_LIMIT_S = 300.0
 _LEAST_CHARS = 40
-"""Below the headings."""
+"""Least characters of text below the headings."""
 _HEADING = re.compile(r"^\W{0,6}(" + "|".join(HEADINGS) + r")\W{0,4}$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -49,9 +49,9 @@ class Summary:
 
     text: str = ""
     problem: str = ""
-    """Half a sentence."""
+    """Reason why there is no summary, as half a sentence."""
     reply: AssistantMessage | None = None
-    """Kept for its cost."""
+    """The model's reply, kept for its cost."""
 
 
 async def ask_for_summary(
@@ -94,7 +94,7 @@ def summary_in(text: str) -> str:
 
 
 _MOST_CHARS = {"The user": 6_000, "The model": 4_000, "Call": 800, "Result": 1_200, "Error": 1_600}
-"""Per message, by how its heading begins."""
+"""Most characters of a message, by the beginning of its heading."""
 _BEGINNING = 0.2
 """Share of a long conversation that is kept from its beginning; the rest is its end."""
 

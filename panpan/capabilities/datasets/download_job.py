@@ -66,7 +66,7 @@ class Checksum:
 
     @property
     def sha256(self) -> str:
-        """In hexadecimal."""
+        """SHA-256 of the content in hexadecimal."""
         return self._sha256.hexdigest()
 
     @property
@@ -238,7 +238,7 @@ class PlannedPart(PartialFile):
 
 
 MAX_FRUITLESS_TRIES = 6
-"""In a row."""
+"""Most tries in a row that bring nothing."""
 _TELL_EVERY_S = 1.0
 
 

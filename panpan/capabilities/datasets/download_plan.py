@@ -38,10 +38,10 @@ def time_text(seconds: float) -> str:
 SPARE = 0.1
 """Share of the size that stays free on the disk besides."""
 ASSUMED_BYTES_PER_S = 10_000_000
-"""For the time that it takes, before anything is known of it."""
+"""Assumed speed for the first estimate of the time."""
 _MOST_NAMED = 10
 TIMEOUT_S = 60.0
-"""For a server to answer, and between two pieces of a body."""
+"""Time limit for a server's answer, and between two pieces of a body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class RemoteFile:
     path: str
     """Relative to the folder it goes to, with slashes; checked to lie in it."""
     size: int | None
-    """In bytes; None: the server does not say."""
+    """Size in bytes; None if the server does not say."""
     validator: str = ""
     """Its strong ETag or the time of its last change, by which a download that goes on knows that it is the same."""
     can_go_on: bool = False

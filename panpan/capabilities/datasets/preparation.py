@@ -52,7 +52,7 @@ _MAX_NAME_BYTES = 200
 _DISPOSITION = re.compile(r'filename\*?=(?:UTF-8\'[^\']*\')?(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', re.IGNORECASE)
 """RFC 6266, section 4."""
 _CODINGS = ("gzip", "deflate", "br", "zstd")
-"""Those that a server may send although none is asked for; some keep their files so."""
+"""Content codings that a server may send unrequested, since some keep their files compressed."""
 
 
 async def inspect_file(client: GuardedClient, url: str, allow: Allow, *, name: str = "") -> RemoteFile:

@@ -62,11 +62,11 @@ class BinaryLayer:
     """Modules that know only the C API of NumPy 1; looked for where NumPy 2 is installed."""
     search: LibrarySearch
     _linked: Mapping[str, Set[str]]
-    """For each module the files of the environment that are loaded with it."""
+    """Files of the environment that are loaded with each module."""
 
     @property
     def modules(self) -> Sequence[Binary]:
-        """Those that Python imports."""
+        """The binaries that Python imports."""
         return [binary for binary in self.binaries if binary.is_module]
 
     def modules_over(self, paths: Set[str]) -> Sequence[Binary]:

@@ -105,9 +105,9 @@ _BUNDLED = re.compile(r"[-.][0-9a-f]{8}\.so")
 _OF_MUSL = re.compile(r"libc\.musl-\w+\.so\.1|ld-musl-\w+\.so\.1")
 _MODULE_TAG = re.compile(r"cpython-3(\d+)(t?)\b")
 _BUILT_FOR = re.compile(r"cu(\d{2})\d*torch(\d+\.\d+)(?:\.\d+)*cxx11abi(TRUE|FALSE)", re.IGNORECASE)
-"""As FlashAttention, Mamba and others name their wheels (setup.py of Dao-AILab/flash-attention)."""
+"""Wheel names of FlashAttention, Mamba and others (setup.py of Dao-AILab/flash-attention)."""
 _BUILT_FOR_PT = re.compile(r"\+pt(\d)(\d+)(?:cu(\d{2})\d+|cpu)?")
-"""As the libraries of PyTorch Geometric name theirs (data.pyg.org)."""
+"""Wheel names of PyTorch Geometric's libraries (data.pyg.org)."""
 
 
 def binary_constraints(facts: "Facts") -> Iterator[Constraint]:

@@ -25,7 +25,7 @@ LAYERS: Mapping[Layer, str] = {
     "driver": "operating system and driver",
     "hardware": "hardware",
 }
-"""From the top to the bottom, each with its title."""
+"""The layers from the top to the bottom, each with its title."""
 
 State: TypeAlias = Literal["holds", "risk", "broken", "unknown"]
 """State of a constraint. A risk may go well; an unknown one cannot be judged from files."""
@@ -149,7 +149,7 @@ ADVICE: Mapping[str, Advice] = {
     "no-gpu": Advice("hardware", "nothing, if it is meant to compute on the processor; else use a machine with a GPU"),
     "processor": Advice("hardware", "use a machine whose processor has them, or build the package without them"),
 }
-"""By the name of the rule.
+"""Advice by the name of the rule.
 
 A driver that is too old is mended in its own layer; a build that does not fit what lies below it, in the build's.
 """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _BUILT = ("pyproject.toml", "setup.cfg", "setup.py")
 _PIPENV = "PIPENV_VENV_IN_PROJECT=1 pipenv install"
-"""It has environments elsewhere otherwise, where nobody finds them by the project."""
+"""The variable puts the environment into the project; elsewhere it could not be found from there."""
 _MANAGED = {
     "uv.lock": (".venv", "uv sync"),
     "poetry.lock": (".venv", "poetry install"),
@@ -31,7 +31,7 @@ _MANAGED = {
 """Files of managers that do it all by themselves: where each has the environment, and its command."""
 _OF_MANAGERS = ("pyproject.toml", "pixi.toml", "Pipfile")
 _NEWEST = 30
-"""More than any minor version of Python 3 that there is, and than any patch of one."""
+"""A number above any existing minor version of Python 3, and above any patch number."""
 _MAX_RANGES = 10
 _PROGRAMS = ("/usr/local/bin", "/usr/bin")
 _USUAL = 12

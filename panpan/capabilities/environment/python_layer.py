@@ -42,7 +42,7 @@ class PythonLayer:
     """An interpreter with its packages."""
 
     version: str
-    """As far as files tell: `3.11.9`, `3.11`, or nothing."""
+    """Version as far as files tell: `3.11.9`, `3.11`, or empty."""
     minor: Minor | None
     abi: str
     """The tag of its binary interface, such as `cp311` or `cp313t`; empty where it is not known, or not CPython."""
@@ -66,7 +66,7 @@ class PythonLayer:
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Those of the packages, by their normalised names; of several the one that is imported."""
+        """Versions of the packages by their normalised names; of several the one that is imported."""
         return {package.name: package.version for package in reversed(self.packages)}
 
     def package(self, name: str) -> Package | None:
@@ -217,7 +217,7 @@ def _one_version_each(facts: "Facts") -> Iterator[Constraint]:
 
 
 def _dependencies(facts: "Facts") -> Iterator[Constraint]:
-    """As `pip check` does: what packages need without extras, where its condition is true on this machine."""
+    """Yield unmet dependencies as `pip check` does: without extras, if the marker is true on this machine."""
     installed = facts.python.versions
     markers = marker_values(facts)
     asked = missed = 0

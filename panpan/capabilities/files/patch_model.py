@@ -18,11 +18,11 @@ class HunkLine:
 
     mark: Mark
     text: str
-    r"""Without mark, line break and a "\r" before it."""
+    r"""Text without the mark, the line break and a "\r" before it."""
     has_cr: bool = False
     r"""A "\r" was at its end."""
     is_unterminated: bool = False
-    """The patch says that the file has no line break here."""
+    """True if the patch says that the file has no line break here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Hunk:
     old_start: int | None = None
     """Line of the old file where it claims to begin, counted from 1."""
     is_at_end: bool = False
-    """It must end where the file ends."""
+    """True if it must end where the file ends."""
 
     @property
     def old(self) -> list[HunkLine]:

@@ -31,9 +31,9 @@ from panpan.types.events import Output
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
 
 MAX_TEXT_CHARS = 60_000
-"""For models with a large context window."""
+"""Most characters of a result for models with a large context window."""
 MAX_ENCODED_BYTES = 20_000_000
-"""Base64 of all pictures and documents of one result."""
+"""Most bytes of Base64 of all pictures and documents of one result."""
 
 
 class ResultSize(Hook):

@@ -30,7 +30,7 @@ class History(Capability):
 MAX_RESULT_CHARS = 30_000
 _MAX_FOUND = 40
 _CHARS_AROUND = 200
-"""On each side of a match."""
+"""Characters shown on each side of a match."""
 _MAX_OVERVIEW_CHARS = 300
 
 

@@ -230,7 +230,7 @@ MAX_IN_FOLDER = 2_000
 """A folder with more entries is taken for data, and is skipped with all below it."""
 _PASSED_OVER = frozenset({"node_modules", "__pycache__", "target", "build", "dist", "venv", "site-packages"})
 _CREATED, _CHANGED, _DELETED = 1, 2, 3
-"""As the protocol numbers them (`FileChangeType`)."""
+"""The protocol's numbers (`FileChangeType`)."""
 
 
 class WatchedFiles:
@@ -320,7 +320,7 @@ class ShownTexts:
         """True if the server is asked for problems and then returns all; else it reports them by itself, in pieces."""
         self._answer_s = answer_s
         self._showing = anyio.Lock()
-        """Held while it is told what is in files."""
+        """Held while the server is told the contents of files."""
         self._looking = anyio.Lock()
         """Held while a text is shown that need not be the one on disk, until its problems are known."""
 

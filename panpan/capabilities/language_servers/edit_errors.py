@@ -65,7 +65,7 @@ class EditLook:
         self.done = anyio.Event()
         """Set when no more follow."""
         self.new_errors: Sequence[Problem] = ()
-        """As far as they are known; nothing where no server could tell."""
+        """New errors that are known so far; empty if no server could tell."""
         self.server = ""
         self._before = before
         self._is_rename = is_rename

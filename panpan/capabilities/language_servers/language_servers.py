@@ -57,13 +57,13 @@ def root_for(path: Path, project: Path, markers: Sequence[str]) -> Path:
 MAX_SERVERS = 6
 """Most servers that run at the same time; the least recently used one makes room."""
 MAX_FAILURES = 5
-"""In a row, after which a server is not started again in this session."""
+"""Failures in a row after which a server is not started again in this session."""
 _LONGEST_WAIT_S = 60.0
 _STEADY_S = 60.0
 """A server that ran so long has not failed in a row."""
 _SERVING_S = 5.0
 _MOST_STARTS = 2
-"""For one question."""
+"""Most starts of a server for one question."""
 
 
 @dataclass(frozen=True, slots=True)

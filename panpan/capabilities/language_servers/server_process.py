@@ -157,7 +157,7 @@ class Patience:
     first_s: float = 5.0
     """A server that says nothing of a text, but has told of one before: some are silent where nothing is new."""
     first_pause_s: float = 1.0
-    """Before a server that has failed is started again; doubled with each failure in a row."""
+    """Pause before a failed server is started again; doubled with each failure in a row."""
 
 
 PATIENCE = Patience()
@@ -226,7 +226,7 @@ KNOWN: Sequence[ServerKind] = (
     ),
     ServerKind("clangd", ("clangd",), _C, ("compile_commands.json", "compile_flags.txt", ".clangd")),
 )
-"""In the order in which they are looked for."""
+"""Known servers, in the order in which they are looked for."""
 
 
 def server_kinds(settings: LanguageServersSettings) -> Sequence[ServerKind]:

@@ -30,4 +30,4 @@ class LanguageServersSettings(Table):
     enabled: bool = True
     """True if language servers may be started."""
     servers: Mapping[Name, LanguageServerSettings] = Field(default_factory=dict)
-    """Those that are not as panpan knows them, by name; they come before all others."""
+    """Servers that panpan does not know, or with other settings, by name; they come before all others."""

@@ -202,7 +202,7 @@ _KINDS = """
     string number boolean array object key null enum-member struct event operator type-parameter
 """
 SYMBOL_KINDS: Mapping[int, str] = dict(enumerate(_KINDS.split(), 1))
-"""As the protocol numbers them."""
+"""Kinds of symbols by the protocol's numbers."""
 
 
 _MOST_LINES = 8

@@ -74,7 +74,7 @@ _DOING = {"fetch": "fetching", "verify": "verifying"}
 _BAR_CELLS = 20
 _MIN_REDRAW_S = 0.1
 _WARM_UP_S = 1.0
-"""Before that, a speed would be a guess."""
+"""Seconds before a speed is shown; earlier it would be a guess."""
 
 
 class ProgressLine:

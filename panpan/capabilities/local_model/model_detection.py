@@ -140,7 +140,7 @@ class DetectedModel:
     """A model that is used since nothing says which."""
 
     name: str
-    """As for `--model`."""
+    """Name of the model, as for `--model`."""
     reason: str
     """Reason for this one, as half a sentence."""
 

@@ -124,7 +124,7 @@ def _digest(path: Path) -> str | None:
 
 
 WARM_UP_TIMEOUT_S = 170.0
-"""For reading a thousand tokens, which takes 15 s on two cores and minutes where something else needs them."""
+"""Time limit for reading a thousand tokens: 15 s on two idle cores, and minutes on busy ones."""
 
 
 def main() -> None:

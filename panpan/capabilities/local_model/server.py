@@ -58,7 +58,7 @@ class ServedModel:
     """Address and key of the server of the embedded model."""
 
     base_url: str
-    """For chat completions, with its `/v1`."""
+    """Base address for chat completions, including `/v1`."""
     api_key: str = field(repr=False)
     """Made for this run, so that no other user of the machine can use the server."""
     has_ended: Callable[[], bool] = lambda: False

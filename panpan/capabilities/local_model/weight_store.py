@@ -234,7 +234,7 @@ class WeightStore:
         """The weights; only there when they are whole."""
         self.partial_path = folder / f"{weights.file_name}.partial"
         self.scratch_folder = folder / f"{weights.file_name}.parts"
-        """For what is fetched in between; only for the holder of the lock, who may find leftovers in it."""
+        """Folder for intermediate files, which may hold leftovers. Only the holder of the lock uses it."""
         self._notes_path = folder / f"{weights.file_name}.origin.txt"
         self._stamp_path = folder / f"{weights.file_name}.verified.json"
         self._lock_path = folder / f"{weights.file_name}.lock"

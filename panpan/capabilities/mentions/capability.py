@@ -53,9 +53,9 @@ class Mentions(Capability):
 
 
 MAX_ATTACHMENTS = 50
-"""For one prompt."""
+"""Most attachments of one prompt."""
 MAX_TEXT_CHARS = 200_000
-"""With so much attached text, nothing more is attached."""
+"""Characters of attached text after which nothing more is attached."""
 MAX_MEDIA_CHARS = 15_000_000
 """The same for pictures, in base64; the Messages API takes 32 MB for a whole request."""
 

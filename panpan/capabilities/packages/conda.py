@@ -51,10 +51,10 @@ _QUIET = {
     "CONDA_JSON": "false",
 }
 _OWN_SETTINGS = (".condarc", "condarc", ".mambarc", "mambarc")
-"""In an environment: what is set for it alone ("Configuration", the documentation of conda and of mamba)."""
+"""Configuration files inside an environment, for it alone ("Configuration" in conda's and mamba's documentation)."""
 _MAX_TOLD_CHARS = 500
 _KNOWN_ENVIRONMENTS = ".conda/environments.txt"
-"""Below the home: where conda notes the environments that it makes."""
+"""File below the home in which conda lists the environments that it made."""
 
 
 class CondaInput(PackageInput):

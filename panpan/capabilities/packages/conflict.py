@@ -64,7 +64,7 @@ class Need:
     who: str
     package: str
     versions: str = ""
-    """As in `<2`; empty where any will do."""
+    """Version range, such as `<2`; empty if any version will do."""
 
     def __str__(self) -> str:
         verb = "asks for" if self.who == _YOU else "needs"
@@ -294,7 +294,7 @@ KNOWN_FAILURES: Sequence[KnownFailure] = (
         "the lock file does not fit its manifest any more: lock again",
     ),
 )
-"""In the order in which they are looked for."""
+"""Known failures, in the order in which they are looked for."""
 
 
 def advice_for(output: str) -> str | None:

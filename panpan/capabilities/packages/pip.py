@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from panpan.capabilities.packages.undo_log import Undo
 
 _ISOLATED = "-I"
-"""Without the working directory on the path: a file of the project called pip.py is not what is to run."""
+"""Python's isolated mode keeps the working directory off the path, so that a project's own pip.py does not run."""
 _KEPT = frozenset(
     {
         "PIP_INDEX_URL",

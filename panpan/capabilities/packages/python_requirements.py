@@ -34,7 +34,7 @@ _MAX_BYTES = 2_000_000
 _MAX_NAMED = 20
 _OTHER_CODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _CODING = re.compile(rb"#.*coding[:=]\s*([-\w.]+)")
-"""In one of the first two lines: how pip reads the file."""
+"""Comment in one of the first two lines that sets the encoding in which pip reads the file."""
 _OF_CONDA = re.compile(r"(?a)(?:-\s+)*(?:[A-Za-z0-9_][\w.<>=!~*+,|\[\] -]*(?:::?[\w.<>=!~*+,|\[\] -]*)?)?")
 """A line of environment.yml that says no more than names and versions, in no way of writing that could hide more."""
 _PLAIN_CODINGS = frozenset({b"utf-8", b"utf8", b"ascii", b"us-ascii"})

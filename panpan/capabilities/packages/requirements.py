@@ -50,7 +50,7 @@ class RequestedPackage:
     """One package that is asked for."""
 
     argument: str
-    """As the package manager is given it."""
+    """Argument for the package manager."""
     named: str = ""
     """Text for the user about its source, an address or a local folder; empty if an index has it."""
     path: str = ""

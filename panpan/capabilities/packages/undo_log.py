@@ -123,7 +123,7 @@ class Undo:
 
     remove: tuple[Installed, ...]
     restore: tuple[Installed, ...]
-    """To be installed exactly so again."""
+    """Packages to install again in exactly these versions."""
     files: tuple[FileStep, ...]
     notes: tuple[str, ...]
     """Sentences on what cannot be brought back, and why."""

@@ -22,11 +22,11 @@ from panpan.types.dataclass import dataclass
 _MAX_DEPTH = 3
 _MAX_ENTRIES = 150
 _MOST_IN_FOLDER = (60, 12, 6)
-"""By depth of the folder."""
+"""Most entries shown of a folder, by its depth."""
 _MOST_READ = 2_000
-"""Per folder."""
+"""Most entries read of one folder."""
 _MOST_SCANNED = 1_200
-"""In all."""
+"""Number of entries after which no further folder is read."""
 _HIDDEN = frozenset({".git", ".hg", ".svn", "__pycache__", ".DS_Store"})
 _NOT_ENTERED = frozenset(
     {"node_modules", ".venv", "venv", "env", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".cache"}

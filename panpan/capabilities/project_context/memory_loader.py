@@ -23,10 +23,10 @@ from panpan.system.text.front_matter import FrontMatterError, Value, read_front_
 from panpan.types.dataclass import dataclass
 
 MAX_HOPS = 4
-"""As in Claude Code."""
+"""Most imports in a row, as in Claude Code."""
 MAX_FILE_BYTES = 1_000_000
 MAX_WARNINGS = 10
-"""Shown at a time; a stranger's file could cause any number."""
+"""Most warnings shown at a time; a stranger's file could cause any number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,7 +213,7 @@ class _InBackground:
     def __init__(self, ctx: ToolContext) -> None:
         self.notes: list[str] = []
         self.told: list[str] = []
-        """For the model alone."""
+        """Notes for the model alone."""
         self._ctx = ctx
 
     def keep_reading(self, pipe: int) -> None:

@@ -13,7 +13,7 @@ from panpan.session.command import Command, Terminal, say
 from panpan.types.messages import AssistantMessage, Message, UserMessage
 
 MAX_OUTPUT_TOKENS = 8_000
-"""With what some models think before."""
+"""Most tokens of an answer, including the thinking of some models."""
 
 
 class SideQuestions(Capability):

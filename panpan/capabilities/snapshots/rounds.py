@@ -37,10 +37,10 @@ _HEAD_START_S = 0.2
 """The first request goes out before the first snapshot is begun."""
 
 _PAUSE_S = 0.3
-"""After a call that may have changed something, before what came of it is kept in the middle of a round."""
+"""Seconds after a call that may have changed something, before its changes are kept in the middle of a round."""
 
 _IDLE_S = 2.0
-"""After a turn, before it is tidied up: a run that is over leaves at once."""
+"""Seconds after a turn before tidying up, so that a finished run can leave at once."""
 
 _REMINDER = (
     "The user has brought files back to an earlier state, with undo, redo or rewind, since your last reply. "
@@ -213,7 +213,7 @@ class RoundSnapshots(Hook):
         self._journal.add("turn", trees_of(before), None, since=since, turn=self._turn)
 
     async def _begin(self, now: Mapping[Path, Snapshot]) -> None:
-        """Before the first change: say what is not covered, and close what a crash has left open."""
+        """Say, before the first change, what is not covered, and close what a crash left open."""
         self._is_first = False
         self._workspace.tell_what_is_left_out(now)
         if now and (opened := (await self._history()).opened) is not None:

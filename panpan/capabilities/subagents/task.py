@@ -162,7 +162,7 @@ class SubagentTask:
 
 
 MAX_CHARS = 16_000
-"""For all descriptions together."""
+"""Most characters of all descriptions together."""
 MAX_KINDS = 100
 
 

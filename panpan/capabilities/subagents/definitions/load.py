@@ -35,7 +35,7 @@ from panpan.types.events import known_name
 
 MAX_WARNINGS = 10
 MAX_ROUNDS_OF_PROJECT = 100
-"""For an agent of a project, unless the user trusts the file."""
+"""Most rounds of an agent of a project, unless the user trusts the file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""From a text to a definition: which keys there are and what each may say.
+"""Parser of definitions: the keys that exist and the values that each may have.
 
 The keys are those of Claude Code (https://code.claude.com/docs/en/sub-agents), and panpan's limits.
 """

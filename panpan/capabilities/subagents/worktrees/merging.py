@@ -38,7 +38,7 @@ class MergePlan:
     """Changes of a merge, and the summary of them for people."""
 
     changes: Sequence[Difference]
-    """From the user's files now to those after the merge."""
+    """Differences between the user's files now and after the merge."""
     told: WorktreeMerge
 
 

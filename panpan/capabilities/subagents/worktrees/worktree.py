@@ -147,7 +147,7 @@ def remove_tree(folder: Path) -> None:
 
 _TIMEOUT_S = 600.0
 _MANY_FILES = 500
-"""With more files they go into one pack."""
+"""Number of files above which they are stored as one pack."""
 
 
 async def keep_files(

@@ -101,9 +101,9 @@ class TodoChanged(ReminderSource):
 
 
 ROUNDS_UNTOUCHED = 10
-"""After so many rounds a list that has something open is told again."""
+"""Rounds after which the model is reminded of a list with open todos."""
 ROUNDS_WITHOUT = 20
-"""After so many rounds of one turn it is worth a list."""
+"""Rounds of one turn after which the model is advised to make a list."""
 
 _FORGOTTEN = (
     "The todo list has not been changed for {rounds} rounds, and something of it is open. If it is not how things "

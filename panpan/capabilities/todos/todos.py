@@ -189,7 +189,7 @@ class Todos(Hook):
         """Digest of what the model wrote last, so that a rewind is noticed."""
         self._lock = anyio.Lock()
         self.todos: Sequence[ChecklistItem] = self.told.todos
-        """As read or written last."""
+        """The list as it was last read or written."""
         if copied_from is not None:
             self._take(*_read(TodoFile(copied_from)))
         self._take(*_read(self._file))

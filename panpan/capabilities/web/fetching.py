@@ -59,7 +59,7 @@ class FetchedPage:
     headers: Mapping[str, str]
     kind: Kind
     media_type: str
-    """As the server says it, in lower case and without parameters; empty where it says nothing, or what is none."""
+    """Media type in the server's words, lower case, without parameters; empty if there is none or it is invalid."""
     charset: str | None
     body: bytes
     """Empty where it is of another kind, which nobody could read."""
@@ -261,7 +261,7 @@ class RobotsRule:
     """One line that allows or disallows paths."""
 
     pattern: str
-    """With `*` for anything, and perhaps `$` at its end."""
+    """Path pattern, with `*` for anything and an optional `$` at the end."""
     allows: bool
 
     def matches(self, path: str) -> bool:

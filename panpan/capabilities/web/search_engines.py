@@ -125,7 +125,7 @@ def _object(answer: bytes, title: str) -> Any:
 
 
 _BRAVE_QUERY_CHARS = 400
-"""More is answered with 422."""
+"""Longest query; Brave answers a longer one with 422."""
 
 
 class _KeyedEngine:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # ask together.
 
 _MANY_HOSTS = 1_000
-"""After which those are forgotten that nobody would wait for."""
+"""Number of hosts after which those are forgotten that nobody has to wait for."""
 
 
 @dataclass(slots=True)
@@ -134,7 +134,7 @@ ParsePage: TypeAlias = "Callable[[ParseRequest], Awaitable[ParsedPage]]"
 """Makes text or a picture of a page, or raises ToolError."""
 
 SCRIPTS_S = 3.0
-"""As long as most pages need that load what they show."""
+"""Seconds that most pages need to load their content by scripts."""
 _ASKED_ANEW = "it was asked for anew, and may have changed since the piece before"
 _KEPT_PAGES = 4
 """Pages that are kept, so that further pieces are read without another request."""
@@ -163,7 +163,7 @@ class WebPage:
     """Description: its media type, or that a browser showed it."""
     title: str
     text: str
-    """Without control characters."""
+    """Text of the page without control characters."""
     notes: tuple[str, ...] = ()
     """Notes for the reader, such as parts that were left out or failed."""
     obstacle: "Obstacle | None" = None

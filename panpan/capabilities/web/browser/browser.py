@@ -74,14 +74,14 @@ class Waits:
     """Time limits, in seconds, for the steps of showing a page."""
 
     open_s: float = 15.0
-    """For Chromium to have a new page; it takes a tenth of a second, unless it hangs."""
+    """Opening a new page in Chromium, which takes a tenth of a second unless Chromium hangs."""
     begin_s: float = 60.0
     load_s: float = 15.0
-    """For the document to load; after that it is read as far as it has loaded."""
+    """Loading the document; after that it is read as far as it has loaded."""
     scroll_s: float = 0.4
-    """After each scroll, for more to come."""
+    """Pause after each scroll, in which more content may load."""
     answer_s: float = 10.0
-    """For the page to be read; one whose scripts never pause cannot be."""
+    """Reading the page; one whose scripts never pause cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class BrowserProfile:
 MAX_PAGES = 4
 MAX_WAIT_S = 30.0
 _STEPS_S = 60.0
-"""Beside what a page is given for each step: the start of the browser, scrolls and reading."""
+"""Time for the start of the browser, scrolling and reading, besides the limits of the single steps."""
 
 
 class Browser:

@@ -40,7 +40,7 @@ _OF_PLAYWRIGHT = (
     "chromium-*/chrome-mac*/Chromium.app/Contents/MacOS/Chromium",
     "chromium-*/chrome-mac*/Google Chrome for Testing.app/Contents/MacOS/Google Chrome for Testing",
 )
-"""Below the folder into which `playwright install chromium` puts it."""
+"""Paths of Chromium below the folder of `playwright install chromium`."""
 
 DRIVER = "playwright>=1.55,<2"
 """The package that drives Chromium, as in the extra `browser` of pyproject.toml."""

@@ -47,7 +47,7 @@ class RecordedTurn:
     """None: the model was woken, without a message of the user."""
     requests: list[RecordedRequest] = field(default_factory=list)
     counts: list[int | None] = field(default_factory=list)
-    """Token counts that the provider returned, in order; None for a count that failed."""
+    """Token counts that the provider returned, in order; None where it could not count."""
     is_interrupted: bool = False
     is_whole: bool = False
 

@@ -40,10 +40,10 @@ SWITCHES = frozenset({"enabled", "required"})
 """Keys of a capability's table that say whether there is one, and not how it works."""
 
 UNATTENDED_ROUNDS = 50
-"""Rounds of one turn where nobody watches, unless the settings say otherwise."""
+"""Most rounds of one turn if nobody watches, unless the settings say otherwise."""
 
 ATTENDED_ROUNDS = 10_000
-"""Rounds of one turn where a user watches: they are the limit, and this bounds only what nobody could mean."""
+"""Most rounds of one turn if a user watches. The user is the limit; this only stops a loop without end."""
 
 
 class SessionContext:

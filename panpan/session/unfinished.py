@@ -43,9 +43,9 @@ class UnfinishedCalls:
 
     Args:
         calls: In the order of the reply.
-        ask: Puts questions to the user; None: nobody is there.
+        ask: Asks the user; None if nobody can be asked.
         outcome: Taken for the user's answer without asking.
-        session_id: For the message where nobody is there; of a fork, that of the session it was made of.
+        session_id: For the message if nobody can be asked; of a fork, that of the session it was made of.
         is_fork: True for a fork, which is made again the next time.
         known: Returns the result of a call of which another log tells what became of it, such as that of a subagent;
             called in a worker thread.
@@ -67,7 +67,7 @@ class UnfinishedCalls:
         self._command = f"panpan -r {session_id}{' --fork-session' if is_fork else ''}"
         self._known = known
         self.have_stopped_a_turn = False
-        """True if a turn could not begin, since nobody can tell what became of them."""
+        """True if a turn could not begin, since their outcome is unknown."""
 
     @property
     def are_open(self) -> bool:
@@ -92,7 +92,7 @@ class UnfinishedCalls:
             record: Writes a result into the log.
 
         Raises:
-            UnfinishedCallError: Only the user can say what became of one, and nobody is there; nothing has changed.
+            UnfinishedCallError: Only the user knows the outcome of one, and cannot be asked; nothing has changed.
         """
         if not self._calls:
             return
@@ -124,7 +124,7 @@ class UnfinishedCalls:
         return _told_by_user(id_, outcome, words)
 
     async def _outcome_of(self, call: UnfinishedCall, tools: Mapping[str, Tool[Any]]) -> tuple[Outcome, str]:
-        """Return the user's answer, and what they add in their own words; UnfinishedCallError if nobody is there."""
+        """Return the user's answer and their own words; raise UnfinishedCallError if they cannot be asked."""
         what = _named(call.tool_use, tools)
         if await self._was_left_running(call, what):
             return "unclear", ""

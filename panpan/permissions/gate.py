@@ -298,7 +298,7 @@ class PermissionGate(Gate):
         return flags_out_of_plan_mode(flags) if flags or isinstance(decision, Allow) else ""
 
     def _flags(self, question: Ask, subject: Subject) -> str:
-        """Return the flags that answer a question where nobody is asked."""
+        """Return the flags that answer a question if nobody can be asked."""
         if question.is_protected:
             return ""
         is_of_project = bool(self._untrusted) and allowing_rules([*self._untrusted, *self.rules.allow], subject)

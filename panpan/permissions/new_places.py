@@ -58,7 +58,7 @@ class NewPlaces(Hook):
 
     Args:
         folder: Where places are put aside; made when it is first needed.
-        ask: Puts a question to the user; None: nobody is there.
+        ask: Asks the user; None if nobody can be asked.
         warn: Tells the user a sentence.
     """
 

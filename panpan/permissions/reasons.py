@@ -129,7 +129,7 @@ def _in_the_way(facts: LineFacts) -> Effect | None:
 
 
 def _looks_somewhere(effect: Effect) -> bool:
-    """Return whether all that keeps a command from only looking is that nobody knows where it runs."""
+    """Return whether a command would only look if it were known where it runs."""
     return effect.only_looks_somewhere and not effect.is_read_only
 
 

@@ -192,7 +192,7 @@ def located(use: PathUse, paths: PathResolver) -> LocatedUse:
 
 
 def _may_be_link(path: Path) -> bool:
-    """Return whether it is a link, or nobody can tell; what is not there is none."""
+    """Return whether it is a link, or may be one; a missing file is none."""
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except FileNotFoundError:

@@ -57,8 +57,8 @@ def simple_commands(command: str) -> Sequence[tuple[str, ...]] | None:
 
     The commands may be joined by `&&`, `||`, `;`, `|` and line ends. Variables, substitutions, braces, redirects to
     files, background, groups, keywords, comments and assignments are not simple. Of what a shell expands, only unquoted
-    globs and tildes are left, and they are no text of the word: `LIVE` and `LIVE_TILDE` stand in their place, which no
-    quoting brings forth.
+    globs and tildes are left, and they are no text of the word: `LIVE` and `LIVE_TILDE` take their place, which no
+    quoting can write.
     """
     commands: list[list[_Word]] = [[]]
     word: _Word | None = None

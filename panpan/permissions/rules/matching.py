@@ -140,7 +140,7 @@ def restricted_use(rule: Rule, pattern: PathPattern, subject: Subject) -> Locate
 
 
 def restricted_name(rule: Rule, pattern: PathPattern, subject: Subject) -> LocatedUse | None:
-    """Return a path for which a restriction holds, of those that a command names while nobody knows what for."""
+    """Return a path for which a restriction holds, of those that a command names for an unknown purpose."""
     return _first_restricted(rule, pattern, subject.commands.possible, subject)
 
 
@@ -192,7 +192,7 @@ def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None
     if subject.command is not None:
         runs_input = subject.facts is None or subject.facts.line.runs_input
         if subject.commands.hidden and any(map(has_live_tilde, simple_commands(subject.command) or ())):
-            return None  # no wildcard covers a tilde of which nobody knows where it leads
+            return None  # no wildcard covers a tilde that leads to an unknown place
         return _rules_for_each_command(candidates, subject.command, runs_input=runs_input)
     return _rules_for_each_use(candidates, subject)
 

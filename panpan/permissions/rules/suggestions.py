@@ -101,7 +101,7 @@ def prefix_of(words: Sequence[str]) -> str | None:
 
 
 _LONGEST_RULE = 300
-"""Characters; a longer one is a program rather than a rule, and nobody would read it before saying "always"."""
+"""Characters; a longer one is a program rather than a rule, and nobody would read it before answering "always"."""
 
 _ABOUT = {"Edit": "edits of", "Read": "reading", "WebFetch": "fetching from"}
 """Words for what rules of these names allow."""

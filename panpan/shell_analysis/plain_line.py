@@ -149,7 +149,7 @@ class _LineReader:
 
     def _join(self, joint: str, start: int) -> None:
         if self._command_start is None:
-            # Line ends may stand alone and behind another joint; nothing else may.
+            # Line ends may be alone or follow another joint; nothing else may.
             if joint != "\n" or self._list.is_negated:
                 raise NotPlainError(start)
             return

@@ -60,7 +60,7 @@ _VALUED_FLAGS = frozenset({
     "--size", "--sparse", "--target-directory", "--time",
 })  # fmt: skip
 """Long flags of these programs: alone, with a value in the same word or none, with one also in the next word. GNU takes
-any beginning of one for it, so that of all others nobody knows what they mean."""
+any beginning of one for it, so the meaning of all others is unknown."""
 _FOLDER_FLAGS = ("-t", "--target-directory")
 _REFERENCE_FLAGS = ("-r", "--reference")
 

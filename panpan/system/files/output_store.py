@@ -21,7 +21,7 @@ from panpan.types.dataclass import dataclass
 
 _CHUNK_BYTES = 1 << 16
 _DROP_PAUSE_S = 0.05
-"""Between two reads of what nobody keeps, so that a process which prints without end does not take our time, too."""
+"""Pause between two reads of dropped output, so that a process which prints without end does not take our time, too."""
 
 
 def keep_reading(pipe: int, path: Path, keys: KeyStream, *, max_bytes: int) -> str:
@@ -52,7 +52,7 @@ class _Reader:
         self._room = max_bytes
 
     def run(self) -> None:
-        """Read until nobody can write."""
+        """Read until no process can write."""
         try:
             while chunk := os.read(self._pipe, _CHUNK_BYTES):
                 self._write(self._keys.feed(chunk))

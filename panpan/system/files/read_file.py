@@ -55,7 +55,7 @@ def read_regular_file(path: Path, *, max_bytes: int, follow_symlinks: bool = Fal
 
 
 def open_regular_file(path: Path) -> BinaryIO:
-    """Open the file at a canonical path for whoever reads parts of it; how much is read is theirs to bound.
+    """Open the file at a canonical path to read parts of it; the caller bounds how much.
 
     Raises:
         ToolError: It is missing, not a regular file, may not be read, or a link is in the way.

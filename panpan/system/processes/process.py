@@ -446,7 +446,7 @@ BURST = 10
 """Messages that may come at once after a silence."""
 
 FLOOD_BYTES = 16_384
-"""Waiting for the screen; from here on nobody waits: a command that floods is never slowed down by its output."""
+"""Bytes waiting for the screen; with more, they are passed on at once, so that output never slows a command down."""
 
 MAX_SHOWN_CHARS = 8_000
 

@@ -239,7 +239,7 @@ def reaped(pid: int) -> int | None:
 
 
 def reap_later(pid: int) -> None:
-    """Let the system forget a child of ours when it ends, although nobody waits for it any more.
+    """Let the system forget a child of ours when it ends, although no caller waits for it any more.
 
     A thread waits for it, and ends with panpan if that is first.
     """
@@ -255,7 +255,7 @@ _Seen = TypeVar("_Seen")
 
 
 class Looks:
-    """Looks one after the other; whoever comes while one is under way gets the next."""
+    """Looks, one after the other; a caller that comes during a look gets the next one."""
 
     def __init__(self, scan: Callable[[], Mapping[int, RunningProcess]] = running_processes) -> None:
         self._scan = scan

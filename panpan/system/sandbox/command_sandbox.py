@@ -214,7 +214,7 @@ class CommandSandbox:
         return ""
 
     async def find_trouble(self) -> str:
-        """Look whether a sandbox works here if nobody has, and return `trouble`."""
+        """Look whether a sandbox works here, unless that is known, and return `trouble`."""
         if self.is_on:
             await self.choice()
         return self.trouble
@@ -407,7 +407,7 @@ class _Network:
         self._granted = Domains((*self._granted.named, *more.named), (*self._granted.own, *more.own))
 
     async def open(self, hosts: Sequence[str], *, shares_loopback: bool) -> "CommandProxy | None":
-        """Return the way of one command to the granted hosts and these; None if there are none, or nobody serves."""
+        """Return the way of one command to the granted hosts and these; None if there are none, or no proxy runs."""
         if not (self._is_serving and (hosts or self.domains)):
             return None
         self._is_wanted.set()
@@ -516,7 +516,7 @@ class PlaceClaims:
 
     @contextmanager
     def alone(self, places: Collection[Path]) -> Iterator[set[Path]]:
-        """Give those of the places that nobody claims, and that nobody can claim while the block runs."""
+        """Yield the places that no process claims, and that none can claim while the block runs."""
         with ExitStack() as opened:
             free = set[Path]()
             for place in places:
@@ -547,7 +547,7 @@ def _file_at(place: Path) -> tuple[int, int] | None:
 
 
 def _locked(fd: int | None, how: int) -> bool:
-    """Lock without waiting, and return whether that is done; where nothing can be locked, nobody else could, either."""
+    """Lock without waiting; return False only if another process holds the lock."""
     if fd is None:
         return True
     try:

@@ -164,7 +164,7 @@ class DomainGrants:
 
 
 def _not_public(grant: str, found: Sequence[str], port: int) -> str:
-    """Return why a granted host is not dialled, and what opens it; nobody is led to this machine's own addresses."""
+    """Return why a granted host is not dialled, and the setting for it; none is named for this machine's addresses."""
     addresses = [_written(str(address), address, port) for text in found if (address := _address(text)) is not None]
     where = "is" if addresses == [grant] else f"leads to {', '.join(addresses) or 'what is'},"
     is_elsewhere = len(list(_of_network(found))) == len(found)

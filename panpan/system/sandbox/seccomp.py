@@ -29,7 +29,7 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 """Offsets in `struct seccomp_data`; of an argument's eight bytes the lower four come first."""
 
 _X32_CALLS = 0x40000000
-_TYPE_OF_SOCKET = 0xF  # the flags of socket(2) stand above it
+_TYPE_OF_SOCKET = 0xF  # the flags of socket(2) are above it
 _CONNECTED = (socket.SOCK_STREAM, socket.SOCK_SEQPACKET)
 _PUSHES_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX: typing and pasting into a terminal
 

@@ -154,7 +154,7 @@ class MachineRoot:
         return status.f_bavail * status.f_frsize if status else None
 
     def _link_target(self, path: str) -> str | None:
-        """Return where a link points; None if it is none, or nobody can tell."""
+        """Return the target of a link; None if it is none, or cannot be read."""
         if path not in self._links:
             try:
                 self._links[path] = os.readlink(f"{self._prefix}{path}")  # noqa: PTH115 - one for each component

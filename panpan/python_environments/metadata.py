@@ -224,7 +224,7 @@ def is_requirement(text: str) -> bool:
 
 
 def unmet(requirement: "Requirement", versions: Mapping[str, str]) -> str | None:
-    """Return what is there in the place of what is asked for; empty if that is met, None if nobody can tell."""
+    """Return the reason that a requirement is not met; empty if it is met, None if it cannot be told."""
     from packaging.version import InvalidVersion, Version
 
     version = versions.get(normalised(requirement.name))

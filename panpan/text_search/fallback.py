@@ -336,7 +336,7 @@ class _Translation:
             self._out.append(f"(?P<{found[1]}>")
             self._closers.append(")")
         elif found := self._take(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?\)"):
-            # For the rest of the group that it stands in; Python wants a group of its own for that.
+            # It holds for the rest of its group; Python wants a group of its own for that.
             self._out.append(_flags(found[1], found[2]))
             self._extend_closer()
         elif found := self._take(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?:"):

@@ -5,9 +5,10 @@
 # make bench  the figures of docs/benchmarks.md
 # make test-peers  the clients against the server of the embedded model; fetches a small one once, 93 MB
 # make soak   panpan killed, and its disk failing, at every moment of a turn; a cassette played 1,000 times; odd names; thousands of lines in their boxes; takes hours
+# make docs   the site of docs/ in build/site, its links checked
 # make eval   how often the embedded model does small tasks right; takes half an hour
 # make build  the wheel
-.PHONY: demo test test-peers coverage lint bytecode soak bench eval build dev
+.PHONY: demo test test-peers coverage lint bytecode soak bench docs eval build dev
 
 BIN = .venv/bin
 
@@ -50,6 +51,9 @@ soak: dev
 
 bench: dev
 	$(BIN)/python -m benchmarks
+
+docs: dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -q
 
 eval: dev
 	$(BIN)/panpan local setup --yes

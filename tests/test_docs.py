@@ -41,9 +41,18 @@ README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 DOCUMENTS = [README, CONTRIBUTING, ROOT / "CHANGELOG.md", *PAGES, *sorted((ROOT / "docs" / "adr").glob("*.md"))]
-AGENTS, ARCHITECTURE, HEADLESS, MODELS, PERMISSIONS, PYTHON, REFERENCE, USING = (
+AGENTS, ARCHITECTURE, HEADLESS, MODELS, PERMISSIONS, PYTHON, REFERENCE, TERMINAL = (
     ROOT / "docs" / f"{name}.md"
-    for name in ("agents", "architecture", "headless", "models", "permissions", "python", "reference", "using")
+    for name in (
+        "subagents",
+        "architecture",
+        "headless",
+        "models",
+        "permissions",
+        "python-api",
+        "reference",
+        "terminal",
+    )
 )
 OF_USERS = {"AGENTS.md", "CLAUDE.md", "package.json"}
 POINTS = [name for name, value in vars(Hook).items() if callable(value) and not name.startswith("_")]
@@ -307,7 +316,7 @@ def test_the_exit_codes_of_the_page_are_those_of_the_errors() -> None:
 def test_the_pages_name_every_mode_tool_and_vendor() -> None:
     for page, heading in ((README, "Permissions"), (PERMISSIONS, "Modes")):
         assert [row[0].strip("`") for row in table(section(page, heading))] == list(get_args(PermissionMode))
-    assert {tool.name for tool in every_tool()} <= set(re.findall(r"\w+", section(USING, "What the model has")))
+    assert {tool.name for tool in every_tool()} <= set(re.findall(r"\w+", section(TERMINAL, "What the model has")))
     vendors = text_of(MODELS)
     assert {vendor.name for vendor in VENDORS if vendor.name not in vendors} <= {"anthropic"}
 

@@ -1,22 +1,22 @@
-"""Reads calls of tools that a model wrote as text, where its server did not recognise them.
+"""Calls of tools that a model wrote as text and its server did not recognise.
 
-Only models of which this is known are read so (`VendorProfile.calls_in_text`). The rule is strict, since whatever
-passes it runs: a reply is calls if the WHOLE of its text is one call or several, with nothing else but white space
+Only models that are known for this are read so (`VendorProfile.calls_in_text`). The rule is strict, since everything
+that passes it runs: a reply is calls if the WHOLE of its text is one call or several, with nothing but white space
 around them. A call is
 
-- a JSON object, bare, or with others in a fence (three backticks, nothing or `json` behind them, on lines of their own)
+- a JSON object, bare, or with others in a fence (three backticks, nothing or `json` after them, on lines of their own)
   or between the tags `<tool_call>` or `<tools>`;
 - with the keys `name` and `arguments`, in either order, and no other;
 - whose name is one of the tools that the request offered, exactly;
 - whose arguments are an object that would pass as the arguments of a native call (`tool_arguments`), in which no key
   comes twice and no number is NaN or infinite.
 
-Every other text stays text, byte for byte: a word before or behind, a list, another key, an unknown tool, a fence that
-is not closed, arguments in quotes. So does the text of a reply that the output limit cut off or that was refused, of
-one that has a native call as well, and of one longer than `MAX_CHARS`.
+Every other text stays text, byte for byte: a word before or after it, a list, another key, an unknown tool, a fence
+that is not closed, arguments in quotes. So does the text of a reply that the output limit cut off or that was refused,
+of one that has a native call as well, and of one longer than `MAX_CHARS`.
 
-What the rule cannot know is whether a model means it: a user who asks to be shown a call of a tool that exists, and
-nothing else, gets it made. It goes through the same permissions as any other.
+The rule cannot tell a call from an example: if a user asks the model to show a call of an existing tool and nothing
+else, the call runs. It goes through the same permissions as any other.
 """
 
 import json
@@ -30,7 +30,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.messages import StopReason
 
 MAX_CHARS = 1024 * 1024
-"""Longest text that is read as calls; hours of waiting at the speed of the models that write so."""
+"""Longest text that is read as calls; the models that write so would need hours for it."""
 
 _FENCE = "```"
 _TAGS = ("tool_call", "tools")
@@ -46,11 +46,11 @@ class CallInText:
 
     name: str
     arguments: str
-    """JSON of an object."""
+    """A JSON object, as text."""
 
 
 def read_calls(text: str, tool_names: AbstractSet[str]) -> tuple[CallInText, ...]:
-    """Return the calls that `text` is; none where it is anything else."""
+    """Return the calls in `text`; empty if it has anything else."""
     try:
         return _Reader(text, tool_names).read()
     except (_NotYetError, _NeverError):
@@ -58,9 +58,9 @@ def read_calls(text: str, tool_names: AbstractSet[str]) -> tuple[CallInText, ...
 
 
 def can_become_calls(text: str, tool_names: AbstractSet[str]) -> bool:
-    """True if `read_calls` may return some, now or when more has been added to `text`.
+    """Return True if `read_calls` may return some, now or when more has been added to `text`.
 
-    It is never wrong when it says no. It may say yes a little longer than is true, inside an object at most.
+    False is always right. True may be wrong for a while, but only inside an object.
     """
     try:
         _Reader(text, tool_names).read()
@@ -72,12 +72,12 @@ def can_become_calls(text: str, tool_names: AbstractSet[str]) -> bool:
 
 
 class CallReadingBuilder(ReplyBuilder):
-    """A `ReplyBuilder` that holds text back as long as it can become calls, and tells of the calls if it does.
+    """A `ReplyBuilder` that holds text back as long as it can become calls, and emits the calls if it does.
 
-    Text that cannot is told of at once, and what was held is told of as soon as it is seen that it cannot.
+    Text that cannot become calls is emitted at once, together with the text that was held back.
 
     Args:
-        model: The model that was asked, as the request names it.
+        model: The model's name in the request.
         tool_names: The tools that the request offered.
         taken_ids: Ids of calls that the conversation already has.
     """
@@ -97,7 +97,7 @@ class CallReadingBuilder(ReplyBuilder):
             self._hold(piece)
         else:
             if self._held:
-                self._release()  # then the text is not all there is
+                self._release()  # the text is then not the whole reply
             super().add(kind, piece)
 
     def open_block(self, kind: BlockKind, *, tool_use_id: str = "", tool_name: str = "") -> OpenBlock:
@@ -129,7 +129,7 @@ class CallReadingBuilder(ReplyBuilder):
             self._release()
 
     def _release(self) -> None:
-        """Tell of the text that is held, and hold no more."""
+        """Emit the text that was held back, and hold back no more."""
         self._is_holding = False
         if self._held:
             super().add("text", "".join(self._held))
@@ -141,11 +141,11 @@ class _NotYetError(Exception):
 
 
 class _NeverError(Exception):
-    """The text is no calls, and nothing that follows can change it."""
+    """The text is no calls, whatever follows."""
 
 
 class _Reader:
-    """Goes through a text once."""
+    """Reader that goes through a text once."""
 
     def __init__(self, text: str, tool_names: AbstractSet[str]) -> None:
         self._text = text
@@ -153,7 +153,7 @@ class _Reader:
         self._at = 0
 
     def read(self) -> tuple[CallInText, ...]:
-        """Return the calls; none of white space.
+        """Return the calls; empty for white space.
 
         Raises:
             _NotYetError: The text ends inside a call or a group of them.
@@ -170,7 +170,7 @@ class _Reader:
         return tuple(calls)
 
     def _opening(self) -> str:
-        """Go past what opens a group of calls and return what closes it; empty before a bare call."""
+        """Go past the opening of a group of calls and return its closing; empty before a bare call."""
         for tag in _TAGS:
             if self._takes(f"<{tag}>"):
                 self._skip_blanks()
@@ -188,7 +188,7 @@ class _Reader:
         return _FENCE
 
     def _call(self) -> CallInText:
-        """Go past one object and return the call that it is."""
+        """Go past one object and return its call."""
         if not self._text.startswith("{", self._at):
             raise _NotYetError if self._at == len(self._text) else _NeverError
         try:
@@ -207,7 +207,7 @@ class _Reader:
         return CallInText(value["name"], arguments)
 
     def _judge_beginning(self) -> NoReturn:
-        """Raise whichever is true of an object that is not whole."""
+        """Raise the error for an incomplete object that can, or can no longer, become a call."""
         rest = self._text[self._at :].translate(_WITHOUT_CONTROLS)  # which it does not take in strings, as we do
         try:
             value = from_json(rest, allow_inf_nan=False, allow_partial="trailing-strings")
@@ -233,7 +233,7 @@ class _Reader:
         return self._takes(literal)
 
     def _skip_blanks(self) -> bool:
-        """Go past white space; whether anything follows."""
+        """Go past white space; return True if anything follows."""
         while self._at < len(self._text) and self._text[self._at] in _BLANKS:
             self._at += 1
         return self._at < len(self._text)

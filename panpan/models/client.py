@@ -1,7 +1,7 @@
-"""What the loop asks: one provider bound to one model, with tries again, the price and the time.
+"""The model client: one provider bound to one model, with retries, the price and the time.
 
-The rules: only a `RetryableError` is tried again, the pause is announced before it begins, and nothing is tried again
-once the whole reply has been yielded.
+The rules: only a `RetryableError` is retried, the pause is announced before it begins, and nothing is retried once the
+whole reply has been yielded.
 """
 
 import random
@@ -26,34 +26,34 @@ from panpan.types.messages import AssistantMessage
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Bounds of trying again; all times in seconds.
+    """Limits on retries; all times in seconds.
 
-    The pause is between nothing and the current bound, so that many clients that failed together do not come back
+    The pause is random, between zero and the current limit, so that many clients that failed together do not come back
     together: full jitter (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
     """
 
     max_tries: int = 8
-    """The first one counts."""
+    """Number of tries, including the first one."""
     base_s: float = 0.5
-    """Bound of the first pause; it doubles with each further one."""
+    """Limit on the first pause; it doubles with each further one."""
     cap_s: float = 30.0
-    """Bound of every pause that the provider did not ask for."""
+    """Limit on every pause that the provider did not ask for."""
     max_retry_after_s: float = 60.0
     """Longest pause that a provider can ask for and get."""
     max_total_s: float = 600.0
-    """From the first try to the beginning of the last."""
+    """Longest time from the first try to the beginning of the last."""
 
     def pause_s(self, failure: RetryableError, *, tries: int, elapsed_s: float, jitter: float) -> float:
-        """Return how long to wait before the next try.
+        """Return the pause before the next try, in seconds.
 
         Args:
-            failure: Why the newest try failed.
-            tries: How many there were, at least 1.
-            elapsed_s: Time since the first one began.
+            failure: Error of the newest try.
+            tries: Number of tries so far, at least 1.
+            elapsed_s: Seconds since the first one began.
             jitter: A random number of at least 0 and less than 1.
 
         Raises:
-            RetryableError: It is time to give up; of the same kind as `failure`, and says why.
+            RetryableError: There is no further try; it is of the same kind as `failure`, and its text says why.
         """
         if tries >= self.max_tries:
             raise _given_up(failure, "" if tries == 1 else f" (tried {tries} times)")
@@ -80,7 +80,7 @@ def _given_up(failure: RetryableError, note: str) -> RetryableError:
 
 
 def _with_place(refusal: AuthenticationError, place: str) -> str:
-    """Return what a provider said of a key, with the place of the key, and what to do."""
+    """Return a provider's refusal of a key, with the place of the key and advice."""
     is_stored = place == LOGIN
     key = f"the key from {LOGIN}" if is_stored else f"the key in {place}"
     what = str(refusal)
@@ -93,14 +93,14 @@ class LLMClient:
     """Implements `ModelClient`.
 
     Args:
-        provider: How the model is reached; closed with the client.
-        options: The model, and how it should answer.
-        price: What it costs.
-        key_place: Where the key was found, for the error of a key that is not accepted.
-        retry: Bounds of trying again.
-        sleep: Waits for so many seconds, and can be cancelled.
+        provider: Provider of the model; closed with the client.
+        options: The model, and the options for its replies.
+        price: Price of the model; None if it is not known.
+        key_place: Place of the key, for the error of a key that is not accepted.
+        retry: Limits on retries.
+        sleep: Waits for a number of seconds, and can be cancelled.
         jitter: Returns a random number of at least 0 and less than 1.
-        clock: Returns seconds that only ever grow.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(
@@ -127,11 +127,11 @@ class LLMClient:
 
     @property
     def model(self) -> str:
-        """Name of the model, as the provider knows it."""
+        """The provider's name of the model."""
         return self.options.model
 
     def change_options(self, **changed: Any) -> None:
-        """Answer in another way from the next request on."""
+        """Change options from the next request on."""
         self.options = replace(self.options, **changed)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -140,7 +140,7 @@ class LLMClient:
         Raises:
             ProviderError: The model could not be asked; no further try is made.
         """
-        # Not tenacity: it sleeps inside its own loop, from where a generator cannot yield the pause to a face.
+        # Not tenacity: it sleeps inside its own loop, where a generator cannot yield the pause to a face.
         began_s = self._clock()
         tries = 0
         while True:
@@ -173,7 +173,7 @@ class LLMClient:
         """End the pause before the next try.
 
         Returns:
-            Whether there was a pause to end.
+            True if there was a pause to end.
         """
         pauses = [pause for pause in self._pauses if not pause.cancel_called]
         for pause in pauses:
@@ -181,11 +181,11 @@ class LLMClient:
         return bool(pauses)
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
-        """Return how many input tokens a request has, or None where the provider cannot say."""
+        """Return the number of input tokens of a request, or None if the provider cannot count them."""
         return await self._provider.count_tokens(request, self.options)
 
     async def prepare(self) -> None:
-        """Do beforehand what the first request would wait for."""
+        """Do the work that the first request would wait for."""
         await self._provider.prepare()
 
     async def aclose(self) -> None:
@@ -193,7 +193,7 @@ class LLMClient:
         await self._provider.aclose()
 
     async def _try_once(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the events of one try; the message gets its price and its time."""
+        """Yield the events of one try, with price and time in the message."""
         began_s = self._clock()
         async with aclosing(self._provider.stream(request, self._options_for(request))) as events:
             async for event in events:
@@ -215,7 +215,7 @@ class LLMClient:
         return message.model_copy(update={"cost_usd": cost_usd, "duration_s": duration_s})
 
     async def _pause(self, pause_s: float) -> None:
-        """Wait so many seconds, or until `retry_now`."""
+        """Wait for the pause, or until `retry_now`."""
         with anyio.CancelScope() as pause:
             self._pauses.add(pause)
             try:

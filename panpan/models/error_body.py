@@ -1,7 +1,7 @@
-"""Bounds what a server can send with an error, which the SDKs read to its end before anybody is asked.
+"""Limits on the body of an error, which the SDKs would read to its end.
 
-The rule: the body of an answer that is no success is read raw, up to a size and for a time, whatever the server does;
-what it holds until then has to do. One that is encoded is not read at all, since panpan asks for none.
+The rule: the body of an answer without success is read raw, up to a size and for a time, whatever the server does; the
+rest is lost. An encoded body is not read at all, since panpan does not ask for one.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -13,13 +13,13 @@ import httpx2
 
 MAX_ERROR_BYTES = 64 * 1024
 ERROR_BODY_S = 10.0
-"""Seconds for the whole body."""
+"""Time limit on the whole body, in seconds."""
 
 _CLOSE_TIMEOUT_S = 2.0
 
 
 def bound_error_bodies(client: httpx2.AsyncClient, *, within_s: float = ERROR_BODY_S) -> None:
-    """Make `client` bound the body of every answer that is no success."""
+    """Make `client` limit the body of every answer without success."""
 
     async def bound(response: Any) -> None:
         if response.is_success:
@@ -35,7 +35,7 @@ def bound_error_bodies(client: httpx2.AsyncClient, *, within_s: float = ERROR_BO
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """The beginning of another stream, without its errors: the status is known, and says more than they do."""
+    """The beginning of another stream, without its errors: the status, which is known, says more than they do."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, *, max_bytes: int, within_s: float) -> None:
         self._stream = stream
@@ -60,7 +60,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 
 async def _next(chunks: AsyncIterator[bytes], deadline: float) -> bytes:
-    """Return the next chunk, or nothing at the end, when the time is up and where the connection breaks."""
+    """Return the next chunk; empty at the end, when the time is up, or if the connection breaks."""
     with anyio.CancelScope(deadline=deadline), suppress(httpx2.HTTPError):
         return await anext(chunks, b"")
     return b""

@@ -1,6 +1,6 @@
-"""From settings and environment to a client that can be asked.
+"""Model clients from settings and environment.
 
-No SDK is imported here and nothing is sent: the provider does the rest when it is first asked.
+No SDK is imported here and nothing is sent: the provider does the rest with the first request.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,59 +25,59 @@ if TYPE_CHECKING:
 
 
 DEFAULT_OUTPUT_TOKENS = 32_000
-"""Longest reply that is asked for unless the settings say otherwise: some servers count it against the rate limit
-before a word is written."""
+"""Limit on a reply unless the settings say otherwise: some servers count it against the rate limit before the reply
+begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedModel:
-    """A model, where it is and how it is reached; ready for `create_client`."""
+    """A model with its address, its key and its protocol, ready for `create_client`."""
 
     provider: str
     kind: str
     """The protocol, or the name of a provider kind."""
     model: str
-    """Its name as the provider knows it."""
+    """The provider's name of the model."""
     base_url: str
-    """Address of the server, or what a provider kind has in its place, such as the path of a file."""
+    """Address of the server, or its equivalent for a provider kind, such as the path of a file."""
     facts: ModelFacts
     reason: str
-    """Why this one, on one line, for faces."""
+    """Reason for this choice, on one line, for faces."""
     key_place: str = ""
-    """Where the key was found; empty where none is sent."""
+    """Place of the key; empty if none is sent."""
     api_key: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: Mapping[str, object] = field(default_factory=dict, repr=False)
-    """Fields that are added to each request for a reply."""
+    """Fields to add to each request for a reply."""
     profile: ModelProfile = FULL
-    """How much of panpan the model is given."""
+    """Parts of panpan that the model gets."""
     kind_place: str = ""
-    """Place of the class of its provider kind; empty: it is asked by a protocol that panpan has itself."""
+    """Place of the class of its provider kind; empty for a protocol of panpan itself."""
     is_local: bool = False
     """True if it is on this machine and serves one conversation at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationOptions:
-    """How the model should answer, as the settings say it."""
+    """Options for the model's replies, from the settings."""
 
     max_output_tokens: int | None = None
-    """None: as much as is sensible."""
+    """Limit on the tokens of a reply; None for `DEFAULT_OUTPUT_TOKENS`."""
     thinking_budget_tokens: int | None = None
-    """None: no extended thinking."""
+    """Limit on the tokens of extended thinking; None for no extended thinking."""
     is_budget_chosen: bool = False
-    """True if the user said how much; if not, it is the default."""
+    """True if the user set the budget, False if it is the default."""
     effort: Effort | None = None
     sampling: Sampling = Sampling()
     places: Mapping[str, str] = field(default_factory=dict)
-    """Where `thinking` and `effort` were set, such as "--effort" or `FILE:LINE`; empty if it was in the session."""
+    """Places of `thinking` and `effort`, such as "--effort" or `FILE:LINE`; empty if they were set in the session."""
     max_tries: int | None = None
-    """None: the client's own."""
+    """Limit on the tries of a request; None for the client's own."""
     idle_timeout_s: float | None = None
-    """None: the provider's own."""
+    """Longest wait for the next bytes; None for the provider's own."""
 
     def in_session(self, key: str, **changes: Any) -> Self:
-        """Return the same with what the user changed in the session, which no file or flag is named for any more."""
+        """Return the options with a change from within the session, which replaces the place of that key."""
         return replace(self, **changes, places={**self.places, key: ""})
 
 
@@ -90,14 +90,14 @@ def resolve_model(
     kinds: ProviderKinds = NO_KINDS,
     keys: StoredKeys = NO_KEYS,
 ) -> ResolvedModel:
-    """Decide which model is asked, where and with which key.
+    """Choose the model, its address and its key.
 
-    The requirements are of the sources of settings, weakest first, none of them a file of the project.
+    The requirements come from the sources of settings, weakest first, without files of the project.
 
     Raises:
-        NoModelError: Nothing says which; a face can offer what `local_servers` finds.
-        ModelNotNamedError: A server is named, and no model.
-        ConfigError: What was said does not lead to a model; says what to set.
+        NoModelError: Nothing names a model; a face can offer those that `local_servers` finds.
+        ModelNotNamedError: A server is named, but no model.
+        ConfigError: The requirements do not lead to a model; the text says what to set.
     """
     chooser = Chooser(providers or {}, aliases or {}, env, kinds, keys)
     destination = chooser.destination(merged(requirements))
@@ -124,16 +124,16 @@ def resolve_model(
 def resolve_from(
     loaded: "Loaded", env: Mapping[str, str], *, kinds: ProviderKinds, why_override: str | None = None
 ) -> ResolvedModel:
-    """Decide as `resolve_model` does, from loaded settings.
+    """Choose the model as `resolve_model` does, from loaded settings.
 
-    A file of the project may choose among the models at the place that the user's own settings lead to; one that leads
-    elsewhere is not followed, and the reason says so.
+    A file of the project may only choose among the models at the address that the user's own settings lead to. Any
+    other choice of it is ignored, and the reason says so.
 
-    `why_override` is why the overrides name the model, as half a sentence; None: the command line does.
+    `why_override` is the reason why the overrides name the model, as half a sentence; None if the command line does.
 
     Raises:
-        NoModelError: Nothing says which.
-        ConfigError: What was said does not lead to a model.
+        NoModelError: Nothing names a model.
+        ConfigError: The settings do not lead to a model.
     """
     providers = {name: _named(name, loaded.settings) for name in loaded.settings.providers}
     resolve = partial(
@@ -150,16 +150,16 @@ def resolve_from(
         users = resolve(own)
     except ConfigError as exc:
         if merged(own).has_key:
-            raise  # a project must not say where a key of the user's goes
-        wanted = resolve(with_project)  # it may say what was missing
+            raise  # a project must not decide where the user's key goes
+        wanted = resolve(with_project)  # it may supply what was missing
         if isinstance(exc, NoModelError) and wanted.provider not in providers:
-            raise  # it must not lead to a place that the user did not name: whoever has that port would get his code
+            raise  # not to an address that the user did not name: any program at that port would get their code
         return wanted
     return _if_at_same_place(users, partial(resolve, with_project))
 
 
 def _if_at_same_place(users: ResolvedModel, resolve: Callable[[], ResolvedModel]) -> ResolvedModel:
-    """Return what the project wants if it is where the user's own settings lead, else what the user wants."""
+    """Return the project's model if it is at the address that the user's own settings lead to, else the user's."""
     try:
         wanted = resolve()
     except ConfigError as exc:
@@ -171,7 +171,7 @@ def _if_at_same_place(users: ResolvedModel, resolve: Callable[[], ResolvedModel]
 
 
 def generation_options(settings: "Settings", origins: "Mapping[str, Origin] | None" = None) -> GenerationOptions:
-    """Return what the settings say of the model's answers."""
+    """Return the options for the model's replies in the settings."""
     return GenerationOptions(
         max_output_tokens=settings.max_output_tokens,
         thinking_budget_tokens=settings.thinking_budget_tokens if settings.thinking else None,
@@ -190,12 +190,12 @@ def create_client(
     *,
     around: Callable[[Provider], Provider] = lambda provider: provider,
 ) -> "LLMClient":
-    """Return a client for a model; close it when it is not needed any more.
+    """Return a client for a model; close it when it is no longer needed.
 
     Args:
         resolved: The model.
-        answers: How it should answer.
-        around: Returns what is asked in the place of the model's provider.
+        answers: Options for its replies; None for the defaults.
+        around: Wraps the model's provider, or replaces it.
 
     Raises:
         ConfigError: It cannot be asked, such as a tape that cannot be read.
@@ -245,7 +245,7 @@ def create_provider(resolved: ResolvedModel, *, idle_timeout_s: float | None = N
 
 
 def profile_of(resolved: ResolvedModel) -> "VendorProfile":
-    """Return how the model wants to be talked to, as its vendor, its address or its name tells."""
+    """Return the profile of the model, judging by its vendor, its address or its name."""
     from panpan.models.providers.vendor_profiles import GENERIC, profile_elsewhere, profile_for
 
     vendor = vendor_named(resolved.provider)
@@ -253,14 +253,14 @@ def profile_of(resolved: ResolvedModel) -> "VendorProfile":
         return profile_for(vendor.base_url)
     openai = vendor_named("openai")
     if openai is not None and openai.makes(resolved.model):
-        return profile_for(openai.base_url)  # its newer models refuse what everyone else's take
+        return profile_for(openai.base_url)  # its newer models refuse fields that all others accept
     profile = profile_for(resolved.base_url, resolved.provider)
     maker = next((vendor for vendor in VENDORS if vendor.makes(resolved.model.rpartition("/")[2])), None)
     return profile_elsewhere(profile_for(maker.base_url)) if maker is not None and profile is GENERIC else profile
 
 
 def model_options(resolved: ResolvedModel, answers: GenerationOptions) -> ModelOptions:
-    """Return how the model is asked to answer, within what it can."""
+    """Return the options for the model's replies, within the model's limits."""
     wanted, sampling = answers.max_output_tokens or DEFAULT_OUTPUT_TOKENS, answers.sampling
     limit = resolved.facts.max_output_tokens
     is_limit_sure = resolved.facts.is_known or answers.max_output_tokens is None
@@ -297,7 +297,7 @@ def _requirement(source: "Source", why_override: str | None = None) -> ModelRequ
 
 
 def _project_requirement(source: "Source") -> ModelRequirement:
-    """Return what a file of the project may say here: a model, and nothing of where it is."""
+    """Return the requirement of a project's file, which may name a model but neither address nor key."""
     return ModelRequirement(source.place, model=_requirement(source).model)
 
 
@@ -318,7 +318,7 @@ def _named(name: str, settings: "Settings") -> NamedProvider:
 
 
 def notes_on_answers(resolved: ResolvedModel, answers: GenerationOptions) -> tuple[str, ...]:
-    """Return what to tell at the start, one sentence each; nothing where all is as it was asked for."""
+    """Return a sentence for each option that the model does not follow as it was set."""
     if resolved.kind_place:
         with provider_kind(resolved.kind, resolved.kind_place) as kind:
             return tuple(kind.notes(answers))
@@ -349,7 +349,7 @@ def _of_openai(resolved: ResolvedModel, answers: GenerationOptions) -> Iterator[
 
 
 def setting_in_words(what: str, place: str) -> str:
-    """Return a requirement as the user made it: the flag itself, or what was set and where that stands."""
+    """Return a requirement as the user made it: the flag itself, or the setting with its place."""
     if not place or place.startswith("--"):
         return place or what
     return f"{what} that {place} asks for"

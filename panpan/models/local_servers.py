@@ -1,7 +1,7 @@
-"""Looks for model servers on this machine, and says what to do where no model is set up.
+"""Search for model servers on this machine, and the advice if no model is set up.
 
 The rule: one plain GET of a list of models to each usual port, on the loopback address only. Nothing else is ever sent,
-and what is found is used only when the user says so.
+and a server is used only if the user chooses it.
 """
 
 import json
@@ -22,19 +22,19 @@ MAX_MODELS = 100
 _MAX_PROGRAM_CHARS = 100
 _HOST = "127.0.0.1"
 NO_CHAT = re.compile(r"embed|rerank|minilm|\bbge-", re.IGNORECASE)
-"""Names of models that do not talk; LM Studio always lists one (text-embedding-nomic-embed-text-v1.5)."""
+"""Names of models that are not for chat; LM Studio always lists one (text-embedding-nomic-embed-text-v1.5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One program to look for."""
+    """A server program to look for."""
 
     provider: str
-    """Name of the provider that reaches it."""
+    """Name of its provider."""
     title: str
     port: int
     path: str
-    """What lists its models."""
+    """Path of its list of models."""
 
 
 PROBES = (
@@ -52,17 +52,17 @@ class LocalServer:
     provider: str
     title: str
     base_url: str
-    """For chat completions."""
+    """Address for chat completions."""
     models: tuple[str, ...]
-    """May be empty: a server that has loaded none."""
+    """Names of its models; empty if it has loaded none."""
     program: str = ""
-    """What it says it is, without a version; empty where it does not say."""
+    """Program as the server names itself, without a version; empty if it does not."""
     user: int | None = None
-    """Whose process it is."""
+    """Id of the user who owns its process."""
 
     @property
     def flag(self) -> str:
-        """What to type to use it."""
+        """Option that chooses it."""
         return f"--model {self.provider}/{self.models[0] if self.models else 'NAME'}"
 
 
@@ -85,7 +85,7 @@ async def find_local_servers(
 
 
 def advice_without_model(found: Sequence[LocalServer]) -> str:
-    """Return three lines: the ways to a model, and how to see the demo."""
+    """Return three lines: the ways to get a model, and the command for the demo."""
     if found:
         servers = " or ".join(f"{clean_for_terminal(server.flag)} ({server.title} is running)" for server in found)
     else:
@@ -138,7 +138,7 @@ async def _read_answer(stream: anyio.abc.ByteReceiveStream) -> tuple[bytes, byte
 
 
 def _content_length(head: bytes) -> int:
-    """Return how long the body is; without a length, longer than can be."""
+    """Return the length of the body; more than the limit if the answer has no length."""
     version, _, code = head.decode("latin-1").partition(" ")
     if not version.startswith("HTTP/1.") or not code.startswith("200"):
         raise ValueError("no success")
@@ -146,7 +146,7 @@ def _content_length(head: bytes) -> int:
 
 
 def _header(head: bytes, wanted: str) -> str:
-    """Return the value of a header; empty where it is missing."""
+    """Return the value of a header; empty if it is missing."""
     for line in head.decode("latin-1").split("\r\n")[1:]:
         name, _, value = line.partition(":")
         if name.strip().lower() == wanted:
@@ -155,9 +155,9 @@ def _header(head: bytes, wanted: str) -> str:
 
 
 def _program(head: bytes, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return what a server says it is: its `Server` header, and whose it says its models are (llama.cpp: `llamacpp`).
+    """Return a server's name: its `Server` header, and the owners of its models (llama.cpp: `llamacpp`).
 
-    Versions are left out: an update is no other program.
+    Versions are left out, since an updated program is still the same.
     """
     owners = {owner for row in rows if isinstance(owner := row.get("owned_by"), str) and owner.isprintable()}
     product = _header(head, "server").partition("/")[0]
@@ -165,7 +165,7 @@ def _program(head: bytes, rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _models(body: bytes) -> tuple[Sequence[Mapping[str, Any]], tuple[str, ...]]:
-    """Return the rows of a list of models, in Ollama's shape or OpenAI's, and the names of those that can talk.
+    """Return the rows of a list of models, in Ollama's or OpenAI's format, and the names of the chat models.
 
     Raises:
         ValueError: It is no such list.

@@ -1,8 +1,9 @@
-"""Which model is asked, where it is, and with which key: pure decisions over what the user said; nothing is sent.
+"""Choice of the model, its address and its key: pure decisions from the user's settings; nothing is sent.
 
-A key of the user's settings goes where the source that gave it, and those it builds on, send requests; a vendor's key,
-from the environment or else from `panpan login`, goes to the vendor's own address, or to the one in the vendor's own
-variable. A key that does not belong is left out, and the error says whose it is. Keys appear in no message.
+A key in the user's settings goes only to the address to which its source, together with the weaker ones, sends
+requests. A vendor's key, from the environment or else from `panpan login`, goes only to the vendor's own address, or to
+the one in the vendor's own variable. Any other key is left out, and the error says whose it is. Keys appear in no
+message.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,16 +28,16 @@ MAX_ALIAS_STEPS = 10
 
 
 class NoModelError(ConfigError):
-    """Nothing says which model to ask: no setting, and no key of a vendor."""
+    """Nothing names a model: no setting, and no key of a vendor."""
 
 
 class ModelNotNamedError(ConfigError):
-    """The settings name a server, and not which of its models to ask."""
+    """The settings name a server but none of its models."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequirement:
-    """What one source of settings says about the model; what it does not say is None."""
+    """Requirements of one source of settings for the model; None for those that it does not have."""
 
     place: str = "the settings"
     """The source, for messages."""
@@ -47,11 +48,11 @@ class ModelRequirement:
     api_key_env: str | None = None
     """Environment variable that holds the key."""
     reason: str | None = None
-    """Why it names model or provider, as half a sentence; None: the source chose them."""
+    """Reason why it names model or provider, as half a sentence; None to name the source."""
 
     @property
     def why(self) -> str:
-        """Why this model or provider, as half a sentence."""
+        """The reason for this model or provider, as half a sentence."""
         return self.reason or f"{self.place} chose {self.provider or self.model}"
 
     @property
@@ -62,7 +63,7 @@ class ModelRequirement:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where requests go, and for which model."""
+    """Destination of requests: provider, address and model."""
 
     provider: str
     kind: str
@@ -70,27 +71,27 @@ class Destination:
     model: str
     base_url: str
     reason: str
-    """Why it was chosen, as half a sentence."""
+    """Reason for the choice, as half a sentence."""
     vendor: Vendor | None = None
     named: NamedProvider | None = None
     is_own_address: bool = True
-    """True if the address is the vendor's, or the one in the vendor's own variable: where the vendor's key may go."""
+    """True if the vendor's key may go there: to the vendor's address, or to the one in the vendor's own variable."""
     known: KnownModel | None = None
-    """The model as its provider kind knows it; None: a server has it."""
+    """The model as its provider kind describes it; None if it is on a server."""
 
     @property
     def title(self) -> str:
-        """The model and where it is, for people."""
+        """The model and its address, for people."""
         return self.known.title if self.known else f"{self.model} at {self.provider} ({self.base_url})"
 
     @property
     def profile(self) -> ModelProfile:
-        """How much of panpan the model is given."""
+        """The parts of panpan that the model gets."""
         return self.known.profile if self.known else FULL
 
     @property
     def extras(self) -> NamedProvider | None:
-        """The provider whose headers and fields are sent; None where the settings gave them for another host."""
+        """The provider whose headers and fields are sent; None if the settings gave them for another host."""
         named = self.named
         is_elsewhere = (
             named is not None and named.base_url is not None and not _same_host(named.base_url, self.base_url)
@@ -104,18 +105,18 @@ class Destination:
 
     @property
     def facts(self) -> ModelFacts:
-        """What is known of the model there."""
+        """The figures of the model at this destination."""
         if self.known is not None:
             return self.known.facts
         facts = facts_about(self.model, self.vendor.name if self.vendor else None)
         maker = vendor_of(self.model)
         if facts.is_known or self.vendor is not None or maker is None:
             return facts
-        return replace(facts_about(self.model, maker), price=None)  # the same model, at who knows what price
+        return replace(facts_about(self.model, maker), price=None)  # the same model at an unknown price
 
 
 class Chooser:
-    """Decides where requests go.
+    """Chooser of the destination of requests.
 
     Args:
         providers: Providers from the settings, by name.
@@ -140,16 +141,16 @@ class Chooser:
         self._env = {name: text for name, value in env.items() if (text := value.strip())}
 
     def destination(self, requirement: ModelRequirement) -> Destination:
-        """Return where a requirement leads.
+        """Return the destination for a requirement.
 
         Raises:
-            NoModelError: The requirement says nothing, and there is no vendor's key.
-            ModelNotNamedError: It names a server and no model.
-            ConfigError: It names what does not exist, or not enough.
+            NoModelError: The requirement is empty, and there is no vendor's key.
+            ModelNotNamedError: It names a server but no model.
+            ConfigError: It names something that does not exist, or too little.
         """
         text = self._expanded(requirement.model)
         kind, _, name = (text or "").partition(":")
-        if kind in self._kinds:  # whatever provider the settings name: nobody who says this wants his code elsewhere
+        if kind in self._kinds:  # even if the settings name a provider: the user does not want their code elsewhere
             return self._of_kind(kind, name, requirement.reason or f"{requirement.place} chose it")
         if requirement.provider is not None:
             return self._at(requirement.provider, text, requirement, requirement.why)
@@ -165,7 +166,7 @@ class Chooser:
         return tuple(dict.fromkeys([*self._providers, *(vendor.name for vendor in VENDORS)]))
 
     def key_place(self, vendor: Vendor) -> str | None:
-        """Return where the vendor's key is: the name of a variable, or `LOGIN`."""
+        """Return the place of the vendor's key: the name of a variable, or `LOGIN`; None if there is no key."""
         variable = next((name for name in vendor.key_variables if name in self._env), None)
         return variable or (LOGIN if self._keys.has(vendor.name) else None)
 
@@ -208,7 +209,7 @@ class Chooser:
     def _maker_with_key(self, makers: Sequence[Vendor]) -> str:
         with_key = next((vendor for vendor in makers if self.key_place(vendor)), None)
         if with_key is None and makers[0].dialect == "openai" and "OPENAI_BASE_URL" in self._env:
-            return "openai"  # whoever moves OpenAI's address asks other vendors there
+            return "openai"  # a user who moves OpenAI's address reaches other vendors there
         return (with_key or makers[0]).name
 
     def _at(self, name: str, text: str | None, requirement: ModelRequirement, reason: str) -> Destination:
@@ -254,7 +255,7 @@ class Chooser:
         return model
 
     def _default(self, requirement: ModelRequirement, alias: str | None = None) -> Destination:
-        """Return the destination where nothing names a provider or a model."""
+        """Return the destination if nothing names a provider or a model."""
         if requirement.base_url is not None:
             raise ModelNotNamedError(
                 f"base_url is {requirement.base_url} but nothing says which model; set --model or PANPAN_MODEL"
@@ -301,7 +302,7 @@ class Chooser:
 
 
 def merged(requirements: Sequence[ModelRequirement]) -> ModelRequirement:
-    """Return all requirements as one; a later one replaces what an earlier one said."""
+    """Return all requirements as one; later ones replace earlier ones."""
     whole = ModelRequirement()
     for requirement in requirements:
         said = {
@@ -355,15 +356,15 @@ def _models_of(vendor: Vendor) -> tuple[str, ...]:
 
 
 _TOKEN = "ANTHROPIC_AUTH_TOKEN"
-"""Holds a token of a gateway or an account, which goes in a header of its own and not in that of keys."""
+"""Variable with a token of a gateway or an account, which has a header of its own, other than that of keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key, where it was found, and the headers that carry it in place of the usual one."""
+    """A key, its place, and the headers that carry it in place of the usual one."""
 
     text: str = field(default="", repr=False)
-    """Empty where the server asks for none."""
+    """The key; empty if the server needs none."""
     place: str = ""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -378,14 +379,14 @@ def key_for(
     """Return the key for a destination.
 
     Args:
-        destination: Where the requests go.
-        requirements: What the sources of settings say, weakest first.
-        chooser: Decides where a weaker source alone would send them.
+        destination: Destination of the requests.
+        requirements: Requirements of the sources of settings, weakest first.
+        chooser: Chooses the destination for weaker sources alone.
         env: The environment.
         keys: Keys of vendors that the environment does not have.
 
     Raises:
-        ConfigError: There is none, and the server surely asks for one; or it cannot be sent.
+        ConfigError: There is none although the server needs one, or it cannot be sent.
     """
     if destination.known is not None and not destination.known.takes_key:
         return Key()
@@ -418,7 +419,7 @@ def _of_provider(destination: Destination, env: Mapping[str, str]) -> Key | None
 def _of_settings(
     destination: Destination, requirements: Sequence[ModelRequirement], chooser: Chooser, env: Mapping[str, str]
 ) -> Key | None:
-    """Return the key that the settings or PANPAN_API_KEY give for whatever is chosen, if it was meant for this."""
+    """Return the key of the settings or PANPAN_API_KEY for the chosen provider, if it was meant for this one."""
     giver = _giver(requirements)
     if giver is None or not _belongs(destination, requirements, giver, chooser):
         return None
@@ -446,7 +447,7 @@ def _giver(requirements: Sequence[ModelRequirement]) -> int | None:
 
 
 def _belongs(destination: Destination, requirements: Sequence[ModelRequirement], giver: int, chooser: Chooser) -> bool:
-    """True if the source that gives the key would send requests there, too, or leaves it open where to."""
+    """Return True if the source of the key would send requests to the same destination, or leaves that open."""
     meant, whole = merged(requirements[: giver + 1]), merged(requirements)
     if meant.base_url != whole.base_url:
         return False
@@ -454,7 +455,7 @@ def _belongs(destination: Destination, requirements: Sequence[ModelRequirement],
         return True
     try:
         there = chooser.destination(meant)
-    except ConfigError:  # it leads nowhere, so also not there
+    except ConfigError:  # it has no destination, so not this one either
         return False
     return (there.provider, there.base_url) == (destination.provider, destination.base_url)
 

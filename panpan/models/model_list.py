@@ -1,4 +1,4 @@
-"""Asks a server for the list of its models: the cheapest request there is, which also tries a key."""
+"""A server's list of models: the cheapest request, which also checks a key."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,22 +19,22 @@ _UNAUTHORIZED = 401
 
 @dataclass(frozen=True, slots=True)
 class KeyCheck:
-    """What a vendor says of a key."""
+    """A vendor's verdict on a key."""
 
     verdict: Literal["accepted", "rejected", "unchecked"]
     reason: str = ""
-    """Why it was rejected or could not be checked, without the key."""
+    """Reason why it was rejected or could not be checked, without the key."""
 
 
 async def check_key(vendor: Vendor, key: str, env: Mapping[str, str]) -> KeyCheck:
-    """Return whether a vendor accepts a key; the request goes where requests for the vendor's models would go."""
+    """Check a key with a vendor; the request goes to the same address as requests for the vendor's models."""
     if any(not 0x21 <= ord(character) <= 0x7E for character in key):
         return KeyCheck("rejected", "This is no API key: it holds blanks or other characters that no key has")
     try:
         wanted = ModelRequirement(provider=vendor.name, model=vendor.default_model or "any", api_key=key)
         await _document(resolve_model([wanted], env), vendor.key_path)
     except AuthenticationError as error:
-        # 403 may be about the list alone, or about the country
+        # 403 may be only about the list, or about the country
         return KeyCheck("rejected" if error.status in (None, _UNAUTHORIZED) else "unchecked", str(error))
     except PanpanError as error:
         return KeyCheck("unchecked", str(error))
@@ -42,7 +42,7 @@ async def check_key(vendor: Vendor, key: str, env: Mapping[str, str]) -> KeyChec
 
 
 async def listed_models(resolved: ResolvedModel) -> Sequence[str]:
-    """Return the names of the models that a server lists, those that can talk.
+    """Return the names of the chat models that a server lists.
 
     Raises:
         PanpanError: It could not be asked.
@@ -55,7 +55,7 @@ async def listed_models(resolved: ResolvedModel) -> Sequence[str]:
 
 
 async def _document(resolved: ResolvedModel, path: str) -> Mapping[str, object]:
-    """Return what a server answers to a GET.
+    """Return a server's answer to a GET.
 
     Raises:
         PanpanError: It could not be asked, or does not answer in time.

@@ -1,7 +1,7 @@
-"""What the environment says of the way to the network: which variable names the proxy, and which of them is wrong.
+"""Environment variables for proxies and certificates, and errors that name the wrong one.
 
-httpx reads the variables itself, as curl does; here is only what it does not tell. The rule: a message names the
-variable and shows no password.
+httpx reads the variables itself, as curl does, but its errors do not name them. The rule: a message names the variable
+and shows no password.
 """
 
 import os
@@ -17,7 +17,7 @@ from panpan.models.wire_errors import one_line
 from panpan.types.dataclass import dataclass
 
 _KINDS = ("http", "https", "all")
-"""What a proxy can be for; the first two go before the last."""
+"""Schemes that a proxy can be for; the first two win over the last."""
 
 _OF_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _OF_CERTIFICATES = ("ssl_cert_file", "ssl_cert_dir")
@@ -27,21 +27,21 @@ _USER_AND_PASSWORD = re.compile(r"//.*@", re.DOTALL)  # also where a password ha
 
 @dataclass(frozen=True, slots=True)
 class ProxySetting:
-    """A proxy, and where it was set."""
+    """A proxy, and the place of its setting."""
 
     place: str
     """The variable, or words for the settings of the system."""
     address: str
-    """As it was written, without user and password."""
+    """Its address as it was written, without user and password."""
     url: str = field(repr=False)
     """Its whole address."""
 
 
 @contextmanager
 def blaming_variables() -> Iterator[None]:
-    """Say which variable is wrong where a client cannot be opened because of one.
+    """Name the wrong variable if a client cannot be opened because of it.
 
-    Most is found before, since an SDK's client that fails while it is made leaves warnings on the terminal.
+    Most problems are found before, since an SDK's client that fails in its constructor prints warnings.
 
     Raises:
         ConfigError: A variable names a proxy or certificates that cannot be used.
@@ -59,17 +59,17 @@ def blaming_variables() -> Iterator[None]:
 
 
 def network_variables() -> list[str]:
-    """Return the names of the variables that are set and lead requests elsewhere, or say whom to trust."""
+    """Return the names of those variables for proxies and certificates that are set."""
     return _variables_of((*_OF_PROXIES, *_OF_CERTIFICATES))
 
 
 def variables_fault() -> ConfigError | None:
-    """Return what is wrong with one of the variables, as far as no request is needed to see it; tells no password."""
+    """Return an error about a wrong variable, as far as it shows without a request; the text has no password."""
     return _wrong_proxy() or _wrong_certificates()
 
 
 def proxy_for(url: str) -> ProxySetting | None:
-    """Return the proxy through which a request goes; None where it goes straight to its address."""
+    """Return the proxy for a request; None if it goes straight to its address."""
     parts = urlsplit(url)
     settings = dict(_proxies())
     return None if _is_exempt(parts.hostname or "") else settings.get(parts.scheme) or settings.get("all")
@@ -81,7 +81,7 @@ def has_proxies() -> bool:
 
 
 def _proxies() -> Iterator[tuple[str, ProxySetting]]:
-    """Yield what has a proxy, and that."""
+    """Yield each scheme that has a proxy, with the proxy."""
     from urllib.request import getproxies  # knows the settings of macOS, too
 
     proxies = getproxies()
@@ -91,7 +91,7 @@ def _proxies() -> Iterator[tuple[str, ProxySetting]]:
         if address := proxies.get(kind):
             place = max(
                 _variables_of([f"{kind}_proxy"]), default="the system's settings"
-            )  # the name in small letters goes before others
+            )  # the name in lower case wins
             url = address if "://" in address else f"http://{address}"
             yield kind, ProxySetting(place, _shown(address), url)
 
@@ -101,7 +101,7 @@ def _variables_of(kinds: Iterable[str]) -> list[str]:
 
 
 def _is_exempt(host: str) -> bool:
-    """True if NO_PROXY names the host: itself, a domain above it, or a network that it is in."""
+    """Return True if NO_PROXY names the host itself, a domain above it, or its network."""
     from urllib.request import getproxies
 
     entries = [entry.strip().lower() for entry in getproxies().get("no", "").split(",")]

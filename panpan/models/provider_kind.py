@@ -1,7 +1,7 @@
-"""Kinds of providers that are not a vendor's server: what features and other packages bring along to be asked.
+"""Kinds of providers that are no vendor's server, but come with a feature or another package.
 
-A kind has a name, such as `cassette`, and a class at a dotted place, `package.module:Class`. Only the place is known
-until somebody asks for a model of that kind, by `--model KIND` or `--model KIND:NAME`.
+A kind has a name, such as `cassette`, and a class at a dotted place, `package.module:Class`. The class is imported only
+for a model of that kind, by `--model KIND` or `--model KIND:NAME`.
 """
 
 from abc import ABC, abstractmethod
@@ -21,40 +21,40 @@ if TYPE_CHECKING:
     from panpan.models.factory import GenerationOptions, ResolvedModel
 
 ProviderKinds: TypeAlias = Mapping[str, str]
-"""Places of the classes, by the names of the kinds."""
+"""Place of the class of each kind, by name."""
 
 NO_KINDS: ProviderKinds = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """How much a model is given of panpan; the defaults are for models that can take all of it."""
+    """Parts of panpan that a model gets; the defaults are for models that can use all of it."""
 
     name: str = "full"
-    """In the logs of sessions, which keep one system prompt and one list of tools for each profile."""
+    """Name in the logs of sessions, which keep one system prompt and one list of tools for each profile."""
     system_prompt: str | None = None
-    """Its own system prompt; None: panpan's."""
+    """Its own system prompt; None for panpan's."""
     tools: Mapping[str, ToolDefinition] | None = None
-    """The tools that it gets, as it is told of them; None: all, with their own descriptions."""
+    """The tools that it gets, with the definitions for it; None for all, with their own definitions."""
     max_result_chars: int | None = None
-    """Characters of one tool result; None: what fits every large model."""
+    """Characters of one tool result; None for the limit that fits every large model."""
     fits_window: bool = False
-    """True if its provider leaves out what does not fit the context window. Then it is told nothing of the project."""
+    """True if its provider cuts requests down to the context window. Then it gets no project context."""
     temperature: float | None = None
-    """Where the settings say none; None: the server's own."""
+    """Temperature if the settings have none; None for the server's own."""
     banner: str = ""
-    """What the user should know of it before he gives it work; one line."""
+    """Warning for the user before they give it work; one line."""
 
     def gets(self, tool_name: str) -> bool:
         """Return True if the model gets a tool."""
         return self.tools is None or tool_name in self.tools
 
     def definition_of(self, tool: ToolDefinition) -> ToolDefinition:
-        """Return a tool that it gets as it is told of it."""
+        """Return the definition of a tool for the model, which must be one that it gets."""
         return tool if self.tools is None else self.tools[tool.name]
 
     def takes(self, tools: Sequence[ToolDefinition]) -> bool:
-        """Return True if the model can be told of all these tools, as those of a session that another one began."""
+        """Return True if the model gets all these tools, such as those of a session that another model began."""
         return all(self.gets(tool.name) for tool in tools)
 
 
@@ -68,7 +68,7 @@ class NamedProvider:
     name: str
     dialect: str = "openai"
     base_url: str | None = None
-    """None: that of the vendor of the same name."""
+    """Its address; None for that of the vendor of the same name."""
     models: tuple[str, ...] = ()
     api_key_env: str | None = None
     api_key: str | None = field(default=None, repr=False)
@@ -78,51 +78,51 @@ class NamedProvider:
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """A model of a kind, as its class knows it before anything is sent."""
+    """A model of a kind, as its class describes it before anything is sent."""
 
     model: str
     """Its name in requests and in the log."""
     base_url: str
-    """Where it is: an address, or the path of a file."""
+    """Its address, or the path of a file."""
     facts: ModelFacts
     title: str
-    """Its name for people, and where it is."""
+    """Its name and address, for people."""
     profile: ModelProfile = FULL
-    """How much of panpan it is given."""
+    """Parts of panpan that it gets."""
     reason: str = ""
-    """Why it was chosen, as half a sentence; empty: because the user's settings say so."""
+    """Reason for the choice, as half a sentence; empty if the user's settings chose it."""
     takes_key: bool = False
-    """True if it is sent the key, headers and fields that the settings give for it."""
+    """True if it gets the key, headers and fields that the settings give for it."""
     is_local: bool = False
     """True if it is on this machine and serves one conversation at a time."""
 
 
 class ProviderKind(ABC):
-    """Models of one kind. It is made without arguments, when one of them is asked for."""
+    """Models of one kind. It is created without arguments, on the first use of one of them."""
 
     @abstractmethod
     def known_model(self, name: str, env: Mapping[str, str], settings: NamedProvider | None) -> KnownModel:
-        """Return what is known of a model; nothing is sent to find out.
+        """Return the description of a model, without sending anything.
 
         Args:
-            name: The text behind `KIND:`; empty where there is none.
+            name: The text after `KIND:`; empty if there is none.
             env: The environment.
             settings: The user's `[providers.KIND]`.
 
         Raises:
-            ConfigError: There is no such model; says what to do.
+            ConfigError: There is no such model; the text says what to do.
         """
 
     @abstractmethod
     def provider(self, resolved: "ResolvedModel", *, idle_timeout_s: float | None) -> Provider:
-        """Return what asks a model.
+        """Return the provider of a model.
 
         Args:
             resolved: The model, with its key.
-            idle_timeout_s: Longest wait for the next bytes of a reply; None: the provider's own.
+            idle_timeout_s: Longest wait for the next bytes of a reply; None for the provider's own.
 
         Raises:
-            ConfigError: It cannot be asked here.
+            ConfigError: The model cannot be used here.
         """
 
     def profiles(self) -> Iterable[ModelProfile]:
@@ -130,7 +130,7 @@ class ProviderKind(ABC):
         return ()
 
     def ready_models(self, env: Mapping[str, str]) -> Mapping[str, str]:
-        """Return what `--model` can choose right now, each with a line about it; nothing is sent to find out."""
+        """Return the models that `--model` can choose now, each with a line about it, without sending anything."""
         return {}
 
     def notes(self, answers: "GenerationOptions") -> Iterable[str]:
@@ -140,10 +140,10 @@ class ProviderKind(ABC):
 
 @contextmanager
 def provider_kind(kind: str, place: str) -> Iterator[ProviderKind]:
-    """Yield the class of a kind, made; whatever goes wrong with it in the `with` block is an error of its own.
+    """Yield an object of the class of a kind, and turn its errors in the `with` block into a `ConfigError`.
 
     Raises:
-        ConfigError: It is not there, or fails.
+        ConfigError: It does not exist, or fails.
     """
     module, _, name = place.partition(":")
     try:
@@ -151,7 +151,7 @@ def provider_kind(kind: str, place: str) -> Iterator[ProviderKind]:
         yield made
     except PanpanError:
         raise
-    except Exception as exc:  # of another package, whose mistakes are told as such
+    except Exception as exc:  # of another package, whose errors name it
         raise ConfigError(f"the provider of {kind} models, {place}, failed: {type(exc).__name__}: {exc}") from exc
 
 
@@ -168,7 +168,7 @@ def known_profiles(kinds: ProviderKinds) -> Iterator[ModelProfile]:
     """Yield the profiles that models may have.
 
     Raises:
-        ConfigError: One of the kinds is not there, or fails.
+        ConfigError: One of the kinds does not exist, or fails.
     """
     yield FULL
     for kind, place in kinds.items():

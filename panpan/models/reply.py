@@ -1,9 +1,8 @@
-"""Puts a reply together from its pieces and tells of it in events, for every provider alike.
+"""Assembly of a reply from its pieces, with its events, in the same way for every provider.
 
-The rules, which are why this is one place: blocks come one after the other (`BlockStarted`, its deltas,
-`BlockFinished`), deltas of one network read are joined, the block of a `BlockFinished` is the one of the final
-message, ids of calls are unique in the conversation, and a call whose arguments did not arrive whole carries
-`input_error` and never runs.
+The rules: blocks come one after the other (`BlockStarted`, its deltas, `BlockFinished`). Deltas of one network read are
+joined. The block of a `BlockFinished` is the one in the final message. Ids of calls are unique in the conversation. A
+call whose arguments did not arrive whole carries `input_error` and never runs.
 """
 
 import json
@@ -44,7 +43,7 @@ class ArgumentsError(ValueError):
 
 
 def read_arguments(text: str) -> dict[str, Any]:
-    """Return the arguments that `text` holds; none at all is a call without arguments.
+    """Return the arguments in `text`; an empty text is a call without arguments.
 
     Raises:
         ArgumentsError: The text is no JSON object, too long, or nested too deep.
@@ -66,11 +65,11 @@ def read_arguments(text: str) -> dict[str, Any]:
 
 
 def written(arguments: Any) -> str:
-    """Return arguments that a server sent as a value in the form of text, for `read_arguments` to judge."""
+    """Return arguments that a server sent as a JSON value as text, for `read_arguments`."""
     try:
         return json.dumps(arguments, ensure_ascii=False)
     except RecursionError:
-        return "["  # no server means this; it is refused like anything that is not whole
+        return "["  # refused like any incomplete JSON
 
 
 def _parse(text: str) -> Any:
@@ -82,7 +81,7 @@ def _parse(text: str) -> Any:
         if "control character" not in str(exc):
             raise ArgumentsError(_not_json(exc)) from exc
         value = _parse_with_raw_line_ends(text)
-    if "e" in text or "E" in text:  # 1e999 reads as infinity, which no JSON can say
+    if "e" in text or "E" in text:  # 1e999 is read as infinity, which JSON does not have
         _refuse_infinity(value)
     return value
 
@@ -91,14 +90,14 @@ def _parse_with_raw_line_ends(text: str) -> Any:
     """Parse JSON whose strings hold line ends and tabs as they are, as weaker models write them."""
     try:
         value = json.loads(text, strict=False)
-        from_json(json.dumps(value))  # the same limits on depth and characters as for everybody
+        from_json(json.dumps(value))  # the same limits on depth and characters as for other texts
     except (ValueError, RecursionError) as exc:
         raise ArgumentsError(_not_json(exc)) from exc
     return value
 
 
 def _holds_half_a_pair(text: str) -> bool:
-    """Return True if the text would be JSON but for halves of surrogate pairs."""
+    """Return True if the text would be JSON without its halves of surrogate pairs."""
     try:
         whole = json.dumps(json.loads(text, strict=False), ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -148,7 +147,7 @@ REFUSED = (
 _CUTS: Mapping[StopReason | None, str] = MappingProxyType(
     {"max_tokens": CUT_OFF, "model_context_window_exceeded": CUT_OFF, "refusal": REFUSED}
 )
-"""Why a reply may have ended in the middle of a call, and what the call then says."""
+"""Texts for a call that was cut off, by the reason for the end of the reply."""
 
 REPEATED_ID = "This call came with the id of another call in the same reply, so it was not run. Ask for it again."
 
@@ -157,22 +156,22 @@ BlockKind: TypeAlias = Literal["text", "thinking", "redacted_thinking", "tool_us
 
 @dataclass(slots=True)
 class OpenBlock:
-    """A block that is still coming."""
+    """A block that is not complete yet."""
 
     index: int
     kind: BlockKind
     parts: list[str] = field(default_factory=list)
     announced: int = 0
-    """How many of `parts` have gone out as deltas."""
+    """Number of `parts` that have been emitted as deltas."""
     tool_use_id: str = ""
     tool_name: str = ""
     signature: str = ""
     problem: str | None = None
-    """Why this call must not run, whatever its arguments."""
+    """Reason why this call must not run, whatever its arguments."""
 
     @property
     def text(self) -> str:
-        """All that has come of it."""
+        """The text so far."""
         return "".join(self.parts)
 
     def sign(self, signature: str) -> None:
@@ -180,15 +179,15 @@ class OpenBlock:
         self.signature += signature
 
     def rename(self, tool_name: str) -> None:
-        """Let it call another tool, as more of the tool's name has come."""
+        """Change the name of the tool, as more of it has come."""
         self.tool_name = tool_name
 
 
 class ReplyBuilder:
-    """One reply. Call it for each piece, then `take()` what there is to yield.
+    """Builder of one reply. Add each piece, then `take()` the events to yield.
 
     Args:
-        model: The model that was asked, as the request names it.
+        model: The model's name in the request.
         taken_ids: Ids of calls that the conversation already has.
     """
 
@@ -206,17 +205,17 @@ class ReplyBuilder:
         self.usage = Usage()
 
     def start(self, *, message_id: str = "", model: str = "") -> None:
-        """Tell that the model began to answer; later calls change nothing."""
+        """Emit the start of the reply; later calls do nothing."""
         if not self.is_started:
             self.is_started = True
             self._events.append(ReplyStarted(message_id, model or self._model, self.usage))
 
     def count(self, usage: Usage) -> None:
-        """Take over what the provider counted so far."""
+        """Set the usage that the provider has counted so far."""
         self.usage = usage
 
     def open_block(self, kind: BlockKind, *, tool_use_id: str = "", tool_name: str = "") -> OpenBlock:
-        """Begin a block; the one before is closed first."""
+        """Begin a block, after closing the one before."""
         self.start()
         self.close_block()
         self._settle()
@@ -269,7 +268,7 @@ class ReplyBuilder:
         )
 
     def take(self) -> list[StreamEvent]:
-        """Return the events since the last call; deltas that wait are joined and go with them."""
+        """Return the events since the last call, including the pending deltas, joined."""
         if self._open is not None:
             self._announce(self._open)
         events, self._events = self._events, []
@@ -286,7 +285,7 @@ class ReplyBuilder:
         self._new_ids.add(block.tool_use_id)
 
     def _announce(self, block: OpenBlock) -> None:
-        """Turn what came since the last time into one delta."""
+        """Emit the pieces since the last time as one delta."""
         parts = block.parts
         if block.announced == len(parts):
             return
@@ -305,7 +304,7 @@ class ReplyBuilder:
                 pass  # opaque: nothing to show
 
     def _end_call(self, block: OpenBlock) -> None:
-        """Finish a call whose arguments are whole; one whose are not waits until it is known why the reply ended."""
+        """Finish a call with complete arguments; any other waits for the reason of the reply's end."""
         try:
             arguments = read_arguments(block.text)
         except ArgumentsError:
@@ -317,7 +316,7 @@ class ReplyBuilder:
         self._finish_call(block, arguments, block.problem)
 
     def _settle(self, cut: str | None = None) -> None:
-        """Finish the call that waits, now that it is known whether it was cut off, and what to say if it was."""
+        """Finish the waiting call; `cut` is the text for a call that was cut off, None if it was not."""
         block, self._waiting = self._waiting, None
         if block is None:
             return

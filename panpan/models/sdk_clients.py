@@ -1,4 +1,4 @@
-"""The SDKs' clients: the part of an SDK that sends is imported, opened, and its errors become ours."""
+"""Clients of the SDKs: the import of the part that sends requests, its setup, and the mapping of its errors."""
 
 import logging
 import os
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 # Most of an SDK is a class for each kind of request and answer, which panpan neither builds nor reads. So its client
 # is loaded without them, under another name (`anthropic` as `_panpan_anthropic`), with placeholders for the two folders
-# that hold those classes. Whoever imports the SDK in the same process gets the whole package; and whatever is not as
-# expected, while loading or when the errors are tried, leads to the ordinary import.
+# that hold those classes. Another import of the SDK in the same process gets the whole package. If anything is not as
+# expected, while loading or when the errors are tried, panpan falls back to the ordinary import.
 
 log = logging.getLogger(__name__)
 
 Sdk: TypeAlias = Literal["anthropic", "openai"]
-"""The name of an SDK's package."""
+"""Name of an SDK's package."""
 
 _PREFIX = "_panpan_"
 _LEFT_OUT = ("types", "resources")
@@ -45,25 +45,25 @@ _TRIED_STATUSES = (400, 401, 403, 404, 413, 429, 500, 529)
 
 @dataclass(frozen=True, slots=True)
 class SdkClasses:
-    """What is used of an SDK."""
+    """The classes of an SDK that panpan uses."""
 
     client_type: Any
     """The asynchronous client; only its constructor, `post`, `get` and `close` may be used."""
     network_type: Any
-    """The network client that it makes for itself where it is given none."""
+    """The network client that it creates for itself if it gets none."""
     error_type: type[Exception]
-    """The root of the errors that it raises."""
+    """The base class of its errors."""
     is_lean: bool
     """True if the rest of the SDK was left out."""
 
 
 def load_sdk(sdk: Sdk, *, client_name: str, error_name: str) -> SdkClasses:
-    """Import what is needed of an SDK. Safe to call from any thread, since the import system does the locking.
+    """Import the necessary parts of an SDK. Safe to call from any thread, since the import system does the locking.
 
     Raises:
         ImportError: It is not installed.
     """
-    is_logging = bool(os.environ.get(f"{sdk.upper()}_LOG"))  # asks the whole SDK to log; its `__init__` sees to that
+    is_logging = bool(os.environ.get(f"{sdk.upper()}_LOG"))  # asks the whole SDK to log, which its `__init__` sets up
     if sdk not in sys.modules and not is_logging:
         try:
             return _lean(sdk, client_name, error_name)
@@ -77,7 +77,7 @@ def load_sdk(sdk: Sdk, *, client_name: str, error_name: str) -> SdkClasses:
 
 
 def _lean(sdk: Sdk, client_name: str, error_name: str) -> SdkClasses:
-    """Load the client's module under panpan's name for it, and try the errors that it makes."""
+    """Load the client's module under panpan's name for it, and try its errors."""
     if not any(isinstance(finder, _LeanFinder) and finder.sdk == sdk for finder in sys.meta_path):
         sys.meta_path.insert(0, _LeanFinder(sdk))
     client_type = getattr(import_module(f"{_PREFIX}{sdk}._client"), client_name)
@@ -89,7 +89,7 @@ def _lean(sdk: Sdk, client_name: str, error_name: str) -> SdkClasses:
 
 
 def _forget(sdk: Sdk) -> None:
-    """Take back what a failed attempt has left."""
+    """Remove the modules and the finder of a failed attempt."""
     sys.meta_path[:] = [
         finder for finder in sys.meta_path if not (isinstance(finder, _LeanFinder) and finder.sdk == sdk)
     ]
@@ -98,10 +98,10 @@ def _forget(sdk: Sdk) -> None:
 
 
 def _try_errors(classes: SdkClasses) -> None:
-    """Make an error of each usual status, for that is where a placeholder could come to light too late.
+    """Create an error of each usual status, since a wrong placeholder would otherwise show up too late.
 
     Raises:
-        Exception: The SDK does not make errors as expected.
+        Exception: The SDK does not create errors as expected.
     """
     import httpx2
 
@@ -117,7 +117,7 @@ def _try_errors(classes: SdkClasses) -> None:
 
 
 class _LeanFinder(MetaPathFinder, Loader):
-    """Finds the modules of an SDK under panpan's name: its own files, or placeholders for what is left out.
+    """Finder of the modules of an SDK under panpan's name: its own files, or placeholders for those left out.
 
     It stays in place, because an SDK also imports inside its functions.
     """
@@ -136,7 +136,7 @@ class _LeanFinder(MetaPathFinder, Loader):
             return self._package_spec()
         if f"{fullname}.".startswith(tuple(f"{folder}." for folder in self._left_out)):
             return ModuleSpec(fullname, self, is_package=True)
-        return None  # a file of the SDK: found by its path, as always
+        return None  # a file of the SDK, which the usual finder finds by its path
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _Placeholder(spec.name, self._name)
@@ -145,7 +145,7 @@ class _LeanFinder(MetaPathFinder, Loader):
         pass
 
     def _package_spec(self) -> ModuleSpec | None:
-        """Return a package that holds the SDK's files and does not run its `__init__`, which imports them all."""
+        """Return a package with the SDK's files that does not run its `__init__`, which imports them all."""
         installed = find_spec(self.sdk)
         if installed is None:
             return None
@@ -155,9 +155,9 @@ class _LeanFinder(MetaPathFinder, Loader):
 
 
 class _Placeholder(ModuleType):
-    """Stands for a module that is left out: any name in it is a class with nothing in it.
+    """Placeholder for a module that is left out: any name in it is an empty class.
 
-    The SDKs derive their most special errors (such as one for a file that has expired) in the folder of types; a
+    The SDKs define their most special errors (such as one for a file that has expired) in the folder of types. A
     placeholder for such an error is a plain status error of the SDK, so that it can be raised and caught.
     """
 
@@ -177,18 +177,18 @@ class _Placeholder(ModuleType):
 
 
 NO_KEY = "none"
-"""Sent where no key is set; local servers ignore it, and an empty one would not make a valid header."""
+"""Key to send if none is set; local servers ignore it, and an empty one would not be a valid header."""
 
 
 class PostingClient(Protocol):
-    """What is used of an SDK's client."""
+    """The methods of an SDK's client that panpan uses."""
 
     async def post(self, path: str, *, cast_to: Any, content: bytes, options: Any, stream: bool) -> Any:
-        """Send a request and return what `cast_to` names."""
+        """Send a request and return its answer as a `cast_to`."""
         ...
 
     async def get(self, path: str, *, cast_to: Any, options: Any, stream: bool) -> Any:
-        """Ask for what is at a path."""
+        """Send a GET for a path and return its answer as a `cast_to`."""
         ...
 
     async def close(self) -> None:
@@ -198,17 +198,17 @@ class PostingClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SdkClient:
-    """An SDK's client, and the root of the errors that it raises."""
+    """An SDK's client, and the base class of its errors."""
 
     client: PostingClient
     error_type: type[Exception]
 
 
 def open_anthropic(*, api_key: str, base_url: str | None, headers: Mapping[str, str]) -> SdkClient:
-    """Return a client for the Messages API at `base_url`; None is Anthropic's own address.
+    """Return a client for the Messages API at `base_url`; None for Anthropic's own address.
 
     Raises:
-        AuthenticationError: The key cannot be a key.
+        AuthenticationError: The key has characters that no key can have.
         ConfigError: A variable names a proxy or certificates that cannot be used.
     """
     _check(api_key)
@@ -227,10 +227,10 @@ def open_anthropic(*, api_key: str, base_url: str | None, headers: Mapping[str, 
 
 
 def open_openai(*, api_key: str, base_url: str | None, headers: Mapping[str, str]) -> SdkClient:
-    """Return a client for the chat completions API at `base_url`; None is OpenAI's own address.
+    """Return a client for the chat completions API at `base_url`; None for OpenAI's own address.
 
     Raises:
-        AuthenticationError: The key cannot be a key.
+        AuthenticationError: The key has characters that no key can have.
         ConfigError: A variable names a proxy or certificates that cannot be used.
     """
     _check(api_key)
@@ -249,10 +249,10 @@ def open_openai(*, api_key: str, base_url: str | None, headers: Mapping[str, str
 
 
 def _loaded(sdk: Sdk, client_name: str, error_name: str, address: str) -> tuple[SdkClasses, Any]:
-    """Return an SDK's classes, and the network client that it would make for `address`.
+    """Return an SDK's classes, and the network client that it would create for `address`.
 
-    The certificates are read beside the import, in a thread that leaves the interpreter free; and once, while the SDK
-    would read them again for each proxy.
+    A thread reads the certificates during the import, without holding the interpreter's lock. It reads them once; the
+    SDK would read them again for each proxy.
 
     Raises:
         ConfigError: A variable names a proxy or certificates that cannot be used.
@@ -268,16 +268,16 @@ def _loaded(sdk: Sdk, client_name: str, error_name: str, address: str) -> tuple[
 
 
 def _trusting_nobody() -> "SSLContext":
-    """Return what there has to be for plain HTTP, where nothing is encrypted since redirects are not followed."""
+    """Return an empty context for plain HTTP, which encrypts nothing, since redirects are not followed."""
     import ssl
 
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _past_proxies(address: str) -> dict[str, None]:
-    """Return what sends requests to this machine past the proxies.
+    """Return the mounts that send requests to this machine past the proxies.
 
-    No proxy reaches a server that listens here only, and few users who set a proxy think of NO_PROXY.
+    No proxy reaches a server that listens only here, and few users who set a proxy think of NO_PROXY.
     """
     if not is_loopback(address) or not has_proxies():
         return {}
@@ -286,7 +286,7 @@ def _past_proxies(address: str) -> dict[str, None]:
 
 
 def _bounded(client: Any, error_type: type[Exception]) -> SdkClient:
-    """Return the client; what it reads of an error is bounded."""
+    """Return the client, with limits on the bodies of errors."""
     from panpan.models.error_body import bound_error_bodies  # imports the network library, as the SDK has by now
 
     bound_error_bodies(client._client)
@@ -294,13 +294,13 @@ def _bounded(client: Any, error_type: type[Exception]) -> SdkClient:
 
 
 def _check(api_key: str) -> None:
-    """Refuse what no header can hold; the SDKs would raise something that shows it."""
+    """Refuse a key that no header can hold; the error of the SDKs would show it."""
     if not (api_key.isascii() and api_key.isprintable()) or api_key != api_key.strip():
         raise AuthenticationError("the API key holds blanks, line ends or characters that no key has; copy it again")
 
 
 def _headers_of_other_vendors(api_key: str, base_url: str | None) -> dict[str, str]:
-    """Return what servers that copy the Messages API expect: its long-lived version, and the key in its own header."""
+    """Return the headers for servers that copy the Messages API: its stable version, and the key in its own header."""
     if _is_host_of(base_url, "anthropic.com"):
         return {}
     return {"anthropic-version": "2023-06-01"} | ({"x-api-key": api_key} if api_key else {})
@@ -312,11 +312,11 @@ def _is_host_of(base_url: str | None, domain: str) -> bool:
 
 
 _REFUSED = re.compile(r"4\d\d ")
-"""What a proxy answers that wants a password, or does not serve such addresses."""
+"""Answer of a proxy that needs a password, or does not serve such addresses."""
 
 
 def request_error(exc: Exception, *, provider: str, redactor: Redactor, idle_timeout_s: float) -> ProviderError:
-    """Return our error for what the SDK or the network raised."""
+    """Return our error for one of the SDK or the network."""
     import httpx2
 
     if isinstance(getattr(exc, "status_code", None), int):
@@ -341,7 +341,7 @@ def request_error(exc: Exception, *, provider: str, redactor: Redactor, idle_tim
             return RetryableError(f"{provider} did not answer within {idle_timeout_s:g} seconds", provider=provider)
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL() | httpx2.LocalProtocolError():
             return ProviderError(f"the request to {provider} cannot be sent: {detail}", provider=provider)
-        case httpx2.ConnectError() if _is_here(exc):  # a program that does not run does not start by itself
+        case httpx2.ConnectError() if _is_here(exc):  # no retry: a server that does not run will not start by itself
             return ProviderError(
                 f"could not connect to {place}: nothing answers there; is the server running?", provider=provider
             )
@@ -380,7 +380,7 @@ def _status_error(exc: Any, provider: str, redactor: Redactor) -> ProviderError:
 
 
 def _is_untrusted(exc: BaseException | None) -> bool:
-    """True if a certificate was refused, which no other try heals."""
+    """Return True if a certificate was refused; another try cannot help."""
     import ssl
 
     while exc is not None:
@@ -391,7 +391,7 @@ def _is_untrusted(exc: BaseException | None) -> bool:
 
 
 def _url_of(exc: Exception) -> Any:
-    """Return where the request went; None where it is not known."""
+    """Return the address of the request; None if it is not known."""
     return getattr(getattr(exc, "request", None), "url", None)
 
 
@@ -406,7 +406,7 @@ def _proxy(exc: Exception) -> ProxySetting | None:
 
 
 def _of_proxy(proxy: ProxySetting, place: str, detail: str) -> str:
-    """Return what to say of a connection that a proxy did not make."""
+    """Return the message for a connection that a proxy did not make."""
     return (
         f"could not connect to {place} through the proxy {proxy.address} that {proxy.place} names: {detail}; correct "
         f"or unset {proxy.place}, or name the server in NO_PROXY"
@@ -414,7 +414,7 @@ def _of_proxy(proxy: ProxySetting, place: str, detail: str) -> str:
 
 
 def _address(exc: Exception) -> str:
-    """Return where the request went, so that a wrong address is seen at once; empty where it is not known."""
+    """Return the address of the request, so that a wrong one is obvious; empty if it is not known."""
     import httpx2
 
     url = _url_of(exc)

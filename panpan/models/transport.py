@@ -1,7 +1,7 @@
-"""Sends prepared bytes through an SDK's client and reads the raw stream of the answer.
+"""Transport of prepared bytes through an SDK's client, and of the raw stream of the answer.
 
-The rule: whatever goes wrong between here and the server leaves as an error of our own tree, mapped once, with the
-SDK's or the network's error as its cause. Nothing is retried here, and the SDK is imported by the first request.
+The rule: every failure between here and the server is raised as an error of our own tree, mapped once, with the SDK's
+or the network's error as its cause. Nothing is retried here, and the SDK is imported by the first request.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -20,13 +20,13 @@ from panpan.system.text.redact import Redactor
 from panpan.types.dataclass import dataclass
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
-"""Longest event; twice what the arguments of a tool may be."""
+"""Longest event; twice the limit on the arguments of a tool."""
 
 _BOM = b"\xef\xbb\xbf"
 
 
 class ServerSentEvent(NamedTuple):
-    """One event; `name` is empty where the stream gave none, which the standard takes as "message".
+    """One event; `name` is empty if the stream gave none, which means "message" in the standard.
 
     The data may be empty, too: servers keep a connection alive with such events.
     """
@@ -36,14 +36,14 @@ class ServerSentEvent(NamedTuple):
 
 
 class SseParser:
-    """Parses one stream of server-sent events, whatever the sizes in which its bytes come.
+    """Parser of one stream of server-sent events, whose bytes may come in pieces of any size.
 
     It follows the WHATWG standard (https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2.6), but
-    skips `id` and `retry`, which concern a browser's reconnecting. Data stay bytes, which a JSON reader decodes faster.
-    Streams come by the ten thousand events, so that the usual form takes a short way.
+    skips `id` and `retry`, which are for reconnecting browsers. Data stay bytes, which a JSON reader decodes faster.
+    Streams have tens of thousands of events, so the usual form has a fast path.
 
     Args:
-        sender: Who sends it, for messages.
+        sender: Name of the sender, for messages.
         max_event_bytes: Longest event that is accepted.
     """
 
@@ -76,17 +76,17 @@ class SseParser:
         return events
 
     def finish(self) -> list[ServerSentEvent]:
-        """Return the event that the end of the stream left without its blank line, if there is one.
+        """Return the last event if the stream ended without the blank line after it.
 
-        The standard drops it; servers exist that end with a bare `data: [DONE]`. What was cut in its middle is no JSON
-        and is recognised by that.
+        The standard drops it, but some servers end with a bare `data: [DONE]`. An event that was cut in the middle is
+        not valid JSON, so the reader rejects it.
         """
         block, self._rest = bytes(self._rest), bytearray()
         event = _event_of(block)
         return [] if event is None else [event]
 
     def _complete(self, chunk: bytes) -> bytes | None:
-        """Return the bytes up to the last blank line, and keep those behind it; None where no event ends."""
+        """Return the bytes up to the last blank line, and keep those after it; None if no event ends."""
         rest = self._rest
         if not rest:
             head, blank_line, tail = chunk.rpartition(b"\n\n")
@@ -130,7 +130,7 @@ class SseParser:
 
 
 def _event_of(block: bytes) -> ServerSentEvent | None:
-    """Return the event that these lines make, or None where they have no line of data."""
+    """Return the event of these lines, or None if they have no line of data."""
     name = b""
     data = block
     if block.startswith(b"event: "):
@@ -167,17 +167,17 @@ _DRAIN_S = 0.25  # for the end of the answer, which mostly came with its last ev
 
 @dataclass(frozen=True, slots=True)
 class WholeReply:
-    """A reply that came as one JSON document, from a server or proxy that does not stream."""
+    """A reply as one JSON document, from a server or proxy that does not stream."""
 
     document: dict[str, Any]
 
 
 WireRead: TypeAlias = list[ServerSentEvent] | WholeReply
-"""What one read of the network gives."""
+"""Result of one read of the network."""
 
 
 class Transport:
-    """One way to one server.
+    """The connection to one server.
 
     Args:
         provider: Name for messages.
@@ -209,7 +209,7 @@ class Transport:
 
         Raises:
             ProviderError: The request failed, or the answer is no event stream.
-            RetryableError: It may go better next time.
+            RetryableError: The request failed, but another try may succeed.
             StreamError: The answer stalled, broke off, or has an event that is too long.
         """
         response = await self._send(path, body, accept="text/event-stream")
@@ -228,7 +228,7 @@ class Transport:
             await _bounded(response.aclose)
 
     async def request(self, path: str, body: bytes | None = None) -> dict[str, Any]:
-        """Send `body`, or ask with GET where there is none, and return the document that answers it.
+        """Send `body`, or a GET if there is none, and return the document of the answer.
 
         Raises:
             ProviderError: The request failed, or the answer is not a JSON object.
@@ -241,7 +241,7 @@ class Transport:
             await _bounded(response.aclose)
 
     def error(self, error: WireError, *, is_mid_stream: bool) -> ProviderError:
-        """Return the error of our tree for what the server said, without secrets."""
+        """Return our error for the server's, without secrets."""
         return provider_error(error, provider=self.provider, redactor=self.redactor, is_mid_stream=is_mid_stream)
 
     async def aclose(self) -> None:
@@ -252,14 +252,14 @@ class Transport:
 
     async def _send(self, path: str, body: bytes | None, *, accept: str) -> Any:
         sdk = await self._client()
-        import httpx2  # which the client has brought, in its thread; here it would hold up the event loop
+        import httpx2  # the client has imported it in its thread; a first import here would block the event loop
 
         timeout = httpx2.Timeout(self._idle_timeout_s, connect=min(CONNECT_TIMEOUT_S, self._idle_timeout_s))
         headers = {"Accept": accept, "Accept-Encoding": "identity"}
         options = {
             "headers": headers if body is None else {**headers, "Content-Type": "application/json"},
             "timeout": timeout,
-            "follow_redirects": False,  # a key goes to the address that was set, and to no other
+            "follow_redirects": False,  # a key goes only to the address that was set
         }
         try:
             if body is None:
@@ -275,7 +275,7 @@ class Transport:
             ) from exc
 
     async def prepare(self) -> None:
-        """Open the SDK's client; what goes wrong the first request says again."""
+        """Open the SDK's client; ignore errors, which the first request raises again."""
         with suppress(PanpanError):
             await self._client()
 
@@ -286,7 +286,7 @@ class Transport:
             return self._sdk
 
     async def _chunks(self, response: Any) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of the answer as they come, with the network's errors as ours."""
+        """Yield the bytes of the answer as they come, and raise the network's errors as ours."""
         import httpx2
 
         size = 0
@@ -340,12 +340,11 @@ class Transport:
 
 
 async def next_read(reads: AsyncGenerator[WireRead, None], *, has_ended: bool) -> WireRead | None:
-    """Return the next read, or None where nothing more comes.
+    """Return the next read, or None if nothing more comes.
 
     Args:
-        reads: What `Transport.stream` gives.
-        has_ended: Whether the reply is whole already; then what follows is welcome, but neither waited for long nor
-            missed where it does not come.
+        reads: The reads of `Transport.stream`.
+        has_ended: True if the reply is complete; then wait only briefly for more, and ignore errors.
     """
     if not has_ended:
         return await anext(reads, None)
@@ -355,14 +354,14 @@ async def next_read(reads: AsyncGenerator[WireRead, None], *, has_ended: bool) -
 
 
 async def drain(reads: AsyncGenerator[WireRead, None]) -> None:
-    """Read the rest of an answer that is over, so that its connection serves the next request; not for long."""
+    """Read the rest of a finished answer for a short time, so that its connection can serve the next request."""
     with suppress(ProviderError), anyio.move_on_after(_DRAIN_S):
         async for _ in reads:
             pass
 
 
 def _is_event_stream(content_type: str, first: bytes) -> bool:
-    """Whether to read the answer as events; servers that name another type are judged by its first byte."""
+    """Return True if the answer is an event stream; with another content type, its first byte decides."""
     if content_type.partition(";")[0].strip().lower() == "text/event-stream":
         return True
     return not first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith((b"{", b"[", b"<")) and bool(first)

@@ -1,4 +1,4 @@
-"""What goes over the wire: JSON as bytes, events, and the history that a provider was sent, turned into bytes once."""
+"""The wire format: JSON as bytes, events, and the history of requests, of which each message is encoded once."""
 
 import json
 import math
@@ -38,7 +38,7 @@ def wire_tool_name(name: str) -> str:
 
 
 def wire_id(tool_use_id: str, *, max_chars: int) -> str:
-    """Return an id that providers accept: unchanged where it can be, else shortened and made unique by a digest.
+    """Return an id that providers accept: unchanged if possible, else shortened and made unique by a digest.
 
     A conversation may hold ids of another provider, such as Kimi's "functions.Read:0".
     """
@@ -49,13 +49,13 @@ def wire_id(tool_use_id: str, *, max_chars: int) -> str:
 
 
 def sampling_fields(options: ModelOptions) -> dict[str, float]:
-    """Return `top_p` and `top_k`, as far as they are set: both dialects call them so, and refuse them by name."""
+    """Return those of `top_p` and `top_k` that are set; the names are the same in both dialects."""
     values = {"top_p": options.top_p, "top_k": options.top_k}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def joined_body(head: bytes, messages: Sequence[bytes]) -> bytes:
-    """Return a whole body: `head` ends with the bracket that opens the messages, of which there is at least one."""
+    """Return a whole body: `head` ends with the bracket that opens the messages; there must be at least one."""
     pieces = list(messages)
     pieces[0] = head + pieces[0]
     pieces[-1] += b"]}"
@@ -63,17 +63,17 @@ def joined_body(head: bytes, messages: Sequence[bytes]) -> bytes:
 
 
 def text_in(value: object) -> str:
-    """Return a value of a server's JSON that should be text; empty where it is something else."""
+    """Return a value of a server's JSON that should be text; empty if it is something else."""
     return value if isinstance(value, str) else ""
 
 
 def list_in(value: object) -> list[Any]:
-    """Return a value of a server's JSON that should be a list; empty where it is something else."""
+    """Return a value of a server's JSON that should be a list; empty if it is something else."""
     return value if isinstance(value, list) else []
 
 
 def count_in(value: object) -> int:
-    """Return a count of a server's JSON, which some write as a float or as text; 0 where it is none."""
+    """Return a count of a server's JSON, which some servers write as a float or as text; 0 if it is none."""
     if isinstance(value, str):
         value = int(value) if len(value) <= _MOST_DIGITS and value.isascii() and value.isdigit() else 0
     if isinstance(value, float):
@@ -83,7 +83,7 @@ def count_in(value: object) -> int:
 
 
 def has_text(text: str) -> bool:
-    """True if the text holds more than blanks; providers refuse blocks that do not."""
+    """Return True if the text holds more than blanks; providers refuse blocks that do not."""
     return bool(text) and not text.isspace()
 
 
@@ -91,10 +91,10 @@ _SHOWN_BYTES = 80
 
 
 def read_event(data: bytes, *, provider: str) -> dict[str, Any]:
-    """Return the object that an event carries.
+    """Return the JSON object in an event.
 
     Raises:
-        StreamError: It is no JSON object; the stream was damaged, or is not of the dialect that was expected.
+        StreamError: It is no JSON object, since the stream was damaged or is of another dialect.
     """
     try:
         document = from_json(data)
@@ -107,7 +107,7 @@ def read_event(data: bytes, *, provider: str) -> dict[str, Any]:
 
 
 def _read_leniently(data: bytes) -> Any:
-    """Return the document of an event with broken characters in it, which must not cost the whole reply.
+    """Return the document of an event despite broken characters in it, which must not cost the whole reply.
 
     Undecodable bytes, and halves of surrogate pairs (an emoji that a server cut in two), become U+FFFD.
     """
@@ -120,7 +120,7 @@ def _read_leniently(data: bytes) -> Any:
 
 
 UserSide: TypeAlias = UserMessage | SystemReminder | ToolResultMessage
-"""What stands between two replies."""
+"""Message between two replies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +132,16 @@ class WireGroup:
 
 
 class WireHistory:
-    """The wire form of one conversation for one model; each message is turned into bytes once.
+    """The wire form of one conversation for one model; each message is encoded once.
 
-    On the wire a history is a row of groups: a reply, then everything until the next reply, which a provider may join
-    into one message. A group before the newest reply keeps its bytes as long as the history grows at its end. Messages
-    are compared by identity; if they are not those of last time, everything is encoded again.
+    On the wire a history is a sequence of groups: a reply, then everything until the next reply, which a provider may
+    join into one message. A group before the newest reply keeps its bytes as long as the history grows at its end.
+    Messages are compared by identity; if they are not the same as last time, everything is encoded again.
 
     Args:
-        encode_reply: Returns a reply as JSON, or None where nothing of it can be sent; the groups around it then merge.
-        encode_user_side: Returns what stands between two replies as JSON: one message, or several with commas between;
-            None where nothing of it can be sent.
+        encode_reply: Returns a reply as JSON, or None if nothing of it can be sent; the groups around it then merge.
+        encode_user_side: Returns the messages between two replies as JSON, joined into one or separated by commas; None
+            if nothing of them can be sent.
     """
 
     def __init__(
@@ -181,12 +181,12 @@ class WireHistory:
         return groups
 
     def continues(self, messages: Sequence[Message]) -> bool:
-        """True if the closed groups are the beginning of these messages."""
+        """Return True if the closed groups are the beginning of these messages."""
         seen = self._seen
         return len(seen) <= len(messages) and all(map(operator.is_, seen, messages))
 
     def _add_user_side(self, groups: list[WireGroup], messages: list[UserSide]) -> None:
-        """Append the group that these messages make; it was mostly encoded when it was the end of the last request."""
+        """Append the group of these messages; it is usually encoded already, as the end of the last request."""
         if not messages:
             return
         if len(messages) != len(self._tail) or not all(map(operator.is_, messages, self._tail)):
@@ -196,7 +196,7 @@ class WireHistory:
 
 
 MAX_CONVERSATIONS = 8
-"""Conversations that are remembered; the one not used for longest goes first."""
+"""Number of conversations to remember; the least recently used one is dropped."""
 
 
 class EncodeHead(Protocol):
@@ -220,7 +220,7 @@ class _Conversation:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """A body up to its messages, and what it was encoded from."""
+    """A body up to its messages, and the values that it was encoded from."""
 
     options: ModelOptions
     system: str
@@ -238,9 +238,9 @@ class _Head:
 
 
 class Prefix:
-    """What was sent before in the few conversations that a provider serves, such as those of a session's subagents.
+    """Cache of encoded requests of the few conversations that a provider serves, such as those of subagents.
 
-    What is remembered only saves work: the bytes are always those that encoding everything again would give.
+    The cache only saves work: the bytes are the same as if everything was encoded again.
 
     Args:
         encode_head: Encodes a body up to its messages.

@@ -1,4 +1,4 @@
-"""From a provider's refusal to our error tree, for both dialects and for every server that speaks one of them.
+"""Our errors from those of providers, for both dialects and for every server that speaks one of them.
 
 Called once per failure, by the transport (an HTTP status) and by the providers (an error in mid-stream). The rule: an
 error's text is one short line without control characters and without secrets, whatever the server wrote.
@@ -26,12 +26,12 @@ MAX_DETAIL_CHARS = 400
 """Longest part of a provider's own message that is shown."""
 
 THE_KEY = "the API key"
-"""What a rejected key is called until somebody knows where it comes from."""
+"""Name of a rejected key in errors, until the client replaces it by the place of the key."""
 
 _MAX_PAGE_CHARS = 8000
 
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-"""Statuses that can heal: time-outs, conflicts, overload, and those of proxies in front (520 to 524: Cloudflare)."""
+"""Statuses that may pass: time-outs, conflicts, overload, and those of proxies in front (520 to 524: Cloudflare)."""
 
 _NOT_FOUND = 404
 
@@ -40,11 +40,11 @@ _RETRYABLE_KINDS = frozenset(
 )
 _RATE_LIMIT_KINDS = frozenset({"rate_limit_error", "rate_limit_exceeded", "too_many_requests"})
 _AUTHENTICATION_KINDS = frozenset({"authentication_error", "permission_error", "invalid_api_key", "no_db_connection"})
-"""The last is litellm's word, with status 400, for a wrong key where it has no database of keys
+"""Kinds of errors about the key. The last is litellm's, with status 400, for a wrong key if it has no database of keys
 (https://github.com/BerriAI/litellm/issues/12273)."""
 
 _SPENT_KINDS = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
-"""A quota that is used up comes as 429 from OpenAI, and no pause heals it."""
+"""Kinds of errors about a spent quota, which OpenAI sends with status 429 although no pause helps."""
 
 _OVERFLOW_KINDS = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 _OVERFLOW_TEXT = (  # a text: compiled when a request fails, it costs a start nothing
@@ -69,17 +69,17 @@ _OVERFLOW_TEXT = (  # a text: compiled when a request fails, it costs a start no
 )
 
 _FINAL_TEXT = re.compile(r"image input is not supported", re.IGNORECASE)
-"""What llama.cpp says with status 500 to a picture for a model that sees none; no other try heals it."""
+"""Error of llama.cpp, with status 500, for a picture to a model that takes none; another try cannot help."""
 
 _SECRETLESS = Redactor()
 
 
 @dataclass(frozen=True, slots=True)
 class WireError:
-    """What a server said about a failure, as far as it could be read."""
+    """A server's account of a failure, as far as it could be read."""
 
     kind: str = ""
-    """Its type or code, such as "overloaded_error"; empty where it named none."""
+    """Its type or code, such as "overloaded_error"; empty if it has none."""
     message: str = ""
     status: int | None = None
     request_id: str | None = None
@@ -87,7 +87,7 @@ class WireError:
 
 
 def read_error_body(body: object) -> WireError:
-    """Return what an error document says: `{"error": {"type", "code", "message"}}` and the many looser forms of it."""
+    """Return the error in a document: `{"error": {"type", "code", "message"}}` and the many looser forms of it."""
     if isinstance(body, str):
         return WireError(message=_without_markup(body))
     if isinstance(body, list) and len(body) == 1:
@@ -115,9 +115,9 @@ def read_error_body(body: object) -> WireError:
 def provider_error(
     error: WireError, *, provider: str, redactor: Redactor = _SECRETLESS, is_mid_stream: bool = False
 ) -> ProviderError:
-    """Return the error of our tree that this is.
+    """Return our error for a server's.
 
-    In the middle of a reply, a server that breaks off for no reason may do better next time.
+    If a server breaks off in the middle of a reply without a reason, another try may succeed.
     """
     detail = one_line(error.message, redactor) or error.kind
     status = error.status
@@ -149,7 +149,7 @@ def provider_error(
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
-    """Return how many seconds the server asks to wait: `retry-after-ms`, or `retry-after` as seconds or as a date."""
+    """Return the seconds that the server asks to wait: `retry-after-ms`, or `retry-after` as seconds or as a date."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -167,7 +167,7 @@ def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) ->
 
 
 def one_line(text: str, redactor: Redactor = _SECRETLESS) -> str:
-    """Return the text on one line, without control characters or secrets, cut where it is long."""
+    """Return the text on one line, without control characters or secrets, and cut to `MAX_DETAIL_CHARS`."""
     text = redactor.redact(clean_for_terminal(text[:_MAX_PAGE_CHARS]))
     text = " ".join(text.split())
     return text if len(text) <= MAX_DETAIL_CHARS else text[:MAX_DETAIL_CHARS].rstrip() + " …"
@@ -199,7 +199,7 @@ def _may_heal(error: WireError, *, is_mid_stream: bool) -> bool:
 
 
 def _is_named(error: WireError) -> bool:
-    """True if the server said what is wrong in a way that we know to be final."""
+    """Return True if the server named a problem that another try cannot solve."""
     return error.kind in _FINAL_KINDS or (error.status is not None and error.status < 500)
 
 

@@ -1,1 +1,1 @@
-"""The providers, one a file: each turns a request into its own wire format, and the reply back into events."""
+"""The providers, one per file: each encodes requests in its own wire format, and turns replies back into events."""

@@ -1,8 +1,8 @@
 """Claude, through the Messages API (https://platform.claude.com/docs/en/build-with-claude/streaming).
 
-The rule: a reply is whole when `message_stop` came, or when nothing but that is missing: it says why it stopped, and
-each of its blocks has ended. Whatever else ends the stream is an error. Kinds of events and blocks that are not known
-here are passed over, since the API adds new ones.
+The rule: a reply is complete after `message_stop`, or if only that is missing: it has a stop reason, and each of its
+blocks has ended. Any other end of the stream is an error. Unknown kinds of events and blocks are ignored, since the API
+adds new ones.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -26,10 +26,10 @@ _PIECES = {
     "input_json_delta": ("tool_use", "partial_json"),
     "thinking_delta": ("thinking", "thinking"),
 }
-"""The kind of block that a delta belongs to, and the field that holds its piece."""
+"""Kind of block and field of the piece, by the kind of delta."""
 
 _CANNOT_COUNT = (404, 405, 501)
-"""Statuses with which servers that copied the API without counting answer to it."""
+"""Statuses of servers that copied the API without the request that counts tokens."""
 
 _STOP_REASONS: frozenset[str] = frozenset(get_args(StopReason)) - {"interrupted"}
 
@@ -39,10 +39,10 @@ class AnthropicProvider:
 
     Args:
         api_key: The key; empty for a server that asks for none.
-        base_url: Address of the server; None is Anthropic's.
+        base_url: Address of the server; None for Anthropic's.
         name: Name for messages and logs.
-        idle_timeout_s: Longest wait for the next bytes of a reply, in seconds; None: two minutes.
-        headers: Sent with every request besides the usual ones.
+        idle_timeout_s: Longest wait for the next bytes of a reply, in seconds; None for two minutes.
+        headers: Headers of every request besides the usual ones.
         open_client: Opens the SDK's client in place of `open_anthropic`.
     """
 
@@ -81,7 +81,7 @@ class AnthropicProvider:
                     for event in reply.builder.take():
                         yield event
             except StreamError:
-                if not reply.lacks_only_its_end:  # what arrived is paid for, and asking again would pay twice
+                if not reply.lacks_only_its_end:  # what arrived is paid for, and a retry would cost as much again
                     raise
             if reply.is_whole:
                 await drain(reads)
@@ -117,7 +117,7 @@ class AnthropicProvider:
 
 
 class AnthropicReply:
-    """Reads the events of one reply into a `ReplyBuilder`."""
+    """Reader of the events of one reply into a `ReplyBuilder`."""
 
     def __init__(self, builder: ReplyBuilder, transport: Transport) -> None:
         self.builder = builder
@@ -130,14 +130,14 @@ class AnthropicReply:
 
     @property
     def lacks_only_its_end(self) -> bool:
-        """True if it says why it stopped, and all its blocks have ended."""
+        """True if it has a stop reason, and all its blocks have ended."""
         return self._stop_reason is not None and self._open is None and self._open_index is None
 
     def read(self, read: WireRead) -> None:
         """Read the events of one network read, or the document that came in their place.
 
         Raises:
-            ProviderError: The server reports an error, or sends what is no JSON object.
+            ProviderError: The server reports an error, or sends something other than a JSON object.
         """
         if isinstance(read, WholeReply):
             self._document(read.document)
@@ -172,14 +172,14 @@ class AnthropicReply:
         block = self._open
         delta = document.get("delta")
         if block is None or not isinstance(delta, dict):
-            return  # of a block that we do not know
+            return  # of an unknown kind of block
         if document.get("index") != self._open_index:
             provider = self._transport.provider
             raise StreamError(f"{provider} sent a piece of a block that is not open", provider=provider)
         kind = text_in(delta.get("type"))
         if kind == "signature_delta":
             block.sign(text_in(delta.get("signature")))
-        elif kind in _PIECES:  # else citations, and what will come
+        elif kind in _PIECES:  # else citations, and future kinds
             block_kind, field = _PIECES[kind]
             piece = delta.get(field)
             if block.kind == block_kind and isinstance(piece, str):
@@ -204,7 +204,7 @@ class AnthropicReply:
                 self._stop_reason = None
                 raise self._transport.error(read_error_body(document), is_mid_stream=True)
             case _:
-                pass  # ping, and what will come
+                pass  # ping, and future kinds
 
     def _message_start(self, document: dict[str, Any]) -> None:
         message = document.get("message")
@@ -233,7 +233,7 @@ class AnthropicReply:
                 self._given = block.get("input") or None  # mostly {}, and then deltas; some servers give all of it here
                 self._begin(opened, None)
             case _:
-                pass  # of a kind that we do not know; its deltas are passed over too
+                pass  # an unknown kind, whose deltas are ignored, too
 
     def _begin(self, block: OpenBlock, piece: object) -> OpenBlock:
         if isinstance(piece, str) and piece:
@@ -255,7 +255,7 @@ class AnthropicReply:
             self._stop_reason = reason if reason in _STOP_REASONS else "unknown"  # type: ignore[assignment]
 
     def _add_usage(self, usage: object) -> None:
-        """Take over the counts, which only grow; what comes as null or is left out is as it was."""
+        """Add the counts, which only grow; a count that is null or missing stays the same."""
         if not isinstance(usage, dict):
             return
         counts = self.builder.usage.model_dump()

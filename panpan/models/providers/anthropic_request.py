@@ -1,10 +1,10 @@
 """Requests of the Messages API (https://platform.claude.com/docs/en/api/messages), as bytes.
 
-A body is tools, system prompt, then messages, with the messages at its end: each request starts with the whole
-previous one, compared without cache marks, and the provider's prompt cache always hits. The marks (at most four are
-allowed) stand on the system prompt, which covers the tools, and on the last block of the two newest user messages:
-the newest so that the next request hits, the one before because a look-back covers only 20 blocks and a round may
-have more (https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
+A body is tools, system prompt, then messages, with the messages at its end. So each request starts with the whole
+previous one, apart from cache marks, and the provider's prompt cache always hits. The marks, of which four are allowed,
+are on the system prompt, which covers the tools, and on the last block of the two newest user messages: the newest so
+that the next request hits, the one before because a look-back covers only 20 blocks and a round may have more
+(https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
 """
 
 import re
@@ -39,12 +39,12 @@ MAX_ID_CHARS = 64
 
 _CACHE_MARK = b',"cache_control":{"type":"ephemeral"}'
 _MESSAGE_END = b"}]}"  # every user message ends with its last block, its list and itself
-_ANSWER_TOKENS = 4096  # room for the answer where the thinking budget would take all of the output
+_ANSWER_TOKENS = 4096  # room for the answer if the thinking budget would take all of the output
 _CLAUDE_VERSION = re.compile(r"claude-(?:[a-z]+-)+(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 
 
 def encode_head(options: ModelOptions, system: str, tools: Sequence[ToolDefinition], *, is_stream: bool) -> bytes:
-    """Return the body up to where the messages begin: `{…,"messages":[`."""
+    """Return the body up to its messages: `{…,"messages":[`."""
     fields: dict[str, Any] = {"model": options.model}
     if is_stream:
         fields |= {"max_tokens": _max_tokens(options), "stream": True}
@@ -81,7 +81,7 @@ def join_body(head: bytes, groups: Sequence[WireGroup]) -> bytes:
 
 
 def encode_user_side(messages: Sequence[UserSide]) -> bytes | None:
-    """Return results, words and reminders as one user message; results first, as the API demands."""
+    """Return results, words and reminders as one user message; results first, as the API requires."""
     results = [_tool_result(message.result) for message in messages if isinstance(message, ToolResultMessage)]
     others = [block for message in messages for block in _user_blocks(message)]
     blocks = results + others
@@ -89,7 +89,7 @@ def encode_user_side(messages: Sequence[UserSide]) -> bytes | None:
 
 
 def encode_reply(message: AssistantMessage, *, model: str) -> bytes | None:
-    """Return a reply, with its thinking where `model` thought it; None where there is nothing to send."""
+    """Return a reply, with its thinking if it is by `model`; None if there is nothing to send."""
     blocks: list[dict[str, Any]] = []
     has_answer = False
     for block in message.content:
@@ -107,13 +107,13 @@ def encode_reply(message: AssistantMessage, *, model: str) -> bytes | None:
             case _:
                 pass
     if has_answer and blocks[-1]["type"] == "text":
-        # blanks at its end are refused where the reply ends the request, for the model to go on from it
+        # the API refuses blanks at its end if the reply is the last message, which the model is to continue
         blocks[-1]["text"] = blocks[-1]["text"].rstrip()
     return to_json({"role": "assistant", "content": blocks}) if has_answer else None
 
 
 def takes_thinking_budget(model: str) -> bool:
-    """True if thinking is asked for with a number of tokens rather than left to the model.
+    """Return True if thinking is requested with a number of tokens rather than left to the model.
 
     Claude 4.5 and older know only the budget, 4.7 and newer refuse it, 4.6 takes both and prefers its own judgement
     (https://platform.claude.com/docs/en/build-with-claude/extended-thinking). Models of other vendors copied the
@@ -152,7 +152,7 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
 
 
 def tool_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema as the API takes it: any JSON Schema of 2020-12 but a choice at its top."""
+    """Return the schema for the API, which takes any JSON Schema of 2020-12 except a choice at its top."""
     top = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf", "$schema")}
     return {"type": "object", "properties": {}, **top}
 

@@ -1,9 +1,8 @@
 """GPT and every other model behind the chat completions API.
 
-Follows https://platform.openai.com/docs/api-reference/chat-streaming. The rule: a reply is whole when its finish
-reason or `[DONE]` came; whatever else ends the stream is an error. What servers do differently when they are asked
-lies in `vendor_profiles`; what they do differently when they answer is accepted here from all of them, since one can
-be behind another's address.
+Follows https://platform.openai.com/docs/api-reference/chat-streaming. The rule: a reply is complete after its finish
+reason or `[DONE]`; any other end of the stream is an error. Differences in requests are in `vendor_profiles`.
+Differences in replies are accepted here from all servers, since one can be behind another's address.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -28,13 +27,13 @@ from panpan.types.messages import StopReason, Usage
 
 @dataclass(slots=True)
 class _Call:
-    """A call that is still coming."""
+    """A call that is not complete yet."""
 
     wire_id: str
     name: str
     pieces: list[str] = field(default_factory=list)
     block: OpenBlock | None = None
-    """Set when the call has been told of; its pieces are then the block's."""
+    """Its block, once the call has been emitted; its pieces are then the block's."""
 
     @property
     def arguments(self) -> str:
@@ -54,17 +53,17 @@ class _Call:
 
 
 class CallAssembler:
-    """The calls of one reply, put together from the deltas of a stream.
+    """The calls of one reply, assembled from the deltas of a stream.
 
     By the documentation a call has an index, comes with id and name first, and then in pieces of its arguments. Servers
-    leave out each of these, repeat id and name in every delta, make up a new id for each, count every call 0, send
-    arguments whole or as an object, or mix the pieces of several calls. So calls are told of one after the other: a
+    leave out each of these, repeat id and name in every delta, make up a new id for each, number every call 0, send
+    arguments whole or as an object, or mix the pieces of several calls. So calls are emitted one after the other: a
     later one waits until the arguments of those before are a whole JSON object, or until the reply ends.
 
     Args:
-        builder: Told of the calls, in order.
+        builder: Gets the calls, in order.
         provider: Name for messages.
-        names: Names of tools by what they are called on the wire, where the two differ.
+        names: Names of tools by their names on the wire, if the two differ.
     """
 
     def __init__(self, builder: ReplyBuilder, *, provider: str, names: Mapping[str, str]) -> None:
@@ -73,7 +72,7 @@ class CallAssembler:
         self._names = names
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
-        self._current = 0  # position of the call that is told of now; those after it wait
+        self._current = 0  # position of the call that is emitted now; those after it wait
 
     @property
     def has_calls(self) -> bool:
@@ -100,14 +99,14 @@ class CallAssembler:
         self._add_arguments(call, _arguments(function.get("arguments")))
 
     def finish(self) -> None:
-        """Tell of all the calls that still wait; nothing more comes."""
+        """Emit all the calls that still wait; nothing more comes."""
         while self._current < len(self._calls):
             self._tell(self._calls[self._current])
             self._builder.close_block()
             self._current += 1
 
     def _find(self, index: object, wire_id: str, name: str) -> _Call | None:
-        """Return the call that a delta goes on with; None where it begins a new one."""
+        """Return the call that a delta continues; None if it begins a new one."""
         if _is_number(index):
             call = self._by_index.get(index)
             if call is None:
@@ -128,7 +127,7 @@ class CallAssembler:
         return call
 
     def _advance(self) -> None:
-        """Tell of the next calls as far as those before them are whole."""
+        """Emit the next calls, as long as those before them are whole."""
         while self._current < len(self._calls):
             call = self._calls[self._current]
             self._tell(call)
@@ -160,7 +159,7 @@ class CallAssembler:
 
 
 def _begins_another(call: _Call, wire_id: str, name: str) -> bool:
-    """True if a delta that seems to be of `call` begins another call."""
+    """Return True if a delta that seems to be of `call` begins another call."""
     if not name:
         return False  # a new id alone: some servers make one up for every delta
     if wire_id and call.wire_id and wire_id != call.wire_id:
@@ -199,11 +198,11 @@ class OpenAICompatibleProvider:
 
     Args:
         api_key: The key; empty for a server that asks for none.
-        base_url: Address of the server, with its `/v1`; None is OpenAI's.
-        name: Name for messages and logs; None: that of the profile.
-        profile: What the server wants differently; None: found by its address or name.
-        idle_timeout_s: Longest wait for the next bytes of a reply, in seconds; None: what suits the profile.
-        headers: Sent with every request besides the usual ones.
+        base_url: Address of the server, with its `/v1`; None for OpenAI's.
+        name: Name for messages and logs; None for that of the profile.
+        profile: Differences of the server; None to find them by its address or name.
+        idle_timeout_s: Longest wait for the next bytes of a reply, in seconds; None for that of the profile.
+        headers: Headers of every request besides the usual ones.
         open_client: Opens the SDK's client in place of `open_openai`.
     """
 
@@ -263,7 +262,7 @@ class OpenAICompatibleProvider:
         await self._transport.aclose()
 
     def _builder(self, request: ModelRequest, model: str) -> ReplyBuilder:
-        """Return what puts the reply together; for some models it also reads calls that they write as text."""
+        """Return the builder of the reply; for some models it also reads calls that they write as text."""
         if not request.tools or not self._profile.reads_calls_in_text(model):
             return ReplyBuilder(model=model, taken_ids=request.tool_use_ids)
         from panpan.models.calls_in_text import CallReadingBuilder
@@ -273,12 +272,12 @@ class OpenAICompatibleProvider:
 
 
 class OpenAIReply:
-    """Reads the chunks of one reply into a `ReplyBuilder`.
+    """Reader of the chunks of one reply into a `ReplyBuilder`.
 
     Args:
-        builder: Told of what comes.
-        transport: Where it comes from, for errors.
-        names: Names of tools by what they are called on the wire, where the two differ.
+        builder: Gets the pieces.
+        transport: Source of the chunks, for errors.
+        names: Names of tools by their names on the wire, if the two differ.
     """
 
     def __init__(self, builder: ReplyBuilder, transport: Transport, names: Mapping[str, str] | None = None) -> None:
@@ -289,7 +288,7 @@ class OpenAIReply:
         """True if nothing can follow."""
         self._transport = transport
         self._calls = CallAssembler(builder, provider=transport.provider, names=names or {})
-        self._late: list[tuple[Literal["text", "thinking"], str]] = []  # what came behind the first call
+        self._late: list[tuple[Literal["text", "thinking"], str]] = []  # pieces that came after the first call
         self._stop_reason: StopReason | None = None
         self._has_refusal = False
 
@@ -297,7 +296,7 @@ class OpenAIReply:
         """Read the chunks of one network read, or the document that came in their place.
 
         Raises:
-            ProviderError: The server reports an error, or sends what is no JSON object.
+            ProviderError: The server reports an error, or sends something other than a JSON object.
         """
         if isinstance(read, WholeReply):
             self._document(read.document)
@@ -393,7 +392,7 @@ class OpenAIReply:
 
 
 def _usage(usage: dict[str, Any]) -> Usage:
-    """Return the counts; chat completions counts cached tokens among those of the prompt, we beside them."""
+    """Return the counts; chat completions includes cached tokens in those of the prompt, and `Usage` does not."""
     details = usage.get("prompt_tokens_details")
     details = details if isinstance(details, dict) else {}
     read = count_in(details.get("cached_tokens")) or count_in(usage.get("prompt_cache_hit_tokens"))  # DeepSeek

@@ -1,8 +1,8 @@
 """Requests of the chat completions API (https://platform.openai.com/docs/api-reference/chat/create), as bytes.
 
-As with the Messages API, the messages stand at the end of the body, so that each request starts with the whole previous
-one; servers find the longest prefix that they know by themselves. Results are messages of the role "tool" right after
-the reply; they hold text only, so that pictures follow in a user message.
+As with the Messages API, the messages are at the end of the body, so each request starts with the whole previous one;
+servers find the longest prefix that they know by themselves. Results are messages of the role "tool" right after the
+reply. They hold only text, so pictures follow in a user message.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ _NO_THINKING = " "  # DeepSeek refuses an empty field, too
 
 
 class OpenAIEncoder:
-    """Encodes requests in the way that a vendor wants them.
+    """Encoder of requests in a vendor's format.
 
     Args:
         profile: The vendor.
@@ -30,7 +30,7 @@ class OpenAIEncoder:
     def encode_head(
         self, options: ModelOptions, system: str, tools: Sequence[ToolDefinition], *, is_stream: bool
     ) -> bytes:
-        """Return the body up to where the history begins: `{…,"messages":[{the system prompt},`."""
+        """Return the body up to the history: `{…,"messages":[{the system prompt},`."""
         profile = self._profile
         fields: dict[str, Any] = {"model": options.model, "stream": is_stream}
         if is_stream and profile.asks_for_usage:
@@ -55,7 +55,7 @@ class OpenAIEncoder:
         return head + to_json({"role": "system", "content": system}) + b"," if has_text(system) else head
 
     def encode_user_side(self, messages: Sequence[UserSide]) -> bytes | None:
-        """Return the results, then one user message with the words, the reminders, and what results cannot hold."""
+        """Return the results, then one user message with the words, the reminders, and the pictures of the results."""
         wire: list[dict[str, Any]] = []
         parts: list[dict[str, Any]] = []
         for message in messages:
@@ -72,7 +72,7 @@ class OpenAIEncoder:
         return b",".join(map(to_json, wire)) if wire else None
 
     def encode_reply(self, message: AssistantMessage, *, model: str) -> bytes | None:
-        """Return a reply, with its thinking where `model` thought it; None where there is nothing to send."""
+        """Return a reply, with its thinking if it is by `model`; None if there is nothing to send."""
         text = message.text
         calls = [self._tool_call(use) for use in message.tool_uses]
         if not calls and not has_text(text):
@@ -89,7 +89,7 @@ class OpenAIEncoder:
         return to_json(wire)
 
     def names_of(self, tools: Sequence[ToolDefinition]) -> Mapping[str, str]:
-        """Return the names of the tools that are called otherwise on the wire, by what they are called there."""
+        """Return the names of those tools that have another name on the wire, by that name."""
         return {name: tool.name for tool in tools if (name := self._name(tool.name)) != tool.name}
 
     def _tool(self, tool: ToolDefinition) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class OpenAIEncoder:
                 return [_text_part(f"[{kind} left out: this provider takes none]")]
 
     def _takes(self, media_type: str) -> bool:
-        """True if pictures of this type can be sent; a provider that takes none has its own note."""
+        """Return True if pictures of this type can be sent; a provider that takes no pictures has its own note."""
         types = self._profile.image_types
         return types is None or media_type in types or not self._profile.takes_images
 
@@ -151,7 +151,7 @@ class OpenAIEncoder:
 
 
 def adapted_schema(schema: Any, profile: VendorProfile) -> Any:
-    """Return a JSON schema without what a server does not take; names of properties are no keywords."""
+    """Return a JSON schema without the keywords that a server does not take; names of properties are no keywords."""
     if isinstance(schema, list):
         return [adapted_schema(item, profile) for item in schema]
     if not isinstance(schema, Mapping):
@@ -173,7 +173,7 @@ def adapted_schema(schema: Any, profile: VendorProfile) -> Any:
 
 
 def nearest_effort(wanted: Effort, known: Sequence[Effort]) -> Effort:
-    """Return the effort that a server knows and that is nearest to the one wanted, the higher of two."""
+    """Return the server's effort that is nearest to the one wanted, the higher of two."""
     if not known or wanted in known:
         return wanted
     order = get_args(Effort)

@@ -1,7 +1,7 @@
-"""What differs between the servers that speak chat completions, as data.
+"""Differences between the servers that speak chat completions, as data.
 
 The rule: a difference is a field here, never a vendor's name in the code that sends or reads. Each profile names the
-page that it follows; what a page leaves open is left at the default, which suits most servers.
+page that it follows; fields that the page does not settle keep the default, which suits most servers.
 """
 
 import re
@@ -18,54 +18,54 @@ from panpan.types.llm import Effort
 ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning"]
 
 _LOCAL_IDLE_TIMEOUT_S = 600.0
-"""A local server says nothing while it reads a long prompt, which takes minutes without a graphics card."""
+"""Idle time-out of local servers, which send nothing while they read a long prompt, for minutes without a GPU."""
 
 _WRITES_CALLS_AS_TEXT = r"qwen[-_]?2[._]?5[-_](\d+(\.\d+)?b[-_])?coder"
-"""Qwen2.5-Coder does not write the tags that its template asks for and that servers look for
+"""Names of models that write calls as text: Qwen2.5-Coder omits the tags of its template, which servers look for
 (https://github.com/ollama/ollama/issues/12174, https://github.com/vllm-project/vllm/issues/32926)."""
 
 
 @dataclass(frozen=True, slots=True)
 class VendorProfile:
-    """How to talk to one vendor's server."""
+    """Format of requests to one vendor's server, and of its replies."""
 
     name: str
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     asks_for_usage: bool = True
-    """Whether to send `stream_options`; without it most servers count nothing."""
+    """True if `stream_options` is sent, without which most servers count nothing."""
     reasoning_field: ReasoningField | None = None
-    """Where the model's own thinking is sent back."""
+    """Field in which the model's own thinking is sent back; None to leave it out."""
     needs_reasoning: bool = False
-    """True if a reply without that field is refused; then a blank stands for thinking that is not there."""
+    """True if a reply without that field is refused; then missing thinking is sent as a blank."""
     thinking: Mapping[str, Any] = field(default_factory=dict)
-    """Sent when thinking is asked for; "$budget" stands for the number of tokens."""
+    """Fields that turn thinking on; "$budget" is replaced by the number of tokens."""
     takes_images: bool = True
     takes_documents: bool = False
     max_id_chars: int | None = None
-    """Longest id of a call, where other ids than plain ones are refused; None: any id is sent as it came."""
+    """Longest id of a call, if the server accepts only plain ids; None to send any id unchanged."""
     unsupported_keywords: frozenset[str] = frozenset()
-    """Keywords of JSON schema that the server stumbles over; left out of the tools."""
+    """Keywords of JSON schema that the server cannot handle; they are left out of the tools."""
     takes_every_default: bool = True
-    """True if `default` may stand anywhere in the schemas of tools, and not only with simple types."""
+    """True if schemas of tools may have a `default` anywhere, False if only with simple types."""
     needs_required: bool = False
-    """True if each object in the schemas of tools must list the properties that it needs, also where it needs none."""
+    """True if each object in the schemas of tools must have a list of required properties, even an empty one."""
     min_name_chars: int = 1
-    """Shortest name of a tool; shorter ones get underscores on the wire and lose them again in replies."""
+    """Shortest name of a tool; shorter ones get underscores on the wire, which are removed from replies."""
     image_types: frozenset[str] | None = None
-    """Media types of pictures that the server reads; None: every one that panpan sends."""
+    """Media types of pictures that the server reads; None for all that panpan sends."""
     efforts: tuple[Effort, ...] = ()
-    """Efforts that the server knows, lowest first; others become the nearest of them. Empty: all are sent as asked."""
+    """Efforts that the server knows, lowest first; any other becomes the nearest one. Empty to send all unchanged."""
     asks_for_parallel_calls: bool = False
-    """Whether to ask for several calls in one reply; most servers allow them unasked."""
+    """True if requests ask for several calls in one reply; most servers allow them by default."""
     streams_calls: bool = False
-    """Whether to ask for the arguments of calls as they are written (`tool_stream`), not each call at once."""
+    """True if requests ask for the arguments of calls piece by piece (`tool_stream`), not each call at once."""
     idle_timeout_s: float | None = None
-    """Longest wait for the next bytes of a reply, in seconds, where nothing else is said; None: that of all servers."""
+    """Default for the longest wait for the next bytes of a reply, in seconds; None for that of all servers."""
     calls_in_text: str | None = None
-    """Found in the names of models whose calls reach us as text, whatever the server does."""
+    """Regular expression for the names of models that write calls as text, whatever the server does."""
 
     def reads_calls_in_text(self, model: str) -> bool:
-        """True if text of this model is looked at for calls (`calls_in_text.py`)."""
+        """Return True if text of this model is searched for calls (`calls_in_text.py`)."""
         return self.calls_in_text is not None and re.search(self.calls_in_text, model, re.IGNORECASE) is not None
 
 
@@ -78,7 +78,7 @@ GPT = VendorProfile(  # https://platform.openai.com/docs/api-reference/chat/crea
     max_id_chars=40,
 )
 
-GLM = VendorProfile(  # https://docs.z.ai/guides/capabilities/thinking-mode; the usage comes unasked in the last chunk
+GLM = VendorProfile(  # https://docs.z.ai/guides/capabilities/thinking-mode; the last chunk always has the usage
     "glm",
     asks_for_usage=False,
     reasoning_field="reasoning_content",
@@ -171,7 +171,7 @@ _BY_LOCAL_PORT = {
 
 
 def profile_elsewhere(maker: VendorProfile) -> VendorProfile:
-    """Return the profile of a maker's model at an unknown server: the model's needs, and else what suits most."""
+    """Return the profile of a maker's model at an unknown server: the model's needs, and the defaults for the rest."""
     return replace(
         maker,
         max_tokens_field=GENERIC.max_tokens_field,
@@ -184,11 +184,11 @@ def profile_elsewhere(maker: VendorProfile) -> VendorProfile:
 
 
 def profile_for(base_url: str | None, name: str | None = None) -> VendorProfile:
-    """Return the profile of a server, as far as its address or its name in the settings tells.
+    """Return the profile of a server, judging by its address or its name in the settings.
 
     Args:
-        base_url: Its address; None is OpenAI's own.
-        name: Its name; that of a profile stands for a gateway or a local server that behaves like it.
+        base_url: Its address; None for OpenAI's own.
+        name: Its name in the settings; the name of a profile chooses it for a gateway or a local server.
     """
     if not base_url:
         return GPT

@@ -38,14 +38,20 @@ class LineReader:
         return b"".join(self._lines).decode(errors="replace").removesuffix("\n")
 
     async def drop_typed_ahead(self) -> bool:
-        """Forget everything typed so far, including arriving lines; return True if it was a line or more."""
-        self.forget()
-        flushes = 0
+        """Forget everything typed so far, including arriving lines; return True if it was anything."""
+        was_typed, flushes = bool(self._lines), 0
+        self._lines.clear()
         while flushes < _MOST_FLUSHES and await self._stdin.has_more(within_s=PASTE_GAP_S):
+            self._stdin.forget()
             self._stdin.flush_terminal()
             flushes += 1
-        self._stdin.flush_terminal()  # a half-typed line cannot be read
-        return flushes > 0
+        was_typed = self._stdin.take_begun_line() or was_typed or flushes > 0
+        self._stdin.forget()
+        return was_typed
+
+    async def has_more(self) -> bool:
+        """Return True if a line is there to be read."""
+        return await self._stdin.has_more(within_s=0)
 
     def go_on(self) -> None:
         """Read on after a Ctrl+D."""

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -46,8 +47,8 @@ _MOST_READ = 100
 """Most lines of a long text that are printed."""
 _AT_END_S = 0.5
 """Seconds that the terminal has to take the last lines."""
-_MOST_ENDS = 2
-"""Ctrl+D at the prompt and at the question about running tasks; after more of them, nobody is there to answer."""
+_MOST_ENDS = 1
+"""Ctrl+D at the prompt in a row; after more of them, nobody is there to answer."""
 
 Printing = Callable[[LineFace], Awaitable[None]]
 
@@ -78,15 +79,20 @@ class LineScreen:
         self._unprinted = deque[Printing]()
         self._has_more = anyio.Event()
         self._has_printed = anyio.Event()
+        self._printer = anyio.CancelScope()
+        self._is_left = False
         self._is_typing = False
         """True while the user may type, and nothing is printed."""
-        self._printing = anyio.Lock()
         self._keyboard = anyio.Lock()
         self._at_prompt: anyio.CancelScope | None = None
         """Scope of the prompt; a question cancels it, since questions go first."""
+        self._at_question: anyio.CancelScope | None = None
+        """Scope of the question; Ctrl+C cancels it, and the question is printed again unless it was withdrawn."""
+        self._question: Dialog[Any] | None = None
+        """The question that the user is to answer now."""
         self._warned_at_s = float("-inf")
         self._ends = 0
-        """Ends of input (Ctrl+D) since the last typed line."""
+        """Ends of input (Ctrl+D) at the prompt since the last typed line."""
 
     @property
     def width(self) -> int:
@@ -110,38 +116,45 @@ class LineScreen:
         """Wait until everything is printed, but not while the user may type, which may take long."""
         await checkpoint()
         while self._unprinted and not self._is_typing:
-            self._has_printed = anyio.Event()
             await self._has_printed.wait()
 
     async def ask(self, dialog: Dialog[T]) -> T:
         if dialog.is_passing:
             self.show(*dialog.as_lines(self._room, self.theme))
             dialog.press("escape")
-        else:
+        while dialog.answer is None:
             if self._at_prompt is not None:
                 self._at_prompt.cancel("a question goes first")
             async with self._typing():
-                await self._answered(dialog)
-        assert dialog.answer is not None, "a dialog is over when it is answered"
+                self._question = dialog
+                try:
+                    await self._put(dialog)
+                finally:
+                    self._question = None
         return dialog.answer
 
-    async def _answered(self, dialog: Dialog[T]) -> None:
-        # text that was typed before the question appeared does not answer it
-        note = DROPPED if await self._lines.drop_typed_ahead() else ""
-        while dialog.answer is None:
-            rows = dialog.as_lines(self._room, self.theme)
-            await self._out.write("\n" + note + "\n".join(rows))
+    async def _put(self, dialog: Dialog[T]) -> None:
+        """Print a question and take lines until it is answered or Ctrl+C comes."""
+        with anyio.CancelScope() as self._at_question:
             try:
-                said = await self._next()
+                # what was typed before the question was on the screen does not answer it
+                note = DROPPED if await self._lines.drop_typed_ahead() else ""
+                while dialog.answer is None:
+                    await self._out.write("\n" + note + "\n".join(dialog.as_lines(self._room, self.theme)))
+                    note = self._take(await self._next(), dialog)
             except anyio.get_cancelled_exc_class():
                 self._unprinted.appendleft(lambda face: face.rows([""]))
                 raise
-            if said is None:
-                dialog.press("escape")
-            elif problem := dialog.take_line(said.strip("\x1b \t")):
-                note = f"{problem}\n"
-            else:
-                note = ""
+            finally:
+                self._at_question = None
+
+    def _take(self, said: str | None, dialog: Dialog[T]) -> str:
+        """Pass a typed line to a dialog and return the problem with it."""
+        if said is None:
+            dialog.press("c-c")
+            return ""
+        problem = dialog.take_line(said.strip("\x1b \t"))
+        return f"{problem}\n" if problem else ""
 
     def question_waits(self) -> None:
         """Notify nobody: the user reads along."""
@@ -176,12 +189,21 @@ class LineScreen:
         self.show(*clean_for_terminal(text).splitlines())
 
     def interrupted(self) -> bool:
-        """Forget the half-typed text, as the terminal does."""
+        """Forget what is half typed, as the terminal does; a question that outlives what is interrupted comes again."""
         self._lines.forget()
+        self._ends = 0
+        if self._at_question is not None:
+            self._at_question.cancel("Ctrl+C")
         return False
 
     async def may_leave(self) -> bool:
-        """Return True if a Ctrl+C that stopped nothing leaves: the second in a row does, and the first explains it."""
+        """Return whether a Ctrl+C that ended nothing leaves, as one does that follows another; say so at the first.
+
+        At a question it is a no to that.
+        """
+        if self._question is not None:
+            self._question.press("c-c")
+            return False
         before_s, self._warned_at_s = self._warned_at_s, anyio.current_time()
         if self._warned_at_s - before_s < AGAIN_S:
             return True
@@ -202,15 +224,16 @@ class LineScreen:
     async def serving(
         self, prompts: PromptQueue, leaving: Leaving, first_prompt: str | None
     ) -> AsyncGenerator[None, None]:
-        try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._print)
-                tasks.start_soon(self._take_prompts, prompts, leaving, first_prompt)
+        self._is_left, self._printer = False, anyio.CancelScope(shield=True)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._print)
+            tasks.start_soon(self._take_prompts, prompts, leaving, first_prompt)
+            try:
                 yield
+            finally:
+                self._is_left, self._printer.deadline = True, anyio.current_time() + _AT_END_S
+                self._has_more.set()
                 tasks.cancel_scope.cancel("the user left")
-        finally:
-            with anyio.move_on_after(_AT_END_S, shield=True):
-                await self._print_all()
 
     async def _take_prompts(self, prompts: PromptQueue, leaving: Leaving, first_prompt: str | None) -> None:
         text = first_prompt
@@ -218,8 +241,9 @@ class LineScreen:
             while not prompts.is_settled:  # noqa: ASYNC110 - there is no event to wait for
                 await anyio.sleep(_LOOK_S)
             if text is not None:
-                await self._out.write(f"{PROMPT}{clean_for_terminal(text)}\n")
+                self.show(f"{PROMPT}{clean_for_terminal(text)}")
             elif (text := await self._typed()) is None:
+                self._ends += 1
                 if self._ends > _MOST_ENDS:
                     leaving.want_at_once()
                 else:
@@ -237,8 +261,12 @@ class LineScreen:
             try:
                 with anyio.CancelScope() as self._at_prompt:
                     async with self._typing():
+                        is_typed_ahead = await self._lines.has_more()
                         await self._out.write(PROMPT)
-                        return await self._next()
+                        text = await self._next()
+                        if is_typed_ahead and text is not None:  # its echo stands above, among what was printed
+                            await self._out.write(f"{clean_for_terminal(text)}\n")
+                        return text
             finally:
                 self._at_prompt = None
 
@@ -247,7 +275,8 @@ class LineScreen:
         if (text := await self._lines.next()) is None:
             await self._out.write("\n")
             self._lines.go_on()
-        self._ends = 0 if text is not None else self._ends + 1
+        else:
+            self._ends = 0
         return text
 
     @property
@@ -256,29 +285,35 @@ class LineScreen:
 
     @asynccontextmanager
     async def _typing(self) -> AsyncGenerator[None, None]:
-        """Print all waiting output, and then nothing until the block is left."""
-        async with self._keyboard:
-            await self._print_all()
+        """Let the user type behind what is there to print; what comes then waits until the block is left."""
+        may_type = anyio.Event()
+
+        async def begin(face: LineFace) -> None:
             self._is_typing = True
-            self._has_printed.set()
+            may_type.set()
+
+        async with self._keyboard:
+            self.put(begin)
             try:
+                await may_type.wait()
                 yield
             finally:
                 self._is_typing = False
+                if begin in self._unprinted:
+                    self._unprinted.remove(begin)
                 self._has_more.set()
 
     async def _print(self) -> None:
-        while True:
-            await self._has_more.wait()
-            self._has_more = anyio.Event()
-            if not self._is_typing:
-                await self._print_all()
-
-    async def _print_all(self) -> None:
-        async with self._printing:
-            while self._unprinted and not self._is_typing:
-                await self._unprinted.popleft()(self._face)
-            self._has_printed.set()
+        """Print what comes, each whole: no interrupt ends it, and what is left when the user leaves has a moment."""
+        with self._printer:
+            while not self._is_left or self._unprinted:
+                await self._has_more.wait()
+                self._has_more = anyio.Event()
+                while self._unprinted and (self._is_left or not self._is_typing):
+                    await self._unprinted[0](self._face)
+                    self._unprinted.popleft()
+                    self._has_printed.set()
+                    self._has_printed = anyio.Event()
 
 
 class LineView:

@@ -70,9 +70,9 @@ class Open:
 
 
 @asynccontextmanager
-async def opened(first_prompt: str | None = None) -> AsyncGenerator[Open, None]:
+async def opened(first_prompt: str | None = None, out: Memory | None = None) -> AsyncGenerator[Open, None]:
     with terminal() as (keyboard, lines):
-        out = Memory(is_terminal=True)
+        out = out or Memory(is_terminal=True)
         screen = LineScreen(out, lines, {}, WaitingTime(lambda: 0.0), has_colour=False)
         it = Open(screen, keyboard, out, Prompts(), Leaving())
         async with screen.serving(it.prompts, it.leaving, first_prompt):  # type: ignore[arg-type]
@@ -165,7 +165,7 @@ async def test_what_was_typed_before_the_question_does_not_answer_it(before: str
             it.keyboard.type("2\n")
 
     assert answers == [1]
-    assert (DROPPED in it.out.text) == ("\n" in before)
+    assert DROPPED in it.out.text
 
 
 async def test_a_question_goes_before_the_prompt_which_comes_again() -> None:
@@ -253,10 +253,149 @@ async def test_the_end_of_the_input_leaves_and_where_nobody_is_there_at_once() -
         await it.shows(PROMPT, 2)  # the user stays after all
         it.keyboard.type("go\n")
         await it.until(lambda: it.prompts.sent)
-        for _ in range(3):
-            await it.shows(PROMPT)
+        for count in range(2):
+            await it.shows(PROMPT, 3 + count)
             it.keyboard.type("\x04")
         await it.until(lambda: it.leaving.is_at_once)
+
+
+async def test_the_end_of_the_input_at_questions_does_not_leave_at_once() -> None:
+    async with opened() as it:
+        await it.shows(PROMPT)
+        for count in range(3):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(it.pick)
+                await it.shows("none: ", 1 + count)
+                it.keyboard.type("\x04")
+        await it.shows(PROMPT, 2)
+        it.keyboard.type("\x04")
+        await it.until(lambda: it.leaving.wanted)
+
+    assert not it.leaving.is_at_once
+
+
+async def test_ctrl_c_where_nothing_runs_is_a_no_to_the_question() -> None:
+    async with opened() as it:
+        await it.shows(PROMPT)
+        answers = list[int | None]()
+
+        async def ask() -> None:
+            answers.append(await it.pick())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await it.shows("none: ")
+            assert not it.screen.interrupted()
+            assert not await it.screen.may_leave()
+        await it.shows(PROMPT, 2)
+        it.keyboard.type("go\n")
+        await it.until(lambda: it.prompts.sent)
+
+    assert answers == [None]
+    assert HOW_TO_LEAVE not in it.out.text
+
+
+async def test_a_question_that_outlives_an_interrupt_is_put_again_behind_what_came() -> None:
+    async with opened() as it:
+        it.prompts.is_settled = False
+        answers = list[int | None]()
+
+        async def ask() -> None:
+            answers.append(await it.pick())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await it.shows("none: ")
+            it.screen.interrupted()
+            it.screen.show("[Interrupted]")
+            it.prompts.is_settled = True
+            await it.shows("[Interrupted]\n\n? Which?")
+            await it.shows("none: ", 2)
+            it.keyboard.type("2\n")
+        await it.shows(PROMPT)
+
+    assert answers == [1]
+    assert it.out.text.count(PROMPT) == 1
+
+
+async def test_what_was_typed_ahead_is_shown_behind_the_prompt() -> None:
+    async with opened() as it:
+        await it.shows(PROMPT)
+        it.prompts.is_settled = False
+        it.keyboard.type("go\n")
+        await it.until(lambda: it.prompts.sent)
+        it.keyboard.type("one\ntwo\x1b[2J\n")
+        it.prompts.is_settled = True
+        await it.until(lambda: len(it.prompts.sent) > 1)
+
+    assert f"{PROMPT}one\ntwo" in it.out.text
+    assert "\x1b" not in it.out.text
+
+
+class Slow(Memory):
+    """Takes nothing until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__(is_terminal=True)
+        self.takes = anyio.Event()
+
+    async def write(self, text: str) -> None:
+        for letter in text:
+            await self.takes.wait()
+            await super().write(letter)
+
+
+async def test_what_is_being_printed_is_printed_whole_though_all_that_waits_for_it_ends() -> None:
+    slow = Slow()
+    async with opened(out=slow) as it:
+        it.prompts.is_settled = False
+        it.screen.show("first")
+        it.screen.show("second")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(it.pick)
+            tasks.start_soon(it.screen.caught_up)
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel("interrupted")
+        slow.takes.set()
+        await it.shows("second\n")
+
+    assert it.out.text == "first\nsecond\n"
+
+
+async def test_a_question_is_put_while_more_and_more_is_shown() -> None:
+    async with opened() as it:
+        it.prompts.is_settled = False
+
+        async def stream() -> None:
+            while True:
+                it.screen.show("more")
+                await it.screen.caught_up()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stream)
+            tasks.start_soon(it.pick)
+            await it.shows("none: ")
+            tasks.cancel_scope.cancel("seen")
+
+
+async def test_a_terminal_that_takes_nothing_does_not_hold_who_leaves() -> None:
+    with anyio.fail_after(5):
+        async with opened(out=Slow()) as it:
+            it.screen.show("first")
+            await anyio.wait_all_tasks_blocked()
+
+    assert it.out.text == ""
+
+
+async def test_prompt_of_the_command_line_stands_behind_what_was_shown_before() -> None:
+    slow = Slow()
+    async with opened("fix it", out=slow) as it:
+        it.screen.show("panpan in /tmp")
+        await anyio.wait_all_tasks_blocked()
+        slow.takes.set()
+        await it.shows(PROMPT, 2)
+
+    assert it.out.text.startswith(f"panpan in /tmp\n{PROMPT}fix it\n")
 
 
 async def test_the_end_of_the_input_is_a_no() -> None:

@@ -33,9 +33,8 @@ class LineReader:
             self._lines.append(line)
             if not await self._stdin.has_more(within_s=PASTE_GAP_S) and not self._stdin.take_begun_line():
                 break
-        if not self._lines:
-            return None
-        return b"".join(self._lines).decode(errors="replace").removesuffix("\n")
+        lines, self._lines = self._lines, []
+        return b"".join(lines).decode(errors="replace").removesuffix("\n") if lines else None
 
     async def drop_typed_ahead(self) -> bool:
         """Forget everything typed so far, including arriving lines; return True if it was anything."""

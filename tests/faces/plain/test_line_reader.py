@@ -81,6 +81,7 @@ async def test_what_was_typed_ahead_can_be_dropped(typed: str) -> None:
         assert await lines.drop_typed_ahead() == bool(typed)
         keyboard.type("n\n")
         assert await lines.next() == "n"
+        assert not await lines.drop_typed_ahead()
 
 
 async def test_a_paste_that_is_still_arriving_is_dropped_whole() -> None:

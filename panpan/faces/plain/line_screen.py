@@ -83,6 +83,8 @@ class LineScreen:
         self._is_left = False
         self._is_typing = False
         """True while the user may type, and nothing is printed."""
+        self._is_handed_over = False
+        """True while something else has the terminal, such as an editor, which gets Ctrl+C, too."""
         self._keyboard = anyio.Lock()
         self._at_prompt: anyio.CancelScope | None = None
         """Scope of the prompt; a question cancels it, since questions go first."""
@@ -177,7 +179,11 @@ class LineScreen:
     @asynccontextmanager
     async def handed_over(self) -> AsyncGenerator[None, None]:
         async with self._typing():
-            yield
+            self._is_handed_over = True
+            try:
+                yield
+            finally:
+                self._is_handed_over = False
 
     def hand_back(self, text: str) -> None:
         """Print the text so that it can be copied: there is no input box that could hold it."""
@@ -194,7 +200,7 @@ class LineScreen:
         self._ends = 0
         if self._at_question is not None:
             self._at_question.cancel("Ctrl+C")
-        return False
+        return self._is_handed_over
 
     async def may_leave(self) -> bool:
         """Return whether a Ctrl+C that ended nothing leaves, as one does that follows another; say so at the first.

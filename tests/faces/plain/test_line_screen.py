@@ -295,6 +295,14 @@ async def test_ctrl_c_where_nothing_runs_is_a_no_to_the_question() -> None:
     assert HOW_TO_LEAVE not in it.out.text
 
 
+async def test_ctrl_c_is_for_the_editor_that_has_the_terminal() -> None:
+    async with opened() as it:
+        it.prompts.is_settled = False
+        async with it.screen.handed_over():
+            assert it.screen.interrupted()
+        assert not it.screen.interrupted()
+
+
 async def test_a_question_that_outlives_an_interrupt_is_put_again_behind_what_came() -> None:
     async with opened() as it:
         it.prompts.is_settled = False

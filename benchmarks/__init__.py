@@ -1,5 +1,5 @@
 """Benchmarks: the figures of docs/benchmarks.md, measured on the real program; `python -m benchmarks` runs them all.
 
-The rule: whatever is about the process is measured on the installed command and a model server in another process,
-seen from outside. Nothing here runs inside a test.
+The rule: figures about the process are measured from outside, on the installed command and a model server in another
+process. Nothing here runs inside a test.
 """

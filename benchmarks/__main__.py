@@ -1,4 +1,4 @@
-"""Runs the benchmarks: all of them, or those that are named.
+"""The command that runs all benchmarks, or those that are named.
 
 python -m benchmarks [--json] [--runs N] [NAME…]
 """
@@ -37,7 +37,7 @@ NAMES = (
 
 
 def main() -> int:
-    """Print the figures; exit 0 whether or not the targets are met, for a busy machine misses some."""
+    """Print the figures; exit 0 even if targets are missed, as some are on a busy machine."""
     options = _options()
     results = {}
     for name in options.names or NAMES:

@@ -48,7 +48,7 @@ def _record(folder: Path, number: int) -> TaskRecord:
 
 
 def _times_s(folder: Path) -> tuple[float, float]:
-    """Return how long it took to find them again, and to list them."""
+    """Return the seconds that it took to find the tasks again, and to list them."""
     messages = [_told(number) for number in range(TASKS)]
     started_at = perf_counter()
     tasks = BackgroundTasks(folder=folder, store=OutputStore(folder), messages=messages)

@@ -16,7 +16,7 @@ PANPAN = str(Path(sys.executable).with_name("panpan"))
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Folders in which programs run that are measured."""
+    """Folders in which the measured programs run."""
 
     workspace: Path
     home: Path

@@ -1,6 +1,6 @@
 """Processor time for each streamed delta: a run with 20,000 of them less a run with one.
 
-Beside it stands a bare httpx2, which is what the SDKs read with: it reads the same bytes and does nothing with them.
+The comparison is a bare httpx2, with which the SDKs read: it reads the same bytes and does nothing with them.
 """
 
 from collections.abc import Callable, Iterator

@@ -13,9 +13,9 @@ class Figure:
     name: str
     unit: str
     values: Sequence[float]
-    """One for each run."""
+    """One value for each run."""
     at_most: float | None = None
-    """The target for the median; None where the figure only stands beside another."""
+    """The target for the median; None for a figure that is only there for comparison."""
     note: str = ""
 
     @property
@@ -25,15 +25,15 @@ class Figure:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the target is kept; None where there is none."""
+        """True if the median meets the target; None if there is no target."""
         return None if self.at_most is None else self.median <= self.at_most
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything about it."""
+        """Return the figure with its median and verdict, for programs."""
         return {**asdict(self), "median": self.median, "is_met": self.is_met}
 
 
 def ratio(name: str, ours: Figure, beside: Figure, *, at_most: float | None = None, note: str = "") -> Figure:
-    """Return the figure `ours / beside`, run by run; runs of both alternate, so that each pair met the same machine."""
+    """Return the figure `ours / beside`, run by run; runs of both alternate, so that each pair has the same load."""
     values = [one / other for one, other in zip(ours.values, beside.values, strict=True)]
     return Figure(name, "x", values, at_most, note)

@@ -1,4 +1,4 @@
-"""What the permission gate adds to a call: rules alone, a command line that is parsed, a look through many files.
+"""The time that the permission gate adds to a call: rules alone, a parsed command line, a search in many files.
 
 It is counted in time of the processor, which it spends all of its time on.
 """
@@ -40,7 +40,7 @@ _LOOKS = {
     "a glob": ("wc -l many/*/*.py", 200),
     "a find": ("find many -name '*.py' | xargs wc -l", 100),
 }
-"""Command lines for which the gate looks through folders, each with the milliseconds that it may take."""
+"""Command lines for which the gate searches folders, each with its target in milliseconds."""
 
 
 def measure(runs: int) -> Iterator[Figure]:
@@ -68,7 +68,7 @@ def _make_many_files(root: Path) -> None:
 
 
 class _Gate:
-    """The gate in a folder of files, with rules such as people have."""
+    """The gate in a folder of files, with typical rules."""
 
     def __init__(self, root: Path) -> None:
         (root / "src").mkdir()
@@ -91,12 +91,12 @@ class _Gate:
         return Figure(name, "ms", times, at_most=at_most)
 
     async def _milliseconds(self, tool: str, arguments: Mapping[str, str], count: int) -> float:
-        """Return what one of `count` calls took in the mean, each of them another one."""
+        """Return the mean milliseconds of `count` different calls."""
         calls = [
             await self._call(tool, {key: text.format(number) for key, text in arguments.items()})
             for number in range(count)
         ]
-        analysed_for.cache_clear()  # a command line is parsed once a call and not once and for all
+        analysed_for.cache_clear()  # a command line is parsed once for each call
         started_at = process_time()
         for call in calls:
             await self._gate.before_tool(call)

@@ -1,4 +1,4 @@
-"""By how much the errors that an edit brings hold up its result, with ty over 300 files in the sandbox."""
+"""The delay of an edit's result by the errors that it brings, with ty over 300 files in the sandbox."""
 
 import os
 import shutil
@@ -59,7 +59,7 @@ def _fill(root: Path) -> None:
 
 
 async def _edits(root: Path, path: str, is_trusted: bool) -> list[float]:
-    """Return the milliseconds of each of some edits, each of which brings an error where a server tells."""
+    """Return the milliseconds of each of some edits, each of which brings an error if a server checks it."""
     sandbox = CommandSandbox(is_on=True)
     environment = child_environment({**os.environ, "PATH": path})
     servers = LanguageServers(LanguageServersSettings(), root, environment, sandbox, is_trusted=is_trusted)

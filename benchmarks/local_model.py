@@ -1,6 +1,6 @@
 """The embedded model: from nothing to the first finished task, then tokens a second and memory.
 
-The weights are fetched anew once, 1.1 GB, into a folder that is removed afterwards.
+The weights, 1.1 GB, are downloaded once, into a folder that is removed afterwards.
 """
 
 import json
@@ -46,14 +46,14 @@ def measure(runs: int) -> Iterator[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """A server that runs."""
+    """A running server."""
 
     base_url: str
     api_key: str
     pid: int
 
     def timings(self, number: int) -> dict[str, float]:
-        """Return what the server measured of one reply; each number gives a prompt that it does not know yet."""
+        """Return the server's own figures of one reply; each number gives a prompt that it does not know yet."""
         body = {
             "messages": [{"role": "user", "content": f"{number}. {_LONG_PROMPT}"}],
             "max_tokens": _WORDS,
@@ -66,7 +66,7 @@ class _Server:
         return timings
 
     def most_memory_gb(self) -> float:
-        """Return the most memory that it held at once; Linux tells."""
+        """Return the most memory that it held at once, as Linux counts it."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         return max(_most_memory_kb(int(child)) for child in children) / 1e6
 

@@ -1,4 +1,4 @@
-"""The worker of the memory benchmark: a session of 5,000 rounds with a scripted model; prints what it cost as JSON.
+"""The worker of the memory benchmark: a session of 5,000 rounds with a scripted model; prints its figures as JSON.
 
 Session, loop, executor, hooks' places and log are the real ones; the model and the tool are the smallest there can be,
 so that what grows is panpan.
@@ -44,17 +44,17 @@ from panpan.types.messages import AssistantMessage
 
 ROUNDS = 5_000
 EARLY = 500
-"""The round after which everything that is made once has been made."""
+"""The round by which all one-time allocations have happened."""
 
 
 class LookInput(BaseModel):
-    """What is looked at."""
+    """Arguments of the tool."""
 
     number: int
 
 
 class LookTool(Tool[LookInput]):
-    """Answers at once."""
+    """Tool that answers at once."""
 
     name = "Look"
     input_model = LookInput
@@ -71,13 +71,13 @@ class LookTool(Tool[LookInput]):
 
 
 class ScriptedModel:
-    """Asks to look, again and again, and then is done."""
+    """Model that calls the tool in each round, and then ends the turn."""
 
     def __init__(self) -> None:
         self._round = 0
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
-        """Say nothing of how long a request is."""
+        """Return None: the length of a request is not known."""
         return None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -112,7 +112,7 @@ def _session(root: Path) -> Session:
 
 
 async def _run(root: Path) -> dict[str, float]:
-    """Run the turn and return what it cost, early and late."""
+    """Run the turn and return its figures, early and late."""
     cpu_s = {0: process_time()}
     held_mb = {}
     async with _session(root) as session, aclosing(session.submit("go")) as events:

@@ -26,7 +26,7 @@ def measure(runs: int) -> Iterator[Figure]:
 
 
 def _long_sessions(runs: int) -> Iterator[Figure]:
-    """Run the long session in processes of its own, whose memory nothing else has used."""
+    """Run the long session in separate processes, whose memory nothing else has used."""
     argv = [sys.executable, "-m", "benchmarks.long_session"]
     told = [json.loads(run(argv, env={}, cwd=PROJECT).stdout) for _ in range(runs)]
     yield Figure(f"after {ROUNDS:,} rounds", "MB", [one["late_mb"] for one in told], note="in-process, scripted model")

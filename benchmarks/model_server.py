@@ -16,7 +16,7 @@ _DEADLINE_S = 30.0
 
 
 class ModelServer:
-    """A running server; made by `serving`."""
+    """A running server; `serving` creates it."""
 
     def __init__(self, folder: Path) -> None:
         self._record = folder / "requests.jsonl"
@@ -29,7 +29,7 @@ class ModelServer:
         return f"http://127.0.0.1:{_waited_for(self._port_file).read_text().strip()}"
 
     def requests(self, count: int) -> list[dict[str, Any]]:
-        """Return the next `count` requests that were answered; they are recorded when their answer is written.
+        """Return the next `count` requests that were answered; each is recorded when its answer is written.
 
         Raises:
             TimeoutError: They did not come.

@@ -1,4 +1,4 @@
-"""Opens a session of so many messages, as `panpan -c` does before it shows anything, and tells what that took.
+"""The worker that opens a session of many messages, as `panpan -c` does before it shows anything, and measures it.
 
 python -m benchmarks.opened_session MESSAGES
 """
@@ -22,7 +22,7 @@ _OUTPUT = "a line of code that a tool has read\n" * 40
 
 
 def turn(number: int) -> list[Message]:
-    """Return four messages: what the user wants, a call, its result, an answer."""
+    """Return four messages: a prompt, a call, its result, an answer."""
     use = ToolUseBlock(id=f"toolu_{number}", name="Read", input={"file_path": f"/work/module_{number}.py"})
     result = ToolResultBlock(tool_use_id=use.id, content=(TextBlock(text=f"{number}\n{_OUTPUT}"),))
     return [
@@ -34,7 +34,7 @@ def turn(number: int) -> list[Message]:
 
 
 def write_log(path: Path, messages: int) -> None:
-    """Write the log of a session with so many messages."""
+    """Write the log of a session with this number of messages."""
     log = SessionLog(path, session_id=path.stem, cwd=path.parent)
     for number in range(messages // 4):
         for message in turn(number):
@@ -50,7 +50,7 @@ def main() -> None:
         write_log(path, int(sys.argv[1]))
         size_mb = path.stat().st_size / 1e6
         write_log(Path(name).resolve() / "small.jsonl", 8)
-        resumed(Path(name).resolve() / "small.jsonl", cwd=path.parent, warn=lambda _: None)  # makes what is made once
+        resumed(Path(name).resolve() / "small.jsonl", cwd=path.parent, warn=lambda _: None)  # one-time allocations
         before_mb = rss_mb()
         started_at = process_time()
         log = SessionLog(path, session_id="s1", cwd=path.parent)

@@ -26,11 +26,11 @@ SLEEP_S = 0.5
 
 
 class NoInput(BaseModel):
-    """Nothing to say."""
+    """No arguments."""
 
 
 class SleepTool(Tool[NoInput]):
-    """Sleeps."""
+    """Tool that sleeps."""
 
     name = "Sleep"
     input_model = NoInput
@@ -55,7 +55,7 @@ def measure(runs: int) -> Iterator[Figure]:
 
 
 async def _one_message(root: Path) -> float:
-    """Return how long the eight calls took."""
+    """Return the seconds that the eight calls took together."""
     context = ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root))
     uses = [ToolUseBlock(id=f"toolu_{number}", name="Sleep", input={}) for number in range(CALLS)]
     results = 0

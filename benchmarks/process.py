@@ -1,4 +1,4 @@
-"""Runs a process and tells what it cost: wall time, processor time and memory, as the kernel counts them."""
+"""The cost of a process: wall time, processor time and memory, as the kernel counts them."""
 
 import os
 import subprocess
@@ -10,19 +10,19 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A process that has ended well. Times of day are seconds of the system-wide monotonic clock."""
+    """A process that has succeeded. Points in time are seconds of the system-wide monotonic clock."""
 
     started_at: float
     ended_at: float
     cpu_s: float
-    """Of the process and the children it has waited for."""
+    """Processor time of the process and the children that it has waited for."""
     max_rss_mb: float
     """Most memory that the process, or the largest of those children, held at once."""
     stdout: str
 
     @property
     def wall_s(self) -> float:
-        """From before the start to after the end."""
+        """Seconds from before the start to after the end."""
         return self.ended_at - self.started_at
 
 

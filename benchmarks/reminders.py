@@ -1,7 +1,7 @@
-"""What a session pays for its reminders: before a request in a long conversation, and for one that is told.
+"""The cost of reminders: before a request in a long conversation, and for one reminder that is sent.
 
-In this process, since it is a part of a millisecond: the sources are the real ones, with 200 files that were read and a
-todo list on the disk.
+It is measured in this process, since it is a fraction of a millisecond. The sources are the real ones, with 200 files
+that were read and a todo list on the disk.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def measure(runs: int) -> Iterator[Figure]:
 
 
 async def _milliseconds(root: Path) -> tuple[float, float]:
-    """Return what a request costs on the average, without and with a reminder."""
+    """Return the average milliseconds before a request, without and with a reminder."""
     conversation = _conversation()
     todos = Todos(root / "todos" / "bench.json", lambda: conversation.messages)
     await todos.replace([ChecklistItem(content="Measure", active_form="Measuring")])
@@ -59,7 +59,7 @@ async def _milliseconds(root: Path) -> tuple[float, float]:
         TodoForgotten(todos),
     )
     reminders = Reminders(sources, max_per_session=1000)
-    await _request(reminders, conversation)  # the files are looked at for the first time, and the list is told
+    await _request(reminders, conversation)  # reads the files for the first time, and sends the list
     before = len(conversation.messages)
     nothing_s = sum([await _request(reminders, conversation) for _ in range(_REQUESTS)])
     one_s = 0.0
@@ -72,7 +72,7 @@ async def _milliseconds(root: Path) -> tuple[float, float]:
 
 
 async def _request(reminders: Reminders, conversation: Conversation) -> float:
-    """Return the seconds before a request, whose reminders are in the conversation then."""
+    """Add the reminders before a request to the conversation, and return the seconds that it took."""
     began_s = perf_counter()
     for addition in await reminders.before_request(Round(1, 10, conversation)):
         conversation.append(addition)

@@ -1,4 +1,4 @@
-"""The REPL on a terminal: what streaming costs there, what a flood writes to it, and how soon it takes keys.
+"""The REPL on a terminal: the cost of streaming, the output of a flood, and the time until it takes keys.
 
 The terminal is a pseudo-terminal that answers as real ones do and is emptied at once; what it costs itself is not
 counted.
@@ -21,10 +21,10 @@ _PARAGRAPH = 60
 _END = "Wholly done."
 _TIMEOUT_S = 120.0
 _TYPED = "¤"
-"""Nothing else on the screen has it."""
+"""Character that nothing else on the screen has."""
 _FLOOD_S = 3
 _PACES = {"as fast as it comes": (20_000, 0.0), "500 a second": (2_000, 0.002)}
-"""How many deltas, and the pause before each."""
+"""Number of deltas, and the pause before each, by the name of the pace."""
 
 
 def measure(runs: int) -> Iterator[Figure]:
@@ -49,7 +49,7 @@ def _streaming(name: str, deltas: int, pause_s: float, runs: int) -> Iterator[Fi
 
 
 def _answer(deltas: int) -> str:
-    """Return words of `_CHARS` characters, a delta each, in paragraphs."""
+    """Return words of `_CHARS` characters, one for each delta, in paragraphs."""
     words = ["word " if number % _PARAGRAPH else "\n\nwor" for number in range(1, deltas)]
     return "".join(words).strip()
 
@@ -61,7 +61,7 @@ def _cost_ms(run: Callable[[], float], deltas: int) -> float:
 
 
 def _repl_cpu_s(place: Bench, server: ModelServer) -> float:
-    """Return the processor time of a REPL that shows one answer and is left."""
+    """Return the processor time of a REPL that shows one answer and then ends."""
     before = _children_cpu_s()
     with place.on_terminal(server.url, "say hello") as terminal:
         _wait_for_bytes(terminal, _END)
@@ -92,7 +92,7 @@ def _flood(runs: int) -> Iterator[Figure]:
 
 
 def _most_in_a_second(arrivals: Sequence[tuple[float, int]]) -> int:
-    """Return the most bytes that came within a second."""
+    """Return the largest number of bytes within a second."""
     most, total, first = 0, 0, 0
     for at_s, size in arrivals:
         total += size
@@ -122,10 +122,10 @@ def _start(runs: int) -> Iterator[Figure]:
 
 
 def _start_ms(place: Bench, url: str) -> tuple[float, float]:
-    """Return milliseconds from the start to the first sign, and to an input that shows what is typed."""
+    """Return milliseconds from the start to the first output, and to an input that shows typed text."""
     started_at = time.monotonic()
     with place.on_terminal(url) as terminal:
-        # typed before the input is drawn, which is behind the first sign, the terminal itself would show it
+        # if it was typed before the input is drawn, after the first output, the terminal itself would show it
         terminal.wait_for(lambda _: terminal.raw.count("❯".encode()) > 1, timeout_s=_TIMEOUT_S)
         terminal.send(_TYPED)
         _wait_for_bytes(terminal, _TYPED)

@@ -1,4 +1,4 @@
-"""Bytes of the first request with all default tools, in an empty workspace: each is paid for again in every round."""
+"""Bytes of the first request with all default tools, in an empty workspace; every round pays for them again."""
 
 from collections.abc import Iterator
 

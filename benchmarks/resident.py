@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def rss_mb() -> float:
-    """Return the memory that the process holds now; where the kernel does not say, the most that it has held."""
+    """Return the memory that the process holds now, or its peak if the kernel does not say."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

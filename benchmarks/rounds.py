@@ -81,7 +81,7 @@ def _client_ms(rounds: int, size: int) -> list[float]:
 
 
 def _serialising_ms(rounds: int, size: int) -> list[float]:
-    """Return the milliseconds that it takes to turn the history into a request's body, for each round."""
+    """Return the milliseconds that it takes to encode the history as a request's body, for each round."""
     prefix = Prefix(
         encode_head=wire.encode_head,
         new_history=lambda model: WireHistory(partial(wire.encode_reply, model=model), wire.encode_user_side),

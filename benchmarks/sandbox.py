@@ -25,7 +25,7 @@ _WRITES, _LOOKS = BashInput(command="echo hello >said"), BashInput(command="echo
 _BOXES: Mapping[Box, str] = {"unasked": "where a command runs unasked", "looking": "where it only looks"}
 _AT_MOST_MS = 30
 _TIMES = 5
-"""How often the command runs for one value: one run is too short to be told from the machine's other work."""
+"""Runs of the command for one value: a single run is too short to stand out from the machine's other work."""
 
 
 def measure(runs: int) -> Iterator[Figure]:
@@ -77,7 +77,7 @@ async def _measured(
 
 
 async def _milliseconds(ctx: ToolContext, command: BashInput) -> float:
-    """Return what one call takes, on average of some."""
+    """Return the average milliseconds of some calls."""
     started_at = perf_counter()
     for _ in range(_TIMES):
         async with aclosing(BashTool().run(command, ctx)) as yields:

@@ -1,4 +1,4 @@
-"""Glob and Grep over 20,000 files, beside a bare `rg` that is asked for the same."""
+"""Glob and Grep over 20,000 files, beside a bare `rg` with the same search."""
 
 import os
 import sys

@@ -41,7 +41,7 @@ def measure(runs: int) -> Iterator[Figure]:
 
 
 def _opening(runs: int) -> Iterator[Figure]:
-    """Open sessions in processes of their own, whose memory nothing else has used."""
+    """Open sessions in separate processes, whose memory nothing else has used."""
     argv = [sys.executable, "-m", "benchmarks.opened_session"]
     long, twice = (
         [json.loads(run([*argv, str(messages)], env={}, cwd=PROJECT).stdout) for _ in range(runs)]
@@ -57,7 +57,7 @@ def _opening(runs: int) -> Iterator[Figure]:
 
 
 def _fill(place: Bench) -> None:
-    """Write sessions of `_TURNS` turns, in words of a vocabulary as large as that of people and programs."""
+    """Write sessions of `_TURNS` turns, with a vocabulary as large as in real conversations."""
     folder = Locations.find(place.workspace, {"PANPAN_HOME": str(place.home / ".panpan")}).sessions_folder
     chance = random.Random(1)
     words = [f"word{number}" for number in range(_VOCABULARY)]

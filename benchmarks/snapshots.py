@@ -1,4 +1,4 @@
-"""What the snapshots around a round cost in a folder of 20,000 files, beside git's own look at the same folder."""
+"""The cost of the snapshots around a round in a folder of 20,000 files, beside `git status` in the same folder."""
 
 import os
 from collections.abc import Iterator
@@ -70,7 +70,7 @@ async def _first_ms(place: Path, number: int) -> float:
 
 
 async def _round_ms(workspace: WorkspaceSnapshots, made: Path | None) -> tuple[float, float]:
-    """Return what the two ends of a round cost: before the call, and beside the next request with the list of files."""
+    """Return the cost of a round at both ends: before the call, and beside the next request with the list of files."""
     started_at = perf_counter()
     before = await workspace.take()
     before_s = perf_counter() - started_at

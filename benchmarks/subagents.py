@@ -1,4 +1,4 @@
-"""Subagents: what it costs to start one, four that wait for their model at the same time, and a hundred of them."""
+"""Subagents: the cost of starting one, four that wait for their model at the same time, and a hundred of them."""
 
 import json
 from collections.abc import AsyncGenerator, Iterator
@@ -53,7 +53,7 @@ def measure(runs: int) -> Iterator[Figure]:
 
 
 def _run(count: int, *, rounds: int, first_token_s: float = 0.0) -> Any:
-    """Run one turn of the command with so many subagents, and return how it ended."""
+    """Run one turn of the command with `count` subagents, and return the finished process."""
     tasks = [_task(number) for number in range(count)]
     parent = iter([calls(*tasks), say("All done.")])
 
@@ -76,7 +76,7 @@ def _task(number: int) -> ToolCall:
 
 
 class _Clocked:
-    """A model that notes when it is asked, and answers at once."""
+    """Model that notes the time of its request, and answers at once."""
 
     def __init__(self) -> None:
         self.asked_at = 0.0
@@ -91,7 +91,7 @@ class _Clocked:
 
 
 class _Models:
-    """The models of a session, as far as subagents ask for them."""
+    """Models of a session, as far as subagents use them."""
 
     def __init__(self, llm: _Clocked) -> None:
         self._model = SubagentModel("clocked", cast(LLMClient, llm))
@@ -104,7 +104,7 @@ class _Models:
 
 
 async def _starts_ms(root: Path) -> float:
-    """Return how long it takes from a call to the first request of its subagent, in the median."""
+    """Return the median milliseconds from a call to the first request of its subagent."""
     llm, times = _Clocked(), []
     env = {"HOME": str(root), "PANPAN_HOME": str(root / "home"), "ANTHROPIC_API_KEY": "sk-bench-0123456789"}
     async with open_session(root / "workspace", env=env) as session:

@@ -30,7 +30,7 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
 
 
 def _number(value: float) -> str:
-    """Return about three digits, which is more than such a measurement is worth."""
+    """Return a number with three significant digits, which is more than such a measurement deserves."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

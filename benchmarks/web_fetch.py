@@ -64,7 +64,7 @@ async def _measured(port: int, runs: int) -> list[Figure]:
 
 
 async def _bare_get(port: int) -> float:
-    async with httpx2.AsyncClient(trust_env=False) as client:  # of its own, so that each get connects, as ours do
+    async with httpx2.AsyncClient(trust_env=False) as client:  # a new one, so that each get connects, as ours does
         return await _timed(lambda: client.get(f"http://127.0.0.1:{port}/"))
 
 

@@ -1,6 +1,6 @@
 """panpan, a coding agent for the terminal.
 
-Importing it costs nothing: the names below are loaded when they are first used. `docs/python-api.md` documents them, with
+Importing it costs nothing: the names below are loaded when they are first used. `docs/python-api.md` documents them and
 those of `panpan.events` and `panpan.tools`.
 
     answer = await panpan.ask("why does this test fail?")

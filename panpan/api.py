@@ -23,7 +23,7 @@ def open_session(cwd: str | Path = ".", **options: Unpack[SessionOptions]) -> Ab
 
     Args:
         cwd: The workspace: tools work here, and ask before they leave it.
-        options: Options of the session and of whoever answers its questions; `SessionOptions` documents each.
+        options: Options of the session, and of the caller that answers its questions; `SessionOptions` documents each.
 
     Raises:
         ConfigError: A setting, the model, the key or the session is not there or wrong.
@@ -51,9 +51,9 @@ async def ask(
     The session is recorded like any other. Warnings go to the logger `panpan`.
 
     Args:
-        prompt: What the user wants.
+        prompt: The user's prompt.
         cwd: The workspace.
-        model: A name, an alias or provider/model; None: the one of the settings.
+        model: A name, an alias or provider/model; None for the one in the settings.
         overrides: Settings by dotted key, such as `{"permission.mode": "acceptEdits"}`.
         auto_approve: True to answer permission questions with yes, except those about protected paths and the sandbox.
             Otherwise the answer is no.
@@ -62,7 +62,7 @@ async def ask(
         ConfigError: The prompt is blank, or a setting is wrong; no session is begun.
         PanpanError: The session could not be opened, or the turn failed; the text says what to do.
     """
-    from panpan.faces.headless.face import TurnSummary  # who opens a session needs no face
+    from panpan.faces.headless.face import TurnSummary  # `open_session` needs no face
 
     if not prompt.strip():
         raise ConfigError("there is no prompt; give a text that is not blank")

@@ -1,6 +1,6 @@
 """The composition root: the one place where the parts are put together.
 
-Nothing here decides how a part works. It decides which features there are, and in which order they are asked.
+Nothing here decides how a part works. It decides only on the features and their order.
 """
 
 import logging
@@ -85,10 +85,10 @@ BUILTIN: Sequence[type[Capability]] = (
     Cassettes,
     Guards,
 )
-"""The features. Their order is that of the tools that the model is told of, of the hooks, and of opening."""
+"""The features. Tools and hooks have the same order, and features are opened in it."""
 
 PROVIDER_KINDS = provider_kinds(BUILTIN)
-"""Kinds of models that panpan's own features bring along."""
+"""Provider kinds of panpan's own features."""
 
 
 @asynccontextmanager
@@ -99,7 +99,7 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
         ConfigError: A setting, the model, the key or the session is not there or wrong.
         BudgetError: There is a budget and the model's price is not known.
     """
-    logging.getLogger("panpan").addHandler(logging.NullHandler())  # or Python prints what nobody listens to
+    logging.getLogger("panpan").addHandler(logging.NullHandler())  # without a handler Python prints the records
     config, setup = _settled(config, frontend)
     tap, clock, which = config.interceptor, TurnClock(), config.which
     frontend = replace(frontend, askers=tap.askers(timed_askers(frontend.askers, clock)))
@@ -119,7 +119,7 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
         async with opened:
             if logged.title is not None:
                 opened.rename(logged.title)
-            if not frontend.is_interactive and opened.model_note:  # where somebody watches, the face says it
+            if not frontend.is_interactive and opened.model_note:  # else the face shows it
                 frontend.warn(opened.model_note)
             yield opened
     finally:
@@ -129,9 +129,9 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
 
 
 def _settled(config: SessionConfig, frontend: Frontend) -> tuple[SessionConfig, SessionSetup]:
-    """Return what is wanted with what the kind of agent adds to it, and the settings that follow."""
+    """Return the configuration with the additions of the main agent's definition, and the setup for it."""
     setup, agent = config.settled(kinds_of), config.options.get("agent")
-    if agent is None or config.which.is_there(setup.locations):  # one that goes on stays what it was begun as
+    if agent is None or config.which.is_there(setup.locations):  # a resumed session keeps its agent
         return config, setup
     from panpan.capabilities.subagents.main_agent import main_agent
 
@@ -150,7 +150,7 @@ def _settled(config: SessionConfig, frontend: Frontend) -> tuple[SessionConfig, 
 def _context(
     setup: SessionSetup, logged: OpenedLog, config: SessionConfig, frontend: Frontend, clock: TurnClock
 ) -> SessionContext:
-    """Return the context of a session, with its capabilities: panpan's own, those from outside, and the last one."""
+    """Return the context of a session with its capabilities; those from outside come before the last of `BUILTIN`."""
     context = SessionContext(setup, logged, config, frontend, clock)
     if (own := config.interceptor.capability(context)) is not None:
         context.capabilities.add(own)
@@ -168,15 +168,15 @@ def _context(
 
 
 def kinds_of(loaded: Loaded, locations: Locations, given: Iterable[type[Capability]] = ()) -> ProviderKinds:
-    """Return the kinds of models that can be asked, with their places.
+    """Return the provider kinds that can be used, with the places of their classes.
 
     Args:
         loaded: The settings, which may name capabilities from outside.
-        locations: Places of panpan's own files.
+        locations: Locations of panpan's own files.
         given: Further capabilities.
 
     Raises:
-        ConfigError: Two bring the same kind, or one that is required cannot be used.
+        ConfigError: Two capabilities have the same kind, or a required one cannot be used.
     """
     further = (*given, *_named(loaded, locations, lambda _: None))
     return provider_kinds((*BUILTIN, *further)) if further else PROVIDER_KINDS
@@ -190,10 +190,10 @@ def _named(loaded: Loaded, locations: Locations, warn: Callable[[str], None]) ->
 
 
 def _isolated(kind: type[Capability], context: SessionContext) -> Capability | None:
-    """Return a capability from outside; None where it cannot be made.
+    """Return a capability from outside; None if it cannot be created.
 
     Raises:
-        ConfigError: A setting of it is wrong, or it guards something and cannot be made.
+        ConfigError: A setting of it is wrong, or it is a guard and cannot be created.
     """
     try:
         return IsolatedCapability(kind(context), context.warn, is_required=is_required(kind.name, context.settings))
@@ -211,7 +211,7 @@ def _models(context: SessionContext, steering: Steering) -> SessionModels:
     """Return the models of the main agent, with the tools and hooks of its capabilities."""
     agent, config = context.main, context.config
     setup = replace(context.setup, every_tool=context.capabilities.tools(agent))
-    # steering is last, so that what another hook refuses still waits
+    # steering is last, so that a message waits if another hook refuses to go on
     hooks = (*context.capabilities.hooks(agent), steering)
     unavailable = context.unavailable
     models = SessionModels(setup, hooks, config.prompts, unavailable=unavailable, interceptor=config.interceptor)
@@ -220,7 +220,7 @@ def _models(context: SessionContext, steering: Steering) -> SessionModels:
 
 
 def _session(context: SessionContext, models: SessionModels, steering: Steering) -> Session:
-    """Return the session that a context, its capabilities and its models make."""
+    """Return the session with a context, its capabilities and its models."""
     frontend, opened, agent = context.frontend, context.opened, context.main
     setup, model, prompts = models.setup, agent.model, context.config.prompts
     context.recorder.take_prefix(
@@ -247,12 +247,12 @@ def slash_commands() -> Sequence[Command]:
 
 
 def tools_of_folder(cwd: Path, loaded: Loaded, locations: Locations) -> Sequence[Tool[Any]]:
-    """Return the tools that a session in a folder would have, to be listed and judged by; none can be run.
+    """Return the tools that a session in a folder would have, for listing and for judging calls; none of them can run.
 
     Args:
         cwd: The workspace, canonical.
         loaded: Its settings.
-        locations: Where panpan's own files are.
+        locations: Locations of panpan's own files.
     """
     return _tools_of(SessionSetup(cwd, {}, {}, locations, loaded, (), NO_MODEL, GenerationOptions()))
 

@@ -13,7 +13,7 @@
     │       └── StreamError      the reply was cut, stalled or damaged on its way
     ├── SessionLogError          messages could not be written to the session's log
     ├── SnapshotError            the files of the workspace could not be kept, or not be brought back
-    ├── OutputError              the answer could not be written to where the user wanted it
+    ├── OutputError              the answer could not be written to standard output
     ├── TurnLimitError           exit 3: the turn asked for too many rounds
     ├── BudgetError              exit 4: the money set for it is spent, or cannot be counted
     ├── AnswerNeededError        exit 5: only the user can decide; also ends a run in which every call was refused
@@ -66,7 +66,7 @@ class ProviderError(PanpanError):
     Args:
         message: What happened, for the user.
         provider: Name of the provider, such as "anthropic".
-        status: HTTP status of the answer, where there was one.
+        status: HTTP status of the answer, if there was one.
         request_id: The provider's own id of the request, for its support.
     """
 
@@ -97,9 +97,9 @@ class RetryableError(ProviderError):
     Args:
         message: What happened, for the user.
         provider: Name of the provider.
-        status: HTTP status of the answer, where there was one.
+        status: HTTP status of the answer, if there was one.
         request_id: The provider's own id of the request.
-        retry_after_s: Seconds that the provider asked to wait, where it said so.
+        retry_after_s: Seconds that the provider asked to wait, if it did.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def loader(package: str, place_of: "Mapping[str, str]") -> "Callable[[str], object]":
-    """Return the `__getattr__` of a package whose public names stand in other modules.
+    """Return the `__getattr__` of a package whose public names are defined in other modules.
 
     Args:
         package: The package's name, for the error of a name that it does not have.

@@ -1,6 +1,6 @@
-"""The tools, one a file, by family; and the public names for tools of your own.
+"""The public names for tools of your own.
 
-A tool knows files and processes, and neither the model nor a face.
+A tool knows files and processes, but neither the model nor a face.
 """
 
 from panpan.public_names import loader

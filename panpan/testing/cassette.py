@@ -1,4 +1,4 @@
-"""A cassette as a test uses it: run prompts, get what came out, and fail where a request is not as it was recorded."""
+"""A cassette in a test: run prompts, return the result, and fail if a request differs from the recorded one."""
 
 import os
 import tempfile
@@ -26,19 +26,19 @@ from panpan.types.messages import AssistantMessage, Message
 
 
 class CassetteMismatchError(AssertionError):
-    """A request is not as it was recorded; the text says which, and the field that differs first."""
+    """A request differs from the recorded one; the text names it, and the first field that differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class CassetteRun:
-    """What came of the prompts."""
+    """The result of running prompts."""
 
     messages: Sequence[Message]
     """The whole conversation."""
 
     @property
     def text(self) -> str:
-        """What the model said last."""
+        """Text of the model's last reply."""
         return next((one.text for one in reversed(self.messages) if isinstance(one, AssistantMessage)), "")
 
     @property
@@ -48,21 +48,21 @@ class CassetteRun:
 
     @property
     def transcript(self) -> str:
-        """Hash of the conversation; the same for the same messages."""
+        """Hash of the conversation; equal for equal messages."""
         return transcript_hash(self.messages)
 
 
 class Cassette:
-    """One recorded conversation, or one that is going to be.
+    """One conversation, recorded or to be recorded.
 
     Args:
         path: The file.
-        workspace: Where the session works; fill it before `run`.
-        mode: What must be as it was recorded, as for `panpan replay`.
-        uses_current_rules: Whether the rules files of the workspace count as they are now, so that a changed one is
-            found.
-        records_missing: Whether to record where there is no file.
-        model: Who is asked then.
+        workspace: Workspace of the session; fill it before `run`.
+        mode: Parts that must equal the recorded ones, as for `panpan replay`.
+        uses_current_rules: True to use the rules files of the workspace as they are now, so that a changed one is
+            noticed.
+        records_missing: True to record if there is no file.
+        model: Model for the recording.
     """
 
     def __init__(
@@ -89,16 +89,17 @@ class Cassette:
         system_prompt: str | None = None,
         append_system_prompt: str | None = None,
     ) -> CassetteRun:
-        """Say the prompts one after the other in a new session, and return what came of it.
+        """Run the prompts one after the other in a new session, and return the result.
 
         Args:
-            prompts: One or more.
-            settings: By dotted key, such as `{"permission.mode": "acceptEdits"}`. Nothing of the user's own counts.
-            system_prompt: Used in the place of panpan's own.
-            append_system_prompt: Added behind it.
+            prompts: One or more prompts.
+            settings: Settings by dotted key, such as `{"permission.mode": "acceptEdits"}`; those of the user are
+                ignored.
+            system_prompt: System prompt in place of panpan's own.
+            append_system_prompt: Text to append to the system prompt.
 
         Raises:
-            CassetteMismatchError: Something is not as it was recorded.
+            CassetteMismatchError: A request differs from the recorded one.
             ConfigError: There is no cassette, or none can be recorded.
         """
         __tracebackhide__ = True
@@ -155,7 +156,7 @@ class Cassette:
                     await _say(session, prompt)
                 except CassetteError as error:
                     text = clean_for_terminal(f"{self.path}: {error}\n({_AGAIN})")
-                    raise CassetteMismatchError(text) from None  # the loop's frames say nothing to who tests prompts
+                    raise CassetteMismatchError(text) from None  # the loop's frames do not help to test prompts
                 if not replay.is_turn_over:
                     raise CassetteMismatchError(f"{self.path}: the turn ended before all its requests; {_AGAIN}")
             return CassetteRun(tuple(session.conversation.messages))
@@ -170,7 +171,7 @@ class Cassette:
         try:
             run = await self._said_to_a_model(unfinished, prompts, settings, own_prompts)
             if not self.path.exists():  # else another test was first
-                unfinished.rename(self.path)  # only what is whole counts as a cassette
+                unfinished.rename(self.path)  # only a complete one counts as a cassette
         finally:
             unfinished.unlink(missing_ok=True)
         return run
@@ -178,7 +179,7 @@ class Cassette:
     async def _said_to_a_model(
         self, into: Path, prompts: Sequence[str], settings: Mapping[str, object], own_prompts: Prompts
     ) -> CassetteRun:
-        """Say the prompts to a model, and record what comes of it."""
+        """Run the prompts with a model, and record the session."""
         problems: list[str] = []
         with tempfile.TemporaryDirectory(prefix="panpan-record-", ignore_cleanup_errors=True) as home:
             async with open_session(
@@ -203,12 +204,12 @@ _HOW_TO_RECORD = "pytest --panpan-record --panpan-model NAME records it"
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without panpan's settings, but for those that say where the model is."""
+    """Return the environment without panpan's settings, except those for the provider, its address and its key."""
     return {name: value for name, value in os.environ.items() if name not in VARIABLES or name in _WHERE}
 
 
 async def _say(session: Session, prompt: str | None) -> None:
-    """Run a turn; None: the model is woken."""
+    """Run a turn; None to wake the model without a prompt."""
     async with aclosing(session.wake() if prompt is None else session.submit(prompt)) as events:
         async for _ in events:
             pass

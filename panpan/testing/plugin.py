@@ -1,6 +1,6 @@
 """The pytest plug-in: `@pytest.mark.cassette(PATH)` and the fixture `panpan_cassette`.
 
-pytest loads this module wherever panpan is installed, so that it imports nothing of panpan before a test asks for it.
+pytest loads this module wherever panpan is installed, so it imports nothing of panpan before a test asks for it.
 """
 
 from pathlib import Path

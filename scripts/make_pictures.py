@@ -1,4 +1,4 @@
-"""Makes the pictures of the REPL in docs/images/ again: turn, diff, question, output and plan, each an SVG.
+"""Makes the pictures of the REPL in docs/images/ again, each an SVG; the one of the README moves.
 
     .venv/bin/python scripts/make_pictures.py [NAME…]
 
@@ -18,6 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from threading import Event, Thread
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # for the model server and the terminal of the tests
@@ -35,6 +36,11 @@ HOME = Path("/tmp/ada")
 COLUMNS = 96
 LOOK_S = 1.0
 """A question takes keys when it was on the screen for a moment."""
+FRAME_S = 0.25
+"""Between two looks at a screen that moves."""
+SHOWN_S = 0.6
+"""How long each of its screens is shown, and the last one."""
+LAST_S = 5.0
 SETTLE_S = 1.0
 """How long the screen has to stand still before its picture is taken; a spinner is never still, so at most 5 s."""
 
@@ -88,6 +94,8 @@ class Scene:
     """Brings the screen to the moment."""
     flags: Sequence[str] = ()
     rows: int = 36
+    is_moving: bool = False
+    """True if all that was on the screen is shown, one screen after the other, and not the last one alone."""
 
 
 # What the model says
@@ -190,6 +198,21 @@ def _play_plan(tmux: Tmux) -> None:
     time.sleep(LOOK_S)
 
 
+def _play_story(tmux: Tmux) -> None:
+    tmux.wait_for("Ask panpan to do something")
+    for word in PROMPT.split(" "):
+        tmux.type(f"{word} ")
+        tmux.wait_for(word)
+    tmux.send("Enter")
+    tmux.wait_for("Run this command?")
+    time.sleep(LOOK_S)
+    tmux.send("m")
+    time.sleep(LOOK_S)
+    tmux.send("m")
+    tmux.wait_for("All three tests pass.")
+
+
+PROMPT = "the last step misses the minimum rate; find out why and fix it"
 LONG_CHECK = 'for step in $(seq 0 25 600); do echo "step $step  rate ok"; done; sleep 30'
 
 SCENES = (
@@ -200,6 +223,14 @@ SCENES = (
         _play_turn,
         ("--permission-mode", "acceptEdits", "--allowedTools", f"Bash({TESTS})"),
         rows=60,
+    ),
+    Scene(
+        "story",
+        "panpan: a turn as it goes",
+        lambda: [_look(), _test(), _fix(), _test(), say(EXPLAINED, tokens=_used(15_000))],
+        _play_story,
+        rows=46,
+        is_moving=True,
     ),
     Scene(
         "question",
@@ -233,8 +264,8 @@ SCENES = (
 )
 
 
-def screen_of(scene: Scene) -> str:
-    """Play a scene and return what is on the screen then, with SGR sequences.
+def screens_of(scene: Scene) -> Sequence[str]:
+    """Play a scene and return what was on the screen, with SGR sequences; the last one is when all is over.
 
     Raises:
         AssertionError: The moment did not come; the text shows the screen.
@@ -259,8 +290,22 @@ def screen_of(scene: Scene) -> str:
         }
         argv = [str(Path(sys.executable).with_name("panpan")), *scene.flags]
         tmux = stack.enter_context(Tmux(argv, env=env, cwd=workspace, columns=COLUMNS, rows=scene.rows))
+        screens, is_over = list[str](), Event()
+        if scene.is_moving:
+            watcher = Thread(target=_watch, args=(tmux, screens, is_over))
+            watcher.start()
+            stack.callback(watcher.join)
+            stack.callback(is_over.set)
         scene.play(tmux)
-        return _when_still(tmux)
+        return [*screens, _when_still(tmux)]
+
+
+def _watch(tmux: Tmux, screens: list[str], is_over: Event) -> None:
+    """Note the screen whenever it has changed."""
+    while not is_over.wait(FRAME_S):
+        screen = tmux.styled()
+        if not screens or screen != screens[-1]:
+            screens.append(screen)
 
 
 def _when_still(tmux: Tmux) -> str:
@@ -274,16 +319,52 @@ def _when_still(tmux: Tmux) -> str:
     return screen
 
 
-def svg_of(screen: str, title: str) -> str:
-    """Return a captured screen as a picture, from the first prompt on: above it stands the address of the server."""
+def moving_svg_of(screens: Sequence[str], title: str, rows: int) -> str:
+    """Return captured screens as one picture that shows them one after the other, and again.
+
+    Whether a viewer shows it moving or not, the last screen is whole: it is the one that shows where nothing moves.
+    """
+    pictures = [svg_of(screen, title, rows, number) for number, screen in enumerate(screens)]
+    seconds = [SHOWN_S] * (len(pictures) - 1) + [LAST_S]
+    total = sum(seconds)
+    size = re.search(r'viewBox="([^"]+)"', pictures[0])
+    assert size is not None
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size[1]}"><style>']
+    begin = 0.0
+    for number, shown in enumerate(seconds):
+        at, until = begin / total * 100, (begin + shown) / total * 100
+        before = "" if number == 0 else f"0%,{at:.2f}%{{visibility:hidden}}"
+        after = f"{until:.2f}%,100%{{visibility:hidden}}" if number < len(seconds) - 1 else ""
+        parts.append(f"@keyframes f{number}{{{before}{at + 0.01:.2f}%{{visibility:visible}}{after}}}")
+        hidden = "hidden" if number < len(seconds) - 1 else "visible"
+        parts.append(f".f{number}{{visibility:{hidden};animation:f{number} {total:.1f}s step-end infinite}}")
+        begin += shown
+    parts.append("</style>")
+    parts += (f'<g class="f{number}">{picture}</g>' for number, picture in enumerate(pictures))
+    return "".join([*parts, "</svg>\n"])
+
+
+def svg_of(screen: str, title: str, height: int = 0, number: int = 0) -> str:
+    """Return a captured screen as a picture, from the first prompt on: above it stands the address of the server.
+
+    Args:
+        screen: With SGR sequences.
+        title: Of the window.
+        height: Rows of the picture; 0: as many as there are.
+        number: Tells pictures with the same title apart that stand in one file.
+    """
     rows = list(AnsiDecoder().decode(screen))  # together: a row begins in the colours in which the last one ended
     while rows and not rows[-1].plain.strip():
         rows.pop()
-    first = next((number for number, row in enumerate(rows) if row.plain.startswith("❯")), 0)
+    prompts = (at for at, row in enumerate(rows) if row.plain.startswith("❯") and row.plain.strip() != "❯")
+    first = next(prompts, 0)
     console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True, color_system="truecolor")
-    for row in rows[first:]:
+    shown = rows[first:][-height:] if height else rows[first:]
+    for row in shown:
         console.print(row, soft_wrap=True)
-    unique = re.sub(r"\W", "-", title)
+    for _ in range(height - len(shown)):
+        console.print()
+    unique = re.sub(r"\W", "-", f"{title} {number}" if number else title)
     return console.export_svg(title=title, theme=THEME, code_format=SVG, unique_id=unique)
 
 
@@ -297,7 +378,11 @@ def main(names: Sequence[str]) -> int:
     for scene in SCENES:
         if not names or scene.name in names:
             path = IMAGES / f"{scene.name}.svg"
-            path.write_text(svg_of(screen_of(scene), scene.title), encoding="utf-8")
+            screens = screens_of(scene)
+            svg = (
+                moving_svg_of(screens, scene.title, scene.rows) if scene.is_moving else svg_of(screens[-1], scene.title)
+            )
+            path.write_text(svg, encoding="utf-8")
             sys.stdout.write(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes\n")
     return 0
 

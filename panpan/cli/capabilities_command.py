@@ -1,4 +1,4 @@
-"""`panpan capabilities list`: the features of panpan's own, and those of packages and folders, on or off."""
+"""`panpan capabilities list`: built-in features and those of packages and folders, on or off."""
 
 import json
 import os

@@ -1,6 +1,6 @@
-"""`panpan config show`: the settings as they are in force, and where each came from.
+"""`panpan config show`: the settings in force, and the source of each.
 
-What it prints is TOML, so that lines can be copied into a settings file; keys and tokens are never shown.
+The output is TOML, so that lines can be copied into a settings file; keys and tokens are never shown.
 """
 
 import os
@@ -55,7 +55,7 @@ def show(ctx: click.Context, show_origin: bool, cwd: Path | None) -> None:
 def chosen_model_lines(
     loaded: Loaded, locations: Locations, env: Mapping[str, str], *, show_origin: bool
 ) -> Iterator[str]:
-    """Yield comments that say which model these settings lead to and why; nothing is sent to find out."""
+    """Yield comments that name the model of these settings and the reason for it, without a request to any provider."""
     from panpan.app import kinds_of
     from panpan.models.factory import resolve_from
 
@@ -70,7 +70,7 @@ def chosen_model_lines(
 
 
 def settings_lines(loaded: Loaded, *, show_origin: bool) -> Iterator[str]:
-    """Yield the settings as lines of TOML; those without a value as comments, secrets as stars."""
+    """Yield the settings as lines of TOML, with those without a value as comments and secrets as stars."""
     for path, value in flatten(loaded.settings):
         origin = f"  # {shown(loaded.origins[dotted(path)])}" if show_origin else ""
         if value is None:

@@ -1,7 +1,7 @@
-"""`panpan debug`: what the gate and the URL guard would decide, a JSON object a line in and one out.
+"""`panpan debug`: decisions of the permission gate and the URL guard, with a JSON object per line in and out.
 
-The decisions are those of a session: the same code makes them. A row that cannot be read is answered with a denial that
-says so, and the next one is read. `panpan --debug` writes what happens into a file of its own.
+The decisions are those of a session: the same code makes them. An unreadable row is answered with a denial that says
+so, and the next one is read. `panpan --debug` writes its log into a file of its own.
 """
 
 import json
@@ -28,7 +28,7 @@ from panpan.system.web.url_guard import PrivateHosts, guard_url
 from panpan.types.permission import Allow, is_permission_mode
 
 MAX_ROW_BYTES = 1_000_000
-"""Of one line of input; what follows in a longer one is passed over."""
+"""Most bytes of one line of input; the rest of a longer one is skipped."""
 
 _JSONL = click.option("--jsonl", is_flag=True, required=True, help="Read and write a JSON object a line.")
 
@@ -36,7 +36,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 
 class _BadRowError(Exception):
-    """A row is not what was asked for; says why."""
+    """A row does not have the expected form; the message says why."""
 
 
 @click.group("debug", cls=CommandGroup)
@@ -58,7 +58,7 @@ def permission(ctx: click.Context, jsonl: bool, cwd: Path | None) -> int:
     from anyio.from_thread import start_blocking_portal
 
     gate = gate_of_folder(ctx, cwd)
-    with start_blocking_portal() as portal:  # so that Ctrl+C reaches the thread that waits for input
+    with start_blocking_portal() as portal:  # the thread that waits for input then gets Ctrl+C
         _answer(lambda row: portal.call(_judged, gate, row))
     return 0
 
@@ -116,7 +116,7 @@ async def _guarded(private: PrivateHosts, row: Row) -> dict[str, Any]:
 
 
 def _answer(decide: Callable[[Row], dict[str, Any]]) -> None:
-    """Answer each row of standard input with one on standard output, before the next one is read."""
+    """Answer each row of standard input with a row on standard output, before reading the next one."""
     for number, line in enumerate(_lines(sys.stdin.buffer), 1):
         if line.strip():
             click.echo(json.dumps(_answered(decide, line, number)))
@@ -137,7 +137,7 @@ def _answered(decide: Callable[[Row], dict[str, Any]], line: bytes, number: int)
         return _refused(number, "it is no JSON that panpan can read")
     except PanpanError as error:
         return _refused(number, str(error))
-    except Exception as error:  # a bug costs its row, and the caller still gets an answer for each
+    except Exception as error:  # a bug costs one row, and the caller still gets an answer for each
         return _refused(number, f"panpan failed unexpectedly: {type(error).__name__}: {error}")
 
 
@@ -146,7 +146,7 @@ def _refused(number: int, why: str) -> dict[str, Any]:
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines, of one that is too long only the beginning."""
+    """Yield the lines, and only the beginning of one that is too long."""
     while line := stream.readline(MAX_ROW_BYTES + 2):
         rest = line
         while not rest.endswith(b"\n") and (rest := stream.readline(MAX_ROW_BYTES)):
@@ -155,7 +155,7 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 _MAX_TEXT_CHARS = 20_000
-"""Of one text in a record; what is longer is cut with a note."""
+"""Most characters of one text in a record; a longer one is cut, with a note."""
 
 _MAX_DEPTH = 8
 
@@ -163,9 +163,9 @@ _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 
 
 class DebugLog(logging.Handler):
-    """Writes log records to a file; a disk that is full costs records and never the work that is logged.
+    """Writes log records to a file; a full disk costs records, but never the logged work.
 
-    `folder`: where the file is made; made private itself where it is missing.
+    `folder`: folder of the new file; a missing one is made, private.
     """
 
     def __init__(self, folder: Path, redactor: Redactor) -> None:
@@ -182,13 +182,13 @@ class DebugLog(logging.Handler):
         """Write one line."""
         try:
             line = json.dumps(self._fields(record), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
-        except Exception as exc:  # a value in the record that fails to show itself; say so in its place
+        except Exception as exc:  # a value in the record whose __str__ fails; say so instead
             line = json.dumps({"logger": record.name, "error": f"record not writable: {type(exc).__name__}"}).encode()
             line += b"\n"
         self._write(line)
 
     def close(self) -> None:
-        """Close the file; what is logged afterwards is dropped."""
+        """Close the file; later records are dropped."""
         self.acquire()
         try:
             fd, self._fd = self._fd, None
@@ -201,7 +201,7 @@ class DebugLog(logging.Handler):
     def _write(self, line: bytes) -> None:
         if self._fd is None:
             return
-        start = b"\n" if self._is_torn else b""  # end what a full disk cut off, so that only that line is lost
+        start = b"\n" if self._is_torn else b""  # end the line that a full disk cut off, so that only that one is lost
         try:
             written = os.write(self._fd, start + line)
         except OSError:
@@ -239,11 +239,11 @@ class DebugLog(logging.Handler):
 
 @contextmanager
 def debug_log(folder: Path, redactor: Redactor) -> Iterator[DebugLog]:
-    """Log everything of panpan, and the warnings of what it uses, to a new file until the context ends.
+    """Log everything of panpan, and the warnings of its libraries, to a new file until the context ends.
 
     Raises:
         OSError: The file cannot be made.
-        PanpanError: Its folder cannot be made private.
+        PanpanError: The folder cannot be made private.
     """
     handler = DebugLog(folder, redactor)
     ours = logging.getLogger("panpan")
@@ -259,12 +259,12 @@ def debug_log(folder: Path, redactor: Redactor) -> Iterator[DebugLog]:
 
 
 def start_debug_log(cwd: str | None, overrides: Mapping[str, object], stack: ExitStack) -> Path:
-    """Log a run of the command until `stack` is closed, and return the file.
+    """Log a run of the command until `stack` is closed, and return the log's path.
 
-    `overrides`: settings of the command line; keys in them are struck out like those of files and environment.
+    `overrides`: settings of the command line; keys in them are redacted, as are those of files and environment.
 
     Raises:
-        ConfigError: It cannot be written.
+        ConfigError: The log cannot be written.
     """
     locations = Locations.find(Path(cwd or "."), os.environ)
     secrets_of_all = secrets_of_run(locations, os.environ, overrides)

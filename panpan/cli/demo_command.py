@@ -1,8 +1,7 @@
-"""`panpan demo`: the loop, the permissions, the tools and the files are real, and no key is needed.
+"""`panpan demo`: a turn with the real loop, permissions, tools and files, without a key.
 
-With the tape, whose words were written by hand, a bug is found and fixed: it is a recorded cassette, which `panpan
-replay` plays as well. With `--local` the embedded model does a task that is within its reach, and nothing it says is
-written beforehand.
+By default it plays a tape, with replies written by hand, in which a bug is found and fixed. The tape is a recorded
+cassette, which `panpan replay` also plays. With `--local` the embedded model does a small task in its own words.
 """
 
 import json
@@ -34,7 +33,7 @@ KEEPS = "it stays"
 REMOVES = "removed at the end; --keep leaves it"
 
 CASSETTE = "bug_fix.jsonl"
-"""In `panpan.demo`; made by `scripts/record_demo.py`."""
+"""File in `panpan.demo`; made by `scripts/record_demo.py`."""
 
 TAPE_PROMPT = "A test of this project fails. Find the bug, fix it, and show that it is fixed."
 TAPE_INTRODUCTION = """\
@@ -92,7 +91,7 @@ def _tape(scratch: Path, *, is_fast: bool, fate: str) -> Scene:
 
 
 def without_pauses(cassette: str) -> str:
-    """Return a recorded cassette in which the model says all of a reply at once."""
+    """Return a recorded cassette without the pauses inside replies."""
     lines = [json.loads(line) for line in cassette.split("\n") if line]
     for line in lines:
         if line["type"] == "cassette_reply":
@@ -103,7 +102,7 @@ def without_pauses(cassette: str) -> str:
 HOME = "home"
 
 CHECK_TIMEOUT_S = 60.0
-"""The tests take a moment; a machine that is busy may need more."""
+"""Most seconds for the project's tests, which take a moment; a busy machine needs longer."""
 
 
 def show(
@@ -111,10 +110,10 @@ def show(
 ) -> int:
     """Play a scene in a copy of the project below `scratch`, and return 0 if the work was done.
 
-    `unavailable`: names of tools that the model is not told of; None: those that cannot work here.
+    `unavailable`: names of tools to hide from the model; None: those that cannot work here.
 
     Raises:
-        PanpanError: It could not be played.
+        PanpanError: The scene could not be played.
     """
     project = copy_project(scratch, scene.changes)
     out = StdoutWriter(sys.stdout)
@@ -137,7 +136,7 @@ def copy_project(scratch: Path, changes: Mapping[str, str]) -> Path:
 
 
 def check(project: Path, fault: Callable[[Path], str] = lambda _: "") -> int:
-    """Look at the project without the model, run its tests once more, and say what came out."""
+    """Run the project's tests again without the model, print the result, and return 0 if the work was done."""
     from panpan.system.processes.process import capture
 
     tests = anyio.run(partial(capture, [sys.executable, "-m", "unittest"], cwd=project, timeout_s=CHECK_TIMEOUT_S))
@@ -157,7 +156,7 @@ async def _play(
     tap: "SessionInterceptor | None",
     unavailable: Sequence[str] | None,
 ) -> bool:
-    """Play the turns, and return whether the model ran the project's tests in one of them."""
+    """Play the turns, and return True if the model ran the project's tests in one of them."""
     from panpan.api import open_session
     from panpan.faces.plain.line_face import LineFace
     from panpan.types.events import ToolStarted
@@ -189,7 +188,7 @@ async def _play(
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """Return an environment in which nothing of the user's settings counts, and `python3` is what runs panpan."""
+    """Return an environment without the user's settings, in which `python3` is the interpreter of panpan."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     others = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     return {**others, "PANPAN_HOME": str(home), "PATH": path}

@@ -1,7 +1,7 @@
-"""`panpan doctor`: what is there of all that panpan uses, and what to do about what is not.
+"""`panpan doctor`: checks everything that panpan uses, and says how to fix problems.
 
-The last lines say whether panpan can work here. It ends with 1 where it cannot: something is broken, or there is no
-model to ask. What is only missing costs a feature.
+The last lines say if panpan can work here. The exit code is 1 if it cannot, since something is broken or there is no
+model to ask. Anything that is only missing costs a feature.
 """
 
 import json
@@ -64,7 +64,7 @@ def command(ctx: click.Context, as_json: bool, cwd: Path | None) -> int:
 
 
 def judged(checks: Sequence[Check]) -> tuple[bool, str]:
-    """Return whether panpan can work here, and what to tell the user of it."""
+    """Return True if panpan can work here, and the verdict for the user."""
     broken = list(dict.fromkeys(check.name for check in checks if check.status == "broken"))
     if broken:
         return False, f"panpan cannot work here until this is mended: {', '.join(broken)}"
@@ -83,7 +83,7 @@ def judged(checks: Sequence[Check]) -> tuple[bool, str]:
 
 
 async def all_checks(locations: Locations, env: Mapping[str, str]) -> Mapping[str, Sequence[Check]]:
-    """Make every check, those that wait side by side, and return them by group, in the order to read them."""
+    """Make every check, slow ones concurrently, and return them by group in reading order."""
     settings, loaded = check_settings(locations, env)
     models, model_kind = check_model(loaded, locations, env) if loaded else ([], "")
     machine = Machine(locations, env, loaded, model_kind)
@@ -143,11 +143,11 @@ _TIMEOUT_S = 5.0
 
 MODEL = "model"
 LOCAL_MODEL = "local model"
-"""Names of the checks that the verdict looks at."""
+"""Names of the checks that the verdict depends on."""
 
 
 def check_python() -> Check:
-    """The interpreter that runs panpan."""
+    """Check the version of the interpreter that runs panpan."""
     found = f"{platform.python_version()} ({sys.executable})"
     if sys.version_info[:2] < OLDEST_PYTHON:
         return Check("python", "broken", found, f"panpan needs {'.'.join(map(str, OLDEST_PYTHON))} or newer")
@@ -155,20 +155,20 @@ def check_python() -> Check:
 
 
 def check_panpan() -> Check:
-    """The panpan that runs."""
+    """Report the version and folder of the running panpan."""
     folder = Path(panpan.__file__).parent
     return Check("panpan", "ok", f"{panpan.__version__} ({folder})")
 
 
 def check_snapshots(locations: Locations) -> Check:
-    """What is kept of files to undo changes; it only grows, since nothing is deleted by age."""
+    """Report the size of the snapshots, which only grows, since nothing is deleted by age."""
     here = _size_mb(snapshots_folder(locations.home, locations.project_root))
     all_ = sum(_size_mb(folder) for folder in locations.home.glob("projects/*/snapshots*"))
     return Check("snapshots", "ok", f"{here:,.1f} MB of this project, {all_:,.1f} MB of all, below {locations.home}")
 
 
 def _size_mb(folder: Path) -> float:
-    """Return the MB (10⁶ bytes) of the files below a folder; 0 where there is none."""
+    """Return the MB (10⁶ bytes) of the files below a folder; 0 if it does not exist."""
     total = 0
     for here, _, files in walk(folder):
         for name in files:
@@ -178,7 +178,7 @@ def _size_mb(folder: Path) -> float:
 
 
 def check_system() -> Check:
-    """The operating system; Windows itself is not supported."""
+    """Check the operating system; Windows itself is not supported."""
     found = platform.platform()
     if sys.platform not in ("linux", "darwin"):
         return Check("system", "broken", found, "panpan runs on Linux and macOS, and on Windows inside WSL")
@@ -186,7 +186,7 @@ def check_system() -> Check:
 
 
 def check_terminal(env: Mapping[str, str]) -> Check:
-    """Where panpan would ask and answer."""
+    """Check the terminal: its size and encoding, and that it is one."""
     streams = {"input": sys.stdin, "output": sys.stdout}
     closed = [name for name, stream in streams.items() if stream is None or not stream.isatty()]
     if closed:
@@ -200,7 +200,7 @@ def check_terminal(env: Mapping[str, str]) -> Check:
 
 
 def check_home(home: Path) -> Check:
-    """The folder with sessions, settings and logs."""
+    """Check the folder with sessions, settings and logs."""
     found = str(home)
     try:
         status = home.stat()
@@ -225,7 +225,7 @@ def _check_place_of_home(home: Path) -> Check:
 
 
 def check_settings(locations: Locations, env: Mapping[str, str]) -> tuple[list[Check], Loaded | None]:
-    """The settings files, and what they make; None where they are broken."""
+    """Check the settings files, and return the settings as well; None if the files are broken."""
     try:
         loaded = load_settings(locations.project_root, env, {}, locations)
     except ConfigError as exc:
@@ -240,7 +240,7 @@ def check_settings(locations: Locations, env: Mapping[str, str]) -> tuple[list[C
 
 
 def _check_trust(trust: ProjectTrust) -> Check:
-    """Whether what the project brings along is believed."""
+    """Check the user's trust in the project's files."""
     brings_nothing = not trust.files.content and not trust.files.problems
     status: Status = "ok" if trust.is_trusted or brings_nothing else "note"
     advice = "" if status == "ok" else "`panpan trust` shows it; until then it may only ask for more care"
@@ -251,7 +251,7 @@ _OWNERS: Mapping[str, str] = {"user": "yours", "project": "the project's", "loca
 
 
 def check_model(loaded: Loaded, locations: Locations, env: Mapping[str, str]) -> tuple[list[Check], str]:
-    """The model that would be asked and the place of its key, and the kind of that model; nothing is sent."""
+    """Check the chosen model and the place of its key without a request, and return the kind of the model as well."""
     from panpan.app import kinds_of
     from panpan.models.factory import resolve_from
     from panpan.models.model_choice import NoModelError
@@ -268,7 +268,7 @@ def check_model(loaded: Loaded, locations: Locations, env: Mapping[str, str]) ->
 
 
 def check_other_keys(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
-    """Which keys are there, by the variable or the vendor's name; what they are is not looked at."""
+    """Report the keys that are there by their variables or vendors; their values are not shown."""
     variables = ["PANPAN_API_KEY", *(variable for vendor in VENDORS for variable in vendor.key_variables)]
     variables += [provider.api_key_env or "" for provider in loaded.settings.providers.values()]
     present = [variable for variable in dict.fromkeys(variables) if env.get(variable, "").strip()]
@@ -281,7 +281,7 @@ def check_other_keys(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
 
 
 async def check_servers() -> list[Check]:
-    """Which model servers run on this machine, and the flag that uses each."""
+    """Report the model servers on this machine, each with the flag that uses it."""
     from panpan.models.local_servers import find_local_servers
 
     found = await find_local_servers()
@@ -291,7 +291,7 @@ async def check_servers() -> list[Check]:
 
 
 def check_network() -> list[Check]:
-    """Variables that lead requests elsewhere; their values may hold passwords, so only names are told."""
+    """Check the variables that redirect requests; their values may hold passwords, so only names are shown."""
     from panpan.models.network_variables import network_variables, variables_fault
 
     variables = network_variables()
@@ -302,7 +302,7 @@ def check_network() -> list[Check]:
 
 
 def check_unfinished(locations: Locations) -> list[Check]:
-    """Sessions that a fork or an import did not write to the end."""
+    """Report sessions that a fork or an import left unfinished."""
     from panpan.session.log.recorder import left_unfinished
 
     left = left_unfinished([locations.sessions_folder])
@@ -310,7 +310,7 @@ def check_unfinished(locations: Locations) -> list[Check]:
 
 
 def how_to_remove(unfinished: Sequence[Path]) -> str:
-    """Return what to do about files that a fork or an import left."""
+    """Return the advice for files that a fork or an import left unfinished."""
     files = " ".join(shlex.quote(str(path)) for path in unfinished[:MAX_NAMED])
     return f"a fork or an import was killed at work; the session that it copied is whole. Remove with: rm {files}"
 
@@ -318,12 +318,12 @@ def how_to_remove(unfinished: Sequence[Path]) -> str:
 async def check_program(
     machine: Machine, name: str, why: str, *, program: str | None = None, beside: Path | None = None
 ) -> Check:
-    """Return whether a program is there and starts, with the first line of its `--version`.
+    """Check that a program is installed and starts, and report the first line of its `--version`.
 
-    A program that lies in the project is never run, not even for its version: whoever wrote the repository wrote it.
+    A program inside the project is never run, not even for its version: it comes from whoever wrote the repository.
 
-    `name`: what the check is called, and the program, where `program` is not given. `beside`: a folder to look in
-    before all others.
+    `name`: name of the check, and of the program unless `program` is given. `beside`: folder to search before all
+    others.
     """
     path = machine.find_program(program or name, beside=beside)
     if path is None:
@@ -335,7 +335,7 @@ async def check_program(
 
 
 async def _first_line(command: Sequence[str]) -> str | None:
-    """Return the first line that a program prints, or None where it cannot be run or fails."""
+    """Return the first line of a program's output; None if it cannot be run or fails."""
     try:
         ended = await capture(command, cwd=Path("/"), env=child_environment(), timeout_s=_TIMEOUT_S, max_bytes=100_000)
     except ToolError:
@@ -346,7 +346,7 @@ async def _first_line(command: Sequence[str]) -> str | None:
 
 
 async def check_sandbox(loaded: Loaded | None) -> Check:
-    """Return what keeps commands in bounds here, tried with a harmless one, and why it is not the better one."""
+    """Check the sandbox by running a harmless command, and report why a better one does not work."""
     choice = await find_sandbox()
     if loaded is not None and loaded.settings.sandbox.mode == "off":
         works = "none works here" if choice.sandbox is None else f"{choice.sandbox.name} works"
@@ -356,7 +356,7 @@ async def check_sandbox(loaded: Loaded | None) -> Check:
 
 
 def sandbox_check(choice: SandboxChoice) -> Check:
-    """Return what to say of the sandbox that was found, where it is not switched off."""
+    """Return the check of the sandbox that was found, if it is not switched off."""
     reasons = "; ".join(choice.passed_over)
     if choice.sandbox is None:
         advice = f"commands that you or a rule allow run with all your rights; {reasons}"
@@ -368,7 +368,7 @@ def sandbox_check(choice: SandboxChoice) -> Check:
 
 
 async def check_limits(loaded: Loaded | None) -> Check:
-    """Return which limits of commands the system knows, tried with a shell."""
+    """Check which limits of commands the system supports, by setting them in a shell."""
     limits = Limits() if loaded is None else limits_of(loaded.settings.limits)
     try:
         tried = await capture(
@@ -380,9 +380,9 @@ async def check_limits(loaded: Loaded | None) -> Check:
 
 
 def limits_check(limits: Limits, lacking: Sequence[str]) -> Check:
-    """Return what to say of the limits of commands.
+    """Return the check of the limits of commands.
 
-    `lacking`: keys of those that cannot be set.
+    `lacking`: keys of the limits that cannot be set.
     """
     names = ", ".join(f"limits.{key}" for key in lacking)
     if any(key in limits.required for key in lacking):

@@ -1,4 +1,4 @@
-"""The menu of a start on a terminal where nothing says which model: a key, a server here, the small model, the demo."""
+"""Menu of a start on a terminal without a chosen model: a key, a local server, the small model, the demo."""
 
 import os
 import sys
@@ -37,19 +37,19 @@ async def chosen_at_the_door(
     find: Callable[[], Awaitable[Sequence[LocalServer]]] = find_local_servers,
     run: Callable[..., Awaitable[int]] = run_panpan_here,
 ) -> Any:
-    """Show the menu until it has led to a model, and return that; None: a key was given, which leads to one.
+    """Show the menu until there is a model, and return it; None if the user gave a key, which determines the model.
 
     Args:
         ask: Asks the user.
         home: The panpan home.
         env: The environment.
-        detection: Knows the small model and the servers here; see `model_detection` of the local model.
+        detection: Offers the small model and local servers; see `model_detection` of the local model.
         find: Looks for servers on this machine.
         run: Runs panpan with other arguments.
 
     Raises:
         Exit: The user leaves.
-        PanpanError: What was chosen cannot be kept.
+        PanpanError: The choice cannot be saved.
     """
     servers = [server for server in await find() if server.models]
     of_servers = []

@@ -1,6 +1,6 @@
-"""A short help, completion for shells, and the manual page.
+"""The short help, shell completion, and the manual page.
 
-The rule: all of it is made from the commands, so that nothing is said twice.
+The rule: all of it is generated from the commands, so that nothing is written twice.
 """
 
 import sys
@@ -35,7 +35,7 @@ COMMON: Mapping[str, Mapping[str, str]] = {
         "--set": "use one setting in this run",
     },
 }
-"""Options of the short help, by group; `--help-all` shows every one."""
+"""Options of the short help, by group; `--help-all` shows all options."""
 _METAVARS = {"--permission-mode": "MODE", "--output-format": "FORMAT", "--effort": "LEVEL", "--sandbox": "[on|off]"}
 _SHELLS = ("bash", "zsh", "fish")
 
@@ -73,7 +73,7 @@ def completion(ctx: click.Context, shell: str) -> int:
     class Bash(BashComplete):
         @staticmethod
         def _check_version() -> None:
-            """Say nothing of the bash of this moment, which need not be that of the completion."""
+            """Skip the check of the current bash, which need not be the one of the completion."""
 
     kind = {"bash": Bash, "zsh": ZshComplete, "fish": FishComplete}[shell]
     sys.stdout.write(kind(ctx.find_root().command, {}, "panpan", "_PANPAN_COMPLETE").source() + "\n")
@@ -117,7 +117,7 @@ def _terms(records: Iterator[tuple[str, str]]) -> Iterator[str]:
 
 
 def _paragraphs(text: str) -> str:
-    """Return a help text as roff; a paragraph behind a backspace keeps its lines."""
+    """Return a help text as roff; a paragraph after a backspace keeps its lines."""
     parts = []
     for part in text.split("\n\n"):
         lines = part.strip("\n")

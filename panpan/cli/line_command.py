@@ -1,4 +1,4 @@
-"""`panpan --plain`: the REPL on a terminal that only gets lines."""
+"""`panpan --plain`: the REPL as printed lines."""
 
 import os
 import sys

@@ -58,7 +58,7 @@ def logout(provider: str | None) -> int:
 
 
 def _take_piped(provider: str, keys: StoredKeys) -> int:
-    """Keep the key on standard input, also where it cannot be checked: nobody is there to be asked."""
+    """Save the key on standard input, even if it cannot be checked, since nobody is there to ask."""
     vendor = vendor_of(provider)
     key = sys.stdin.buffer.read(MAX_KEY_CHARS).decode(errors="replace").strip()
     if not key:

@@ -1,6 +1,6 @@
 """The `panpan` command.
 
-`panpan --version` and `--help` import click and nothing heavier; what a command needs is imported when it is called.
+`panpan --version` and `--help` import nothing heavier than click; each command imports its needs when it is called.
 """
 
 import gc
@@ -45,33 +45,33 @@ repeated in vain), 6 a call of an earlier run is unfinished (see --unfinished),
 129, 130, 143 by signal."""
 
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
-"""Looks like the name of a command. A word with another sign in it, or of another script, may be a sentence."""
+"""Words that look like names of commands. A word with another character, or in another script, may be a sentence."""
 
 _PRINT = re.compile(r"-[cqvy]*p|--print\b")
-"""The option that says that a text is a prompt, also behind short flags that take no value."""
+"""The option for a prompt, also after short flags without a value."""
 
 _MAY_HOLD_KEY = re.compile(r"key|header|\{", re.IGNORECASE)
-"""Options whose values are not repeated in a message."""
+"""Options whose values are not repeated in an error."""
 
 _NEAR = 0.75
-"""Least likeness of a word to a command that is suggested for it, from 0 to 1 (difflib)."""
+"""Least similarity from 0 to 1 (difflib) of a word and a suggested command."""
 
 SEVERAL_WORDS = "a prompt of several words needs quotes: panpan 'fix the failing test'"
 
 _FORMAT_FLAG = re.compile(r"-[cqvy]*f|--output-format")
 _FORMAT = re.compile(r"(?:-[cqvy]*f|--output-format=)([a-z-]+)")
-"""The option with its value, also behind short flags that take none."""
+"""The option with its value, also after short flags without a value."""
 
 _HELP_ALL = "panpan.help_all"
 FIRST_PROMPT = "panpan.first_prompt"
-"""Where click keeps a prompt that was given without -p."""
+"""Key in click's `Context.meta` of a prompt without -p."""
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command when it is called, and lists them without."""
+    """Group that imports a command when it is called, and lists commands without importing them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the options; a first text that is no command is a prompt, and options may follow it."""
+        """Parse the options; a first text that is no command is a prompt, and options may follow it."""
         given, words, _ = self.make_parser(ctx).parse_args(list(args))
         before = args[: len(args) - len(words)]
         is_literal = before[-1:] == ["--"]
@@ -167,7 +167,7 @@ def cli(ctx: click.Context, /, **options: Any) -> int:
 def main() -> NoReturn:
     """Run the command and end the process with its exit code; no traceback ever reaches the user."""
     put_off_collection()
-    # The command runs on asyncio. Where trio is installed too, the HTTP library would import it, for 0.1 s.
+    # The command runs on asyncio. If trio is installed too, the HTTP library would import it, which takes 0.1 s.
     sys.modules.setdefault("trio", None)  # type: ignore[arg-type]
     _open_closed_streams()
     had_terminal = sys.stdout.isatty()
@@ -177,7 +177,7 @@ def main() -> NoReturn:
         from panpan.cli_kit.failures import report_failure
 
         code = report_failure(error, had_terminal=had_terminal)
-    leave_at_interrupt()  # nothing is left to be ended in good order
+    leave_at_interrupt()  # nothing is open that would have to be closed
     gc.freeze()  # everything is closed and flushed; without this, Python would look through all modules for 0.2 s more
     sys.exit(code)
 
@@ -193,20 +193,20 @@ def _run() -> int:
 
 
 def _open_closed_streams() -> None:
-    """Give a standard stream that the caller has closed (`2>&-`) a place to read nothing from or write nothing to."""
+    """Open the null device for each standard stream that the caller has closed (`2>&-`)."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def refuse_bare_word(ctx: click.Context, group: click.Group, given: Sequence[str], words: Sequence[str]) -> None:
-    """Refuse a word that could be meant as a command and is none: it would go to a model, which costs money.
+    """Refuse a word that may be a mistyped command: as a prompt it would go to a model, which costs money.
 
-    `given`: the command line up to `words`. `words`: the command line from the first word that belongs to no option.
-    With -p behind it, that is a prompt.
+    `given`: the command line up to `words`. `words`: the command line from the first word that belongs to no option;
+    with -p after it, it is a prompt.
 
     Raises:
-        click.UsageError: It is one; names the nearest commands, or all of them.
+        click.UsageError: It may be a command; names the most similar commands, or all of them.
     """
     word, *rest = words
     if not _WORD.fullmatch(word) or any(_PRINT.match(other) for other in rest):
@@ -229,7 +229,7 @@ def refuse_bare_word(ctx: click.Context, group: click.Group, given: Sequence[str
 
 
 def _command_lines(ctx: click.Context, group: click.Group, with_prompt: str) -> Mapping[str, Sequence[str]]:
-    """Return by name the command lines that run a command, a command of a group, or a slash command of that name."""
+    """Return the command lines that run a command, a command of a group, or a slash command, by its name."""
     from panpan.app import slash_commands
     from panpan.faces.terminal.commands.registry import all_commands
 
@@ -245,11 +245,11 @@ def _command_lines(ctx: click.Context, group: click.Group, with_prompt: str) -> 
 
 
 def report_usage_error(error: click.ClickException, arguments: Sequence[str]) -> int:
-    """Tell what is wrong, and return the exit code.
+    """Print a usage error, and return the exit code.
 
     Raises:
         PanpanError: The result object cannot be written.
-        BrokenPipeError: Nobody reads it.
+        BrokenPipeError: Nobody reads the output.
     """
     from panpan.cli_kit.failures import say
     from panpan.errors import ConfigError
@@ -265,7 +265,7 @@ def report_usage_error(error: click.ClickException, arguments: Sequence[str]) ->
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Return whether the output is for a program, as far as a command line that is wrong can tell."""
+    """Return True if a wrong command line asks for JSON, as far as it can be read."""
     chosen = ""
     for argument, following in pairwise([*arguments, ""]):
         if argument == "--":

@@ -1,6 +1,6 @@
 """`panpan` on a terminal: the REPL.
 
-The rule: only what the first screen needs is imported here; the sessions come while the user already types.
+The rule: only imports for the first screen are here; the rest is imported while the user already types.
 """
 
 import os
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 async def run_repl_for(options: Options, look: UiLook) -> int:
     """Run the REPL and return the exit code. Raise PanpanError if the session could not be opened."""
     first_prompt = options["first_prompt"]
-    if options["resume"] == PICKS_SESSION:  # the list is that of the command, over a session that is still empty
+    if options["resume"] == PICKS_SESSION:  # the list is that of /resume, in a session that is still empty
         options, first_prompt = {**options, "resume": None}, "/resume"
 
     return await run_repl(ReplSetup(os.environ, look, lambda state: _sessions_for(options, state), first_prompt))
 
 
 def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
-    """Return what shows the sessions; none is open yet.
+    """Return the sessions for a terminal; none is open yet.
 
     Raises:
         ConfigError: There is no such folder, or no panpan home.
@@ -57,7 +57,7 @@ def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
             yield TerminalQuestions()
 
     def not_as_wanted(text: str) -> None:
-        """Say so; what was sent for the session that was wanted is the user's again."""
+        """Show a warning, and give texts that were sent to the wanted session back to the user."""
         state.warn(text)
         state.waiting.give_back()
 

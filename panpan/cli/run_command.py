@@ -1,6 +1,6 @@
-"""`panpan` without a subcommand: which face shows the session.
+"""`panpan` without a subcommand: chooses the face for the session.
 
-The rule: nothing is imported before it is needed; on a terminal the user can type long before all is there.
+The rule: nothing is imported before it is needed; on a terminal the user can type long before everything is loaded.
 """
 
 import os
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 FIRST_SIGN = "❯ "
-"""Shown where the input will be, before what draws it is imported; the terminal echoes what is typed behind it."""
+"""Mark in place of the input box, shown before its code is imported; the terminal echoes typed text after it."""
 
 
 def run(options: Options) -> int:
     """Run a headless turn or the interactive loop, and return the exit code.
 
     Raises:
-        PanpanError: It could not begin.
+        PanpanError: The run could not begin.
         click.UsageError: Options contradict each other.
     """
     check_options(options)
@@ -73,13 +73,13 @@ def run(options: Options) -> int:
 
 @contextmanager
 def _enter_kept() -> Iterator[None]:
-    """Let the terminal keep Enter as it is typed; it would hand it on as a line feed, which begins a new line."""
+    """Make the terminal pass on Enter as a carriage return, not as a line feed, which is the key for a new line."""
     fd = sys.stdin.fileno()
     try:
         as_it_was = termios.tcgetattr(fd)
         kept = [as_it_was[0] & ~termios.ICRNL, *as_it_was[1:]]
         termios.tcsetattr(fd, termios.TCSANOW, kept)
-    except termios.error:  # it is gone, which the first read finds
+    except termios.error:  # the terminal is gone, as the first read will find
         yield
         return
     try:
@@ -90,7 +90,7 @@ def _enter_kept() -> Iterator[None]:
 
 
 def is_headless(options: Options) -> bool:
-    """Return whether there is no person at the other end."""
+    """Return True if no person is at the other end."""
     return (
         options["prompt"] is not None
         or options["output_format"] != "text"
@@ -100,7 +100,7 @@ def is_headless(options: Options) -> bool:
 
 
 def _look(options: Options, out: StdoutWriter) -> UiLook:
-    """Return how the terminal shall look; as lines only, where that is wanted or nothing else is possible.
+    """Return the look of the terminal; plain lines if the user wants them or nothing else is possible.
 
     Raises:
         ConfigError: There is no such folder, or no panpan home.
@@ -115,7 +115,7 @@ async def _run_headless(options: Options, out: StdoutWriter) -> int:
     """Run the prompts that the options and standard input give, and return the exit code.
 
     Raises:
-        PanpanError: The session could not be opened, or the output not be written.
+        PanpanError: The session could not be opened, or the output could not be written.
     """
     from panpan.cli.session_opening import session_of
     from panpan.faces.headless.prompts import Prompt, prompt_of_text, prompts_of_json_lines
@@ -173,5 +173,5 @@ def _face(options: Options, session: "Session", out: StdoutWriter) -> "HeadlessF
 
 
 def _note(line: str) -> None:
-    with suppress(OSError):  # nobody reads standard error any more
+    with suppress(OSError):  # standard error is closed
         click.echo(line, err=True)

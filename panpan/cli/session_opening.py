@@ -1,4 +1,4 @@
-"""From the options of the command line to a session."""
+"""Opens the session that the options of the command line ask for."""
 
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from panpan.session.command import Questions
 
 _MOST_NAMED = 10
-"""Models of a server that an error names."""
+"""Most models of a server that an error names."""
 
 
 @asynccontextmanager
@@ -41,16 +41,16 @@ async def session_of(
     questions: Callable[[], AbstractAsyncContextManager["Questions"]] | None = None,
     warn: Callable[[str], None],
 ) -> AsyncGenerator[Session, None]:
-    """Open the session that the options ask for; where nothing says which model, with what this machine offers.
+    """Open the session that the options ask for; without a chosen model, with one that this machine offers.
 
     Args:
-        options: Of the command line.
-        ask: Answers questions of the gate; None: nobody is there.
+        options: Options of the command line.
+        ask: Answers permission questions; None: nobody is there.
         ask_user: Answers questions of the model.
         ask_plan: Answers questions about plans.
         ask_yes_or_no: Answers other questions.
-        questions: Gives the terminal to a menu; None: there is none.
-        warn: Told what the user should know.
+        questions: Hands the terminal over to a menu; None if there is no terminal for one.
+        warn: Shows the user a warning.
 
     Raises:
         Exit: The user left the menu.
@@ -67,7 +67,7 @@ async def session_of(
         try:
             session = await stack.enter_async_context(opened(overrides))
         except (NoModelError, ModelNotNamedError) as error:
-            say = warn if ask is None else (lambda _: None)  # where there is a person, the session's greeting says it
+            say = warn if ask is None else (lambda _: None)  # a person reads it in the session's greeting
             if isinstance(error, ModelNotNamedError):
                 chosen = await _only_model(_locations(options), overrides, error, say)
             else:
@@ -79,7 +79,7 @@ async def session_of(
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """A model in place of one that was not named; as it is at first: that of the key which the user gave meanwhile."""
+    """Choice of a model where none was named; empty if the user gave a key, which determines the model."""
 
     overrides: Mapping[str, object] = field(default_factory=dict)
     reason: str | None = None
@@ -95,7 +95,7 @@ def _opened(
     ask_plan: PlanAsker | None,
     warn: Callable[[str], None],
 ) -> AbstractAsyncContextManager[Session]:
-    """Return the session of the options, with the settings that they lead to."""
+    """Return the context manager that opens the session of the options."""
     return open_session(
         Path(options["cwd"] or "."),
         overrides=overrides,
@@ -130,7 +130,7 @@ async def _offered_model(
     """Return the model that this machine offers, or that the user chooses.
 
     Raises:
-        ConfigError: There is none, and nobody to choose one.
+        ConfigError: There is no model, and nobody to choose one.
     """
     if (detection := next(feature_modules("model_detection"), None)) is None:
         raise error
@@ -154,7 +154,7 @@ async def _only_model(
     """Return the one model that a server has.
 
     Raises:
-        ConfigError: It has several, which are named, or does not say.
+        ConfigError: The server has several models, which are named, or does not list them.
     """
     from panpan.app import kinds_of
     from panpan.config.sources import load_settings
@@ -166,7 +166,7 @@ async def _only_model(
     server = resolve_from(loaded, os.environ, kinds=kinds_of(loaded, locations))
     try:
         names = [clean_line(name) for name in await listed_models(server)]
-    except PanpanError:  # the user is told what to set, and not that this was tried
+    except PanpanError:  # the original error says what to set
         raise error from None
     if len(names) == 1:
         reason = f"it is the only one at {server.base_url}"
@@ -180,7 +180,7 @@ async def _only_model(
 
 
 def _recording(file: str | None, warn: Callable[[str], None]) -> SessionInterceptor | None:
-    """Return what records the session, where that is wanted."""
+    """Return the recorder of the session; None if there is no --record."""
     if file is None:
         return None
     for module in feature_modules("recording"):
@@ -194,5 +194,5 @@ def _locations(options: Options) -> Locations:
 
 
 def _home(options: Options) -> Path:
-    """Return the panpan home as the session finds it, which may be relative to `--cwd`."""
+    """Return the panpan home as the session finds it: it may be relative to `--cwd`."""
     return panpan_home(os.environ, Path(options["cwd"] or ".").expanduser())

@@ -1,4 +1,4 @@
-"""Sessions on a screen, as the command line asks for them."""
+"""Sessions on a screen, opened as the command line asks."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -19,28 +19,28 @@ from panpan.types.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What sessions need of a terminal before one is shown, and between two."""
+    """Callbacks to the terminal for the time before a session is shown, and between two."""
 
     env: Mapping[str, str]
     ask_yes_or_no: Callable[[str], Awaitable[bool | None]]
     questions: Callable[[], AbstractAsyncContextManager[Questions]] | None
-    """Gives the terminal to a menu; None: there is none."""
+    """Hands the terminal over to a menu; None if there is no terminal for one."""
     warn: Callable[[str], None]
-    """Told what the user should know."""
+    """Shows the user a warning."""
     not_as_wanted: Callable[[str], None]
-    """Told that another session than the one that was wanted is open."""
+    """Shows that another session is open than the one that was wanted."""
 
 
 def sessions_on(
     screen_of: Callable[[Session, Sequence[Command]], Screen], options: Options, asking: Asking, around: Surroundings
 ) -> Sessions:
-    """Return what shows the sessions; none is open yet.
+    """Return the sessions for a screen; none is open yet.
 
     Args:
         screen_of: Returns the screen of a session.
-        options: Of the command line.
+        options: Options of the command line.
         asking: Puts the questions of sessions to the user.
-        around: The terminal.
+        around: Callbacks to the terminal.
     """
 
     def opening(**changed: Any) -> AbstractAsyncContextManager[Session]:

@@ -1,21 +1,21 @@
-"""Where the command starts: `panpan`, and `python -m panpan`.
+"""Entry point of the command: `panpan`, and `python -m panpan`.
 
-The rule: nothing is imported here that takes time. While Python imports the rest, Ctrl+C ends the process at once:
-nothing is open yet that would have to be ended in good order, and all that Python itself would do is print a traceback.
+The rule: import nothing here that takes time. While Python imports the rest, Ctrl+C ends the process at once: nothing
+is open yet that would have to be closed, and Python itself would only print a traceback.
 """
 
 import gc
 import os
 
 PARENT = os.getppid()
-"""Process that started panpan. Read first, since it may end before the options are read."""
+"""Id of the process that started panpan. Read first, since it may end before the options are parsed."""
 
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells do."""
 
 try:
     import signal
-except KeyboardInterrupt:  # it takes a few milliseconds
+except KeyboardInterrupt:  # the import takes a few milliseconds
     raise SystemExit(EXIT_INTERRUPTED) from None
 
 
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def leave_at_interrupt() -> None:
-    """Let SIGINT end the process at once; where whoever started it has it ignored, it stays so."""
+    """Make SIGINT end the process at once, unless the parent process has it ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
 
@@ -40,21 +40,21 @@ def _leave(number: int, frame: object) -> None:
 
 
 _OBJECTS_OF_A_START = 1_000_000
-"""More than any start makes, and few enough that a command without a session does not grow without bounds."""
+"""Objects before a collection at the start: more than a start makes, but few enough to bound a long command."""
 _OBJECTS = 10_000
-"""That are made between two looks; with Python's own 700 it would look while each reply arrives."""
+"""Objects between two collections; with Python's own 700 it would collect while each reply arrives."""
 
 
 def put_off_collection() -> None:
-    """Collect nothing while panpan starts.
+    """Turn garbage collection off while panpan starts.
 
-    A start makes many objects, and they stay; looking through them took a tenth of the time to the first request.
+    A start makes many objects, and they stay; scanning them took a tenth of the time to the first request.
     """
     gc.set_threshold(_OBJECTS_OF_A_START)
 
 
 def begin_collection() -> None:
-    """Collect what is made from now on; calling it again changes nothing."""
+    """Turn garbage collection on for objects made from now on; calling it again changes nothing."""
     if gc.get_freeze_count() == 0:
         gc.freeze()
     gc.set_threshold(_OBJECTS, 20, 10)

@@ -1,8 +1,8 @@
-"""Subcommands of `panpan`, and what else features bring to the command line.
+"""Subcommands of `panpan`, and other modules of features for the command line.
 
 Nothing here imports a feature by its name, so that each can be left out: it is found by the files in its folder. A
-feature has subcommands if it has a `cli.py`, whose docstring says, in a line for each, `panpan NAME` and its help; the
-command is the attribute NAME of the module. So all are listed without an import. Another package names its commands in
+feature has subcommands if it has a `cli.py`, whose docstring has a line for each with `panpan NAME` and its help; the
+command is the attribute NAME of the module. So all are listed without an import. Other packages name their commands in
 the entry point group `panpan.commands`.
 """
 
@@ -34,19 +34,19 @@ ENTRY_POINTS = "panpan.commands"
 _CAPABILITIES = "panpan.capabilities"
 _FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "capabilities")  # noqa: PTH118, PTH120
 _LINE = r"(?m)^`panpan ([a-z][a-z-]*)`: (.+)$"
-"""Of a docstring: the name of a command, and its help."""
+"""Line of a docstring with the name of a command and its help."""
 _HEAD_CHARS = 2_000
-"""Length of the part of a file that is read for its docstring."""
+"""Characters of a file that are read for its docstring."""
 _NAME = r"[a-z][a-z0-9_-]*"
 
 
 class Subcommand(NamedTuple):
-    """One word behind `panpan`; a plain tuple, since `--help` pays for it."""
+    """A subcommand of `panpan`; a plain tuple, since making others would slow down `--help`."""
 
     module: str
     attribute: str
     help: str
-    """Empty for one that the help of another tells of."""
+    """Line in the help; empty if another command's help mentions it."""
 
     def load(self) -> click.Command:
         """Import it."""
@@ -80,10 +80,10 @@ def subcommands() -> Mapping[str, Subcommand]:
 
 
 def foreign_subcommand(name: str) -> click.Command | None:
-    """Return the subcommand that another package has under a name; None: there is none, or panpan has one itself.
+    """Return another package's subcommand of a name; None if there is none, or panpan itself has one.
 
     Raises:
-        click.UsageError: It cannot be imported, or is no command.
+        click.UsageError: The subcommand cannot be imported, or is no command.
     """
     if name in subcommands() or not re.fullmatch(_NAME, name):
         return None
@@ -92,7 +92,7 @@ def foreign_subcommand(name: str) -> click.Command | None:
     for found in entry_points(group=ENTRY_POINTS, name=name):
         try:
             command = found.load()
-        except Exception as error:  # it may be anything, and is not ours
+        except Exception as error:  # foreign code may raise anything
             raise click.UsageError(f"the command {name} of another package ({found.value}) fails: {error}") from error
         if not isinstance(command, click.Command):
             raise click.UsageError(f"the command {name} of another package ({found.value}) is no click command")
@@ -101,7 +101,7 @@ def foreign_subcommand(name: str) -> click.Command | None:
 
 
 def feature_modules(name: str) -> Iterator[ModuleType]:
-    """Yield the modules of a name that features have in their folders, such as `doctor.py`, in the features' order."""
+    """Yield the modules of a name in the folders of features, such as `doctor.py`, sorted by feature."""
     for feature in sorted(os.listdir(_FOLDER)):  # noqa: PTH208
         if os.path.exists(f"{_FOLDER}/{feature}/{name}.py"):  # noqa: PTH110
             yield import_module(f"{_CAPABILITIES}.{feature}.{name}")
@@ -113,7 +113,7 @@ def _of_features() -> Iterator[tuple[str, Subcommand]]:
         try:
             with open(f"{_FOLDER}/{feature}/cli.py", encoding="utf-8") as file:  # noqa: PTH123
                 head = file.read(_HEAD_CHARS)
-        except OSError:  # it has none
+        except OSError:  # the feature has no cli.py
             continue
         docstring = head.partition('"""')[2].partition('"""')[0]
         for name, text in re.findall(_LINE, docstring):
@@ -122,7 +122,7 @@ def _of_features() -> Iterator[tuple[str, Subcommand]]:
 
 
 class Panpan(Program):
-    """The program as subcommands get it. Each part is imported when it is used, so that each pays for its own."""
+    """The program for subcommands. Each part is imported when it is used, so that others do not pay for it."""
 
     def open_session(self, cwd: str | Path = ".", **options: Any) -> "AbstractAsyncContextManager[Session]":
         from panpan.api import open_session

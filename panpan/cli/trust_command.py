@@ -1,6 +1,6 @@
-"""`panpan trust`: which projects may run or configure panpan with files of their own.
+"""`panpan trust`: trust in projects whose files could run programs or configure panpan.
 
-Every line of a project's files is shown with nothing hidden in it; nothing of the project is run.
+Every line of a project's files is shown with invisible characters spelled out; nothing of the project is run.
 """
 
 import os
@@ -98,22 +98,22 @@ def _locations(ctx: click.Context, folder: Path | None) -> Locations:
 
 MAX_LINES = 300
 MAX_CHARS = 20_000
-"""Of what is asked about; more scrolls away before it is read."""
+"""Most characters of a question about trust; more would scroll away before it is read."""
 
 Ask = Callable[[str], Awaitable[bool | None]]
-"""Puts a question that is answered with yes or no; None: the user did not answer it."""
+"""Asks a question with the answers yes and no; None: the user did not answer."""
 
 
 async def ask_for_trust(
     locations: Locations, env: Mapping[str, str], overrides: Mapping[str, object], ask: Ask, warn: Callable[[str], None]
 ) -> None:
-    """Ask about a project that says something which counts only if it is trusted; keep the answer.
+    """Ask about a project with settings that only count if it is trusted, and save the answer.
 
-    Yes is about the very bytes that were read for the question. Nobody is asked where the answer would change nothing,
-    nor twice about the same files, nor about more than a question can hold.
+    A yes covers exactly the bytes that were read for the question. The user is not asked if the answer would change
+    nothing, nor twice about the same files, nor about more than a question can hold.
 
     Raises:
-        ConfigError: The settings are broken, or the answer cannot be kept.
+        ConfigError: The settings are broken, or the answer cannot be saved.
     """
     trust = await anyio.to_thread.run_sync(trust_of, locations)
     if not trust.files.content or not trust.may_be_asked:
@@ -130,7 +130,7 @@ async def ask_for_trust(
 
 
 def trust_lines(trust: ProjectTrust) -> Sequence[str]:
-    """Return whether the project is trusted, and what it brings along."""
+    """Return lines that say if the project is trusted, and show its files."""
     return tuple(_lines(trust))
 
 
@@ -171,13 +171,13 @@ def _named(name: str) -> str:
 
 
 def indented(lines: Iterable[str], by: str = "  ") -> Iterator[str]:
-    """Yield the lines with blanks in front."""
+    """Yield the lines with an indent."""
     for line in lines:
         yield f"{by}{line}"
 
 
 def summary(trust: ProjectTrust) -> str:
-    """Return in one line whether the project is trusted."""
+    """Return one line that says if the project is trusted."""
     match trust.state:
         case Changed(changes):
             return f"not trusted: {len(changes)} of its files changed since you trusted it"

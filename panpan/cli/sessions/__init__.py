@@ -1,1 +1,1 @@
-"""What `panpan sessions` can do, a command a file."""
+"""Commands of `panpan sessions`."""

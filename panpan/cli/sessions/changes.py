@@ -1,4 +1,4 @@
-"""`panpan sessions export`, `import`, `archive` and `doctor`: sessions as files, out of sight, and mended."""
+"""`panpan sessions export`, `import`, `archive` and `doctor`: commands that write files or move logs."""
 
 import json
 import os
@@ -106,10 +106,10 @@ def archive_command(ctx: click.Context, sessions: tuple[str, ...], restores: boo
 
 
 def _archived(home: Path, wanted: str) -> Path:
-    """Return the log of a session that was put away.
+    """Return the log of an archived session.
 
     Raises:
-        SessionError: There is none of that id, or there are several.
+        SessionError: There is no such session, or there are several.
     """
     found = sorted(path for path in archived_logs(home) if wanted and path.stem.startswith(wanted))
     found = [path for path in found if path.stem == wanted] or found
@@ -160,7 +160,7 @@ def doctor_command(
 
 
 def _repaired(log: Path, findings: list[Finding]) -> list[Path]:
-    """Mend a log, and return its copies; what cannot be mended is one more finding, and keeps no other from it."""
+    """Repair a log, and return the copies of it; a failure is added to the findings."""
     remedies = {finding.remedy for finding in findings}
     try:
         if "mode" in remedies:

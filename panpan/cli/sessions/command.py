@@ -1,4 +1,4 @@
-"""`panpan sessions`: what can be done with sessions that are not open. Alone it lists them.
+"""`panpan sessions`: commands for sessions that are not open. Alone it lists them.
 
 Each command is imported when it is called.
 """
@@ -23,13 +23,13 @@ COMMANDS = {
     "search": ("listing", "Find sessions by what was said in them."),
     "show": ("listing", "Print what was said in a session."),
 }
-"""By name: the module that has `NAME_command`, and its line in the help."""
+"""Module with `NAME_command`, and line in the help, by name."""
 
 _HELP_OPTIONS = ("-h", "--help")
 
 
 class SessionsGroup(click.Group):
-    """The commands; what stands behind `sessions` and is none of them are options of `list`."""
+    """Group of the commands; other arguments after `sessions` are those of `list`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_list = not args or (args[0].startswith("-") and args[0] not in _HELP_OPTIONS)
@@ -67,17 +67,17 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obje
 
 
 _LEAST_CHARS = 20
-"""Of each text, however narrow the terminal."""
+"""Fewest characters of each text, however narrow the terminal."""
 
 
 def cut(text: str, width: int) -> str:
-    """Return as much of a text as there is room for."""
+    """Return a text, cut to the width with an ellipsis."""
     width = max(width, _LEAST_CHARS)
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def limit(help_: str = "Most that are shown.") -> Callable[[Any], Any]:
-    """Return the option that says how many are shown."""
+    """Return the option for the number of results."""
     return click.option(
         "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help=help_
     )
@@ -93,10 +93,10 @@ def locations_of(ctx: click.Context, cwd: Path | None) -> Locations:
 
 
 def log_of(locations: Locations, wanted: str) -> Path:
-    """Return the log of the session that `wanted` means; also of one that was put away, by its id.
+    """Return the log of the session that `wanted` means; an archived one is only found by its id.
 
     Raises:
-        SessionError: There is none, or there are several.
+        SessionError: There is no such session, or there are several.
     """
     from panpan.errors import SessionError
     from panpan.session.stored.finding import find_session
@@ -112,7 +112,7 @@ def log_of(locations: Locations, wanted: str) -> Path:
 
 
 def logs_of(locations: Locations, *, is_all: bool, is_archived: bool = False) -> list[Path]:
-    """Return the logs that a list is about, that which was written last first."""
+    """Return the logs for a list, the last written first."""
     from panpan.session.stored.store import ARCHIVE, archived_logs, logs_of_all_projects, newest_first
 
     if is_all:
@@ -122,5 +122,5 @@ def logs_of(locations: Locations, *, is_all: bool, is_archived: bool = False) ->
 
 
 def folders_of(locations: Locations, *, is_all: bool) -> list[Path]:
-    """Return the folders that sessions lie in, of this project or of all."""
+    """Return the folders of sessions, of this project or of all."""
     return sorted(locations.home.glob("projects/*/sessions")) if is_all else [locations.sessions_folder]

@@ -1,4 +1,4 @@
-"""`panpan sessions list`, `search` and `show`: which sessions there are, and what was said in them."""
+"""`panpan sessions list`, `search` and `show`: commands that read sessions."""
 
 import json
 import os
@@ -35,7 +35,7 @@ from panpan.types.messages import AssistantMessage, Compaction, Message
 from panpan.version import __version__
 
 SHORT_ID_CHARS = 13
-"""The part of an id that tells the millisecond: `panpan -r` finds the session by it."""
+"""Characters of an id up to its millisecond, by which `panpan -r` finds the session."""
 
 
 @click.command("list")
@@ -67,7 +67,7 @@ def list_command(
 
 
 def _newest(logs: Sequence[Path], limit: int, *, has_runs: bool) -> tuple[Sequence[SessionSummary], int, int]:
-    """Return the sessions to list, how many runs were passed over among them, and how many logs are older."""
+    """Return the sessions to list, the number of skipped runs among them, and the number of older logs."""
     sessions: list[SessionSummary] = []
     runs = 0
     for number, path in enumerate(logs):
@@ -83,7 +83,7 @@ def _newest(logs: Sequence[Path], limit: int, *, has_runs: bool) -> tuple[Sequen
 
 
 def lines_of(sessions: Sequence[SessionSummary], *, has_folders: bool) -> Iterator[str]:
-    """Yield a line for each session: id, when, rounds, title or first prompt; and the folder, behind or below it."""
+    """Yield a line for each session: id, age, rounds, title or first prompt; and the folder, after or below it."""
     count_by_beginning = Counter(session.id[:SHORT_ID_CHARS] for session in sessions)
     width = shutil.get_terminal_size().columns
     for session in sessions:
@@ -104,7 +104,7 @@ def _rounds(session: SessionSummary) -> str:
 def _hints(
     listed: int, runs: int, older: int, locations: Locations, *, is_all: bool, is_archived: bool
 ) -> Iterator[str]:
-    """Yield what to do next; on standard error, so that the list can be piped on."""
+    """Yield hints on what to do next; for standard error, so that the list can be piped."""
     if not listed and not runs:
         where = f"below {printable(str(locations.home))}" if is_all else f"for {printable(str(locations.project_root))}"
         what = "archived sessions" if is_archived else "sessions"
@@ -119,7 +119,7 @@ def _hints(
 
 
 def as_json_object(session: SessionSummary) -> dict[str, object]:
-    """Return what is told of a session to programs."""
+    """Return the JSON object of a session."""
     return {
         "id": session.id,
         "written_at": datetime.fromtimestamp(session.written_at, UTC).isoformat(timespec="seconds"),
@@ -229,9 +229,9 @@ async def _show(transcript: Transcript) -> None:
 
 
 def _harmless(message: Message) -> Message:
-    """Return a message whose text drives no terminal, also behind a pipe: what is shown is read, and not worked on."""
+    """Return a message without escape sequences, even for a pipe: the output is for reading."""
     if not isinstance(message, AssistantMessage):
-        return message  # the face makes them harmless, wherever they go
+        return message  # the face cleans them
     content = [
         block.model_copy(update={"text": clean_for_terminal(block.text)}) if isinstance(block, TextBlock) else block
         for block in message.content

@@ -1,4 +1,4 @@
-"""Parts that subcommands share: the folder they work in, groups of commands, and the program around them."""
+"""Parts that subcommands share: their folder, groups of commands, and the program around them."""
 
 import os
 from abc import ABC, abstractmethod
@@ -41,7 +41,7 @@ _MAX_SENTENCE_CHARS = 300
 
 
 class CommandGroup(click.Group):
-    """As click's, which cuts that sentence to one line."""
+    """Group whose list of commands shows whole help sentences; click's cuts them to one line."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         commands = [(name, command) for name in self.list_commands(ctx) if (command := self.get_command(ctx, name))]
@@ -59,23 +59,23 @@ class Program(ABC):
 
     @abstractmethod
     def tools_of_folder(self, cwd: Path, loaded: "Loaded", locations: "Locations") -> "Sequence[Tool[Any]]":
-        """Return the tools that a session in a folder would have, to be listed and judged by; none can be run.
+        """Return the tools that a session in a folder would have, for lists and decisions; they cannot be run.
 
         `cwd`: the workspace, canonical.
         """
 
     @abstractmethod
     def known_tools(self) -> Sequence[str]:
-        """Return the names of the tools that sessions have, whatever the folder and its settings."""
+        """Return the names of all tools of sessions, independent of the folder and its settings."""
 
     @property
     @abstractmethod
     def provider_kinds(self) -> "ProviderKinds":
-        """Return the kinds of models that its features bring along."""
+        """Return the kinds of model providers of its features."""
 
     @abstractmethod
     def printer(self, out: "StdoutWriter", *, has_colour: bool) -> "Callable[[Event], Awaitable[None]]":
-        """Return a function that prints the events of a turn as they come, as `panpan --plain` does."""
+        """Return a function that prints the events of a turn as they come, like `panpan --plain`."""
 
 
 def program_of(ctx: click.Context) -> Program:
@@ -86,13 +86,13 @@ def program_of(ctx: click.Context) -> Program:
 
 
 def run_panpan(ctx: click.Context, arguments: Sequence[str]) -> int:
-    """Run `panpan` with other arguments, in the place of a command, and return its exit code."""
+    """Run `panpan` with other arguments in place of a command, and return its exit code."""
     code = ctx.find_root().command.main(list(arguments), prog_name="panpan", standalone_mode=False)
     return code if isinstance(code, int) else 0
 
 
 def settings_of_folder(ctx: click.Context, cwd: Path | None) -> "tuple[Path, Loaded, Locations]":
-    """Return the workspace, its settings, and where panpan's own files are.
+    """Return the workspace, its settings, and the locations of panpan's files.
 
     Raises:
         ConfigError: The folder does not exist, or a setting is wrong.

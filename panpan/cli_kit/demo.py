@@ -1,4 +1,4 @@
-"""Scenes of `panpan demo`. One with a model of its own is what `local_scene` returns in the `demo.py` of a feature."""
+"""Scenes of `panpan demo`. A feature with a model of its own returns one from `local_scene` in its `demo.py`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -11,17 +11,17 @@ TEST_COMMAND = "python3 -m unittest"
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a demo shows."""
+    """Script of a demo."""
 
     introduction: str
-    """Printed first; `{project}` stands for the folder."""
+    """Printed first; `{project}` is replaced by the folder."""
     prompts: Sequence[str]
-    """Sent one after the other, each when the turn before has ended."""
+    """Sent one after the other, each after the end of the turn before."""
     model: str
-    """As for `--model`."""
+    """Model, as for `--model`."""
     fault: Callable[[Path], str] = lambda _: ""
-    """Says what is wrong with the project afterwards, besides its tests; empty where nothing is."""
+    """Returns a problem with the project afterwards, besides its tests; "" if there is none."""
     farewell: str = ""
-    """Printed last, whatever came out."""
+    """Printed last, whatever the result."""
     changes: Mapping[str, str] = field(default_factory=dict)
-    """Replaced in the copy of the project before the demo begins: old text by new."""
+    """Changes of the copy of the project before the demo begins: new text by old."""

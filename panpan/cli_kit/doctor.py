@@ -1,7 +1,8 @@
-"""Checks of `panpan doctor`: what one finds out, and what the `doctor.py` of a feature adds.
+"""Checks of `panpan doctor`: their results, and parts for those in the `doctor.py` of a feature.
 
-Nothing of the project is run, no key is shown, and nothing is changed. A check that cannot find out says so. What keeps
-panpan from working is `broken`, what costs a feature is `missing`, and what most users never miss is `optional`.
+Nothing of the project is run, no key is shown, and nothing is changed. A check without a result says so. A problem that
+keeps panpan from working is `broken`, one that costs a feature is `missing`, and one that few users notice is
+`optional`.
 """
 
 import os
@@ -27,20 +28,20 @@ MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was found about one thing."""
+    """Result of one check."""
 
     name: str
     status: Status
     found: str
     advice: str = ""
-    """Why it matters, or what to do; empty where all is well."""
+    """Consequence of the result, or what to do; empty if all is well."""
 
 
 class Machine:
-    """The machine and the folder that are examined.
+    """The machine and the folder that are checked.
 
-    `loaded`: the settings; None if they cannot be read. `model_kind`: kind of the model that would be asked; empty if
-    there is none.
+    `loaded`: the settings; None if they cannot be read. `model_kind`: kind of the chosen model; empty if there is
+    none.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Machine:
     def _is_in_project(self, entry: str) -> bool:
         try:
             return is_below(canonical_path(Path(entry)), self.locations.project_root)
-        except ToolError:  # no path that leads anywhere
+        except ToolError:  # not a usable path
             return True
 
     def find_program(self, name: str, *, beside: Path | None = None) -> str | None:
@@ -70,12 +71,12 @@ class Machine:
 
 
 Section: TypeAlias = Literal["leavings", "model", "web", "programs"]
-"""Place of a check among those of panpan: what sessions left, models, what is asked over the web, programs."""
+"""Section of a feature's check: leftovers of sessions, models, requests over the web, programs."""
 
 FeatureChecks: TypeAlias = Mapping[Section, Callable[[Machine], Iterable[Check]]]
 
 
 def named(found: Sequence[object]) -> str:
-    """Return the first of what was found, and how many more there are."""
+    """Return the names of the first things found, and the number of others."""
     more = len(found) - MAX_NAMED
     return ", ".join(map(str, found[:MAX_NAMED])) + (f" and {more} more" if more > 0 else "")

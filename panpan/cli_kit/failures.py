@@ -1,6 +1,6 @@
-"""How a command fails: one line and an exit code, a private report where panpan is at fault, and no traceback.
+"""Failures of a command: one line, an exit code, and for bugs in panpan a private report, but never a traceback.
 
-And standard output, as long as somebody takes it.
+Also the writer for standard output, which reports lost readers and full disks.
 """
 
 import errno
@@ -27,13 +27,13 @@ from panpan.system.text.redact import Redactor
 from panpan.version import __version__
 
 _NO_MORE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENXIO)
-"""What a full disk, and a terminal that is gone, answer to a write."""
+"""Errors of a write to a full disk or a terminal that is gone."""
 
 
 def say(text: str) -> None:
-    """Print one line on standard error, on a terminal as rows that end between words.
+    """Print one line on standard error; on a terminal, wrap it between words.
 
-    A standard error that is closed is no reason to fail.
+    A closed standard error is ignored.
     """
     from panpan.system.text.terminal_text import clean_for_terminal
 
@@ -43,12 +43,12 @@ def say(text: str) -> None:
 
 
 def _fitted(text: str) -> str:
-    """Return `text` in rows of the terminal; a path that is longer stays whole, so that it can be copied."""
+    """Return `text` wrapped to the terminal; a longer path stays whole, so that it can be copied."""
     from textwrap import wrap
 
     try:
         width = os.get_terminal_size(sys.stderr.fileno()).columns
-    except OSError:  # no terminal
+    except OSError:  # not a terminal
         return text
     if not width:
         return text
@@ -57,13 +57,12 @@ def _fitted(text: str) -> str:
 
 
 def report_failure(error: Exception, *, had_terminal: bool = False) -> int:
-    """Tell the user what went wrong, and return the exit code.
+    """Report an error to the user, and return the exit code.
 
     Args:
-        error: What ended the command; anything but a `PanpanError` or an output that takes no more is a bug, and gets
-            a report.
-        had_terminal: Whether standard output was a terminal when the command began. One that is gone now was closed,
-            which the signal for it may tell later than this.
+        error: Error that ended the command; anything but a `PanpanError` or a lost output is a bug, and gets a report.
+        had_terminal: True if standard output was a terminal when the command began. If it is gone now, it was closed,
+            and the signal for that may come later.
     """
     if isinstance(error, PanpanError):
         say(str(error))
@@ -89,7 +88,7 @@ def report_failure(error: Exception, *, had_terminal: bool = False) -> int:
 
 
 def _is_of_output(error: OSError) -> bool:
-    """Return whether standard output did not take what was printed; whatever else is written, its own layer tells."""
+    """Return True if a write to standard output failed; errors of other writes are reported by their own layers."""
     if isinstance(error, BrokenPipeError):
         return True
     place = error.__traceback__
@@ -100,7 +99,7 @@ def _is_of_output(error: OSError) -> bool:
 
 
 def _report_lost_output(error: OSError, *, had_terminal: bool) -> int:
-    """Tell the user, if he is still there, and let nothing fail again at exit."""
+    """Report the lost output on standard error if possible, and keep Python's flush at exit from failing again."""
     with suppress(OSError, ValueError):
         drop_what_follows(sys.stdout.fileno())
     if had_terminal and error.errno in (errno.EPIPE, errno.EIO, errno.ENXIO):
@@ -111,7 +110,7 @@ def _report_lost_output(error: OSError, *, had_terminal: bool) -> int:
 
 
 def _missing_part(error: Exception) -> str | None:
-    """Return what panpan consists of and could not find: a file of its package, or a module of its own."""
+    """Return the missing part of panpan: a file of its package or one of its modules; None for another error."""
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
         return error.name if error.name.partition(".")[0] == "panpan" else None
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str | Path):
@@ -120,7 +119,7 @@ def _missing_part(error: Exception) -> str | None:
 
 
 def _given_settings(arguments: Sequence[str]) -> Mapping[str, object]:
-    """Return the settings of a command line that may be wrong, as far as they can be read."""
+    """Return the readable settings of a command line that may be wrong."""
     from panpan.config.run_settings import SET_FLAG, SETTINGS_FLAG, given_sources
 
     given: dict[str, object] = {}
@@ -142,30 +141,30 @@ def _values_of(option: str, arguments: Sequence[str]) -> Iterator[str]:
 
 
 _MAX_CHARS = 200_000
-"""Of a traceback; chained errors have no bound of their own."""
+"""Most characters of a traceback; chained errors have no limit of their own."""
 
 _MAX_LINE_CHARS = 300
-"""Of what the error says, in the line for the user."""
+"""Most characters of the error's message in the line for the user."""
 
 
 def report_crash(exc: BaseException, home: Path, redactor: Redactor) -> Path:
-    """Write a report of an unexpected error, readable by the user alone.
+    """Write a report of an unexpected error, readable only by the user.
 
     Returns:
         The file.
 
     Raises:
-        OSError: It cannot be written.
-        PanpanError: Its folder cannot be made private.
+        OSError: The report cannot be written.
+        PanpanError: The folder cannot be made private.
     """
     return write_report(home / CRASH_FOLDER, redactor.redact(_report(exc)))
 
 
 def write_report(folder: Path, text: str) -> Path:
-    """Write a new file for the user alone into a folder, which is made private, and return it.
+    """Write a new file that only the user can read into a folder, which is made private, and return it.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
         PanpanError: The folder cannot be made private.
     """
     make_private_folder(folder)
@@ -177,13 +176,13 @@ def write_report(folder: Path, text: str) -> Path:
 
 
 def crash_line(exc: BaseException, home: Path, redactor: Redactor) -> str:
-    """Report the error and return the one line that the user reads; says so when the report cannot be written."""
+    """Write a report, and return the line for the user; it says so if the report cannot be written."""
     from panpan.config.keys import shown  # no start needs it
 
     what = _one_line(exc, redactor)
     try:
         path = report_crash(exc, home, redactor)
-    except Exception as failure:  # the disk may be full, the home may be a file: the user still gets the first error
+    except Exception as failure:  # such as a full disk, or a home that is a file: the user still gets the first error
         return f"{what}; no report could be written ({_one_line(failure, redactor)})"
     return f"{what}; this is a fault in panpan, the report for its authors is {shown(path)}"
 
@@ -200,7 +199,7 @@ def _one_line(exc: BaseException, redactor: Redactor) -> str:
 
 
 def machine_facts() -> Mapping[str, str]:
-    """Return what a report says of panpan and the machine, by name."""
+    """Return facts about panpan and the machine for a report, by name."""
     return {
         "panpan": __version__,
         "python": f"{platform.python_version()} {sys.executable}",
@@ -219,18 +218,18 @@ def _report(exc: BaseException) -> str:
 
 
 PIECE = 4096
-"""A pipe that polls as writable takes PIPE_BUF bytes without blocking; 4,096 on Linux, and macOS takes 512 at least."""
+"""Bytes of one write: a pipe that polls as writable takes PIPE_BUF without blocking, 4,096 on Linux, 512 on macOS."""
 
 
 def drop_what_follows(fd: int) -> None:
-    """Let what is written from now on, by Python's own flush at exit too, go nowhere."""
+    """Discard everything that is written from now on, also by Python's own flush at exit."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, fd)
     os.close(null)
 
 
 def drop_terminal() -> None:
-    """Let what is written to a terminal that is gone go nowhere: standard output, and standard error if it is there."""
+    """Discard output to a terminal that is gone: standard output, and standard error if it is the same terminal."""
     if os.path.sameopenfile(1, 2):
         drop_what_follows(2)
     drop_what_follows(1)
@@ -240,7 +239,7 @@ class StdoutWriter:
     """Writes text to a stream's file descriptor.
 
     Args:
-        stream: Usually `sys.stdout`; what it buffers itself is written first.
+        stream: Usually `sys.stdout`; its own buffer is written first.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -256,7 +255,7 @@ class StdoutWriter:
 
         Raises:
             BrokenPipeError: Nobody reads any more.
-            OutputError: It cannot be written, as on a full disk.
+            OutputError: The text cannot be written, as on a full disk.
         """
         data = memoryview(text.encode(errors="replace"))
         while data:
@@ -268,6 +267,6 @@ class StdoutWriter:
                 await anyio.wait_writable(self._fd)
             except OSError as error:
                 drop_what_follows(self._fd)
-                if error.errno in (errno.EPIPE, errno.EIO, errno.ENXIO):  # a reader, or a terminal, that is gone
+                if error.errno in (errno.EPIPE, errno.EIO, errno.ENXIO):  # the reader or the terminal is gone
                     raise BrokenPipeError(error.errno, error.strerror) from error
                 raise OutputError(f"cannot write the output: {error.strerror}") from error

@@ -1,6 +1,6 @@
-"""Logging in to a vendor: a key is typed, tried and kept, in the same words on the shell and in a session.
+"""Login to a vendor: a key is typed, tried and saved, in the same words in the shell and in a session.
 
-The rule: a key stands in no argument, message or log.
+The rule: a key is never in an argument, message or log.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def vendors_with_keys() -> Sequence[Vendor]:
-    """Return the vendors that ask for a key."""
+    """Return the vendors that require a key."""
     return [vendor for vendor in VENDORS if not vendor.is_local]
 
 
 def vendor_of(name: str) -> Vendor:
-    """Return the vendor of a name that was typed.
+    """Return the vendor of a typed name.
 
     Raises:
-        ConfigError: There is none that asks for a key. The name is not repeated, since it may be a key.
+        ConfigError: No vendor of that name requires a key. The name is not repeated, since it may be a key.
     """
     vendor = vendor_named(name.strip().lower())
     if vendor is None or vendor.is_local:
@@ -34,7 +34,7 @@ def vendor_of(name: str) -> Vendor:
 
 
 def key_places(vendor: Vendor, keys: StoredKeys, env: Mapping[str, str]) -> Iterator[str]:
-    """Yield where a vendor's keys are, the one that counts first; never what they are."""
+    """Yield the places of a vendor's keys, the one that counts first, but never the keys."""
     yield from (name for name in vendor.key_variables if env.get(name, "").strip())
     if keys.has(vendor.name):
         try:
@@ -44,12 +44,12 @@ def key_places(vendor: Vendor, keys: StoredKeys, env: Mapping[str, str]) -> Iter
 
 
 async def log_in(ask: Questions, keys: StoredKeys, env: Mapping[str, str], name: str = "") -> Vendor | None:
-    """Let the user give a vendor's key, which is tried and kept; return the vendor, or None if they leave.
+    """Ask the user for a vendor's key, try it and save it; return the vendor, or None if they leave.
 
     Raises:
-        ConfigError: There is no such vendor, or the key cannot be kept.
+        ConfigError: There is no such vendor, or the key cannot be saved.
     """
-    from panpan.models.model_list import check_key  # a start needs to send nothing
+    from panpan.models.model_list import check_key  # a start sends nothing
 
     vendor = vendor_of(name) if name else await _chosen(ask, vendors_with_keys(), keys, env)
     if vendor is None:
@@ -72,10 +72,10 @@ async def log_in(ask: Questions, keys: StoredKeys, env: Mapping[str, str], name:
 
 
 def kept(vendor: Vendor, key: str, check: "KeyCheck", keys: StoredKeys, env: Mapping[str, str]) -> str:
-    """Keep a key that was not rejected, and return what the user should know.
+    """Save a key that was not rejected, and return a sentence for the user.
 
     Raises:
-        ConfigError: It cannot be kept.
+        ConfigError: The key cannot be saved.
     """
     place = keys.keep(vendor.name, key)
     verdict = f"{vendor.title} accepts the key" if check.verdict == "accepted" else "The key was not checked"
@@ -88,23 +88,23 @@ def kept(vendor: Vendor, key: str, check: "KeyCheck", keys: StoredKeys, env: Map
 
 
 def way_to(vendor: Vendor, keys: StoredKeys, env: Mapping[str, str]) -> str:
-    """Return the command line that asks a vendor whose key was kept, where the settings name no model."""
+    """Return the command line that uses a vendor whose key was saved, if the settings name no model."""
     return "panpan" if _first(keys, env) == vendor else f"panpan --provider {vendor.name}"
 
 
 def _first(keys: StoredKeys, env: Mapping[str, str]) -> Vendor:
-    """Return the vendor whose key a start takes, of those that have one."""
+    """Return the vendor whose key a start uses, of those that have one."""
     return next(vendor for vendor in VENDORS if any(key_places(vendor, keys, env)))
 
 
 async def log_out(ask: Questions | None, keys: StoredKeys, env: Mapping[str, str], name: str = "") -> str:
-    """Remove a vendor's key, and return what the user should know.
+    """Remove a vendor's key, and return a sentence for the user.
 
     Args:
-        ask: Lets the user choose whose; None: nobody is there.
+        ask: Lets the user choose a vendor; None: nobody is there.
         keys: The stored keys.
         env: The environment.
-        name: The vendor's; empty: the only one there is, or the one that is chosen.
+        name: Name of the vendor; empty: the only one with a key, or the chosen one.
 
     Raises:
         ConfigError: There is no such key, or it cannot be removed.

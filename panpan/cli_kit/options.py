@@ -1,6 +1,6 @@
-"""The options of a run: how each is written, which of them are settings, and which contradict each other.
+"""Options of a run: their definitions, the settings that they are, and contradictions between them.
 
-This is read for `--help`, too, so that only click is imported here.
+This module is also imported for `--help`, so it only imports click.
 """
 
 import os
@@ -10,15 +10,15 @@ from typing import Any, TypeAlias
 import click
 
 Options: TypeAlias = dict[str, Any]
-"""What the command line says, by the names of the options; `first_prompt` is the prompt without -p."""
+"""Values of the command line, by the names of the options; `first_prompt` is the prompt without -p."""
 
 PICKS_SESSION = ""
-"""What `-r` without a session is: the user picks one."""
+"""Value of `-r` without a session: the user picks one."""
 
 _NO_SESSION_ID = "-r needs the id or title of a session here: `panpan sessions` lists them, and -c takes the newest"
 
 RUN_OPTIONS = "panpan.run_options"
-"""Where click keeps the options that stand before a subcommand."""
+"""Key in click's `Context.meta` of the options before a subcommand."""
 
 SETTING_BY_OPTION = {
     "model": "model",
@@ -70,7 +70,7 @@ WHOLE_NETWORK = "*"
 """Value of `--allow-network` without hosts."""
 
 _COMMANDS_WITH_SETTINGS = ("config", "permissions", "debug")
-"""Subcommands that say what the settings lead to."""
+"""Subcommands whose output depends on the settings."""
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -163,10 +163,10 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def require_session_id(options: Options) -> None:
-    """Refuse `-r` without an id, where nobody can pick a session from a list.
+    """Refuse `-r` without an id if nobody can pick a session from a list.
 
     Raises:
-        click.UsageError: It is so; says how to name a session.
+        click.UsageError: There is no id; the error says how to name a session.
     """
     if options["resume"] == PICKS_SESSION:
         raise click.UsageError(_NO_SESSION_ID)
@@ -176,7 +176,7 @@ def check_options(options: Options) -> None:
     """Refuse options that contradict each other.
 
     Raises:
-        click.UsageError: They do, or one has a value that it cannot take; says which.
+        click.UsageError: Options contradict each other, or one has a wrong value; the error names them.
     """
     if options["continues"] and options["resume"] is not None:
         raise click.UsageError("-c and -r exclude each other")
@@ -206,10 +206,10 @@ def check_options(options: Options) -> None:
 
 
 def check_options_before(command: str, ctx: click.Context) -> None:
-    """Refuse options that stand before a subcommand and would mean nothing to it: settings mean something to some.
+    """Refuse options before a subcommand that have no effect on it; some subcommands use settings.
 
     Raises:
-        click.UsageError: There is one; says which.
+        click.UsageError: There is such an option; the error names it.
     """
     for option in ctx.command.params:
         is_given = ctx.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
@@ -221,17 +221,17 @@ def check_options_before(command: str, ctx: click.Context) -> None:
 
 
 def _from_here(folder: str) -> str:
-    """Return the path of a folder as the caller's shell means it, wherever `--cwd` leads."""
+    """Return the path of a folder relative to the caller's working directory, whatever `--cwd` is."""
     return folder if folder.startswith("~") else os.path.join(os.getcwd(), folder)  # noqa: PTH109, PTH118
 
 
 def overrides_of(options: Options) -> dict[str, Any]:
-    """Return the settings that the options give, by dotted key; None and () where an option was not given.
+    """Return the settings from the options, by dotted key; None and () for options that were not given.
 
     Those of `--settings` and `--set` are sources of their own, each under its place.
 
     Raises:
-        ConfigError: What `--settings` or `--set` says cannot be read or used.
+        ConfigError: The value of `--settings` or `--set` cannot be read or used.
         click.UsageError: `--allow-network` names no host.
     """
     from panpan.config.sources import Names
@@ -247,7 +247,7 @@ def overrides_of(options: Options) -> dict[str, Any]:
 
 
 def given_look(options: Options) -> dict[str, Any]:
-    """Return what `--settings` and `--set` say of the table `ui`, which the first screen needs."""
+    """Return the table `ui` from `--settings` and `--set`, which the first screen needs."""
     return {key: value for source in _given(options).values() for key, value in source.values.get("ui", {}).items()}
 
 
@@ -263,12 +263,12 @@ def _given(options: Options) -> dict[str, Any]:
 
 
 def _may_be_host(text: str) -> bool:
-    """True unless it is a word of a prompt or a command that stands where the value of the option does."""
+    """Return True unless the text looks like a word of a prompt or a command that follows the option."""
     return text in ("localhost", "package-indexes") or (" " not in text and any(mark in text for mark in ".:"))
 
 
 def _network(values: Sequence[str]) -> dict[str, Any]:
-    """Return what `--allow-network` opens: the network, or single hosts."""
+    """Return the settings from `--allow-network`: the whole network, or single hosts."""
     hosts = [host.strip() for value in values if value != WHOLE_NETWORK for host in value.split(",")]
     if not all(map(_may_be_host, hosts)):
         raise click.UsageError(

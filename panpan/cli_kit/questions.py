@@ -1,7 +1,7 @@
-"""Questions on a terminal that nothing else draws on: pick a line, type a secret.
+"""Questions on a terminal that nothing else draws on: pick an option, type a secret.
 
 The rule: keys are read as they come, so that Esc and Ctrl+C are answers, and the terminal is left as it was found.
-What was typed before a question could be read answers nothing.
+Keys that were typed before a question could be read answer nothing.
 """
 
 import os
@@ -28,9 +28,9 @@ _LEAVE = ("\x1b", "\x03", "\x04")
 _MAX_CHARS = 10_000
 _MAX_DIGITS = 3
 _MOST_BY_ONE_DIGIT = 9
-"""Options of which a digit picks one at once; of more, each number needs Enter, as another digit may follow."""
+"""Most options of which one digit picks one at once; with more, a number needs Enter, as another digit may follow."""
 _ROWS_AROUND = 4
-"""Hint, a title of one row, and a blank row behind each of title and options."""
+"""Rows of the hint and the title, and a blank row after the title and after the options."""
 
 
 class TerminalQuestions:
@@ -38,8 +38,8 @@ class TerminalQuestions:
 
     Args:
         stdin: A terminal.
-        stdout: Another, or the same.
-        is_plain: True if nothing is drawn again.
+        stdout: The same terminal, or another one.
+        is_plain: True if nothing may be redrawn.
     """
 
     def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None, *, is_plain: bool = False) -> None:
@@ -52,7 +52,7 @@ class TerminalQuestions:
         await self._out.write(f"{_wrapped(text, shutil.get_terminal_size().columns)}\n")
 
     async def secret(self, question: str) -> str | None:
-        """Return what the user types or pastes, which is not shown; None if they leave."""
+        """Return the text that the user types or pastes, without showing it; None if they leave."""
         typed, question = "", _wrapped(question, shutil.get_terminal_size().columns)
         with self._keys():
             await self._out.write(f"{question} ")
@@ -69,7 +69,7 @@ class TerminalQuestions:
         return None
 
     async def choose(self, title: str, options: Sequence[Option]) -> int | None:
-        """Return which option the user picks, by its number or with the arrows; None if they leave."""
+        """Return the index of the option that the user picks, by number or with the arrows; None if they leave."""
         size = shutil.get_terminal_size()
         title = _wrapped(title, size.columns)
         around = title.count("\n") + _ROWS_AROUND
@@ -124,7 +124,7 @@ class TerminalQuestions:
 
     @contextmanager
     def _keys(self) -> Iterator[None]:
-        """Let the terminal give out each key, unseen, until the block is left."""
+        """Make the terminal pass on each key at once, without echo, until the block is left."""
         as_it_was = termios.tcgetattr(self._fd)
         raw = [*as_it_was]
         raw[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG)
@@ -150,7 +150,7 @@ class TerminalQuestions:
 
 
 def _wrapped(text: str, width: int) -> str:
-    """Return text in lines that fit, as far as its words do: an address is not cut."""
+    """Return text wrapped between words; a long word, such as an address, is not cut."""
     lines = (
         textwrap.wrap(line, max(width - 1, 1), break_long_words=False, break_on_hyphens=False)
         for line in text.split("\n")
@@ -159,7 +159,7 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def _rows(options: Sequence[Option], at: int | None, width: int) -> str:
-    """Return a line for each option, the one at `at` marked; each cleared behind its end."""
+    """Return a row for each option, with the one at `at` marked; each row is cleared to its end."""
     label_width = max(len(option.label) for option in options)
     rows = []
     for number, option in enumerate(options, 1):

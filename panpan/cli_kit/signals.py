@@ -1,8 +1,8 @@
-"""What signals do to a running session.
+"""Signals to a running session.
 
-The first SIGINT ends the turn, the second the process; so does the first where no turn runs, unless a prompt is left
-that way, which may want a second one. SIGTERM and SIGHUP end the turn in good order and then the process. A turn that
-does not end in time, as where nobody takes its output, does not keep the process.
+The first SIGINT ends the turn, the second the process. Without a running turn the first one ends the process, unless a
+prompt asks for a second one. SIGTERM and SIGHUP end the turn cleanly and then the process. A turn that does not end in
+time, such as one whose output nobody takes, does not keep the process from ending.
 """
 
 import signal
@@ -13,7 +13,7 @@ import anyio
 from panpan.types.dataclass import dataclass
 
 GRACE_S = 3.0
-"""What a turn gets to end itself after SIGTERM; the process is gone within 5 s."""
+"""Seconds that a turn has to end after SIGTERM; the process ends within 5 s."""
 
 _LOOK_S = 0.05
 
@@ -23,7 +23,7 @@ class Received:
     """The signal that ends the process, once one has come."""
 
     exit_code: int | None = None
-    """128 + the signal's number, as shells count."""
+    """128 + the signal's number, as in shells."""
 
     @property
     def is_interrupt(self) -> bool:
@@ -45,9 +45,9 @@ async def watch_signals(
 ) -> None:
     """Wait for signals until cancelled.
 
-    `interrupt`: ends the turn that runs; returns whether there was one that had not been told to end before.
-    `may_leave`: asked whether a SIGINT that ends no turn ends the process. `is_busy`: True if what was told to end has
-    not done so; it gets `GRACE_S` at most.
+    `interrupt`: stops the running turn; returns True if there was one that was not stopped before. `may_leave`:
+    returns True if a SIGINT that stops no turn ends the process. `is_busy`: returns True until the stopped turn has
+    ended, for which it has `GRACE_S`.
     """
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async for number in signals:
@@ -57,7 +57,7 @@ async def watch_signals(
             received.exit_code = 128 + number
             if has_interrupted:
                 with anyio.move_on_after(GRACE_S):
-                    while is_busy():  # noqa: ASYNC110 - whoever is told of a signal rarely has an event for it
+                    while is_busy():  # noqa: ASYNC110 - callers rarely have an event for it
                         await anyio.sleep(_LOOK_S)
             stop()
             return

@@ -2,8 +2,8 @@
 
     .venv/bin/python scripts/draw_architecture.py
 
-What they show is read from the code: the contract of the layers in `pyproject.toml`, the docstrings of the folders,
-their imports and sizes, and the layers that EnvDoctor knows. A test draws them again and compares.
+Their contents come from the code: the contract of the layers in `pyproject.toml`, the docstrings of the folders, their
+imports and sizes, and the layers that EnvDoctor knows. A test draws them again and compares.
 """
 
 import ast
@@ -27,10 +27,10 @@ from scripts.house_figures import Package, between_features, upward  # noqa: E40
 
 IMAGES = Path("docs", "images")
 KEPT = 0.1
-"""Share by which a folder may grow or shrink before its picture shows another number of lines."""
+"""Share by which a folder may grow or shrink before the picture changes its number of lines."""
 WIDTH, ROW, BAR = 900, 30, 80
 LEFT, GRID = 30, 360
-"""Where names begin, and where imports do."""
+"""Left edges of the names and of the imports."""
 
 STYLE = """
     svg { color-scheme: light dark; font: 14px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
@@ -106,7 +106,7 @@ def label(root: Path, name: str) -> str:
 
 
 def draw_layers(root: Path) -> str:
-    """Draw the layers on top of each other, with what each is for."""
+    """Draw the layers on top of each other, each with its purpose."""
     layers, left, width, top = layers_of(root), 60, WIDTH - 120, 20
     parts = []
     y = top
@@ -124,7 +124,7 @@ def draw_layers(root: Path) -> str:
 
 
 def sizes(package: Package, shown: Mapping[str, int]) -> Mapping[str, int]:
-    """Return lines by folder (`core`, `capabilities/web`), in hundreds; what a picture shows stays if nearly right."""
+    """Return lines by folder (`core`, `capabilities/web`), in hundreds; a shown number stays if it is nearly right."""
     lines = Counter[str]()
     for module in package.modules:
         parts = module.path.relative_to(package.root / package.name).with_suffix("").parts
@@ -144,7 +144,7 @@ def shown_in(svg: str) -> Mapping[str, int]:
 
 
 def sized(y: float, name: str, shown: str, lines: int, most: int) -> Iterator[str]:
-    """Yield the name of a folder, its lines as a bar, and as a number behind the bar."""
+    """Yield the name of a folder, its lines as a bar, and their number after the bar."""
     length = max(2, BAR * lines / most)
     yield text(LEFT, y + 20, shown, "name")
     yield box(LEFT + 185, y + 8, length, ROW - 16, "bar", 2)
@@ -152,11 +152,11 @@ def sized(y: float, name: str, shown: str, lines: int, most: int) -> Iterator[st
 
 
 def draw_modules(package: Package, before: str) -> str:
-    """Draw each folder with its lines and with what it imports, then each capability.
+    """Draw each folder with its lines and imports, then each capability.
 
     Args:
         package: The package.
-        before: The picture as it is, whose numbers stay while they are nearly right; empty: there is none.
+        before: The current picture, whose numbers stay while they are nearly right; "" if there is none.
     """
     lines = sizes(package, shown_in(before))
     names = [name for layer in layers_of(package.root) for name in layer]
@@ -216,7 +216,7 @@ def _folders(pair: tuple[str, str]) -> tuple[str, str]:
 
 
 def draw_environment() -> str:
-    """Draw the layers of a Python environment on top of each other, with what EnvDoctor checks in each."""
+    """Draw the layers of a Python environment on top of each other, each with EnvDoctor's checks."""
     parts, left, top = [], 60, 20
     y = top
     for layer, title in LAYERS.items():

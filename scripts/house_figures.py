@@ -1,4 +1,4 @@
-"""Print how the code is laid out, in figures, each with its aim.
+"""Print figures on the structure of the code, each with its aim.
 
     .venv/bin/python scripts/house_figures.py [--list] [CHECKOUT]
 
@@ -23,13 +23,13 @@ TOUCHED = (
     "1 / 1 / 1 / 2 / 1 (the examples of docs/capabilities.md)",
     "≤ 3 / 1 / 1 / 2 / 1",
 )
-"""Shown by the worked examples, which `tests/test_capabilities_page.py` runs: each is one file."""
+"""Row of the table that is shown by worked examples of one file each, which `tests/test_capabilities_page.py` runs."""
 
 ENTRY_POINTS = frozenset({"panpan.capabilities"})
-"""Names of groups of entry points that are names of modules, too."""
+"""Names of entry point groups that are also names of modules."""
 
 FOREIGN = frozenset({"buffer", "response", "params", "model_params"})
-"""Names of objects of other libraries, which are filled in after they were made."""
+"""Names of objects of other libraries, whose attributes are set after construction."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Figure:
     aim: str
     more_is_better: bool = False
     note: str = ""
-    """The place that has the most, where one has."""
+    """Place with the highest value, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Module:
 
 
 class Package:
-    """The modules of a package, and what they import of each other.
+    """Modules of a package and the imports between them.
 
     Args:
         root: The checkout, with `pyproject.toml` and the folder of the package.
@@ -106,7 +106,7 @@ class Package:
         """Yield pairs of modules, each once: the first imports the second, or names it in a string to import it later.
 
         Args:
-            for_types: True for imports under `if TYPE_CHECKING:`, too.
+            for_types: True to include imports under `if TYPE_CHECKING:`.
         """
         for module in self.modules:
             hidden = set() if for_types else _for_types_only(module)
@@ -154,7 +154,7 @@ def _for_types_only(module: Module) -> set[int]:
 
 
 def deletable_names(package: Package) -> Sequence[str]:
-    """Return the capabilities that nothing outside of their folders imports, but for `app.py` and types."""
+    """Return the capabilities that nothing outside of their folders imports, except in `app.py` and for types."""
     used = {
         package.feature(imported)
         for importer, imported in package.imports(for_types=False)
@@ -169,7 +169,7 @@ def deletable(package: Package) -> int:
 
 
 def between_features(package: Package) -> Sequence[tuple[str, str]]:
-    """Return the pairs of modules of which the first imports the second, of another feature, other than for types.
+    """Return pairs of modules of different features, the first of which imports the second, other than for types.
 
     A feature is a folder in `capabilities/`. Until there is such a folder, it is a folder in `services/` or `tools/`.
     """
@@ -182,10 +182,10 @@ def between_features(package: Package) -> Sequence[tuple[str, str]]:
 
 
 def upward(package: Package) -> Sequence[tuple[str, str]]:
-    """Return the pairs of modules of which the first imports the second, of a layer above or beside its own.
+    """Return pairs of modules, the first of which imports the second from a layer above or beside its own.
 
     The layers are those of import-linter, which finds imports. A module that is named in a string and imported later
-    counts, too.
+    also counts.
     """
     settings = tomllib.loads((package.root / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = settings["tool"]["importlinter"]["contracts"]
@@ -200,7 +200,7 @@ def upward(package: Package) -> Sequence[tuple[str, str]]:
 
 
 def folder_size(package: Package) -> int:
-    """Return the 90th percentile of the number of Python files that lie side by side in a folder."""
+    """Return the 90th percentile of the number of Python files in a folder."""
     sizes = sorted(Counter(module.path.parent for module in package.modules).values())
     return sizes[math.ceil(0.9 * len(sizes)) - 1]
 
@@ -208,7 +208,7 @@ def folder_size(package: Package) -> int:
 def most_parameters(package: Package) -> tuple[int, str]:
     """Return the most parameters of a function or constructor, and its name.
 
-    A dataclass counts with the most arguments that one call gives it: many optional fields are no burden to its caller.
+    A dataclass counts with the most arguments of one call: many optional fields do not burden its callers.
     """
     written = [
         (_parameters(node), _label(module, node.name)) for module in package.modules for node in module.functions
@@ -241,9 +241,9 @@ def _label(module: Module, name: str) -> str:
 def set_later(package: Package) -> Mapping[str, Sequence[str]]:
     """Return the attributes that are set on another object after its construction, with the places that do it.
 
-    An assignment `x.y = …` counts if `x` is not `self` or `cls`, and `y` is an attribute of a class of the package that
-    stands in another module. In the module of its class, it is how the module keeps its own records. An attribute with
-    a setter does not count, since the assignment is a call. Each name counts once.
+    An assignment `x.y = …` counts if `x` is not `self` or `cls`, and `y` is an attribute of a class in another module
+    of the package. In the module of its class, it is how the module keeps its own records. An attribute with a setter
+    does not count, since the assignment is a call. Each name counts once.
     """
     own = {module.name: set(_attributes(module)) for module in package.modules}
     known = set().union(*own.values()) - {name for module in package.modules for name in _setters(module)}
@@ -318,7 +318,7 @@ def table(root: Path) -> str:
 
 
 def details(root: Path) -> str:
-    """Return what three of the figures count, one a line."""
+    """Return the things that three of the figures count, one per line."""
     package = Package(root)
     return "\n".join(
         (
@@ -330,7 +330,7 @@ def details(root: Path) -> str:
 
 
 def main() -> None:
-    """Print the table, or what it counts."""
+    """Print the table, or the things that it counts."""
     parser = argparse.ArgumentParser(description="Print how the code is laid out, in figures, each with its aim.")
     parser.add_argument("checkout", nargs="?", type=Path, default=Path(__file__).resolve().parents[1])
     parser.add_argument("--list", action="store_true", help="print the imports and attributes that count instead")

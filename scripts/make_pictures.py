@@ -1,10 +1,10 @@
-"""Makes the pictures of the REPL in docs/images/ again, each an SVG; the one of the README moves.
+"""Make the pictures of the REPL in docs/images/, each an SVG; the one in the README is animated.
 
     .venv/bin/python scripts/make_pictures.py [NAME…]
 
 The installed command runs in tmux (which has to be installed) on the small project of the demo, and talks to the
-scripted model server of the tests: what the model says is written here; what the tools do and what the screen shows
-is real. Times on the screen are those of the machine, so that a picture changes a little each time it is made.
+scripted model server of the tests. The replies of the model are written here; the tools and the screen are real. Times
+on the screen are those of the machine, so that a picture changes a little each time it is made.
 """
 
 import os
@@ -32,17 +32,18 @@ from tests.terminal_emulator import Tmux  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 HOME = Path("/tmp/ada")
-"""Of the user in the pictures: its name is on the screen, so it is short and always the same."""
+"""Home folder of the user in the pictures: it is on the screen, so it is short and always the same."""
 COLUMNS = 96
 LOOK_S = 1.0
-"""A question takes keys when it was on the screen for a moment."""
+"""Seconds before keys are sent to a question, which takes them after a moment on the screen."""
 FRAME_S = 0.25
-"""Between two looks at a screen that moves."""
+"""Seconds between two captures of an animated screen."""
 SHOWN_S = 0.6
-"""How long each of its screens is shown, and the last one."""
+"""Seconds for which each of its screens is shown, except the last."""
 LAST_S = 5.0
+"""Seconds for which the last screen is shown."""
 SETTLE_S = 1.0
-"""How long the screen has to stand still before its picture is taken; a spinner is never still, so at most 5 s."""
+"""Seconds without a change before the picture is taken; at most 5 s, since a spinner always moves."""
 
 _COLOURS = [(240, 113, 120), (152, 195, 121), (229, 192, 123), (97, 175, 239), (198, 120, 221), (86, 182, 194)]
 THEME = TerminalTheme(
@@ -85,17 +86,17 @@ SVG = """\
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is played and when the picture is taken."""
+    """Script of a picture, and the moment at which it is taken."""
 
     name: str
     title: str
     script: Callable[[], Sequence[Step]]
     play: Callable[[Tmux], None]
-    """Brings the screen to the moment."""
+    """Plays up to that moment."""
     flags: Sequence[str] = ()
     rows: int = 36
     is_moving: bool = False
-    """True if all that was on the screen is shown, one screen after the other, and not the last one alone."""
+    """True to show all screens one after the other, and not only the last one."""
 
 
 # What the model says
@@ -265,11 +266,11 @@ SCENES = (
 
 
 def screens_of(scene: Scene) -> Sequence[str]:
-    """Play a scene and return what was on the screen, with SGR sequences; the last one is when all is over.
+    """Play a scene and return its screens with SGR sequences; the last one is at the end of the scene.
 
     Raises:
-        AssertionError: The moment did not come; the text shows the screen.
-        FileExistsError: Something is in the place of the home.
+        AssertionError: The moment did not come; the message shows the screen.
+        FileExistsError: The home folder exists already.
     """
     with ExitStack() as stack:
         home = HOME
@@ -286,7 +287,7 @@ def screens_of(scene: Scene) -> Sequence[str]:
             "ANTHROPIC_BASE_URL": server.url,
             "COLORTERM": "truecolor",
             "NO_PROXY": "*",
-            "PANPAN_SESSIONS_TITLE": "first-words",  # a title would be one more request, which scripts do not expect
+            "PANPAN_SESSIONS_TITLE": "first-words",  # a title would be one more request
         }
         argv = [str(Path(sys.executable).with_name("panpan")), *scene.flags]
         tmux = stack.enter_context(Tmux(argv, env=env, cwd=workspace, columns=COLUMNS, rows=scene.rows))
@@ -301,7 +302,7 @@ def screens_of(scene: Scene) -> Sequence[str]:
 
 
 def _watch(tmux: Tmux, screens: list[str], is_over: Event) -> None:
-    """Note the screen whenever it has changed."""
+    """Append the screen whenever it has changed."""
     while not is_over.wait(FRAME_S):
         screen = tmux.styled()
         if not screens or screen != screens[-1]:
@@ -320,9 +321,9 @@ def _when_still(tmux: Tmux) -> str:
 
 
 def moving_svg_of(screens: Sequence[str], title: str, rows: int) -> str:
-    """Return captured screens as one picture that shows them one after the other, and again.
+    """Return captured screens as one picture that shows them in a loop.
 
-    Whether a viewer shows it moving or not, the last screen is whole: it is the one that shows where nothing moves.
+    A viewer without animation shows the last screen.
     """
     pictures = [svg_of(screen, title, rows, number) for number, screen in enumerate(screens)]
     seconds = [SHOWN_S] * (len(pictures) - 1) + [LAST_S]
@@ -345,13 +346,13 @@ def moving_svg_of(screens: Sequence[str], title: str, rows: int) -> str:
 
 
 def svg_of(screen: str, title: str, height: int = 0, number: int = 0) -> str:
-    """Return a captured screen as a picture, from the first prompt on: above it stands the address of the server.
+    """Return a captured screen as a picture, from the first prompt on: the address of the server is above it.
 
     Args:
-        screen: With SGR sequences.
-        title: Of the window.
-        height: Rows of the picture; 0: as many as there are.
-        number: Tells pictures with the same title apart that stand in one file.
+        screen: Rows with SGR sequences.
+        title: Title of the window.
+        height: Rows of the picture; 0: as many as the screen has.
+        number: Distinguishes pictures with the same title in one file.
     """
     rows = list(AnsiDecoder().decode(screen))  # together: a row begins in the colours in which the last one ended
     while rows and not rows[-1].plain.strip():
@@ -369,7 +370,7 @@ def svg_of(screen: str, title: str, height: int = 0, number: int = 0) -> str:
 
 
 def main(names: Sequence[str]) -> int:
-    """Make the pictures that are named, or all."""
+    """Make the named pictures, or all."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     unknown = set(names) - {scene.name for scene in SCENES}
     if unknown:

@@ -1,11 +1,11 @@
-"""Records panpan/demo/bug_fix.jsonl, the cassette of `panpan demo`: `python scripts/record_demo.py`.
+"""Record panpan/demo/bug_fix.jsonl, the cassette of `panpan demo`: `python scripts/record_demo.py`.
 
 The model's words come from bug_fix.toml beside this file, which was written by hand; tools, files and tests are real.
-Needed when these words change, or, so that a strict replay of the cassette is the same again, when the system prompt or
-a tool's description does.
+Run it after a change of these words, and for strict replays of the cassette after a change of the system prompt or a
+tool's description.
 
-What differs from machine to machine and from day to day is written as something fixed (`FIXED`): folders, times, ids.
-So the same panpan records the same file, and a difference in git is one in what was said or sent.
+Values that differ between machines and days are replaced by fixed ones (`FIXED`): folders, times, ids. So the same
+panpan records the same file, and a difference in git is one in the words or the requests.
 """
 
 import re
@@ -25,7 +25,7 @@ TAPE = Path(__file__).with_name("bug_fix.toml")
 TARGET = ROOT / "panpan" / "demo" / CASSETTE
 
 FOLDER = "/home/you"
-"""Stands for the folder in which it was recorded."""
+"""Replacement for the folder of the recording."""
 
 FIXED = (
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:[\d.]+Z", "2026-01-01T00:00:00Z"),
@@ -35,17 +35,17 @@ FIXED = (
     (r'"(durationMs|duration_s)":[\d.e-]+', r'"\1":0'),
     (r'"processMark":"\w+"', f'"processMark":"{"0" * 32}"'),
 )
-"""Patterns of what is different in each recording, and what is written in their place."""
+"""Patterns of values that differ in each recording, and their replacements."""
 
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 
 
 UNAVAILABLE = ("MergeWorktree", "WebSearch", "LSP", "pip", "uv", "conda", "pixi")
-"""Tools that the model is not told of, whatever this machine has."""
+"""Tools that are hidden from the model, whatever this machine has."""
 
 
 class _Clock:
-    """A clock on which only the pauses of the tape take time."""
+    """Clock on which only the pauses of the tape take time."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -84,7 +84,7 @@ def record(target: Path) -> int:
 
 
 def _use_no_snapshots(home: Path) -> None:
-    """They are taken beside the turn, so that their records would stand in another place each time."""
+    """Turn snapshots off: they are taken during the turn, so their records would be in different places each time."""
     home.mkdir(mode=0o700)
     (home / "settings.toml").write_text("[snapshots]\nenabled = false\n", encoding="utf-8")
 

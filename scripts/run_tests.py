@@ -1,4 +1,4 @@
-"""Run tests in parallel, and those that failed once more alone: what `make test` runs.
+"""Run tests in parallel, and failed ones again alone: the command of `make test`.
 
     .venv/bin/python -m scripts.run_tests -n 3 [OTHER ARGUMENTS OF PYTEST]
 
@@ -67,7 +67,7 @@ def result(code: int, failures: Failures, alone: Callable[[Sequence[str]], bool]
 
     Args:
         code: The exit code of the parallel run.
-        failures: What failed in it.
+        failures: Failures of that run.
         alone: Runs tests by their ids and returns True if all pass.
     """
     tests = failures.tests

@@ -1,10 +1,10 @@
-"""Makes docs/images/demo.png again: what `panpan demo --fast` prints on a terminal, as a picture.
+"""Make docs/images/demo.png: the output of `panpan demo --fast` on a terminal, as a picture.
 
     .venv/bin/python scripts/screenshot.py
 
-The output is the real one. A terminal is played only as far as the demo needs one: lines, wrapping, bold, dim and
-eight colours; an escape sequence that is not known is an error, so that the picture never shows something else than a
-terminal would. The font is DejaVu Sans Mono (Debian: fonts-dejavu-core) where it is found, else Pillow's own.
+The output is the real one. The terminal is emulated only as far as the demo needs it: lines, wrapping, bold, dim and
+eight colours. An unknown escape sequence is an error, so that the picture never differs from a real terminal. The font
+is DejaVu Sans Mono (Debian: fonts-dejavu-core) if it is found, else Pillow's own.
 """
 
 import errno
@@ -39,17 +39,17 @@ _PIECE = re.compile(r"\x1b\[([\d;]*)m|(\r?\n)|([^\x00-\x1f\x7f-\x9f])")
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a character looks."""
+    """Look of a character."""
 
     is_bold: bool = False
     is_dim: bool = False
     colour: tuple[int, int, int] = FOREGROUND
 
     def after(self, codes: str) -> "Style":
-        """Return the style that an SGR sequence leads to (ECMA-48, section 8.3.117).
+        """Return the style after an SGR sequence (ECMA-48, section 8.3.117).
 
         Raises:
-            ValueError: It holds a code that is not drawn here.
+            ValueError: The sequence has a code that is not drawn here.
         """
         style = self
         for code in map(int, (codes or "0").split(";")):
@@ -69,10 +69,10 @@ Font: TypeAlias = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 
 def run_on_terminal(command: list[str], columns: int) -> str:
-    """Return what a command prints on a terminal of this width.
+    """Return the output of a command on a terminal of this width.
 
     Raises:
-        subprocess.CalledProcessError: It failed.
+        subprocess.CalledProcessError: The command failed.
     """
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
@@ -92,13 +92,13 @@ def _read(fd: int) -> bytes:
     try:
         return os.read(fd, 65_536)
     except OSError as error:
-        if error.errno != errno.EIO:  # Linux says so when nobody has the terminal open any more
+        if error.errno != errno.EIO:  # EIO on Linux: no process has the terminal open any more
             raise
         return b""
 
 
 def rows_of(output: str, columns: int) -> list[Row]:
-    """Return what stands on the screen, one row a line, wrapped as a terminal does.
+    """Return the rows of the screen, wrapped as a terminal does.
 
     Raises:
         ValueError: The output holds an escape sequence or a control character that is not drawn here.
@@ -156,7 +156,7 @@ def _font(name: str) -> Font:
 
 
 def main() -> int:
-    """Write the picture; exit 1 where it is too large to keep in the repository."""
+    """Write the picture; return 1 if it is too large for the repository."""
     panpan = Path(sys.executable).with_name("panpan")
     output = run_on_terminal([str(panpan), "demo", "--fast"], COLUMNS)
     picture = drawn(rows_of(output, COLUMNS), COLUMNS).quantize(256, dither=Image.Dither.NONE)

@@ -1,9 +1,8 @@
-"""Writes panpan/config/models.json: `python scripts/update_models.py`, after an update of genai-prices.
+"""Write panpan/config/models.json: `python scripts/update_models.py`, after an update of genai-prices.
 
-Prices and, where it knows them, context windows come from genai-prices (MIT, https://github.com/pydantic/genai-prices).
-The rest stands in the tables below, from the vendors' model pages. Where a vendor states no longest reply, the figure
-here is a cautious one: it only caps what panpan asks for. Models without a price are newer than the price list, or
-their vendor is not in it.
+Prices and known context windows come from genai-prices (MIT, https://github.com/pydantic/genai-prices). The rest is in
+the tables below, from the vendors' model pages. If a vendor states no longest reply, the figure here is a cautious one,
+which only limits panpan's requests. Models without a price are newer than the price list, or their vendor is not in it.
 """
 
 import argparse
@@ -35,10 +34,10 @@ PRICE_LISTS = {
     "openrouter": "openrouter",
     "groq": "groq",
 }
-"""Vendors of panpan, and what genai-prices calls them."""
+"""Names of vendors in genai-prices, by panpan's names."""
 
 MODELS: dict[str, list[tuple[str, int, int]]] = {
-    # name, context window where the price list has none (else 0), longest reply
+    # name, context window if the price list has none (else 0), longest reply
     # https://platform.claude.com/docs/en/models
     "anthropic": [
         ("claude-sonnet-5-5", 0, 128_000),
@@ -153,7 +152,7 @@ MODELS: dict[str, list[tuple[str, int, int]]] = {
 
 
 def main() -> None:
-    """Write the file and say what changed."""
+    """Write the file and print the number of models."""
     parser = argparse.ArgumentParser(description="Write panpan/config/models.json from genai-prices.")
     parser.add_argument("--as-of", type=date.fromisoformat, default=datetime.now(UTC).date())
     options = parser.parse_args()
@@ -181,13 +180,13 @@ def _rows(vendor: str, day: date) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def listed_model(vendor: str, name: str) -> ModelInfo | None:
-    """Return genai-prices' entry for a model; None where it has none."""
+    """Return genai-prices' entry for a model, if any."""
     provider = next((one for one in get_snapshot().providers if one.id == PRICE_LISTS[vendor]), None)
     return None if provider is None else provider.find_model(name)
 
 
 def highest_price(model: ModelInfo, day: date) -> ModelPrice:
-    """Return the price on a day; of prices that depend on the hour, the highest."""
+    """Return the price on a day; the highest of prices that depend on the hour."""
     hours = (datetime.combine(day, time(hour), UTC) for hour in range(24))
     return max((model.get_prices(hour) for hour in hours), key=lambda price: _at(price.output_mtok, 0))
 
@@ -199,7 +198,7 @@ def _rates(price: ModelPrice) -> list[list[float]]:
 
 
 def _amounts(kinds: tuple[Decimal | TieredPrices | None, ...], start: int) -> list[float]:
-    """Return the four amounts for requests longer than `start`; without a price of its own, cached input is input."""
+    """Return the four amounts for requests longer than `start`; cached input without a price costs as much as input."""
     return [_number(_at(kinds[0] if kind is None else kind, start)) for kind in kinds]
 
 

@@ -1,1 +1,1 @@
-"""How often a model does small tasks right, judged by the state of the files: `make eval`."""
+"""Success rates of a model on small tasks, judged by the state of the files: `make eval`."""

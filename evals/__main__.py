@@ -1,6 +1,6 @@
 """`python -m evals`: run the tasks, print a table in Markdown.
 
-With the embedded model one server is kept for all trials. Latencies depend on the machine; which trials pass does not.
+With the embedded model, one server is kept for all trials. Latencies depend on the machine; results do not.
 """
 
 import os
@@ -69,7 +69,7 @@ async def _keep_server(stack: AsyncExitStack) -> None:
 
 
 def table(results: Sequence[Trial]) -> str:
-    """Return the rates by kind, and pooled over all trials, as a table in Markdown."""
+    """Return the success rates by kind and over all trials, as a table in Markdown."""
     kinds = dict.fromkeys(trial.task.kind for trial in results)
     rows = [_row(kind, [trial for trial in results if trial.task.kind == kind]) for kind in kinds]
     return "\n".join(["| task | passed | rate | median time |", "|---|---|---|---|", *rows, _row("all", results)])

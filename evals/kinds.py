@@ -1,4 +1,4 @@
-"""The kinds of task, each made anew for every trial from a random number and a vocabulary."""
+"""Kinds of tasks; each trial gets a new task from a random number and a vocabulary."""
 
 import ast
 import re
@@ -150,23 +150,23 @@ def _wording(rng: Random, words: Vocabulary, kind: str) -> str:
 
 
 def _bystander(words: Vocabulary) -> dict[str, str]:
-    """Return a file that the task is not about."""
+    """Return a file that has nothing to do with the task."""
     return {"README.md": f"# {words.nouns[0]}\n\nNotes about {words.values[0]}.\n"}
 
 
 def _answers(*texts: str) -> Callable[[Outcome], bool]:
-    """Return a check that the model used a tool and that its last words hold all of `texts`, as words of their own."""
+    """Return a check that the model used a tool and that its last reply contains all of `texts`, as whole words."""
     words = [re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE) for text in texts]
     return lambda outcome: outcome.calls > 0 and all(word.search(outcome.answer) for word in words)
 
 
 def _has_text(file: str, text: str) -> Callable[[Outcome], bool]:
-    """Return a check that a file holds exactly `text`; a missing or surplus line break at the end is no fault."""
+    """Return a check that a file contains exactly `text`; a missing or extra line break at the end is ignored."""
     return lambda outcome: (outcome.text(file) or "").strip() == text
 
 
 def _output(outcome: Outcome, file: str) -> str:
-    """Return what a script prints when the program that checks runs it; empty where it fails."""
+    """Return the output of a script, run again for the check; empty if it fails."""
     try:
         ran = subprocess.run(
             [sys.executable, "-B", file], cwd=outcome.folder, capture_output=True, text=True, timeout=20, check=False

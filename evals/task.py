@@ -1,4 +1,4 @@
-"""One trial: a workspace, what is asked for, and how a program tells whether it was done."""
+"""A task: its workspace, its prompt, and a check of the result."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a trial left behind."""
+    """Result of a trial before it is judged."""
 
     folder: Path
     answer: str
-    """The model's last words."""
+    """The model's last reply."""
     commands: tuple[str, ...]
-    """What it ran with Bash and what succeeded."""
+    """Commands that it ran with Bash and that succeeded."""
     calls: int
-    """Tools that it called."""
+    """Number of tool calls."""
 
     def text(self, name: str) -> str | None:
-        """Return the content of a file; None where there is none."""
+        """Return the contents of a file; None if there is none."""
         path = self.folder / name
         return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
 
@@ -27,8 +27,8 @@ class Outcome:
 class Task:
     """One thing to do.
 
-    Only what the task is about may change: a trial in which any other file changed, came or went has failed, whatever
-    `passes` says.
+    Only the files of the task may change. A trial in which any other file was changed, added or removed has failed,
+    whatever `passes` returns.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class Task:
     files: Mapping[str, str]
     passes: Callable[[Outcome], bool]
     may_change: frozenset[str] = frozenset()
-    """Names of the files that the task is to change or make."""
+    """Names of the files that the task changes or makes."""
 
     def write(self, folder: Path) -> None:
         """Make the workspace."""
@@ -46,7 +46,7 @@ class Task:
             path.write_text(text, encoding="utf-8")
 
     def has_passed(self, outcome: Outcome) -> bool:
-        """Return whether the task was done, and nothing else."""
+        """Return True if the task was done, and nothing else was changed."""
         return self._left_alone(outcome.folder) and self.passes(outcome)
 
     def _left_alone(self, folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Runs one task with panpan, as its user would have it run, and says how it went."""
+"""Runs one task with panpan, as a user would, and returns the result."""
 
 import os
 from contextlib import aclosing
@@ -16,28 +16,28 @@ from panpan.types.events import ToolFinished
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 
 TIME_LIMIT_S = 600.0
-"""Seconds for one task; a small model on a busy machine takes one of them."""
+"""Most seconds for one task, plenty for a small model on a busy machine."""
 MAX_ROUNDS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How one task went."""
+    """Result of one task."""
 
     task: Task
     has_passed: bool
     duration_s: float
     story: str
-    """What the model did, for whoever wants to know why."""
+    """Actions of the model, to find the reason for the result."""
 
 
 async def run_trial(task: Task, model: str, home: Path) -> Trial:
-    """Do a task in a new folder and check what came of it.
+    """Run a task in a new folder and check the result.
 
     Args:
-        task: What is to be done.
+        task: The task.
         model: Name of the model, as for `--model`.
-        home: The panpan home, with nothing of the user's in it.
+        home: The panpan home, without any files of the user.
     """
     with TemporaryDirectory(prefix="panpan-eval-") as name:
         folder = Path(name)
@@ -87,5 +87,5 @@ async def _run(task: Task, model: str, folder: Path, home: Path, story: list[str
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """Return an environment in which nothing of the user's settings counts."""
+    """Return an environment without the user's settings."""
     return {name: value for name, value in os.environ.items() if name not in VARIABLES} | {"PANPAN_HOME": str(home)}

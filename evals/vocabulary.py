@@ -1,7 +1,7 @@
-"""The words that tasks are made of, in two sets that share none: one to work with, one to be counted.
+"""Words for tasks, in two disjoint sets: one for development, one for the figures.
 
-Prompt, examples and tool descriptions of a model are improved while looking at the development set. The figures come
-from the counted set, whose failures nobody looks at one by one.
+Prompts, examples and tool descriptions of a model are improved by looking at the development set. The figures come from
+the other set, whose failures nobody looks at one by one.
 """
 
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A little program to write: what it should do, and what it prints for a number."""
+    """A little program to write: its task, and its output for a number."""
 
     wording: str
     expected: str
-    """A Python expression of n that gives the lines."""
+    """Python expression of n that gives the lines of output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Vocabulary:
     functions: tuple[str, ...]
     folders: tuple[str, ...]
     wordings: Mapping[str, tuple[str, ...]]
-    """By kind of task."""
+    """Wordings by kind of task."""
     programs: tuple[Program, ...]
     bugs: tuple[Bug, ...]
 

@@ -16,7 +16,7 @@ from panpan.config.trust import TrustStore
 
 @dataclass(frozen=True)
 class Place:
-    """Where a test's settings lie."""
+    """A panpan home and a project with settings files."""
 
     locations: Locations
 

@@ -22,7 +22,7 @@ KEY = "sk-ant-test-0123456789abcdef"
 
 @dataclass
 class Done:
-    """What a run printed, and how it ended."""
+    """Output and exit code of a run."""
 
     stdout: str
     stderr: str
@@ -30,12 +30,12 @@ class Done:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """The JSON lines of standard output; every line must be one."""
+        """JSON lines of standard output; every line must be JSON."""
         return [json.loads(line) for line in self.stdout.splitlines()]
 
     @property
     def result(self) -> dict[str, Any]:
-        """The result object, which is the last line."""
+        """Result object, which is the last line."""
         last = self.lines[-1]
         assert last["type"] == "result"
         return last
@@ -49,11 +49,11 @@ class Panpan:
     home: Path
     env: dict[str, str] = field(default_factory=dict)
     prepared: PreparedCommand | None = None
-    """Starts it where it makes no difference that it was imported before."""
+    """Starts the command if it makes no difference that panpan was imported before."""
     _running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def use(self, server: ModelServer, *, dialect: str = "anthropic") -> None:
-        """Point it at a model server."""
+        """Make the command use a model server."""
         if dialect == "anthropic":
             self.env |= {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": server.url}
         else:
@@ -75,7 +75,7 @@ class Panpan:
         return process
 
     def run(self, *args: str, stdin: str | bytes = b"", timeout_s: float = 60) -> Done:
-        """Run it to its end, from a process that has imported it where that makes no difference."""
+        """Run the command to its end, from a process that has imported panpan if that makes no difference."""
         data = stdin.encode() if isinstance(stdin, str) else stdin
         if self.prepared is None or not self.prepared.can_start(self.environment()):
             return finished(self.start(*args), data, timeout_s)
@@ -88,7 +88,7 @@ class Panpan:
         return _finished(process, data, feeding, (out, err), timeout_s)
 
     def run_script(self, *lines: str, timeout_s: float = 120) -> Done:
-        """Run lines of a shell in which `panpan` is the command."""
+        """Run lines in a shell that finds `panpan`."""
         done = subprocess.run(
             ["bash", "-c", "\n".join(lines)],
             cwd=self.workspace,
@@ -114,24 +114,24 @@ class Panpan:
         return sorted(self.home.glob("projects/*/sessions/*.jsonl"))
 
     def records(self) -> list[dict[str, Any]]:
-        """The records of the only session."""
+        """Records of the only session."""
         (path,) = self.session_files()
         return [json.loads(line) for line in path.read_text().splitlines()]
 
     def environment(self) -> Mapping[str, str]:
-        """What it is started with."""
+        """Environment of the command."""
         kept = {
             name: value
             for name, value in os.environ.items()
             if name in ("PATH", "LANG", "TMPDIR", "COVERAGE_PROCESS_START")
         }
         home = {"HOME": str(self.home.parent), "PANPAN_HOME": str(self.home)}
-        # a title would be one more request, which scripts do not expect
+        # a generated title would be one more request, which scripts do not expect
         return kept | home | {"NO_PROXY": "*", "PANPAN_SESSIONS_TITLE": "first-words"} | self.env
 
 
 def _finished(process: ForkedCommand, stdin: bytes, feeding: int, reading: Sequence[int], timeout_s: float) -> Done:
-    """Feed a run and read it to its end."""
+    """Write the standard input of a run, and read its output to the end."""
 
     def feed() -> None:
         with suppress(BrokenPipeError), os.fdopen(feeding, "wb", buffering=0) as file:
@@ -159,7 +159,7 @@ def finished(process: subprocess.Popen[bytes], stdin: bytes | None = None, timeo
 
 
 def wait_until(condition: Any, *, timeout_s: float = 20) -> None:
-    """Wait for something that another process does."""
+    """Wait until a condition holds that another process fulfils."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"

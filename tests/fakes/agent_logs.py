@@ -18,7 +18,7 @@ def keep_turn(
     parent: str = "",
     end: AgentEnd | None = None,
 ) -> None:
-    """Write a turn of a subagent, that a call began, behind those that its log has."""
+    """Append a turn, started by a call, to the log of a subagent."""
     path = agent_log_path(folder, agent_id)
     assert path is not None
     log = SessionLog(path, session_id="s1", cwd=folder)

@@ -1,4 +1,4 @@
-"""Askers that answer as a test wants, and keep what they were asked."""
+"""Askers with given answers, which keep the questions."""
 
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 

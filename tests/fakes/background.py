@@ -1,4 +1,4 @@
-"""Background tasks that a test starts and ends with a word."""
+"""Background tasks that a test starts and ends."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from panpan.types.events import TaskInfo
 
 
 def task(id_: str = "3fa80001", title: str = "npm run build", **fields: Any) -> TaskInfo:
-    """Return a command that runs, unless `fields` say otherwise."""
+    """Return a running command, unless `fields` say otherwise."""
     known: dict[str, Any] = {
         "kind": "command",
         "state": "running",
@@ -25,7 +25,7 @@ def task(id_: str = "3fa80001", title: str = "npm run build", **fields: Any) -> 
 
 
 class FakeBackground:
-    """What faces use of `BackgroundTasks`; remembers what was stopped and moved."""
+    """Fake of the part of `BackgroundTasks` that faces use; remembers stopped and moved tasks."""
 
     def __init__(self, *tasks: TaskInfo) -> None:
         self.tasks: list[TaskInfo] = list(tasks)

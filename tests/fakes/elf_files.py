@@ -1,4 +1,4 @@
-"""Small ELF files: shared libraries that say what they are for and what they need, and hold no code."""
+"""Small ELF files: shared libraries with a machine, dependencies and symbols, but no code."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,13 @@ def elf_file(
     """Return a 64-bit shared library.
 
     Args:
-        machine: As `uname -m` says it.
+        machine: Machine as in `uname -m`.
         needed: Libraries that it is linked with.
-        runpath: Where it looks for them.
+        runpath: Search path for them.
         versions: Versions of symbols that it needs, by library.
         defined: Versions of symbols that it has.
         symbols: Names in its table of symbols.
-        texts: What is in its `.rodata`.
+        texts: Contents of its `.rodata`.
     """
     strings = _Strings()
     tags = [(1, strings.at(name)) for name in needed] + ([(29, strings.at(runpath))] if runpath else [])
@@ -68,7 +68,7 @@ def elf_file(
 
 
 class _Strings:
-    """A table of strings, each ended by a NUL."""
+    """A table of strings that end with a NUL."""
 
     def __init__(self) -> None:
         self.data = b"\0"

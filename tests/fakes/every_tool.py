@@ -1,4 +1,4 @@
-"""Every tool of panpan, as a session in an empty folder has them. Only those that need no session can be run."""
+"""Every tool of panpan, as in a session in an empty folder. Only those that need no session can be run."""
 
 import tempfile
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from panpan.permissions import opening
 
 
 def every_tool() -> Sequence[Tool[Any]]:
-    """Return every tool, made anew: some keep what they told of a call."""
+    """Return a new instance of every tool, since some keep state of a call."""
     folder = Path(tempfile.gettempdir()).resolve()
     locations = Locations.find(folder, {"PANPAN_HOME": str(folder / "no-panpan-home")})
     return tools_of_folder(folder, load_settings(folder, {}, {}, locations), locations)

@@ -20,19 +20,19 @@ class Files:
     sends_parts: bool = True
     knows_head: bool = True
     tells_size_to_head: bool = True
-    """Whether HEAD is told the length, or 0."""
+    """True to answer HEAD with the length, False with 0."""
     tells_size: bool = True
     cut_after: list[int] = field(default_factory=list)
-    """Bytes after which the next answers end early, one for each."""
+    """Bytes after which the next answers end early, one number for each answer."""
     refusals: list[int] = field(default_factory=list)
-    """What the next answers are instead, one status for each."""
+    """Statuses of the next answers, which are errors."""
     redirects: dict[str, str] = field(default_factory=dict)
-    """Addresses that paths send on to."""
+    """Addresses that paths redirect to."""
     headers: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[str, dict[bytes, bytes]]] = field(default_factory=list)
-    """Method and path, and the headers."""
+    """Requests: method and path, and the headers."""
     status: int = 200
-    """Of whole contents."""
+    """Status of answers with whole contents."""
     before: Callable[[], None] = lambda: None
     """Called before each answer to GET."""
 
@@ -78,7 +78,7 @@ class Files:
 
 
 def repository(files: dict[str, bytes], *, large: tuple[str, ...] = (), **more: object) -> bytes:
-    """Return what the hub tells of a repository: https://huggingface.co/docs/hub/api."""
+    """Return the hub's description of a repository: https://huggingface.co/docs/hub/api."""
     siblings = []
     for path, data in files.items():
         git = hashlib.sha1(f"blob {len(data)}\0".encode() + data, usedforsecurity=False).hexdigest()

@@ -1,8 +1,8 @@
-"""A language server for `.toy` files, which does what its arguments say: it works, dies, hangs, floods, lies.
+"""A language server for `.toy` files with faults that its arguments name: it dies, hangs, floods or lies.
 
-Run as a program, with nothing but the standard library: `language_server.py LOG FAULT...`. Each line of LOG is a
-message that it got, as JSON; one of the method "start" is a start. A line of a `.toy` file with the word ERROR is an
-error, and so is `NEEDS word` where no line of the file, nor of `words.toy` beside it on disk, is that word.
+Run as a program, with only the standard library: `language_server.py LOG FAULT...`. Each line of LOG is a received
+message, as JSON; the method "start" marks a start of the server. A line of a `.toy` file with the word ERROR is an
+error, and so is `NEEDS word` if no line of the file, nor of `words.toy` beside it on disk, is that word.
 """
 
 import json
@@ -129,7 +129,7 @@ class Toy:
             publish(uri, self.versions[uri] - 1, self.problems("ERROR of an old text"))
             publish(uri, self.versions[uri], found[:1])
             if "in-pieces" in FAULTS:
-                time.sleep(0.22)  # longer than the pause after which errors are told, shorter than the silence
+                time.sleep(0.22)  # longer than the pause before errors are reported, shorter than the silence
             publish(uri, self.versions[uri], found)
             if "never-rests" in FAULTS:
                 threading.Thread(target=publish_on, args=(uri, self.versions[uri], found), daemon=True).start()
@@ -226,7 +226,7 @@ class Toy:
         return {"documentChanges": documents}
 
     def every(self) -> dict[str, str]:
-        """Return the texts of all toy files, the open ones as they were shown."""
+        """Return the texts of all toy files; for open ones, the text that the client sent."""
         texts = {}
         for path in sorted(Path(unquote(urlsplit(self.root).path)).glob("*.toy")):
             texts[path.as_uri()] = path.read_bytes().decode()

@@ -7,7 +7,7 @@ from panpan.types.events import IntendedChange
 
 
 class FakeLedger:
-    """Tells `note` the id of each call that starts, and keeps what calls are going to change."""
+    """Passes the id of each starting call to `note`, and keeps the intended changes."""
 
     def __init__(self, note: Callable[[str], None] = lambda _: None) -> None:
         self.changes: dict[str, Sequence[IntendedChange]] = {}

@@ -1,4 +1,4 @@
-"""Machines as trees of files: what the kernel, the system and a Python environment would show, in a folder."""
+"""Machines as trees of files: the files of the kernel, the system and a Python environment, in a folder."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,11 +15,11 @@ NEW_STRINGS = "_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_string
 
 
 class Machine:
-    """A Linux machine with a project; without a GPU, a driver and an environment at first.
+    """A Linux machine with a project; at first without a GPU, a driver and an environment.
 
     Args:
         root: An empty folder, which is its `/`.
-        arch: As `uname -m` says it.
+        arch: Machine as in `uname -m`.
     """
 
     def __init__(self, root: Path, arch: str = "x86_64") -> None:
@@ -43,7 +43,7 @@ class Machine:
         place.symlink_to(target)
 
     def linux(self, name: str = "Ubuntu 22.04.4 LTS", glibc: int = 35, libstdcxx: int = 30) -> None:
-        """A distribution with the newest minor version of glibc 2, and of GLIBCXX 3.4."""
+        """Add a distribution, with the newest minor versions of glibc 2 and of GLIBCXX 3.4."""
         self.file("/etc/os-release", f'PRETTY_NAME="{name}"\n')
         self.file("/proc/sys/kernel/osrelease", "5.15.0-105-generic\n")
         folder = f"/usr/lib/{self.arch}-linux-gnu"
@@ -68,7 +68,7 @@ class Machine:
             self.file(f"{folder}/{name}", f"{value}\n")
 
     def driver(self, version: str, libcuda: str | None = "") -> None:
-        """NVIDIA's driver; `libcuda` is the version of its library, None where that is not there."""
+        """Add NVIDIA's driver; `libcuda` is the version of its library, None if the library is missing."""
         line = f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  Thu Nov  7 19:25:31 UTC 2023\n"
         self.file("/proc/driver/nvidia/version", line)
         if libcuda is not None:
@@ -77,12 +77,12 @@ class Machine:
             self.link(f"{folder}/libcuda.so.1", f"libcuda.so.{libcuda or version}")
 
     def venv(self, minor: int = 11, version: str = "") -> None:
-        """An environment of the project, with the Python of the system."""
+        """Add a virtual environment of the project, with the Python of the system."""
         self.file(f"{ENVIRONMENT}/pyvenv.cfg", f"home = /usr/bin\nversion = {version or f'3.{minor}.4'}\n")
         self._interpreter(ENVIRONMENT, minor)
 
     def conda(self, minor: int = 11, **packages: str) -> None:
-        """An environment of conda's, with what it recorded."""
+        """Add a conda environment, with its records of packages."""
         for name, value in {"python": f"3.{minor}.4", **packages}.items():
             self.file(f"{ENVIRONMENT}/conda-meta/{name}-{value}-h123_0.json", "{}")
         self._interpreter(ENVIRONMENT, minor)
@@ -105,7 +105,7 @@ class Machine:
         files: Mapping[str, CONTENTS] | None = None,
         wheel: str = "",
     ) -> None:
-        """One that pip installed, with its own files below the folder of packages."""
+        """Add a package as pip installs it, with its files below the folder of packages."""
         files = files or {f"{name.replace('-', '_')}/__init__.py": ""}
         folder = f"{self.site}/{name.replace('-', '_')}-{version}.dist-info"
         head = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {one}" for one in requires)]
@@ -120,7 +120,7 @@ class Machine:
             self.file(f"{self.site}/{path}", content)
 
     def module(self, path: str, *, abi: str = "", arch: str = "", **facts: object) -> dict[str, bytes]:
-        """The file of a compiled module, for `package(files=…)`."""
+        """Return the file of a compiled module, for `package(files=…)`."""
         minor = (abi or self.abi).removeprefix("cp3")
         machine = arch or self.arch
         name = f"{path}.cpython-3{minor}-{machine}-linux-gnu.so"
@@ -136,7 +136,7 @@ class Machine:
         has_cudnn: int | None = None,
         has_nccl: bool = True,
     ) -> None:
-        """PyTorch for CUDA, or for the processor; with the wheels of the libraries that it needs, as far as said."""
+        """Add PyTorch for CUDA or the processor, with the wheels of its libraries that the arguments ask for."""
         major = (cuda or "").partition(".")[0]
         local = f"cu{cuda.replace('.', '')}" if cuda else f"rocm{hip}" if hip else "cpu"
         wheels = {f"nvidia-cudnn-cu{major}": cudnn, f"nvidia-nccl-cu{major}": 2} if cuda else {}

@@ -1,6 +1,6 @@
-"""The outside as tests have it: names that lead to public addresses, for which servers on the loopback stand.
+"""A fake network: names with public addresses, which are served on the loopback.
 
-No packet leaves this machine: what no server stands for refuses the connection.
+No packet leaves this machine: an address without a server refuses the connection.
 """
 
 import ssl
@@ -25,18 +25,18 @@ OTHER = "8.8.8.8"
 
 
 def anywhere(_: PlainUrl) -> None:
-    """Let a page go where it likes."""
+    """Allow a page every address."""
 
 
 @dataclass
 class Network:
-    """What names lead to, and which servers of this machine stand for which addresses."""
+    """Addresses of names, and the local servers for addresses."""
 
     names: dict[str, Sequence[str]] = field(default_factory=lambda: {"example.org": [PUBLIC]})
     ports: dict[tuple[str, int], int] = field(default_factory=dict)
-    """By address and port: the port on 127.0.0.1 where that server is."""
+    """Port on 127.0.0.1 of the server for an address and port."""
     trusted: Path | None = None
-    """The certificate that counts."""
+    """Certificate that is trusted."""
     asked: list[str] = field(default_factory=list)
     dialled: list[tuple[str, int]] = field(default_factory=list)
 
@@ -66,7 +66,7 @@ Serve = Callable[[ByteStream], Awaitable[None]]
 
 @asynccontextmanager
 async def serving(serve: Serve, *, certificate: Path | None = None) -> AsyncGenerator[int, None]:
-    """Serve each connection to a port of 127.0.0.1, over TLS where there is a certificate, and yield the port."""
+    """Serve each connection to a port of 127.0.0.1, over TLS if there is a certificate, and yield the port."""
 
     async def answer(plain: SocketStream) -> None:
         async with plain:
@@ -84,12 +84,12 @@ async def serving(serve: Serve, *, certificate: Path | None = None) -> AsyncGene
 
 @dataclass
 class Server:
-    """A server that keeps what it is sent, and answers when a request's head and `body_bytes` more have come."""
+    """A server that keeps the bytes that it receives, and answers after a request's head and `body_bytes` more."""
 
     answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
     until: bytes = b"\r\n\r\n"
     received: list[bytes] = field(default_factory=list)
-    """By connection."""
+    """Received bytes, by connection."""
 
     async def serve(self, stream: ByteStream) -> None:
         number = len(self.received)
@@ -111,7 +111,7 @@ async def _secured(plain: SocketStream, certificate: Path) -> TLSStream:
 
 
 def made_certificate(folder: Path, *names: str) -> Path:
-    """Make a certificate and its key for hosts, in one file; nobody has signed it."""
+    """Make a self-signed certificate and its key for hosts, in one file."""
     need("openssl")
     place, signed = folder / "certificate.pem", folder / "signed.pem"
     alternatives = ",".join(f"DNS:{name}" for name in names)
@@ -125,7 +125,7 @@ def made_certificate(folder: Path, *names: str) -> Path:
 
 
 async def said_to(port: int, request: bytes) -> bytes:
-    """Send bytes to a port of 127.0.0.1, and return all that comes until the end."""
+    """Send bytes to a port of 127.0.0.1, and return all bytes until the end of the answer."""
     async with await anyio.connect_tcp("127.0.0.1", port) as stream:
         try:
             await stream.send(request)
@@ -135,7 +135,7 @@ async def said_to(port: int, request: bytes) -> bytes:
 
 
 async def rest_of(stream: ByteStream) -> bytes:
-    """Return what comes until the end, or until the other side resets the connection."""
+    """Return all bytes until the end, or until the other side resets the connection."""
     received = bytearray()
     try:
         async for chunk in stream:
@@ -146,7 +146,7 @@ async def rest_of(stream: ByteStream) -> bytes:
 
 
 def head_of(request: bytes) -> tuple[bytes, Mapping[bytes, bytes]]:
-    """Return the first line and the headers, each of which may stand only once."""
+    """Return the first line and the headers, none of which may occur twice."""
     line, *lines = request.partition(b"\r\n\r\n")[0].split(b"\r\n")
     pairs = [header.split(b": ", 1) for header in lines]
     headers = {name.lower(): value for name, value in pairs}

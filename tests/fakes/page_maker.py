@@ -1,4 +1,4 @@
-"""Makes text of what came from the web in this process: what is made of it is the same, and a start is saved."""
+"""Parses pages of the web in this process: the result is the same, and starting a worker is saved."""
 
 from io import BytesIO
 

@@ -1,4 +1,4 @@
-"""The plan mode of a session that keeps its plan in memory, and users who answer plans as a test wants."""
+"""Plan mode with a plan in memory, and users with given answers to plans."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ class FakePlanning:
         self.left_for: PermissionMode | None = None
         self.is_delivered = False
         self.known_text = text
-        """What the model knows of the plan."""
+        """Text of the plan that the model knows."""
 
     async def begin(self) -> Path:
         self.is_on = True

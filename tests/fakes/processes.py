@@ -1,4 +1,4 @@
-"""Processes of a tree, and a tree whose processes cannot be stopped."""
+"""Process trees: one with sleeping processes, and one whose processes cannot be stopped."""
 
 import os
 import subprocess
@@ -9,12 +9,12 @@ from panpan.system.processes.process_table import ProcessTree, RunningProcess
 
 
 class UnreachableTree(ProcessTree):
-    """Its processes are seen and not signalled, as those of another user: each seems to be one that has ended."""
+    """Process tree whose processes are listed but not signalled, like those of another user."""
 
     def members_among(self, processes: Mapping[int, RunningProcess]) -> list[RunningProcess]:
         return [replace(process, started="0") for process in super().members_among(processes)]
 
 
 def sleeping(tree: ProcessTree) -> "subprocess.Popen[bytes]":
-    """Start a process of the tree that does nothing, for as long as any test."""
+    """Start a process of the tree that sleeps longer than any test."""
     return subprocess.Popen(["sleep", "600"], env=tree.marked({"PATH": os.environ["PATH"]}))

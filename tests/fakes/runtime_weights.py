@@ -1,12 +1,12 @@
-"""Weights for the runtime that is a fake: a JSON object which says how it behaves.
+"""Weights for the fake runtime: a JSON object with instructions.
 
     weights = runtime_weights(folder, replies=[["Read", {"file_path": "a.py"}], "It is empty."])
     ...                                    # let panpan serve weights.path, with `RUNTIME` on its PYTHONPATH
     assert weights.requests[-1]["path"] == "/v1/chat/completions"
 
 A reply is a text, a call as a list of name and arguments, "never", or "dies". `failure` is raised at the start,
-`signal` ends the process there, and with `never_reads` the warm-up is never answered. With `disk_is_full` half of what
-was read is saved; with `forgets` nothing that was saved is taken again.
+`signal` ends the process there, and with `never_reads` the warm-up is never answered. With `disk_is_full` only half of
+a state is saved; with `forgets` no saved state is loaded.
 """
 
 import json
@@ -22,23 +22,23 @@ RUNTIME = Path(__file__).parent / "runtime"
 
 @dataclass(frozen=True)
 class RuntimeWeights:
-    """The file, and what the servers that were given it noted."""
+    """The file of the weights, and the notes of the servers that loaded it."""
 
     path: Path
 
     @property
     def starts(self) -> list[dict[str, Any]]:
-        """Of each server its process id, environment, parameters, and where its modules came from."""
+        """Process id, environment, parameters and module path of each started server."""
         return self._notes("starts")
 
     @property
     def requests(self) -> list[dict[str, Any]]:
-        """The path and body of each request with the right key."""
+        """Path and body of each request with the right key."""
         return self._notes("requests")
 
     @property
     def conversations(self) -> list[list[dict[str, Any]]]:
-        """The messages of each streamed request."""
+        """Messages of each streamed request."""
         return [request["body"]["messages"] for request in self.requests if request["body"].get("stream")]
 
     def _notes(self, what: str) -> list[dict[str, Any]]:
@@ -56,7 +56,7 @@ def runtime_weights(folder: Path, **order: Any) -> RuntimeWeights:
 
 
 def installed_weights(folder: Path, **order: Any) -> RuntimeWeights:
-    """Write weights that panpan takes for the real ones: of their size, with holes, and with a stamp."""
+    """Write weights that panpan takes for the real ones: a sparse file of their size, with a stamp."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     store = WeightStore(folder, QWEN_CODER_1_5B)
     with store.path.open("wb") as file:
@@ -67,6 +67,6 @@ def installed_weights(folder: Path, **order: Any) -> RuntimeWeights:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and more than an entry that nobody has collected."""
+    """Return True if a process exists and is not a zombie."""
     found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return found.stdout.strip()[:1] not in ("", "Z")

@@ -1,4 +1,4 @@
-"""A sandbox that holds nothing: for what is decided before a command runs."""
+"""Fake sandboxes without any effect, for decisions before a command runs."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from panpan.system.sandbox.profile import Boxed
 
 
 class Boxes:
-    """A sandbox by its name only."""
+    """A sandbox in name only."""
 
     name = "boxes"
     limits: Sequence[str] = ()
@@ -36,13 +36,13 @@ async def works() -> SandboxChoice:
 
 
 class GrantingBoxes(Boxes):
-    """One that can let commands to single hosts."""
+    """A sandbox that can allow single hosts."""
 
     can_grant_domains = True
 
 
 class LooserBoxes(Boxes):
-    """One that cannot keep a command from leaving something running."""
+    """A sandbox that cannot keep commands from leaving processes behind."""
 
     can_seal = False
 

@@ -1,4 +1,4 @@
-"""A model that says what a test wrote down, for tests of the loop that need no wire."""
+"""A model with scripted replies, for tests of the loop that need no server."""
 
 from collections.abc import AsyncGenerator, Callable
 from typing import TypeAlias
@@ -13,13 +13,13 @@ Reply: TypeAlias = AssistantMessage | Exception | Callable[[ModelRequest], Assis
 
 
 def say(text: str, *, stop_reason: StopReason = "end_turn", cost_usd: float | None = None) -> AssistantMessage:
-    """A reply that asks for no tool."""
+    """Return a reply without tool calls."""
     content = (TextBlock(text=text),) if text else ()
     return AssistantMessage(content=content, model="scripted", stop_reason=stop_reason, cost_usd=cost_usd)
 
 
 def call(*uses: tuple[str, str, dict[str, object]], text: str = "") -> AssistantMessage:
-    """A reply that asks for tools, each given as (id, name, input)."""
+    """Return a reply with tool calls, each given as (id, name, input)."""
     blocks = tuple(ToolUseBlock(id=id_, name=name, input=input_) for id_, name, input_ in uses)
     return AssistantMessage(
         content=((TextBlock(text=text),) if text else ()) + blocks, model="scripted", stop_reason="tool_use"
@@ -27,7 +27,7 @@ def call(*uses: tuple[str, str, dict[str, object]], text: str = "") -> Assistant
 
 
 class ScriptedLLM:
-    """Plays replies in order; an exception is raised in its place. `histories` keeps what each request held."""
+    """Plays replies in order; an exception among them is raised. `histories` keeps the messages of each request."""
 
     def __init__(self, *replies: Reply, exact_tokens: int | None = None) -> None:
         self._replies = list(replies)
@@ -58,7 +58,7 @@ class ScriptedLLM:
 
 
 class PricedLLM(ScriptedLLM):
-    """One of which it is known how long its replies may be, and what they cost."""
+    """A scripted model with a known longest reply and a price."""
 
     def __init__(
         self, *replies: Reply, price: Price | None = FREE, max_output_tokens: int = 2_000, thinking: int | None = None

@@ -1,4 +1,4 @@
-"""A session of fakes, in a folder of the test's own."""
+"""Sessions made of fakes, in a folder of the test's own."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,9 +49,9 @@ def session_in(
     permission_mode: PermissionMode | None = None,
     **parts: Any,
 ) -> Session:
-    """A session whose log holds no prefix, so that its first record is the first message.
+    """Return a session whose log has no prefix, so that its first record is the first message.
 
-    With a `permission_mode`, its gate is among the hooks; with `has_background` False, it has no background tasks.
+    With a `permission_mode`, its gate is among the hooks. With `has_background` False, it has no background tasks.
     """
     path = log_path(root)
     before = folded(read_records(path)) if path.exists() else FoldedSession()
@@ -115,5 +115,5 @@ def log_path(root: Path) -> Path:
 
 
 def recorded(root: Path) -> list[Message]:
-    """What the log on disk adds up to now."""
+    """Return the messages that the log on disk now holds."""
     return folded(read_records(log_path(root))).messages

@@ -6,5 +6,5 @@ from panpan.config.settings import Settings, Table, settings_type
 
 
 def settings_with(*tables: Table, **core: Any) -> Settings:
-    """Settings as they come from files; each table is put where its feature has it."""
+    """Return settings as if from files, with each table under its name."""
     return settings_type()(**core, **{table.table: table for table in tables})

@@ -1,4 +1,4 @@
-"""What subagents do, made by hand, and a tool that seems to run one."""
+"""Events of subagents, and a tool that seems to run one."""
 
 from collections.abc import AsyncGenerator, Sequence
 
@@ -13,16 +13,16 @@ from panpan.types.llm import ToolDefinition
 from panpan.types.messages import AssistantMessage, Usage
 
 TOKENS = 110
-"""What each reply of a subagent uses."""
+"""Tokens of each reply of a subagent."""
 
 
 def of_agent(*events: Event, call: str = "t1", agent: str = "a1b2c3d4") -> list[SubagentEvent]:
-    """Events as whoever started the subagent gets them."""
+    """Return events as the parent of a subagent gets them."""
     return [SubagentEvent(call, agent, event) for event in events]
 
 
 def reply(text: str = "", *uses: tuple[str, str, dict[str, object]], cost_usd: float | None = 0.5) -> AssistantMessage:
-    """A reply of a subagent, with calls as (id, name, input)."""
+    """Return a reply of a subagent, with calls as (id, name, input)."""
     blocks = tuple(ToolUseBlock(id=id_, name=name, input=input_) for id_, name, input_ in uses)
     return AssistantMessage(
         content=((TextBlock(text=text),) if text else ()) + blocks,
@@ -34,7 +34,7 @@ def reply(text: str = "", *uses: tuple[str, str, dict[str, object]], cost_usd: f
 
 
 def looks(id_: str, title: str, *, is_over: bool = True) -> list[Event]:
-    """All events of a call of Grep, from the reply that wants it on."""
+    """Return all events of a call of Grep, from the reply with the call on."""
     return [
         reply("", (id_, "Grep", {"pattern": title})),
         PermissionDecided(id_, "Grep", True, "it only reads"),
@@ -51,7 +51,7 @@ class FakeTask(Tool[FakeInput]):
     """Yields events of a subagent, and says something.
 
     Args:
-        events: Of the subagent.
+        events: Events of the subagent.
         budget: Counts its replies.
     """
 
@@ -85,7 +85,7 @@ class FakeTask(Tool[FakeInput]):
 
 
 def interleaved(streams: Sequence[Sequence[SubagentEvent]], order: Sequence[int]) -> list[SubagentEvent]:
-    """Put events of several subagents into one order, that of each kept; what `order` leaves over comes at the end."""
+    """Merge the events of several subagents in the order of indexes `order`; the remaining ones come at the end."""
     waiting = [list(stream) for stream in streams]
     merged: list[SubagentEvent] = []
     for index in order:

@@ -17,13 +17,13 @@ class SleepInput(BaseModel):
 
 
 class FakeTool(Tool[SleepInput]):
-    """Sleeps, and knows how many of its calls ran at once, in which order they began, and which were cut short."""
+    """Sleeps, and records how many of its calls ran at once, their order, and which were cut short."""
 
     name = "Look"
     input_model = SleepInput
 
     def __init__(self, name: str = "Look", *, is_read_only: bool = True, log: list[str] | None = None) -> None:
-        self.name = name  # type: ignore[misc]  # one class plays several tools
+        self.name = name  # type: ignore[misc]  # one class is several tools
         self.log = log if log is not None else []
         self.running = 0
         self.peak = 0
@@ -64,7 +64,7 @@ class FakeTool(Tool[SleepInput]):
 
 
 class FailingTool(FakeTool):
-    """Raises what it is given."""
+    """Raises a given error."""
 
     def __init__(self, error: Exception, name: str = "Fail") -> None:
         super().__init__(name)
@@ -76,7 +76,7 @@ class FailingTool(FakeTool):
 
 
 class LeavingTool(FakeTool):
-    """Says what stands of a call that is cut short."""
+    """Notes a text for a call that is cut short."""
 
     async def run(self, args: SleepInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         try:

@@ -1,4 +1,4 @@
-"""A proxy on the way out, over HTTP or SOCKS5; servers of this machine stand for all hosts behind it."""
+"""An upstream proxy, over HTTP or SOCKS5; all hosts behind it are local servers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ from anyio.abc import ByteStream
 
 @dataclass
 class Upstream:
-    """Leads to ports of 127.0.0.1 by `host:port`, and keeps what it was asked."""
+    """Connects `host:port` to ports of 127.0.0.1, and keeps the requests."""
 
     ports: Mapping[str, int]
     login: tuple[str, str] | None = None
-    """User and password that it wants over SOCKS5."""
+    """User and password that it requires over SOCKS5."""
     answer: bytes = b"HTTP/1.1 200 OK\r\n\r\n"
-    """To CONNECT."""
+    """Answer to CONNECT."""
     asked: list[bytes] = field(default_factory=list)
-    """Heads of requests, or places asked for over SOCKS5."""
+    """Heads of requests, or destinations over SOCKS5."""
 
     async def serve_http(self, stream: ByteStream) -> None:
         request = b""
@@ -91,7 +91,7 @@ async def exactly(stream: ByteStream, count: int) -> bytes:
 
 
 async def in_pieces(stream: ByteStream, data: bytes) -> None:
-    """Send bytes one by one, as a network may bring them."""
+    """Send bytes one by one, as a network may deliver them."""
     for byte in data:
         await stream.send(bytes([byte]))
         await anyio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""A web site on the loopback, for browsers: pages by path, and a place nobody may reach, which counts who does."""
+"""A web site on the loopback for browsers: pages by path, and a forbidden place that records connections."""
 
 import json
 import socket
@@ -11,23 +11,23 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Answer:
-    """What is at a path."""
+    """Answer to requests for a path."""
 
     body: bytes | str = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     waits_for: threading.Event | None = None
-    """What the end of the body is held back for."""
+    """Event before which the end of the body is held back."""
 
 
 @dataclass
 class Site:
-    """A web site; what is not in `pages` is not found."""
+    """A web site; paths that are not in `pages` are not found."""
 
     pages: dict[str, Answer] = field(default_factory=dict)
     port: int = 0
     requests: list[tuple[str, str, Mapping[str, str]]] = field(default_factory=list)
-    """Method, path and headers."""
+    """Method, path and headers of each request."""
 
     def paths(self) -> list[str]:
         return [path for _, path, _ in self.requests]
@@ -62,7 +62,7 @@ def served(site: Site) -> Iterator[Site]:
         daemon_threads = True
 
         def handle_error(self, request: object, client_address: object) -> None:
-            pass  # a browser leaves when it likes
+            pass  # a browser may leave at any time
 
     server = Server(("127.0.0.1", 0), Handler)
     site.port = server.server_address[1]
@@ -81,13 +81,13 @@ class Forbidden:
     """A place on this machine that no page may reach."""
 
     port: int
-    """Of TCP and of UDP, on 127.0.0.1."""
+    """Port of TCP and UDP on 127.0.0.1."""
     reached: list[str] = field(default_factory=list)
 
 
 @contextmanager
 def forbidden_place() -> Iterator[Forbidden]:
-    """Listen with TCP and with UDP at one port of 127.0.0.1, and note what comes."""
+    """Listen with TCP and UDP at one port of 127.0.0.1, and note what arrives."""
     with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
         tcp.bind(("127.0.0.1", 0))
         tcp.listen(64)
@@ -123,5 +123,5 @@ def forbidden_place() -> Iterator[Forbidden]:
 
 
 def quoted(text: str) -> str:
-    """Return text as a script writes it."""
+    """Return a text as a string literal of JavaScript."""
     return json.dumps(text)

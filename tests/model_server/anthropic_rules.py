@@ -1,4 +1,4 @@
-"""What the Messages API checks before it answers, in its words; breaking a rule is an HTTP 400.
+"""Validation of the Messages API, with its errors; breaking a rule is an HTTP 400.
 
 Rules and texts are those that users report from the real API, such as "tool_use ids were found without tool_result
 blocks immediately after". User turns in a row are accepted and joined, as the API does since 2024.
@@ -24,7 +24,7 @@ Blocks = list[dict[str, Any]]
 
 
 def check(headers: dict[str, str], body: Any, api_key: str | None) -> None:
-    """Refuse what the real API would refuse."""
+    """Refuse requests that the real API would refuse."""
     _check_headers(headers, api_key)
     require(isinstance(body, dict), "The request body is not valid JSON")
     _check_fields(body)
@@ -201,7 +201,7 @@ def _check_answers(asked: list[str], blocks: Blocks, number: int) -> None:
             f"messages.{number}.content.1: each tool_use must have a single result. "
             f"Found multiple `tool_result` blocks with id: {tool_use_id}",
         )
-    # Results behind any other block do not count as standing immediately after the call.
+    # Results after any other block do not count as immediately after the call.
     leading = {block["tool_use_id"] for block in blocks[: len(results)] if block["type"] == "tool_result"}
     missing = [tool_use_id for tool_use_id in asked if tool_use_id not in leading]
     if missing:
@@ -224,7 +224,7 @@ def _check_last(turns: list[tuple[str, Blocks]]) -> None:
 
 
 def _cache_marks(value: Any) -> Iterator[None]:
-    """Yield once for each cache_control in the places where the API reads it (tool inputs are not among them)."""
+    """Yield once for each cache_control in a place where the API reads it (tool inputs are not among them)."""
     if isinstance(value, list):
         for item in value:
             yield from _cache_marks(item)

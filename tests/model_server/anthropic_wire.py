@@ -1,4 +1,4 @@
-"""The Messages API as the server speaks it: events of a reply, bodies of errors.
+"""The server's side of the Messages API: events of a reply, bodies of errors.
 
 Shapes follow https://platform.claude.com/docs/en/build-with-claude/streaming and https://platform.claude.com/docs/en/api/errors.
 """
@@ -113,7 +113,7 @@ def _deltas(block: Block, index: int, chunk_chars: int) -> Iterator[WireEvent]:
             pass
         case ToolCall():
             yield _delta(index, type="input_json_delta", partial_json="")
-            # A call without arguments has no further delta: the empty input of the opening stands.
+            # A call without arguments has no further delta: its input is the empty one of the opening.
             arguments = block.arguments if block.arguments is not None else compact(block.input) if block.input else ""
             for piece in pieces(arguments, chunk_chars) if arguments else ():
                 yield _delta(index, "tool_arguments", type="input_json_delta", partial_json=piece)

@@ -9,7 +9,7 @@
        {"error": 529, "headers": {"retry-after": "1"}},
        {"hangup": "reset"}]}
 
-`repeat` plays the list so many times; true: for ever. Other fields are those of the classes in `script`.
+`repeat` is the number of times to play the list; true: for ever. Other fields are those of the classes in `script`.
 """
 
 import json

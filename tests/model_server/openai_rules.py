@@ -1,4 +1,4 @@
-"""What the chat completions API checks before it answers, in its words; breaking a rule is an HTTP 400."""
+"""Validation of the chat completions API, with its errors; breaking a rule is an HTTP 400."""
 
 import re
 from typing import Any
@@ -12,7 +12,7 @@ _NEEDS_COMPLETION_TOKENS = re.compile(r"^(o\d|gpt-[5-9])")
 
 
 def check(headers: dict[str, str], body: Any, api_key: str | None) -> None:
-    """Refuse what the real API would refuse; a key is needed only where `api_key` names it, as with local servers."""
+    """Refuse requests that the real API would refuse; a key is only required if `api_key` is set."""
     key = headers.get("authorization", "").removeprefix("Bearer ")
     if api_key is not None:
         require(key, "You didn't provide an API key.", status=401)

@@ -1,4 +1,4 @@
-"""The chat completions API as the server speaks it: chunks of a reply, bodies of errors, and the servers that differ.
+"""The server's side of the chat completions API: chunks of a reply, bodies of errors, and quirks of other servers.
 
 Shapes follow https://platform.openai.com/docs/api-reference/chat-streaming; `reasoning_content` is DeepSeek's
 (https://api-docs.deepseek.com/guides/reasoning_model).
@@ -131,7 +131,7 @@ def _deltas(reply: Reply, unique: str) -> Iterator[tuple[dict[str, Any], Any]]:
 
 
 def _ordered(tool_calls: list[Iterable[dict[str, Any]]], *, is_interleaved: bool) -> Iterator[dict[str, Any]]:
-    """Yield the parts of one call after those of the other, or in turn."""
+    """Yield the parts of one call after those of the other, or alternating."""
     rounds = zip_longest(*tool_calls) if is_interleaved else tool_calls
     for parts in rounds:
         yield from (part for part in parts if part is not None)

@@ -12,7 +12,7 @@ _BULK_BYTES = 65_536
 _HOLD_CHECK_S = 0.01
 
 Ending: TypeAlias = Literal["whole", "close", "reset"]
-"""How the body ends: with its last chunk, or with the connection."""
+"""End of a body: with its last chunk, or with the connection."""
 
 
 class ClientLeftError(Exception):
@@ -20,11 +20,11 @@ class ClientLeftError(Exception):
 
 
 class Playback:
-    """One reply on its way.
+    """One reply that is being sent.
 
     Args:
-        reply: What is played.
-        dialect: How it is written.
+        reply: The reply to play.
+        dialect: Encodes its events.
         write: Sends bytes at once.
         wait: Pauses for seconds, or for ever.
     """
@@ -39,7 +39,7 @@ class Playback:
         self._waiting = bytearray()
 
     def play(self, body: dict[str, Any], unique: str) -> Ending:
-        """Send the events of the reply to `body`, and return how the body of the answer ends."""
+        """Send the events of the reply to `body`, and return the end of the answer's body."""
         reply = self._reply
         if reply.first_delay_s:
             self._wait(reply.first_delay_s)
@@ -57,7 +57,7 @@ class Playback:
         return "whole"
 
     def _with_faults(self, events: Iterator[WireEvent]) -> Iterator[tuple[WireEvent | None, list[Fault]]]:
-        """Yield each event with the faults that come after it; None stands for the time before the first."""
+        """Yield each event with the faults that come after it; None is the time before the first event."""
         left = list(self._reply.faults)
         if any(isinstance(fault.at, int) and fault.at < 0 for fault in left):
             events = iter(held := list(events))

@@ -1,4 +1,4 @@
-"""What the model server saw of a request, for tests to assert on."""
+"""Requests to the model server, for assertions in tests."""
 
 import json
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ class RecordedRequest:
     """Names in lower case."""
     raw: bytes
     began_at: float
-    """When its first line was read."""
+    """Time at which its first line was read."""
     arrived_at: float
-    """When its body was read to the end."""
+    """Time at which its body was read to the end."""
     finished_at: float | None = None
-    """When the last byte of the answer was written; None: not yet, or never."""
+    """Time at which the last byte of the answer was written; None: not yet, or never."""
     client_left: bool = False
-    """Whether the client closed the connection before the answer was written to its end."""
+    """True if the client closed the connection before the end of the answer."""
 
     @cached_property
     def body(self) -> Any:
-        """The body as JSON; None where it is none."""
+        """Body as JSON; None if it is not JSON."""
         try:
             return json.loads(self.raw)
         except ValueError:
@@ -34,11 +34,11 @@ class RecordedRequest:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The messages of the body."""
+        """Messages of the body."""
         return list(self.body["messages"])
 
     def as_json(self, *, with_body: bool) -> dict[str, Any]:
-        """Return what a benchmark in another process needs to know of it."""
+        """Return the request as JSON for a benchmark in another process."""
         line: dict[str, Any] = {
             "method": self.method,
             "path": self.path,

@@ -1,4 +1,4 @@
-"""What the model server answers: a script of replies and faults, one for each request, in order.
+"""Script of the model server: replies and faults, one for each request, in order.
 
 Plain data that knows neither dialect; `anthropic_wire` and `openai_wire` put it on the wire. Nothing here imports
 panpan, so that a mistake in panpan cannot hide in the server that tests it.
@@ -12,13 +12,13 @@ from typing import Any, Literal, TypeAlias
 from tests.model_server.recording import RecordedRequest
 
 Position: TypeAlias = int | Literal["text", "tool_arguments"]
-"""Where in a reply something happens: after so many events (negative: so many before the end), or in the middle of the
-first block of text or the arguments of the first tool call."""
+"""Position in a reply: a number of events (negative: counted from the end), or the middle of the first block of text or
+of the arguments of the first tool call."""
 
 Quirk: TypeAlias = Literal[
     "no_tool_ids", "no_tool_indexes", "no_usage", "no_finish_reason", "no_done", "whole_tool_calls", "interleaved"
 ]
-"""How servers that speak the chat completions dialect differ from its author's."""
+"""Difference of a server with the chat completions dialect from OpenAI's."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class RedactedThinking:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call of a tool. `arguments` replaces the JSON of `input` where it shall not be well-formed."""
+    """A call of a tool. `arguments` replaces the JSON of `input`, to send malformed JSON."""
 
     name: str
     input: Mapping[str, Any] = field(default_factory=dict)
     id: str | None = None
-    """None: the server makes one that is unique."""
+    """None: the server makes a unique id."""
     arguments: str | None = None
 
 
@@ -59,7 +59,7 @@ Block: TypeAlias = Text | Thinking | RedactedThinking | ToolCall
 
 @dataclass(frozen=True)
 class Tokens:
-    """What the server says that the request and its reply used."""
+    """Tokens that the server reports for the request and its reply."""
 
     input: int = 10
     output: int = 5
@@ -72,7 +72,7 @@ class Cut:
     """The connection ends in the middle of the reply.
 
     Args:
-        at: When.
+        at: Position of the end.
         how: "close" leaves the body unfinished, "reset" resets the connection, "clean" ends the body as
             if it were whole.
     """
@@ -91,7 +91,7 @@ class Stall:
 
 @dataclass(frozen=True)
 class Hold:
-    """The server stops sending until the test goes on: it waits at `at` for the event to be set.
+    """The server stops sending at `at` until the test sets the event.
 
     For scripts of this process only; a script in a file has `Stall`.
     """
@@ -111,7 +111,7 @@ class StreamFailure:
 
 @dataclass(frozen=True)
 class Inject:
-    """Something that does not belong there is sent between two events, and the reply goes on.
+    """The server sends something unexpected between two events, and the reply goes on.
 
     `what` is "malformed" (data that is no JSON), "unknown" (an event of a type that does not exist), "ping", "comment",
     or the bytes themselves.
@@ -135,7 +135,7 @@ class Reply:
     chunk_chars: int = 8
     """Characters of a delta; 0: each block in one delta."""
     writes: Literal["events", "bulk"] | int = "events"
-    """Each event in a write of its own, as many as possible in one, or pieces of so many bytes (splits characters)."""
+    """Writes: each event on its own, as many as possible at once, or pieces of so many bytes (splits characters)."""
     first_delay_s: float = 0
     """Pause before the first event, after the headers."""
     delta_delay_s: float = 0
@@ -144,11 +144,11 @@ class Reply:
     quirks: frozenset[Quirk] = frozenset()
     message_id: str | None = None
     model: str | None = None
-    """Name of the model in the reply; None: the one that was asked for."""
+    """Name of the model in the reply; None: the requested one."""
 
     @property
     def effective_stop_reason(self) -> str:
-        """The stop reason that is sent."""
+        """Stop reason that is sent."""
         if self.stop_reason is not None:
             return self.stop_reason
         return "tool_use" if any(isinstance(block, ToolCall) for block in self.blocks) else "end_turn"

@@ -1,7 +1,7 @@
 """The model server: HTTP on a loopback port, in threads of its own, so that sync and async tests can use it alike.
 
-It plays a script, checks requests as the real APIs do, and records what came. A request that comes when the script is
-over is answered with an error that says so, and fails the `with` block too; so does a fault of the server itself.
+It plays a script, validates requests as the real APIs do, and records them. A request after the end of the script gets
+an error that says so, and also fails the `with` block; so does a fault of the server itself.
 """
 
 import json
@@ -30,7 +30,7 @@ class ModelServer:
     """A running server; made by `serving`.
 
     Args:
-        script: What it answers.
+        script: Answers to requests.
         api_key: The only key it accepts; None: any.
         models: Names that GET /v1/models lists.
         probes: JSON answers to GET of other paths, such as /api/tags, as the local servers give them.
@@ -49,13 +49,13 @@ class ModelServer:
         finished: Callable[[RecordedRequest], None] | None = None,
     ) -> None:
         self.requests: list[RecordedRequest] = []
-        """Requests to a model, in the order they came, refused ones included."""
+        """Requests to a model in the order of arrival, including refused ones."""
         self.other_requests: list[RecordedRequest] = []
-        """All the others: counts, lists, probes."""
+        """All other requests: counts, lists, probes."""
         self.refusals: list[str] = []
-        """Why requests were refused as invalid."""
+        """Reasons for refusing invalid requests."""
         self.problems: list[str] = []
-        """What makes the test wrong whatever it asserted: the script was too short, or the server failed."""
+        """Problems that fail the test whatever it asserts: a script that is too short, or a failure of the server."""
         self._answer = script if callable(script) else None
         self._steps = iter(()) if callable(script) else iter(script)
         self._api_key = api_key
@@ -97,7 +97,7 @@ class ModelServer:
         self._thread.join(5)
 
     def next_step(self, request: RecordedRequest) -> Step:
-        """Return the answer to a request, which is recorded."""
+        """Record a request, and return its answer."""
         with self._lock:
             self.requests.append(request)
             if self._answer is not None:
@@ -108,11 +108,11 @@ class ModelServer:
             number = len(self.requests)
             problem = f"model server: the script is over, and request {number} came: {request.raw[-300:]!r}"
             self.problems.append(problem)
-            # Not a 500, which a client would try again and again before the test could see the text.
+            # Not a 500, which a client would retry several times before the test could see the text.
             return HttpError(400, problem)
 
     def other_answer(self, request: RecordedRequest) -> Any:
-        """Return the JSON for a request that is not to a model; None where there is none."""
+        """Return the JSON for a request that is not to a model, if there is any."""
         self.other_requests.append(request)
         path = request.path.partition("?")[0]
         if request.method == "POST" and path.endswith("/messages/count_tokens"):
@@ -128,7 +128,7 @@ class ModelServer:
         return None
 
     def check(self, dialect: Dialect, request: RecordedRequest) -> HttpError | None:
-        """Return the error that the real API would answer to an invalid request."""
+        """Return the real API's error for an invalid request; None if the request is valid."""
         try:
             dialect.check(request.headers, request.body, self._api_key)
         except RequestRefused as refusal:
@@ -137,20 +137,20 @@ class ModelServer:
         return None
 
     def takes_key_of(self, request: RecordedRequest) -> bool:
-        """Return whether the key of a request that is not to a model is the right one."""
+        """Return True if a request that is not to a model has the right key."""
         key = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
         return self._api_key in (None, key)
 
     def note_finished(self, request: RecordedRequest) -> None:
-        """Tell whoever wants to know that the answer is written."""
+        """Call `finished`, since the answer is written."""
         if self._finished is not None:
             self._finished(request)
 
     def wait(self, connection: socket.socket, seconds: float | None) -> None:
-        """Pause for a time (None: for ever), and no longer than the client or the server stays.
+        """Pause for a time (None: for ever), unless the client leaves or the server is stopped.
 
         Raises:
-            ClientLeftError: One of them went.
+            ClientLeftError: The client left, or the server is being stopped.
         """
         end = None if seconds is None else time.monotonic() + seconds
         while not self._stopping.is_set():
@@ -313,7 +313,7 @@ def serving(script: Script, **options: Any) -> Iterator[ModelServer]:
     """Run a model server for the length of a `with` block; `options` are those of `ModelServer`.
 
     Raises:
-        AssertionError: At the end, where the script was too short or the server failed.
+        AssertionError: At the end, if the script was too short or the server failed.
     """
     server = ModelServer(script, **options)
     server.start()

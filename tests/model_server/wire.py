@@ -1,4 +1,4 @@
-"""What both dialects share: events on their way to the client, ids, and the refusal of a request."""
+"""Common parts of both dialects: events, ids, and the refusal of a request."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from tests.model_server.script import HttpError, Reply, StreamFailure
 
 @dataclass(frozen=True)
 class WireEvent:
-    """One server-sent event, and whether it carries a delta of text or of tool arguments."""
+    """One server-sent event, with the kind of its delta: text or tool arguments."""
 
     data: bytes
     delta: Literal["", "text", "tool_arguments"] = ""
@@ -26,12 +26,12 @@ class RequestRefused(Exception):  # noqa: N818  (it is an answer, not a failure 
 
 
 class Dialect(Protocol):
-    """How one of the two APIs reads requests and writes replies."""
+    """Encoding of one of the two APIs: validates requests and encodes replies."""
 
     request_id_header: str
 
     def check(self, headers: dict[str, str], body: Any, api_key: str | None) -> None:
-        """Raise `RequestRefused` where the real API would refuse the request."""
+        """Raise `RequestRefused` if the real API would refuse the request."""
         ...
 
     def events(self, reply: Reply, body: dict[str, Any], unique: str) -> Iterator[WireEvent]:
@@ -55,12 +55,12 @@ class Dialect(Protocol):
         ...
 
     def ping(self) -> bytes:
-        """Return what keeps an idle stream open."""
+        """Return the event that keeps an idle stream open."""
         ...
 
 
 def unique_of(raw: bytes) -> str:
-    """Return what makes the ids of a reply unlike those of other requests, yet the same for the same request."""
+    """Return a part for the ids of a reply that differs between requests, but is the same for the same request."""
     return hashlib.blake2b(raw, digest_size=9).hexdigest()
 
 

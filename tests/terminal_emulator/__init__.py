@@ -1,11 +1,11 @@
-"""Terminals for tests: a program runs on a real one, and what a person would see is read back as text.
+"""Terminals for tests: a program runs on a real one, and a test reads the screen as text.
 
     with Terminal(["cat"], columns=80, rows=24) as terminal:
         terminal.send("hello\\r")
         terminal.wait_for("hello\\nhello")
 
-`Terminal` is a pseudo-terminal with an emulator behind it, which sees every byte; `Tmux` is a real terminal
-program, which wraps again at another width as such programs do. Nothing here imports panpan.
+`Terminal` is a pseudo-terminal with an emulator, which sees every byte; `Tmux` is a real terminal program, which
+reflows rows when the width changes. Nothing here imports panpan.
 """
 
 from tests.terminal_emulator.controls import Control

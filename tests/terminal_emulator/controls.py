@@ -1,4 +1,4 @@
-"""Splits what a program writes to a terminal into text and control functions (ECMA-48)."""
+"""Splits output to a terminal into text and control functions (ECMA-48)."""
 
 import re
 from collections.abc import Iterator
@@ -24,14 +24,14 @@ _TOKEN = re.compile(
 _BROKEN_OFF = re.compile(
     r"\x1b(?=\x1b)|(?:\x1b\[|\x9b)[\x30-\x3f]*[\x20-\x2f]*(?=[^\x20-\x7e])|(?:\x1b[\]PX^_])[^\x07\x1b\x9c]*(?=\x1b[^\\])"
 )
-"""A sequence that something else interrupts, which terminals drop."""
+"""An interrupted sequence, which terminals drop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """One control function: what a program tells the terminal to do.
+    """One control function, an instruction to the terminal.
 
-    `text` is what follows the introducer: `2J` of a CSI, `0;title` of an OSC, the character itself of a C0.
+    `text` is the part after the introducer: `2J` of a CSI, `0;title` of an OSC, the character itself of a C0.
     """
 
     kind: Kind
@@ -39,13 +39,13 @@ class Control:
 
 
 class Splitter:
-    """Splits a stream that comes in pieces; a sequence that is not whole yet waits for its rest."""
+    """Splits a stream that comes in pieces; an incomplete sequence waits for its rest."""
 
     def __init__(self) -> None:
         self._rest = ""
 
     def feed(self, piece: str) -> Iterator[str | Control]:
-        """Yield what `piece` completes: text as it is, and controls."""
+        """Yield the text and the controls that `piece` completes."""
         pending = self._rest + piece
         position = 0
         while position < len(pending):

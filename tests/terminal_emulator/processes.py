@@ -1,4 +1,4 @@
-"""Finds what a program left running: all it starts inherits a mark in the environment.
+"""Finds processes that a program left running: all of them inherit a mark in the environment.
 
 Reads /proc, so it is for Linux.
 """
@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _NAME = "PYTEST_TERMINAL_MARK"
-"""A name that panpan passes on to commands; see `system/environment.py`."""
+"""Name of a variable that panpan passes on to commands; see `system/environment.py`."""
 
 
 def new_mark() -> Mapping[str, str]:
-    """Return a variable that belongs into the environment of one program and no other."""
+    """Return a variable for the environment of one program, different from all others."""
     return {_NAME: uuid.uuid4().hex}
 
 
 def left_with(mark: Mapping[str, str], *, within_s: float = 0) -> list[str]:
-    """Return the commands that still run with this mark, after at most so many seconds in which they may end."""
+    """Return the commands that still run with this mark, after waiting at most `within_s` seconds for their end."""
     deadline = time.monotonic() + within_s
     while (found := [*pids_with(mark).values()]) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -27,7 +27,7 @@ def left_with(mark: Mapping[str, str], *, within_s: float = 0) -> list[str]:
 
 
 def pids_with(mark: Mapping[str, str]) -> dict[int, str]:
-    """Return the processes with this mark that run: their command lines by their ids."""
+    """Return the command lines of running processes with this mark, by their ids."""
     ((name, value),) = mark.items()
     wanted = f"{name}={value}".encode()
     found = {}
@@ -37,8 +37,8 @@ def pids_with(mark: Mapping[str, str]) -> dict[int, str]:
         try:
             if wanted in (folder / "environ").read_bytes().split(b"\0"):
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-                if command:  # a process that has ended and was not waited for has none
+                if command:  # a zombie has none
                     found[int(folder.name)] = command
         except OSError:
-            continue  # it ended meanwhile, or belongs to somebody else
+            continue  # it has ended, or belongs to another user
     return found

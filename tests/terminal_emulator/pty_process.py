@@ -1,6 +1,6 @@
 """A program on a pseudo-terminal: bytes go in and come out, in the order in which they were sent.
 
-Two threads read and write, so that neither side ever waits for a test that does something else.
+Two threads read and write, so that neither side ever waits for a busy test.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 
 class Running(Protocol):
-    """The part of `subprocess.Popen` that is used."""
+    """The part of `subprocess.Popen` that is used here."""
 
     @property
     def pid(self) -> int: ...
@@ -41,13 +41,13 @@ class PtyProcess:
     """A running program, leader of a session of its own with the pseudo-terminal as its controlling terminal.
 
     Args:
-        argv: What to run.
+        argv: Command line.
         env: The whole environment.
-        cwd: Where.
+        cwd: Working directory.
         columns: Width of the terminal.
-        rows: Its height.
-        received: Called in the reading thread with what the program wrote; with b"" at the end.
-        start: Starts it on a terminal in another way.
+        rows: Height of the terminal.
+        received: Called in the reading thread with output of the program; with b"" at the end.
+        start: Starts the program on a terminal in another way.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class PtyProcess:
         self._fd, theirs = os.openpty()
         self._is_closed = False
         self._wake, self._woken = os.pipe()
-        """Tells the reader to stop: a terminal is not closed as long as somebody reads it."""
+        """Pipe that tells the reader to stop: a terminal is not closed as long as it is being read."""
         self.resize(columns, rows)
         self.settings_before: list[Any] = termios.tcgetattr(theirs)
-        """The terminal's settings (termios) before the program ran."""
+        """Settings of the terminal (termios) before the program ran."""
         self.process: Running = (start or _started)(argv, env=env, cwd=cwd, terminal=theirs)
         os.close(theirs)
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._read, self._write)]
@@ -78,7 +78,7 @@ class PtyProcess:
 
     @property
     def settings(self) -> list[Any]:
-        """The terminal's settings (termios) now."""
+        """Current settings of the terminal (termios)."""
         return termios.tcgetattr(self._fd)
 
     def send(self, data: bytes) -> None:
@@ -86,15 +86,15 @@ class PtyProcess:
         self._outgoing.put(data)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Change the size, of which the program is told by SIGWINCH."""
+        """Change the size, for which the program gets a SIGWINCH."""
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def wait(self, timeout_s: float) -> int:
-        """Return the exit code, minus the signal's number where one ended it, when all it wrote has been read.
+        """Wait until all output is read, and return the exit code, or minus the number of the signal that ended it.
 
         Raises:
-            subprocess.TimeoutExpired: It still runs.
-            TimeoutError: It has ended, but something that it started has the terminal open.
+            subprocess.TimeoutExpired: The program still runs.
+            TimeoutError: It has ended, but a process that it started has the terminal open.
         """
         code = self.process.wait(timeout_s)
         self._threads[0].join(timeout_s)
@@ -115,7 +115,7 @@ class PtyProcess:
             os.close(fd)
 
     def end(self) -> None:
-        """Kill what still runs and close the terminal."""
+        """Kill the program and close the terminal."""
         if self.process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -127,7 +127,7 @@ class PtyProcess:
             readable, _, _ = select.select([self._fd, self._wake], [], [])
             try:
                 data = os.read(self._fd, 65_536) if self._wake not in readable else b""
-            except OSError:  # EIO: nobody has the other side open any more
+            except OSError:  # EIO: the other side is closed
                 data = b""
             self._received(data)
             if not data:
@@ -139,7 +139,7 @@ class PtyProcess:
                 while data:
                     data = data[os.write(self._fd, data) :]
             except OSError:
-                return  # nobody reads it any more
+                return  # the other side is closed
 
 
 def _started(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | str, terminal: int) -> Running:
@@ -157,5 +157,5 @@ def _started(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | str, te
 
 def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    for number in (signal.SIGINT, signal.SIGHUP):  # which a shell or nohup has the tests ignore
+    for number in (signal.SIGINT, signal.SIGHUP):  # a shell or nohup may have the tests ignore them
         signal.signal(number, signal.SIG_DFL)

@@ -1,8 +1,8 @@
-"""What a terminal shows, as text: the visible rows, and the scrollback above them.
+"""Screen of a terminal as text: the visible rows, and the scrollback above them.
 
-pyte keeps the cells. What it does not do as today's terminals do is done here: zero-width characters that do not
-combine (of emoji), wide characters at the right edge, a scrollback without an end, the alternate screen, answers to
-questions of the program.
+pyte keeps the cells. Differences of pyte from today's terminals are corrected here: zero-width characters that do not
+combine (of emoji), wide characters at the right edge, an endless scrollback, the alternate screen, and answers to
+queries of the program.
 """
 
 import copy
@@ -27,9 +27,9 @@ class Screen(pyte.Screen):
 
     Args:
         columns: Cells of a row.
-        rows: Rows that are visible.
-        answer: Takes what the terminal answers to a question of the program.
-        background: What it says its background is, as `rgb:RRRR/GGGG/BBBB`.
+        rows: Visible rows.
+        answer: Takes the terminal's answer to a query of the program.
+        background: Background colour that it reports, as `rgb:RRRR/GGGG/BBBB`.
     """
 
     def __init__(
@@ -41,14 +41,14 @@ class Screen(pyte.Screen):
         background: str = "rgb:1111/1111/1111",
     ) -> None:
         self.scrollback: list[str] = []
-        """The rows that went off the top, oldest first."""
+        """Rows that went off the top, oldest first."""
         self.controls: list[Control] = []
-        """Every control function that came, in order."""
+        """Every control function, in order."""
         self.titles: list[str] = []
         self.clipboard: list[str] = []
-        """What was written to it with OSC 52."""
+        """Texts that were written to it with OSC 52."""
         self.notices: list[str] = []
-        """What was asked to be shown outside the terminal with OSC 9 or 777."""
+        """Desktop notifications, sent with OSC 9 or 777."""
         self.bells = 0
         self._answer = answer
         self._background = background
@@ -60,17 +60,17 @@ class Screen(pyte.Screen):
 
     @property
     def visible(self) -> list[str]:
-        """The rows on the screen, without blanks at their ends."""
+        """Rows on the screen, without blanks at their ends."""
         return [_text_of(self.buffer[row]) for row in range(self.lines)]
 
     @property
     def text(self) -> str:
-        """All there is to read, one row a line: scrollback, then screen, without empty rows at the end."""
+        """Scrollback and screen, one row a line, without empty rows at the end."""
         return "\n".join([*self.scrollback, *self.visible]).rstrip("\n")
 
     @property
     def is_alternate(self) -> bool:
-        """Whether the alternate screen is shown."""
+        """True if the alternate screen is shown."""
         return self._main is not None
 
     @property
@@ -79,7 +79,7 @@ class Screen(pyte.Screen):
 
     @property
     def has_bracketed_paste(self) -> bool:
-        """Whether a paste would be marked."""
+        """True if a paste would be marked."""
         return (_BRACKETED_PASTE << 5) in self.mode
 
     @property
@@ -88,13 +88,13 @@ class Screen(pyte.Screen):
 
     @property
     def before_cursor(self) -> str:
-        """The text of the cursor's row that stands left of it."""
+        """Text of the cursor's row left of the cursor."""
         return "".join(self.buffer[self.cursor.y][column].data for column in range(self.cursor.x))
 
     # writing
 
     def feed(self, text: str) -> None:
-        """Take what a program writes."""
+        """Handle output of the program."""
         for item in self._splitter.feed(text):
             if isinstance(item, str):
                 self.draw(item)
@@ -139,7 +139,7 @@ class Screen(pyte.Screen):
             super().erase_in_display(how)
 
     def resize(self, lines: int | None = None, columns: int | None = None) -> None:
-        """Change the size as xterm does: rows do not wrap again; what no longer fits goes off the top."""
+        """Change the size as xterm does: rows are not reflowed, and those that no longer fit go off the top."""
         lines, columns = lines or self.lines, columns or self.columns
         over = max(0, self.cursor.y - lines + 1)
         for _ in range(over):

@@ -1,4 +1,4 @@
-"""A program on a pseudo-terminal whose screen can be read: what a person at it would do and see."""
+"""A program on a pseudo-terminal with a readable screen, used as a person would."""
 
 import codecs
 import os
@@ -15,7 +15,7 @@ from tests.terminal_emulator.pty_process import PtyProcess, Start
 from tests.terminal_emulator.screen import Screen
 
 Wanted: TypeAlias = str | Callable[[Screen], object]
-"""A text that may stand anywhere in scrollback or screen, or what has to hold for the screen."""
+"""Text anywhere in scrollback or screen, or a condition for the screen."""
 
 T = TypeVar("T")
 
@@ -24,14 +24,14 @@ class Terminal:
     """A running program and its screen.
 
     Args:
-        argv: What to run.
+        argv: Command line.
         env: The whole environment, to which TERM and a mark are added.
-        cwd: Where.
+        cwd: Working directory.
         columns: Width.
         rows: Height.
-        is_mute: Whether the terminal answers no question of the program, as some do not.
-        background: What it says its background is.
-        start: Starts it on a terminal in another way.
+        is_mute: True for a terminal that answers no queries of the program.
+        background: Background colour that it reports.
+        start: Starts the program on a terminal in another way.
     """
 
     def __init__(
@@ -50,16 +50,16 @@ class Terminal:
         self.raw = bytearray()
         """Every byte that the program wrote."""
         self.arrivals: list[tuple[float, int]] = []
-        """When it wrote how many bytes, in seconds of the monotonic clock."""
+        """Time of each write, in seconds of the monotonic clock, and its number of bytes."""
         self.is_hung_up = False
-        """Whether the window was closed while the program ran."""
+        """True if the window was closed while the program ran."""
         self._changed = threading.Condition()
         self._is_over = False
         self._failure: BaseException | None = None
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._screen = Screen(columns, rows, answer=self._ignore if is_mute else self.send, background=background)
         environment = {"TERM": "xterm-256color"} | dict(os.environ if env is None else env) | dict(self.mark)
-        with self._changed:  # nothing is received before there is somebody to answer
+        with self._changed:  # no output is handled before `_pty` is set, which answers it
             self._pty = PtyProcess(
                 argv, env=environment, cwd=cwd, columns=columns, rows=rows, received=self._take, start=start
             )
@@ -79,7 +79,7 @@ class Terminal:
         self._pty.send(keys.encode())
 
     def paste(self, text: str) -> None:
-        """Paste `text` as terminals do: line ends as CR, and marked where the program asked for that."""
+        """Paste `text` as terminals do: with CR as line ends, and marked if the program has asked for that."""
         content = text.replace("\n", "\r")
         is_marked = self.read(lambda screen: screen.has_bracketed_paste)
         self.send(f"\x1b[200~{content}\x1b[201~" if is_marked else content)
@@ -91,7 +91,7 @@ class Terminal:
             self._pty.resize(columns, rows)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the program itself, and not to what it started."""
+        """Send a signal to the program itself, but not to its children."""
         self._pty.process.send_signal(number)
 
     def hang_up(self) -> None:
@@ -102,7 +102,7 @@ class Terminal:
     # a person's eyes
 
     def read(self, what: Callable[[Screen], T]) -> T:
-        """Return what `what` makes of the screen as it is now."""
+        """Return the result of `what` for the current screen."""
         with self._changed:
             return what(self._screen)
 
@@ -113,19 +113,19 @@ class Terminal:
 
     @property
     def visible(self) -> str:
-        """The screen alone."""
+        """Screen without the scrollback."""
         return self.read(lambda screen: "\n".join(screen.visible).rstrip())
 
     @property
     def scrollback(self) -> list[str]:
-        """The rows above the screen."""
+        """Rows above the screen."""
         return self.read(lambda screen: list(screen.scrollback))
 
     def wait_for(self, wanted: Wanted, *, timeout_s: float = 60) -> None:
         """Wait until the screen is as wanted.
 
         Raises:
-            AssertionError: It did not become so; the text shows the screen.
+            AssertionError: It was not in time; the message shows the screen.
         """
         deadline = time.monotonic() + timeout_s
         with self._changed:
@@ -140,7 +140,7 @@ class Terminal:
     # its end
 
     def wait(self, *, timeout_s: float = 60) -> int:
-        """Wait for the end of the program and return its exit code, as shells count it."""
+        """Wait for the end of the program and return its exit code, as in shells."""
         try:
             code = self._pty.wait(timeout_s)
         except Exception as error:
@@ -153,19 +153,19 @@ class Terminal:
 
     @property
     def has_settings_of_before(self) -> bool:
-        """Whether the terminal's settings (echo, line mode, what Ctrl+C does ...) are those from before the program."""
+        """True if the terminal's settings, such as echo and line mode, are the same as before the program."""
         return self._pty.settings == self._pty.settings_before
 
     def children(self) -> list[str]:
-        """Return the command lines of what the program started and still runs."""
+        """Return the command lines of running processes that the program started."""
         return [command for pid, command in pids_with(self.mark).items() if pid != self._pty.process.pid]
 
     def left_over(self, *, within_s: float = 20) -> list[str]:
-        """Return what runs on although the program has ended."""
+        """Return the commands that still run after the program has ended."""
         return left_with(self.mark, within_s=within_s)
 
     def end(self) -> None:
-        """Kill the program and all it started."""
+        """Kill the program and all processes that it started."""
         self._pty.end()
         for pid in pids_with(self.mark):
             try:
@@ -182,7 +182,7 @@ class Terminal:
                 self.arrivals.append((time.monotonic(), len(data)))
             try:
                 self._screen.feed(self._decoder.decode(data, final=not data))
-            except Exception as error:  # of the emulator: told to the test, which runs in another thread
+            except Exception as error:  # of the emulator: reported to the test, which runs in another thread
                 self._failure = error
             self._is_over = not data
             self._changed.notify_all()

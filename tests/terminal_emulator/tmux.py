@@ -1,4 +1,4 @@
-"""A program in tmux: a terminal that many people use, and that wraps lines again when its width changes."""
+"""A program in tmux: a popular terminal that reflows rows when its width changes."""
 
 import shutil
 import subprocess
@@ -25,9 +25,9 @@ class Tmux:
     """A program in the one window of a tmux server of its own.
 
     Args:
-        argv: What to run.
+        argv: Command line.
         env: The whole environment; tmux sets TERM.
-        cwd: Where.
+        cwd: Working directory.
         columns: Width.
         rows: Height.
     """
@@ -40,7 +40,7 @@ class Tmux:
         settings = self._folder / "tmux.conf"
         settings.write_text(_SETTINGS)
         without = {name: value for name, value in env.items() if name not in ("TMUX", "TMUX_PANE")}
-        # under a locale that is not UTF-8, tmux would replace what it cannot show
+        # in a locale other than UTF-8, tmux would replace characters that it cannot show
         self._env = {"LANG": "C.UTF-8"} | without | dict(self.mark)
         size = ("-x", str(columns), "-y", str(rows))
         self._tmux("-f", str(settings), "new-session", "-d", *size, "-c", str(cwd), "--", *map(str, argv))
@@ -72,13 +72,13 @@ class Tmux:
 
     @property
     def copied(self) -> str:
-        """Scrollback and screen as a selection copies them: what tmux itself has broken is one line."""
+        """Scrollback and screen as a selection copies them: lines that tmux itself has broken are whole."""
         lines = self._tmux("capture-pane", "-p", "-J", "-S", "-").split("\n")
         return "\n".join(line.rstrip(" ") for line in lines).rstrip("\n")
 
     @property
     def visible(self) -> str:
-        """The screen alone."""
+        """Screen without the scrollback."""
         return self._tmux("capture-pane", "-p").rstrip("\n")
 
     def styled(self, *, with_scrollback: bool = False) -> str:
@@ -93,7 +93,7 @@ class Tmux:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the program has ended, and tmux knows how."""
+        """True if the program has ended, and tmux knows its exit code."""
         is_dead, *how = self._ask("#{pane_dead} #{pane_dead_status}#{pane_dead_signal}").split()
         if is_dead == "1" and not how:
             self._tmux("run-shell", "true")  # tmux 3.3 can miss that a child ended, until the next one does
@@ -101,14 +101,14 @@ class Tmux:
 
     @property
     def exit_code(self) -> int:
-        """How it ended."""
+        """Exit code of the program."""
         return int(self._ask("#{pane_dead_status}"))
 
     def wait_for(self, wanted: str | Callable[["Tmux"], object], *, timeout_s: float = 60) -> None:
-        """Wait until a text is in scrollback or screen, or something holds.
+        """Wait until a text is in scrollback or screen, or a condition holds.
 
         Raises:
-            AssertionError: It did not happen; the text shows the screen.
+            AssertionError: It did not happen in time; the message shows the screen.
         """
         deadline = time.monotonic() + timeout_s
         while not (wanted in self.text if isinstance(wanted, str) else wanted(self)):
@@ -117,7 +117,7 @@ class Tmux:
             time.sleep(0.05)
 
     def end(self) -> None:
-        """End the server and all that runs in it."""
+        """End the server and everything that runs in it."""
         subprocess.run(self._argv("kill-server"), env=self._env, capture_output=True, check=False)
         left = left_with(self.mark, within_s=20)
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What the tests of downloads share: an outside with one server, and a tool in a workspace."""
+"""Fixtures for the tests of downloads: a network with one server, and the tool in a workspace."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -36,7 +36,7 @@ class Place:
 
     @asynccontextmanager
     async def served(self) -> AsyncGenerator[None, None]:
-        """Let the server stand for the public address."""
+        """Serve the files at the public address."""
         async with serving(self.files.serve) as port:
             self.network.ports[PUBLIC, 80] = port
             settings = settings_type().model_validate(self.settings)
@@ -63,7 +63,7 @@ class Place:
         return str(caught.value)
 
     def tree(self) -> dict[str, bytes]:
-        """Return every file of the workspace, so that litter shows, too."""
+        """Return every file of the workspace, so that a test sees leftovers."""
         return {str(path.relative_to(self.root)): path.read_bytes() for path in self.root.rglob("*") if path.is_file()}
 
 

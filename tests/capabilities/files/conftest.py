@@ -1,4 +1,4 @@
-"""What the tests of the file tools share: a workspace, and a way to call a tool in it."""
+"""Fixtures for the tests of the file tools: a workspace, and a way to call a tool in it."""
 
 from contextlib import aclosing
 from pathlib import Path
@@ -60,12 +60,12 @@ class Workspace:
         return outputs[0]
 
     async def preview(self, tool_name: str, **arguments: Any) -> DiffDisplay | None:
-        """Return what the user would be shown before he allows a call."""
+        """Return the preview that the user sees before they allow a call."""
         tool = TOOLS[tool_name]
         return await tool.preview(tool.input_model.model_validate(arguments), self.ctx)
 
     async def refusal(self, tool_name: str, **arguments: Any) -> str:
-        """Call a tool that must refuse, check that no file changed, and return what it says."""
+        """Call a tool that must refuse, check that no file changed, and return the error."""
         before = self.contents()
         with pytest.raises(ToolError) as caught:
             await self.call(tool_name, **arguments)
@@ -76,7 +76,7 @@ class Workspace:
         return text
 
     def contents(self) -> dict[str, bytes]:
-        """Return every regular file in the folder, so that litter shows too."""
+        """Return every regular file in the folder, so that a test sees leftovers."""
         return {
             str(path.relative_to(self.root)): path.read_bytes()
             for path in sorted(self.root.rglob("*"))

@@ -1,4 +1,4 @@
-"""What the tests of package tools share: wheels, environments, and a session's way to call a tool."""
+"""Fixtures for the tests of package tools: wheels, environments, and a way to call a tool."""
 
 import base64
 import hashlib
@@ -26,7 +26,7 @@ UV = Path(sys.prefix) / "bin" / "uv"
 def write_wheel(
     folder: Path, name: str, version: str, requires: Sequence[str] = (), *, tag: str = "py3-none-any", code: str = ""
 ) -> Path:
-    """Write a wheel with one module, as "Binary distribution format" (packaging.python.org) wants it."""
+    """Write a wheel with one module, as specified in "Binary distribution format" (packaging.python.org)."""
     record = f"{name}-{version}.dist-info"
     metadata = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", f"Summary: a {name}"]
     files = {
@@ -49,7 +49,7 @@ def _digest(text: str) -> str:
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder of wheels: lamp wants an old shelf, desk a new one, chair a lamp."""
+    """Return a folder of wheels: lamp requires an old shelf, desk a new one, chair a lamp."""
     folder = tmp_path_factory.mktemp("wheels")
     for version in ("1.0", "1.5", "2.0"):
         write_wheel(folder, "shelf", version)
@@ -62,7 +62,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def pip_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the pip that Python brings along, unpacked."""
+    """Return a folder with the pip that is bundled with Python, unpacked."""
     import ensurepip
 
     folder = tmp_path_factory.mktemp("pip")
@@ -79,13 +79,13 @@ def make_environment(place: Path, pip_files: Path | None = None) -> Path:
         (packages,) = (place / "lib").glob("python3*/site-packages")
         (packages / "pip").symlink_to(pip_files / "pip")
         (record,) = pip_files.glob("pip-*.dist-info")
-        shutil.copytree(record, packages / record.name)  # were it a link, pip would take the folder for its own alone
+        shutil.copytree(record, packages / record.name)  # pip would treat a link to the folder as its own
     return place
 
 
 @dataclass
 class Workspace:
-    """Calls package tools as one session does."""
+    """Calls package tools as a session does."""
 
     root: Path
     ctx: ToolContext

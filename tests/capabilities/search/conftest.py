@@ -1,4 +1,4 @@
-"""What the tests of the search tools share: a workspace, and a way to call a tool in it."""
+"""Fixtures for the tests of the search tools: a workspace, and a way to call a tool in it."""
 
 import os
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""What the tests of the Bash tool share: a shell in a workspace."""
+"""Fixtures for the tests of the Bash tool: a shell in a workspace."""
 
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -14,12 +14,12 @@ from tests.fakes.context import context_in
 
 @dataclass
 class Shell:
-    """Runs commands in a folder, as one session does."""
+    """Runs commands in a folder, as a session does."""
 
     root: Path
     ctx: ToolContext
     progress: list[str] = field(default_factory=list)
-    """What the screen was told by the last command."""
+    """Progress of the last command."""
 
     async def run(self, command: str, *, timeout: int = 60_000, runs_alone: bool = True) -> Output:
         ctx = replace(self.ctx, runs_alone=runs_alone)

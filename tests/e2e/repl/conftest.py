@@ -1,4 +1,4 @@
-"""Starts the REPL, and sees that every one that was started ends well: nothing runs on, the terminal is as it was."""
+"""Starts the REPL, and checks at the end that no process is left over and the terminal is restored."""
 
 import signal
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The box that tests of both kinds of sandbox run their commands in."""
+"""Sandbox for tests that run with both kinds of it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One Chromium for the tests of a file, and a web for it: names that lead to public addresses, and servers for them."""
+"""Fixtures for browser tests: a Chromium for each file of tests, and a network with public names and local servers."""
 
 import importlib.util
 import os
@@ -17,9 +17,9 @@ from tests.fakes.outside import OTHER, PUBLIC, Network
 from tests.fakes.web_site import Forbidden, Site, forbidden_place, served
 
 PATIENT = Waits(open_s=10, begin_s=8, load_s=2, scroll_s=0.25, answer_s=60)
-"""For pages that can be read at some time: a busy machine may take as long as it likes."""
+"""Waits for pages that will be readable: a busy machine may take its time."""
 HASTY = Waits(open_s=10, begin_s=8, load_s=2, scroll_s=0.25, answer_s=1)
-"""For pages that never do."""
+"""Waits for pages that never will be."""
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +56,7 @@ def network(site: Site) -> Network:
 
 @pytest.fixture(scope="module")
 def program(chromium_program: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Chromium, for which the test's site is as good as one with TLS, so that it may have workers of every kind."""
+    """Return a Chromium that treats the test's site as secure, so that it may have workers of every kind."""
     wrapper = Path(tmp_path_factory.mktemp("program")) / "chromium"
     as_good = "--unsafely-treat-insecure-origin-as-secure=http://paper.example.org"
     wrapper.write_text(f'#!/bin/sh\nexec "{chromium_program}" {as_good} "$@"\n')
@@ -84,6 +84,6 @@ async def hasty(program: str, network: Network) -> AsyncGenerator[Browser, None]
 
 @pytest.fixture
 def short_folder() -> Iterator[Path]:
-    """A folder with a short name, for Chromium's sockets, whose paths may have a hundred characters."""
+    """Yield a folder with a short path, since paths of Chromium's sockets may only have about a hundred characters."""
     with tempfile.TemporaryDirectory(prefix="pp-", dir="/tmp", ignore_cleanup_errors=True) as folder:
         yield Path(folder)

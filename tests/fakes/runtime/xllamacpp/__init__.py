@@ -1,7 +1,7 @@
-"""Stands in for the runtime of the embedded model, in the process that panpan starts for it.
+"""Fake of the embedded model's runtime, in the process that panpan starts for it.
 
-The weights are a JSON object that says what to do, see `tests.fakes.runtime_weights`; what was asked goes into files
-beside them.
+The weights are a JSON object with instructions, see `tests.fakes.runtime_weights`; requests are written to files beside
+them.
 """
 
 import json
@@ -31,7 +31,7 @@ class CommonParams:
 
 class Server:
     def __init__(self, params: CommonParams) -> None:
-        os.write(1, b"loading the model\n")  # as the real one may; it must not spoil the line with the address
+        os.write(1, b"loading the model\n")  # like the real one; it must not spoil the line with the address
         weights = Path(params.model.path)
         order = json.loads(weights.open("rb").read(100_000).partition(b"\0")[0])
         note = {
@@ -85,7 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
         if action == "save":
             file.write_bytes(b"what w" if self.server.order.get("disk_is_full") else b"what was read")
         refuses = self.server.order.get("disk_is_full") or (action == "restore" and self.server.order.get("forgets"))
-        self._send(400 if refuses or not file.is_file() else 200, {})  # a damaged file is believed
+        self._send(400 if refuses or not file.is_file() else 200, {})  # a damaged file is accepted
 
     def _reply(self) -> None:
         replies = self.server.order.get("replies", ["Hello."])

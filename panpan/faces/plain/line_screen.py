@@ -84,14 +84,14 @@ class LineScreen:
         self._is_typing = False
         """True while the user may type, and nothing is printed."""
         self._is_handed_over = False
-        """True while something else has the terminal, such as an editor, which gets Ctrl+C, too."""
+        """True while another program has the terminal, such as an editor, which then also gets Ctrl+C."""
         self._keyboard = anyio.Lock()
         self._at_prompt: anyio.CancelScope | None = None
         """Scope of the prompt; a question cancels it, since questions go first."""
         self._at_question: anyio.CancelScope | None = None
         """Scope of the question; Ctrl+C cancels it, and the question is printed again unless it was withdrawn."""
         self._question: Dialog[Any] | None = None
-        """The question that the user is to answer now."""
+        """Question that waits for the user's answer."""
         self._warned_at_s = float("-inf")
         self._ends = 0
         """Ends of input (Ctrl+D) at the prompt since the last typed line."""
@@ -139,7 +139,7 @@ class LineScreen:
         """Print a question and take lines until it is answered or Ctrl+C comes."""
         with anyio.CancelScope() as self._at_question:
             try:
-                # what was typed before the question was on the screen does not answer it
+                # text that was typed before the question appeared does not answer it
                 note = DROPPED if await self._lines.drop_typed_ahead() else ""
                 while dialog.answer is None:
                     await self._out.write("\n" + note + "\n".join(dialog.as_lines(self._room, self.theme)))
@@ -195,7 +195,7 @@ class LineScreen:
         self.show(*clean_for_terminal(text).splitlines())
 
     def interrupted(self) -> bool:
-        """Forget what is half typed, as the terminal does; a question that outlives what is interrupted comes again."""
+        """Forget the half-typed text, as the terminal does, and print an open question again unless it is withdrawn."""
         self._lines.forget()
         self._ends = 0
         if self._at_question is not None:
@@ -203,9 +203,9 @@ class LineScreen:
         return self._is_handed_over
 
     async def may_leave(self) -> bool:
-        """Return whether a Ctrl+C that ended nothing leaves, as one does that follows another; say so at the first.
+        """Return True if a Ctrl+C that stopped nothing leaves: the second in a row does, and the first explains it.
 
-        At a question it is a no to that.
+        It declines an open question instead.
         """
         if self._question is not None:
             self._question.press("c-c")
@@ -270,7 +270,7 @@ class LineScreen:
                         is_typed_ahead = await self._lines.has_more()
                         await self._out.write(PROMPT)
                         text = await self._next()
-                        if is_typed_ahead and text is not None:  # its echo stands above, among what was printed
+                        if is_typed_ahead and text is not None:  # its echo is further up, in the output
                             await self._out.write(f"{clean_for_terminal(text)}\n")
                         return text
             finally:
@@ -291,7 +291,7 @@ class LineScreen:
 
     @asynccontextmanager
     async def _typing(self) -> AsyncGenerator[None, None]:
-        """Let the user type behind what is there to print; what comes then waits until the block is left."""
+        """Print all waiting output, then let the user type; later output waits until the block is left."""
         may_type = anyio.Event()
 
         async def begin(face: LineFace) -> None:
@@ -310,7 +310,7 @@ class LineScreen:
                 self._has_more.set()
 
     async def _print(self) -> None:
-        """Print what comes, each whole: no interrupt ends it, and what is left when the user leaves has a moment."""
+        """Print output in whole pieces, also during an interrupt; when the user leaves, the rest has `_AT_END_S`."""
         with self._printer:
             while not self._is_left or self._unprinted:
                 await self._has_more.wait()

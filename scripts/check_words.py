@@ -1,8 +1,8 @@
-"""Checks the words of the project: how docstrings begin, pronouns, and the subjects of commits.
+"""Check the words of the project: first words of docstrings, pronouns, and the subjects of commits.
 
     python -m scripts.check_words
 
-Prints a line for each finding and exits with 1 where there is one; `make lint` runs it.
+Print a line for each finding, and exit with 1 if there are any; `make lint` runs it.
 """
 
 import ast
@@ -18,13 +18,13 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("panpan", "benchmarks", "scripts", "evals")
 FIRST_WORDS = ("what", "whether", "which", "of", "where", "how", "why")
-"""Words that no docstring begins with: it begins with a verb or a noun."""
+"""Words that no docstring may begin with; it begins with a verb or a noun."""
 PRONOUNS = ("he", "him", "his", "she", "her", "hers")
 """Words for the user, who is "they"."""
 MAX_SUBJECT = 72
-"""Characters of a commit's subject."""
+"""Most characters of a commit's subject."""
 FROM_COMMIT = "9029bd52"
-"""Commits after this one are held to the form of subjects."""
+"""Last commit whose subject is not checked."""
 
 _SUBJECT = re.compile(r"[a-z][a-z0-9_./ -]*: [a-z0-9`].*[^.]")
 _NO_CHANGE = re.compile(r"(?i)^(checkpoint|format|merge|changelog|wip|fixup!|squash!)\b")
@@ -33,7 +33,7 @@ _PRONOUN = re.compile(rf"(?i)(?<![\w'`\"]){'(?:' + '|'.join(PRONOUNS) + ')'}(?![
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence that is not as it should be."""
+    """A sentence that breaks a rule."""
 
     where: str
     """A file and line, or a commit."""
@@ -41,7 +41,7 @@ class Finding:
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield the line and text of each docstring, those below attributes and constants included."""
+    """Yield the line and text of each docstring, including those below attributes and constants."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if not isinstance(body, list):
@@ -67,7 +67,7 @@ def comments(source: str) -> Iterator[tuple[int, str]]:
 
 
 def findings_in(source: str, name: str) -> Iterator[Finding]:
-    """Yield what is wrong with the docstrings and comments of a module.
+    """Yield the findings in the docstrings and comments of a module.
 
     Args:
         source: Its text.
@@ -84,7 +84,7 @@ def findings_in(source: str, name: str) -> Iterator[Finding]:
 
 
 def subject_problem(subject: str) -> str | None:
-    """Return what is wrong with the subject of a commit; None if it is well."""
+    """Return the problem with the subject of a commit, if any."""
     if len(subject) > MAX_SUBJECT:
         return f"a subject of {len(subject)} characters; write at most {MAX_SUBJECT}"
     if _NO_CHANGE.search(subject) or not _SUBJECT.fullmatch(subject):
@@ -93,7 +93,7 @@ def subject_problem(subject: str) -> str | None:
 
 
 def findings_in_commits(root: Path) -> Iterator[Finding]:
-    """Yield commits whose subject is not `scope: imperative`; none where the history is not there."""
+    """Yield a finding for each commit whose subject is not `scope: imperative`; none without a history."""
     done = subprocess.run(
         ["git", "log", "--format=%h %s", "--no-merges", f"{FROM_COMMIT}..HEAD"],
         cwd=root,
@@ -108,7 +108,7 @@ def findings_in_commits(root: Path) -> Iterator[Finding]:
 
 
 def findings(root: Path, folders: Sequence[str] = FOLDERS) -> Iterator[Finding]:
-    """Yield all that is wrong in a checkout."""
+    """Yield all findings in a checkout."""
     for folder in folders:
         for path in sorted((root / folder).rglob("*.py")):
             name = path.relative_to(root).as_posix()

@@ -18,7 +18,7 @@ _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 
 
 def with_links_of_site(text: str, *, is_of_top: bool) -> str:
-    """Return a page with links that lead where the pages of the site are.
+    """Return a page with its links changed to the addresses of the site.
 
     Args:
         text: Markdown.

@@ -40,8 +40,7 @@ class Check:
 class Machine:
     """The machine and the folder that are checked.
 
-    `loaded`: the settings; None if they cannot be read. `model_kind`: kind of the chosen model; empty if there is
-    none.
+    `loaded`: the settings; None if they cannot be read. `model_kind`: kind of the chosen model; empty if none.
     """
 
     def __init__(

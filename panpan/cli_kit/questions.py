@@ -28,7 +28,7 @@ _LEAVE = ("\x1b", "\x03", "\x04")
 _MAX_CHARS = 10_000
 _MAX_DIGITS = 3
 _MOST_BY_ONE_DIGIT = 9
-"""Most options of which one digit picks one at once; with more, a number needs Enter, as another digit may follow."""
+"""Most options that one digit picks at once. With more options a number needs Enter, as another digit may follow."""
 _ROWS_AROUND = 4
 """Rows of the hint and the title, and a blank row after the title and after the options."""
 

@@ -1,6 +1,6 @@
 """Answers to a permission question, in the same words on every face.
 
-The rule: what an answer says is what it does. A rule is shown as it will hold, and no answer says where it is kept.
+The rule: an answer does exactly what it says. A saved rule is shown as it will hold, without the file it goes into.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ class Answer:
     """Shorter label for a narrow terminal."""
     given: PermissionAnswer
     is_lasting: bool = False
-    """True if it holds for later calls, too."""
+    """True if it also holds for later calls."""
 
 
 def exact_line(text: str) -> str:

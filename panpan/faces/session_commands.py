@@ -37,7 +37,7 @@ _MOST_DIGITS = 2
 
 
 class TextTerminal:
-    """Terminal of a command that nobody can answer; numbers behind the command's name pick from its lists.
+    """Terminal of a command that nobody can answer; numbers after the command's name pick from its lists.
 
     Args:
         session: The session that the command is for.

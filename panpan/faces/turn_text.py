@@ -83,7 +83,7 @@ class WaitingTime:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count the time in the block; blocks may overlap, and what they share counts once."""
+        """Count the time in the block; the common time of overlapping blocks counts once."""
         if not self._open:
             self._since_s = self._clock()
         self._open += 1

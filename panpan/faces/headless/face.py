@@ -88,7 +88,7 @@ class TurnSummary:
         self.files = files
 
     def note_spent(self, spent: Spending) -> None:
-        """Note what was spent since the last result."""
+        """Note the spending since the last result."""
         self.spent = spent
 
     def _follow_subagent(self, here: SubagentEvent) -> None:
@@ -154,7 +154,7 @@ def denials_told(summary: TurnSummary) -> Iterator[str]:
 
 
 def allowed_with(decided: PermissionDecided) -> str:
-    """Return the flags that would have let a denied call run; empty where none would."""
+    """Return the flags that would have allowed a denied call; empty if there are none."""
     return flags_for(decided.reasons)
 
 

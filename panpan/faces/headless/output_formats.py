@@ -52,7 +52,7 @@ _TASK_STATUS: Mapping[TaskState, str] = {
 
 
 def init_line(info: SessionInfo, commands: Sequence[str] = (), agents: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the first line: what the session is made of, its slash commands, and its kinds of subagents."""
+    """Return the first line: facts about the session, its slash commands, and its kinds of subagents."""
     return {
         "type": "system",
         "subtype": "init",
@@ -201,7 +201,7 @@ def task_ended_line(task: TaskInfo, session_id: str) -> dict[str, Any]:
 
 
 def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duration_s: float) -> dict[str, Any]:
-    """Return the last line of a turn: how it ended and what it used."""
+    """Return the last line of a turn: its outcome and usage."""
     reply, spent = summary.last_reply, summary.spent
     line: dict[str, Any] = {
         "type": "result",
@@ -415,7 +415,7 @@ class TextFace(HeadlessFace):
 
     Args:
         out: Standard output.
-        note: Prints one line of progress; None where there is no terminal for it.
+        note: Prints one line of progress; None if there is no terminal for it.
     """
 
     def __init__(self, out: StdoutWriter, note: Callable[[str], None] | None) -> None:

@@ -143,7 +143,7 @@ async def run_headless(
 
     Args:
         opening: The session, not entered yet.
-        prompts: One or more prompts; read while turns run, too.
+        prompts: One or more prompts; also read while turns run.
         make_face: Makes the face of the output format once the session is open.
         say: Prints one line for the user on standard error.
         warn: Does the same with lines that the user may have turned off.

@@ -365,7 +365,7 @@ class PromptQueue:
         self._inbox.put(sent)
 
     def submit(self, prompt: str | UserMessage) -> None:
-        """Begin a turn with a prompt from a command, or queue it behind the running one."""
+        """Begin a turn with a prompt from a command, or queue the prompt after the running turn."""
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
         self._inbox.put(Sent(message.typed, is_for_later=True, message=message))
 

@@ -90,7 +90,7 @@ class TerminalState:
         self.app.use_theme(theme)
 
     def toggle_vim(self) -> bool:
-        """Switch the keys of vi on or off, and return whether they are on."""
+        """Switch the vi keys on or off, and return True if they are now on."""
         self.look = replace(self.look, has_vi_keys=not self.look.has_vi_keys)
         self.app.use_vi_keys(is_on=self.look.has_vi_keys)
         return self.look.has_vi_keys

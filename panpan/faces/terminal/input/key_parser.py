@@ -166,7 +166,7 @@ class KeyParser(Vt100Parser):
         self.feed_key_callback(_Flush)
 
     def _paste_on(self, data: str, at: int) -> int:
-        """Add to a paste, and return the index behind it."""
+        """Add to a paste, and return the index of its end."""
         assert self._pasted is not None
         end = data.find(_PASTE_ENDS, at)
         if end < 0:

@@ -269,7 +269,7 @@ _TAB = 8
 
 
 def printed_rows(text: str, room: int) -> list[str]:
-    """Return the rows of a text, without empty lines around it; empty if it is blank; `room` is 4 cells or more."""
+    """Return the rows of a text without empty lines around it, in `room` cells, 4 or more; empty if it is blank."""
     clean = clean_for_terminal(text).strip("\n")
     return wrapped_under_indent(clean.expandtabs(_TAB), room) if clean.strip() else []
 

@@ -1,1 +1,1 @@
-"""Views of what a session does: the turn, the tools, the todos, the status line."""
+"""Views of a session: the turn, its tools, the transcript and the status line."""

@@ -13,7 +13,7 @@
     │       └── StreamError      the reply was cut, stalled or damaged on its way
     ├── SessionLogError          messages could not be written to the session's log
     ├── SnapshotError            the files of the workspace could not be kept, or not be brought back
-    ├── OutputError              the answer could not be written to standard output
+    ├── OutputError              the answer, or an export, could not be written
     ├── TurnLimitError           exit 3: the turn asked for too many rounds
     ├── BudgetError              exit 4: the money set for it is spent, or cannot be counted
     ├── AnswerNeededError        exit 5: only the user can decide; also ends a run in which every call was refused
@@ -57,7 +57,7 @@ class SnapshotError(PanpanError):
 
 
 class OutputError(PanpanError):
-    """The answer could not be written to standard output."""
+    """The answer could not be written to standard output, or an export to its file."""
 
 
 class ProviderError(PanpanError):

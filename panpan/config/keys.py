@@ -169,7 +169,7 @@ class _LineFinder:
                 return
 
     def _record(self, path: KeyPath, line: int) -> None:
-        for length in range(1, len(path) + 1):  # `[a.b]` and `a.b = 1` are where `a` is, too
+        for length in range(1, len(path) + 1):  # `[a.b]` and `a.b = 1` are also the line of `a`
             self.lines.setdefault(path[:length], line)
 
 

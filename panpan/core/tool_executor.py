@@ -61,7 +61,7 @@ MAX_PARALLEL = 10
 """Read-only calls that run at once."""
 
 CLEANUP_S = 5.0
-"""Longest wait for the tools to end after they were cancelled; the process runner asks for 0.3 s, then kills."""
+"""Longest wait for cancelled tools to end; the process runner waits 0.3 s for a process and then kills it."""
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ _KINDS = ("http", "https", "all")
 _OF_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _OF_CERTIFICATES = ("ssl_cert_file", "ssl_cert_dir")
 
-_USER_AND_PASSWORD = re.compile(r"//.*@", re.DOTALL)  # also where a password has a slash that it must not have
+_USER_AND_PASSWORD = re.compile(r"//.*@", re.DOTALL)  # even if a password has a slash, which is not allowed
 
 
 @dataclass(frozen=True, slots=True)

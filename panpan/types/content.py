@@ -121,7 +121,7 @@ class Span(Frozen):
 
 
 class TextDisplay(Frozen):
-    """Words, of any origin; they are wrapped where they are shown."""
+    """Words, of any origin; faces wrap them."""
 
     type: Literal["text"] = "text"
     spans: tuple[Span, ...]
@@ -184,7 +184,7 @@ class SummaryDisplay(Frozen):
 
 
 class RejectedDisplay(Frozen):
-    """A call that the user did not allow, with what it would have changed as far as they were shown that."""
+    """A call that the user did not allow, with those of its changes that they were shown."""
 
     type: Literal["rejected"] = "rejected"
     text: str = "Rejected by you"

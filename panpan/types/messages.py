@@ -35,15 +35,15 @@ def new_id() -> str:
 
 
 def unique_id(wanted: str, taken: AbstractSet[str]) -> str:
-    """Return `wanted`, or `wanted` with a number behind it that makes it unlike every id in `taken`: the next one.
+    """Return `wanted` if it is not in `taken`, else `wanted` with the next number that makes it unique.
 
-    Servers exist that call the first tool of every reply "call_0", or that name none at all.
+    Some servers give the first call of every reply the id "call_0", and some give calls no id at all.
     """
     wanted = wanted or "call"
     if wanted not in taken:
         return wanted
     last, free = 1, 2
-    while f"{wanted}-{free}" in taken:  # there may be thousands, so that each is not looked at
+    while f"{wanted}-{free}" in taken:  # there may be thousands, so do not look at each
         last, free = free, 2 * free
     while free - last > 1:
         middle = (last + free) // 2
@@ -267,7 +267,7 @@ class Compaction:
     added: tuple[SystemReminder, ...] = ()
     """Reminders that replace the other older messages."""
     kept_from: str | None = None
-    """Id of the oldest message that is kept with all after it; None: the first of the conversation."""
+    """Id of the oldest message that is kept with all after it; None for the first of the conversation."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """Texts that replace the output of tools, by the id of the kept message that has it."""
     report: CompactionReport = CompactionReport()

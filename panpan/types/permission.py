@@ -53,7 +53,7 @@ class Opening:
 
     @property
     def can_be_kept(self) -> bool:
-        """True if it may hold for later calls, too."""
+        """True if it may apply to later calls, too."""
         return bool(self.patterns if self.use == "off" else self.hosts)
 
     @property

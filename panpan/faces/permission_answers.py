@@ -35,7 +35,7 @@ class Answer:
     text: str
     """Effect of the answer, in at most twelve words."""
     short: str
-    """Shorter label for a narrow terminal."""
+    """Shorter label, for little room."""
     given: PermissionAnswer
     is_lasting: bool = False
     """True if it also holds for later calls."""

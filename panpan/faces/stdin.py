@@ -25,7 +25,7 @@ class StdinReader:
     """
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream  # kept, since a stream that is forgotten closes its descriptor
+        self._stream = stream  # kept, since a collected stream closes its descriptor
         self._fd = stream.fileno()
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLIN)

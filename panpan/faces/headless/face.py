@@ -66,7 +66,7 @@ class TurnSummary:
         match event:
             case AssistantMessage():
                 self.rounds += 1
-                self._replies_of_subagents.clear()  # none runs any more, or nobody would have asked the model
+                self._replies_of_subagents.clear()  # none is running, since the model was asked again
                 goes_on = self.last_reply is not None and self.last_reply.is_to_be_continued
                 self.answer = self.answer + event.text if goes_on else event.text
                 self.last_reply = event

@@ -8,10 +8,10 @@ from panpan.cli_kit.failures import StdoutWriter
 from panpan.faces.stdin import StdinReader
 
 PASTE_GAP_S = 0.03
-"""Lines that follow each other faster are not typed: nobody presses Enter 30 times a second."""
+"""Seconds between two lines; if there are fewer, they are a paste: nobody presses Enter 30 times a second."""
 
 _MOST_FLUSHES = 100
-"""A paste that takes longer than 3 s to arrive is no paste, and a terminal that was closed always has more."""
+"""Most flushes for one paste, which take 3 s; a closed terminal always seems to have more."""
 
 
 class LineReader:

@@ -1,4 +1,4 @@
-"""Runs sessions on a terminal that only gets lines; a signal leaves it in good order."""
+"""Runs sessions on a screen of lines; a signal ends them cleanly."""
 
 from contextlib import suppress
 from functools import partial
@@ -20,7 +20,7 @@ async def run_lines(sessions: Sessions, screen: LineScreen, first_prompt: str | 
     received = Received()
 
     async def may_leave() -> bool:
-        return sessions.is_busy or await screen.may_leave()  # it was told to end before, and does not
+        return sessions.is_busy or await screen.may_leave()  # it was stopped before, but has not ended
 
     with unwrap_single_exception():
         async with anyio.create_task_group() as tasks:

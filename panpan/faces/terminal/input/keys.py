@@ -142,7 +142,7 @@ def _nothing(event: KeyPressEvent) -> None:
 
 
 def _end_search(event: KeyPressEvent) -> None:
-    """Accept the found text at Escape, as prompt_toolkit does; for Alt with a key, drop the key as well."""
+    """Accept the found text at Escape, as prompt_toolkit does, but ignore Alt with a key."""
     if event.data:
         accept_search.call(event)
     elif event.key_processor.input_queue:

@@ -13,7 +13,7 @@ import panpan
 from panpan import events
 from panpan.errors import ConfigError
 
-DOCUMENT = Path(__file__).parent.parent / "docs" / "python.md"
+DOCUMENT = Path(__file__).parent.parent / "docs" / "python-api.md"
 MODULES = ["panpan", "panpan.capabilities", "panpan.events", "panpan.tools"]
 
 

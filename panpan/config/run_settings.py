@@ -178,7 +178,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} stands twice in one table; keep one")
+        raise ValueError(f"{twice!r} is twice in one table; keep one")
     return values
 
 

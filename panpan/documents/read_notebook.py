@@ -338,7 +338,7 @@ class _Style:
             made = json.dumps(value, ensure_ascii=self.is_ascii, indent=self.unit, separators=separators)
         except RecursionError:
             raise ToolError(
-                "the cell is nested too deeply to be written anew", advice="change the file with Edit"
+                "the cell is nested too deeply to be written again", advice="change the file with Edit"
             ) from None
         return _HALF.sub(self._half, made).replace("\n", self.gap(level))
 

@@ -105,7 +105,7 @@ def compaction_lines(compaction: Compaction) -> Sequence[str]:
     if report.dropped or report.outputs:
         lines.append(f"dropped: {_dropped(compaction)}")
     if report.problem:
-        lines.append(f"no summary: {report.problem}; the computed record stands in its place")
+        lines.append(f"no summary: {report.problem}; the computed record takes its place")
     lines.append("the session's log keeps all of it; /compact undo restores it")
     return lines
 
@@ -122,7 +122,7 @@ def _dropped(compaction: Compaction) -> str:
     if report.dropped:
         parts.append(_many(report.dropped, "message"))
     if report.outputs:
-        parts.append(f"{_many(report.outputs, 'output')} of tools, which a note stands for")
+        parts.append(f"{_many(report.outputs, 'output')} of tools, replaced by a note")
     return ", ".join(parts)
 
 

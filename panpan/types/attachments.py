@@ -167,5 +167,5 @@ def tagged(command: str, text: str) -> str:
     command, text = (_OUR_TAGS.sub("&lt;", part) for part in (command, text))
     return (
         f"<user_command>\n<command>\n{command}\n</command>\n<output>\n{text}\n</output>\n</user_command>\n"
-        "The user ran this command himself; he asks for nothing with it alone."
+        "The user ran this command; they ask for nothing with it alone."
     )

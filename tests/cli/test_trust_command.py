@@ -36,7 +36,7 @@ def said(result: Result) -> str:
 def test_it_shows_adds_lists_and_removes(trust, project: Path) -> None:
     assert said(trust()).splitlines() == [
         f"{project} is not trusted. It has files that could run programs or configure panpan:",
-        "  .panpan/settings.toml (says how panpan works and what runs unasked)",
+        "  .panpan/settings.toml (says how panpan works and what runs without a question)",
         '    +permission.allow = ["Bash(npm *)"]',
     ]
     assert said(trust("list")) == "you have trusted no project\n"

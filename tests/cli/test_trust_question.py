@@ -51,7 +51,7 @@ async def test_it_asks_once_and_yes_counts(opening: Opening) -> None:
     assert opening.allowed == ("Bash(npm *)",)
     assert opening.questions[0].splitlines() == [
         f"{opening.places.project_root} is not trusted. It has files that could run programs or configure panpan:",
-        "  .panpan/settings.toml (says how panpan works and what runs unasked)",
+        "  .panpan/settings.toml (says how panpan works and what runs without a question)",
         '    +permission.allow = ["Bash(npm *)"]',
         "What its settings say and what does not count yet:",
         '  permission.allow = ["Bash(npm *)"]',
@@ -88,7 +88,7 @@ async def test_a_change_is_asked_with_the_difference(opening: Opening) -> None:
     assert await opening.asks()
     assert opening.questions[1].splitlines()[:5] == [
         f"{opening.places.project_root} changed since you trusted it:",
-        "  changed: .panpan/settings.toml (says how panpan works and what runs unasked)",
+        "  changed: .panpan/settings.toml (says how panpan works and what runs without a question)",
         "    @@ -1 +1 @@",
         '    -permission.allow = ["Bash(npm *)"]',
         '    +permission.allow = ["Bash"]',

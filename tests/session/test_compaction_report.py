@@ -19,8 +19,8 @@ def test_it_says_what_was_kept_computed_summarised_and_dropped_and_how_to_take_i
         "quoted in your words: 3 messages of yours",
         "computed: 4 files read",
         "summarised by the model: 40 messages",
-        "dropped: 1 output of tools, which a note stands for",
-        "no summary: the model refused; the computed record stands in its place",
+        "dropped: 1 output of tools, replaced by a note",
+        "no summary: the model refused; the computed record takes its place",
         "the session's log keeps all of it; /compact undo restores it",
     ]
 

@@ -253,7 +253,7 @@ class BackgroundTasks(Hook, Background):
         if stopped := [task for task in to_name if not task.is_running]:
             self._warn(f"stopped in the background with the session: {named(stopped)}")
         if left:
-            stands = ", where it stands still as in plan mode," if is_held else ","
+            stands = ", stopped as in plan mode," if is_held else ","
             how = f"left in the background{stands} to be found again with the session" if keep else "could not be ended"
             self._warn(f"{how}: {named(left)}")
         return [task.info for task in left]

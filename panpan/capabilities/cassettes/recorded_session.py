@@ -178,7 +178,7 @@ class _Reader:
                 self._turn.counts.append(tokens if isinstance(tokens, int) else None)
             case "cassette_answer":
                 if not is_answer(line):
-                    raise ValueError("it says neither who was asked nor what he answered")
+                    raise ValueError("it says neither who was asked nor what they answered")
                 self.session.answers.append(line)
             case "cassette_end":
                 self.session.end = str(line.get("reason", ""))

@@ -171,7 +171,7 @@ LONG_S = 30 * 60.0
 
 _TEXT = (
     "This session has worked for more than {minutes:.0f} minutes. Before you go on, hold what you are doing against "
-    "what the user asked for last: leave what it does not need, and where he has heard nothing for long, say in a "
+    "what the user asked for last: leave what it does not need, and if they have heard nothing for long, say in a "
     "sentence how far you are. Do not speak of this reminder."
 )
 

@@ -81,7 +81,7 @@ class ComputedRecord:
             command, run = newest
             yield f"Tests, when they were run last: {'failed' if run.is_error else 'passed'}: {_told(command, run)}"
         if self.refused:
-            yield _listed("Not allowed by the user or his rules", list(self.refused), _MOST_REFUSED, share)
+            yield _listed("Not allowed by the user or their rules", list(self.refused), _MOST_REFUSED, share)
 
     def _newest_tests(self) -> tuple[str, CommandRuns] | None:
         return next(((name, run) for name, run in reversed(self.commands.items()) if _TESTS.search(name)), None)

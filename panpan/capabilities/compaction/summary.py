@@ -106,7 +106,7 @@ def material(messages: Sequence[Message], *, earlier: str, hint: str, most_chars
     parts = [
         f"The earlier note:\n\n{earlier}" if earlier else "",
         f"What was said and done{' since' if earlier else ''}:\n\n{_middle_left_out(told, most_chars)}",
-        f"The user wants this to be heeded in the note: {hint}" if hint else "",
+        f"The user wants the note to pay attention to this: {hint}" if hint else "",
         "That was all. Write the note now, under the headings.",
     ]
     return "\n\n".join(filter(None, parts))
@@ -176,7 +176,7 @@ def notice(history_tool: str) -> SystemReminder:
     """Return the notice of a compaction; `history_tool` is empty if the model has none."""
     where = f"{history_tool} shows them word for word." if history_tool else "They are kept in the session's log."
     return SystemReminder(
-        text="The beginning of this conversation does not fit the context any more. What follows stands for the "
+        text="The beginning of this conversation does not fit the context any more. What follows replaces the "
         f"messages that are not here; go on with the work as if they were. {where}",
         cause=NOTICE,
     )
@@ -211,7 +211,7 @@ def words_reminder(words: list[Quote], left_out: int) -> SystemReminder | None:
     """Return the user's words, if any."""
     if not words and not left_out:
         return None
-    heading = "What the user said in them, in his own words, by number of message; the newest is last:"
+    heading = "What the user said in them, in their own words, by number of message; the newest is last:"
     return SystemReminder(text=f"{heading}\n\n{quotes_text(words, left_out)}", cause=WORDS)
 
 
@@ -228,8 +228,8 @@ def summary_reminder(summary: Summary) -> SystemReminder | None:
     if not summary.text:
         return None
     heading = (
-        "A summary of them, written by a model. It may be wrong, and it is nobody's order: what the user wants, he has "
-        "said in his own words."
+        "A summary of them, written by a model. It may be wrong, and it is nobody's order: what the user wants, they have "
+        "said in their own words."
     )
     return SystemReminder(text=f"{heading}\n\n{summary.text}", cause=SUMMARY)
 

@@ -207,8 +207,8 @@ class DownloadPlan:
         is_checked = all(one.remote.sha256 or one.remote.git_sha1 for one in self.files)
         coding = self.files[0].remote.coding
         return [
-            "can go on after a cut" if can_go_on else "begins anew after a cut",
-            "checksum: known" if is_checked else "checksum: nobody says it; that of what came is told",
+            "can go on after a cut" if can_go_on else "begins again after a cut",
+            "checksum: known" if is_checked else "checksum: not published; the one of what came is told",
             f"licence: {clean_line(self.licence) or 'not told; look where it is offered'}",
             *(["archives are unpacked"] if self.unpacked else []),
             *([f"its server sends it packed with {coding}, and so it stays"] if coding else []),

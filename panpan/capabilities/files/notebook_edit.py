@@ -69,7 +69,7 @@ def _changed(notebook: NotebookText, args: NotebookEditInput) -> tuple[str, str,
         place = notebook.find(args.cell)
         return notebook.deleted(place), f"deleted cell {place + 1}", "the numbers of later cells are one lower now"
     if args.source is None:
-        raise ToolError(f"{args.mode} needs source, all of the text that the cell shall have")
+        raise ToolError(f"{args.mode} needs source, the whole new text of the cell")
     if args.mode == "insert":
         place = 0 if args.cell == "0" else notebook.find(args.cell) + 1
         text = notebook.inserted(place, args.source, args.cell_type or "code")

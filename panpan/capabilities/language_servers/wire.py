@@ -232,10 +232,10 @@ def find_symbol(lines: Sequence[str], symbol: str, line: int | None, shown: str)
 
 def _missing(symbol: str, line: int | None, shown: str, found: Sequence[int], count: int) -> str:
     if not found:
-        return f"{symbol} does not stand in {shown} as a whole word; Read the file, or find the symbol with Grep"
+        return f"{symbol} is not in {shown} as a whole word; Read the file, or find the symbol with Grep"
     if line is not None and line > count:
         there = f"{shown} has {count} lines, and no line {line}"
     else:
         there = f"line {line} of {shown} has no {symbol}"
     more = ", …" if len(found) > _MOST_LINES else ""
-    return f"{there}; it stands in line {', '.join(map(str, found[:_MOST_LINES]))}{more}"
+    return f"{there}; it is in line {', '.join(map(str, found[:_MOST_LINES]))}{more}"

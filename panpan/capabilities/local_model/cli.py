@@ -231,8 +231,8 @@ def remove(ctx: click.Context, auto_approve: bool) -> int:
     metavar="KEY",
     envvar=LOCAL_API_KEY_VARIABLE,
     show_envvar=True,
-    help="What clients have to send; else a new one for each run. Other users see what stands on a command line, but "
-    "not in the variable.",
+    help="What clients have to send; else a new one for each run. Other users can read a command line, but "
+    "not the variable.",
 )
 @click.pass_context
 def run(ctx: click.Context, port: int, api_key: str | None) -> int:

@@ -158,5 +158,5 @@ def _bringing_pip(target: Target) -> tuple[str, ...]:
         ToolError: The environment has no Python, either.
     """
     if not os.access(target.interpreter, os.X_OK):
-        raise ToolError(f"{target.prefix} has no Python to install with; create an environment anew")
+        raise ToolError(f"{target.prefix} has no Python to install with; create the environment again")
     return (str(target.interpreter), _ISOLATED, "-m", "ensurepip", "--default-pip")

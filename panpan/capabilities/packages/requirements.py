@@ -149,8 +149,8 @@ def channel(text: str) -> str:
     text = _plain(text, "channel")
     if re.fullmatch(_CHANNEL, text) is None:
         raise ToolError(
-            f"{text!r} is no name of a channel, such as conda-forge; one at an address of its own stands in the user's "
-            "setting packages.channels"
+            f"{text!r} is no name of a channel, such as conda-forge; the user's setting packages.channels "
+            "names one at an address of its own"
         )
     return text
 

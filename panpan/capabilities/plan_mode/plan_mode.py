@@ -283,7 +283,7 @@ def read_plan(file: Path, seen_files: SeenFiles) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ToolError(f"the plan file {file} is not UTF-8; write the plan anew") from error
+        raise ToolError(f"the plan file {file} is not UTF-8; write the plan again") from error
     seen_files.saw(file, data)  # what is put to the user in the model's name, it may replace
     return text
 
@@ -299,7 +299,7 @@ def write_plan(file: Path, text: str, seen_files: SeenFiles | None) -> None:
         if seen_files is not None and digest_of(before) != seen_files.digest(file):
             raise ToolError(
                 f"the plan file {file} holds what you have not read, maybe the user's changes",
-                advice="Read it, then call ExitPlanMode with the plan as it shall be",
+                advice="Read it, then call ExitPlanMode with the new plan",
             )
         write_atomic(file, data, mode=0o600, expected_digest=digest_of(before))
     if seen_files is not None:
@@ -319,22 +319,22 @@ def _was_told(conversation: Conversation) -> bool:
 def _notice(file: Path | None, held: Sequence[str], *, can_exit: bool) -> str:
     parts = [
         "Plan mode is on. Until the user ends it, nothing may be changed, by whatever tool or way, and what was "
-        "allowed before does not count; calls that change something are refused. Commands run unasked where they "
-        "can write and send nothing: loops, awk and Python scripts that only compute work."
+        "allowed before does not count; calls that change something are refused. Commands run without a question "
+        "where they can write and send nothing: loops, awk and Python scripts that only compute work."
     ]
     if held:
         parts.append(f"What still runs of your commands is stopped until then: {printable(', '.join(held))}.")
     if not can_exit:
-        parts.append("Look around, then describe in your answer what you would do. The user ends plan mode himself.")
+        parts.append("Look around, then describe in your answer what you would do. Only the user ends plan mode.")
         return " ".join(parts)
     if file is not None:
         parts.append(f"The one file that you may write is the plan file, with Write and Edit: {file}")
     parts.append(
         "Where the user wants something done: read the code that it touches until you know what to change and what "
-        "could break; ask with AskUserQuestion, if you have it, what only he can decide. Then call ExitPlanMode with a "
-        "plan that he can judge: what you found, the changes file by file, how you will check them; with alternatives "
-        "only where he has to choose. He approves it, changes it, or says what he wants otherwise; do not begin before "
-        "that. Where he only asks something, answer it: that needs no plan."
+        "could break; ask with AskUserQuestion, if you have it, what only they can decide. Then call ExitPlanMode with "
+        "a plan that they can judge: what you found, the changes file by file, how you will check them; with "
+        "alternatives only where they have to choose. They approve it, change it, or say what they want instead; do "
+        "not begin before that. If they only ask something, answer it: that needs no plan."
     )
     return "\n".join(parts)
 

@@ -20,10 +20,10 @@ NOT_ON = "plan mode is not on, so that there is nothing to leave: go on with the
 IS_RESULT = "Nobody is there to approve the plan: it is the result of this run, and plan mode stays on."
 _MEANINGS: dict[PermissionMode, str] = {
     "default": "what changes something is asked",
-    "acceptEdits": "files of the workspace are changed unasked, other things are asked",
-    "auto": "files of the workspace are changed, and commands run in the sandbox, unasked; what needs more is asked",
+    "acceptEdits": "files of the workspace are changed without a question, other things are asked",
+    "auto": "files of the workspace are changed, and commands run in the sandbox, without a question; more is asked",
     "dontAsk": "what is not allowed by a rule is refused",
-    "bypassPermissions": "nearly everything runs unasked",
+    "bypassPermissions": "nearly everything runs without a question",
 }
 
 
@@ -33,7 +33,7 @@ class ExitPlanModeInput(Frozen):
     plan: str | None = Field(
         default=None,
         max_length=MAX_PLAN_CHARS,
-        description="The whole plan as Markdown; leave it out where it stands in the plan file",
+        description="The whole plan as Markdown; leave it out if the plan file has it",
     )
 
 
@@ -141,11 +141,11 @@ def _too_short(text: str, *, is_in_file: bool) -> str:
 def _rejected(comments: str, text: str, *, is_edited: bool) -> Output:
     parts = ["The user did not approve the plan; plan mode stays on."]
     if is_edited:
-        parts.append(f"He has changed it in his editor; this is how it stands now:\n\n{text}\n")
+        parts.append(f"They changed it in their editor; it is now:\n\n{text}\n")
     if comments:
-        parts.append(f"He says: {comments}\nChange the plan accordingly and call ExitPlanMode again.")
+        parts.append(f"They say: {comments}\nChange the plan accordingly and call ExitPlanMode again.")
     else:
-        parts.append("Wait for what he says, or ask him what he wants otherwise.")
+        parts.append("Wait for what they say, or ask them what they want instead.")
     summary = f"not approved{', as edited' if is_edited else ''}{f': {comments}' if comments else ''}"
     return Output("\n".join(parts), PlanDisplay(text=text, summary=summary))
 
@@ -153,7 +153,7 @@ def _rejected(comments: str, text: str, *, is_edited: bool) -> Output:
 def _approved(mode: PermissionMode, text: str, *, is_edited: bool) -> Output:
     told = f"The user approved the plan. Plan mode is off, and the mode is {mode}: {_MEANINGS.get(mode, '')}."
     if is_edited:
-        told += f" He has changed it in his editor; this is what he approved:\n\n{text}\n"
+        told += f" They changed it in their editor; this is what they approved:\n\n{text}\n"
     summary = f"approved{', as edited' if is_edited else ''}; mode {mode}"
     return Output(f"{told}\nGo on with it now.", PlanDisplay(text=text, summary=summary))
 

@@ -71,7 +71,7 @@ class SessionStart(Hook):
 WORKTREE = "worktree"
 
 _MADE_ANEW = (
-    "Your worktree has been made anew with the user's present files, since the one of before is gone: what you had "
+    "Your worktree has been made again with the user's present files, since the one of before is gone: what you had "
     "changed there was merged into the project, was thrown away, or was nothing. Read files again before you rely on "
     "them."
 )
@@ -96,7 +96,7 @@ class GivenContext(Hook):
             text = (
                 f"You work in {self._worktree}, a copy of the project that is yours alone: a git worktree with the "
                 "user's present files, without those that git ignores. Change files there and nowhere else; what you "
-                "change is put to him afterwards."
+                "change is put to them afterwards."
             )
             added.append(SystemReminder(text=text, cause=WORKTREE))
         elif self._worktree is not None and self._is_made_anew:

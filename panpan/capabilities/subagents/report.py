@@ -93,8 +93,8 @@ def results_of_subagents(folder: Path, *, parent: str = "") -> Callable[[Unfinis
             text = TextBlock(text=f"The session ended right after the subagent was done. It said:\n{last.text}")
             return ToolResultMessage(result=ToolResultBlock(tool_use_id=use.id, content=(text, kept)))
         text = TextBlock(
-            text="The session ended while the subagent worked on this. What it has done until then stands, and its "
-            "conversation is kept."
+            text="The session ended while the subagent worked on this. What it has done until then is kept, and so "
+            "is its conversation."
         )
         block = ToolResultBlock(tool_use_id=use.id, content=(text, kept), is_error=True)
         return ToolResultMessage(result=block)

@@ -82,7 +82,10 @@ TODOS_COMMANDS: Sequence[Command] = (
 
 
 _NEW = "The todo list was changed, by the user or another process. It is now:\n\n{todos}\n\nGo on by this list."
-_CLEARED = "The todo list was cleared, by the user or another process. Do not go on with what stood in it unasked."
+_CLEARED = (
+    "The todo list was cleared, by the user or another process. Do not go on with what was in it unless you are asked "
+    "to."
+)
 
 
 class TodoChanged(ReminderSource):
@@ -106,8 +109,8 @@ ROUNDS_WITHOUT = 20
 """Rounds of one turn after which the model is advised to make a list."""
 
 _FORGOTTEN = (
-    "The todo list has not been changed for {rounds} rounds, and something of it is open. If it is not how things "
-    "stand any more, bring it up to date with TodoWrite, or clear it; the user sees it. Do not speak of this reminder. "
+    "The todo list has not been changed for {rounds} rounds, and something of it is open. If it is out "
+    "of date, bring it up to date with TodoWrite, or clear it; the user sees it. Do not speak of this reminder. "
     "The list:\n\n{todos}"
 )
 _NONE = (

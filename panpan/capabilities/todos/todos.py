@@ -149,7 +149,7 @@ MOST_CHARS = 60_000
 
 CHANGED_MEANWHILE = (
     "the list was changed since you last saw it, by the user or another process, and is left as it is; what it is now "
-    "comes with a reminder: call TodoWrite again with what it shall be"
+    "comes with a reminder: call TodoWrite again with the whole new list"
 )
 
 PINNED = "compact:todos"

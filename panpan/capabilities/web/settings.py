@@ -13,7 +13,7 @@ class WebSettings(NetworkSettings):
     table = "web"
 
     search: Literal["auto", "tavily", "brave", "exa", "searxng", "duckduckgo", "off"] = "auto"
-    """Which engine WebSearch asks; auto: the first of them that has a key or an address, none where none has."""
+    """Search engine of WebSearch; auto: the first of them that has a key or an address, none where none has."""
     tavily_key_env: Name = "TAVILY_API_KEY"
     """Environment variable that holds the key of tavily.com."""
     brave_key_env: Name = "BRAVE_API_KEY"

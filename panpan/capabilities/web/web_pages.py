@@ -135,7 +135,7 @@ ParsePage: TypeAlias = "Callable[[ParseRequest], Awaitable[ParsedPage]]"
 
 SCRIPTS_S = 3.0
 """Seconds that most pages need to load their content by scripts."""
-_ASKED_ANEW = "it was asked for anew, and may have changed since the piece before"
+_ASKED_ANEW = "it was fetched again, and may have changed since the piece before"
 _KEPT_PAGES = 4
 """Pages that are kept, so that further pieces are read without another request."""
 
@@ -335,7 +335,7 @@ async def _read(answer: "FetchedPage", request: FetchRequest, parse: ParsePage) 
 def _html_page(answer: "FetchedPage", what: str, parsed: "ParsedPage") -> WebPage:
     notes: list[str] = []
     if parsed.extent != "all" and parsed.text:
-        left_out = "what stands around the article" if parsed.extent == "article" else "navigation"
+        left_out = "what is around the article" if parsed.extent == "article" else "navigation"
         notes.append(f"{left_out} was left out; raw=true gives all")
     if parsed.is_cut:
         notes.append(f"only the first {len(parsed.text):,} characters of its text are here")

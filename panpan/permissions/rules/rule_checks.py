@@ -61,7 +61,7 @@ def idle_rules(
 
     for rule in allow:
         if joint := _joint(rule):
-            yield IdleRule(rule, f"with a * it is compared with one command at a time, and `{joint}` stands in none")
+            yield IdleRule(rule, f"with a * it is compared with one command at a time, and `{joint}` is in none")
         elif by := wider(rule, deny):
             yield IdleRule(rule, f"{by} denies all that it allows", by)
         elif by := wider(rule, ask):

@@ -159,7 +159,7 @@ def parse_rule(text: str, source: str) -> Rule:
     try:
         return Rule(text.strip(), source, tool, _parse_specifier(tool, specifier))
     except ValueError as exc:
-        raise _unreadable(text, source, f"what stands in the parentheses {exc}") from exc
+        raise _unreadable(text, source, f"the text in the parentheses {exc}") from exc
 
 
 def rules_of_no_tool(sources: Sequence[RuleSource], tools: Collection[str]) -> Iterator[str]:

@@ -105,10 +105,11 @@ def _of_lines(damaged: Sequence[int], *, is_torn: bool) -> Iterator[Finding]:
     if damaged:
         lines = ", ".join(map(str, damaged[:_MOST_LINES])) + (" …" if len(damaged) > _MOST_LINES else "")
         what = "a line that is no record" if len(damaged) == 1 else f"{len(damaged)} lines that are no records"
-        yield Finding("damaged lines", f"{what} ({lines}): passed over, and what stood there is lost", "copy")
+        yield Finding("damaged lines", f"{what} ({lines}): passed over, and what was there is lost", "copy")
     if is_torn:
         yield Finding(
-            "torn end", "the last line has no end, since a crash cut it off: passed over; the next one begins anew"
+            "torn end",
+            "the last line has no end, since a crash cut it off: passed over; the next one begins a new line",
         )
 
 
@@ -122,7 +123,7 @@ def _of_tree(records: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
         seen.add(record["uuid"])
     if lost:
         what = "a record follows one that is" if lost == 1 else f"{lost} records follow ones that are"
-        yield Finding("missing parents", f"{what} not there: taken for what stands before it", "copy")
+        yield Finding("missing parents", f"{what} not there: taken for the one before it", "copy")
     if repeated:
         what = "a record has" if repeated == 1 else f"{repeated} records have"
         yield Finding("repeated ids", f"{what} the id of an earlier one", "copy")

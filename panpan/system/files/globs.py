@@ -87,7 +87,7 @@ def expand_braces(pattern: str) -> list[str]:
             start, end, parts = braces
             waiting.extend(candidate[:start] + part + candidate[end:] for part in reversed(parts))
         if len(done) + len(waiting) > MAX_ALTERNATIVES:
-            raise ToolError(f"the braces of {pattern} stand for more than {MAX_ALTERNATIVES} patterns; use fewer")
+            raise ToolError(f"the braces of {pattern} mean more than {MAX_ALTERNATIVES} patterns; use fewer")
     return done
 
 

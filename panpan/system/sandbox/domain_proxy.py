@@ -87,7 +87,7 @@ class DomainGrant:
         authority = plain_authority(name)
         is_for_subdomains = name != text
         if is_for_subdomains and (authority.address is not None or "." not in authority.host):
-            raise ToolError("`*.` stands before a domain of at least two parts, such as *.pythonhosted.org")
+            raise ToolError("`*.` goes before a domain of at least two parts, such as *.pythonhosted.org")
         return cls(authority.host, authority.address, authority.port, is_for_subdomains)
 
     def covers(self, asked: Authority, port: int) -> bool:

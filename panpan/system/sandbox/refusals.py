@@ -113,8 +113,8 @@ def hidden_from(command: str, output: str, profile: Profile) -> Refusal | None:
         for found in _PATH.findall(text.replace("~/", f"{home}/")):
             if home in profile.hidden and is_below(path := Path(found), home) and not _is_shown(path, profile):
                 text = (
-                    f"The sandbox shows a command that runs unasked only the workspace and programs of the home; "
-                    f"{path} is not there. Name it as a word of its own and the user is asked, or tell them to "
+                    "The sandbox shows a command that runs without a question only the workspace and programs of the "
+                    f"home; {path} is not there. Name it as a word of its own and the user is asked, or tell them to "
                     "add its folder to the setting sandbox.readable."
                 )
                 return Refusal(text, closed=str(path) if os.path.lexists(path) else "")

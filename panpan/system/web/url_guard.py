@@ -318,7 +318,7 @@ def _ipv6(text: str) -> IPv6Address:
     try:
         return IPv6Address(text)
     except ValueError:
-        raise _refused("what stands in the brackets is no IPv6 address; write one such as [2606:4700::1]") from None
+        raise _refused("the text in the brackets is no IPv6 address; write one such as [2606:4700::1]") from None
 
 
 def _host(text: str) -> str:
@@ -355,7 +355,7 @@ def _ascii_host(text: str) -> str:
     try:
         encoded = idna.encode(text, strict=True)
     except (idna.IDNAError, UnicodeError):
-        raise _refused("its host has letters that stand for others; write it in its usual letters") from None
+        raise _refused("its host has letters that are written for others; write it in its usual letters") from None
     return encoded.decode("ascii")
 
 

@@ -249,7 +249,7 @@ async def test_what_plan_mode_holds_is_said_to_stand_still(home: Home) -> None:
         await start(tasks, "sleep 600")
         home.warnings.clear()
 
-    assert home.warnings[0].startswith("left in the background, where it stands still as in plan mode, to be found")
+    assert home.warnings[0].startswith("left in the background, stopped as in plan mode, to be found")
     await home.opened().close(keep=False)
 
 

@@ -103,7 +103,7 @@ async def test_another_request_for_a_summary_is_named(place: Place) -> None:
 
     assert report.divergence is not None
     assert report.divergence.sentence == "request 4 differs in messages[0].content[0].text"
-    assert "+The user wants this to be heeded in the note: heed the form" in report.divergence.difference.diff
+    assert "+The user wants the note to pay attention to this: heed the form" in report.divergence.difference.diff
 
 
 async def test_a_compaction_that_was_interrupted_is_left_out(place: Place) -> None:

@@ -62,7 +62,7 @@ def test_what_was_not_allowed_is_named_and_does_not_count_as_run() -> None:
         done("1", "Bash", "Bash was not run. The user refused it.", is_error=True, command="git push"),
     )
 
-    assert text == "Not allowed by the user or his rules:\n- Bash git push"
+    assert text == "Not allowed by the user or their rules:\n- Bash git push"
 
 
 def test_it_stays_within_its_bound_and_says_what_it_leaves_out() -> None:

@@ -77,7 +77,7 @@ def test_of_a_long_text_the_paragraphs_stay_that_say_to_remember_them() -> None:
 def test_of_a_command_of_the_users_own_the_command_is_quoted() -> None:
     message = UserMessage.of(
         "<user_command>\n<command>\nls\n</command>\n<output>\nalways here\n</output>\n</user_command>\n"
-        "The user ran this command himself; he asks for nothing with it alone."
+        "The user ran this command; they ask for nothing with it alone."
     )
 
     assert quotes([message]) == ["! ls"]

@@ -89,7 +89,7 @@ async def test_a_rejection_keeps_the_mode_and_its_comments_reach_the_model(tmp_p
     output = await output_of(ExitPlanModeTool(planning, user), tmp_path, plan=PLAN)
 
     assert planning.is_on
-    assert "He says: keep the old API" in output.text
+    assert "They say: keep the old API" in output.text
     assert output.display == PlanDisplay(text=PLAN, summary="not approved: keep the old API")
 
 

@@ -68,7 +68,7 @@ async def test_a_page_comes_as_markdown_with_its_title_address_and_status(tmp_pa
 
     lines = output.text.splitlines()
     assert lines[0] == "http://example.org/paper (status 200, text/html)"
-    assert lines[1] == "[what stands around the article was left out; raw=true gives all]"
+    assert lines[1] == "[what is around the article was left out; raw=true gives all]"
     assert lines[2:6] == ['<web-content source="http://example.org/paper">', "Title: A & B", "", "# Seeds"]
     assert lines[-2:] == ["[on](http://example.org/next)", "</web-content>"]
     assert not output.is_error
@@ -516,7 +516,7 @@ async def test_a_page_that_is_read_on_after_it_was_forgotten_says_that_it_may_ha
         anew = await place.text("/log", offset=50_000)
 
     assert "may have changed" not in kept
-    assert "[it was asked for anew, and may have changed since the piece before]" in anew
+    assert "[it was fetched again, and may have changed since the piece before]" in anew
 
 
 async def test_kept_pages_do_not_grow_in_number(tmp_path: Path) -> None:

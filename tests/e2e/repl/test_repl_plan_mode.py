@@ -118,7 +118,7 @@ def test_a_rejection_with_comments_keeps_plan_mode(panpan: Panpan, start: Start)
 
     assert "not approved: keep the old API" in kept
     assert "1. Let parse take a list of paths." in kept, "which does not vanish with the question"
-    assert "He says: keep the old API" in told(server, 1)
+    assert "They say: keep the old API" in told(server, 1)
     assert "not run" in told(server, 2)
     assert path.read_text() == "first\n"
 

@@ -110,7 +110,7 @@ def read_text(text: str, source: str, place: Place, stem: str) -> tuple[AgentDef
         problems.append(Problem(NOT_FILLED_IN, head["description"].line, is_error=False))
         definition = None
     problems += [
-        Problem(f"{key} stands there twice; this one counts", line, is_error=False)
+        Problem(f"{key} is there twice; this one counts", line, is_error=False)
         for key, line in parts.repeated.items()
         if key in head
     ]

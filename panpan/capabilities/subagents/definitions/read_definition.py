@@ -62,7 +62,7 @@ def definition_from(
     name = _name(fields)
     description = _description(fields)
     if not prompt.strip():
-        fields.problems.append(Problem("there is no prompt: below the head of a file stands what the agent is told"))
+        fields.problems.append(Problem("there is no prompt: write what the agent is told below the head of the file"))
     # In the order of `KEYS`, since the first problem is told where none has a line.
     tools, disallowed, model, mode = _tools(fields), _disallowed(fields), _model(fields), _mode(fields)
     max_turns, background, isolation = (fields.whole_number("maxTurns"), fields.is_on("background"), _isolation(fields))

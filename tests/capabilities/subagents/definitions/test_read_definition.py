@@ -149,7 +149,7 @@ def test_name_description_and_prompt_are_needed() -> None:
     assert errors("---\nmodel: x\n---\n") == [
         "x.md:1: there is no name",
         "x.md:1: there is no description, by which the model knows when to use it",
-        "x.md:1: there is no prompt: below the head of a file stands what the agent is told",
+        "x.md:1: there is no prompt: write what the agent is told below the head of the file",
     ]
     assert errors("just words") == [
         "x.md:1: it has no head: a line of ---, then name and description, then a line of ---"
@@ -165,7 +165,7 @@ def test_name_description_and_prompt_are_needed() -> None:
         ("tools:", "x.md:4: tools says nothing, so it has every tool"),
         ("permisionMode: plan", "x.md:4: there is no key permisionMode; did you mean permissionMode?"),
         ("hooks:\n  PreToolUse: x", "x.md:4: panpan does not use hooks"),
-        ("name: x", "x.md:4: name stands there twice; this one counts"),
+        ("name: x", "x.md:4: name is there twice; this one counts"),
         ("description: " + "d" * 5000, "x.md:4: the description is cut after 4,000 characters"),
     ],
 )

@@ -84,7 +84,7 @@ def test_it_says_where_each_prompt_begins() -> None:
 def test_a_command_of_the_users_own_is_told_as_he_typed_it() -> None:
     told = (
         "<user_command>\n<command>\nls\n</command>\n<output>\na.txt\n</output>\n</user_command>\n"
-        "The user ran this command himself; he asks for nothing with it alone."
+        "The user ran this command; they ask for nothing with it alone."
     )
 
     assert rows_of(UserMessage.of(told)) == ["! ls", "a.txt", ""]

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from panpan.cli_kit.options import PICKS_SESSION, Options
+from panpan.cli_kit.options import Options
 from panpan.config.ui_look import UiLook
 from panpan.faces.terminal.run import ReplSetup, run_repl
 from panpan.faces.terminal.terminal_state import TerminalState
@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 
 async def run_repl_for(options: Options, look: UiLook) -> int:
     """Run the REPL and return the exit code. Raise PanpanError if the session could not be opened."""
-    first_prompt = options["first_prompt"]
-    if options["resume"] == PICKS_SESSION:  # the list is that of /resume, in a session that is still empty
-        options, first_prompt = {**options, "resume": None}, "/resume"
-
-    return await run_repl(ReplSetup(os.environ, look, lambda state: _sessions_for(options, state), first_prompt))
+    return await run_repl(
+        ReplSetup(os.environ, look, lambda state: _sessions_for(options, state), options["first_prompt"])
+    )
 
 
 def _sessions_for(options: Options, state: TerminalState) -> "Sessions":

@@ -17,7 +17,7 @@ import click
 
 from panpan.cli.start import PARENT
 from panpan.cli_kit.failures import StdoutWriter, say
-from panpan.cli_kit.options import Options, check_options, given_look, overrides_of, require_session_id
+from panpan.cli_kit.options import PICKS_SESSION, Options, check_options, given_look, overrides_of, require_session_id
 from panpan.config.ui_look import UiLook, read_ui_look
 from panpan.errors import ConfigError, PanpanError
 
@@ -58,8 +58,9 @@ def run(options: Options) -> int:
                 "standard output is closed, so there is nowhere to show a session; leave it open, or use -p"
             )
         look = _look(options, out)
+        if options["resume"] == PICKS_SESSION:  # /resume lists them, in a session that is still empty
+            options = {**options, "resume": None, "first_prompt": "/resume"}
         if look.plain:
-            require_session_id(options)
             from panpan.cli.line_command import run_lines_for
 
             return anyio.run(run_lines_for, options, out)

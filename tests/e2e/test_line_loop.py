@@ -418,6 +418,26 @@ def test_the_last_turns_of_a_session_that_goes_on_are_shown(panpan: Panpan, term
         terminal.expect("Going on.")
 
 
+def test_resume_without_an_id_lets_one_pick_a_session(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([say("First."), say("Second.")]) as server:
+        panpan.use(server)
+        panpan.run("-p", "the first question")
+        terminal = Terminal(panpan, "-r")
+        terminals.append(terminal)
+        terminal.expect("/resume\r\n")
+        terminal.expect("1. the first question")
+        terminal.expect("an empty line none: ")
+        terminal.type("1")
+        terminal.expect("resumed after")
+        terminal.expect(PROMPT)
+        terminal.expect("First.")
+        terminal.expect(PROMPT)
+        terminal.type("and the second")
+        terminal.expect("Second.")
+
+    assert "the first question" in str(server.requests[1].messages)
+
+
 def test_a_session_that_cannot_be_opened_shows_nothing_a_second_time(panpan: Panpan, terminals: list[Terminal]) -> None:
     with serving([say("Elsewhere."), say("Here.")]) as server:
         panpan.use(server)

@@ -37,15 +37,6 @@ def test_resume_without_an_id_lets_one_pick_a_session(panpan: Panpan, start: Sta
     assert "the first question" in str(server.requests[1].messages)
 
 
-def test_resume_without_an_id_and_without_a_screen_says_what_to_give(panpan: Panpan, start: Start) -> None:
-    with serving([]) as server:
-        panpan.use(server)
-        repl = start("-r", "--plain", waits=False)
-
-        assert repl.wait() == 2
-    assert "-r needs the id or title of a session here: `panpan sessions` lists them" in " ".join(repl.text.split())
-
-
 def test_what_is_typed_before_the_prompt_is_there_is_not_lost(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)

@@ -73,10 +73,6 @@ class WaitingTime:
         return self._before_s + (self._clock() - self._since_s if self._open else 0.0)
 
     @property
-    def is_open(self) -> bool:
-        return self._open > 0
-
-    @property
     def answered_s(self) -> float:
         """Seconds so far, without the open questions."""
         return self._before_s

@@ -376,7 +376,8 @@ def test_a_command_of_the_users_own_runs_and_the_model_gets_it_with_the_next_pro
         panpan.use(server)
         terminal = Terminal(panpan)
         terminals.append(terminal)
-        terminal.type("!echo so-$((40 + 2)); false")
+        terminal.type("!seq 900; echo so-$((40 + 2)); false")
+        terminal.expect("\r\n    2\r\n")  # all of it: nothing could unfold the rest
         terminal.expect("so-42")
         terminal.expect("[exit code 1]")
         terminal.expect(PROMPT)

@@ -1,5 +1,6 @@
 """The user's prompts and commands: running, waiting, interrupted and taken back."""
 
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
@@ -9,6 +10,7 @@ import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from panpan.errors import ConfigError, PanpanError
+from panpan.faces.terminal.commands.choice_commands import look_of
 from panpan.faces.terminal.commands.registry import command_in, find, unknown
 from panpan.faces.terminal.input.keys import Sent
 from panpan.faces.terminal.rendering.cells import Scrollback, output_of_users_command, say
@@ -211,7 +213,8 @@ class ShellLine:
             result = await running.shell.run(running.command, running.output.feed, scope=running.scope)
             terminal = self._terminal
             printed = "\n".join(result.lines)
-            terminal.show(*output_of_users_command(printed, terminal.width, terminal.theme, _SHOWN_ROWS))
+            most = _SHOWN_ROWS if look_of(terminal) is not None else sys.maxsize
+            terminal.show(*output_of_users_command(printed, terminal.width, terminal.theme, most))
             self._tell_model(result.message)
         except PanpanError as error:
             say(self._terminal, str(error), "warn")

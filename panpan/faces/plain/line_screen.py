@@ -80,7 +80,8 @@ class LineScreen:
         self._has_more = anyio.Event()
         self._has_printed = anyio.Event()
         self._printer = anyio.CancelScope()
-        self._is_left = False
+        self._is_serving = False
+        """True while a session is shown."""
         self._is_typing = False
         """True while the user may type, and nothing is printed."""
         self._is_handed_over = False
@@ -205,8 +206,10 @@ class LineScreen:
     async def may_leave(self) -> bool:
         """Return True if a Ctrl+C that stopped nothing leaves: the second in a row does, and the first explains it.
 
-        It declines an open question instead.
+        It declines an open question instead. If no session is shown yet, it leaves at once.
         """
+        if not self._is_serving:
+            return True
         if self._question is not None:
             self._question.press("c-c")
             return False
@@ -230,14 +233,14 @@ class LineScreen:
     async def serving(
         self, prompts: PromptQueue, leaving: Leaving, first_prompt: str | None
     ) -> AsyncGenerator[None, None]:
-        self._is_left, self._printer = False, anyio.CancelScope(shield=True)
+        self._is_serving, self._printer = True, anyio.CancelScope(shield=True)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._print)
             tasks.start_soon(self._take_prompts, prompts, leaving, first_prompt)
             try:
                 yield
             finally:
-                self._is_left, self._printer.deadline = True, anyio.current_time() + _AT_END_S
+                self._is_serving, self._printer.deadline = False, anyio.current_time() + _AT_END_S
                 self._has_more.set()
                 tasks.cancel_scope.cancel("the user left")
 
@@ -312,10 +315,10 @@ class LineScreen:
     async def _print(self) -> None:
         """Print output in whole pieces, also during an interrupt; when the user leaves, the rest has `_AT_END_S`."""
         with self._printer:
-            while not self._is_left or self._unprinted:
+            while self._is_serving or self._unprinted:
                 await self._has_more.wait()
                 self._has_more = anyio.Event()
-                while self._unprinted and (self._is_left or not self._is_typing):
+                while self._unprinted and not (self._is_typing and self._is_serving):
                     await self._unprinted[0](self._face)
                     self._unprinted.popleft()
                     self._has_printed.set()

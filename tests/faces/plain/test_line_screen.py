@@ -433,6 +433,14 @@ async def test_at_the_prompt_only_a_second_ctrl_c_leaves_and_what_is_sent_lies_b
         assert await it.screen.may_leave()
 
 
+async def test_ctrl_c_before_a_session_is_shown_leaves_at_once() -> None:
+    with terminal() as (_, lines):
+        out = Memory(is_terminal=True)
+        assert await LineScreen(out, lines, {}, WaitingTime(lambda: 0.0), has_colour=False).may_leave()
+
+    assert out.text == ""
+
+
 async def test_what_was_shown_last_is_printed_when_the_session_is_left() -> None:
     async with opened() as it:
         it.prompts.is_settled = False

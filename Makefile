@@ -40,6 +40,7 @@ lint: dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m scripts.check_words
 
 # Made once and beside the checks, or each worker would make it. What cannot be collected, the tests themselves report.
 bytecode: dev

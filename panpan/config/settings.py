@@ -198,7 +198,7 @@ class PermissionSettings(Table):
     """Permissions, `[permission]`. The lists of all sources are joined; deny wins over ask, ask over allow."""
 
     mode: PermissionMode = "default"
-    """How the gate treats what no rule decides."""
+    """Answer of the gate to calls that no rule decides."""
     allow: Rules = ()
     """Rules such as `Bash(npm run *)` for calls that run without a question."""
     ask: Rules = ()
@@ -206,7 +206,7 @@ class PermissionSettings(Table):
     deny: Rules = ()
     """Rules for calls that never run."""
     external_directory: Behaviour = "ask"
-    """What happens to a call for a path outside the workspace that no rule opens."""
+    """Answer to a call for a path outside the workspace that no rule opens."""
     doom_loop: Behaviour = "ask"
     """Answer to a call that comes again and again with the same arguments and the same result."""
 
@@ -275,9 +275,9 @@ class BackgroundSettings(Table):
     max_output_mb: int = Field(default=1000, ge=1)
     """MB (10⁶ bytes) that one of them may print; one that prints more is stopped."""
     at_exit: Literal["ask", "stop", "keep"] = "ask"
-    """What becomes of commands that run when panpan ends; ask: they are stopped where nobody is there to be asked."""
+    """Fate of commands that run when panpan ends; ask: they are stopped if nobody is there to be asked."""
     at_timeout: Literal["stop", "go_on"] = "stop"
-    """What becomes of a command in the foreground when its time is up; go_on: it goes on in the background."""
+    """Fate of a command in the foreground when its time is up; go_on: it goes on in the background."""
     wake: bool = True
     """True if the end of a task begins a turn where none runs."""
 
@@ -364,7 +364,7 @@ class UiSettings(Table):
     plain: bool = False
     """True if nothing moves: no spinner and no cursor movement, for screen readers and simple terminals."""
     notify: Literal["auto", "bell", "osc9", "off"] = "auto"
-    """How a long turn's end or a question calls for attention; auto: OSC 9 where the terminal knows it, else the
+    """Signal at the end of a long turn and at a question; auto: OSC 9 where the terminal knows it, else the
     bell."""
     status_line: Name | None = None
     """Command whose first line of output is the status line; None for panpan's own."""
@@ -400,7 +400,7 @@ class Settings(Table):
     thinking_budget_tokens: int = Field(default=10_000, ge=1024)
     """Tokens it may think, for models that take a number; 1,024 is the least that Anthropic's API accepts."""
     effort: Effort | None = None
-    """How much work goes into an answer, for models that take a word; None: the model's own."""
+    """Work that the model puts into an answer, as a word; None: the model's own choice."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Randomness of the answers; None: the model's own."""
     top_p: float | None = Field(default=None, gt=0, le=1)

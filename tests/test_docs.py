@@ -33,6 +33,7 @@ from panpan.core.hooks import Hook
 from panpan.session.log.record_kinds import SYSTEM_RECORDS, subtypes_of
 from panpan.types.events import Event, Output
 from panpan.types.permission import PermissionMode
+from scripts.settings_page import page_with_list
 from tests.fakes.context import context_in
 from tests.fakes.every_tool import every_tool
 from tests.model_server import call, say, serving
@@ -162,6 +163,13 @@ def test_the_settings_of_the_pages_are_settings() -> None:
     sources = [parse_settings(one.encode(), Path("settings.toml"), "user") for one in examples]
 
     assert ("Bash(make test)", "Bash(python -m pytest *)") in [source.rules("allow") for source in sources]
+
+
+def test_list_of_all_settings_is_that_of_the_models() -> None:
+    page = text_of(ROOT / "docs" / "settings.md")
+
+    assert page == page_with_list(page), "run: .venv/bin/python -m scripts.settings_page"
+    assert "| `reserve_tokens` | `16384` |" in page, "of a capability, too"
 
 
 def commands() -> Iterator[str]:

@@ -228,8 +228,8 @@ def summary_reminder(summary: Summary) -> SystemReminder | None:
     if not summary.text:
         return None
     heading = (
-        "A summary of them, written by a model. It may be wrong, and it is nobody's order: what the user wants, they have "
-        "said in their own words."
+        "A summary of them, written by a model. It may be wrong, and it is nobody's order: what the user wants, they "
+        "have said in their own words."
     )
     return SystemReminder(text=f"{heading}\n\n{summary.text}", cause=SUMMARY)
 

@@ -1,15 +1,11 @@
 """`/config`: a menu of the settings with a few values, and all settings with their sources."""
 
-import ast
-import inspect
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 from anyio import to_thread
 
+from panpan.config.descriptions import descriptions
 from panpan.config.keys import KeyPath, dotted, flatten
 from panpan.config.locations import Locations
 from panpan.config.settings import Settings, Table
@@ -45,7 +41,7 @@ def choices(kind: type[Table], tables: KeyPath = ()) -> Iterator[Choice]:
         if isinstance(type_, type) and issubclass(type_, Table):
             yield from choices(type_, key)
         elif key == _MODEL or len(values := _values(type_)) > 1:
-            yield Choice(key, _descriptions(kind).get(name, ""), () if key == _MODEL else values)
+            yield Choice(key, _label(descriptions(kind).get(name, "")), () if key == _MODEL else values)
 
 
 def _values(type_: Any) -> Sequence[str | bool | None]:
@@ -58,23 +54,10 @@ def _values(type_: Any) -> Sequence[str | bool | None]:
     return found if all(value is None or isinstance(value, str) for value in found) else ()
 
 
-@cache
-def _descriptions(kind: type[Table]) -> Mapping[str, str]:
-    """Return the first sentence of the string below each field of a model."""
-    (class_,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-    assert isinstance(class_, ast.ClassDef)
-    inherited = [_descriptions(base) for base in kind.__bases__ if issubclass(base, Table)]
-    return {name: help_ for descriptions in inherited for name, help_ in descriptions.items()} | {
-        field.target.id: _sentence(" ".join(below.value.value.split()))
-        for field, below in pairwise(class_.body)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
-    }
-
-
-def _sentence(description: str) -> str:
+def _label(description: str) -> str:
+    """Return the first sentence of a description, as it fits a menu."""
     first = description.partition(". ")[0].removesuffix(".").removeprefix("True if ").replace("None:", f"{_NOT_SET}:")
-    return first[0].upper() + first[1:]
+    return first[:1].upper() + first[1:]
 
 
 async def _config(terminal: Terminal, rest: str) -> None:

@@ -161,7 +161,7 @@ async def _play(
     from panpan.faces.plain.line_face import LineFace
     from panpan.types.events import ToolStarted
 
-    has_colour = out.is_terminal and "NO_COLOR" not in os.environ
+    has_colour = out.has_colour(os.environ)
     face = LineFace(out, has_colour=has_colour)
     opening = open_session(
         project,

@@ -18,8 +18,7 @@ from panpan.faces.terminal.dialogs.asking import Asking
 async def run_lines_for(options: Options, out: StdoutWriter) -> int:
     """Run the REPL line by line and return the exit code. Raise PanpanError if the session could not be opened."""
     lines, asking = LineReader(StdinReader(sys.stdin)), Asking()
-    has_colour = out.is_terminal and "NO_COLOR" not in os.environ
-    screen = LineScreen(out, lines, os.environ, asking.waiting, has_colour=has_colour)
+    screen = LineScreen(out, lines, os.environ, asking.waiting, has_colour=out.has_colour(os.environ))
     questions = (lambda: nullcontext(TerminalQuestions(is_plain=True))) if out.is_terminal else None
     around = Surroundings(os.environ, YesOrNo(out, lines), questions, say, say)
     sessions = sessions_on(lambda session, commands: screen, options, asking, around)

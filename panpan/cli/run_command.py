@@ -16,7 +16,7 @@ import anyio
 import click
 
 from panpan.cli.start import PARENT
-from panpan.cli_kit.failures import StdoutWriter, say
+from panpan.cli_kit.failures import StdoutWriter, is_dumb, say
 from panpan.cli_kit.options import PICKS_SESSION, Options, check_options, given_look, overrides_of, require_session_id
 from panpan.config.ui_look import UiLook, read_ui_look
 from panpan.errors import ConfigError, PanpanError
@@ -106,7 +106,7 @@ def _look(options: Options, out: StdoutWriter) -> UiLook:
     Raises:
         ConfigError: There is no such folder, or no panpan home.
     """
-    if not out.is_terminal or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
+    if not out.is_terminal or is_dumb(os.environ):
         return UiLook(plain=True)
     folder = Path(options["cwd"] or ".").expanduser().absolute()
     return read_ui_look(folder, os.environ, plain=options["plain"], given=given_look(options))

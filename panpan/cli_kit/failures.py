@@ -235,6 +235,11 @@ def drop_terminal() -> None:
     drop_what_follows(1)
 
 
+def is_dumb(env: Mapping[str, str]) -> bool:
+    """Return True if `TERM` says that the terminal can only print."""
+    return env.get("TERM", "dumb") in ("dumb", "unknown")
+
+
 class StdoutWriter:
     """Writes text to a stream's file descriptor.
 
@@ -249,6 +254,10 @@ class StdoutWriter:
         self._poll.register(self._fd, select.POLLOUT)
         self._piece = min(PIECE, select.PIPE_BUF)
         self.is_terminal = stream.isatty()
+
+    def has_colour(self, env: Mapping[str, str]) -> bool:
+        """Return True if text may be coloured, bold or dim: on a terminal that knows it, unless `NO_COLOR` is set."""
+        return self.is_terminal and not is_dumb(env) and not env.get("NO_COLOR")
 
     async def write(self, text: str) -> None:
         """Write `text` as UTF-8; half surrogates become question marks.

@@ -16,7 +16,7 @@ from typing import TextIO
 
 import anyio
 
-from panpan.cli_kit.failures import StdoutWriter
+from panpan.cli_kit.failures import StdoutWriter, is_dumb
 from panpan.session.command import Option
 from panpan.system.text.terminal_text import clean_line
 
@@ -43,7 +43,7 @@ class TerminalQuestions:
     """
 
     def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None, *, is_plain: bool = False) -> None:
-        self._is_plain = is_plain or os.environ.get("TERM", "dumb") in ("dumb", "unknown")
+        self._is_plain = is_plain or is_dumb(os.environ)
         self._fd = (stdin or sys.stdin).fileno()
         self._out = StdoutWriter(stdout or sys.stdout)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import panpan
+from tests.faces.memory import Memory
 from tests.terminal_emulator.terminal import Terminal
 
 PATH = "/home/somebody/a-folder/of-some-length/settings.toml"
@@ -22,6 +23,21 @@ def test_on_a_terminal_rows_end_between_words_and_paths_stay_whole() -> None:
         written = terminal.raw.decode().replace("\r\n", "\n")
 
     assert written == f"panpan: the key of\n{PATH}\nmay be read by others; run: chmod 600\npanpan: one\n\n  two\n"
+
+
+@pytest.mark.parametrize(
+    ("env", "has_colour"),
+    [
+        ({"TERM": "xterm"}, True),
+        ({"TERM": "xterm", "NO_COLOR": ""}, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({}, False),
+    ],
+)
+def test_colour_is_for_terminals_that_know_it_and_users_who_want_it(env: dict[str, str], has_colour: bool) -> None:
+    assert Memory(is_terminal=True).has_colour(env) is has_colour
+    assert not Memory().has_colour(env)
 
 
 def test_elsewhere_a_sentence_is_a_line() -> None:

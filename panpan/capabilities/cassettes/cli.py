@@ -177,7 +177,7 @@ def _shown(program: Program) -> "Show":
     from panpan.types.messages import UserMessage
 
     out = StdoutWriter(sys.stdout)
-    print_event = program.printer(out, has_colour=out.is_terminal and "NO_COLOR" not in os.environ)
+    print_event = program.printer(out, has_colour=out.has_colour(os.environ))
 
     async def show(event: Event) -> None:
         if isinstance(event, UserMessage):

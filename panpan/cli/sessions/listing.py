@@ -216,7 +216,7 @@ async def _show(transcript: Transcript) -> None:
         if name != "Exported":
             await out.write(f"{name}: {text}\n")
     await out.write("\n")
-    face = LineFace(out, has_colour=out.is_terminal and "NO_COLOR" not in os.environ)
+    face = LineFace(out, has_colour=out.has_colour(os.environ))
     said: list[Message] = []
     for part in transcript.parts:
         if not isinstance(part, Compaction):

@@ -67,7 +67,7 @@ def judged(checks: Sequence[Check]) -> tuple[bool, str]:
     """Return True if panpan can work here, and the verdict for the user."""
     broken = list(dict.fromkeys(check.name for check in checks if check.status == "broken"))
     if broken:
-        return False, f"panpan cannot work here until this is mended: {', '.join(broken)}"
+        return False, f"panpan cannot work here until this is fixed: {', '.join(broken)}"
     models = [check for check in checks if check.name == MODEL and check.status == "ok"]
     if models:
         return True, f"panpan is ready; it asks {shown(models[0].found)}"
@@ -229,7 +229,7 @@ def check_settings(locations: Locations, env: Mapping[str, str]) -> tuple[list[C
     try:
         loaded = load_settings(locations.project_root, env, {}, locations)
     except ConfigError as exc:
-        advice = "mend it; panpan does not start with settings that it cannot read"
+        advice = "fix it; panpan does not start with settings that it cannot read"
         return [Check("settings", "broken", str(exc), advice)], None
     files = [
         Check("settings", "ok", f"{source.place} ({_OWNERS[source.kind]})") for source in loaded.sources if source.file

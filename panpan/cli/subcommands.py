@@ -67,7 +67,7 @@ _OWN: Mapping[str, Subcommand] = {
         ("login", "login_command", "Keep the API key of a provider; logout removes it."),
         ("logout", "login_command", ""),
         ("man", "help_command", "Print the manual page."),
-        ("sessions", "sessions.command", "List, search, show, export, import and mend sessions."),
+        ("sessions", "sessions.command", "List, search, show, export, import and repair sessions."),
         ("trust", "trust_command", "Say which projects' own settings are believed."),
     )
 }

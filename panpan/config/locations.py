@@ -160,7 +160,7 @@ def panpan_home(env: Mapping[str, str], cwd: Path) -> Path:
             from panpan.config.keys import shown  # with pydantic, which a start can do without
 
             raise ConfigError(
-                f"the panpan home {chosen!r} cannot be used: the link {shown(lost)} leads nowhere; mend or remove it"
+                f"the panpan home {chosen!r} cannot be used: the link {shown(lost)} leads nowhere; fix or remove it"
             )
         return place.resolve()
     except (OSError, RuntimeError, ValueError) as exc:

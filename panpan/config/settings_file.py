@@ -152,7 +152,7 @@ def read_settings_file(path: Path, kind: SourceKind) -> Source | None:
     data = read_bytes(path)
     if data is None and kind != "project" and (lost := lost_link(path)) is not None:
         raise ConfigError(
-            f"cannot read the settings in {shown(path)}: the link {shown(lost)} leads nowhere; mend or remove it"
+            f"cannot read the settings in {shown(path)}: the link {shown(lost)} leads nowhere; fix or remove it"
         )
     return None if data is None else parse_settings(data, path, kind)
 

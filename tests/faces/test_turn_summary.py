@@ -43,7 +43,7 @@ def test_summary_is_short_where_nothing_was_counted_or_cached() -> None:
 def test_summary_says_how_much_ran_unasked() -> None:
     parts = turn_summary(TurnEnded(1, Usage(), None, 3.8, 0.0, unasked=3), 0.0)
 
-    assert " · ".join(part for part, _ in parts) == "3.8 s · 1 round · 3 commands unasked"
+    assert " · ".join(part for part, _ in parts) == "3.8 s · 1 round · 3 commands without a question"
 
 
 @pytest.mark.parametrize(

@@ -170,8 +170,8 @@ _MAX_FILES = 5
 _MAX_MESSAGE_CHARS = 300
 _MAX_LATE = 20
 
-_NEW = "New errors in {path} after this change, as the language server {server} reports them; mend them:"
-_LATE = "New errors in {path} after your change of it, as the language server {server} reports them; mend them:"
+_NEW = "New errors in {path} after this change, as the language server {server} reports them; fix them:"
+_LATE = "New errors in {path} after your change of it, as the language server {server} reports them; fix them:"
 
 
 @dataclass(frozen=True, slots=True)

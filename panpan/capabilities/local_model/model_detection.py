@@ -110,7 +110,7 @@ class KnownAnswers:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, RecursionError) as exc:
-            raise ConfigError(f"{self._path} cannot be read ({exc}); mend or remove it") from exc
+            raise ConfigError(f"{self._path} cannot be read ({exc}); fix or remove it") from exc
         if not isinstance(answers, dict):
             raise ConfigError(f"{self._path} holds no answers; remove it")
         return answers

@@ -126,7 +126,7 @@ def _archived(home: Path, wanted: str) -> Path:
 @click.argument("session", required=False)
 @ALL
 @click.option(
-    "--repair", "repairs", is_flag=True, help="Set modes right, and write mended copies; the logs stay as they are."
+    "--repair", "repairs", is_flag=True, help="Set modes right, and write repaired copies; the logs stay as they are."
 )
 @JSON
 @CWD
@@ -178,7 +178,7 @@ def _show(log: Path, findings: list[Finding], copies: list[Path]) -> None:
     for finding in findings:
         click.echo(f"    {printable(finding.kind)}: {printable(finding.text)}")
     for copy in copies:
-        click.echo(f"    mended in a copy: panpan -r {printable(copy.stem)}")
+        click.echo(f"    repaired in a copy: panpan -r {printable(copy.stem)}")
     if not copies and any(finding.remedy == "copy" for finding in findings):
         click.echo(f"    panpan sessions doctor {printable(log.stem)} --repair writes a copy without it")
 

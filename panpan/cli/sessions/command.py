@@ -16,7 +16,7 @@ from panpan.config.locations import Locations
 
 COMMANDS = {
     "archive": ("changes", "Put sessions away, or bring them back."),
-    "doctor": ("changes", "Say what is wrong with sessions, and mend copies."),
+    "doctor": ("changes", "Say what is wrong with sessions, and repair copies."),
     "export": ("changes", "Write a session as Markdown, HTML, JSON or a transcript."),
     "import": ("changes", "Take in a transcript of Claude Code, or an export."),
     "list": ("listing", "List the sessions of this project, newest first."),
@@ -54,7 +54,7 @@ class SessionsGroup(click.Group):
 
 @click.group("sessions", cls=SessionsGroup)
 def command() -> None:
-    """List, search, show, export, import, mend and archive sessions.
+    """List, search, show, export, import, repair and archive sessions.
 
     Alone, or with options of `list`, it lists the sessions of this project.
     """

@@ -29,7 +29,7 @@ from panpan.types.permission import exact_pattern
 
 _BUILD = "it builds and checks what the project's manifest says"
 _SCRIPT = "it runs a script that the project's manifest names; the rest goes to that"
-_LINT = "it reads code, and changes what can be mended in it"
+_LINT = "it reads code, and fixes what it can"
 
 _TESTS = "it runs the project's tests; which of them, the arguments say"
 

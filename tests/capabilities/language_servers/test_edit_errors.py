@@ -89,7 +89,7 @@ def test_an_edit_brings_its_new_errors_and_no_others(
     run_on(backend, main)
 
     assert results[0].endswith(
-        "\nNew errors in a.toy after this change, as the language server toy reports them; mend them:"
+        "\nNew errors in a.toy after this change, as the language server toy reports them; fix them:"
         "\n  line 3: wrong 0: ERROR new (toy)"
     )
     assert "errors" not in results[1]

@@ -171,15 +171,15 @@ SERVER = Check("local model", "ok", "Ollama at http://127.0.0.1:11434/v1; use --
         ([Check("model", "missing", "none"), Check("local model", "optional", "none")], False, "panpan demo"),
         ([Check("model", "missing", "none"), SMALL], True, "it asks the small local one"),
         ([Check("model", "missing", "none"), SMALL, SERVER], True, "offers what runs here (Ollama at"),
-        ([Check("model", "ok", "small"), Check("small model", "broken", "a")], False, "mended: small model"),
-        ([Check("model", "broken", "no such"), SERVER], False, "until this is mended: model"),
+        ([Check("model", "ok", "small"), Check("small model", "broken", "a")], False, "fixed: small model"),
+        ([Check("model", "broken", "no such"), SERVER], False, "until this is fixed: model"),
         (
             [Check("home", "broken", "a"), Check("model", "ok", "m"), Check("home", "broken", "b")],
             False,
-            "mended: home",
+            "fixed: home",
         ),
         ([Check("model", "ok", "m"), Check("git", "missing", "not found")], True, "panpan is ready"),
-        ([Check("settings", "broken", "a")], False, "mended: settings"),
+        ([Check("settings", "broken", "a")], False, "fixed: settings"),
     ],
 )
 def test_the_verdict_is_that_of_what_panpan_cannot_do_without(checks: list[Check], is_fit: bool, said: str) -> None:
@@ -207,7 +207,7 @@ def test_the_embedded_model_counts_where_it_is_set_up(
     )
     code, status, _, verdict = small_model(PANPAN_MODEL="local")
     assert (code, status) == (1, "broken")
-    assert verdict.endswith("until this is mended: small model")
+    assert verdict.endswith("until this is fixed: small model")
 
     weights = installed_weights(tmp_path / ".cache" / "panpan" / "models")
 

@@ -38,20 +38,20 @@ async def _leave_at_once() -> bool:
 async def watch_signals(
     received: Received,
     *,
-    interrupt: Callable[[], bool],
+    interrupt: Callable[[int], bool],
     stop: Callable[[], object],
     may_leave: Callable[[], Awaitable[bool]] = _leave_at_once,
     is_busy: Callable[[], bool] = lambda: True,
 ) -> None:
     """Wait for signals until cancelled.
 
-    `interrupt`: stops the running turn; returns True if there was one that was not stopped before. `may_leave`:
-    returns True if a SIGINT that stops no turn ends the process. `is_busy`: returns True until the stopped turn has
-    ended, for which it has `GRACE_S`.
+    `interrupt`: stops the running turn for a signal; returns True if there was one that was not stopped before, or if a
+    SIGINT was for a program that has the terminal. `may_leave`: returns True if a SIGINT that stops no turn ends the
+    process. `is_busy`: returns True until the stopped turn has ended, for which it has `GRACE_S`.
     """
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async for number in signals:
-            has_interrupted = interrupt()
+            has_interrupted = interrupt(number)
             if number == signal.SIGINT and (has_interrupted or not await may_leave()):
                 continue
             received.exit_code = 128 + number

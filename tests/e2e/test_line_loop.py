@@ -504,6 +504,19 @@ def test_a_signal_ends_it_and_it_says_how_to_go_on_once(
     assert terminal.child.exitstatus == 128 + signal.SIGTERM
 
 
+def test_sigterm_stops_the_command_that_has_the_terminal(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("/login")
+        terminal.expect("Which provider?")
+        terminal.child.kill(signal.SIGTERM)
+        terminal.expect("not done:\r\n/login")
+
+        assert terminal.end() == 128 + signal.SIGTERM
+
+
 def test_who_leaves_while_something_runs_in_the_background_may_stay(panpan: Panpan, terminals: list[Terminal]) -> None:
     command = {"command": "for n in $(seq 400); do sleep 0.05; done", "run_in_background": True}
     with serving([call("Bash", command), say("It runs.")]) as server:

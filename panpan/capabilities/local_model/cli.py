@@ -322,7 +322,7 @@ async def _until_signal(work: Callable[[], Awaitable[None]]) -> Received:
     with unwrap_single_exception():
         async with anyio.create_task_group() as group:
             stop = group.cancel_scope.cancel
-            group.start_soon(lambda: watch_signals(received, interrupt=lambda: False, stop=stop))
+            group.start_soon(lambda: watch_signals(received, interrupt=lambda _: False, stop=stop))
             await checkpoint()  # the signals are watched from here on
             await work()
             stop()

@@ -161,7 +161,9 @@ async def run_headless(
         with unwrap_single_exception():
             async with anyio.create_task_group() as task_group, opening as session:
                 stop = task_group.cancel_scope.cancel
-                task_group.start_soon(lambda: watch_signals(received, interrupt=session.interrupt, stop=stop))
+                task_group.start_soon(
+                    lambda: watch_signals(received, interrupt=lambda _: session.interrupt(), stop=stop)
+                )
                 run.face = make_face(session)
                 run.take_budget(session.budget)
                 await run.face.begin()

@@ -1,5 +1,6 @@
 """The REPL of one session on a screen, and one session after the other."""
 
+import signal
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -142,9 +143,13 @@ class Repl:
     def is_busy(self) -> bool:
         return self._prompts.is_busy
 
-    def interrupt(self) -> bool:
-        """Stop the running work, as for a signal; return True if something runs that was not stopped before."""
-        return self._screen.interrupted() or self._prompts.interrupt()
+    def interrupt(self, number: int) -> bool:
+        """Stop the running work for a signal; return True if something runs that was not stopped before.
+
+        A SIGINT stops nothing if it was for the program that has the terminal.
+        """
+        is_elsewhere = number == signal.SIGINT and self._screen.interrupted()
+        return is_elsewhere or self._prompts.interrupt()
 
 
 class Sessions:
@@ -178,9 +183,9 @@ class Sessions:
         self.way_back = ""
         """Line that says how to resume the last session; empty if there is none."""
 
-    def interrupt(self) -> bool:
-        """Stop the running work; return True if there was any."""
-        return self._repl is not None and self._repl.interrupt()
+    def interrupt(self, number: int) -> bool:
+        """Stop the running work for a signal; return True if there was any."""
+        return self._repl is not None and self._repl.interrupt(number)
 
     @property
     def is_busy(self) -> bool:

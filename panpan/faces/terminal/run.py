@@ -49,8 +49,8 @@ class ShownSessions(Protocol):
     async def run(self, first_prompt: str | None) -> None:
         """Show sessions until the user leaves."""
 
-    def interrupt(self) -> bool:
-        """Stop the running work; return True if there was any."""
+    def interrupt(self, number: int) -> bool:
+        """Stop the running work for a signal; return True if there was any."""
         ...
 
     @property
@@ -111,8 +111,8 @@ class _Run:
     def is_terminal_gone(self) -> bool:
         return self._state.app.is_terminal_gone
 
-    def interrupt(self) -> bool:
-        return self._sessions is not None and self._sessions.interrupt()
+    def interrupt(self, number: int) -> bool:
+        return self._sessions is not None and self._sessions.interrupt(number)
 
     @property
     def is_busy(self) -> bool:

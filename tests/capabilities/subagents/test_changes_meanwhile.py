@@ -96,7 +96,7 @@ async def test_one_whose_worktree_is_gone_is_told_that_it_begins_with_the_presen
     asked = json.dumps(place.of_subagents[0].messages[-1])
 
     assert not result.is_error
-    assert "anew" in asked
+    assert "made again" in asked
     assert "b.txt" in result.text
 
 

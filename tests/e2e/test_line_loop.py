@@ -58,7 +58,9 @@ def test_a_prompt_on_the_command_line_is_the_first_of_the_loop(
         panpan.use(server)
         terminal = Terminal(panpan, "say hello", *flags)
         terminals.append(terminal)
-        assert str(terminal.child.before).startswith("panpan ")  # it stands behind the greeting
+        greeting = str(terminal.child.before)  # which comes before the prompt
+        assert greeting.startswith("panpan ")
+        assert greeting.endswith("\r\n/help lists commands and keys\r\n")
         terminal.expect("say hello\r\n")
         terminal.expect("Hello.")
         terminal.expect(PROMPT)

@@ -64,6 +64,8 @@ class Repl:
             shows_past: True to show its last turns again; False if they are still on the screen.
         """
         self.show(*greeting(self.session, self.width, self.theme))
+        if self.look is None:  # elsewhere the empty input says it
+            say(self, "/help lists commands and keys", "dim")
         shown = Locations.find(self.session.info.cwd, self.env).shown
         async with self._screen.serving(self._prompts, self._leaving, first_prompt):
             if shows_past:

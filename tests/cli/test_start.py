@@ -29,7 +29,10 @@ def test_an_interrupt_while_python_still_imports_ends_it_without_a_traceback(tmp
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    stderr = process.communicate(timeout=20)[1]
+    try:
+        stderr = process.communicate(timeout=20)[1]
+    finally:
+        process.kill()  # it would keep a processor busy for ever
 
     assert (process.returncode, stderr) == (130, b"")
 

@@ -1,14 +1,17 @@
 """The command that runs all benchmarks, or those that are named.
 
-python -m benchmarks [--json] [--runs N] [NAME…]
+python -m benchmarks [--json] [--page] [--runs N] [NAME…]
 """
 
 import argparse
 import json
 import sys
 from importlib import import_module
+from pathlib import Path
 
-from benchmarks.table import show
+from benchmarks.table import page_with, show
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 NAMES = (
     "start_version",
@@ -48,6 +51,9 @@ def main() -> int:
             print(f"{benchmark.TITLE}\n  not measured: {error}\n", file=sys.stderr, flush=True)
             continue
         results[name] = [figure.as_json() for figure in figures]
+        if options.page:
+            page = PAGE.read_text(encoding="utf-8")
+            PAGE.write_text(page_with(page, show(benchmark.TITLE, figures)), encoding="utf-8")
         if not options.json:
             print(show(benchmark.TITLE, figures), end="\n\n", flush=True)
     if options.json:
@@ -60,6 +66,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of: {', '.join(NAMES)}")
     parser.add_argument("--runs", type=int, default=5, help="runs of each measurement (default: 5)")
     parser.add_argument("--json", action="store_true", help="print JSON with every value")
+    parser.add_argument("--page", action="store_true", help="write the figures into docs/benchmarks.md, too")
     options = parser.parse_args()
     for name in options.names:
         if name not in NAMES:

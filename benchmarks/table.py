@@ -16,6 +16,29 @@ def show(title: str, figures: Iterable[Figure]) -> str:
     return "\n".join(lines)
 
 
+_BLOCK = "```text\n", "```"
+
+
+def page_with(page: str, table: str) -> str:
+    """Return the text of docs/benchmarks.md with a table in the place of the one with the same title, or behind all.
+
+    Args:
+        page: Its text, with one block of tables that blank lines part.
+        table: As `show` returns it.
+    """
+    before, rest = page.split(_BLOCK[0], 1)
+    tables, after = rest.split(_BLOCK[1], 1)
+    title = table.partition("\n")[0]
+    shown = [one.strip("\n") for one in tables.split("\n\n") if one.strip()]
+    places = [at for at, one in enumerate(shown) if one.partition("\n")[0] == title]
+    shown = [*(one for at, one in enumerate(shown) if at not in places[1:])]
+    if places:
+        shown[places[0]] = table
+    else:
+        shown.append(table)
+    return f"{before}{_BLOCK[0]}" + "\n\n".join(shown) + f"\n{_BLOCK[1]}{after}"
+
+
 def _row(figure: Figure) -> tuple[str, ...]:
     target = "" if figure.at_most is None else f"≤ {_number(figure.at_most)} {figure.unit}"
     verdict = {None: "", True: "met", False: "MISSED"}[figure.is_met]

@@ -12,8 +12,7 @@ from panpan.app import slash_commands
 from panpan.config.project_limits import STRICTNESS
 from panpan.errors import ConfigError
 from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown, with_further
-from panpan.faces.terminal.rendering.cells import LEAST_WIDTH
-from panpan.faces.terminal.rendering.displays import display_rows, show_displays
+from panpan.faces.terminal.rendering.displays import printed_rows_of, show_displays
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import (
     Command,
@@ -30,8 +29,6 @@ from panpan.session.session import Session
 from panpan.types.content import Display
 from panpan.types.messages import UserMessage
 
-_MOST_READ = 100
-"""Most lines of a long text that are shown."""
 _MOST_DIGITS = 2
 """Most digits of a list number; a longer word is a name, such as the beginning of an id."""
 
@@ -96,11 +93,7 @@ class TextTerminal:
 
     async def read(self, *shapes: Display, from_end: bool = False) -> None:
         """Show everything, or with `from_end` the last rows."""
-        rows = [row for shape in shapes for row in display_rows(shape, max(self.width, LEAST_WIDTH), self.theme)]
-        if from_end and (above := len(rows) - _MOST_READ) > 0:
-            say(self, f"… {above:,} more lines above", "dim")
-            rows = rows[-_MOST_READ:]
-        self.show(*rows)
+        self.show(*printed_rows_of(shapes, self.width, self.theme, from_end=from_end))
 
     def questions(self) -> AbstractAsyncContextManager[Questions]:
         raise ConfigError(f"/{self._name} asks, and nobody answers here; run panpan in a terminal")

@@ -21,7 +21,7 @@ from panpan.faces.terminal.dialogs.dialog import NARROWEST, Dialog
 from panpan.faces.terminal.input.keys import Sent
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.rendering.cells import say
-from panpan.faces.terminal.rendering.displays import display_rows
+from panpan.faces.terminal.rendering.displays import printed_rows_of
 from panpan.faces.terminal.screen.external_program import EditorFailed, edit_in_editor
 from panpan.faces.terminal.screen.screen import T
 from panpan.faces.terminal.screen.theme import Theme
@@ -43,8 +43,6 @@ LEAVING = {"exit", "quit", "q", "/exit", "/quit", "/q"}
 
 _LOOK_S = 0.02
 """Seconds between two checks for unfinished work."""
-_MOST_READ = 100
-"""Most lines of a long text that are printed."""
 _AT_END_S = 0.5
 """Seconds that the terminal has to take the last lines."""
 _MOST_ENDS = 1
@@ -164,11 +162,7 @@ class LineScreen:
 
     async def read(self, *shapes: Display, from_end: bool = False) -> None:
         """Print everything, or with `from_end` the last rows."""
-        rows = [row for shape in shapes for row in display_rows(shape, self._room, self.theme)]
-        if from_end and (above := len(rows) - _MOST_READ) > 0:
-            say(self, f"… {above:,} more lines above", "dim")
-            rows = rows[-_MOST_READ:]
-        self.show(*rows)
+        self.show(*printed_rows_of(shapes, self._room, self.theme, from_end=from_end))
 
     async def edited(self, text: str) -> str | EditorFailed:
         async with self.handed_over():

@@ -312,6 +312,18 @@ def pager_rows(displays: Sequence[Display], width: int, theme: Theme) -> list[st
     return [row for one, cells in zip(displays, widths, strict=True) for row in display_rows(one, cells, theme)]
 
 
+MOST_PRINTED = 100
+"""Rows of a long text that are printed if its end matters."""
+
+
+def printed_rows_of(displays: Sequence[Display], width: int, theme: Theme, *, from_end: bool) -> list[str]:
+    """Return the rows of displays where there is no pager: all of them, or with `from_end` the last `MOST_PRINTED`."""
+    rows = [row for one in displays for row in display_rows(one, max(width, LEAST_WIDTH), theme)]
+    if not from_end or (above := len(rows) - MOST_PRINTED) <= 0:
+        return rows
+    return [theme.paint("dim", f"… {above:,} more lines above"), *rows[-MOST_PRINTED:]]
+
+
 def display_rows(display: Display, width: int, theme: Theme) -> list[str]:
     """Return the rows of a display; `width` is 8 cells or more."""
     match display:

@@ -58,7 +58,7 @@ def test_elsewhere_a_sentence_is_a_line() -> None:
 )
 def test_a_part_that_is_missing_is_named_with_what_to_do(tmp_path: Path, part: str) -> None:
     package = tmp_path / "panpan"
-    shutil.copytree(Path(panpan.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(panpan.__file__).parent, package, ignore=shutil.ignore_patterns("*.pyc.*"))
     shutil.copytree(Path(panpan.__file__).parents[1] / "agents", package / "_shipped" / "agents")
     place = package / part
     shutil.rmtree(place) if place.is_dir() else place.unlink()

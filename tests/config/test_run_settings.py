@@ -151,6 +151,7 @@ def test_given_settings_stand_between_environment_and_flags(tmp_path: Path) -> N
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=15,
 )
 
 

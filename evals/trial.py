@@ -64,7 +64,7 @@ async def _run(task: Task, model: str, folder: Path, home: Path, story: list[str
     answer, commands, calls = "", {}, 0
     succeeded: list[str] = []
     async with (
-        panpan.open_session(folder, overrides=overrides, says_yes=True, env=env) as session,
+        panpan.open_session(folder, overrides=overrides, auto_approve=True, env=env) as session,
         aclosing(session.submit(task.prompt)) as events,
     ):
         async for event in events:

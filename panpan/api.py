@@ -69,7 +69,7 @@ async def ask(
     settings = {**(overrides or {}), **({} if model is None else {"model": model})}
     summary = TurnSummary()
     async with (
-        open_session(cwd, overrides=settings, says_yes=auto_approve, warn=_log.warning) as session,
+        open_session(cwd, overrides=settings, auto_approve=auto_approve, warn=_log.warning) as session,
         aclosing(session.submit(prompt)) as events,
     ):
         async for event in events:

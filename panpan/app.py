@@ -101,10 +101,10 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
     """
     logging.getLogger("panpan").addHandler(logging.NullHandler())  # without a handler Python prints the records
     config, setup = _settled(config, frontend)
-    tap, clock, which = config.interceptor, TurnClock(), config.which
-    frontend = replace(frontend, askers=tap.askers(timed_askers(frontend.askers, clock)))
+    interceptor, clock, which = config.interceptor, TurnClock(), config.which
+    frontend = replace(frontend, askers=interceptor.askers(timed_askers(frontend.askers, clock)))
     async with AsyncExitStack() as stack:
-        setup = tap.setup(setup)
+        setup = interceptor.setup(setup)
         logged = open_log(setup, which, is_interactive=frontend.is_interactive, warn=frontend.warn)
         if logged.forked_from:
             stack.callback(_discard_fork, logged)

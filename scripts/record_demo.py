@@ -77,7 +77,7 @@ def record(target: Path) -> int:
         made = scratch / CASSETTE
         _use_no_snapshots(scratch / HOME)
         scene = Scene("", [TAPE_PROMPT], f"cassette:{tape}")
-        if exit_code := show(scene, scratch, tap=_DemoRecording(made, _Clock()), unavailable=UNAVAILABLE):
+        if exit_code := show(scene, scratch, interceptor=_DemoRecording(made, _Clock()), unavailable=UNAVAILABLE):
             return exit_code
         target.write_text(_fixed(made.read_text(encoding="utf-8"), scratch), encoding="utf-8")
     return 0

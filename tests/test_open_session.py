@@ -146,16 +146,16 @@ async def test_the_window_of_a_model_that_is_not_known_is_not_guessed(place: Pla
 
 async def test_a_session_goes_on_in_the_mode_it_was_left_in(place: Place) -> None:
     overrides = {"model": place.tape("one", 'text = "hello"')}
-    async with place.open(overrides=overrides, is_attended=True) as session:
+    async with place.open(overrides=overrides, is_interactive=True) as session:
         await collect(session)
         session.set_permission_mode("acceptEdits")
 
-    async with place.open(overrides=overrides, continues=True, is_attended=True) as session:
+    async with place.open(overrides=overrides, continue_latest=True, is_interactive=True) as session:
         assert session.permission_mode == "acceptEdits"
     assert any("resumed in mode acceptEdits" in warning for warning in place.warnings)
-    async with place.open(overrides=overrides, continues=True) as session:
+    async with place.open(overrides=overrides, continue_latest=True) as session:
         assert session.permission_mode == "default"
-    async with place.open(overrides={**overrides, "permission.mode": "plan"}, continues=True) as session:
+    async with place.open(overrides={**overrides, "permission.mode": "plan"}, continue_latest=True) as session:
         assert (session.permission_mode, place.warnings) == ("plan", [])
 
 
@@ -163,7 +163,7 @@ async def test_who_asks_follows_the_mode(place: Place) -> None:
     write = 'tool_use = [{ name = "Write", input = { file_path = "a.txt", content = "a" } }]'
     tape = place.tape("one", write, 'text = "done"', write, 'text = "done"')
 
-    async with place.open(overrides={"model": tape, "permission.mode": "dontAsk"}, says_yes=True) as session:
+    async with place.open(overrides={"model": tape, "permission.mode": "dontAsk"}, auto_approve=True) as session:
         refused = await collect(session)
         session.set_permission_mode("default")
         allowed = await collect(session)
@@ -178,7 +178,7 @@ async def test_a_session_has_its_title_again(place: Place) -> None:
         await collect(session)
         session.rename("the bug")
 
-    async with place.open(overrides=overrides, continues=True) as session:
+    async with place.open(overrides=overrides, continue_latest=True) as session:
         assert session.title == "the bug"
 
 
@@ -201,12 +201,12 @@ async def this(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
 async def test_a_fork_that_could_not_go_on_is_gone_again(place: Place) -> None:
     # given a session whose log ends, as after a crash, before it says what became of a call
     model = place.tape("one", CALL, 'text = "done"')
-    async with place.open(overrides={"model": model}, says_yes=True) as session:
+    async with place.open(overrides={"model": model}, auto_approve=True) as session:
         await collect(session)
     (log,) = place.logs()
     lines = log.read_text().splitlines(keepends=True)
     log.write_text("".join(lines[: next(n for n, line in enumerate(lines) if '"tool_result"' in line)]))
-    wishes = {"overrides": {"model": place.tape("two", 'text = "on"')}, "resume": log.stem, "forks": True}
+    wishes = {"overrides": {"model": place.tape("two", 'text = "on"')}, "resume": log.stem, "fork": True}
 
     # when nobody can be asked
     async with place.open(**wishes) as session:
@@ -234,7 +234,7 @@ async def test_open_session_that_fails_leaves_neither_fork_nor_lock(place: Place
     for forks in (True, False):
         with pytest.raises(ConfigError, match="permission rule"):
             async with open_session(
-                place.root / "workspace", overrides=overrides, env=place.env, resume=log.stem, forks=forks, warn=stop
+                place.root / "workspace", overrides=overrides, env=place.env, resume=log.stem, fork=forks, warn=stop
             ):
                 pass
 
@@ -254,7 +254,7 @@ async def test_on_a_file_system_without_locks_the_user_is_told(place: Place, mon
     assert not any("without locks" in warning for warning in place.warnings)
     monkeypatch.setattr(fcntl, "flock", no_lock)
 
-    async with place.open(overrides={"model": model}, continues=True) as session:
+    async with place.open(overrides={"model": model}, continue_latest=True) as session:
         assert answers(await collect(session)) != []
 
     told = [warning for warning in place.warnings if "without locks" in warning]
@@ -274,7 +274,7 @@ async def test_the_model_may_ask_where_somebody_is_there(place: Place) -> None:
     (result,) = [event for event in events if isinstance(event, ToolResultMessage)]
     assert (result.is_error, "this" in result.text) == (False, True)
 
-    async with place.open(overrides={"model": tape}, continues=True) as session:
+    async with place.open(overrides={"model": tape}, continue_latest=True) as session:
         assert "AskUserQuestion" in [tool.name for tool in session.conversation.tools], "the beginning stays the same"
         events = await collect(session)
     (result,) = [event for event in events if isinstance(event, ToolResultMessage)]
@@ -311,14 +311,14 @@ async def test_commands_get_the_variables_and_limits_of_the_settings_and_no_key_
 
 
 @pytest.mark.parametrize(
-    ("says_yes", "flags"),
+    ("auto_approve", "flags"),
     [(True, "--permission-mode default"), (False, "--permission-mode acceptEdits")],
 )
-async def test_a_refusal_names_no_flag_that_a_given_yes_answers(place: Place, says_yes: bool, flags: str) -> None:
+async def test_a_refusal_names_no_flag_that_a_given_yes_answers(place: Place, auto_approve: bool, flags: str) -> None:
     write = 'tool_use = [{name = "Write", input = {file_path = "a.txt", content = "x"}}]'
     tape = place.tape("one", write, 'text = "x"')
 
-    async with place.open(overrides={"model": tape, "permission.mode": "plan"}, says_yes=says_yes) as session:
+    async with place.open(overrides={"model": tape, "permission.mode": "plan"}, auto_approve=auto_approve) as session:
         events = await collect(session)
 
     (decided,) = [event for event in events if isinstance(event, PermissionDecided)]
@@ -383,7 +383,7 @@ async def test_the_model_is_closed_where_the_opening_fails_behind_it(place: Plac
         place.root / "workspace",
         overrides={"model": place.tape("one", 'text = "hi"')},
         env=place.env,
-        tap=watching,
+        interceptor=watching,
         warn=warn,
     )
     with pytest.raises(RuntimeError, match="NoSuchTool"):

@@ -104,7 +104,9 @@ async def test_a_paper_with_a_wrong_pin_and_missing_data_is_reproduced(tmp_path:
     async with serving(files.serve) as port:
         network.ports[PUBLIC, 80] = port
         recording = Recording(tmp_path / "story.jsonl")
-        opened = open_session(workspace, overrides=settings, env=env, ask=yes, network=network.web, tap=recording)
+        opened = open_session(
+            workspace, overrides=settings, env=env, ask=yes, network=network.web, interceptor=recording
+        )
         async with opened as session, aclosing(session.submit("reproduce the paper")) as events:
             results = [event async for event in events if isinstance(event, ToolResultMessage)]
 

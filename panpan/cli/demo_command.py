@@ -106,7 +106,11 @@ CHECK_TIMEOUT_S = 60.0
 
 
 def show(
-    scene: Scene, scratch: Path, *, tap: "SessionInterceptor | None" = None, unavailable: Sequence[str] | None = None
+    scene: Scene,
+    scratch: Path,
+    *,
+    interceptor: "SessionInterceptor | None" = None,
+    unavailable: Sequence[str] | None = None,
 ) -> int:
     """Play a scene in a copy of the project below `scratch`, and return 0 if the work was done.
 
@@ -118,7 +122,7 @@ def show(
     project = copy_project(scratch, scene.changes)
     out = StdoutWriter(sys.stdout)
     click.echo(scene.introduction.format(project=project))
-    has_run_tests = anyio.run(_play, scene, project, scratch / HOME, out, tap, unavailable)
+    has_run_tests = anyio.run(_play, scene, project, scratch / HOME, out, interceptor, unavailable)
     return check(project, lambda project: scene.fault(project) or ("" if has_run_tests else "the model ran no tests"))
 
 
@@ -153,7 +157,7 @@ async def _play(
     project: Path,
     home: Path,
     out: StdoutWriter,
-    tap: "SessionInterceptor | None",
+    interceptor: "SessionInterceptor | None",
     unavailable: Sequence[str] | None,
 ) -> bool:
     """Play the turns, and return True if the model ran the project's tests in one of them."""
@@ -172,7 +176,7 @@ async def _play(
         },
         env=_environment(home),
         warn=lambda sentence: click.echo(f"({sentence})"),
-        tap=tap,
+        interceptor=interceptor,
         unavailable=unavailable,
     )
     has_run_tests = False

@@ -99,10 +99,10 @@ def _opened(
     return open_session(
         Path(options["cwd"] or "."),
         overrides=overrides,
-        continues=options["continues"],
+        continue_latest=options["continue_latest"],
         resume=options["resume"],
         session=options["session_id"] or options["session_name"],
-        forks=options["forks"],
+        fork=options["fork"],
         unfinished=options["unfinished"],
         system_prompt=options["system_prompt"],
         append_system_prompt=options["append_system_prompt"],
@@ -111,12 +111,12 @@ def _opened(
         ask=ask,
         ask_user=ask_user,
         ask_plan=ask_plan,
-        says_yes=options["says_yes"],
-        is_attended=ask is not None,
+        auto_approve=options["auto_approve"],
+        is_interactive=ask is not None,
         trusts_project=options["trusts_project"],
         warn=warn,
         why_model=why_model,
-        tap=_recording(options["record"], warn),
+        interceptor=_recording(options["record"], warn),
     )
 
 

@@ -55,7 +55,9 @@ def sessions_on(
         )
 
     def opening_other(session_id: str | None) -> AbstractAsyncContextManager[Session]:
-        return opening(continues=False, resume=session_id, session_id=None, session_name=None, forks=False, record=None)
+        return opening(
+            continue_latest=False, resume=session_id, session_id=None, session_name=None, fork=False, record=None
+        )
 
     change = SessionChange(opening_other, around.not_as_wanted)
     return Sessions(screen_of, around.env, asking, all_commands(slash_commands()), opening, change)

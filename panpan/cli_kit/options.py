@@ -78,14 +78,15 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         click.option("-p", "--print", "prompt", is_flag=False, flag_value="", metavar="TEXT",
                      help="Run without a terminal: answer TEXT, joined with what is piped in, and exit."),
-        click.option("-c", "--continue", "continues", is_flag=True, help="Continue the newest session of this folder."),
+        click.option("-c", "--continue", "continue_latest", is_flag=True,
+                     help="Continue the newest session of this folder."),
         click.option("-r", "--resume", is_flag=False, flag_value=PICKS_SESSION, metavar="[SESSION]",
                      help="Continue SESSION: its id, title, or words said in it; without, pick it from a list."),
         click.option("--session", "session_name", metavar="NAME",
                      help="Continue the session of this NAME, or begin it. With -r and --fork-session: name the copy."),
         click.option("--session-id", type=click.UUID, callback=lambda _, __, uuid: None if uuid is None else str(uuid),
                      metavar="UUID", help="The same for a session of this id."),
-        click.option("--fork-session", "forks", is_flag=True,
+        click.option("--fork-session", "fork", is_flag=True,
                      help="Go on in a copy of the session, and leave that as it is."),
         click.option("--unfinished", type=click.Choice(["finished", "not-run", "unclear"]),
                      help="For a session that goes on: what became of a call that a crash cut off."),
@@ -122,7 +123,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Let COMMAND, such as 'git commit *', run outside the sandbox."),
         click.option("--sandbox", "sandbox_mode", type=click.Choice(["on", "off"]),
                      help="off: commands run with all your rights, as where the machine itself is thrown away."),
-        click.option("-y", "--yes", "says_yes", is_flag=True,
+        click.option("-y", "--yes", "auto_approve", is_flag=True,
                      help="Answer every question with yes, but for those about protected files and the sandbox."),
         click.option("--trust", "trusts_project", is_flag=True,
                      help="Believe the project's own settings in this run; without, they may only ask for more care."),
@@ -178,21 +179,21 @@ def check_options(options: Options) -> None:
     Raises:
         click.UsageError: Options contradict each other, or one has a wrong value; the error names them.
     """
-    if options["continues"] and options["resume"] is not None:
+    if options["continue_latest"] and options["resume"] is not None:
         raise click.UsageError("-c and -r exclude each other")
-    is_resumed = options["continues"] or options["resume"] is not None
+    is_resumed = options["continue_latest"] or options["resume"] is not None
     if options["session_id"] is not None and options["session_name"] is not None:
         raise click.UsageError("--session and --session-id exclude each other")
     is_chosen = options["session_id"] is not None or options["session_name"] is not None
     if options["session_name"] is not None and not options["session_name"].strip():
         raise click.UsageError("--session needs a name")
-    if is_resumed and is_chosen and not options["forks"]:
+    if is_resumed and is_chosen and not options["fork"]:
         raise click.UsageError("--session and --session-id go with -c or -r only for a copy: add --fork-session")
-    if not (is_resumed or is_chosen) and (options["forks"] or options["unfinished"]):
+    if not (is_resumed or is_chosen) and (options["fork"] or options["unfinished"]):
         raise click.UsageError("--fork-session and --unfinished go with -c, -r, --session or --session-id")
     if is_resumed and options["agent"] is not None:
         raise click.UsageError("--agent goes with a new session; one that goes on stays what it was begun as")
-    if options["first_prompt"] or options["forks"] or options["record"]:
+    if options["first_prompt"] or options["fork"] or options["record"]:
         require_session_id(options)
     if options["include_partial_messages"] and options["output_format"] != "stream-json":
         raise click.UsageError("--include-partial-messages goes with --output-format stream-json")

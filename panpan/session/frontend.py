@@ -101,15 +101,15 @@ class SessionOptions(TypedDict, total=False):
     environment."""
     why_model: str | None
     """Reason why `overrides` names the model, as half a sentence; None if the command line does."""
-    continues: bool
+    continue_latest: bool
     """True to go on with the newest session of the project."""
     resume: str | None
     """The session to go on with: its id or the beginning of the id, its title, or a part of the title or of the user's
     first message."""
     session: str | None
-    """UUID or name of the session, which is begun if there is none. With `continues` or `resume`, and `forks`: the id
-    or name of the copy."""
-    forks: bool
+    """UUID or name of the session, which is begun if there is none. With `continue_latest` or `resume`, and `fork`: the
+    id or name of the copy."""
+    fork: bool
     """True to go on in a copy of the session, and leave that as it is."""
     unfinished: Outcome | None
     """Outcome of the calls that the session left open in a crash, if nobody can be asked and the files do not tell.
@@ -124,9 +124,9 @@ class SessionOptions(TypedDict, total=False):
     """Asks the user the model's questions; with None, the model of a new session does not see its tool for them."""
     ask_plan: PlanAsker | None
     """Asks the user to approve plans; with None, the plan is the result of the turn in plan mode."""
-    says_yes: bool
+    auto_approve: bool
     """True if questions are answered with yes, except those about protected paths and the sandbox."""
-    is_attended: bool
+    is_interactive: bool
     """True if a user watches; if not, a turn has fewer rounds unless the settings say otherwise."""
     trusts_project: bool
     """True if this session trusts the project's own settings, as they are now, whatever the user said of the project.
@@ -141,7 +141,7 @@ class SessionOptions(TypedDict, total=False):
     """Names of tools that the model of a new session does not get; None for those that cannot work here."""
     env: Mapping[str, str] | None
     """The environment; None for that of the process."""
-    tap: SessionInterceptor | None
+    interceptor: SessionInterceptor | None
     """Observer of everything that the model, the tools and the user are asked. It may replace them, as a cassette
     does."""
     network: WebNetwork | None
@@ -170,8 +170,8 @@ class Frontend:
     def of(cls, options: SessionOptions, slash_commands: MakeCommands) -> "Frontend":
         return cls(
             Askers(options.get("ask"), options.get("ask_user"), options.get("ask_plan")),
-            options.get("says_yes", False),
-            options.get("is_attended", False),
+            options.get("auto_approve", False),
+            options.get("is_interactive", False),
             options.get("unfinished"),
             options.get("warn", lambda _: None),
             slash_commands,
@@ -191,7 +191,10 @@ class SessionConfig:
         """The session of the log that is wanted; with nothing said, a new one."""
         options = self.options
         return WhichSession(
-            options.get("continues", False), options.get("resume"), options.get("session"), options.get("forks", False)
+            options.get("continue_latest", False),
+            options.get("resume"),
+            options.get("session"),
+            options.get("fork", False),
         )
 
     @property
@@ -206,12 +209,12 @@ class SessionConfig:
     @property
     def interceptor(self) -> SessionInterceptor:
         """The interceptor of the session; by default one that changes nothing."""
-        return self.options.get("tap") or SessionInterceptor()
+        return self.options.get("interceptor") or SessionInterceptor()
 
     @property
     def is_tapped(self) -> bool:
         """True if what crosses the session's borders is seen by another, which must not miss any of it."""
-        return self.options.get("tap") is not None
+        return self.options.get("interceptor") is not None
 
     def settled(self, kinds: KindsOf) -> SessionSetup:
         """Return its settings, with the `kinds` of models of the capabilities, and what follows from them.

@@ -188,7 +188,7 @@ class Cassette:
                 system_prompt=own_prompts.system_prompt,
                 append_system_prompt=own_prompts.append_system_prompt,
                 env={**_environment(), "PANPAN_HOME": home},
-                tap=Recording(into, warn=problems.append),
+                interceptor=Recording(into, warn=problems.append),
             ) as session:
                 for prompt in prompts:
                     await _say(session, prompt)

@@ -37,7 +37,7 @@ def test_resume_without_an_id_asks_for_a_choice(args: list[str]) -> None:
     check_options(options)
 
 
-@pytest.mark.parametrize("changed", [{"continues": True}, {"first_prompt": "fix it"}, {"record": "a.jsonl"}])
+@pytest.mark.parametrize("changed", [{"continue_latest": True}, {"first_prompt": "fix it"}, {"record": "a.jsonl"}])
 def test_where_no_choice_can_be_made_it_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(click.UsageError):
         check_options({**read("-r"), **changed})

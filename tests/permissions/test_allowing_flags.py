@@ -63,7 +63,7 @@ class Folder:
         if await gate.sandbox.is_missing():
             pytest.skip("; ".join((await gate.sandbox.choice()).passed_over))
         decision = (await gate.judge(tool, args)).decision
-        is_answered = options["says_yes"] and isinstance(decision, Ask) and not decision.is_protected
+        is_answered = options["auto_approve"] and isinstance(decision, Ask) and not decision.is_protected
         return Allow(decision.reason) if is_answered else decision
 
 

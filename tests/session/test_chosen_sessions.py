@@ -121,8 +121,8 @@ async def test_second_opening_at_once_is_refused_by_the_lock(place: Place, wante
 async def test_copy_of_another_session_gets_the_name_or_uuid(place: Place) -> None:
     origin, wanted = await place.say("one"), UUID
 
-    by_id = await place.say("two", resume=origin, session=wanted, forks=True)
-    await place.say("three", resume=origin, session="copy", forks=True)
+    by_id = await place.say("two", resume=origin, session=wanted, fork=True)
+    await place.say("three", resume=origin, session="copy", fork=True)
 
     assert by_id == wanted
     assert await place.said(resume="copy") == ["one", "three"]
@@ -134,7 +134,7 @@ async def test_copy_never_takes_the_place_of_a_session(place: Place, wanted: str
     origin, there = await place.say("one"), await place.say("other", session=wanted)
 
     with pytest.raises(SessionError, match="exists already"):
-        await place.say("two", resume=origin, session=wanted, forks=True)
+        await place.say("two", resume=origin, session=wanted, fork=True)
     with pytest.raises(SessionError, match="exists already"):
         fork(place.folder / f"{origin}.jsonl", place.folder, there)
 
@@ -145,11 +145,11 @@ async def test_copy_never_takes_the_place_of_a_session(place: Place, wanted: str
 async def test_fork_of_a_chosen_session_leaves_it_and_needs_one(place: Place) -> None:
     await place.say("one", session="n")
 
-    await place.say("two", session="n", forks=True)
+    await place.say("two", session="n", fork=True)
 
     assert await place.said(session="n") == ["one"]
     with pytest.raises(SessionError, match="there is no session 'other' to copy"):
-        await place.say("x", session="other", forks=True)
+        await place.say("x", session="other", fork=True)
 
 
 async def test_archived_session_is_not_begun_again(place: Place) -> None:
@@ -175,12 +175,12 @@ async def test_session_in_which_nothing_was_said_leaves_no_log(place: Place) -> 
 
 
 async def test_terminal_continues_its_own_newest_session_and_a_run_any(place: Place) -> None:
-    mine = await place.say("mine", is_attended=True)
+    mine = await place.say("mine", is_interactive=True)
     run = await place.say("run")
 
-    async with place.open(continues=True, is_attended=True) as on_terminal:
+    async with place.open(continue_latest=True, is_interactive=True) as on_terminal:
         assert on_terminal.info.id == mine
-    async with place.open(continues=True) as unattended:
+    async with place.open(continue_latest=True) as unattended:
         assert unattended.info.id == run
 
 
@@ -188,16 +188,16 @@ async def test_terminal_says_how_to_reach_runs_where_there_is_nothing_else(place
     await place.say("run")
 
     with pytest.raises(SessionError, match="panpan sessions --runs"):
-        async with place.open(continues=True, is_attended=True):
+        async with place.open(continue_latest=True, is_interactive=True):
             pass
 
 
 async def test_run_becomes_a_session_of_the_terminal_once_somebody_speaks_there(place: Place) -> None:
     run = await place.say("run")
-    async with place.open(resume=run, is_attended=True):
+    async with place.open(resume=run, is_interactive=True):
         pass
     before = place.is_interactive(run)
-    await place.say("hello", resume=run, is_attended=True)
+    await place.say("hello", resume=run, is_interactive=True)
 
     assert (before, place.is_interactive(run)) == (False, True)
     await place.say("run again", resume=run)
@@ -205,9 +205,9 @@ async def test_run_becomes_a_session_of_the_terminal_once_somebody_speaks_there(
 
 
 async def test_copy_is_of_whoever_made_it(place: Place) -> None:
-    mine = await place.say("mine", is_attended=True)
+    mine = await place.say("mine", is_interactive=True)
 
-    of_run = await place.say("x", resume=mine, forks=True)
-    of_mine = await place.say("x", resume=of_run, forks=True, is_attended=True)
+    of_run = await place.say("x", resume=mine, fork=True)
+    of_mine = await place.say("x", resume=of_run, fork=True, is_interactive=True)
 
     assert [place.is_interactive(one) for one in (mine, of_run, of_mine)] == [True, False, True]

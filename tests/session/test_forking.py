@@ -81,7 +81,7 @@ def test_the_snapshots_of_what_was_taken_back_come_along(tmp_path: Path) -> None
     log.append(record_of(third))
     log.close()
 
-    for copy in (fork(log.path, tmp_path / "forks"), *repaired_copies(log.path, tmp_path / "mended")):
+    for copy in (fork(log.path, tmp_path / "fork"), *repaired_copies(log.path, tmp_path / "mended")):
         records = list(read_records(copy))
         assert folded(records).messages == [first, third]
         assert UndoHistory(records).steps_since(first.uuid) == UndoHistory(read_records(log.path)).steps_since(
@@ -102,7 +102,7 @@ def session_with_subagents(folder: Path) -> Path:
 def test_its_subagents_come_along_whichever_way_it_is_copied(tmp_path: Path) -> None:
     log = session_with_subagents(tmp_path)
 
-    for copy in (fork(log, tmp_path / "forks"), *repaired_copies(log, tmp_path / "mended")):
+    for copy in (fork(log, tmp_path / "fork"), *repaired_copies(log, tmp_path / "mended")):
         agents = PastSubagents(agents_folder(copy.parent, copy.stem))
         turn = agents.turns().take("t1")
         assert {(one.id, one.end) for one in agents.records()} == {("bbbbbbbb", "done"), ("aaaaaaaa", None)}

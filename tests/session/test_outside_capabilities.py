@@ -112,7 +112,7 @@ async def test_a_named_package_gives_its_tool_hook_reminder_and_setting(place: P
 async def test_its_tool_obeys_deny_rules(place: Place, rule: str) -> None:
     place.settings(f"capabilities.word_count = true\n[permission]\ndeny = [{json.dumps(rule)}]\n")
 
-    messages = await place.run(COUNT, DONE, ask=yes(), says_yes=True)
+    messages = await place.run(COUNT, DONE, ask=yes(), auto_approve=True)
 
     assert all("3 words" not in result for result in results(messages))
 

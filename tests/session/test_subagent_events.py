@@ -71,7 +71,7 @@ async def test_what_subagents_did_is_found_again_by_the_session_that_had_them(tm
 
     overrides = {"model": f"cassette:{tmp_path / 'tape.toml'}"}
     async with open_session(
-        place.workspace, overrides=overrides, env=environment(place.home), continues=True
+        place.workspace, overrides=overrides, env=environment(place.home), continue_latest=True
     ) as session:
         (record,) = session[PastSubagents].records()
         said = session[PastSubagents].turns().take(record.tool_use_id)

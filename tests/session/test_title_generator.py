@@ -100,7 +100,7 @@ def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KE
 
 
 @pytest.mark.parametrize(
-    ("settings", "is_attended", "is_made"),
+    ("settings", "is_interactive", "is_made"),
     [
         ("", True, True),
         ("", False, False),
@@ -109,11 +109,11 @@ def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KE
     ],
 )
 def test_where_nobody_watches_only_the_setting_lets_it_cost_anything(
-    tmp_path: Path, settings: str, is_attended: bool, is_made: bool
+    tmp_path: Path, settings: str, is_interactive: bool, is_made: bool
 ) -> None:
     setup = setup_of(tmp_path, settings=settings)
 
-    assert (title_generator(setup, Budget(), is_interactive=is_attended, warn=print) is not None) is is_made
+    assert (title_generator(setup, Budget(), is_interactive=is_interactive, warn=print) is not None) is is_made
 
 
 LOCAL = 'model = "ollama/qwen"\n[providers.ollama]\nbase_url = "{url}"\n'
@@ -345,7 +345,7 @@ async def test_a_model_that_fails_gives_no_title_and_says_so(tmp_path: Path) -> 
 async def test_an_attended_session_that_is_opened_as_usual_asks_the_small_model(tmp_path: Path) -> None:
     with serving([server_say("Mend the parser")]) as server:
         setup = setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*")
-        async with panpan.open_session(setup.cwd, env=setup.env, is_attended=True) as session:
+        async with panpan.open_session(setup.cwd, env=setup.env, is_interactive=True) as session:
             assert session.titles.make is not None
             made = await session.titles.make("the parser fails")
 

@@ -213,7 +213,7 @@ class Header:
     """Settings that change what a model is sent, by dotted key."""
     asks: frozenset[str]
     """Askers that the recorded session had, of "permission", "user" and "plan"."""
-    is_attended: bool
+    is_interactive: bool
     is_resumed: bool
     prompts: Prompts = Prompts()
     profile: str = FULL.name
@@ -259,7 +259,7 @@ def header_of(file: RecordedFile) -> Header:
                 workspace,
                 _checked(settings, f"cassette {file.path}:1"),
                 frozenset(map(str, asks)),
-                is_attended=file.header.get("isAttended") is True,
+                is_interactive=file.header.get("isAttended") is True,
                 is_resumed=file.header.get("isResumed") is True,
                 prompts=Prompts(system_prompt, append_system_prompt),
                 profile=str(file.header.get("profile", FULL.name)),

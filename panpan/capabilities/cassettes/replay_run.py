@@ -117,10 +117,10 @@ async def replay_session(
             resume=resume,
             system_prompt=prompts.system_prompt,
             append_system_prompt=prompts.append_system_prompt,
-            is_attended=header.is_attended,
+            is_interactive=header.is_interactive,
             env=own,
             unavailable=header.unavailable,
-            tap=replay,
+            interceptor=replay,
             warn=warn,
         ) as session:
             replay.interrupt_with(session.interrupt)

@@ -36,12 +36,12 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 @click.option(
     "--session", "wanted", metavar="ID", help="Session whose turn it is; the one used last if not given, also by -p."
 )
-@click.option("--yes", "says_yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", "auto_approve", is_flag=True, help="Do not ask.")
 @click.option("--skip-changed", is_flag=True, help="With --yes: leave files that were changed since, and go on.")
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder of the session.")
 @click.pass_context
 def undo(
-    ctx: click.Context, is_redo: bool, wanted: str | None, says_yes: bool, skip_changed: bool, cwd: Path | None
+    ctx: click.Context, is_redo: bool, wanted: str | None, auto_approve: bool, skip_changed: bool, cwd: Path | None
 ) -> int:
     """Take back what the last turn changed, by whichever tool; shows it first, and asks.
 
@@ -50,10 +50,10 @@ def undo(
     workspace, loaded, locations = settings_of_folder(ctx, cwd)
     roots = (workspace, *(folder.resolve() for folder in loaded.settings.additional_directories if folder.is_dir()))
     with _snapshots(locations, loaded.settings[SnapshotSettings], roots, wanted) as snapshots:
-        return anyio.run(_undo, snapshots, is_redo, says_yes, skip_changed)
+        return anyio.run(_undo, snapshots, is_redo, auto_approve, skip_changed)
 
 
-async def _undo(snapshots: Snapshots, is_redo: bool, says_yes: bool, skip_changed: bool) -> int:
+async def _undo(snapshots: Snapshots, is_redo: bool, auto_approve: bool, skip_changed: bool) -> int:
     undo = snapshots.undo
     plan = await (undo.plan_redo() if is_redo else undo.plan_undo())
     for line in (*plan_lines(plan), "", *diff_lines(plan)):
@@ -63,11 +63,11 @@ async def _undo(snapshots: Snapshots, is_redo: bool, says_yes: bool, skip_change
             await undo.restore(plan)
         say(f"{reason}; --skip-changed lets the next one go on from there" if plan.conflicts else reason)
         return 1 if plan.conflicts else 0
-    if plan.conflicts and says_yes and not skip_changed:
+    if plan.conflicts and auto_approve and not skip_changed:
         raise SnapshotError(
             "nothing was changed: some of these files have changed since; --skip-changed leaves them out"
         )
-    if not says_yes and not _asked(plan):
+    if not auto_approve and not _asked(plan):
         say("nothing was changed")
         return 1
     await undo.restore(plan)

@@ -83,7 +83,7 @@ async def test_the_model_is_told_of_the_end_once_and_a_resumed_session_knows(pla
         await turn(session)
         assert causes(session) == [f"task:{info.id}"]
         assert not session[BackgroundTasks].wants_turn
-    async with place.open(DONE, DONE, DONE, DONE, DONE, ask=allow, continues=True) as session:
+    async with place.open(DONE, DONE, DONE, DONE, DONE, ask=allow, continue_latest=True) as session:
         await turn(session)
 
         assert the_task(session) == info

@@ -73,7 +73,7 @@ class Place:
             self.workspace,
             overrides=overrides,
             env=environment(self.home, **(env or {})),
-            tap=recording,
+            interceptor=recording,
             **{"ask": yes, **wishes},
         ) as session:
             for prompt in prompts:

@@ -53,7 +53,7 @@ async def recorded_with(place: Place, script: Sequence[Step], *prompts: str, **o
     """Record what a model over HTTP says."""
     with serving(list(script)) as server:
         env = {"ANTHROPIC_API_KEY": "sk-ant-test-0123456789abcdef", "ANTHROPIC_BASE_URL": server.url, "NO_PROXY": "*"}
-        async with opened(place, MODEL, tap=Recording(place.cassette), overrides=overrides, env=env) as session:
+        async with opened(place, MODEL, interceptor=Recording(place.cassette), overrides=overrides, env=env) as session:
             for prompt in prompts:
                 try:
                     await say_to(session, prompt)
@@ -94,7 +94,7 @@ input = { command = "sleep 60" }
 text = "Now."
 """
     quick = tape.replace("chars_per_second = 40", "") if until is ToolStarted else tape
-    async with opened(place, taped(place, quick), tap=Recording(place.cassette)) as session:
+    async with opened(place, taped(place, quick), interceptor=Recording(place.cassette)) as session:
         await say_to(session, "wait", until=until)
     recorded = read_session(place.cassette)
 
@@ -112,7 +112,7 @@ async def test_with_real_tools_a_command_that_was_interrupted_is_interrupted_aga
 name = "Bash"
 input = { command = "sleep 600; touch late" }
 """
-    async with opened(place, taped(place, tape), tap=Recording(place.cassette)) as session:
+    async with opened(place, taped(place, tape), interceptor=Recording(place.cassette)) as session:
         await say_to(session, "wait", until=ToolStarted)
 
     report = await place.replay("live-tools", cwd=place.workspace)
@@ -132,7 +132,7 @@ async def test_how_long_a_request_is_comes_from_the_cassette(place: Place) -> No
 
 async def test_what_was_taken_back_is_taken_back_again(place: Place) -> None:
     tape = '[[reply]]\ntext = "One."\n[[reply]]\ntext = "Two."\n[[reply]]\ntext = "Three."\n'
-    async with opened(place, taped(place, tape), tap=Recording(place.cassette)) as session:
+    async with opened(place, taped(place, tape), interceptor=Recording(place.cassette)) as session:
         await say_to(session, "first")
         await say_to(session, "second")
         prompts = [message for message in session.conversation.messages if isinstance(message, UserMessage)]
@@ -148,7 +148,9 @@ async def test_what_was_taken_back_is_taken_back_again(place: Place) -> None:
 
 
 async def test_what_the_user_did_in_between_is_in_the_next_request(place: Place) -> None:
-    async with opened(place, taped(place, '[[reply]]\ntext = "Seen."\n'), tap=Recording(place.cassette)) as session:
+    async with opened(
+        place, taped(place, '[[reply]]\ntext = "Seen."\n'), interceptor=Recording(place.cassette)
+    ) as session:
         session.add_message(UserMessage.of("$ make\nall is made"))
         await say_to(session, "see?")
 
@@ -159,7 +161,7 @@ async def test_what_the_user_did_in_between_is_in_the_next_request(place: Place)
 
 async def test_what_was_said_while_the_turn_ran(place: Place) -> None:
     tape = '[[reply]]\n[[reply.tool_use]]\nname = "LS"\n[[reply]]\ntext = "Both."\n'
-    async with opened(place, taped(place, tape), tap=Recording(place.cassette)) as session:
+    async with opened(place, taped(place, tape), interceptor=Recording(place.cassette)) as session:
         async with aclosing(session.submit("one")) as events:
             async for event in events:
                 if isinstance(event, ToolStarted):
@@ -177,7 +179,9 @@ async def test_a_recording_that_goes_on_with_a_session(place: Place) -> None:
     tape = '[[reply]]\ntext = "One."\n'
     async with opened(place, taped(place, tape)) as session:
         await say_to(session, "first")
-    async with opened(place, taped(place, tape), continues=True, tap=Recording(place.cassette)) as session:
+    async with opened(
+        place, taped(place, tape), continue_latest=True, interceptor=Recording(place.cassette)
+    ) as session:
         await say_to(session, "second")
     recorded = read_session(place.cassette)
 
@@ -194,7 +198,7 @@ async def test_a_plan_that_is_the_result_of_a_run(place: Place) -> None:
     )
     model = taped(place, tape)
     settings = {"permission.mode": "plan"}
-    async with opened(place, model, ask=None, tap=Recording(place.cassette), overrides=settings) as session:
+    async with opened(place, model, ask=None, interceptor=Recording(place.cassette), overrides=settings) as session:
         await say_to(session, "plan it")
 
     report = await place.replay("strict")
@@ -211,7 +215,7 @@ class SmallRecording(Recording):
 
 async def test_a_small_model_is_told_as_little_as_it_was(place: Place) -> None:
     tape = '[[reply]]\n[[reply.tool_use]]\nname = "Read"\ninput = { file_path = "a.txt" }\n[[reply]]\ntext = "Read."\n'
-    async with opened(place, taped(place, tape), tap=SmallRecording(place.cassette)) as session:
+    async with opened(place, taped(place, tape), interceptor=SmallRecording(place.cassette)) as session:
         await say_to(session, "read it")
         tools = len(session.conversation.tools)
 
@@ -250,7 +254,7 @@ async def test_a_recording_that_goes_on_with_a_session_that_was_compacted(place:
         compaction = Compaction("manual", messages[-1].uuid, 9_000, 3_000, added=(stands,), kept_from=kept.uuid)
         session._recorder.compact(compaction)
     tape_of_end = taped(place, '[[reply]]\ntext = "End."\n')
-    async with opened(place, tape_of_end, continues=True, tap=Recording(place.cassette)) as session:
+    async with opened(place, tape_of_end, continue_latest=True, interceptor=Recording(place.cassette)) as session:
         await say_to(session, "go on")
         assert "The beginning, in short." in str(session.conversation.request().messages)
     recorded = read_session(place.cassette)

@@ -51,7 +51,7 @@ def steps_of(place: Place) -> list[type]:
 
 async def test_what_was_made_shorter_by_hand_and_taken_back_is_again(place: Place) -> None:
     model = taped(place, replies(*LONG, SUMMARY, "Short.", "Whole."))
-    async with opened(place, model, tap=Recording(place.cassette)) as session:
+    async with opened(place, model, interceptor=Recording(place.cassette)) as session:
         for prompt in ("one", "two", "three"):
             await say_to(session, prompt)
         assert await session[CompactionCapability].compact("heed the colour") is not None
@@ -78,7 +78,7 @@ async def test_the_plan_that_was_pinned_is_told_again(place: Place) -> None:
     model = taped(place, tape + replies(*LONG, SUMMARY, "Short.", SUMMARY, "Shorter."))
     settings = {"permission.mode": "plan"}
     recording = Recording(place.cassette)
-    async with opened(place, model, ask_plan=approved, tap=recording, overrides=settings) as session:
+    async with opened(place, model, ask_plan=approved, interceptor=recording, overrides=settings) as session:
         for prompt in ("plan it", "two", "three"):
             await say_to(session, prompt)
         await session[CompactionCapability].compact()
@@ -93,7 +93,7 @@ async def test_the_plan_that_was_pinned_is_told_again(place: Place) -> None:
 
 
 async def test_another_request_for_a_summary_is_named(place: Place) -> None:
-    async with opened(place, taped(place, replies(*LONG, SUMMARY)), tap=Recording(place.cassette)) as session:
+    async with opened(place, taped(place, replies(*LONG, SUMMARY)), interceptor=Recording(place.cassette)) as session:
         for prompt in ("one", "two", "three"):
             await say_to(session, prompt)
         await session[CompactionCapability].compact("heed the colour")
@@ -109,7 +109,9 @@ async def test_another_request_for_a_summary_is_named(place: Place) -> None:
 async def test_a_compaction_that_was_interrupted_is_left_out(place: Place) -> None:
     never = f"[[reply]]\npause_s = 60\ntext = {json.dumps(SUMMARY)}\n"
     recording = Recording(place.cassette)
-    async with opened(place, taped(place, f"{replies(*LONG)}{never}{replies('On.')}"), tap=recording) as session:
+    async with opened(
+        place, taped(place, f"{replies(*LONG)}{never}{replies('On.')}"), interceptor=recording
+    ) as session:
         for prompt in ("one", "two", "three"):
             await say_to(session, prompt)
         async with create_task_group() as tasks:
@@ -126,7 +128,7 @@ async def test_a_compaction_that_was_interrupted_is_left_out(place: Place) -> No
 
 
 async def test_what_stands_at_the_end_is_done_again_too(place: Place) -> None:
-    async with opened(place, taped(place, replies("One.", "Two.")), tap=Recording(place.cassette)) as session:
+    async with opened(place, taped(place, replies("One.", "Two.")), interceptor=Recording(place.cassette)) as session:
         await say_to(session, "first")
         session.add_message(UserMessage.of("$ make\nall is made"))
         await say_to(session, "second")
@@ -143,7 +145,7 @@ async def test_what_stands_at_the_end_is_done_again_too(place: Place) -> None:
 async def test_another_model_within_the_conversation(place: Place) -> None:
     first = taped(place, replies("One."))
     (place.root / "other.toml").write_text(f"version = 1\n{replies('Two.', 'Three.')}")
-    async with opened(place, first, tap=Recording(place.cassette)) as session:
+    async with opened(place, first, interceptor=Recording(place.cassette)) as session:
         await say_to(session, "first")
         await session.use_model(f"cassette:{place.root / 'other.toml'}")
         window = session.context_window
@@ -208,7 +210,7 @@ async def test_how_the_model_was_asked_to_answer_is_the_same_in_a_replay(place: 
 
 async def test_what_was_said_while_the_model_worked_is_said_again_in_a_fork(place: Place, tmp_path: Path) -> None:
     tape = '[[reply]]\n[[reply.tool_use]]\nname = "LS"\n' * 2 + '[[reply]]\ntext = "Both."\n'
-    async with opened(place, taped(place, tape), tap=Recording(place.cassette)) as session:
+    async with opened(place, taped(place, tape), interceptor=Recording(place.cassette)) as session:
         async for event in session.submit("one"):
             if isinstance(event, ToolStarted) and event.tool_use_id.startswith("tape_1"):
                 session.steering.add("and two")

@@ -57,7 +57,7 @@ def replies(*texts: str) -> str:
 
 async def record(place: Place, *texts: str, **wishes: Any) -> None:
     told = Told()
-    wishes |= {"tap": Recording(place.cassette), "capabilities": [with_hook(told)]}
+    wishes |= {"interceptor": Recording(place.cassette), "capabilities": [with_hook(told)]}
     async with opened(place, taped(place, replies(*texts)), **wishes) as session:
         await say_to(session, "build it")
         await wake(session)  # for nothing
@@ -81,7 +81,7 @@ async def test_a_woken_turn_is_replayed_with_what_the_model_was_told(place: Plac
 async def test_a_turn_that_a_background_task_began_is_replayed(place: Place, mode: Mode) -> None:
     call = 'name = "Bash"\ninput = { command = "sleep 0.1; echo built", run_in_background = true }'
     tape = f"[[reply]]\n[[reply.tool_use]]\n{call}\n{replies('It runs.', 'It is done.')}"
-    async with opened(place, taped(place, tape), tap=Recording(place.cassette)) as session:
+    async with opened(place, taped(place, tape), interceptor=Recording(place.cassette)) as session:
         await say_to(session, "build it")
         while not session.may_be_woken:
             await session[BackgroundTasks].wait_changed()
@@ -94,7 +94,7 @@ async def test_a_turn_that_a_background_task_began_is_replayed(place: Place, mod
 
 async def test_a_prompt_that_failed_is_not_taken_for_that_of_a_woken_turn(place: Place) -> None:
     tape = replies("It runs.")
-    async with opened(place, taped(place, tape), tap=Recording(place.cassette)) as session:
+    async with opened(place, taped(place, tape), interceptor=Recording(place.cassette)) as session:
         await say_to(session, "build it")
         with pytest.raises(PanpanError):
             await say_to(session, "more than is on the tape")

@@ -109,7 +109,7 @@ async def test_a_fork_sends_what_the_session_sends(tmp_path: Path) -> None:
         await one[CompactionCapability].compact()
         await turns(one, "now?")
         log = one.agent.transcript.log.path
-    copy = folded(read_records(fork(log, tmp_path.parent / "forks")))
+    copy = folded(read_records(fork(log, tmp_path.parent / "fork")))
     forked = Conversation(messages=copy.messages, compactions=copy.compactions)
 
     assert one.conversation.sent is not one.conversation.messages

@@ -61,7 +61,7 @@ async def opened(
     async with serving_bytes(files.serve) as port:
         network.ports[PUBLIC, 80] = port
         with serving(answer) as place.server:
-            async with place.open(overrides, ask=ask, is_attended=True, network=network.web) as session:
+            async with place.open(overrides, ask=ask, is_interactive=True, network=network.web) as session:
                 yield session
 
 

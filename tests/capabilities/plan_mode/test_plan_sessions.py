@@ -127,13 +127,13 @@ async def test_the_notice_is_no_part_of_the_system_prompt(place: Place) -> None:
 
 async def test_a_resumed_session_goes_on_with_its_mode_and_its_plan(place: Place) -> None:
     user = ScriptedJudge(PlanRejected("smaller"), PlanApproved("default"))
-    async with place.open(EXIT, DONE, mode="plan", is_attended=True, ask=allow, ask_plan=user) as session:
+    async with place.open(EXIT, DONE, mode="plan", is_interactive=True, ask=allow, ask_plan=user) as session:
         session.set_permission_mode("default")
         session.set_permission_mode("plan")
         await turn(session)
 
     leave = 'tool_use = [{ name = "ExitPlanMode" }]'
-    async with place.open(leave, DONE, continues=True, is_attended=True, ask=allow, ask_plan=user) as session:
+    async with place.open(leave, DONE, continue_latest=True, is_interactive=True, ask=allow, ask_plan=user) as session:
         assert session.permission_mode == "plan"
         await turn(session)
         assert (session.permission_mode, told(session)) == ("default", [PLAN_MODE_ON, PLAN_MODE_OFF])
@@ -144,10 +144,10 @@ async def test_a_resumed_session_goes_on_with_its_mode_and_its_plan(place: Place
 
 async def test_after_an_approved_plan_a_resumed_session_plans_in_a_new_file(place: Place) -> None:
     user = ScriptedJudge(PlanApproved("default"))
-    async with place.open(EXIT, DONE, mode="plan", is_attended=True, ask=allow, ask_plan=user) as session:
+    async with place.open(EXIT, DONE, mode="plan", is_interactive=True, ask=allow, ask_plan=user) as session:
         await turn(session)
 
-    async with place.open(ENTER, DONE, continues=True, is_attended=True, ask=allow, ask_plan=user) as session:
+    async with place.open(ENTER, DONE, continue_latest=True, is_interactive=True, ask=allow, ask_plan=user) as session:
         await turn(session)
 
     assert sorted(path.read_text() for path in place.plans) == ["", f"{PLAN}\n"]
@@ -167,7 +167,9 @@ async def test_a_log_that_was_tampered_with_opens_no_other_file(place: Place, na
     place.log().write_text("".join(json.dumps(record) + "\n" for record in lines))
 
     write = f'tool_use = [{{ name = "Write", input = {{ file_path = "{settings}", content = "x" }} }}]'
-    async with place.open(write, DONE, mode="plan", continues=True, ask=allow, ask_plan=ScriptedJudge()) as session:
+    async with place.open(
+        write, DONE, mode="plan", continue_latest=True, ask=allow, ask_plan=ScriptedJudge()
+    ) as session:
         (result,) = results(await turn(session))
 
     assert result.is_error
@@ -175,7 +177,7 @@ async def test_a_log_that_was_tampered_with_opens_no_other_file(place: Place, na
 
 
 async def test_where_nobody_is_there_the_plan_ends_the_turn(place: Place) -> None:
-    async with place.open(EXIT, DONE, mode="plan", says_yes=True) as session:
+    async with place.open(EXIT, DONE, mode="plan", auto_approve=True) as session:
         assert offered(session) == {"ExitPlanMode"}
         events = await turn(session)
         assert session.permission_mode == "plan"
@@ -202,7 +204,7 @@ async def test_a_model_that_was_offered_planning_cannot_lock_itself_in_where_nob
     async with place.open(ask=allow, ask_plan=ScriptedJudge()) as session:
         await turn(session)
 
-    async with place.open(ENTER, DONE, continues=True) as session:
+    async with place.open(ENTER, DONE, continue_latest=True) as session:
         (result,) = results(await turn(session))
         assert (result.is_error, session.permission_mode) == (True, "default")
 
@@ -276,7 +278,7 @@ async def test_what_cannot_be_stopped_is_said_while_the_session_goes_on(tmp_path
     [
         ("", {}, True),
         ("", {"mode": "plan"}, False),
-        ("", {"mode": "plan", "is_attended": True}, True),
+        ("", {"mode": "plan", "is_interactive": True}, True),
         ('"*" = false\nRead = true\nGrep = true', {}, False),
     ],
 )

@@ -113,7 +113,7 @@ async def test_one_whose_worktree_another_panpan_uses_waits_until_it_is_free(pla
             agent_id, session_id = id_of(results(await turn(session))[0]), session.info.id
             own = place.server
             with place.answering(calls(task("y", "general-purpose", resume=agent_id)), say("ok"), child=child):
-                async with place.open(settings, resume=session_id, forks=True) as other:
+                async with place.open(settings, resume=session_id, fork=True) as other:
                     (result,) = results(await turn(other))
             place.server = own
 

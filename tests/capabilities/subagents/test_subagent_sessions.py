@@ -280,7 +280,7 @@ async def test_a_finished_one_goes_on_by_its_id_and_knows_what_it_did(place: Pla
 async def test_a_fork_goes_on_with_the_subagents_of_its_origin_by_itself_and_pays_once(place: Place) -> None:
     async def last_and_spent(name: str) -> tuple[str, int]:
         with place.answering(calls(task(name, resume=agent_id)), say("ok")):
-            async with place.open(resume=origin, forks=name == "fork") as session:
+            async with place.open(resume=origin, fork=name == "fork") as session:
                 before = session.budget.spent.calls
                 (result,) = results(await turn(session))
                 texts = [block["text"] for message in place.of_subagents[0].messages for block in message["content"]]
@@ -369,7 +369,7 @@ async def test_a_description_deceives_nobody_wherever_it_is_shown(place: Place) 
         },
     )
     with place.answering(calls(hostile), say("ok"), child=child):
-        async with place.open({"permission.mode": "default"}, ask=ask, is_attended=True) as session:
+        async with place.open({"permission.mode": "default"}, ask=ask, is_interactive=True) as session:
             await turn(session)
             (info,) = session[BackgroundTasks].tasks
             await until(lambda: not session[SubagentHost].running)

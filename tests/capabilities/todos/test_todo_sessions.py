@@ -113,7 +113,7 @@ async def test_a_resumed_session_has_its_list_and_a_fork_one_of_its_own(place: P
     async with place.open(write(("read", "pending")), DONE) as session:
         await turn(session)
 
-    async with place.open(write(("of the fork", "pending")), DONE, continues=True, forks=True) as fork:
+    async with place.open(write(("of the fork", "pending")), DONE, continue_latest=True, fork=True) as fork:
         assert contents(fork) == ["read"]
         await turn(fork)
         assert contents(fork) == ["of the fork"]
@@ -130,7 +130,7 @@ async def test_a_fork_has_the_list_as_the_user_left_it(place: Place) -> None:
         await session[Todos].clear()
         await turn(session)
 
-    async with place.open(DONE, continues=True, forks=True) as fork:
+    async with place.open(DONE, continue_latest=True, fork=True) as fork:
         assert contents(fork) == []
         await turn(fork)
         assert len(told(fork, "todo")) == 1
@@ -145,7 +145,7 @@ async def test_a_fork_has_the_list_as_another_process_left_it(place: Place) -> N
     (file,) = place.files()
     file.write_text(file.read_text().replace('"read"', '"look"'))
 
-    async with place.open(DONE, continues=True, forks=True) as fork:
+    async with place.open(DONE, continue_latest=True, fork=True) as fork:
         assert contents(fork) == ["look"]
 
 
@@ -155,7 +155,7 @@ async def test_where_the_file_is_lost_the_conversation_has_the_list(place: Place
     (file,) = place.files()
     file.unlink()
 
-    async with place.open(continues=True) as resumed:
+    async with place.open(continue_latest=True) as resumed:
         assert contents(resumed) == ["read"]
 
 
@@ -172,7 +172,7 @@ async def test_a_rewind_brings_the_list_of_that_point_back(place: Place) -> None
         await session.rewind(first)
         assert contents(session) == []
 
-    async with place.open(continues=True) as resumed:
+    async with place.open(continue_latest=True) as resumed:
         assert contents(resumed) == []
 
 
@@ -186,7 +186,7 @@ async def test_the_model_is_told_once_that_the_user_cleared_the_list(place: Plac
         (cleared,) = told(session, "todo")
         assert "was cleared" in cleared.text
 
-    async with place.open(DONE, continues=True) as resumed:
+    async with place.open(DONE, continue_latest=True) as resumed:
         await turn(resumed)
         assert len(told(resumed, "todo")) == 1
 
@@ -199,7 +199,7 @@ async def test_what_another_process_makes_of_the_list_the_model_is_told(place: P
     kept["todos"][0]["content"] = "read all of it"
     file.write_text(json.dumps(kept))
 
-    async with place.open(DONE, continues=True) as resumed:
+    async with place.open(DONE, continue_latest=True) as resumed:
         assert contents(resumed) == ["read all of it"]
         await turn(resumed)
         (changed,) = told(resumed, "todo")
@@ -221,7 +221,7 @@ async def test_a_damaged_list_is_reported_when_the_session_is_opened(place: Plac
     (file,) = place.files()
     file.write_text("{")
 
-    async with place.open(continues=True) as resumed:
+    async with place.open(continue_latest=True) as resumed:
         assert contents(resumed) == ["read"]
 
     (warning,) = place.warnings

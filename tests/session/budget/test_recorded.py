@@ -131,7 +131,7 @@ async def test_a_resumed_session_has_spent_what_was_taken_back_and_what_its_suba
 
 async def test_a_copy_has_spent_what_its_origin_has(tmp_path: Path) -> None:
     path = await session_with_a_branch(tmp_path)
-    copies = [fork(path, tmp_path / "forks"), *repaired_copies(path, tmp_path / "mended")]
+    copies = [fork(path, tmp_path / "fork"), *repaired_copies(path, tmp_path / "mended")]
     again = fork(copies[0], tmp_path / "again")
 
     assert {opened(copy).spent.usd for copy in (*copies, again)} == {1.75}
@@ -142,7 +142,7 @@ async def test_a_copy_of_a_session_without_other_branches_needs_no_record_of_tha
     async with session_in(tmp_path, ScriptedLLM(reply())) as session:
         await turn(session, "one")
 
-    assert "spent" not in fork(log_path(tmp_path), tmp_path / "forks").read_text()
+    assert "spent" not in fork(log_path(tmp_path), tmp_path / "fork").read_text()
 
 
 async def test_the_limit_holds_after_the_session_was_resumed(tmp_path: Path) -> None:

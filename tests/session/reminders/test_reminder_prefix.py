@@ -127,7 +127,7 @@ async def requests_of(
         told: list[SystemReminder] = []
         while pending:
             async with open_session(
-                workspace, overrides=overrides, env=env, warn=lambda _: None, continues=bool(told)
+                workspace, overrides=overrides, env=env, warn=lambda _: None, continue_latest=bool(told)
             ) as session:
                 sessions[:] = [session]
                 while pending:

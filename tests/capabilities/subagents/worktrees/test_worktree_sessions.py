@@ -70,7 +70,7 @@ def allowed(place: Place, asked: list[PermissionQuestion], **settings: object) -
         return PermissionAnswer(is_allowed=True)
 
     overrides: Mapping[str, object] = {"permission.mode": "default", **settings}
-    return place.open(overrides, ask=yes, is_attended=True)
+    return place.open(overrides, ask=yes, is_interactive=True)
 
 
 async def test_changes_are_merged_with_the_difference_in_the_question_and_can_be_undone(repository):

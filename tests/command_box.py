@@ -29,7 +29,7 @@ done; true
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How one program was started."""
+    """The start of one program."""
 
     directory: str
     """Relative to where its line started."""

@@ -32,7 +32,7 @@ _HELPERS = (
 _ZSTD = bytes.fromhex("28b52ffd005819000068690a")
 """A line in a file of zstd (RFC 8878)."""
 _NOT_FOUND = 127
-"""What bash ends with where there is no such program."""
+"""Exit code of bash for a program that is missing."""
 _PATH = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
 """With what is installed beside Python, such as ripgrep."""
 

@@ -1,4 +1,4 @@
-"""What the documents say is true: their examples run, and what they name exists."""
+"""The documents are true: their examples run, and the names in them exist."""
 
 import ast
 import asyncio
@@ -70,7 +70,7 @@ def blocks(path: Path, language: str) -> list[str]:
 
 
 def section(path: Path, heading: str) -> str:
-    """What stands below a heading, up to the next one of any level."""
+    """Text below a heading, up to the next one of any level."""
     return re.split(r"^#+ ", text_of(path).split(f"# {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
 
 

@@ -1,4 +1,4 @@
-"""What `open_session` puts together: models, modes, questions and settings, over tapes in place of models."""
+"""`open_session` with models, modes, questions and settings, over tapes in place of models."""
 
 import errno
 import fcntl

@@ -1,4 +1,4 @@
-"""Which modules start programs, and that git is started by one of them alone."""
+"""Modules that start programs are few, and only one of them starts git."""
 
 import ast
 import re
@@ -44,7 +44,7 @@ _WORDS_OF_STARTERS = re.compile(
     r"subprocess|pty|multiprocessing|open_process|run_process|from os import|"
     r"\bos\s*\.\s*(?:exec|spawn|posix_spawn|popen|system|fork|startfile)"
 )
-"""Where none of these stands, nothing is started: such a file need not be parsed."""
+"""Words of a file that may start something; a file without any of them need not be parsed."""
 _MODULES = {"subprocess", "pty", "multiprocessing"}
 _OF_OS = ("exec", "spawn", "posix_spawn", "popen", "system", "fork", "forkpty", "startfile")
 _OF_LOOPS = {"open_process", "create_subprocess_exec", "create_subprocess_shell"}

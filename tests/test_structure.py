@@ -82,7 +82,7 @@ def _names_of_scopes(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def _is_scope(expression: ast.AST, scopes: set[str]) -> bool:
-    """Whether it makes a scope, or names one: by what it was bound to, or by what such a thing is called here."""
+    """True if the node makes or names a scope, judged by its binding or by our usual names."""
     match expression:
         case ast.Call(func=function):
             return ast.unparse(function).rsplit(".", 1)[-1] in SCOPES

@@ -20,7 +20,7 @@ _TRACED = "execve,execveat,open,openat,openat2,creat,socket"
 
 @dataclass(slots=True)
 class Trace:
-    """What one line did."""
+    """Effects of one line."""
 
     programs: set[str] = field(default_factory=set)
     """Names of the programs that were started."""

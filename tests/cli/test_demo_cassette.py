@@ -96,12 +96,12 @@ def test_when_it_is_played_fast_nothing_is_waited_for_and_the_same_is_said(tmp_p
 
 
 def said(session: RecordedSession) -> list[dict[str, Any]]:
-    """What the user and the model said, in order; what the tools answered depends on the day and the machine."""
+    """Return texts of the user and model, in order; the tools' results depend on the day and the machine."""
     return [canonical_message(message) for message in session.messages if message.type in ("user", "assistant")]
 
 
 def done(session: RecordedSession) -> list[dict[str, Any]]:
-    """What was called, and whether it failed."""
+    """Return the calls, and whether they failed."""
     return outline([canonical_message(message) for message in session.messages])
 
 

@@ -1,4 +1,4 @@
-"""What the demo says at its end comes from a run of the tests that knows no keys."""
+"""The demo's last lines come from a run of the tests that knows no keys."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the command line says of itself: short at first, whole on demand, and the same to a shell and a manual."""
+"""Help of the command line: short at first, whole on demand, the same for a shell and a manual."""
 
 import os
 import subprocess

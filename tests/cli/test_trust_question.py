@@ -12,7 +12,7 @@ RULES = 'permission.allow = ["Bash(npm *)"]\n'
 
 
 class Opening:
-    """Sessions that are opened one after the other in a folder, by a user who has his answers ready."""
+    """Sessions that are opened one after the other in a folder, by a user whose answers are ready."""
 
     def __init__(self, folder: Path) -> None:
         self.settings = folder / "project" / ".panpan" / "settings.toml"

@@ -1,4 +1,4 @@
-"""What went wrong is told in words that fit the terminal; a damaged installation is no crash."""
+"""Failures are told in words that fit the terminal; a damaged installation is no crash."""
 
 import os
 import shutil

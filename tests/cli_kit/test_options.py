@@ -1,4 +1,4 @@
-"""What people type from habit means what they know it as."""
+"""Options that people type from habit mean what those people expect."""
 
 from typing import Any
 

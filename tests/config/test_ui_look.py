@@ -1,4 +1,4 @@
-"""What the first screen reads of the settings is what the settings say."""
+"""The first screen reads the same settings as the rest."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What runs is what was asked about, to the byte: whatever happens to the arguments or the answer on the way."""
+"""Calls run as asked about, to the byte, whatever happens to the arguments or the answer on the way."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing

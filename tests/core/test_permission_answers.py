@@ -1,4 +1,4 @@
-"""What a person answers beside yes and no: surroundings for a command, a mode, words for the model."""
+"""Answers of a person beside yes and no: surroundings for a command, a mode, words for the model."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""What a model is told of a tool's arguments: all that it needs to know, and nothing else."""
+"""Schemas of a tool's arguments tell the model all that it needs, and nothing else."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ class Part(BaseModel):
 
 
 class Arguments(BaseModel):
-    """What the model may ask."""
+    """Input of the model."""
 
     default: str
     title: str | None = None

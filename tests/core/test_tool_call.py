@@ -1,4 +1,4 @@
-"""What a call says whose arguments do not fit is in the words of JSON, which the model writes."""
+"""Calls with wrong arguments are answered in the words of JSON, which the model writes."""
 
 from pydantic import BaseModel
 

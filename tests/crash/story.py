@@ -1,4 +1,4 @@
-"""What the model wants in the tests of crashes: four calls that each change something, one after the other."""
+"""Calls of the model in the tests of crashes: four, one after the other, that each change something."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 EXPECTED = {"a.txt": "three\n", "b.txt": "new\n", "counter.txt": "counted\n"}
 FINISHING = "MultiEdit", {"file_path": "a.txt", "edits": [{"old_string": "two", "new_string": "three"}]}
-"""What is left of the patch where its first file was made and the second was not."""
+"""Rest of the patch after its first file was made and its second was not."""
 READ = ToolCall("Read", {"file_path": "a.txt"})
 
 
@@ -52,7 +52,7 @@ class Story:
         return say("All is done.")
 
     def has_counted(self, workspace: Path) -> bool:
-        """Whether the command has done its work; on a full disk it may have made the file and not counted in it."""
+        """True if the command did its work; on a full disk it may make the file and not count in it."""
         counter = workspace / "counter.txt"
         return counter.exists() and counter.stat().st_size > 0
 

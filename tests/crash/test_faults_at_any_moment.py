@@ -33,7 +33,7 @@ FLAGS = ("--yes", "-q")
 
 @pytest.fixture(scope="module")
 def moments(tmp_path_factory: pytest.TempPathFactory) -> int:
-    """How many moments an undisturbed turn has."""
+    """Number of moments in an undisturbed turn."""
     panpan = panpan_in(tmp_path_factory.mktemp("whole"))
     with serving(Story()) as server:
         panpan.use(server)
@@ -65,7 +65,7 @@ def run_with(fault: str, moment: int, panpan: Panpan, *args: str) -> Done:
 
 
 def go_on(panpan: Panpan, story: Story, run: Callable[..., Done]) -> Done:
-    """Go on as a user does: he looks whether the command did its work, should panpan not know."""
+    """Go on as a user who checks if the command did its work, where panpan does not know."""
     if not any(log.stat().st_size for log in panpan.session_files()):  # killed before anything was said
         assert tree(panpan.workspace) == {}
         return run("-p", "go", *FLAGS)

@@ -1,4 +1,4 @@
-"""What faces do with background tasks: programs are told of them, and what runs at the end is as it was wanted."""
+"""Background tasks in faces: programs learn of them, and running ones end as the user wanted."""
 
 import json
 import subprocess

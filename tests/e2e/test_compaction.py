@@ -33,7 +33,7 @@ DIALECTS = pytest.mark.parametrize("dialect", ["anthropic", "openai"])
 
 
 def tokens_of(request: RecordedRequest) -> Tokens:
-    """What an honest server would count, about."""
+    """Roughly the count of an honest server."""
     return Tokens(input=len(request.raw) // 4, output=50)
 
 

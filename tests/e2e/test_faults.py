@@ -1,4 +1,4 @@
-"""What goes wrong between panpan and the model heals where it can, and is one clear line where it cannot."""
+"""Faults between panpan and the model heal where they can, and are one clear line where they cannot."""
 
 import json
 from typing import Any

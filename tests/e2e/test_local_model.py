@@ -200,7 +200,7 @@ def test_a_session_that_the_small_model_began_goes_on_with_the_full_prompt_and_a
 
 
 def renaming(project: str = ".") -> list[object]:
-    """What a model does that renames the function of the sample project."""
+    """Replies of a model that renames the function of the sample project."""
     steps: list[object] = []
     for name in ("schedule.py", "test_schedule.py"):
         path = f"{project}/{name}"

@@ -1,4 +1,4 @@
-"""What programs read: shapes, the last line, and the exit code."""
+"""Output for programs: shapes, the last line, and the exit code."""
 
 from collections.abc import Sequence
 from typing import Any

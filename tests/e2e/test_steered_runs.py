@@ -22,7 +22,7 @@ def send(process: "subprocess.Popen[bytes]", text: str, **fields: str) -> None:
 
 
 def is_read(process: "subprocess.Popen[bytes]") -> bool:
-    """Whether the process has taken all that was written to it."""
+    """True if the process has taken all that was written to it."""
     assert process.stdin is not None
     (left,) = struct.unpack("i", fcntl.ioctl(process.stdin, termios.FIONREAD, b"\0" * 4))
     return not left

@@ -29,7 +29,7 @@ def by_agent(parent: list[Reply], child: Callable[[RecordedRequest], Step]) -> C
 
 
 def rounds_of(request: RecordedRequest) -> int:
-    """How many replies the conversation has so far."""
+    """Return the number of replies in the conversation so far."""
     return sum(message["role"] == "assistant" for message in request.messages)
 
 

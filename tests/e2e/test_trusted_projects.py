@@ -1,4 +1,4 @@
-"""Whether a project's own settings are believed, by the installed command."""
+"""Trust in a project's own settings, by the installed command."""
 
 import json
 import subprocess

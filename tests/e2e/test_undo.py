@@ -1,4 +1,4 @@
-"""What a turn changed comes back, through the installed command: real files, a real shell, real git."""
+"""Undo of a turn through the installed command: real files, a real shell, real git."""
 
 import fcntl
 import json

@@ -16,7 +16,7 @@ SEEDS = range(6)
 CASES = [(name, kind) for name in SETS for kind in KINDS]
 
 Names: TypeAlias = dict[str, str]
-"""What the words in braces of a wording stand for."""
+"""Return the values of the words in braces of a wording."""
 Solver: TypeAlias = Callable[[Path, Names, Vocabulary], tuple[str, tuple[str, ...]]]
 """Does a task by hand from what its prompt says; returns the answer and the commands that were run."""
 

@@ -1,4 +1,4 @@
-"""What of a reply's text is not known yet, over all its tries."""
+"""New text of a reply, over all its tries."""
 
 from itertools import pairwise
 

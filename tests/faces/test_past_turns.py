@@ -1,4 +1,4 @@
-"""Where the part of an old conversation begins that is shown again, and as which events."""
+"""Events of an old conversation that are shown again, and their beginning."""
 
 from collections.abc import Sequence
 

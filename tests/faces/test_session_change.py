@@ -1,4 +1,4 @@
-"""What the user had chosen goes on where the conversation does."""
+"""The user's choices go on with the conversation."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""What a turn took, in the words that the terminal and the plain face share."""
+"""Summaries of a turn, in the words that the terminal and the plain face share."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How long the user was waited for."""
+"""Time spent waiting for the user."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -34,7 +34,7 @@ FOR_MODEL = re.compile(
     r"|subagent_type|run_in_background|replace_all|\b(?:ask|tell) the user"
 )
 FOR_PEOPLE = ("ToolError", "Gone", "SummaryDisplay", "RejectedDisplay", "Reason", "Doubt")
-"""What makes words that people are shown: its first argument, or that named `text` or `problem`."""
+"""Calls that make words for people: their first argument, or that named `text` or `problem`."""
 PLAIN = Theme("plain", has_sequences=False)
 
 

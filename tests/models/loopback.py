@@ -18,20 +18,20 @@ class Stall:
 
 @dataclass
 class Answer:
-    """What the server sends: the chunks one by one, and the end of the body."""
+    """Body that the server sends: the chunks one by one, and its end."""
 
     chunks: Sequence[bytes | Stall] = ()
     status: int = 200
     headers: dict[str, str] = field(default_factory=lambda: {"content-type": "text/event-stream"})
     is_cut: bool = False
-    """Whether the connection breaks before the body is whole."""
+    """True if the connection breaks before the body is whole."""
     is_silent: bool = False
-    """Whether not even the headers are sent."""
+    """True if not even the headers are sent."""
 
 
 @dataclass
 class Request:
-    """What the server was sent."""
+    """Request that the server got."""
 
     path: str
     headers: dict[str, str]

@@ -66,7 +66,7 @@ def outcome(message: AssistantMessage) -> list[Any]:
 
 
 def check_text(events: list[StreamEvent], text: str) -> None:
-    """Whether a reply is this text and nothing else, byte for byte."""
+    """Check that a reply is this text and nothing else, byte for byte."""
     message = message_in(events)
     assert message.content == (TextBlock(text=text),)
     assert shown(events) == text

@@ -91,7 +91,7 @@ STORY = f"""
 
 @pytest.fixture(scope="module", params=SDKS, ids=lambda sdk: sdk[0])
 def told(request: pytest.FixtureRequest) -> dict[str, list[str]]:
-    """What a program tells of each part of the story: its lines by their first words."""
+    """Return a program's lines on each part of the story, by their first words."""
     sdk = request.param
     with serving([say("Hello."), *(HttpError(status) for status in ERRORS)]) as server:
         lines = run(OPEN + STORY, *sdk, server.url if sdk[0] == "anthropic" else server.openai_url).splitlines()

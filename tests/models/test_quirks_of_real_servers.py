@@ -1,4 +1,4 @@
-"""What servers that nobody here wrote were measured to do; `tests/peers` asks one of them itself."""
+"""Measured quirks of servers that others wrote; `tests/peers` asks one of them itself."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What tests of the providers share: events as bytes, and the collecting of a reply."""
+"""Helpers that tests of the providers share: events as bytes, and the collecting of a reply."""
 
 import json
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""How a peer is asked: through a client that is made from settings, as for any user with a server of his own."""
+"""A client for a peer, made from settings, as for any user with a server of their own."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager

@@ -34,10 +34,10 @@ class Project:
 
 
 def decide(gate: FolderGate, tool: str, arguments: Mapping[str, object], mode: PermissionMode = "default") -> Decision:
-    """What the gate says of a call."""
+    """Return the gate's decision on a call."""
     return anyio.run(gate.judge, tool, arguments, mode).decision
 
 
 def bash(gate: FolderGate, command: str, mode: PermissionMode = "default") -> Decision:
-    """What the gate says of a command."""
+    """Return the gate's decision on a command."""
     return decide(gate, "Bash", {"command": command}, mode)

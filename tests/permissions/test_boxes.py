@@ -32,7 +32,7 @@ EXPLORING = (
     "pip list", "pip list | grep -i numpy", "pip show numpy", "python -m pip freeze", "npm ls", "make -n",
     "pytest --collect-only", "python -m pytest --collect-only -q", "nvidia-smi", "timeout 5 awk 1 a.txt",
 )  # fmt: skip
-"""What models and people type to find their way in a project."""
+"""Commands that models and people type to find their way in a project."""
 
 
 def boxed_call(root: Path, command: str, narrowest_box: Box = "looking") -> ToolCall:

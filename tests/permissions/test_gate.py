@@ -443,7 +443,7 @@ COMMANDS = st.text(alphabet="ab -*'\"\\;&|$()<>:\n", min_size=1, max_size=12)
 
 @pytest.fixture(scope="module")
 def empty_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where patterns stand for little; in the folder of all tests they would stand for more and more."""
+    """A folder of its own, so that patterns match few files; the folder of all tests grows."""
     return tmp_path_factory.mktemp("empty").resolve()
 
 

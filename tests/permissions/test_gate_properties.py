@@ -1,4 +1,4 @@
-"""What must hold of the gate's decisions whatever the call: more care never allows more, and no spelling gets round."""
+"""Properties of the gate for any call: more care never allows more, and no spelling gets round a rule."""
 
 import shlex
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What acceptEdits opens of commands: empty files and folders in the workspace, and nothing that takes away."""
+"""acceptEdits allows commands that make empty files and folders in the workspace, and none that remove."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the gate says of package managers: looking is free, changing asks, and a question says what would be done."""
+"""The gate for package managers: looking is free, changing asks, and the question names the change."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the rules about reading mean for a box."""
+"""Rules about reading, as a box applies them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rules(root: Path, settings: str) -> ReadRules:
-    """What settings of the user's mean in the folder."""
+    """Return the reading rules that the user's settings make in the folder."""
     return read_rules(*loaded(root, settings))
 
 

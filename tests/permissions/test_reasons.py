@@ -1,4 +1,4 @@
-"""What each decision rests on, for programs: the kind, and what decided."""
+"""Reasons of decisions, for programs: the kind, and the rule or mode that decided."""
 
 from pathlib import Path
 

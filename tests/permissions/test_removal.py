@@ -1,4 +1,4 @@
-"""What "always" allowed can be taken back; what somebody wrote elsewhere stays and is named."""
+"""Rules saved with "always" can be removed; rules written elsewhere stay and are named."""
 
 import anyio
 import pytest

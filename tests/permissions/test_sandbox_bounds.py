@@ -1,4 +1,4 @@
-"""What is said of the sandbox with a question: what neither a yes nor a rule opens."""
+"""Bounds of the sandbox that a question names and that neither a yes nor a rule lifts."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is asked about the sandbox: to leave it, to have the network in it, and everything where there is none."""
+"""Questions about the sandbox: leaving it, using the network in it, and running without one."""
 
 from collections.abc import Sequence
 from dataclasses import replace

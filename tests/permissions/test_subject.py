@@ -1,4 +1,4 @@
-"""What rules are told of a call, and where it is found out."""
+"""Subjects of calls, as rules see them, and the lookups behind them."""
 
 from collections.abc import Sequence
 from dataclasses import replace

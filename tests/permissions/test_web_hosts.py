@@ -1,4 +1,4 @@
-"""What rules say of web hosts: those that calls name, of redirects, and those of which a page loads parts."""
+"""Rules for web hosts: those that calls name, those of redirects, and those that a page loads parts from."""
 
 from pathlib import Path
 

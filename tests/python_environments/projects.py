@@ -36,7 +36,7 @@ def report_of(root: Path, files: Mapping[str, str | bytes], place: str = PROJECT
 
 
 def of_project(report: EnvReport) -> list[Constraint]:
-    """What is said of the project's requirements, the gravest first."""
+    """Return the notes on the project's requirements, the gravest first."""
     return [one for one in report.constraints if one.rule.startswith("project-")]
 
 

@@ -1,4 +1,4 @@
-"""What the user is told of a compaction, in every face."""
+"""The report of a compaction to the user, in every face."""
 
 from panpan.faces.headless.output_formats import notice_line
 from panpan.faces.turn_text import ToolLines

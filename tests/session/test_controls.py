@@ -1,4 +1,4 @@
-"""What a face may change while a session is open, and what a resumed one keeps of it."""
+"""Controls that a face may change in an open session, and those that a resumed one keeps."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing

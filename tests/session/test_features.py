@@ -11,7 +11,7 @@ from tests.fakes.session import session_in
 
 
 class Clock:
-    """What a feature offers."""
+    """A feature's offer."""
 
 
 class LoudClock(Clock):
@@ -19,7 +19,7 @@ class LoudClock(Clock):
 
 
 class Missing:
-    """What no feature offers."""
+    """Names that no feature offers."""
 
 
 def session(root: Path) -> Session:

@@ -1,4 +1,4 @@
-"""Whoever holds a session is named without what his command line should not have told."""
+"""The owner of a session's lock is named without the secrets of their command line."""
 
 from panpan.session.log.session_log import MAX_COMMAND_CHARS, describe_lock_owner
 from panpan.system.files.file_lock import LockHolder

@@ -1,4 +1,4 @@
-"""What subagents said and did is told from their logs, each turn for the call that began it."""
+"""Words and work of subagents, read from their logs, each turn for the call that began it."""
 
 from pathlib import Path
 

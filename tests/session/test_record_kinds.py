@@ -1,4 +1,4 @@
-"""What is written of each kind of record, byte for byte: other programs read it, and older panpans."""
+"""Records of each kind, byte for byte, since other programs and older versions read them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -73,7 +73,7 @@ SPENT = Spending({"m": ModelCosts("m", 1, Usage(input_tokens=2), 0.25, 3, 4, 5)}
 
 
 def journalled(*args: Any, **options: Any) -> Mapping[str, Any]:
-    """What a journal writes of a snapshot."""
+    """Return the line that a journal writes of a snapshot."""
     records: list[Mapping[str, Any]] = []
     SnapshotJournal(Path("none"), records.append).add(*args, **options)
     return records[0]

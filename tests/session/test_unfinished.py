@@ -1,4 +1,4 @@
-"""What a resumed session says of calls that were open when panpan was killed; whatever the log holds of them."""
+"""Results in a resumed session for calls that were open when panpan was killed."""
 
 import json
 import os
@@ -201,7 +201,7 @@ async def test_a_command_of_the_users_own_settles_nothing(tmp_path: Path) -> Non
     llm = ScriptedLLM()
 
     async with session_in(tmp_path, llm, *change()) as session:
-        session.add_message(UserMessage.of("$ ls\nnew.txt"))  # and he leaves
+        session.add_message(UserMessage.of("$ ls\nnew.txt"))  # and the user leaves
     async with session_in(tmp_path, llm, *change()) as session:
         with pytest.raises(UnfinishedCallError):
             await send(session, "and?")

@@ -1,4 +1,4 @@
-"""What whole command lines would do."""
+"""Effects of whole command lines."""
 
 import subprocess
 import sys

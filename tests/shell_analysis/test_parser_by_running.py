@@ -1,4 +1,4 @@
-"""What the parser says of a line against what real bash does with it, in a throw-away box."""
+"""The parser's view of a line, compared with real bash in a throw-away box."""
 
 import fnmatch
 import posixpath
@@ -23,7 +23,7 @@ AS_FOUND = {
 }
 LINES_A_BOX = 25
 TRIED_LINES = 100
-"""Of which those are run that can be judged: to look for these one by one takes longer than to run them."""
+"""Lines to draw. Those that can be judged are run; looking for these one by one takes longer than running them."""
 
 PROGRAMS = [
     "a",
@@ -122,14 +122,14 @@ def test_a_plain_line_of_fixed_words_starts_exactly_what_was_predicted(box: Comm
 
 
 def _is_fixed(parsed: ParsedLine) -> bool:
-    """Whether all words of a line are known, and each of its programs is one that the box has."""
+    """True if all words of a line are known and the box has each of its programs."""
     targets = [redirect.target.text for command in parsed.commands for redirect in command.redirects]
     has_programs = all(command.texts and command.texts[0] in STUBS for command in parsed.commands)
     return parsed.is_plain and has_programs and not targets
 
 
 def _may_hide_names(parsed: ParsedLine) -> bool:
-    """Whether it could not be parsed, or something in it runs text, so that names may be missed."""
+    """True if the line could not be parsed, or runs text, so that names may be missed."""
     return any(
         "parsed" in oddity or "certain" in oddity or "change what follows" in oddity or "missing" in oddity
         for oddity in parsed.oddities

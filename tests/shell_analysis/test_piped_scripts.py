@@ -1,4 +1,4 @@
-"""What shells, interpreters and xargs are given to run, as far as it stands in the line."""
+"""Scripts given to shells, interpreters and xargs, as far as the line holds them."""
 
 import pytest
 

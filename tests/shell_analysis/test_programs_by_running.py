@@ -1,4 +1,4 @@
-"""What the table says is harmless, run for real: nothing changes, nothing stays, and there is no network to use."""
+"""Programs that the table calls harmless, run for real: nothing changes, nothing stays running, no network."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -51,7 +51,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> LookingBox:
 
 @pytest.fixture(scope="module")
 def missing(box: LookingBox) -> AbstractSet[str]:
-    """What the shell of the box does not find."""
+    """Programs that the shell of the box does not find."""
     return box.missing([family for family in FAMILIES if family != "[["])  # which is no name but a word of the grammar
 
 

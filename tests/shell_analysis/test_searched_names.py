@@ -1,4 +1,4 @@
-"""Which files a search shows, by their names: what is said of them, and what real programs show."""
+"""Files that a search shows by name: the analysis, compared with real programs."""
 
 import subprocess
 from collections.abc import Sequence

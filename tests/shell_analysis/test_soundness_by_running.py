@@ -1,4 +1,4 @@
-"""What the gate and the analysis say of a line against what the line does, traced, in a throw-away box.
+"""The gate and the analysis, compared with a traced run of the line in a throw-away box.
 
 Whatever plan mode lets run changes nothing, shows nothing that lies outside, starts no program that is not named in the
 line, and makes no connection. Whatever is said to write only certain places writes nowhere else.
@@ -34,7 +34,7 @@ AS_FOUND = {
     "phases": [Phase.reuse, Phase.generate],  # each try starts a box: making a failure smaller takes too long
 }
 TRIED_LINES = 60
-"""Of which the gate lets some run."""
+"""Lines to draw; the gate lets some of them run."""
 MOST_LINES = 12
 
 ROWS = {name: row for name, row in all_rows().items() if not name.startswith(("git", "ps", "pgrep"))}
@@ -195,7 +195,7 @@ def of_interest(written: set[str]) -> set[str]:
 
 
 def is_known(facts: LineFacts) -> bool:
-    """Whether all is known of what the line writes, and it runs nothing else."""
+    """True if everything that the line writes is known and it runs nothing else."""
     return facts.line.is_plain and all(
         effect.placed_writes is not None and effect.runs_code is False and effect.uses_network is False
         for effect in facts.effects
@@ -211,7 +211,7 @@ def predicted_writes(facts: LineFacts, cwd: Path) -> list[Path]:
 
 
 def is_way_to(path: str, predicted: Sequence[Path]) -> bool:
-    """Whether it is a folder that had to be made on the way to a place."""
+    """True if the folder had to be made on the way to a place."""
     return any(place.is_relative_to(path) for place in predicted)
 
 

@@ -1,4 +1,4 @@
-"""What well-known programs write, as far as their flags are known."""
+"""Writes of well-known programs, as far as their flags are known."""
 
 import shlex
 

@@ -1,4 +1,4 @@
-"""The pytest plug-in in a pytest of its own, as somebody uses it who tests his prompts and rules."""
+"""The pytest plug-in in a pytest of its own, as users do who test their prompts and rules."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What became of files, in a few words."""
+"""Changes to files, in a few words."""
 
 import pytest
 

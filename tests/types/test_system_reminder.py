@@ -1,4 +1,4 @@
-"""What the model sees of a reminder stands between two tags of ours, whatever its text holds."""
+"""Reminders reach the model between two tags of ours, whatever their text holds."""
 
 import re
 

@@ -23,7 +23,7 @@ ENV = {"PATH": os.environ["PATH"]}
 
 @dataclass
 class Home:
-    """Where the tasks of one session are kept, however often it is opened."""
+    """Folder for the tasks of one session, however often it is opened."""
 
     folder: Path
     warnings: list[str] = field(default_factory=list)

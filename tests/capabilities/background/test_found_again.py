@@ -1,4 +1,4 @@
-"""What becomes of tasks when panpan is killed, or its session is opened again."""
+"""Tasks after panpan was killed, or after their session was opened again."""
 
 import json
 import os

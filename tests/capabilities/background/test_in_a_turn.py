@@ -1,4 +1,4 @@
-"""What the model hears of a task within a turn, and what the log keeps of that."""
+"""Notes on a task within a turn: those that the model gets, and those that the log keeps."""
 
 from contextlib import aclosing
 from pathlib import Path

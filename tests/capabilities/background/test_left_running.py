@@ -1,4 +1,4 @@
-"""What runs without its session is found, and nothing else."""
+"""Commands that run without their session are found, and nothing else is."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""What a search in an output shows of lines that are too long to be shown whole."""
+"""Windows of a search in an output, for lines too long to be shown whole."""
 
 import sys
 from pathlib import Path

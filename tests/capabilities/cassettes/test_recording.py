@@ -1,4 +1,4 @@
-"""What a recording holds, and what becomes of it where the disk is full or a secret is said."""
+"""Recordings: their contents, and their end on a full disk or with a secret."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the user does between the turns is done again: /compact and its undo, another model or effort, a rewind."""
+"""Steps between turns are replayed: /compact and its undo, another model or effort, a rewind."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What was pinned in the compactions of a recording, one after the other."""
+"""Texts pinned in the compactions of a recording, one after the other."""
 
 from panpan.capabilities.cassettes.replay import recorded_pins
 from panpan.types.messages import NOTICE, SUMMARY, Compaction, CompactionTrigger, SystemReminder

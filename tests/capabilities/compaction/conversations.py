@@ -48,7 +48,7 @@ def conversation_of(messages: Sequence[Message]) -> Conversation:
 
 
 def is_paired(messages: Sequence[Message]) -> bool:
-    """Whether each call is answered once, right behind its reply, and each result has its call."""
+    """True if each call is answered once, right behind its reply, and each result has its call."""
     open_: list[str] = []
     for message in messages:
         match message:

@@ -1,4 +1,4 @@
-"""How much of a window may be filled."""
+"""Limits on the part of a window that may be filled."""
 
 from hypothesis import given
 from hypothesis import strategies as st

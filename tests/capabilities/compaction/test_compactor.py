@@ -339,6 +339,6 @@ async def test_calls_stay_paired_what_is_pinned_stays_and_the_bound_is_met(
 
 
 def is_all_needed(conversation: Conversation, compaction: Compaction) -> bool:
-    """Whether what is left holds no output of tools that could still leave."""
+    """True if no output of tools is left that could still be removed."""
     kept = conversation.sent[len(compaction.pinned) + len(compaction.added) :]
     return all(len(message.text) <= 600 for message in kept if message.type == "tool_result")

@@ -1,4 +1,4 @@
-"""What was done, from calls and results alone."""
+"""The record of work done, computed from calls and results alone."""
 
 from panpan.capabilities.compaction.computed_record import computed_record
 from panpan.types.content import DiffDisplay, FileDiff

@@ -1,4 +1,4 @@
-"""What no compaction puts in other words: project rules, plan mode, the plan, the todo list."""
+"""Texts that no compaction rewrites: project rules, plan mode, the plan, the todo list."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""When each source speaks, and what it says."""
+"""Sources of reminders: their moments and their texts."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is too large by itself: the user is told what it is, the same request is not sent again, and he can go on."""
+"""Messages too large by themselves: the user learns which, no request is repeated, and the session goes on."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the user said goes on in his own words."""
+"""The user's words survive compaction unchanged."""
 
 import pytest
 

@@ -356,7 +356,7 @@ def module_of_a_python_that_the_project_does_not_want(root: Path) -> None:
 
 
 def numpy_that_the_project_does_not_want(root: Path) -> None:
-    """What was built for the older one is well as soon as the project has its way."""
+    """Environment built for the older one; it works as soon as the project's choice applies."""
     numpy_2_with_an_old_module(root)
     (root / PROJECT[1:] / "requirements.txt").write_text("numpy<2\nscikit-image\n")
 
@@ -403,7 +403,7 @@ def mac_with_a_linux_wheel(root: Path) -> None:
 
 
 def driver_and_packages_broken(root: Path) -> None:
-    """Of several layers the lowest counts."""
+    """Several layers; the lowest counts."""
     machine = with_gpu(root, driver="470.82.01")
     machine.torch(cudnn=8, has_cudnn=9)
     machine.package("einops-exts", "0.0.4", requires=["einops>=0.4"])
@@ -431,7 +431,7 @@ def numba_without_tbb(root: Path) -> None:
 
 
 def bundled_library_gone(root: Path) -> None:
-    """What a wheel brings along under a name of its own is nowhere else."""
+    """Wheel with libraries under names of its own, which exist nowhere else."""
     machine = a_machine(root)
     module = machine.module("scipy/linalg/_fblas", needed=["libopenblas-3f5dbe71.so"])
     files = {"scipy/__init__.py": "", **machine.module("scipy/_ccallback"), **module}

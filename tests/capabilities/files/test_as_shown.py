@@ -1,4 +1,4 @@
-"""What the user was shown is what is done: a file that changes while he is asked is not changed in another way."""
+"""Edits are done as shown: a file that changes while the user is asked is not changed in another way."""
 
 from contextlib import aclosing
 

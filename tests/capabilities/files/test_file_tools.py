@@ -1,4 +1,4 @@
-"""What holds for all of the file tools."""
+"""Behaviour that all of the file tools share."""
 
 import json
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""What an edit would change, shown before it is allowed."""
+"""Previews of an edit, shown before it is allowed."""
 
 import pytest
 

@@ -43,7 +43,7 @@ class Editor:
             self._context.seen_files.saw(path, path.read_bytes())
         self._calls = 0
         self.display: Display | None = None
-        """What the user was shown of the last call."""
+        """Display of the last call."""
 
     async def call(self, name: str, *, fails: bool = False, **arguments: Any) -> str:
         """Make a call and return the text of its result."""
@@ -64,7 +64,7 @@ class Editor:
 
     @property
     def are_looks_done(self) -> bool:
-        """Whether servers have told all that they will."""
+        """True if servers have sent all that they will."""
         return all(late.look.done.is_set() for late in self.hook._late)
 
     async def replace(self, old: str, new: str, **arguments: Any) -> str:

@@ -1,4 +1,4 @@
-"""What the model gets of a language server: short lines, nothing that it may not read, and renames as edits."""
+"""Answers of a language server for the model: short lines, nothing that it may not read, renames as edits."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager

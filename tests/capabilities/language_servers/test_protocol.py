@@ -1,4 +1,4 @@
-"""What panpan sends fits the protocol's own types, and what is made of those types is read."""
+"""Messages of panpan fit the protocol's own types, and messages made of those types are read."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which server a file gets: the user's before those that panpan knows, in the project's folder, from a safe place."""
+"""Server of a file: the user's before those that panpan knows, in the project's folder, from a safe place."""
 
 import os
 from pathlib import Path

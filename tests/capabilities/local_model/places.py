@@ -74,12 +74,12 @@ class Hub:
     cuts: list[int] = field(default_factory=list)
     """After how many bytes of the body the connection breaks, one answer after the other; then no more."""
     redirects: int = 0
-    """How many requests are sent elsewhere first."""
+    """Number of requests that are sent elsewhere first."""
     is_stalled: bool = False
-    """Whether the first answer stops half-way, with the connection open."""
+    """True if the first answer stops half-way, with the connection open."""
     url: str = ""
     ranges: list[str] = field(default_factory=list)
-    """What part each request asked for; empty for all."""
+    """Range that each request asked for; empty for all."""
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:

@@ -33,7 +33,7 @@ def result(text: str, use_id: str = "c1", is_error: bool = True) -> ToolResultMe
 
 
 async def refused(message: AssistantMessage, workspace: Path, context: ToolContext | None = None) -> ToolResultMessage:
-    """What the tool really says of a call that it refuses."""
+    """Return the tool's real answer to a call that it refuses."""
     context = context or context_in(workspace)
     (use,) = message.tool_uses
     tool = TOOLS[use.name]

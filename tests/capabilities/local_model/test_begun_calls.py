@@ -23,7 +23,7 @@ def called(*uses: ToolUseBlock) -> AssistantMessage:
 
 
 def reply(text: str = "", *, tool: str = "", arguments: str = "", stop: Any = "end_turn") -> list[StreamEvent]:
-    """What a provider yields, of a call as much as `arguments`."""
+    """Return a provider's events, with as much of a call as `arguments`."""
     builder = ReplyBuilder(model="m")
     if text:
         builder.add("text", text)

@@ -1,4 +1,4 @@
-"""How the demo of the embedded model is judged, and how its project is made."""
+"""The demo of the embedded model: its verdict, and its project."""
 
 from pathlib import Path
 

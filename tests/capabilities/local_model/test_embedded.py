@@ -71,7 +71,7 @@ def waits(events: list[StreamEvent]) -> list[str]:
 
 
 def sent(server: ModelServer, number: int) -> list[str]:
-    """What the users of a request said, those of the examples too."""
+    """Return the users' texts of a request, including those of the examples."""
     return [message["content"] for message in server.requests[number].messages if message["role"] == "user"]
 
 

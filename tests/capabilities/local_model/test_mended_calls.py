@@ -20,7 +20,7 @@ def read(path: str = "a.txt") -> tuple[str, dict[str, Any]]:
 
 
 def events_of(*calls: tuple[str, dict[str, Any]], text: str = "") -> list[StreamEvent]:
-    """What a provider yields of a reply that comes in many pieces."""
+    """Return a provider's events for a reply that comes in many pieces."""
     builder = ReplyBuilder(model="m")
     events: list[StreamEvent] = []
     for piece in text:

@@ -1,4 +1,4 @@
-"""What is used where nothing says which model: a server that the user allowed, the embedded model, or advice."""
+"""Model for settings that name none: a server that the user allowed, the embedded model, or advice."""
 
 import json
 import stat
@@ -25,7 +25,7 @@ STUDIO = LocalServer("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1", ("gemm
 
 @dataclass
 class Machine:
-    """What runs here, who sits before it, and what he was asked and told."""
+    """Servers that run here, and the user with the questions and notes they got."""
 
     home: Path
     servers: Sequence[LocalServer] = ()
@@ -35,7 +35,7 @@ class Machine:
     questions: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     reason: str = ""
-    """Why the model was taken."""
+    """Reason for taking the model."""
 
     async def choose(self) -> str:
         """Return what is used, as for `--model`."""

@@ -1,4 +1,4 @@
-"""What the embedded model is told is true of panpan: its tools, their arguments and their results are the real ones."""
+"""The embedded model's profile is true of panpan: its tools, arguments and results are the real ones."""
 
 import re
 from contextlib import aclosing
@@ -130,7 +130,7 @@ def _undo_rename(use: ToolUseBlock, result: str, workspace: Path) -> None:
 
 
 def _is_runnable(command: str, workspace: Path) -> bool:
-    """Whether the files that a command names are known from the example, so that it can be run."""
+    """True if the example makes the files that a command names known, so that it can be run."""
     program, _, rest = command.partition(" ")
     return program == "python3" and (workspace / rest).is_file()
 

@@ -1,4 +1,4 @@
-"""What is left out of a request that does not fit, over conversations of all kinds."""
+"""Omissions from a request that does not fit, over conversations of all kinds."""
 
 from collections.abc import Sequence
 from itertools import pairwise

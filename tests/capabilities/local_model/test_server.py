@@ -37,7 +37,7 @@ def prefix_files(folder: Path) -> list[Path]:
 
 
 def status_of(served: ServedModel, key: str) -> int:
-    """What the server answers to a request with a key."""
+    """Return the status of the server's answer to a request with a key."""
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     request = Request(f"{served.base_url}/chat/completions", b'{"messages": []}', headers)
     try:

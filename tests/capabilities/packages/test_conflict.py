@@ -1,4 +1,4 @@
-"""Why a solver found no answer, told from what package managers print; `printed/` says which version printed what."""
+"""Reasons why a solver found no answer, read from package managers; `printed/` names the version of each."""
 
 import tomllib
 from collections.abc import Iterator

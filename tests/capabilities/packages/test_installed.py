@@ -1,4 +1,4 @@
-"""What is installed is read from records, which are files of others and may say anything."""
+"""Installed packages are read from records, which are foreign files and may say anything."""
 
 from pathlib import Path
 

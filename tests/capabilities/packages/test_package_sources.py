@@ -1,4 +1,4 @@
-"""Where packages come from, and what a file asks for beside that."""
+"""Sources of packages, and the other demands of a requirements file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the four tools have in common: what is told beforehand, what is asked, what holds them."""
+"""Behaviour that the four tools share: previews, questions and the sandbox."""
 
 import json
 from collections.abc import Iterator, Sequence

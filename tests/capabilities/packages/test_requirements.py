@@ -1,4 +1,4 @@
-"""What the model writes never becomes an option, an index or an unseen address."""
+"""Requirements from the model never become an option, an index or an unseen address."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Which environment a call is about, found without running anything of it."""
+"""The environment of a call, found without running anything in it."""
 
 import os
 from pathlib import Path

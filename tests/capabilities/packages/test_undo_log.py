@@ -1,4 +1,4 @@
-"""What a step changed is what taking it back brings back, and nothing else."""
+"""Undoing a step restores exactly the changes of that step."""
 
 from collections.abc import Sequence
 from pathlib import Path

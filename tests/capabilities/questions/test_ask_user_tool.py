@@ -47,7 +47,7 @@ class ScriptedUser:
 
 
 class AbsentUser:
-    """Never answers, and counts the questions that wait for him."""
+    """Never answers, and counts the questions that wait."""
 
     def __init__(self) -> None:
         self.open = 0

@@ -23,7 +23,7 @@ from panpan.types.permission import Blocked, Opening
 from tests.capabilities.shell.conftest import Shell
 
 OWN_NETWORK = str(Path("/proc/self/ns/net").readlink())
-"""Which network the tests themselves are in."""
+"""Network namespace of the tests themselves."""
 
 
 @pytest_asyncio.fixture

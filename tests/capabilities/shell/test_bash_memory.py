@@ -1,4 +1,4 @@
-"""What a command prints costs constant memory, measured as the memory of the whole process that reads it."""
+"""Output of a command costs constant memory, measured over the whole process that reads it."""
 
 import json
 import subprocess

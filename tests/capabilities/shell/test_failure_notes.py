@@ -1,4 +1,4 @@
-"""What is said beside the output of a command that failed because of panpan."""
+"""Notes beside the output of a command that failed because of panpan."""
 
 from dataclasses import replace
 from pathlib import Path

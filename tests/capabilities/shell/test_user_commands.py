@@ -1,4 +1,4 @@
-"""Commands that the user runs himself."""
+"""Commands that the user runs with `!`."""
 
 import os
 from dataclasses import replace

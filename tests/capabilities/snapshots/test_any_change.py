@@ -22,7 +22,7 @@ Change = Callable[[Path], None]
 
 
 def _is_inside(root: Path, place: Path) -> bool:
-    """Whether the folder of `place` is the root or below it, also where links run in a loop."""
+    """True if the folder of `place` is the root or below it, also where links run in a loop."""
     return Path(os.path.realpath(place.parent)).is_relative_to(root)
 
 

@@ -1,4 +1,4 @@
-"""What turns changed comes back, whatever changed it, and what the user changed since stays."""
+"""Undo restores all changes of a turn and keeps the user's later ones."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What a log adds up to, as far as undo is concerned."""
+"""The history that a log adds up to, as undo sees it."""
 
 from typing import Any
 

@@ -20,12 +20,12 @@ from tests.system.backends import on_both_backends, run_on, until
 
 
 def objects(place: KeptWorkspace) -> int:
-    """How many files of objects there are; git may remove folders meanwhile, which `os.walk` does not mind."""
+    """Return the number of object files; git may remove folders meanwhile, which `os.walk` does not mind."""
     return sum(len(files) for folder, _, files in os.walk(place.home) if Path(folder).parent.name == "objects")
 
 
 def snapshots(place: KeptWorkspace) -> list[tuple[str, bool]]:
-    """What the records of snapshots say: their cause, and whether they tell the end."""
+    """Return the records of snapshots: their cause, and whether they tell the end."""
     records = [record for record in place.records if record.get("subtype") == "snapshot"]
     return [(record["cause"], "after" in record) for record in records]
 

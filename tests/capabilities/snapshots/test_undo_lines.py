@@ -1,4 +1,4 @@
-"""What undo would do, in lines: how much of each file changes, and which files are only counted."""
+"""Lines of an undo: the size of each file's change, and files that are only counted."""
 
 from pathlib import Path
 

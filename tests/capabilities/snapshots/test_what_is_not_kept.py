@@ -1,4 +1,4 @@
-"""What cannot be kept is told once, never hidden, and stops nothing."""
+"""Files that cannot be kept are reported once, never hidden, and stop nothing."""
 
 import os
 import shutil

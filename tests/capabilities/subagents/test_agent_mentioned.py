@@ -1,4 +1,4 @@
-"""The model is told which subagents the user wants, once for each of his messages, and only where it has Task."""
+"""The model is told which subagents the user wants, once for each of their messages, and only where it has Task."""
 
 from panpan.capabilities.subagents.task import AgentMentioned
 from panpan.core.conversation import Conversation
@@ -14,7 +14,7 @@ SOURCE = AgentMentioned(lambda: ("explore", "plan"))
 
 
 async def told(*messages: Message, tools: tuple[ToolDefinition, ...] = (TASK,)) -> list[str]:
-    """What is told before the next request, once what is there was told."""
+    """Return the notes before the next request, after those already there."""
     reminders = await Reminders((SOURCE,), 0).before_request(Round(1, 10, Conversation(tools=tools, messages=messages)))
     return [reminder.text for reminder in reminders if isinstance(reminder, SystemReminder)]
 

@@ -1,4 +1,4 @@
-"""Which tools a subagent gets."""
+"""Tools of a subagent."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the parent is told of a subagent's turn, and what people see."""
+"""Reports of a subagent's turn to its parent, and to people."""
 
 from panpan.capabilities.subagents.report import Report
 from panpan.errors import ProviderError, TurnLimitError

@@ -43,7 +43,7 @@ def replies_so_far(request: RecordedRequest) -> int:
 
 
 def prompt_of(request: RecordedRequest) -> str:
-    """What the subagent was asked last."""
+    """Return the newest prompt of the subagent."""
     texts = [block["text"] for message in request.messages for block in message["content"] if block["type"] == "text"]
     return next(text for text in reversed(texts) if not text.startswith("<system-reminder>"))
 

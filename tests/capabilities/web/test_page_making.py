@@ -1,4 +1,4 @@
-"""What came is taken apart in a process of its own; the pages are real, and so are the processes."""
+"""Pages are parsed in a process of its own; the pages are real, and so are the processes."""
 
 import os
 

@@ -87,4 +87,4 @@ def html(body: str, *, title: str = "A page", head: str = "") -> Answer:
 
 
 PARAGRAPH = "<p>The seed of every run was 1234, and the batch had 32 examples, on one card, as the paper says.</p>"
-"""Of which an article has some."""
+"""Parts of which an article has some."""

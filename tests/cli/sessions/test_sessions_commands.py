@@ -1,4 +1,4 @@
-"""What `panpan sessions` does with sessions that are not open: each command as a user gives it."""
+"""`panpan sessions` for sessions that are not open: each command as a user gives it."""
 
 import json
 import os
@@ -45,7 +45,7 @@ class Place:
         return CliRunner().invoke(cli, argv, env=env, standalone_mode=False)
 
     def shown(self, session: str) -> str:
-        """What `show` prints, which needs a real standard output."""
+        """Return the output of `show`, which needs a real standard output."""
         argv = [sys.executable, "-m", "panpan", "--cwd", str(self.project), "sessions", "show", session]
         done = subprocess.run(argv, env=self.env, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")

@@ -15,11 +15,11 @@ INSTALLED = (str(COMMAND),)
 """The installed command, which imports everything at its start."""
 INTERRUPTED = "[Interrupted]"
 WAITS = "tab to answer"
-"""What a question says that takes no keys yet, since something is half typed."""
+"""Text of a question that takes no keys yet, since something is half typed."""
 IN_A_MOMENT = "a moment …"
-"""What one says that takes no keys yet, since it is on the screen only now."""
+"""Text of a question that takes no keys yet, since it just appeared."""
 LOOK_S = 0.6
-"""How long a person looks at a question before he answers it. A question takes no keys before it was on the screen for
+"""Seconds for which a person looks at a question before answering. One takes no keys before it was on the screen for
 0.4 s in which nothing was typed, so this is the shortest pause that a test may make where it cannot see that."""
 
 _WORD = re.compile(r"w\d{4}")
@@ -106,27 +106,27 @@ class Repl(Terminal):
 
 
 def _waits(screen: Screen) -> bool:
-    """Whether a question says that something half typed has to be left for it."""
+    """True if a question waits for something half typed."""
     return WAITS in "\n".join(screen.visible)
 
 
 def _takes_answers(screen: Screen, question: str) -> bool:
-    """Whether a question is there to be answered; the cursor is hidden while it is drawn."""
+    """True if a question can be answered; the cursor is hidden while it is drawn."""
     return screen.is_cursor_visible and question in "\n".join(screen.visible) and not _is_new(screen)
 
 
 def _is_new(screen: Screen) -> bool:
-    """Whether a question says that it takes keys in a moment."""
+    """True if a question takes keys in a moment."""
     return IN_A_MOMENT in "\n".join(screen.visible)
 
 
 def takes_keys(screen: Screen) -> bool:
-    """Whether the cursor stands in an empty input."""
+    """True if the cursor stands in an empty input."""
     return screen.has_bracketed_paste and screen.is_cursor_visible and screen.before_cursor.rstrip() == MARK
 
 
 def works(screen: Screen) -> bool:
-    """Whether a turn runs."""
+    """True if a turn runs."""
     return any("esc interrupts" in row for row in screen.visible)
 
 

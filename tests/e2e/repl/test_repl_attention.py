@@ -1,4 +1,4 @@
-"""Calling the user: a bell or a notification where he is needed, and the title of the window."""
+"""Calling the user: a bell or a notification where they are needed, and the title of the window."""
 
 import sys
 import time

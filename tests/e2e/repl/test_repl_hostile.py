@@ -18,7 +18,7 @@ NEVER = {("CSI", text) for text in ("37;73H", "37;74H", "3J", "?1000h", "5;9r", 
     ("ESC", "7"),
     *(("C0", char) for char in "\x08\x7f\x0b\x0c\x0e"),
 }
-"""What panpan itself has no reason to write."""
+"""Sequences that panpan itself has no reason to write."""
 
 
 def assert_unharmed(repl: Repl) -> None:

@@ -26,7 +26,7 @@ NOT_KEYS = {
     "background": BACKGROUND,
     "kind": "\x1b[?64;1;2c",
 }
-"""What means nothing here: keys, and answers of the terminal."""
+"""Input that means nothing here: keys, and answers of the terminal."""
 PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
@@ -40,7 +40,7 @@ def shows_pager(words: str) -> object:
 
 
 def is_idle(screen: Screen) -> bool:
-    """Whether no turn runs."""
+    """True if no turn runs."""
     return "1 round" in screen.text and not any("esc interrupts" in row for row in screen.visible)
 
 

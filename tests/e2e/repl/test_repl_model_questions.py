@@ -51,7 +51,7 @@ ANSWERS = {
     keys.DOWN + keys.ENTER: "Postgres",
     "3DuckDB 日本" + keys.ENTER: '"DuckDB 日本"',
 }
-"""What is pressed, and what the model is told."""
+"""Keys, and the answer that the model gets."""
 
 
 def test_one_of_several_choices_or_own_words(panpan: Panpan, start: Start) -> None:

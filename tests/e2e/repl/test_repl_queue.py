@@ -1,4 +1,4 @@
-"""What is sent while a turn runs: it steers the turn, waits for its end, or is taken back."""
+"""Messages sent while a turn runs: they steer the turn, wait for its end, or are taken back."""
 
 from threading import Event
 

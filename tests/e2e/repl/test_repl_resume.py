@@ -1,4 +1,4 @@
-"""A session that goes on: the user sees where he was."""
+"""A session that goes on: the user sees where they were."""
 
 import fcntl
 import json
@@ -16,7 +16,7 @@ SHOWN = ("❯ look around", "● LS", "Nothing here.")
 
 
 def shows_the_past(screen: Screen) -> bool:
-    """Whether the conversation stands on the screen, in its order, and above the input."""
+    """True if the conversation stands on the screen, in its order, and above the input."""
     places = [screen.text.find(words) for words in SHOWN]
     return -1 not in places and places == sorted(places)
 

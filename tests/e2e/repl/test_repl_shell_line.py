@@ -1,4 +1,4 @@
-"""What is sent while a shell command of the user's runs: it is seen, taken back, and comes behind the command."""
+"""Messages sent while a shell command of the user's runs: seen, taken back, or run behind it."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How it begins: on which terminals, with which looks, and without a key."""
+"""Starts of the REPL: on several terminals, with several looks, and without a key."""
 
 import signal
 

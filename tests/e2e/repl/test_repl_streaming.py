@@ -1,4 +1,4 @@
-"""What streams is on the screen once, whole and in order, whatever else happens there."""
+"""Streamed text is on the screen once, whole and in order, whatever else happens there."""
 
 from collections.abc import Callable
 from threading import Event
@@ -28,7 +28,7 @@ def in_code(count: int) -> str:
 
 
 def has_drawn(text: str) -> Callable[[Screen], bool]:
-    """Whether all of a text is on the screen, and the cursor back in the input: nothing more is drawn then."""
+    """True if all of a text is on the screen and the cursor is back in the input: drawing has ended."""
     last = text.split()[-1]
     return lambda screen: last in screen.text.split() and screen.before_cursor.startswith("❯")
 

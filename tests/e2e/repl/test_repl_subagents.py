@@ -125,7 +125,7 @@ def test_those_that_run_are_moved_to_the_background_and_wake_the_model_when_they
 
 
 def said_of_ends(screen: Screen) -> str:
-    """What stands below the answer of the turn that left them."""
+    """Return the lines below the answer of the turn that left the subagents."""
     return screen.text.partition("They go on.")[2]
 
 

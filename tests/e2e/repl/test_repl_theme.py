@@ -11,7 +11,7 @@ from tests.model_server import say, serving
 from tests.terminal_emulator import keys
 
 HEADINGS = {"dark": {"1", "36"}, "light": {"1", "34"}, "high-contrast": {"1", "4"}}
-"""How `# Word` is painted, as `panpan/faces/terminal/screen/theme.py` documents it by meaning."""
+"""Paint of `# Word`, as `panpan/faces/terminal/screen/theme.py` documents it by meaning."""
 
 
 def heading_colours(repl: Repl, word: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""What a turn changed comes back with /undo, in the terminal."""
+"""/undo restores the changes of a turn, in the terminal."""
 
 from tests.e2e.conftest import Panpan, wait_until
 from tests.e2e.repl.conftest import Start

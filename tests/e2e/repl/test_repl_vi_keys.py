@@ -39,7 +39,7 @@ EDITS = {
     "0~i": "Alpha beta gamma",
     "ddisecond": "second",
 }
-"""What is pressed in the normal mode behind `LINE`, and what it leads to; each ends in the insert mode."""
+"""Keys of the normal mode behind `LINE`, and their results; each ends in the insert mode."""
 
 
 def test_motions_and_commands_of_the_normal_mode(panpan: Panpan, vi: Start) -> None:

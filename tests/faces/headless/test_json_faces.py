@@ -1,4 +1,4 @@
-"""What programs read says all that there is to know, in the shapes that they expect."""
+"""Output for programs is complete, in the shapes that they expect."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from tests.fakes.scripted_llm import call, say
 
 
 async def lines_of(*events: Event) -> list[dict[str, Any]]:
-    """What a face with partial messages prints."""
+    """Return the output of a face with partial messages."""
     out = Memory()
     info = SessionInfo("s1", Path("/w"), "scripted", "scripted, said so", "none", "default", ())
     face = StreamJsonFace(out, info, has_partial_messages=True)

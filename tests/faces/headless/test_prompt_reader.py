@@ -1,4 +1,4 @@
-"""What is read beside the turns reaches the model in order, once, and when it wants to."""
+"""Input between turns reaches the model in order, once, and in its own time."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the headless faces print of subagents: each message with the call that began it, and never as the answer."""
+"""Subagents in the headless faces: each message with the call that began it, and never as the answer."""
 
 import json
 from pathlib import Path

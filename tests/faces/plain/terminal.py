@@ -13,7 +13,7 @@ from panpan.faces.stdin import StdinReader
 
 @dataclass
 class Keyboard:
-    """What a person, or a paste, puts into the terminal."""
+    """Bytes that a person, or a paste, puts into the terminal."""
 
     file: FileIO
 

@@ -1,4 +1,4 @@
-"""What is typed up to Enter is one text, and so is what is pasted; what was typed too early can be dropped."""
+"""Text typed up to Enter is one text, and so is a paste; text typed too early can be dropped."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -26,7 +26,7 @@ OPTIONS = [Option("this"), Option("that")]
 
 @dataclass
 class Prompts:
-    """What was sent; settled unless the test holds it up."""
+    """Sent texts; settled unless the test holds it up."""
 
     sent: list[str] = field(default_factory=list)
     is_settled: bool = True

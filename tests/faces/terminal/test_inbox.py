@@ -1,4 +1,4 @@
-"""What was sent is handled in order, and what is handled can be stopped without the rest."""
+"""Inputs are handled in order, and the one being handled can be stopped without the rest."""
 
 import anyio
 

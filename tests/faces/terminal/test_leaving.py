@@ -1,4 +1,4 @@
-"""Who leaves is asked what becomes of tasks that run, and can stay; nothing holds up who wants to leave at once."""
+"""Leaving asks about running tasks, and can be called off; leaving at once is never held up."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

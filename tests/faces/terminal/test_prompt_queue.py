@@ -1,4 +1,4 @@
-"""What the user sends runs, or waits where it can be seen and taken back; an interrupt ends what runs."""
+"""Prompts run, or wait where they are seen and can be taken back; an interrupt ends the running one."""
 
 import os
 from collections.abc import AsyncGenerator

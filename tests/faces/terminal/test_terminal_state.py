@@ -1,4 +1,4 @@
-"""What is kept and said when panpan ends."""
+"""State that is kept and reported when panpan ends."""
 
 from types import SimpleNamespace
 

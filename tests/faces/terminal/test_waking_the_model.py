@@ -1,4 +1,4 @@
-"""The model is woken when nothing else goes on: not while something is done for the user, nor after he stopped it."""
+"""The model is woken when nothing else goes on: not while something is done for the user, nor after they stopped it."""
 
 import os
 from collections.abc import AsyncGenerator, Sequence

@@ -38,7 +38,7 @@ class HeldLLM:
 
     @property
     def asked(self) -> list[list[str]]:
-        """What the user had said in each request."""
+        """Return the user's texts in each request."""
         return [
             [message.text for message in messages if isinstance(message, UserMessage)] for messages in self.requests
         ]

@@ -56,7 +56,7 @@ TRANSPORT = Transport(provider="vendor", open_client=unopened)
 
 
 def check(events: list[StreamEvent]) -> None:
-    """What holds of every reply, whatever the server sent."""
+    """Check properties of every reply, whatever the server sent."""
     message = events[-1]
     assert isinstance(message, AssistantMessage)
     assert [event.block for event in events if isinstance(event, BlockFinished)] == list(message.content)

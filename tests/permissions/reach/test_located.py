@@ -1,4 +1,4 @@
-"""Where paths lead: many paths of one call are located as each of them would be."""
+"""Locating many paths of one call gives the same as locating each."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -61,7 +61,7 @@ def strictness(decision: Decision) -> int:
 
 
 def expanded(project: Project, words: list[tuple[str, str, str]]) -> list[list[str]]:
-    """What bash makes of each word, with what stands in it first, behind the line before it; all in one process."""
+    """Return bash's value of each word behind the line before it, with its first word; all in one process."""
     script = "".join(
         f"({before}V={word}; printf '%s\\0' \"$V\"); printf '\\n\\0'\n"
         if first == "V="

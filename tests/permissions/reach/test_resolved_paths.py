@@ -1,4 +1,4 @@
-"""What a command reaches by a pattern or a link counts as if it were named."""
+"""Paths that a command reaches by a pattern or a link count as if they were named."""
 
 from pathlib import Path
 

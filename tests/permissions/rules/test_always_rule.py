@@ -1,4 +1,4 @@
-"""What "always" saves for a command, held against what a real shell makes of command lines."""
+"""Rules that "always" saves for a command, compared with a real shell's reading of command lines."""
 
 import os
 import subprocess

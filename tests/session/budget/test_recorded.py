@@ -1,4 +1,4 @@
-"""What was spent stays spent, whatever is taken back, copied or resumed."""
+"""Spending stays spent, whatever is rewound, copied or resumed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing

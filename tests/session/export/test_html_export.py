@@ -21,7 +21,7 @@ VOID = {"meta", "br", "hr", "img"}
 
 
 class Page(HTMLParser):
-    """What a browser would find in a page."""
+    """Contents of a page, as a browser would find them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -27,7 +27,7 @@ from tests.session.importing.claude_records import ClaudeTranscript, call, text
 
 
 def imported(path: Path) -> tuple[Converted, FoldedSession]:
-    """What a file becomes, and what a panpan that resumes it gets."""
+    """Return the session that a file becomes, and the one that panpan resumes from it."""
     found = converted(read_transcript(path).records)
     log = write_session(found, path.parent / "sessions", source=path)
     return found, folded(read_records(log))

@@ -182,7 +182,7 @@ def opened(tmp_path: Path) -> Iterator[int]:
 
 
 def tells_of_locks(fd: int) -> bool:
-    """Whether this system has a table of locks that names this very process; boxes and other systems may not."""
+    """True if this system has a table of locks that names this process; boxes and other systems may not."""
     fcntl.flock(fd, fcntl.LOCK_EX)
     try:
         return lock_holder(fd) is not None

@@ -1,4 +1,4 @@
-"""What stands still while it is held, and goes on afterwards; with real processes."""
+"""Processes stand still while they are held, and go on afterwards; with real processes."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What multiplies is ended. The bombs burst in a box with process numbers of its own, and so does what ends them."""
+"""Processes that multiply are ended. The bombs and the watch run in a box with process numbers of its own."""
 
 import fcntl
 import json
@@ -149,7 +149,7 @@ def test_a_required_count_that_cannot_begin_is_a_warning(limits: Limits, warning
 
 
 def _own_tasks() -> int:
-    """How many processes and threads count against the user of the bomb before it starts."""
+    """Number of processes and threads that count against the bomb's user before it starts."""
     if os.geteuid() == 0:
         return 0
     mine = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and entry.stat().st_uid == os.getuid()]

@@ -24,7 +24,7 @@ ENV = child_environment({"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LA
 
 @dataclass(frozen=True)
 class Box:
-    """Where a test's commands run."""
+    """Folder in which a test's commands run."""
 
     sandbox: Sandbox
     workspace: Path

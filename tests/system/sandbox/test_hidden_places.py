@@ -1,4 +1,4 @@
-"""What a box does not show: secrets, what rules close and, to a command that runs unasked, the home."""
+"""Places hidden in a box: secrets, places that rules close, and the home for commands allowed unasked."""
 
 import subprocess
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Which folders a box still needs: also where a process of it sees less than the others."""
+"""Folders that a box still needs, also where a process in it sees fewer than the others."""
 
 import os
 import subprocess

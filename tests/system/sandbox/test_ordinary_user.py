@@ -1,4 +1,4 @@
-"""What the other tests show for whoever runs them, for an ordinary user where root runs them, as in containers."""
+"""The other tests' results for an ordinary user, where root runs the tests, as in containers."""
 
 import os
 import subprocess

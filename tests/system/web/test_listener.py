@@ -7,7 +7,7 @@ import pytest
 from panpan.system.web.filter_proxy import listening_user
 
 OURS = os.geteuid() if Path("/proc/net/tcp").exists() else None
-"""What is told of a process of ours; nothing where the system does not tell."""
+"""Return the system's view of a process of ours; nothing where it has none."""
 
 
 def listening(address: str, port: int = 0) -> socket.socket:

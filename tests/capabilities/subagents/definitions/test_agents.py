@@ -17,7 +17,7 @@ KEYS = {"name", "description", "tools", "disallowedTools", "model", "permissionM
 MODES = {"default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"}
 CHANGING_TOOLS = {tool.name for tool in every_tool() if tool.notes_changes or tool.name == "MergeWorktree"}
 LOOKING_IN_PLAN_MODE = {"LSP"}
-"""Of which most calls only look, and the others are denied in plan mode, as with Bash."""
+"""Tools whose calls mostly only look; plan mode denies the other calls, as with Bash."""
 
 
 def run_parser(path: Path) -> tuple[Mapping[str, str], str]:

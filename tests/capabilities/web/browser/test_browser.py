@@ -190,7 +190,7 @@ async def test_one_that_hangs_is_ended_and_started_again(browser: Browser, site:
 
 
 def user_agent_for(site: Site, path: str) -> str:
-    """What was said with the request for a page; a browser of another test may still ask for others."""
+    """Return the user agent that asked for a page; a browser of another test may still ask for others."""
     return next(headers["User-Agent"] for _, asked, headers in site.requests if asked == path)
 
 

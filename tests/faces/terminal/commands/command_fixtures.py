@@ -36,7 +36,7 @@ _SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class FakeTodos:
-    """What faces use of `Todos`."""
+    """The part of `Todos` that faces use."""
 
     todos: Sequence[ChecklistItem] = ()
 
@@ -48,7 +48,7 @@ class FakeTodos:
 
 
 class FakeSession:
-    """What commands use of a session; remembers what they did to it."""
+    """The part of a session that commands use; remembers their calls."""
 
     def __init__(self, cwd: Path, messages: Sequence[Message] = (), settings: Settings | None = None) -> None:
         self.conversation = Conversation("A system prompt.", messages=messages)
@@ -193,7 +193,7 @@ class FakeTerminal:
 
     @property
     def text(self) -> str:
-        """What was shown, without colours."""
+        """Return the shown text, without colours."""
         return _SGR.sub("", "\n".join(self.rows))
 
     @property

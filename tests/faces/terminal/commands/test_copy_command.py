@@ -1,4 +1,4 @@
-"""What is copied, and on which ways it gets into a clipboard."""
+"""Copied texts, and their ways into a clipboard."""
 
 import base64
 from pathlib import Path

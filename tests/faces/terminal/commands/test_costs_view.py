@@ -1,4 +1,4 @@
-"""What a session cost, in words."""
+"""Costs of a session, in words."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What panpan says of the machine, and that it is true of the session that runs."""
+"""Commands about panpan and the machine, and their truth for the running session."""
 
 import platform
 from pathlib import Path

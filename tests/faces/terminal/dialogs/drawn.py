@@ -1,4 +1,4 @@
-"""What a terminal makes of the rows of a dialog, and the texts and keys that dialogs are tried with."""
+"""Drawn rows of a dialog, and the texts and keys that dialogs are tried with."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -42,11 +42,11 @@ _NASTY = [
 ]  # fmt: skip
 
 texts = st.lists(st.sampled_from(_NASTY) | st.text(max_size=8), max_size=12).map("".join)
-"""What a model or a file may say."""
+"""Texts of a model or a file."""
 widths = st.integers(NARROWEST, 100)
 themes = st.sampled_from(THEMES)
 keys = st.sampled_from(KEY_NAMES) | st.sampled_from("yant12345 xé世\u0301") | st.characters(exclude_categories=["Cs"])
-"""What a keyboard sends."""
+"""Keys of a keyboard."""
 pastes = texts.filter(lambda text: len(text) > 1 and text not in KEY_NAMES)
 
 
@@ -94,7 +94,7 @@ def unchanged_by(dialog: Dialog[Any], deed: Callable[[], None]) -> bool:
 
 
 class DialogScreen:
-    """What questions use of a screen: the dialogs, and how much room there is."""
+    """The screen that questions use: the dialogs, and the room there is."""
 
     theme = THEMES[0]
 

@@ -41,7 +41,7 @@ class Screen(DialogScreen):
         super().__init__(DialogQueue(lambda: None, lambda: 0.0), width=width, room=room)
         self.waited = 0
         self.edits: list[str | EditorFailed] = []
-        """What the user saves in his editor, one time after the other."""
+        """Texts that the user saves in their editor, one time after the other."""
         self.kept: list[str] = []
         """Plans that were shown for good."""
         self.view = SimpleNamespace(is_of_turn=lambda question: True, keep_plan=self.kept.append)

@@ -406,7 +406,7 @@ async def test_nothing_is_held_where_a_text_is_half_typed_or_that_means_nothing_
 
 @given(st.lists(st.sampled_from("ynatxé ") | st.sampled_from([0.1, QUIET_S, "tab", "backspace"]), max_size=12))
 def test_whatever_is_typed_no_letter_of_a_text_is_lost_and_none_answers_that_came_too_early(pressed):
-    """Of what is typed, letters answer, are typed elsewhere in their order, or are held; none of it twice."""
+    """Letters answer, are typed elsewhere in their order, or are held; none of it twice."""
     clock, typed = Clock(), []
     queue = DialogQueue(lambda: None, clock, lambda: bool(typed), typed.append)
 

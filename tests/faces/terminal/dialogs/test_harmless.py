@@ -1,4 +1,4 @@
-"""Of texts of others nothing reaches the terminal but what can be read, and the colours of a preview."""
+"""Foreign texts bring nothing to the terminal but readable characters, and the colours of a preview."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What the user types in a list is looked up beside it, and nothing of that holds up his keys."""
+"""Words typed in a list are looked up beside it, without holding up the user's keys."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""What Enter takes of the list of completions: what was seen, and never instead of what is typed in full."""
+"""Enter takes the completion that was seen, and never replaces a word typed in full."""
 
 import pytest
 from prompt_toolkit.buffer import CompletionState

@@ -1,4 +1,4 @@
-"""What is typed is taken whole, with the pastes that are folded in it."""
+"""The draft is taken whole, with the pastes that are folded in it."""
 
 import pytest
 from prompt_toolkit.filters import Never

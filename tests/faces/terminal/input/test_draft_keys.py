@@ -1,4 +1,4 @@
-"""What clears the input says how it comes back, and it does."""
+"""Keys that clear the input name the key that restores it, and it does."""
 
 import pytest
 from prompt_toolkit.filters import Never

@@ -1,4 +1,4 @@
-"""What is offered while the user types."""
+"""Completions offered while the user types."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

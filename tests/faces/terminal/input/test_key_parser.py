@@ -18,7 +18,7 @@ ALONE = "alone"
 LONE_ESCAPE = ["escape", ALONE]
 
 COMBINATIONS = "pPzqQ é.\r\x7f\x08日[O]^_X"
-"""What is pressed with Alt; some of it also introduces sequences."""
+"""Keys pressed with Alt; some of them also introduce sequences."""
 UNKNOWN = {
     "modify-other-keys": "\x1b[27;3;112~",
     "kitty": "\x1b[57359u",

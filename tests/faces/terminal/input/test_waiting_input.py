@@ -8,7 +8,7 @@ from panpan.faces.terminal.screen.theme import Theme
 
 
 class FakeDraft:
-    """What is typed."""
+    """Typed text."""
 
     def __init__(self):
         self.text = ""

@@ -1,4 +1,4 @@
-"""What every line for the terminal has to be, whatever the text."""
+"""Checks for every line for the terminal, whatever its text."""
 
 import re
 from collections.abc import Iterable

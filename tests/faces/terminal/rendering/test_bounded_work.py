@@ -17,7 +17,7 @@ from panpan.faces.terminal.views.turn_view import PIECE_CHARS
 
 PIECES = 12
 CALLS_A_CHAR = 400
-"""Where a character costs most, as one that is spelled out, it is half of that."""
+"""Cost for the dearest characters, which are spelled out: half of that."""
 CALLS_A_CHAR_OF_CODE = 1_000
 """With each 16 lines, a lexer reads up to 3,000 characters again."""
 

@@ -1,4 +1,4 @@
-"""Where a text is split makes no difference to what is removed from it."""
+"""Splitting a text makes no difference to the parts removed from it."""
 
 from hypothesis import given
 from hypothesis import strategies as st

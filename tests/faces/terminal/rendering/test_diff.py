@@ -145,7 +145,7 @@ def test_a_bounded_diff_shows_or_counts_every_line(old: list[str], new: list[str
 
 
 def counted(rows: list[str]) -> int:
-    """How many lines the rows below the heading show or count."""
+    """Number of lines that the rows below the heading show or count."""
     notes = [int(note[1]) for row in rows[1:] if (note := re.match(r"[…⋯] \+?(\d+)", row))]
     return sum(notes) + sum(row[0] not in "…⋯" for row in rows[1:])
 

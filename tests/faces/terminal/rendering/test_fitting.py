@@ -1,4 +1,4 @@
-"""What stands in a row stands there whole, the most important first."""
+"""Parts of a row stand there whole, the most important first."""
 
 from hypothesis import given
 from hypothesis import strategies as st

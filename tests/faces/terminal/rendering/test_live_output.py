@@ -1,4 +1,4 @@
-"""Of what a tool prints the last lines are kept, whatever it prints and however it comes."""
+"""The last lines of a tool's output are kept, whatever it prints and however it comes."""
 
 from hypothesis import given
 from hypothesis import strategies as st

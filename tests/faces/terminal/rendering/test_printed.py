@@ -1,4 +1,4 @@
-"""What programs printed hangs below what was run, in one way whoever ran it."""
+"""Output of programs hangs below the command, in one way whoever ran it."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What the user said stands in the scrollback, bounded."""
+"""The user's messages stand in the scrollback, bounded."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""When the user is called, and what the title of the window says."""
+"""Calls for the user's attention, and the title of the window."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is said is harmless, fits, and has its colour on every row."""
+"""Notes are harmless, fit, and have their colour on every row."""
 
 from hypothesis import given
 from hypothesis import strategies as st

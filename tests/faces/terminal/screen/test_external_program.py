@@ -40,7 +40,7 @@ class FakeScreen:
 
 
 class FakeDraft:
-    """What is typed."""
+    """Typed text."""
 
     def __init__(self, text, unfolded=None):
         self.text = text

@@ -1,4 +1,4 @@
-"""What the user saw counts while it is on the screen, and keys go where he looks."""
+"""The drawing that the user saw counts while it is on the screen, and keys go where they look."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""What gets to the pager: every word and colour, and nothing else that a terminal would obey."""
+"""The pager gets every word and colour, and nothing else that a terminal would obey."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""How many rows more there are when a terminal becomes narrower."""
+"""Rows added when a terminal becomes narrower."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What is said when a session opens."""
+"""The greeting when a session opens."""
 
 from pathlib import Path
 

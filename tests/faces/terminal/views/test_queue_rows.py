@@ -1,4 +1,4 @@
-"""What waits has a row each, fits, and cannot drive the terminal."""
+"""Waiting prompts have a row each, fit, and cannot drive the terminal."""
 
 import unicodedata
 

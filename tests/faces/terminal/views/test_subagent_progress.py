@@ -1,4 +1,4 @@
-"""What the screen knows of a subagent: its newest steps and its counts, whatever comes and however much."""
+"""The screen's view of a subagent: its newest steps and its counts, however much comes."""
 
 from hypothesis import given
 from hypothesis import strategies as st

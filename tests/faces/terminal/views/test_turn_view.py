@@ -196,7 +196,7 @@ def ended(view: View, duration_s: float) -> str:
 def test_the_time_of_a_turn_is_told_without_what_it_waited_for_the_user() -> None:
     view = View()
     with view.waiting.counted():
-        view.clock.now_s += 100  # before the turn, as for a list that he opened
+        view.clock.now_s += 100  # before the turn, as for a list that the user opened
     view.turns.begin(UserMessage.of("go"))
     with view.waiting.counted():
         view.clock.now_s += 40

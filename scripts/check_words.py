@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("panpan", "benchmarks", "scripts", "evals")
+FOLDERS = ("panpan", "benchmarks", "scripts", "evals", "tests")
 FIRST_WORDS = ("what", "whether", "which", "of", "where", "how", "why")
 """Words that no docstring may begin with; it begins with a verb or a noun."""
 PRONOUNS = ("he", "him", "his", "she", "her", "hers")

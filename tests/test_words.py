@@ -79,9 +79,9 @@ def test_subject_of_a_commit_is_scope_and_imperative(subject: str, is_well: bool
 
 
 def test_all_modules_of_a_checkout_are_read(tmp_path: Path) -> None:
-    for name in ("panpan/a/b.py", "scripts/c.py", "tests/d.py"):
-        (tmp_path / name).parent.mkdir(parents=True)
+    for name in ("panpan/a/b.py", "scripts/c.py", "tests/d.py", "e.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text('"""What is here."""\n')
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
 
-    assert [one.where for one in findings(tmp_path)] == ["panpan/a/b.py:1", "scripts/c.py:1"]
+    assert [one.where for one in findings(tmp_path)] == ["panpan/a/b.py:1", "scripts/c.py:1", "tests/d.py:1"]

@@ -55,7 +55,7 @@ async def decided(hooks: Sequence[Hook]) -> tuple[Permission, int]:
     return await permission_for(call, hooks, user), len(asked)
 
 
-async def test_a_yes_opens_what_the_users_yes_would_have_opened_and_he_is_not_asked() -> None:
+async def test_hook_yes_opens_what_the_users_yes_would() -> None:
     answers = Answers(YES)
     permission, times_asked = await decided([answers, Asks(ASK)])
 
@@ -64,7 +64,7 @@ async def test_a_yes_opens_what_the_users_yes_would_have_opened_and_he_is_not_as
     assert [question.reason for question in answers.asked] == ["it writes"]
 
 
-async def test_a_no_is_told_to_the_model_with_its_reason() -> None:
+async def test_hook_no_reaches_the_model_with_its_reason() -> None:
     permission, times_asked = await decided([Asks(ASK), Answers(NO)])
 
     assert (permission.is_allowed, times_asked) == (False, 0)
@@ -72,13 +72,13 @@ async def test_a_no_is_told_to_the_model_with_its_reason() -> None:
     assert permission.reasons == (ASK.reason, NO.reason)
 
 
-async def test_a_hook_without_an_answer_leaves_it_to_the_user() -> None:
+async def test_hook_without_an_answer_leaves_the_question_to_the_user() -> None:
     _, times_asked = await decided([Answers(None), Asks(ASK)])
 
     assert times_asked == 1
 
 
-async def test_what_is_protected_is_answered_by_a_person_only() -> None:
+async def test_protected_question_is_never_answered_by_a_hook() -> None:
     answers = Answers(YES)
     _, times_asked = await decided([Asks(ASK), Asks(Ask(Reason("git's own"), is_protected=True)), answers])
 
@@ -86,7 +86,7 @@ async def test_what_is_protected_is_answered_by_a_person_only() -> None:
 
 
 @pytest.mark.parametrize("decision", [Allow(Reason("it may")), Deny(Reason("it must not"))])
-async def test_what_is_decided_is_not_put_to_hooks(decision: Decision) -> None:
+async def test_decision_without_a_question_is_not_put_to_hooks(decision: Decision) -> None:
     answers = Answers(NO if isinstance(decision, Allow) else YES)
     permission, times_asked = await decided([answers, Asks(decision)])
 
@@ -95,7 +95,7 @@ async def test_what_is_decided_is_not_put_to_hooks(decision: Decision) -> None:
 
 
 @given(st.lists(st.sampled_from([YES, NO, None]), max_size=4))
-def test_a_no_wins_whatever_the_order(answers: list[Allow | Deny | None]) -> None:
+def test_hook_no_wins_in_any_order(answers: list[Allow | Deny | None]) -> None:
     async def check() -> None:
         permission, times_asked = await decided([Asks(ASK), *map(Answers, answers)])
 
@@ -105,7 +105,7 @@ def test_a_no_wins_whatever_the_order(answers: list[Allow | Deny | None]) -> Non
     anyio.run(check)
 
 
-async def test_a_yes_does_not_count_where_something_denies_it_by_then() -> None:
+async def test_hook_yes_does_not_count_after_a_later_denial() -> None:
     class Denies(Hook):
         async def recheck(self, call: ToolCall) -> Deny | None:
             return Deny(Reason("plan mode is on", "mode"))

@@ -83,7 +83,7 @@ async def run(
     return tool, result
 
 
-async def test_what_was_asked_about_runs_and_nothing_else_of_it_changed(context: ToolContext) -> None:
+async def test_call_runs_with_exactly_the_arguments_asked_about(context: ToolContext) -> None:
     tool, result = await run(context, Decides(ASK))
 
     assert not result.is_error
@@ -99,7 +99,7 @@ def change_deep_in_input(question: PermissionQuestion, use: ToolUseBlock) -> Non
 
 
 @pytest.mark.parametrize("meddle", [change_input, change_deep_in_input])
-async def test_arguments_that_change_while_the_user_is_asked_do_not_run(
+async def test_arguments_changed_during_the_question_do_not_run(
     context: ToolContext, meddle: Callable[[PermissionQuestion, ToolUseBlock], None]
 ) -> None:
     tool, result = await run(context, Decides(ASK), meddle)
@@ -109,7 +109,7 @@ async def test_arguments_that_change_while_the_user_is_asked_do_not_run(
     assert "arguments changed after the decision" in result.text
 
 
-async def test_whoever_asks_is_given_a_copy_that_changes_nothing(context: ToolContext) -> None:
+async def test_question_holds_a_copy_of_the_arguments(context: ToolContext) -> None:
     def meddle(question: PermissionQuestion, use: ToolUseBlock) -> None:
         question.input["more"]["path"] = "b"  # type: ignore[index]
 
@@ -118,7 +118,7 @@ async def test_whoever_asks_is_given_a_copy_that_changes_nothing(context: ToolCo
     assert [args.more for args in tool.ran] == [{"path": "a"}]
 
 
-async def test_what_does_not_run_for_that_is_neither_noted_nor_announced_as_begun(context: ToolContext) -> None:
+async def test_call_with_changed_arguments_is_not_noted_or_started(context: ToolContext) -> None:
     use = ToolUseBlock(id="1", name="Note", input={**ARGUMENTS, "more": {"path": "a"}})
     noted: list[str] = []
 
@@ -136,9 +136,7 @@ async def test_what_does_not_run_for_that_is_neither_noted_nor_announced_as_begu
 
 
 @pytest.mark.parametrize("decision", [ASK, ALLOW])
-async def test_a_hook_that_changes_the_call_it_decides_about_makes_it_another_one(
-    context: ToolContext, decision: Decision
-) -> None:
+async def test_call_changed_by_its_deciding_hook_does_not_run(context: ToolContext, decision: Decision) -> None:
     def meddle(call: ToolCall) -> None:
         assert isinstance(call.args, NoteInput)
         call.args.more["path"] = "b"
@@ -150,9 +148,7 @@ async def test_a_hook_that_changes_the_call_it_decides_about_makes_it_another_on
 
 
 @pytest.mark.parametrize("decision", [ASK, ALLOW, Deny(Reason("it must not"))])
-async def test_question_and_decision_carry_the_digest_of_what_they_are_about(
-    context: ToolContext, decision: Decision
-) -> None:
+async def test_question_and_decision_carry_the_digest_of_the_call(context: ToolContext, decision: Decision) -> None:
     asked: list[str] = []
 
     async def ask(question: PermissionQuestion) -> PermissionAnswer:
@@ -169,7 +165,7 @@ async def test_question_and_decision_carry_the_digest_of_what_they_are_about(
     assert asked == ([decided] if isinstance(decision, Ask) else [])
 
 
-def test_the_digest_tells_every_call_from_every_other(context: ToolContext) -> None:
+def test_digest_differs_for_every_call(context: ToolContext) -> None:
     def digest(name: str, text: str, written: dict[str, Any]) -> str:
         tool = NoteTool()
         tool.name = name  # type: ignore[misc]

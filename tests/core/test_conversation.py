@@ -32,7 +32,7 @@ def assert_valid(messages: list[Message]) -> None:
             position += len(expected)
 
 
-def test_a_valid_history_stays_as_it_is() -> None:
+def test_repair_keeps_a_valid_history() -> None:
     history: list[Message] = [
         UserMessage.of("fix it"),
         call(("1", "Look", {}), ("2", "Look", {})),
@@ -45,7 +45,7 @@ def test_a_valid_history_stays_as_it_is() -> None:
     assert list(repaired(history)) == history
 
 
-def test_a_call_that_is_known_not_to_have_begun_is_told_apart() -> None:
+def test_repair_tells_calls_that_never_began_apart() -> None:
     history = [UserMessage.of("go"), call(("1", "Change", {}), ("2", "Change", {}), ("3", "Look", {})), result("3")]
 
     fixed = list(repaired(history, never_begun={"2", "3"}))
@@ -53,7 +53,7 @@ def test_a_call_that_is_known_not_to_have_begun_is_told_apart() -> None:
     assert [m.text for m in fixed if isinstance(m, ToolResultMessage)] == [NEVER_ANSWERED, NEVER_BEGUN, "done"]
 
 
-def test_a_call_without_a_result_is_answered_that_it_is_not_known() -> None:
+def test_repair_answers_an_open_call_as_never_answered() -> None:
     history = [UserMessage.of("go"), call(("1", "Look", {}), ("2", "Change", {})), result("1")]
 
     fixed = list(repaired(history))
@@ -63,7 +63,7 @@ def test_a_call_without_a_result_is_answered_that_it_is_not_known() -> None:
     assert (fixed[3].tool_use_id, fixed[3].text, fixed[3].is_error) == ("2", NEVER_ANSWERED, True)
 
 
-def test_orphans_and_second_results_are_left_out() -> None:
+def test_repair_drops_orphans_and_second_results() -> None:
     reply = call(("1", "Look", {}))
 
     fixed = list(repaired([result("0"), reply, result("1", "first"), result("1", "second"), say("ok"), result("9")]))
@@ -71,7 +71,7 @@ def test_orphans_and_second_results_are_left_out() -> None:
     assert [m.text for m in fixed if isinstance(m, ToolResultMessage)] == ["first"]
 
 
-def test_a_late_result_moves_up_to_its_call() -> None:
+def test_repair_moves_a_late_result_to_its_call() -> None:
     late = result("1")
 
     fixed = list(repaired([call(("1", "Look", {})), UserMessage.of("and?"), late]))
@@ -80,7 +80,7 @@ def test_a_late_result_moves_up_to_its_call() -> None:
     assert isinstance(fixed[2], UserMessage)
 
 
-def test_a_repeated_id_is_made_unique_together_with_its_result() -> None:
+def test_repair_makes_repeated_ids_unique_with_their_results() -> None:
     fixed = list(
         repaired([call(("1", "Look", {})), result("1", "a"), call(("1", "Look", {})), result("1", "b"), say("ok")])
     )
@@ -100,7 +100,7 @@ messages = st.one_of(
 
 
 @given(st.lists(messages, max_size=12))
-def test_whatever_is_repaired_is_valid_and_can_be_appended_and_repairing_again_changes_nothing(
+def test_repair_is_valid_appendable_and_idempotent(
     history: list[Message],
 ) -> None:
     fixed = list(repaired(history))
@@ -120,7 +120,7 @@ def test_whatever_is_repaired_is_valid_and_can_be_appended_and_repairing_again_c
     ],
     ids=["orphan result", "open call", "second result", "id taken"],
 )
-def test_append_refuses_what_would_break_the_history(before: list[Message], message: Message) -> None:
+def test_append_refuses_messages_that_break_the_history(before: list[Message], message: Message) -> None:
     conversation = Conversation(messages=before)
 
     with pytest.raises(ValueError, match=r"tool"):
@@ -129,7 +129,7 @@ def test_append_refuses_what_would_break_the_history(before: list[Message], mess
     assert conversation.messages == before
 
 
-def test_it_is_the_models_turn_after_anything_but_a_final_reply() -> None:
+def test_conversation_awaits_the_model_unless_a_reply_is_final() -> None:
     conversation = Conversation()
     turns = [conversation.awaits_model]
     for message in (

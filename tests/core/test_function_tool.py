@@ -14,7 +14,7 @@ async def repeat(word: str, times: int = 2) -> str:
     return word * times
 
 
-async def test_the_signature_is_what_the_model_is_told(tmp_path: Any) -> None:
+async def test_function_tool_takes_its_schema_from_the_signature(tmp_path: Any) -> None:
     made = tool(repeat)
 
     args = made.input_model.model_validate({"word": "ab"})
@@ -55,6 +55,6 @@ def blocking(word: str) -> str:
 
 
 @pytest.mark.parametrize("function", [untold, untyped, many, named, placed, blocking])
-def test_a_function_that_no_call_could_reach_is_refused(function: Callable[..., Any]) -> None:
+def test_function_tool_refuses_functions_that_no_call_can_reach(function: Callable[..., Any]) -> None:
     with pytest.raises(ValueError, match=function.__name__):
         tool(function)

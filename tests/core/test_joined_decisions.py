@@ -23,7 +23,7 @@ decisions = st.lists(st.builds(Deny, reasons) | asks | st.builds(Allow, reasons,
 
 
 @given(decisions)
-def test_deny_wins_over_ask_and_ask_over_allow_with_all_reasons_for_it(some: Sequence[Decision]) -> None:
+def test_joined_deny_beats_ask_beats_allow_with_all_reasons(some: Sequence[Decision]) -> None:
     kind = min((type(one) for one in some), key=[Deny, Ask, Allow].index)
     found = joined(some)
 
@@ -32,7 +32,7 @@ def test_deny_wins_over_ask_and_ask_over_allow_with_all_reasons_for_it(some: Seq
 
 
 @given(decisions)
-def test_what_is_opened_and_said_is_that_of_all(some: Sequence[Decision]) -> None:
+def test_joined_decision_holds_the_paths_and_advice_of_all(some: Sequence[Decision]) -> None:
     found = joined(some)
 
     if not isinstance(found, Deny):
@@ -46,7 +46,7 @@ def test_what_is_opened_and_said_is_that_of_all(some: Sequence[Decision]) -> Non
 
 
 @given(decisions)
-def test_always_answers_one_question_only(some: Sequence[Decision]) -> None:
+def test_joined_question_drops_always_unless_alone(some: Sequence[Decision]) -> None:
     found = joined(some)
 
     if isinstance(found, Ask):
@@ -55,16 +55,16 @@ def test_always_answers_one_question_only(some: Sequence[Decision]) -> None:
 
 
 @given(st.one_of(st.builds(Deny, reasons), asks, st.builds(Allow, reasons, paths)))
-def test_one_decision_stays_what_it_is(one: Decision) -> None:
+def test_joined_single_decision_is_unchanged(one: Decision) -> None:
     assert joined([one]) == one
 
 
-def test_without_any_decision_nothing_stands_against_the_call() -> None:
+def test_joined_without_decisions_allows_the_call() -> None:
     assert joined([]) == Allow(Reason("no hook decides about it"))
 
 
 @given(st.builds(Deny, st.just(Reason("no", flags="--mode"))) | asks, st.sampled_from(["", "--outside"]))
-def test_allowance_adds_its_flags_to_what_restricts(restricting: Decision, flags: str) -> None:
+def test_joined_allow_adds_its_flags_to_restrictions(restricting: Decision, flags: str) -> None:
     allowance = Allow(Reason("in vain", flags="--outside"))
     question = replace(restricting, reason=replace(restricting.reason, flags=flags))
 

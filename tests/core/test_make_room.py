@@ -38,7 +38,7 @@ def said() -> Conversation:
     return Conversation(messages=[UserMessage.of("old"), UserMessage.of("new")])
 
 
-async def test_the_request_holds_what_the_hook_left(tmp_path: Path) -> None:
+async def test_make_room_hook_shortens_the_request(tmp_path: Path) -> None:
     llm, conversation = ScriptedLLM(say("yes")), said()
 
     async with turn_of(tmp_path, llm, hooks=[Shortener(when_refused=False)]) as turn:
@@ -49,7 +49,7 @@ async def test_the_request_holds_what_the_hook_left(tmp_path: Path) -> None:
     assert len(conversation.messages) == 3
 
 
-async def test_a_refused_request_is_sent_once_more_when_it_is_shorter(tmp_path: Path) -> None:
+async def test_refused_request_is_sent_once_more_when_shorter(tmp_path: Path) -> None:
     llm, hook, conversation = ScriptedLLM(REFUSAL, say("yes")), Shortener(when_refused=True), said()
 
     async with turn_of(tmp_path, llm, hooks=[hook]) as turn:
@@ -59,7 +59,7 @@ async def test_a_refused_request_is_sent_once_more_when_it_is_shorter(tmp_path: 
     assert hook.refusals == [None, REFUSAL]
 
 
-async def test_a_second_refusal_ends_the_turn(tmp_path: Path) -> None:
+async def test_second_refusal_ends_the_turn(tmp_path: Path) -> None:
     llm = ScriptedLLM(REFUSAL, ContextOverflowError("still too long"))
 
     async with turn_of(tmp_path, llm, hooks=[Shortener(when_refused=True)]) as turn:
@@ -70,9 +70,7 @@ async def test_a_second_refusal_ends_the_turn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hooks", [[], [Shortener(when_refused=False)]])
-async def test_a_refused_request_that_nothing_makes_shorter_is_not_sent_again(
-    tmp_path: Path, hooks: list[Hook]
-) -> None:
+async def test_refused_request_is_not_sent_again_unshortened(tmp_path: Path, hooks: list[Hook]) -> None:
     llm = ScriptedLLM(REFUSAL)
 
     async with turn_of(tmp_path, llm, hooks=hooks) as turn:
@@ -82,7 +80,7 @@ async def test_a_refused_request_that_nothing_makes_shorter_is_not_sent_again(
     assert len(llm.requests) == 1
 
 
-async def test_another_error_is_no_refusal(tmp_path: Path) -> None:
+async def test_other_provider_error_is_no_refusal(tmp_path: Path) -> None:
     hook = Shortener(when_refused=True)
 
     async with turn_of(tmp_path, ScriptedLLM(ProviderError("no")), hooks=[hook]) as turn:

@@ -78,7 +78,7 @@ ASKS = Ask(Reason("it needs more"), offer=Offer(openings=(OUTSIDE, AS_IT_IS), mo
         (None, "as asked, usual", "all"),
     ],
 )
-async def test_the_chosen_surroundings_reach_the_tool_and_its_title(
+async def test_chosen_surroundings_reach_the_tool_and_its_title(
     opening: Opening | None, text: str, title: str, tmp_path: Path
 ) -> None:
     hook = Decides(ASKS)
@@ -89,7 +89,7 @@ async def test_the_chosen_surroundings_reach_the_tool_and_its_title(
     assert hook.kept == []
 
 
-async def test_surroundings_that_were_not_offered_are_not_given(tmp_path: Path) -> None:
+async def test_surroundings_are_ignored_unless_offered(tmp_path: Path) -> None:
     hook = Decides(ASKS)
     wide = Opening("network")
 
@@ -108,7 +108,7 @@ async def test_always_keeps_the_surroundings(tmp_path: Path) -> None:
     assert decided.saved_rule == "make *"
 
 
-async def test_what_cannot_be_kept_is_given_once(tmp_path: Path) -> None:
+async def test_surroundings_that_cannot_be_saved_are_given_once(tmp_path: Path) -> None:
     hook = Decides(ASKS)
 
     told, decided, _ = await outcome(hook, PermissionAnswer(True, opening=AS_IT_IS, is_remembered=True), tmp_path)
@@ -117,7 +117,7 @@ async def test_what_cannot_be_kept_is_given_once(tmp_path: Path) -> None:
     assert (hook.kept, decided.saved_rule) == ([], "")
 
 
-async def test_a_mode_is_switched_to_only_where_it_was_offered(tmp_path: Path) -> None:
+async def test_mode_is_switched_only_if_offered(tmp_path: Path) -> None:
     offered, not_offered = Decides(ASKS), Decides(replace(ASKS, offer=Offer()))
 
     for hook in (offered, not_offered):
@@ -133,7 +133,7 @@ async def test_words_beside_a_yes_reach_the_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("box", "use"), [("usual", "off"), ("looking", "as asked")])
-async def test_an_allowance_gives_surroundings_but_never_to_what_only_looks(box: str, use: str, tmp_path: Path) -> None:
+async def test_allow_gives_surroundings_but_never_to_looking_tools(box: str, use: str, tmp_path: Path) -> None:
     decision = joined([Allow(Reason("a rule"), box=box), Allow(Reason("a setting"), opening=OUTSIDE)])  # type: ignore[arg-type]
 
     told, _, _ = await outcome(Decides(decision), PermissionAnswer(False), tmp_path)
@@ -141,7 +141,7 @@ async def test_an_allowance_gives_surroundings_but_never_to_what_only_looks(box:
     assert told == f"{use}, {box}"
 
 
-def test_surroundings_stay_where_several_hooks_ask_and_a_mode_does_not() -> None:
+def test_joined_questions_keep_surroundings_and_drop_the_mode() -> None:
     found = joined([Ask(Reason("the gate"), "Make", offer=Offer("bounds", mode="auto")), ASKS])
 
     assert isinstance(found, Ask)
@@ -151,7 +151,7 @@ def test_surroundings_stay_where_several_hooks_ask_and_a_mode_does_not() -> None
 
 
 @pytest.mark.parametrize("is_persons", [True, False])
-async def test_a_no_of_a_person_is_told_to_them_in_their_own_words(is_persons: bool, tmp_path: Path) -> None:
+async def test_persons_no_is_told_in_their_own_words(is_persons: bool, tmp_path: Path) -> None:
     asker = ScriptedAsker(PermissionAnswer(False, is_persons=is_persons))
     executor = ToolExecutor({"Make": Surrounded()}, context_in(tmp_path), [Decides(ASKS)], ask=asker)
     async with executor, aclosing(executor.run([ToolUseBlock(id="t", name="Make", input={})])) as events:
@@ -162,7 +162,7 @@ async def test_a_no_of_a_person_is_told_to_them_in_their_own_words(is_persons: b
     assert "The user refused it" in result.result.text, "which is for the model"
 
 
-async def test_a_yes_leaves_a_command_in_the_box_of_the_question(tmp_path: Path) -> None:
+async def test_yes_keeps_the_box_of_the_question(tmp_path: Path) -> None:
     hook = Decides(replace(ASKS, box="looking"))
 
     told, _, _ = await outcome(hook, PermissionAnswer(True, opening=OUTSIDE), tmp_path)

@@ -41,7 +41,7 @@ def asked(prompt: str = "go") -> Conversation:
     return Conversation(messages=[UserMessage.of(prompt)])
 
 
-async def test_query_runs_a_tool_that_is_named_in_another_case(tmp_path: Path) -> None:
+async def test_query_finds_a_tool_in_any_case(tmp_path: Path) -> None:
     llm = ScriptedLLM(call(("1", "look", {}), ("2", "LOOK", {"seconds": 0.001}), ("3", "lok", {})), say("done"))
     conversation = asked()
 
@@ -54,7 +54,7 @@ async def test_query_runs_a_tool_that_is_named_in_another_case(tmp_path: Path) -
     assert [result.result.is_error for result in results] == [False, False, True]
 
 
-async def test_a_turn_goes_on_until_a_reply_asks_for_no_tool(tmp_path: Path) -> None:
+async def test_query_goes_on_until_a_reply_has_no_calls(tmp_path: Path) -> None:
     llm = ScriptedLLM(call(("1", "Look", {})), call(("2", "Look", {}), ("3", "Look", {})), say("all is well"))
     conversation = asked()
 
@@ -76,7 +76,7 @@ async def test_a_turn_goes_on_until_a_reply_asks_for_no_tool(tmp_path: Path) -> 
     assert kept == conversation.messages[1:]
 
 
-async def test_a_hook_may_end_the_turn_after_a_round(tmp_path: Path) -> None:
+async def test_query_ends_after_a_round_if_a_hook_says_so(tmp_path: Path) -> None:
     class EndsAfterTwo(Hook):
         def ends_turn(self, round_: Round) -> bool:
             return round_.number == 2
@@ -93,7 +93,7 @@ async def test_a_hook_may_end_the_turn_after_a_round(tmp_path: Path) -> None:
     assert conversation.open_tool_uses == {}
 
 
-async def test_the_reply_is_seen_before_its_tools_run(tmp_path: Path) -> None:
+async def test_query_yields_the_reply_before_its_tools_run(tmp_path: Path) -> None:
     conversation, look = asked(), looking()
     async with turn_of(tmp_path, ScriptedLLM(call(("1", "Look", {}), text="I look."), say("ok")), look) as turn:
         async with aclosing(query(conversation, turn)) as events:
@@ -105,7 +105,7 @@ async def test_the_reply_is_seen_before_its_tools_run(tmp_path: Path) -> None:
         assert conversation.messages[-1] == event
 
 
-async def test_five_thousand_rounds_use_flat_memory_and_no_deep_stack(tmp_path: Path) -> None:
+async def test_query_keeps_memory_and_stack_flat_over_5000_rounds(tmp_path: Path) -> None:
     rounds = 5_000
     depths: list[int] = []
 
@@ -142,7 +142,7 @@ async def test_five_thousand_rounds_use_flat_memory_and_no_deep_stack(tmp_path: 
     assert max(objects) - objects[0] < 100
 
 
-async def test_too_many_rounds_end_the_turn_with_its_own_error(tmp_path: Path) -> None:
+async def test_query_raises_its_own_error_after_too_many_rounds(tmp_path: Path) -> None:
     conversation = asked()
     llm = ScriptedLLM(*(call((str(n), "Look", {})) for n in range(9)))
 
@@ -154,7 +154,7 @@ async def test_too_many_rounds_end_the_turn_with_its_own_error(tmp_path: Path) -
     assert conversation.open_tool_uses == {}
 
 
-async def test_an_error_of_the_provider_arrives_bare_and_the_history_stays_valid(tmp_path: Path) -> None:
+async def test_query_raises_a_provider_error_and_keeps_history_valid(tmp_path: Path) -> None:
     conversation = asked()
     llm = ScriptedLLM(call(("1", "Look", {})), ProviderError("the server is on fire", provider="scripted"))
 
@@ -165,7 +165,7 @@ async def test_an_error_of_the_provider_arrives_bare_and_the_history_stays_valid
     assert conversation.awaits_model
 
 
-async def test_a_stream_without_a_message_is_an_error(tmp_path: Path) -> None:
+async def test_query_refuses_a_stream_without_a_message(tmp_path: Path) -> None:
     class Mute:
         async def stream(self, request: Any) -> Any:
             yield TextDelta(0, "I am")
@@ -176,7 +176,7 @@ async def test_a_stream_without_a_message_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_cancelling_in_the_middle_of_parallel_tools_leaves_nothing_running(tmp_path: Path, backend: str) -> None:
+def test_query_cancelled_amid_parallel_tools_leaves_none_running(tmp_path: Path, backend: str) -> None:
     look, conversation = looking(), asked()
     uses = [(str(n), "Look", {"seconds": 60.0 + n}) for n in range(5)]
 
@@ -195,7 +195,7 @@ def test_cancelling_in_the_middle_of_parallel_tools_leaves_nothing_running(tmp_p
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_consumer_that_raises_in_the_middle_of_a_tool_gets_its_error_back(tmp_path: Path, backend: str) -> None:
+def test_query_raises_the_consumers_error_from_amid_a_tool(tmp_path: Path, backend: str) -> None:
     look = looking()
 
     async def main() -> None:
@@ -228,7 +228,7 @@ class Notes(Hook):
         return self.additions.pop("after_round", [])
 
 
-async def test_a_hook_can_end_the_turn_between_a_reply_and_its_tools(tmp_path: Path) -> None:
+async def test_query_ends_before_the_tools_if_a_hook_says_so(tmp_path: Path) -> None:
     class Refuses(Hook):
         async def after_reply(self, round_: Round, reply: AssistantMessage) -> None:
             assert round_.conversation.messages[-1] == reply == seen[-1]
@@ -246,7 +246,7 @@ async def test_a_hook_can_end_the_turn_between_a_reply_and_its_tools(tmp_path: P
     assert list(conversation.open_tool_uses) == ["1"], "for whoever drives the turn to answer"
 
 
-async def test_hooks_add_to_the_end_of_the_history_and_are_seen(tmp_path: Path) -> None:
+async def test_query_appends_and_yields_the_additions_of_hooks(tmp_path: Path) -> None:
     context, notice, steer = SystemReminder(text="ctx"), SystemReminder(text="mind"), UserMessage.of("also do this")
     hook = Notes(turn_started=[context], before_request=[notice], after_round=[steer])
     llm = ScriptedLLM(say("first"), say("second"))
@@ -261,7 +261,7 @@ async def test_hooks_add_to_the_end_of_the_history_and_are_seen(tmp_path: Path) 
     assert hook.rounds == [(1, False), (2, True)]
 
 
-async def test_each_request_starts_with_the_whole_previous_one_over_fifty_rounds(tmp_path: Path) -> None:
+async def test_query_extends_the_previous_request_over_fifty_rounds(tmp_path: Path) -> None:
     class Reminds(Hook):
         async def before_request(self, round_: Round) -> Sequence[Addition]:
             return [SystemReminder(text=f"round {round_.number}")] if round_.number % 7 == 0 else []
@@ -278,7 +278,7 @@ async def test_each_request_starts_with_the_whole_previous_one_over_fifty_rounds
         assert (request.system, request.tools) == (llm.requests[0].system, llm.requests[0].tools)
 
 
-async def test_pause_turn_asks_again_with_the_reply_in_the_history(tmp_path: Path) -> None:
+async def test_query_sends_the_reply_again_after_pause_turn(tmp_path: Path) -> None:
     llm = ScriptedLLM(say("searching", stop_reason="pause_turn"), say("found"))
 
     async with turn_of(tmp_path, llm) as turn:

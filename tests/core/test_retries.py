@@ -98,7 +98,7 @@ async def run(
     return result.text, events, asker
 
 
-async def test_one_key_runs_it_again_with_more(tmp_path: Path) -> None:
+async def test_retry_after_a_yes_runs_the_call_with_more(tmp_path: Path) -> None:
     tool, hook = Fetches(), Retries(FINE, QUESTION)
 
     text, events, asker = await run(tmp_path, tool, hook)
@@ -114,7 +114,7 @@ async def test_one_key_runs_it_again_with_more(tmp_path: Path) -> None:
     assert hook.ended == ["fetched"], "hooks see one call, with what came of it at last"
 
 
-async def test_after_a_no_the_failure_stands_and_the_model_is_told(tmp_path: Path) -> None:
+async def test_retry_refused_keeps_the_failure_and_tells_the_model(tmp_path: Path) -> None:
     tool = Fetches()
 
     no = PermissionAnswer(is_allowed=False, feedback="The user refused it and said: use the mirror")
@@ -127,7 +127,7 @@ async def test_after_a_no_the_failure_stands_and_the_model_is_told(tmp_path: Pat
     assert again.digest == first.digest
 
 
-async def test_where_no_person_is_there_the_failure_stands_as_it_is(tmp_path: Path) -> None:
+async def test_retry_without_a_person_keeps_the_failure(tmp_path: Path) -> None:
     nobody = PermissionAnswer(is_allowed=False, is_persons=False)
 
     text, _, _ = await run(tmp_path, Fetches(), Retries(FINE, QUESTION), nobody)
@@ -135,14 +135,14 @@ async def test_where_no_person_is_there_the_failure_stands_as_it_is(tmp_path: Pa
     assert text == "no network"
 
 
-async def test_nothing_runs_again_that_no_hook_lets(tmp_path: Path) -> None:
+async def test_retry_needs_a_hook_that_allows_it(tmp_path: Path) -> None:
     for again in (None, Deny(Reason("plan mode"))):
         tool = Fetches()
         text, _, asker = await run(tmp_path, tool, Retries(FINE, again))
         assert (tool.ran, text, asker.questions) == (["usual"], "no network", [])
 
 
-async def test_a_wider_box_that_needs_no_question_is_tried_at_once(tmp_path: Path) -> None:
+async def test_retry_in_a_wider_box_needs_no_question(tmp_path: Path) -> None:
     tool = Fetches(works_in=("unasked",))
     hook = Retries(Allow(Reason("it looks"), box="looking"), Allow(Reason("auto"), box="unasked"))
 
@@ -151,7 +151,7 @@ async def test_a_wider_box_that_needs_no_question_is_tried_at_once(tmp_path: Pat
     assert (tool.ran, text, asker.questions) == (["looking", "unasked"], "fetched", [])
 
 
-async def test_it_is_asked_again_while_something_else_is_in_the_way(tmp_path: Path) -> None:
+async def test_retry_asks_again_while_something_else_blocks(tmp_path: Path) -> None:
     class Widens(Retries):
         async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision:
             return Ask(Reason("wider"), box="unasked" if blocked.box == "looking" else "usual")
@@ -162,7 +162,7 @@ async def test_it_is_asked_again_while_something_else_is_in_the_way(tmp_path: Pa
     assert (tool.ran, text, len(asker.questions)) == (["looking", "unasked", "usual"], "fetched", 2)
 
 
-async def test_what_was_opened_to_the_first_try_is_open_to_the_second(tmp_path: Path) -> None:
+async def test_retry_keeps_the_paths_approved_for_the_first_attempt(tmp_path: Path) -> None:
     tool, place = Fetches(), tmp_path / ".envrc"
 
     await run(tmp_path, tool, Retries(Allow(Reason("fine"), frozenset({place})), QUESTION))
@@ -217,7 +217,7 @@ async def test_retry_whose_folder_is_gone_does_not_run(tmp_path: Path, comes: st
     assert result.text.startswith("no network\n[it was not run again: ")
 
 
-async def test_what_the_first_attempt_did_is_told_if_no_second_may_run(tmp_path: Path) -> None:
+async def test_retry_denied_by_a_guard_keeps_the_first_output(tmp_path: Path) -> None:
     class Fails(Retries):
         def denies_all(self) -> Deny | None:
             return Deny(Reason("a guard failed")) if self.seen else None

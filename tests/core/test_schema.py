@@ -26,21 +26,21 @@ class Arguments(BaseModel):
     limit: int = Field(default=10, description="Most")
 
 
-def test_of_defaults_only_those_are_told_that_nobody_would_take_for_granted() -> None:
+def test_schema_omits_defaults_that_are_obvious() -> None:
     properties = input_schema(Arguments)["properties"]
 
     told = {name: schema["default"] for name, schema in properties.items() if "default" in schema}
     assert told == {"is_shown": True, "limit": 10}
 
 
-def test_an_argument_may_be_called_like_a_word_of_schemas() -> None:
+def test_schema_keeps_arguments_named_like_schema_keywords() -> None:
     schema = input_schema(Arguments)
 
     assert {"default", "title"} < set(schema["properties"])
     assert schema["required"] == ["default"]
 
 
-def test_what_is_named_elsewhere_stands_in_its_place_without_nulls_and_titles() -> None:
+def test_schema_inlines_references_without_nulls_and_titles() -> None:
     properties = input_schema(Arguments)["properties"]
 
     assert properties["kind"] == {"enum": ["a", "b"], "type": "string"}

@@ -15,13 +15,13 @@ class Run(FakeTool):
     input_model = Arguments  # type: ignore[assignment]  # other arguments than those of its fake
 
 
-def test_what_should_be_a_list_is_called_one() -> None:
+def test_tool_call_problem_names_json_types() -> None:
     call = prepared(ToolUseBlock(id="1", name="Look", input={"command": "python train.py"}), {"Look": Run()})
 
     assert call.problem.endswith("- command: Input should be a valid list")
 
 
-def test_of_a_tool_that_is_not_there_those_are_named_that_the_model_was_told_of() -> None:
+def test_unknown_tool_problem_names_the_offered_tools() -> None:
     tools = {"Look": Run(), "Hide": Run()}
 
     call = prepared(ToolUseBlock(id="1", name="Loop", input={}), tools, ["Look"])

@@ -61,9 +61,7 @@ def results_of(events: list[ToolEvent]) -> list[ToolResultMessage]:
     return [event for event in events if isinstance(event, ToolResultMessage)]
 
 
-def test_reads_run_together_then_the_edit_alone_and_results_come_in_order(
-    tmp_path: Path, run: Callable[[Main], None]
-) -> None:
+def test_executor_runs_reads_together_then_the_edit_alone(tmp_path: Path, run: Callable[[Main], None]) -> None:
     """The worked example that the project began with: [Read 1, Read 2, Glob 3, Edit 4]."""
     log: list[str] = []
     read, glob, edit = FakeTool("Read", log=log), FakeTool("Glob", log=log), changing(log)
@@ -88,9 +86,7 @@ def test_reads_run_together_then_the_edit_alone_and_results_come_in_order(
     run(main)
 
 
-def test_changes_run_one_after_the_other_in_the_order_of_the_message(
-    tmp_path: Path, run: Callable[[Main], None]
-) -> None:
+def test_executor_runs_changes_one_by_one_in_order(tmp_path: Path, run: Callable[[Main], None]) -> None:
     log: list[str] = []
     look, change = looking(log), changing(log)
 
@@ -103,7 +99,7 @@ def test_changes_run_one_after_the_other_in_the_order_of_the_message(
     run(main)
 
 
-def test_at_most_ten_run_at_once(tmp_path: Path, run: Callable[[Main], None]) -> None:
+def test_executor_runs_at_most_ten_at_once(tmp_path: Path, run: Callable[[Main], None]) -> None:
     look = looking()
 
     async def main() -> None:
@@ -115,9 +111,7 @@ def test_at_most_ten_run_at_once(tmp_path: Path, run: Callable[[Main], None]) ->
     run(main)
 
 
-def test_progress_and_earlier_results_are_seen_before_the_slowest_ends(
-    tmp_path: Path, run: Callable[[Main], None]
-) -> None:
+def test_executor_yields_progress_and_results_before_the_slowest(tmp_path: Path, run: Callable[[Main], None]) -> None:
     look = looking()
 
     async def main() -> None:
@@ -131,7 +125,7 @@ def test_progress_and_earlier_results_are_seen_before_the_slowest_ends(
     run(main)
 
 
-def test_a_tool_that_raises_costs_only_its_own_call(tmp_path: Path, run: Callable[[Main], None]) -> None:
+def test_tool_that_raises_fails_only_its_own_call(tmp_path: Path, run: Callable[[Main], None]) -> None:
     async def main() -> None:
         async with executor_of(tmp_path, looking(), refusing(), FailingTool(KeyError("oops"), "Bug")) as executor:
             events = await collect(executor, use("1", "Fail"), use("2", "Bug"), use("3", "Look", seconds=0.02))
@@ -144,7 +138,7 @@ def test_a_tool_that_raises_costs_only_its_own_call(tmp_path: Path, run: Callabl
     run(main)
 
 
-def test_a_tool_that_takes_too_long_is_ended(tmp_path: Path, run: Callable[[Main], None]) -> None:
+def test_tool_over_its_time_limit_is_ended(tmp_path: Path, run: Callable[[Main], None]) -> None:
     class Slow(FakeTool):
         timeout_s = 0.02
 
@@ -172,9 +166,7 @@ def test_a_tool_that_takes_too_long_is_ended(tmp_path: Path, run: Callable[[Main
     ],
     ids=["unknown tool", "wrong arguments", "unreadable arguments"],
 )
-async def test_a_call_that_cannot_run_is_answered_with_what_to_do(
-    tmp_path: Path, bad: ToolUseBlock, expected: str
-) -> None:
+async def test_call_that_cannot_run_is_answered_with_advice(tmp_path: Path, bad: ToolUseBlock, expected: str) -> None:
     look = looking()
     async with executor_of(tmp_path, look) as executor:
         bad_result, good_result = results_of(await collect(executor, bad, use("2", "Look")))
@@ -185,7 +177,7 @@ async def test_a_call_that_cannot_run_is_answered_with_what_to_do(
     assert look.log == ["Look 2 begins", "Look 2 ends"]
 
 
-def test_leaving_early_ends_what_runs_and_the_next_batch_works(tmp_path: Path, run: Callable[[Main], None]) -> None:
+def test_executor_left_early_ends_tools_and_runs_the_next_batch(tmp_path: Path, run: Callable[[Main], None]) -> None:
     look = looking()
 
     async def main() -> None:
@@ -201,7 +193,7 @@ def test_leaving_early_ends_what_runs_and_the_next_batch_works(tmp_path: Path, r
     run(main)
 
 
-def test_a_consumer_that_raises_gets_its_own_error_back(tmp_path: Path, run: Callable[[Main], None]) -> None:
+def test_executor_raises_the_consumers_own_error(tmp_path: Path, run: Callable[[Main], None]) -> None:
     look = looking()
 
     async def main() -> None:
@@ -215,7 +207,7 @@ def test_a_consumer_that_raises_gets_its_own_error_back(tmp_path: Path, run: Cal
     run(main)
 
 
-def test_a_result_that_exists_is_kept_when_the_turn_is_cancelled(tmp_path: Path, run: Callable[[Main], None]) -> None:
+def test_executor_keeps_finished_results_when_cancelled(tmp_path: Path, run: Callable[[Main], None]) -> None:
     look = looking()
     kept: dict[str, ToolResultMessage] = {}
 
@@ -260,7 +252,7 @@ class Gate(Hook):
     ],
     ids=["deny first", "deny last"],
 )
-async def test_deny_wins_over_ask_and_allow_whatever_the_order(tmp_path: Path, hooks: tuple[Hook, ...]) -> None:
+async def test_deny_beats_ask_and_allow_in_any_order(tmp_path: Path, hooks: tuple[Hook, ...]) -> None:
     look, asker = looking(), yes()
     async with executor_of(tmp_path, look, hooks=hooks, ask=asker) as executor:
         events = await collect(executor, use("1", "Look"))
@@ -273,7 +265,7 @@ async def test_deny_wins_over_ask_and_allow_whatever_the_order(tmp_path: Path, h
     assert results_of(events)[0].text == "Look was not run: rule Look of the user"
 
 
-async def test_a_question_waits_for_its_answer_while_others_work(tmp_path: Path) -> None:
+async def test_question_waits_while_other_calls_run(tmp_path: Path) -> None:
     log: list[str] = []
     answered = anyio.Event()
 
@@ -298,7 +290,7 @@ async def test_a_question_waits_for_its_answer_while_others_work(tmp_path: Path)
     assert [result.text for result in results_of(events)] == ["Careful 1 done", "Look 2 done"]
 
 
-async def test_a_no_reaches_the_model_with_what_the_user_said(tmp_path: Path) -> None:
+async def test_no_reaches_the_model_with_the_users_words(tmp_path: Path) -> None:
     change = changing()
     async with executor_of(
         tmp_path, change, hooks=(Gate(Change=Ask(Reason("it changes files"))),), ask=no("Use git mv.")
@@ -309,7 +301,7 @@ async def test_a_no_reaches_the_model_with_what_the_user_said(tmp_path: Path) ->
     assert (result.is_error, result.text) == (True, "Change was not run. Use git mv.")
 
 
-async def test_hooks_may_add_to_a_result(tmp_path: Path) -> None:
+async def test_after_tool_hooks_add_to_a_result(tmp_path: Path) -> None:
     class Adds(Hook):
         async def after_tool(self, call: ToolCall, output: Output) -> Output:
             return Output(f"{output.content} and checked", is_error=output.is_error)
@@ -321,7 +313,7 @@ async def test_hooks_may_add_to_a_result(tmp_path: Path) -> None:
     assert (bad.text, bad.is_error) == ("it is not there; look elsewhere and checked", True)
 
 
-async def test_hooks_see_behind_a_call_what_was_opened_to_it(tmp_path: Path) -> None:
+async def test_after_tool_hooks_see_the_approved_paths(tmp_path: Path) -> None:
     opened: list[frozenset[Path]] = []
 
     class Sees(Hook):
@@ -336,7 +328,7 @@ async def test_hooks_see_behind_a_call_what_was_opened_to_it(tmp_path: Path) -> 
     assert opened == [frozenset({tmp_path / ".envrc"})]
 
 
-async def test_only_calls_that_run_are_announced_as_started(tmp_path: Path) -> None:
+async def test_tool_started_comes_only_for_calls_that_run(tmp_path: Path) -> None:
     async with executor_of(tmp_path, looking(), hooks=(Gate(Look=Deny(Reason("no"))),)) as executor:
         events = await collect(executor, use("1", "Look"), use("2", "Nope"))
 
@@ -344,7 +336,7 @@ async def test_only_calls_that_run_are_announced_as_started(tmp_path: Path) -> N
     assert len(results_of(events)) == 2
 
 
-async def test_a_tool_that_ends_without_an_output_is_an_error(tmp_path: Path) -> None:
+async def test_tool_without_an_output_is_an_error(tmp_path: Path) -> None:
     class Silent(FakeTool):
         async def run(self, args: Any, ctx: Any) -> Any:
             return
@@ -356,13 +348,13 @@ async def test_a_tool_that_ends_without_an_output_is_an_error(tmp_path: Path) ->
     assert (result.is_error, result.text) == (True, "Silent ended without an output")
 
 
-async def test_the_error_of_a_body_comes_out_bare(tmp_path: Path) -> None:
+async def test_executor_raises_the_error_of_its_body_bare(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="bare"):
         async with executor_of(tmp_path):
             raise ToolError("bare")
 
 
-async def test_a_call_that_may_change_something_is_noted_before_it_runs(tmp_path: Path) -> None:
+async def test_executor_notes_a_changing_call_before_it_runs(tmp_path: Path) -> None:
     log: list[str] = []
     tools = (looking(log), changing(log))
 
@@ -373,7 +365,7 @@ async def test_a_call_that_may_change_something_is_noted_before_it_runs(tmp_path
     assert executor.begun == {"1", "2"}
 
 
-async def test_a_call_that_is_refused_has_not_begun(tmp_path: Path) -> None:
+async def test_refused_call_has_not_begun(tmp_path: Path) -> None:
     noted: list[str] = []
 
     class Denies(Hook):
@@ -386,7 +378,7 @@ async def test_a_call_that_is_refused_has_not_begun(tmp_path: Path) -> None:
     assert (noted, executor.begun) == ([], set())
 
 
-async def test_a_call_that_cannot_be_noted_is_not_run(tmp_path: Path) -> None:
+async def test_call_that_cannot_be_noted_is_not_run(tmp_path: Path) -> None:
     change = changing()
 
     def fails(_: str) -> None:
@@ -416,7 +408,7 @@ class Unplannable(FakeTool):
     ],
     ids=["nothing-but-the-change", "a-path-that-needs-the-yes", "whether-to-go-on-at-all"],
 )
-async def test_nobody_is_asked_about_a_call_that_cannot_be_done(tmp_path: Path, ask: Ask, asks_user: bool) -> None:
+async def test_question_is_not_asked_about_an_impossible_call(tmp_path: Path, ask: Ask, asks_user: bool) -> None:
     tool, user = Unplannable("Change", is_read_only=False), no()
 
     async with executor_of(tmp_path, tool, hooks=(Gate(Change=ask),), ask=user) as executor:
@@ -438,9 +430,7 @@ async def test_nobody_is_asked_about_a_call_that_cannot_be_done(tmp_path: Path, 
         (PermissionAnswer(is_allowed=False), []),
     ],
 )
-async def test_the_rule_that_the_user_chose_is_saved_and_told(
-    tmp_path: Path, answer: PermissionAnswer, saved: list[str]
-) -> None:
+async def test_chosen_rule_is_saved_and_reported(tmp_path: Path, answer: PermissionAnswer, saved: list[str]) -> None:
     rules: list[str] = []
 
     async def remember(rule: str) -> None:

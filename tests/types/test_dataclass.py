@@ -48,13 +48,11 @@ class Pickled:
 @KINDS
 @SLOTS
 class TestBoth:
-    def test_fields_are_given_by_position_by_name_or_left_to_their_defaults(
-        self, dataclass: Decorator, frozen: bool, slots: bool
-    ):
+    def test_dataclass_takes_fields_by_position_name_or_default(self, dataclass: Decorator, frozen: bool, slots: bool):
         made = point(dataclass, frozen=frozen, slots=slots)(1, tags=["a"])
         assert (made.x, made.y, made.tags, made.note, made.seen, made.round) == (1, 7, ["a"], "", set(), 3)
 
-    def test_each_object_has_a_default_of_its_own(self, dataclass: Decorator, frozen: bool, slots: bool):
+    def test_dataclass_makes_a_default_for_each_object(self, dataclass: Decorator, frozen: bool, slots: bool):
         cls = point(dataclass, frozen=frozen, slots=slots)
         first, second = cls(1), cls(1)
         first.tags.append("a")
@@ -65,30 +63,30 @@ class TestBoth:
         ("positional", "named"),
         [((), {}), ((1, 2, [], "", 5), {}), ((1,), {"z": 2}), ((1,), {"x": 2}), ((1,), {"seen": set()})],
     )
-    def test_what_does_not_fit_is_refused(
+    def test_dataclass_refuses_wrong_arguments(
         self, dataclass: Decorator, frozen: bool, slots: bool, positional: tuple[Any, ...], named: dict[str, Any]
     ):
         cls = point(dataclass, frozen=frozen, slots=slots)
         with pytest.raises(TypeError, match=r"Point\.__init__\(\)"):
             cls(*positional, **named)
 
-    def test_equal_by_its_fields_to_its_own_class_only(self, dataclass: Decorator, frozen: bool, slots: bool):
+    def test_dataclass_equals_only_its_own_class(self, dataclass: Decorator, frozen: bool, slots: bool):
         cls, other = (point(dataclass, frozen=frozen, slots=slots) for _ in range(2))
         assert cls(1, note="a") == cls(1, note="b")
         assert cls(1) != cls(2)
         assert cls(1) != other(1)
         assert cls(1) != (1, 7, [], 3)
 
-    def test_it_is_shown_with_its_fields(self, dataclass: Decorator, frozen: bool, slots: bool):
+    def test_repr_shows_the_fields(self, dataclass: Decorator, frozen: bool, slots: bool):
         made = point(dataclass, frozen=frozen, slots=slots)(1, note="hidden")
         assert repr(made).rpartition("Point(")[2] == "x=1, y=7, tags=[], seen=set(), round=3)"
 
-    def test_one_that_holds_itself_can_be_shown(self, dataclass: Decorator, frozen: bool, slots: bool):
+    def test_repr_of_a_recursive_object_ends(self, dataclass: Decorator, frozen: bool, slots: bool):
         made = point(dataclass, frozen=frozen, slots=slots)(1)
         made.tags.append(made)
         assert "tags=[...]" in repr(made)
 
-    def test_it_can_be_replaced_copied_and_taken_apart(self, dataclass: Decorator, frozen: bool, slots: bool):
+    def test_dataclass_can_be_replaced_copied_and_converted(self, dataclass: Decorator, frozen: bool, slots: bool):
         made = point(dataclass, frozen=frozen, slots=slots)(1, tags=["a"])
         assert replace(made, x=2) == type(made)(2, tags=["a"])
         deep = copy.deepcopy(made)
@@ -97,19 +95,19 @@ class TestBoth:
         assert dataclasses.asdict(made) == {"x": 1, "y": 7, "tags": ["a"], "note": "", "seen": set(), "round": 3}
         assert type(made).__match_args__ == ("x", "y", "tags", "note")
 
-    def test_its_signature_names_the_fields(self, dataclass: Decorator, frozen: bool, slots: bool):
+    def test_signature_names_the_fields(self, dataclass: Decorator, frozen: bool, slots: bool):
         parameters = inspect.signature(point(dataclass, frozen=frozen, slots=slots)).parameters
         assert list(parameters) == ["x", "y", "tags", "note"]
         assert parameters["x"].default is inspect.Parameter.empty
         assert parameters["y"].default == 7
 
-    def test_by_name_only(self, dataclass: Decorator, frozen: bool, slots: bool):
+    def test_kw_only_dataclass_refuses_positions(self, dataclass: Decorator, frozen: bool, slots: bool):
         cls = point(dataclass, frozen=frozen, slots=slots, kw_only=True)
         assert cls(y=1, x=2).x == 2
         with pytest.raises(TypeError, match="positional"):
             cls(1)
 
-    def test_without_fields(self, dataclass: Decorator, frozen: bool, slots: bool):
+    def test_dataclass_without_fields_works(self, dataclass: Decorator, frozen: bool, slots: bool):
         class Nothing:
             pass
 
@@ -117,7 +115,7 @@ class TestBoth:
         assert cls() == cls()
         assert repr(cls()).endswith("Nothing()")
 
-    def test_methods_of_its_own_stay(self, dataclass: Decorator, frozen: bool, slots: bool):
+    def test_dataclass_keeps_its_own_methods(self, dataclass: Decorator, frozen: bool, slots: bool):
         class Own:
             x: int
 
@@ -133,7 +131,7 @@ class TestBoth:
         made = dataclass(frozen=frozen, slots=slots)(Own)(1)
         assert (repr(made), made == "anything", hash(made)) == ("own 1", True, 5)
 
-    def test_what_a_class_does_after_its_fields_are_set(self, dataclass: Decorator, frozen: bool, slots: bool):
+    def test_post_init_runs_after_the_fields_are_set(self, dataclass: Decorator, frozen: bool, slots: bool):
         class Checked:
             x: int
 
@@ -146,21 +144,21 @@ class TestBoth:
         with pytest.raises(ValueError, match="below zero"):
             cls(-1)
 
-    def test_a_class_below_it_is_made_as_it_is(self, dataclass: Decorator, frozen: bool, slots: bool):
+    def test_subclass_of_a_dataclass_is_made_the_same_way(self, dataclass: Decorator, frozen: bool, slots: bool):
         cls = point(dataclass, frozen=frozen, slots=slots)
         below = type("Below", (cls,), {})
         assert below(1).x == cls(1).x == 1
         assert below(1) == below(1)
         assert below(1) != cls(1)
 
-    def test_slots_leave_no_room_for_more(self, dataclass: Decorator, frozen: bool, slots: bool):
+    def test_slots_refuse_other_attributes(self, dataclass: Decorator, frozen: bool, slots: bool):
         cls = point(dataclass, frozen=frozen, slots=slots)
         assert hasattr(cls(1), "__dict__") is not slots
 
 
 @BOTH
 @SLOTS
-def test_a_frozen_one_cannot_be_changed_and_is_a_key(dataclass: Decorator, slots: bool):
+def test_frozen_dataclass_is_immutable_and_hashable(dataclass: Decorator, slots: bool):
     class Key:
         x: int
         note: str = field(default="", compare=False)
@@ -177,7 +175,7 @@ def test_a_frozen_one_cannot_be_changed_and_is_a_key(dataclass: Decorator, slots
 
 @BOTH
 @SLOTS
-def test_one_that_may_change_is_no_key(dataclass: Decorator, slots: bool):
+def test_mutable_dataclass_is_unhashable(dataclass: Decorator, slots: bool):
     made = point(dataclass, slots=slots)(1)
     made.x = 2
     assert made.x == 2
@@ -185,12 +183,12 @@ def test_one_that_may_change_is_no_key(dataclass: Decorator, slots: bool):
         hash(made)
 
 
-def test_pickled_and_back():
+def test_dataclass_survives_pickling():
     assert pickle.loads(pickle.dumps(Pickled(1, ("a",)))) == Pickled(1, ("a",))
 
 
 @given(st.lists(st.integers() | st.text(), min_size=1, max_size=6), st.lists(st.integers() | st.text(), min_size=6))
-def test_compared_and_hashed_as_the_values_are(mine: list[Any], theirs: list[Any]):
+def test_dataclass_compares_and_hashes_by_values(mine: list[Any], theirs: list[Any]):
     names = [f"f{number}" for number in range(len(mine))]
     cls: Any = quick_dataclass(frozen=True)(type("Made", (), {"__annotations__": dict.fromkeys(names, object)}))
     first, same, second = cls(*mine), cls(*mine), cls(*theirs[: len(mine)])

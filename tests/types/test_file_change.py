@@ -21,7 +21,7 @@ PICTURE = FileChange("a.png", "modified", None, None)
         ([GENERATED], "1 generated file"),
     ],
 )
-def test_lines_are_told_where_there_are_any(changes: list[FileChange], said: str) -> None:
+def test_file_change_names_line_counts_if_known(changes: list[FileChange], said: str) -> None:
     assert files_in_short(changes) == said
 
 
@@ -39,5 +39,5 @@ def test_lines_are_told_where_there_are_any(changes: list[FileChange], said: str
         (".env", False),
     ],
 )
-def test_only_what_surely_was_generated_counts_as_that(path: str, is_generated: bool) -> None:
+def test_file_change_is_generated_only_for_sure_names(path: str, is_generated: bool) -> None:
     assert FileChange(path, "added", 1, 0).is_generated is is_generated

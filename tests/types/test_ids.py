@@ -5,7 +5,7 @@ from panpan.types.messages import unique_id
 
 
 @given(st.sampled_from(["", "call", "call_0"]), st.integers(0, 200))
-def test_an_id_that_is_taken_gets_the_next_number(wanted: str, times: int) -> None:
+def test_unique_id_numbers_a_taken_id(wanted: str, times: int) -> None:
     taken: set[str] = set()
     for _ in range(times):
         taken.add(unique_id(wanted, taken))
@@ -16,5 +16,5 @@ def test_an_id_that_is_taken_gets_the_next_number(wanted: str, times: int) -> No
 
 
 @given(st.sets(st.sampled_from(["a", *(f"a-{number}" for number in range(2, 20))])))
-def test_it_is_never_one_that_is_taken(taken: set[str]) -> None:
+def test_unique_id_is_never_taken(taken: set[str]) -> None:
     assert unique_id("a", taken) not in taken

@@ -12,7 +12,7 @@ PIECES = ["<", "/", " ", "\n", ">", "system-reminder", "SYSTEM-Reminder", "</sys
 
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join))
-def test_no_text_ends_the_tags_or_begins_others(text: str) -> None:
+def test_reminder_text_cannot_forge_its_tags(text: str) -> None:
     seen = SystemReminder(text=text).tagged_text
 
     assert re.findall(r"(?i)<\s?/?\s?system-reminder", seen) == ["<system-reminder", "</system-reminder"]
@@ -21,5 +21,5 @@ def test_no_text_ends_the_tags_or_begins_others(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a < b, <b>c</b>", '<context name="git">x</context>', "system-reminder"])
-def test_other_text_stays_as_it_is(text: str) -> None:
+def test_reminder_text_is_otherwise_unchanged(text: str) -> None:
     assert SystemReminder(text=text).tagged_text == f"<system-reminder>\n{text}\n</system-reminder>"

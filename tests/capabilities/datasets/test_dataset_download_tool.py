@@ -27,7 +27,7 @@ async def test_prepare_says_what_it_is_and_downloads_nothing(place: Place) -> No
     for said in (
         "size: 4 kB (4,000 bytes)",
         "can go on after a cut",
-        "nobody says it",
+        "checksum: not published",
         "licence: not told",
         "curl -fL",
     ):

@@ -137,7 +137,7 @@ async def test_answers_are_bounded_and_say_what_is_left_out(project: ToyProject)
     [
         ({"operation": "hover"}, "symbol is missing"),
         ({"operation": "rename", "symbol": "alpha"}, "new_name is missing"),
-        ({"operation": "hover", "symbol": "gamma"}, "gamma does not stand in a.toy"),
+        ({"operation": "hover", "symbol": "gamma"}, "gamma is not in a.toy"),
         ({"operation": "hover", "symbol": "alpha", "file_path": "b.toy"}, "b.toy is not a file"),
         ({"operation": "hover", "symbol": "alpha", "file_path": "a.txt"}, "there is no language server for a.txt"),
         ({"operation": "incoming_calls", "symbol": "alpha"}, "toy offers no callHierarchy"),

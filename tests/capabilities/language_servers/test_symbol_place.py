@@ -26,9 +26,9 @@ def test_a_symbol_is_a_whole_word(symbol: str, line: int | None, place: tuple[in
 @pytest.mark.parametrize(
     ("symbol", "line", "advice"),
     [
-        ("helper", 4, "line 4 of a.py has no helper; it stands in line 1, 2, 3"),
-        ("helper", 99, "a.py has 4 lines, and no line 99; it stands in line 1, 2, 3"),
-        ("hel", None, "hel does not stand in a.py as a whole word"),
+        ("helper", 4, "line 4 of a.py has no helper; it is in line 1, 2, 3"),
+        ("helper", 99, "a.py has 4 lines, and no line 99; it is in line 1, 2, 3"),
+        ("hel", None, "hel is not in a.py as a whole word"),
     ],
 )
 def test_a_symbol_that_is_not_there_is_an_error_with_the_lines_that_have_it(

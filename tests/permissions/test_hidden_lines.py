@@ -1,7 +1,5 @@
 """Rules for commands, against command lines that stand in an argument or a setting of another command."""
 
-from pathlib import Path
-
 import pytest
 
 from panpan.types.permission import Allow, Deny
@@ -14,9 +12,9 @@ deny = ["Bash(git push *)", "Bash(nc *)"]
 """
 
 
-@pytest.fixture
-def gate(tmp_path: Path) -> FolderGate:
-    return Project(tmp_path).gate(RULES)
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> FolderGate:
+    return Project(tmp_path_factory.mktemp("gate")).gate(RULES)
 
 
 @pytest.mark.parametrize(

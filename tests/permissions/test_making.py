@@ -1,7 +1,5 @@
 """acceptEdits allows commands that make empty files and folders in the workspace, and none that remove."""
 
-from pathlib import Path
-
 import pytest
 
 from panpan.types.permission import Allow, Ask, Deny
@@ -9,16 +7,16 @@ from tests.fakes.every_tool import FolderGate
 from tests.permissions.folder import Project, bash
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    project = Project(tmp_path)
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("gate"))
     (project.root / "src").mkdir()
-    (project.root / "out").symlink_to(tmp_path)
+    (project.root / "out").symlink_to(project.root.parent)
     (project.root / ".env").write_text("KEY=1")
     return project
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def gate(project: Project) -> FolderGate:
     return project.gate()
 

@@ -13,9 +13,9 @@ deny = ["Read(/secret/**)", "Read(.env)"]
 """
 
 
-@pytest.fixture
-def gate(tmp_path: Path) -> FolderGate:
-    project = Project(tmp_path)
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> FolderGate:
+    project = Project(tmp_path_factory.mktemp("gate"))
     for name in ("secret/x", "src/c.py", "a.txt", "sub/secret.py"):
         (project.root / name).parent.mkdir(parents=True, exist_ok=True)
         (project.root / name).write_text("x")

@@ -1,10 +1,9 @@
 """Searches and copies of folders that hold a denied file, against all ways of writing a line around them."""
 
 import shlex
-from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.types.permission import Allow, PermissionMode
@@ -37,9 +36,9 @@ OF_ALL = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def gate(tmp_path: Path) -> FolderGate:
-    project = Project(tmp_path)
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> FolderGate:
+    project = Project(tmp_path_factory.mktemp("gate"))
     for name in ("secret/s.txt", "src/c.txt", "a.txt"):
         (project.root / name).parent.mkdir(parents=True, exist_ok=True)
         (project.root / name).write_text("x")
@@ -51,7 +50,7 @@ def written(before: list[str], around: str, quoted: str, search: str) -> str:
     return quoted.replace("@", shlex.quote(line)) if quoted else line
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None)
 @given(
     st.lists(BEFORE, max_size=2), AROUND, QUOTED, st.sampled_from([*OF_ALL, *(s.replace("@", ".") for s in OF_FOLDERS)])
 )
@@ -64,7 +63,7 @@ def test_a_search_that_shows_a_denied_file_never_runs_unasked(
         assert not isinstance(bash(gate, line, mode), Allow), line  # type: ignore[arg-type]
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(BEFORE.filter(lambda before: before != "/usr/bin/env -S "), max_size=2),
     AROUND.filter(lambda around: not around.startswith(("X", "cat <", "echo"))),

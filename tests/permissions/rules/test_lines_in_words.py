@@ -41,9 +41,9 @@ TEXTS = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def gate(tmp_path: Path) -> FolderGate:
-    return Project(tmp_path).gate('[permission]\ndeny = ["Bash(rm *)"]')
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> FolderGate:
+    return Project(tmp_path_factory.mktemp("gate")).gate('[permission]\ndeny = ["Bash(rm *)"]')
 
 
 @pytest.mark.parametrize("line", KNOWN_RUNNERS)

@@ -12,7 +12,8 @@ from panpan.app import slash_commands
 from panpan.config.project_limits import STRICTNESS
 from panpan.errors import ConfigError
 from panpan.faces.terminal.commands.registry import all_commands, command_in, find, help_command, unknown, with_further
-from panpan.faces.terminal.rendering.displays import printed_rows_of, show_displays
+from panpan.faces.terminal.rendering.cells import LEAST_WIDTH
+from panpan.faces.terminal.rendering.displays import option_rows, printed_rows_of, show_displays
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import (
     Command,
@@ -76,10 +77,7 @@ class TextTerminal:
         if number is not None:
             say(self, f"there is no number {number} in this list:", "bad")
         say(self, title, "strong")
-        for number, option in enumerate(options, 1):
-            say(self, f"{number:3}. {option.label}{' (now)' if option.is_current else ''}")
-            if option.detail:
-                say(self, f"     {option.detail}", "dim")
+        self.show(*option_rows(options, max(self.width, LEAST_WIDTH), self.theme))
         say(self, " ".join([f"/{self._name}", *map(str, self._picked), "NUMBER picks one"]), "dim")
         return None
 

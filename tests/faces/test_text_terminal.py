@@ -19,7 +19,7 @@ async def test_list_is_shown_with_numbers_and_nothing_changes(tmp_path: Path) ->
 
     text = await typed("/effort", terminal)
 
-    assert "  1. default (now)\n  2. low\n" in text
+    assert "    1. default (now)\n    2. low\n" in text
     assert text.endswith("/effort NUMBER picks one")
     assert terminal.session.effort is None
 

@@ -8,7 +8,8 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from panpan.faces.terminal.dialogs.dialog import Dialog, LineEditor
-from panpan.faces.terminal.rendering.cells import ListRow, ListRows, cut, fitted, wrapped
+from panpan.faces.terminal.rendering.cells import ListRow, ListRows, cut, fitted
+from panpan.faces.terminal.rendering.displays import option_rows
 from panpan.faces.terminal.screen.screen import Screen
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import Option, OptionSearch
@@ -137,12 +138,8 @@ class PickDialog(Dialog[int | NothingPicked]):
         return True
 
     def as_lines(self, width: int, theme: Theme) -> Sequence[str]:
-        rows = [theme.paint("question", f"? {self._title}")]
-        for number, option in enumerate(self._options, 1):
-            rows += wrapped(f"{number:5}. {clean_line(option.label)}{' (now)' if option.is_current else ''}", width)
-            if option.detail:
-                rows += (theme.paint("dim", f"       {row}") for row in wrapped(clean_line(option.detail), width - 7))
-        return [*rows, "  a number picks one, an empty line none: "]
+        title = theme.paint("question", f"? {self._title}")
+        return [title, *option_rows(self._options, width, theme), "  a number picks one, an empty line none: "]
 
     def take_line(self, said: str) -> str:
         numbers = {str(number): index for index, number in enumerate(range(1, len(self._options) + 1))}

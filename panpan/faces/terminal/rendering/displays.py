@@ -21,6 +21,7 @@ from panpan.faces.terminal.rendering.cells import (
 )
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import counts_text, extent_text
+from panpan.session.command import Option
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spelled_out
 from panpan.types.content import (
     ChecklistDisplay,
@@ -304,6 +305,16 @@ def show_displays(scrollback: Scrollback, displays: Sequence[Display]) -> None:
         rows = display_rows(display, width, scrollback.theme)
         is_indented = isinstance(display, ChecklistDisplay)
         scrollback.show(*(f"{_GAP}{row}" if is_indented else row for row in rows))
+
+
+def option_rows(options: Sequence[Option], width: int, theme: Theme) -> list[str]:
+    """Return the rows of a list that is picked from by number; `width` is 8 cells or more."""
+    rows = list[str]()
+    for number, option in enumerate(options, 1):
+        rows += wrapped(f"{number:5}. {clean_line(option.label)}{' (now)' if option.is_current else ''}", width)
+        if option.detail:
+            rows += (theme.paint("dim", f"       {row}") for row in wrapped(clean_line(option.detail), width - 7))
+    return rows
 
 
 def pager_rows(displays: Sequence[Display], width: int, theme: Theme) -> list[str]:

@@ -291,6 +291,10 @@ class AnswerText:
             self._ends_line = True
             await self._out.write("\n")
 
+    def note_other(self) -> None:
+        """Put what comes next on a line of its own: something else was written to the terminal."""
+        self._ends_line = False
+
     async def make_room(self) -> None:
         """Begin a new line for a note; without a terminal, an answer that may continue stays in one piece."""
         await (self.break_line() if self._out.is_terminal else self.end_line())

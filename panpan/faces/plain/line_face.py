@@ -102,6 +102,10 @@ class LineFace:
         """End the turn: the next output begins on a line of its own."""
         await self._answer.end()
 
+    def note_echo(self) -> None:
+        """Put what comes next on a line of its own: the terminal has echoed a key."""
+        self._answer.note_other()
+
     async def rows(self, rows: Sequence[str]) -> None:
         """Print rows on lines of their own."""
         await self._answer.break_line()

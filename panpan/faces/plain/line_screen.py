@@ -193,6 +193,8 @@ class LineScreen:
         """Forget the half-typed text, as the terminal does, and print an open question again unless it is withdrawn."""
         self._lines.forget()
         self._ends = 0
+        if not self._is_typing:
+            self._face.note_echo()  # of ^C
         if self._at_question is not None:
             self._at_question.cancel("Ctrl+C")
         return self._is_handed_over
@@ -313,8 +315,9 @@ class LineScreen:
                 await self._has_more.wait()
                 self._has_more = anyio.Event()
                 while self._unprinted and not (self._is_typing and self._is_serving):
-                    await self._unprinted[0](self._face)
-                    self._unprinted.popleft()
+                    printing = self._unprinted[0]
+                    await printing(self._face)
+                    self._unprinted.remove(printing)
                     self._has_printed.set()
                     self._has_printed = anyio.Event()
 

@@ -295,6 +295,17 @@ async def test_ctrl_c_where_nothing_runs_is_a_no_to_the_question() -> None:
     assert HOW_TO_LEAVE not in it.out.text
 
 
+async def test_what_comes_behind_the_echo_of_ctrl_c_has_a_row_of_its_own() -> None:
+    async with opened() as it:
+        it.prompts.is_settled = False
+        it.screen.show("first")
+        await it.screen.caught_up()
+        it.screen.interrupted()
+        it.screen.show("second", "third")
+
+    assert it.out.text == "first\n\nsecond\nthird\n"
+
+
 async def test_ctrl_c_is_for_the_editor_that_has_the_terminal() -> None:
     async with opened() as it:
         it.prompts.is_settled = False

@@ -41,6 +41,10 @@ AGAIN_S = 3.0
 LEAVING = {"exit", "quit", "q", "/exit", "/quit", "/q"}
 """Lines that leave; several of them, typed during a turn, arrive as one text."""
 
+CUT = "not sent: the terminal keeps 4,095 bytes of a line; break it up, or put it into a file and mention that with @"
+
+_MOST_LINE_BYTES = 4_095
+"""Most bytes that Linux keeps of a line that is typed or pasted; it drops the rest without a word."""
 _LOOK_S = 0.02
 """Seconds between two checks for unfinished work."""
 _AT_END_S = 0.5
@@ -253,6 +257,10 @@ class LineScreen:
                     leaving.want_at_once()
                 else:
                     leaving.want(Leave())
+                continue
+            elif any(len(line.encode()) >= _MOST_LINE_BYTES for line in text.split("\n")):
+                say(self, CUT, "warn")
+                text = None
                 continue
             prompt, text, self._warned_at_s = text.strip(), None, float("-inf")
             if {line.strip().lower() for line in prompt.split("\n")} <= LEAVING:

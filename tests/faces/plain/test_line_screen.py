@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from panpan.faces.plain.line_screen import DROPPED, HOW_TO_LEAVE, PROMPT, LineScreen
+from panpan.faces.plain.line_screen import CUT, DROPPED, HOW_TO_LEAVE, PROMPT, LineScreen
 from panpan.faces.terminal.dialogs.panel import PanelDialog
 from panpan.faces.terminal.dialogs.pick import picked
 from panpan.faces.turn_text import WaitingTime
@@ -100,6 +100,18 @@ async def test_prompt_of_the_command_line_is_printed_and_comes_first() -> None:
     assert it.prompts.sent == ["fix \x1b[2J it"]
     assert it.out.text.startswith(f"{PROMPT}fix ")
     assert "\x1b" not in it.out.text
+
+
+async def test_a_line_that_the_terminal_has_cut_is_not_sent() -> None:
+    whole = "y" * 5_000  # it came by the command line
+    async with opened(whole) as it:
+        await it.until(lambda: it.prompts.sent)
+        await it.shows(PROMPT, 2)
+        it.keyboard.type(f"first\n{'x' * 5_000}, but do not delete anything\n")
+        await it.shows(CUT.split(";")[0])
+        await it.shows(PROMPT, 3)
+
+    assert it.prompts.sent == [whole]
 
 
 async def test_nothing_is_asked_for_while_something_runs() -> None:

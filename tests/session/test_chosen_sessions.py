@@ -184,7 +184,7 @@ async def test_terminal_continues_its_own_newest_session_and_a_run_any(place: Pl
         assert unattended.info.id == run
 
 
-async def test_terminal_says_how_to_reach_runs_where_there_is_nothing_else(place: Place) -> None:
+async def test_terminal_without_sessions_says_how_to_reach_runs(place: Place) -> None:
     await place.say("run")
 
     with pytest.raises(SessionError, match="panpan sessions --runs"):
@@ -192,7 +192,7 @@ async def test_terminal_says_how_to_reach_runs_where_there_is_nothing_else(place
             pass
 
 
-async def test_run_becomes_a_session_of_the_terminal_once_somebody_speaks_there(place: Place) -> None:
+async def test_run_becomes_a_terminal_session_after_a_prompt_there(place: Place) -> None:
     run = await place.say("run")
     async with place.open(resume=run, is_interactive=True):
         pass
@@ -204,7 +204,7 @@ async def test_run_becomes_a_session_of_the_terminal_once_somebody_speaks_there(
     assert place.is_interactive(run)
 
 
-async def test_copy_is_of_whoever_made_it(place: Place) -> None:
+async def test_copy_belongs_to_whoever_made_it(place: Place) -> None:
     mine = await place.say("mine", is_interactive=True)
 
     of_run = await place.say("x", resume=mine, fork=True)

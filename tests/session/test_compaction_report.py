@@ -12,7 +12,7 @@ REPORT = CompactionReport(
 COMPACTION = Compaction("auto", "u", 150_000, 24_000, report=REPORT)
 
 
-def test_it_says_what_was_kept_computed_summarised_and_dropped_and_how_to_take_it_back() -> None:
+def test_compaction_report_lists_its_parts_and_the_way_back() -> None:
     assert compaction_lines(COMPACTION) == [
         "conversation compacted, the context window was nearly full: about 150,000 → 24,000 tokens",
         "kept: 7 newest messages, and 2 older (project rules, the prompt)",
@@ -25,13 +25,13 @@ def test_it_says_what_was_kept_computed_summarised_and_dropped_and_how_to_take_i
     ]
 
 
-def test_a_face_of_lines_prints_them() -> None:
+def test_compaction_report_is_printed_by_line_faces() -> None:
     lines = ToolLines().lines(Compacted(COMPACTION))
 
     assert [line.removeprefix("… ") for line in lines] == compaction_lines(COMPACTION)
 
 
-def test_a_program_gets_them_under_the_names_that_it_knows() -> None:
+def test_compaction_report_reaches_programs_under_known_names() -> None:
     line = notice_line(Compacted(COMPACTION), "s")
 
     assert (line["type"], line["subtype"], line["session_id"]) == ("system", "compact_boundary", "s")

@@ -21,7 +21,7 @@ def tokens_of(messages: Sequence[Message], system: str = "", tools: Sequence[Too
     return {part.source: part.tokens for part in usage.parts}
 
 
-def test_each_part_of_the_request_counts_for_its_own_source() -> None:
+def test_context_usage_counts_each_part_for_its_source() -> None:
     use = ToolUseBlock(id="1", name="Read", input={"file_path": "a.py"})
     conversation = [
         UserMessage.of("what is in a.py?"),
@@ -37,13 +37,13 @@ def test_each_part_of_the_request_counts_for_its_own_source() -> None:
     assert all(count > 0 for count in tokens.values())
 
 
-def test_a_source_that_says_nothing_fills_nothing() -> None:
+def test_context_usage_of_an_empty_source_is_zero() -> None:
     tokens = tokens_of([UserMessage.of("hello")])
 
     assert {source for source, count in tokens.items() if count} == {"user"}
 
 
-def test_the_sum_is_what_the_provider_counted_for_the_newest_reply() -> None:
+def test_context_usage_sum_is_the_providers_newest_count() -> None:
     conversation = Conversation("A prompt of some length", [TOOL], [UserMessage.of("x" * 400), reply("y", 777)])
 
     usage = context_usage(conversation, 1000)
@@ -53,7 +53,7 @@ def test_the_sum_is_what_the_provider_counted_for_the_newest_reply() -> None:
     assert usage.is_counted
 
 
-def test_what_came_after_the_newest_counted_reply_is_added_by_its_length() -> None:
+def test_context_usage_adds_later_messages_by_length() -> None:
     counted = [UserMessage.of("hello"), reply("hello", 500)]
 
     usage = context_usage(Conversation(messages=[*counted, UserMessage.of("x" * 400)]), 1000)
@@ -61,26 +61,26 @@ def test_what_came_after_the_newest_counted_reply_is_added_by_its_length() -> No
     assert usage.used_tokens == 600
 
 
-def test_without_a_count_the_sum_is_an_estimate() -> None:
+def test_context_usage_without_a_count_is_an_estimate() -> None:
     usage = context_usage(Conversation(messages=[UserMessage.of("x" * 400), reply("")]), 1000)
 
     assert not usage.is_counted
     assert usage.used_tokens == 100
 
 
-def test_a_picture_counts_as_a_picture_and_not_by_its_bytes() -> None:
+def test_context_usage_counts_a_picture_without_its_bytes() -> None:
     picture = ImageBlock(source=Base64Source(media_type="image/png", data="A" * 4_000_000))
 
     assert 0 < tokens_of([UserMessage(content=(picture,))])["user"] < 5_000
 
 
-def test_a_window_that_is_not_known_has_no_share_and_nothing_free() -> None:
+def test_context_usage_of_an_unknown_window_has_no_share() -> None:
     usage = context_usage(Conversation(messages=[UserMessage.of("x" * 40)]), None)
 
     assert (usage.used_tokens, usage.free_tokens, usage.share_of(5)) == (10, None, None)
 
 
-def test_nothing_is_free_in_a_window_that_is_over_full() -> None:
+def test_context_usage_of_an_overfull_window_has_nothing_free() -> None:
     assert context_usage(Conversation(messages=[UserMessage.of("x" * 400)]), 10).free_tokens == 0
 
 
@@ -94,7 +94,7 @@ messages = st.lists(
 
 
 @given(messages, st.text())
-def test_the_parts_always_add_up_to_what_the_status_line_says(said: list[Message], system: str) -> None:
+def test_context_usage_parts_add_up_to_the_status_line(said: list[Message], system: str) -> None:
     conversation = Conversation(system, messages=said)
 
     usage = context_usage(conversation, 1000)
@@ -104,5 +104,5 @@ def test_the_parts_always_add_up_to_what_the_status_line_says(said: list[Message
 
 
 @given(messages, st.integers(1, 100_000))
-def test_the_newest_reply_decides_whatever_was_counted_before(said: list[Message], counted: int) -> None:
+def test_context_usage_follows_the_newest_reply(said: list[Message], counted: int) -> None:
     assert used_tokens(Conversation(messages=[*said, reply("done", counted)])) == counted

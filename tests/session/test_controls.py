@@ -49,7 +49,7 @@ def subtypes(root: Path) -> list[object]:
 # permission mode
 
 
-async def test_a_mode_counts_from_the_next_call_on_within_a_running_turn(tmp_path: Path) -> None:
+async def test_mode_counts_from_the_next_call_of_a_running_turn(tmp_path: Path) -> None:
     llm = ScriptedLLM(call(("1", "Change", {})), call(("2", "Change", {})), say("done"))
     started: list[str] = []
 
@@ -65,7 +65,7 @@ async def test_a_mode_counts_from_the_next_call_on_within_a_running_turn(tmp_pat
     assert logged(tmp_path).permission_mode == "plan"
 
 
-async def test_the_newest_mode_is_recorded_also_when_it_was_chosen_before_the_first_message(tmp_path: Path) -> None:
+async def test_newest_mode_is_recorded_even_before_the_first_message(tmp_path: Path) -> None:
     async with session_in(tmp_path, ScriptedLLM(say("hello"))) as session:
         session.set_permission_mode("plan")
         session.set_permission_mode("acceptEdits")
@@ -76,7 +76,7 @@ async def test_the_newest_mode_is_recorded_also_when_it_was_chosen_before_the_fi
     assert logged(tmp_path).permission_mode == "acceptEdits"
 
 
-async def test_a_session_in_which_nothing_was_said_leaves_no_log_whatever_was_chosen(tmp_path: Path) -> None:
+async def test_session_without_messages_leaves_no_log(tmp_path: Path) -> None:
     async with session_in(tmp_path, ScriptedLLM()) as session:
         session.set_permission_mode("plan")
         session.rename("nothing")
@@ -84,14 +84,14 @@ async def test_a_session_in_which_nothing_was_said_leaves_no_log_whatever_was_ch
     assert not log_path(tmp_path).exists()
 
 
-async def test_a_mode_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+async def test_unknown_mode_is_refused(tmp_path: Path) -> None:
     async with session_in(tmp_path, ScriptedLLM()) as session:
         with pytest.raises(ConfigError, match="no permission mode 'yolo'"):
             session.set_permission_mode("yolo")  # type: ignore[arg-type]
         assert session.permission_mode == "default"
 
 
-async def test_who_answers_follows_the_mode_of_the_moment(tmp_path: Path) -> None:
+async def test_asker_follows_the_mode_of_the_moment(tmp_path: Path) -> None:
     gate, person = PermissionGate(), yes()
     llm = ScriptedLLM(call(("1", "Change", {})), call(("2", "Change", {})), say("done"))
     ask = AskerOfMode(lambda: gate.mode, person)
@@ -105,7 +105,7 @@ async def test_who_answers_follows_the_mode_of_the_moment(tmp_path: Path) -> Non
     assert [question.tool_use_id for question in person.questions] == ["1"]
 
 
-async def test_rules_are_listed_as_they_are_asked_and_with_their_place(tmp_path: Path) -> None:
+async def test_rules_are_listed_in_order_with_their_place(tmp_path: Path) -> None:
     own = RuleSource("~/.panpan/settings.toml", allow=["Bash(npm test)"], deny=["Read(.env)"])
     project = RuleSource("settings.toml", may_allow=False, allow=["Bash(rm *)"], ask=["Bash(git push *)"])
     gate = PermissionGate([own, project])
@@ -118,7 +118,7 @@ async def test_rules_are_listed_as_they_are_asked_and_with_their_place(tmp_path:
         ]
 
 
-async def test_an_added_folder_counts_as_inside_and_is_not_in_the_log(tmp_path: Path) -> None:
+async def test_added_folder_counts_as_inside_and_is_not_logged(tmp_path: Path) -> None:
     workspace, other = tmp_path / "workspace", tmp_path / "other"
     workspace.mkdir()
     other.mkdir()
@@ -135,7 +135,7 @@ async def test_an_added_folder_counts_as_inside_and_is_not_in_the_log(tmp_path: 
 
 
 @pytest.mark.parametrize("folder", ["missing", "file.txt", "~nobody_of_this_name/x", "\0"])
-async def test_what_is_no_folder_is_not_added(tmp_path: Path, folder: str) -> None:
+async def test_adding_a_file_as_a_folder_is_refused(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file.txt").touch()
 
     async with session_in(tmp_path, ScriptedLLM()) as session:
@@ -146,7 +146,7 @@ async def test_what_is_no_folder_is_not_added(tmp_path: Path, folder: str) -> No
 # messages and titles
 
 
-async def test_a_message_between_turns_is_said_and_recorded(tmp_path: Path) -> None:
+async def test_message_between_turns_is_added_and_recorded(tmp_path: Path) -> None:
     llm = ScriptedLLM(say("hello"), say("I see"))
 
     async with session_in(tmp_path, llm) as session:
@@ -159,14 +159,14 @@ async def test_a_message_between_turns_is_said_and_recorded(tmp_path: Path) -> N
     assert [message.text for message in recorded(tmp_path)] == ["go", "hello", "I ran ls: a.txt", "and?", "I see"]
 
 
-async def test_a_message_may_be_the_first_of_a_session(tmp_path: Path) -> None:
+async def test_message_may_come_first_in_a_session(tmp_path: Path) -> None:
     async with session_in(tmp_path, ScriptedLLM()) as session:
         session.add_message(UserMessage.of("I ran ls"))
 
     assert [message.text for message in recorded(tmp_path)] == ["I ran ls"]
 
 
-async def test_the_first_message_is_kept_also_where_the_log_has_no_space_yet(tmp_path: Path) -> None:
+async def test_first_message_is_kept_while_the_log_has_no_space(tmp_path: Path) -> None:
     import os
 
     async with session_in(tmp_path, ScriptedLLM()) as session:
@@ -181,7 +181,7 @@ async def test_the_first_message_is_kept_also_where_the_log_has_no_space_yet(tmp
     assert [message.text for message in recorded(tmp_path)] == ["I ran ls"]
 
 
-async def test_while_a_turn_runs_neither_message_nor_model_gets_in(tmp_path: Path) -> None:
+async def test_running_turn_refuses_messages_and_model_changes(tmp_path: Path) -> None:
     source = Models()
     async with session_in(tmp_path, ScriptedLLM(say("hello")), models=source) as session:
         async with aclosing(session.submit("go")) as events:
@@ -199,7 +199,7 @@ async def test_while_a_turn_runs_neither_message_nor_model_gets_in(tmp_path: Pat
     assert [message.text for message in recorded(tmp_path)] == ["go", "hello"]
 
 
-async def test_a_title_is_one_line_and_comes_back(tmp_path: Path) -> None:
+async def test_title_is_one_line_and_survives(tmp_path: Path) -> None:
     async with session_in(tmp_path, ScriptedLLM(say("hello"), say("again"))) as session:
         assert session.title is None
         session.rename("the first")
@@ -213,7 +213,7 @@ async def test_a_title_is_one_line_and_comes_back(tmp_path: Path) -> None:
     assert (found.title, found.prompt) == ("the bug \x1b[31m of May", "go")
 
 
-async def test_viewers_find_the_session_of_a_title_by_the_record_before_it(tmp_path: Path) -> None:
+async def test_title_record_refers_to_the_record_before_it(tmp_path: Path) -> None:
     async with session_in(tmp_path, ScriptedLLM(say("hello"))) as session:
         await collect(session)
         session.rename("the bug")
@@ -223,7 +223,7 @@ async def test_viewers_find_the_session_of_a_title_by_the_record_before_it(tmp_p
 
 
 @pytest.mark.parametrize("title", ["", " \n\t "])
-async def test_an_empty_title_is_refused(tmp_path: Path, title: str) -> None:
+async def test_empty_title_is_refused(tmp_path: Path, title: str) -> None:
     async with session_in(tmp_path, ScriptedLLM()) as session:
         session.rename("kept")
         with pytest.raises(ConfigError, match="at least one character"):
@@ -266,7 +266,7 @@ class Models:
         return close
 
 
-async def test_the_next_turn_asks_the_other_model_and_the_old_one_is_closed(tmp_path: Path) -> None:
+async def test_use_model_holds_from_the_next_turn_and_closes_the_old(tmp_path: Path) -> None:
     source, new = Models(), ScriptedLLM(say("from new"))
     source.add("new", new, context_window=1000, warnings=["new is slow"])
     warnings: list[str] = []
@@ -288,7 +288,7 @@ async def test_the_next_turn_asks_the_other_model_and_the_old_one_is_closed(tmp_
     assert [message.text for message in recorded(tmp_path)] == ["go", "from old", "again", "from new"]
 
 
-async def test_a_name_that_leads_nowhere_leaves_everything_as_it_is(tmp_path: Path) -> None:
+async def test_unknown_model_name_changes_nothing(tmp_path: Path) -> None:
     source = Models()
     llm = ScriptedLLM(say("hello"))
 
@@ -334,7 +334,7 @@ async def test_effort_is_changed_over_the_same_connection(tmp_path: Path) -> Non
         assert source.closed == ["scripted"]
 
 
-async def test_a_model_of_another_kind_gets_its_own_beginning_and_the_first_one_its_old_one_again(
+async def test_other_kind_of_model_gets_its_own_recorded_prefix(
     tmp_path: Path,
 ) -> None:
     short = SessionPrefix("small", "be short")
@@ -365,7 +365,7 @@ async def test_a_model_of_another_kind_gets_its_own_beginning_and_the_first_one_
     assert subtypes(tmp_path).count("prefix") == 1
 
 
-def test_a_log_that_does_not_say_the_kind_of_model_is_taken_where_the_model_takes_its_tools() -> None:
+def test_unnamed_prefix_is_kept_only_for_a_model_with_its_tools() -> None:
     look = ToolDefinition("Look", "looks", {})
     old = SessionPrefix(UNNAMED, "old", (look,))
     full, small = SessionPrefix("full", "new", ()), SessionPrefix("small", "short", ())
@@ -374,22 +374,20 @@ def test_a_log_that_does_not_say_the_kind_of_model_is_taken_where_the_model_take
     assert kept_prefix(small, {UNNAMED: old}, SMALL) is small
 
 
-def test_a_prefix_that_is_damaged_is_made_whole_with_what_a_new_session_gets() -> None:
+def test_damaged_prefix_is_replaced_by_a_new_one() -> None:
     new = SessionPrefix("full", "new", (ToolDefinition("Look", "looks", {}),))
 
     assert kept_prefix(new, {"full": SessionPrefix("full", None, ())}, ModelProfile()) == new
 
 
-async def test_where_there_are_no_other_models_the_error_says_so(tmp_path: Path) -> None:
+async def test_use_model_without_other_models_says_so(tmp_path: Path) -> None:
     async with session_in(tmp_path, ScriptedLLM()) as session:
         with pytest.raises(ConfigError, match="the model of this session cannot be changed"):
             await session.use_model("other")
 
 
 @pytest.mark.parametrize("mode", ["plan", "acceptEdits"])
-async def test_a_decision_holds_where_the_disk_is_full_and_is_recorded_when_there_is_space(
-    tmp_path: Path, mode: PermissionMode
-) -> None:
+async def test_mode_is_recorded_once_a_full_disk_has_space(tmp_path: Path, mode: PermissionMode) -> None:
     import os
 
     warnings: list[str] = []

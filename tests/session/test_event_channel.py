@@ -40,7 +40,7 @@ async def send_all(hop: EventChannel[int], pauses: list[bool]) -> None:
 @given(
     pauses=st.lists(st.booleans(), max_size=30), room=st.integers(1, 5), backend=st.sampled_from(["asyncio", "trio"])
 )
-def test_every_event_arrives_once_and_in_order(pauses: list[bool], room: int, backend: str) -> None:
+def test_channel_delivers_every_event_once_in_order(pauses: list[bool], room: int, backend: str) -> None:
     async def main() -> None:
         hop = EventChannel[int](room)
         async with anyio.create_task_group() as task_group:
@@ -52,7 +52,7 @@ def test_every_event_arrives_once_and_in_order(pauses: list[bool], room: int, ba
     anyio.run(main, backend=backend)
 
 
-def test_what_waits_is_taken_in_one_step(run: Callable[[Main], None]) -> None:
+def test_channel_take_returns_all_waiting_events(run: Callable[[Main], None]) -> None:
     async def main() -> None:
         hop = EventChannel[int](8)
         await send_all(hop, [False] * 5)
@@ -62,7 +62,7 @@ def test_what_waits_is_taken_in_one_step(run: Callable[[Main], None]) -> None:
     run(main)
 
 
-def test_a_sender_without_room_waits_for_the_receiver(run: Callable[[Main], None]) -> None:
+def test_sender_without_room_waits_for_the_receiver(run: Callable[[Main], None]) -> None:
     async def main() -> None:
         hop, sent = EventChannel[int](2), []
 
@@ -84,7 +84,7 @@ def test_a_sender_without_room_waits_for_the_receiver(run: Callable[[Main], None
     run(main)
 
 
-def test_a_sender_is_told_that_the_receiver_has_left_also_while_it_waits(run: Callable[[Main], None]) -> None:
+def test_waiting_sender_learns_that_the_receiver_left(run: Callable[[Main], None]) -> None:
     async def main() -> None:
         hop, heard = EventChannel[int](1), []
 
@@ -104,7 +104,7 @@ def test_a_sender_is_told_that_the_receiver_has_left_also_while_it_waits(run: Ca
     run(main)
 
 
-def test_a_receiver_that_is_cancelled_while_it_waits_loses_nothing(run: Callable[[Main], None]) -> None:
+def test_cancelled_receiver_loses_nothing(run: Callable[[Main], None]) -> None:
     async def main() -> None:
         hop, taken = EventChannel[int](8), []
 
@@ -122,7 +122,7 @@ def test_a_receiver_that_is_cancelled_while_it_waits_loses_nothing(run: Callable
     run(main)
 
 
-def test_a_sender_that_is_cancelled_while_it_waits_has_sent_nothing(run: Callable[[Main], None]) -> None:
+def test_cancelled_sender_has_sent_nothing(run: Callable[[Main], None]) -> None:
     async def main() -> None:
         hop = EventChannel[int](1)
         await hop.send(1)

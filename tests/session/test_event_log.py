@@ -7,7 +7,7 @@ from panpan.types.events import PermissionDecided, SubagentEvent, ToolStarted
 from panpan.types.permission import Reason
 
 
-def test_each_decision_is_logged_with_its_reasons_and_the_digest_of_the_call(caplog: pytest.LogCaptureFixture) -> None:
+def test_decision_is_logged_with_its_reasons_and_digest(caplog: pytest.LogCaptureFixture) -> None:
     reason = Reason("it only reads", "read-only", assumption="ls only looks")
 
     with caplog.at_level(logging.DEBUG):
@@ -21,7 +21,7 @@ def test_each_decision_is_logged_with_its_reasons_and_the_digest_of_the_call(cap
     assert record.__dict__["conversation"] == "s1"
 
 
-def test_what_a_subagent_has_logged_itself_is_not_logged_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_subagent_events_are_not_logged_twice(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         log_event(SubagentEvent("t1", "a1b2c3d4", ToolStarted("1", "Grep", "loss")), "s1")
 

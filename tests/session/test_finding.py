@@ -42,40 +42,40 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def test_by_the_beginning_of_its_id_in_this_project_first(home: Home) -> None:
+def test_session_is_found_by_the_start_of_its_id_here_first(home: Home) -> None:
     own, other = home.session("01a"), home.session("01b", project="there")
 
     assert home.find("01") == own
     assert home.find("01b") == other
 
 
-def test_a_whole_id_is_that_session_although_another_begins_with_it(home: Home) -> None:
+def test_session_is_found_by_its_whole_id_before_longer_ones(home: Home) -> None:
     short, _ = home.session("01a"), home.session("01ab")
 
     assert home.find("01a") == short
 
 
-def test_by_its_title_whatever_the_case_and_blanks(home: Home) -> None:
+def test_session_is_found_by_its_title_in_any_case(home: Home) -> None:
     named, _ = home.session("01a", title="Fix the  Parser"), home.session("01b", title="fix the parser again")
 
     assert home.find("fix the PARSER") == named
 
 
-def test_by_a_part_of_its_title_before_a_part_of_a_prompt(home: Home) -> None:
+def test_session_is_found_by_title_before_prompt(home: Home) -> None:
     home.session("01a", "the parser is slow")
     titled = home.session("01b", title="fix the parser")
 
     assert home.find("parser") == titled
 
 
-def test_by_what_was_said_first(home: Home) -> None:
+def test_session_is_found_by_its_first_prompt(home: Home) -> None:
     home.session("01a", "what is this?")
     said = home.session("01b", "\n  why does the Build fail?\nmore")
 
     assert home.find("the build") == said
 
 
-def test_a_session_of_another_project_comes_after_all_of_this_one(home: Home) -> None:
+def test_session_of_another_project_is_found_last(home: Home) -> None:
     home.session("01a", title="parser", project="there")
     own = home.session("01b", "a parser")
 
@@ -85,7 +85,7 @@ def test_a_session_of_another_project_comes_after_all_of_this_one(home: Home) ->
 
 
 @pytest.mark.parametrize("wanted", ["", "  ", "-p", "../x", ".", "02"])
-def test_what_names_no_session_says_where_they_are_listed(home: Home, wanted: str) -> None:
+def test_unknown_session_error_says_where_sessions_are_listed(home: Home, wanted: str) -> None:
     home.session("01a", "see ../x, e.g. -p .")
 
     if wanted == "../x":
@@ -95,7 +95,7 @@ def test_what_names_no_session_says_where_they_are_listed(home: Home, wanted: st
         home.find(wanted)
 
 
-def test_a_beginning_of_several_ids_is_an_error_that_names_them(home: Home) -> None:
+def test_ambiguous_id_error_names_the_sessions(home: Home) -> None:
     home.session("01a", "one"), home.session("01b", "two")
 
     with pytest.raises(SessionError) as told:
@@ -106,7 +106,7 @@ def test_a_beginning_of_several_ids_is_an_error_that_names_them(home: Home) -> N
     assert "“two”" in str(told.value)
 
 
-def test_several_that_fit_are_named_newest_first_and_cannot_drive_the_terminal(home: Home) -> None:
+def test_ambiguous_words_error_names_the_newest_harmlessly(home: Home) -> None:
     for number in range(MOST_NAMED + 2):
         os.utime(home.session(f"0{number}", "the \x1b[2Jbug"), (number, number))
 
@@ -118,14 +118,14 @@ def test_several_that_fit_are_named_newest_first_and_cannot_drive_the_terminal(h
     assert "\x1b" not in str(told.value)
 
 
-def test_of_a_session_that_was_put_away_it_is_said_how_it_comes_back(home: Home) -> None:
+def test_archived_session_error_says_how_to_restore_it(home: Home) -> None:
     home.session("01a", away=True)
 
     with pytest.raises(SessionError, match="panpan sessions archive --restore 01a"):
         home.find("01")
 
 
-def test_of_two_with_one_id_the_folders_are_told(home: Home) -> None:
+def test_shared_id_error_names_the_folders(home: Home) -> None:
     home.session("01a", project="there"), home.session("01a", project="elsewhere")
 
     with pytest.raises(
@@ -134,7 +134,7 @@ def test_of_two_with_one_id_the_folders_are_told(home: Home) -> None:
         home.find("01a")
 
 
-def test_what_cannot_be_read_does_not_hold_up_the_search(home: Home) -> None:
+def test_unreadable_file_does_not_hold_up_the_search(home: Home) -> None:
     own = home.session("01a", "the parser")
     os.mkfifo(home.folder() / "01b.jsonl")
 

@@ -17,7 +17,7 @@ def start(**damaged: object) -> dict[str, object]:
     return {"uuid": "u0", "parentUuid": None, "type": "system", "subtype": "session_start", **damaged}
 
 
-def test_what_is_damaged_is_left_out() -> None:
+def test_fold_omits_damaged_tools_of_the_prefix() -> None:
     good = {"name": "Look", "description": "looks", "input_schema": {"type": "object"}}
     damaged = [{**good, "name": {}}, {**good, "description": None}, {**good, "input_schema": []}, {"name": "x"}, 1]
 
@@ -37,7 +37,7 @@ TOOL = st.fixed_dictionaries({}, optional={"name": JSON, "description": JSON, "i
 
 
 @given(JSON, JSON | st.lists(JSON | TOOL, max_size=3))
-def test_no_beginning_of_a_log_can_stop_the_session_from_being_sent(system: object, tools: object) -> None:
+def test_fold_makes_a_sendable_prefix_from_any_start(system: object, tools: object) -> None:
     session = folded([start(system=system, tools=tools)])
 
     prefix = kept_prefix(NEW, session.prefixes, FULL)

@@ -38,7 +38,7 @@ async def two_turns_and_back(root: Path) -> Path:
     return log_path(root)
 
 
-async def test_a_fork_says_the_same_under_an_id_of_its_own(tmp_path: Path) -> None:
+async def test_fork_has_the_same_messages_under_its_own_id(tmp_path: Path) -> None:
     log = await two_turns_and_back(tmp_path)
     before = log.read_bytes()
 
@@ -53,7 +53,7 @@ async def test_a_fork_says_the_same_under_an_id_of_its_own(tmp_path: Path) -> No
     assert copy.stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_fork_that_does_not_fit_on_the_disk_is_not_there(tmp_path: Path) -> None:
+async def test_fork_that_does_not_fit_on_the_disk_leaves_nothing(tmp_path: Path) -> None:
     log = await two_turns_and_back(tmp_path)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 
@@ -67,7 +67,7 @@ async def test_a_fork_that_does_not_fit_on_the_disk_is_not_there(tmp_path: Path)
     assert list(log.parent.iterdir()) == [log]
 
 
-def test_the_snapshots_of_what_was_taken_back_come_along(tmp_path: Path) -> None:
+def test_fork_keeps_snapshots_of_rewound_turns(tmp_path: Path) -> None:
     log = SessionLog(tmp_path / "s1.jsonl", session_id="s1", cwd=tmp_path)
     first, second, third = map(UserMessage.of, ("one", "two", "another two"))
     log.append(record_of(first))
@@ -99,7 +99,7 @@ def session_with_subagents(folder: Path) -> Path:
     return log.path
 
 
-def test_its_subagents_come_along_whichever_way_it_is_copied(tmp_path: Path) -> None:
+def test_fork_and_repaired_copies_keep_subagents(tmp_path: Path) -> None:
     log = session_with_subagents(tmp_path)
 
     for copy in (fork(log, tmp_path / "fork"), *repaired_copies(log, tmp_path / "mended")):
@@ -110,7 +110,7 @@ def test_its_subagents_come_along_whichever_way_it_is_copied(tmp_path: Path) -> 
         assert [message.text for message in turn.messages()] == ["look"]
 
 
-def test_a_subagent_for_which_there_is_no_space_is_left_out_whole(tmp_path: Path) -> None:
+def test_fork_omits_a_subagent_without_space_whole(tmp_path: Path) -> None:
     log = session_with_subagents(tmp_path)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 
@@ -123,7 +123,7 @@ def test_a_subagent_for_which_there_is_no_space_is_left_out_whole(tmp_path: Path
     assert [one.id for one in PastSubagents(agents_folder(copy.parent, copy.stem)).records()] == ["bbbbbbbb"]
 
 
-def test_a_fork_that_is_not_wanted_leaves_nothing(tmp_path: Path) -> None:
+def test_discarded_fork_leaves_nothing(tmp_path: Path) -> None:
     log = session_with_subagents(tmp_path)
     before = sorted(tmp_path.rglob("*"))
 
@@ -132,7 +132,7 @@ def test_a_fork_that_is_not_wanted_leaves_nothing(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_fork_is_the_newest_session_also_where_the_clock_was_set_back(tmp_path: Path) -> None:
+def test_fork_is_newest_even_after_the_clock_was_set_back(tmp_path: Path) -> None:
     log = SessionLog(tmp_path / "s1.jsonl", session_id="s1", cwd=tmp_path)
     log.append(record_of(UserMessage.of("one")))
     log.close()
@@ -143,7 +143,7 @@ def test_a_fork_is_the_newest_session_also_where_the_clock_was_set_back(tmp_path
     assert fork(log.path, tmp_path) == newest_session(tmp_path)
 
 
-def test_of_what_has_no_record_there_is_no_copy(tmp_path: Path) -> None:
+def test_fork_of_a_log_without_records_is_refused(tmp_path: Path) -> None:
     (tmp_path / "s1.jsonl").write_bytes(b"garbage\n")
 
     with pytest.raises(SessionError, match="nothing to copy"):

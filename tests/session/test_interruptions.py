@@ -128,9 +128,7 @@ async def slow_yes(question: PermissionQuestion) -> PermissionAnswer:
     how=st.sampled_from(["leave", "raise", "interrupt", "cancel", "kill"]),
 )
 @settings(max_examples=60)
-def test_a_session_that_is_stopped_anywhere_is_valid_and_goes_on(
-    backend: str, wanted: Wanted, at: int, how: How
-) -> None:
+def test_session_stopped_anywhere_is_valid_and_continues(backend: str, wanted: Wanted, at: int, how: How) -> None:
     async def main(folder: Path) -> None:
         story = Story(folder, wanted)
         await story.stop(at, how)

@@ -4,11 +4,11 @@ from panpan.session.log.session_log import MAX_COMMAND_CHARS, describe_lock_owne
 from panpan.system.files.file_lock import LockHolder
 
 
-def test_nobody_is_named_where_nobody_is_known() -> None:
+def test_unknown_lock_owner_is_described_as_nothing() -> None:
     assert describe_lock_owner(None) == ""
 
 
-def test_what_is_not_known_of_the_process_is_left_out() -> None:
+def test_lock_owner_omits_unknown_parts() -> None:
     assert describe_lock_owner(LockHolder(7, "", None)) == " (process 7)"
     assert describe_lock_owner(LockHolder(7, "panpan -c", None)) == " (process 7: panpan -c)"
     assert describe_lock_owner(LockHolder(7, "panpan -c", 1_790_000_000)).startswith(
@@ -16,7 +16,7 @@ def test_what_is_not_known_of_the_process_is_left_out() -> None:
     )
 
 
-def test_keys_and_sequences_of_the_command_line_are_not_shown() -> None:
+def test_lock_owner_hides_keys_and_terminal_sequences() -> None:
     shown = describe_lock_owner(
         LockHolder(7, "panpan --api-key swordfish --api-key=pike -m \x1b[31msk-ant-api03-" + "a" * 80, None)
     )
@@ -26,7 +26,7 @@ def test_keys_and_sequences_of_the_command_line_are_not_shown() -> None:
     assert "aaaa" not in shown
 
 
-def test_a_long_command_is_cut() -> None:
+def test_lock_owner_cuts_a_long_command() -> None:
     shown = describe_lock_owner(LockHolder(7, "panpan " + "word " * 100, None))
 
     assert len(shown) == len(" (process 7: )") + MAX_COMMAND_CHARS

@@ -69,7 +69,7 @@ def write(path: Path, messages: list[Message]) -> None:
     log.close()
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_log_round_trips_messages(tmp_path: Path) -> None:
     path = tmp_path / "p" / "s1.jsonl"
 
     write(path, CONVERSATION)
@@ -77,7 +77,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert folded(read_records(path)).messages == CONVERSATION
 
 
-def test_records_carry_what_viewers_of_transcripts_expect(tmp_path: Path) -> None:
+def test_records_have_the_fields_that_viewers_expect(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
 
     write(path, CONVERSATION)
@@ -98,7 +98,7 @@ def test_records_carry_what_viewers_of_transcripts_expect(tmp_path: Path) -> Non
     assert records[0]["message"] == {"role": "user", "content": [{"type": "text", "text": "fix it\u2028please"}]}
 
 
-def test_the_log_and_its_folder_are_private(tmp_path: Path) -> None:
+def test_log_and_its_folder_are_private(tmp_path: Path) -> None:
     path = tmp_path / "project" / "s1.jsonl"
 
     write(path, CONVERSATION[:1])
@@ -107,7 +107,7 @@ def test_the_log_and_its_folder_are_private(tmp_path: Path) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_log_cut_at_any_byte_gives_every_record_before_the_cut_and_can_be_continued(tmp_path: Path) -> None:
+def test_log_cut_at_any_byte_keeps_whole_records_and_continues(tmp_path: Path) -> None:
     whole = tmp_path / "whole.jsonl"
     write(whole, CONVERSATION)
     data = whole.read_bytes()
@@ -132,7 +132,7 @@ def test_a_log_cut_at_any_byte_gives_every_record_before_the_cut_and_can_be_cont
         assert cut_path.read_bytes()[:length] == data[:length], "what was there is never rewritten"
 
 
-def test_lines_that_are_passed_over_are_told_but_for_one_that_a_crash_tore(tmp_path: Path) -> None:
+def test_damaged_lines_are_reported_except_a_torn_end(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     write(path, [UserMessage.of("one"), say("two")])
     first, second = path.read_bytes().splitlines(keepends=True)
@@ -145,7 +145,7 @@ def test_lines_that_are_passed_over_are_told_but_for_one_that_a_crash_tore(tmp_p
     assert told == [2, 4, 6]
 
 
-def test_a_damaged_line_in_the_middle_loses_only_itself(tmp_path: Path) -> None:
+def test_damaged_line_in_the_middle_loses_only_itself(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     write(path, [UserMessage.of("one"), say("two"), UserMessage.of("three"), say("four")])
     lines = path.read_bytes().split(b"\n")
@@ -158,7 +158,7 @@ def test_a_damaged_line_in_the_middle_loses_only_itself(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.binary(max_size=40).map(lambda data: data.replace(b"\r", b"")), max_size=8))
-def test_no_content_of_a_log_can_stop_it_from_being_read(lines: list[bytes]) -> None:
+def test_log_with_any_content_can_be_read(lines: list[bytes]) -> None:
     path = Path(gettempdir()) / f"panpan-log-{os.getpid()}.jsonl"
     good = json.dumps({"uuid": "u1", "parentUuid": None, **record_of(UserMessage.of("hello")), "version": 1})
     try:
@@ -177,7 +177,7 @@ def test_no_content_of_a_log_can_stop_it_from_being_read(lines: list[bytes]) -> 
         {"type": "user", "uuid": "x"},
     ],
 )
-def test_an_unknown_record_is_kept_and_left_out_of_the_conversation(tmp_path: Path, record: dict[str, object]) -> None:
+def test_unknown_record_is_kept_but_is_no_message(tmp_path: Path, record: dict[str, object]) -> None:
     path = tmp_path / "s1.jsonl"
     log = open_log(path)
     log.append(record_of(UserMessage.of("one")))
@@ -193,14 +193,14 @@ def test_an_unknown_record_is_kept_and_left_out_of_the_conversation(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["formatVersion", "version"])
-def test_a_record_of_a_newer_format_is_noticed(tmp_path: Path, name: str) -> None:
+def test_record_of_a_newer_format_is_noticed(tmp_path: Path, name: str) -> None:
     path = tmp_path / "s1.jsonl"
     path.write_text(json.dumps({"uuid": "1", "type": "user", name: 99}) + "\n")
 
     assert folded(read_records(path)).is_from_newer_version
 
 
-def test_log_of_subagent_is_a_sidechain(tmp_path: Path) -> None:
+def test_subagent_log_is_a_sidechain(tmp_path: Path) -> None:
     log = SessionLog(tmp_path / "agent-0a.jsonl", session_id="s1", cwd=tmp_path, agent_id="0a")
     log.append(record_of(UserMessage.of("look")))
     log.close()
@@ -209,7 +209,7 @@ def test_log_of_subagent_is_a_sidechain(tmp_path: Path) -> None:
     assert (record["isSidechain"], record["agentId"], record["sessionId"]) == (True, "0a", "s1")
 
 
-def test_the_prefix_of_the_requests_is_kept(tmp_path: Path) -> None:
+def test_request_prefix_is_recorded(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     tools = (ToolDefinition("Look", "looks", {"type": "object"}),)
     log = open_log(path)
@@ -233,7 +233,7 @@ def test_half_surrogates_survive(tmp_path: Path) -> None:
     assert next(iter(read_records(path)))["text"] == "\ud83d oops ä"
 
 
-def test_a_second_process_is_told_that_the_session_is_in_use(tmp_path: Path) -> None:
+def test_second_process_is_refused_as_the_session_is_in_use(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     log = open_log(path)
     code = (
@@ -279,7 +279,7 @@ log.close()
 """
 
 
-def test_records_that_did_not_fit_are_written_in_order_when_there_is_space_again(tmp_path: Path) -> None:
+def test_log_writes_waiting_records_in_order_once_there_is_space(tmp_path: Path) -> None:
     assert resource.RLIMIT_FSIZE  # a limit on file size fails writes as a full disk does, half-way through a record
     path = tmp_path / "s1.jsonl"
 
@@ -290,7 +290,7 @@ def test_records_that_did_not_fit_are_written_in_order_when_there_is_space_again
     assert [record["parentUuid"] for record in records] == [None, *map(str, range(10))]
 
 
-def test_what_waits_is_written_when_the_log_is_closed_and_else_said_to_be_lost(tmp_path: Path) -> None:
+def test_log_close_writes_waiting_records_or_reports_them_lost(tmp_path: Path) -> None:
     log = open_log(tmp_path / "s1.jsonl")
     fd = log._fd
     log._fd = os.open(tmp_path / "s1.jsonl", os.O_RDONLY)  # every write fails
@@ -303,14 +303,14 @@ def test_what_waits_is_written_when_the_log_is_closed_and_else_said_to_be_lost(t
         log.close()
 
 
-def test_a_log_that_cannot_be_opened_is_a_clear_error(tmp_path: Path) -> None:
+def test_unopenable_log_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(ConfigError, match="file is not a folder"):
         open_log(tmp_path / "file" / "s1.jsonl")
 
 
-def test_a_link_in_the_place_of_a_log_is_not_followed(tmp_path: Path) -> None:
+def test_log_does_not_follow_a_link(tmp_path: Path) -> None:
     (tmp_path / "s1.jsonl").symlink_to(tmp_path / "elsewhere")
 
     with pytest.raises(SessionError, match="cannot open the session log"):
@@ -319,16 +319,14 @@ def test_a_link_in_the_place_of_a_log_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_the_log_of_an_earlier_session_that_is_gone_is_not_begun_anew(tmp_path: Path) -> None:
+def test_missing_log_of_an_earlier_session_is_not_recreated(tmp_path: Path) -> None:
     with pytest.raises(SessionError, match="cannot open the session log"):
         SessionLog(tmp_path / "s1.jsonl", session_id="s1", cwd=tmp_path, must_exist=True)
 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_log_that_was_put_away_between_two_looks_is_not_written_into(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_archived_while_opening_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s1.jsonl"
     path.write_text("{}\n")
     lock = fcntl.flock
@@ -344,7 +342,7 @@ def test_a_log_that_was_put_away_between_two_looks_is_not_written_into(
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
-def test_where_there_are_no_locks_it_is_written_all_the_same(
+def test_log_is_written_where_locks_are_unsupported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def no_lock(fd: int, how: int) -> None:
@@ -360,7 +358,7 @@ def test_where_there_are_no_locks_it_is_written_all_the_same(
 
 
 @pytest.mark.parametrize("is_replaced", [True, False])
-def test_of_a_log_that_was_deleted_it_is_never_claimed_that_it_is_on_disk(tmp_path: Path, is_replaced: bool) -> None:
+def test_deleted_log_never_claims_to_be_synced(tmp_path: Path, is_replaced: bool) -> None:
     log = open_log(tmp_path / "s1.jsonl")
     log.append(record_of(say("x")))
     log.sync()
@@ -376,7 +374,7 @@ def test_of_a_log_that_was_deleted_it_is_never_claimed_that_it_is_on_disk(tmp_pa
     log.close()
 
 
-def test_a_clock_that_was_set_back_leaves_the_order_to_the_log(tmp_path: Path) -> None:
+def test_log_order_holds_after_the_clock_was_set_back(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     write(path, CONVERSATION)
     stamps = ["2026-11-22T10:00:00.000Z", "2199-01-01T00:00:00.000Z", "1970-01-01T00:00:00.000Z", "yesterday", ""]
@@ -388,7 +386,7 @@ def test_a_clock_that_was_set_back_leaves_the_order_to_the_log(tmp_path: Path) -
     assert folded(read_records(path)).messages == CONVERSATION
 
 
-def test_a_session_after_the_clock_was_set_back_is_the_newest_all_the_same(tmp_path: Path) -> None:
+def test_newest_session_holds_after_the_clock_was_set_back(tmp_path: Path) -> None:
     write(tmp_path / "before.jsonl", CONVERSATION)
     ahead_s = time.time() + 1e6
     os.utime(tmp_path / "before.jsonl", (ahead_s, ahead_s))
@@ -405,7 +403,7 @@ def test_a_session_after_the_clock_was_set_back_is_the_newest_all_the_same(tmp_p
     assert newest_session(tmp_path).stem == "last"
 
 
-def test_a_time_that_no_file_system_takes_is_no_reason_to_fail(tmp_path: Path) -> None:
+def test_impossible_file_time_is_no_error(tmp_path: Path) -> None:
     write(tmp_path / "before.jsonl", CONVERSATION)
     os.utime(tmp_path / "before.jsonl", (2**34, 2**34))
 
@@ -415,7 +413,7 @@ def test_a_time_that_no_file_system_takes_is_no_reason_to_fail(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("cost", "duration"), [("NaN", "Infinity"), ("-1", "-5"), ("1e999", '"long"'), ("[]", "{}")])
-def test_an_amount_that_cannot_be_is_not_known(tmp_path: Path, cost: str, duration: str) -> None:
+def test_impossible_amount_is_unknown(tmp_path: Path, cost: str, duration: str) -> None:
     path = tmp_path / "s1.jsonl"
     reply = json.dumps(record_of(say("x")))[:-1] + f', "costUSD": {cost}}}'
     path.write_text(re.sub(r'"durationMs": \d+', f'"durationMs": {duration}', reply) + "\n")

@@ -26,29 +26,29 @@ def nested(depth: int, kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["list", "object"])
-def test_what_is_nested_too_deeply_to_be_walked_through_is_no_record(kind: str) -> None:
+def test_line_nested_too_deeply_is_no_record(kind: str) -> None:
     assert parsed(encoded(nested(MAX_DEPTH, kind))) == nested(MAX_DEPTH, kind)
     assert parsed(encoded(nested(MAX_DEPTH + 1, kind))) is None
     assert parsed(b'{"a":' * 100_000) is None
 
 
-def test_what_is_long_and_flat_is_a_record() -> None:
+def test_line_that_is_long_and_flat_is_a_record() -> None:
     wide = {"tools": [{"name": f"{number}", "input_schema": {"type": []}} for number in range(1000)]}
 
     assert parsed(encoded(wide)) == wide
 
 
 @pytest.mark.parametrize("line", [b"", b"\0\0", b"[1]", b'"text"', b"5", b"\xff\xfe", b"{", b"NaN"])
-def test_what_is_no_object_is_no_record(line: bytes) -> None:
+def test_line_without_an_object_is_no_record(line: bytes) -> None:
     assert parsed(line) is None
 
 
-def test_a_number_that_is_none_is_nothing_so_that_what_is_sent_of_it_is_valid() -> None:
+def test_line_with_nan_or_infinity_reads_them_as_null() -> None:
     assert parsed(b'{"a": [NaN, -Infinity, "NaN"], "b": Infinity}') == {"a": [None, None, "NaN"], "b": None}
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
-def test_what_is_no_file_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+def test_log_that_is_no_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "s1.jsonl"
     match kind:
         case "pipe":
@@ -66,7 +66,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH - 10, 300, 900])
-def test_a_session_with_arguments_of_any_depth_can_be_exported(tmp_path: Path, depth: int) -> None:
+def test_session_with_arguments_of_any_depth_can_be_exported(tmp_path: Path, depth: int) -> None:
     use = {"type": "tool_use", "id": "1", "name": "Bash", "input": nested(depth, "list")}
     body = {"model": "m", "content": [use], "stop_reason": "tool_use", "usage": {}}
     path = tmp_path / "s1.jsonl"
@@ -80,7 +80,7 @@ def test_a_session_with_arguments_of_any_depth_can_be_exported(tmp_path: Path, d
 
 
 @given(st.lists(st.binary(max_size=9).map(lambda line: line.replace(b"\n", b"")), max_size=6), st.booleans())
-def test_lines_are_split_as_files_are_and_each_has_its_size(lines: list[bytes], has_end: bool) -> None:
+def test_lines_are_split_like_files_with_their_sizes(lines: list[bytes], has_end: bool) -> None:
     whole = b"\n".join(lines) + b"\n" * has_end
     expected = list(BytesIO(whole))
 

@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def test_by_what_was_said_later_and_it_is_told_that_it_was(project: Project) -> None:
+def test_named_session_finds_later_words_and_quotes_them(project: Project) -> None:
     project.session("01a", "hello", "the weather is fine")
     said = project.session("01b", "and now?", "a race \x1b[31mcondition in the parser")
 
@@ -44,7 +44,7 @@ def test_by_what_was_said_later_and_it_is_told_that_it_was(project: Project) -> 
     assert found.note == "01b is the session in which this was said: a race condition in the parser"
 
 
-def test_a_title_or_first_words_come_before_what_was_said(project: Project) -> None:
+def test_named_session_prefers_titles_and_first_words(project: Project) -> None:
     first = project.session("01a", "the parser", "done")
     project.session("01b", "hello", "the parser is slow")
 
@@ -53,7 +53,7 @@ def test_a_title_or_first_words_come_before_what_was_said(project: Project) -> N
     assert (found.log, found.note) == (first, "")
 
 
-def test_where_several_say_it_they_are_named(project: Project) -> None:
+def test_named_session_lists_several_matches(project: Project) -> None:
     project.session("01a", "one", "a needle"), project.session("01b", "two", "the needle")
 
     with pytest.raises(SessionError, match=r"(?s)several sessions fit 'needle'; name one by its id:\n.*01b.*\n.*01a"):
@@ -62,14 +62,14 @@ def test_where_several_say_it_they_are_named(project: Project) -> None:
 
 
 @pytest.mark.parametrize("wanted", ["01a204", "01a204a0-5c83-7e1f", "nowhere", "!!!", "x " * 200])
-def test_what_looks_like_an_id_is_one_and_what_is_nowhere_is_an_error(project: Project, wanted: str) -> None:
+def test_named_session_refuses_unknown_ids_and_words(project: Project, wanted: str) -> None:
     project.session("02b", "hello", "go on with 01a204a0-5c83-7e1f-90a3-646c0f44a97e")
 
     with pytest.raises(NoSuchSessionError, match="panpan sessions search --all"):
         named_session(project.places, wanted)
 
 
-def test_what_was_said_in_another_project_opens_nothing_here(project: Project, tmp_path: Path) -> None:
+def test_named_session_ignores_words_of_other_projects(project: Project, tmp_path: Path) -> None:
     Project(tmp_path, "other").session("01a", "hello", "a needle")
     project.session("01b", "hello", "hay")
 
@@ -77,7 +77,7 @@ def test_what_was_said_in_another_project_opens_nothing_here(project: Project, t
         named_session(project.places, "needle")
 
 
-def test_a_project_without_sessions_needs_no_index(project: Project) -> None:
+def test_named_session_without_sessions_needs_no_index(project: Project) -> None:
     with pytest.raises(NoSuchSessionError):
         named_session(project.places, "needle")
 

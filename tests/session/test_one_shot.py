@@ -21,7 +21,7 @@ def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KE
     return load_setup(workspace, own, {}, (), kinds=kinds_of)
 
 
-def test_it_is_the_small_model_of_the_same_provider(tmp_path: Path) -> None:
+def test_small_model_is_of_the_same_provider(tmp_path: Path) -> None:
     setup = setup_of(tmp_path)
 
     model = small_model(setup)
@@ -30,7 +30,7 @@ def test_it_is_the_small_model_of_the_same_provider(tmp_path: Path) -> None:
     assert (model.provider, model.base_url) == (setup.model.provider, setup.model.base_url)
 
 
-def test_a_session_with_one_vendor_asks_no_other(tmp_path: Path) -> None:
+def test_small_model_of_a_single_vendor_asks_no_other(tmp_path: Path) -> None:
     setup = setup_of(tmp_path, settings='model = "deepseek-v4-pro"', DEEPSEEK_API_KEY="sk-test-0123456789")
 
     model = small_model(setup)
@@ -56,7 +56,7 @@ def test_small_model_is_the_sessions_own_where_none_is_known(
     assert small_model(setup) is setup.model
 
 
-def test_the_users_own_small_model_counts_at_the_same_place(tmp_path: Path) -> None:
+def test_small_model_of_the_user_counts_at_the_same_place(tmp_path: Path) -> None:
     lab = 'model = "lab/big"\n[aliases]\nfast = "lab/small"\n[providers.lab]\nbase_url = "http://localhost:9"'
 
     model = small_model(setup_of(tmp_path, settings=lab))
@@ -66,7 +66,7 @@ def test_the_users_own_small_model_counts_at_the_same_place(tmp_path: Path) -> N
     assert with_budget.model == "unknown"
 
 
-def test_it_may_be_elsewhere_where_the_caller_has_the_users_word_for_it(tmp_path: Path) -> None:
+def test_small_model_may_be_elsewhere_with_the_users_consent(tmp_path: Path) -> None:
     setup = setup_of(tmp_path, settings='[aliases]\nfast = "openai/gpt-6-luna"', OPENAI_API_KEY="sk-test-0123456789")
 
     model = small_model(setup, may_be_elsewhere=True)
@@ -74,7 +74,7 @@ def test_it_may_be_elsewhere_where_the_caller_has_the_users_word_for_it(tmp_path
     assert model.provider == "openai"
 
 
-def test_a_budget_needs_a_known_price_at_the_start(tmp_path: Path) -> None:
+def test_budget_needs_a_known_price_at_the_start(tmp_path: Path) -> None:
     settings = 'model = "openai/unheard-of"\n'
     assert setup_of(tmp_path, settings=settings, key="OPENAI_API_KEY").model.model == "unheard-of"
     with pytest.raises(BudgetError, match="the price of unheard-of is not known"):

@@ -89,7 +89,7 @@ def reminders(messages: Sequence[Message]) -> list[str]:
 
 
 @pytest.mark.usefixtures("installed")
-async def test_a_package_is_off_and_not_imported_until_the_settings_name_it(place: Place) -> None:
+async def test_package_is_not_imported_until_settings_name_it(place: Place) -> None:
     with pytest.raises(CassetteError, match="not offered"):
         await place.run(COUNT, DONE)
 
@@ -97,7 +97,7 @@ async def test_a_package_is_off_and_not_imported_until_the_settings_name_it(plac
 
 
 @pytest.mark.usefixtures("installed")
-async def test_a_named_package_gives_its_tool_hook_reminder_and_setting(place: Place) -> None:
+async def test_named_package_adds_its_tool_hook_reminder_and_setting(place: Place) -> None:
     place.settings("[capabilities.word_count]\nmost_calls = 1\n")
 
     messages = await place.run(COUNT, COUNT, DONE)
@@ -109,7 +109,7 @@ async def test_a_named_package_gives_its_tool_hook_reminder_and_setting(place: P
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("rule", ["Read", "Read(./secret/**)"])
-async def test_its_tool_obeys_deny_rules(place: Place, rule: str) -> None:
+async def test_package_tool_obeys_deny_rules(place: Place, rule: str) -> None:
     place.settings(f"capabilities.word_count = true\n[permission]\ndeny = [{json.dumps(rule)}]\n")
 
     messages = await place.run(COUNT, DONE, ask=yes(), auto_approve=True)
@@ -135,9 +135,7 @@ TOUCH = '[[reply]]\ntool_use = [{ name = "touch", input = { name = "made.txt" } 
 
 
 @pytest.mark.parametrize(("mode", "asked"), [("plan", 0), ("default", 1)])
-async def test_a_tool_that_tells_no_effects_is_asked_about_and_denied_in_plan_mode(
-    place: Place, mode: str, asked: int
-) -> None:
+async def test_tool_without_effects_asks_or_is_denied_in_plan_mode(place: Place, mode: str, asked: int) -> None:
     place.file("untold", UNTOLD)
     place.settings("capabilities.untold = true\n")
     ask = yes()
@@ -148,7 +146,7 @@ async def test_a_tool_that_tells_no_effects_is_asked_about_and_denied_in_plan_mo
     assert (place.root / "made.txt").exists() is (mode != "plan")
 
 
-async def test_files_of_a_project_count_only_where_it_is_trusted(place: Place) -> None:
+async def test_project_files_count_only_if_trusted(place: Place) -> None:
     place.file("untold", UNTOLD, folder=place.root / ".panpan" / "capabilities")
     place.settings("capabilities.untold = true\n")
 
@@ -159,7 +157,7 @@ async def test_files_of_a_project_count_only_where_it_is_trusted(place: Place) -
     assert not any("untold" in warning for warning in place.warnings)
 
 
-async def test_a_project_switches_none_on(place: Place) -> None:
+async def test_project_settings_switch_no_package_on(place: Place) -> None:
     place.file("untold", UNTOLD)
     (place.root / ".panpan").mkdir()
     (place.root / ".panpan" / "settings.toml").write_text("capabilities.untold = true\n")
@@ -190,7 +188,7 @@ IMPORT = "from panpan.capabilities import Capability\n"
         ),
     ],
 )
-async def test_one_that_cannot_be_made_costs_itself_and_is_told(place: Place, text: str, problem: str) -> None:
+async def test_broken_capability_is_reported_and_left_out(place: Place, text: str, problem: str) -> None:
     path = place.file("bad", text)
     place.settings("capabilities.bad = true\n")
 
@@ -203,7 +201,7 @@ async def test_one_that_cannot_be_made_costs_itself_and_is_told(place: Place, te
     assert messages[-1].text == "done"  # type: ignore[union-attr]
 
 
-async def test_a_required_one_that_cannot_be_made_opens_no_session(place: Place) -> None:
+async def test_broken_required_capability_opens_no_session(place: Place) -> None:
     place.file("bad", "import nothing_of_this_name\n")
     place.settings("[capabilities.bad]\nrequired = true\n")
 
@@ -212,7 +210,7 @@ async def test_a_required_one_that_cannot_be_made_opens_no_session(place: Place)
 
 
 @pytest.mark.usefixtures("installed")
-async def test_a_wrong_setting_is_told_with_its_place(place: Place) -> None:
+async def test_wrong_setting_is_reported_with_its_place(place: Place) -> None:
     place.settings("[capabilities.word_count]\nmost_calls = 0\n")
 
     with pytest.raises(ConfigError, match=r"settings\.toml:2: capabilities\.word_count\.most_calls"):
@@ -247,7 +245,7 @@ class Guard(Broken):
 READ = '[[reply]]\ntool_use = [{ name = "Read", input = { file_path = "secret/a.txt" } }]\n'
 
 
-async def test_a_hook_that_fails_is_told_once_and_costs_no_turn(place: Place) -> None:
+async def test_failing_hook_is_reported_once_and_costs_no_turn(place: Place) -> None:
     messages = await place.run(READ, DONE, capabilities=[Broken])
 
     (told,) = place.warnings
@@ -256,7 +254,7 @@ async def test_a_hook_that_fails_is_told_once_and_costs_no_turn(place: Place) ->
     assert "one two three" in results(messages)[0]
 
 
-async def test_a_guard_that_fails_denies_every_call(place: Place) -> None:
+async def test_failing_guard_denies_every_call(place: Place) -> None:
     messages = await place.run(READ, DONE, capabilities=[Guard])
 
     assert "no call is allowed any more" in place.warnings[0]
@@ -293,7 +291,7 @@ def with_hook(kind: type[Hook]) -> type[Capability]:
 
 
 @pytest.mark.parametrize(("kind", "is_told"), [(Fickle, True), (Steady, False)])
-async def test_who_changes_the_prefix_is_named(place: Place, kind: type[Hook], is_told: bool) -> None:
+async def test_hook_that_changes_the_prefix_is_named(place: Place, kind: type[Hook], is_told: bool) -> None:
     messages = await place.run(READ, DONE, capabilities=[with_hook(kind)])
 
     assert [kind.__name__ in warning for warning in place.warnings] == [True] * is_told
@@ -314,7 +312,7 @@ class Runner(Capability):
             yield
 
 
-async def test_a_task_that_fails_beside_the_session_costs_no_turn(place: Place) -> None:
+async def test_failing_background_task_costs_no_turn(place: Place) -> None:
     messages = await place.run(capabilities=[Runner])
 
     assert messages[-1].text == "done"  # type: ignore[union-attr]
@@ -332,7 +330,7 @@ class BadStatus(Capability):
         return ["3 calls"]
 
 
-async def test_a_status_of_the_wrong_type_is_told_once_and_not_shown() -> None:
+async def test_status_of_a_wrong_type_is_reported_once_and_hidden() -> None:
     warnings: list[str] = []
     isolated = IsolatedCapability(BadStatus(), warnings.append)
 
@@ -357,7 +355,7 @@ class Process(Capability):
         raise RuntimeError("at the end")
 
 
-async def test_a_capability_is_closed_after_all_processes_have_ended(place: Place) -> None:
+async def test_capability_is_closed_after_all_processes_end(place: Place) -> None:
     await place.run(capabilities=[Process])
 
     assert Process.left == ["sleep"], "it ran when `running` ended, and no more when the capability was closed"
@@ -366,7 +364,7 @@ async def test_a_capability_is_closed_after_all_processes_have_ended(place: Plac
 
 
 @pytest.mark.parametrize("taken", ["Read", "read"])
-async def test_a_tool_of_a_name_that_is_taken_is_left_out_and_told(place: Place, taken: str) -> None:
+async def test_tool_with_a_taken_name_is_left_out_and_reported(place: Place, taken: str) -> None:
     class Shadow(Capability):
         name = "shadow"
 
@@ -394,7 +392,7 @@ class Silent(Capability):
         return (Source(),)
 
 
-async def test_a_source_of_reminders_that_fails_is_told_once(place: Place) -> None:
+async def test_failing_reminder_source_is_reported_once(place: Place) -> None:
     messages = await place.run(READ, DONE, capabilities=[Silent])
 
     assert "one two three" in results(messages)[0]
@@ -418,7 +416,7 @@ class Put(Capability):
 """
 
 
-async def test_a_text_in_place_of_a_list_of_effects_runs_nothing(place: Place) -> None:
+async def test_effects_as_a_text_run_nothing(place: Place) -> None:
     place.file("put", PUT)
     place.settings('capabilities.put = true\n[permission]\nmode = "acceptEdits"\ndeny = ["Edit(./made.txt)"]\n')
 
@@ -428,7 +426,7 @@ async def test_a_text_in_place_of_a_list_of_effects_runs_nothing(place: Place) -
     assert not (place.root / "made.txt").exists()
 
 
-async def test_a_project_capability_leaves_no_bytecode_beside_it(place: Place) -> None:
+async def test_project_capability_leaves_no_bytecode_beside_it(place: Place) -> None:
     path = place.file("untold", UNTOLD, folder=place.root / ".panpan" / "capabilities")
     place.settings("capabilities.untold = true\n")
 
@@ -443,7 +441,7 @@ class LateGuard(Hook):
         raise RuntimeError("too late")
 
 
-async def test_a_guard_that_fails_right_before_a_call_denies_it(place: Place) -> None:
+async def test_guard_failing_right_before_a_call_denies_it(place: Place) -> None:
     class Late(Capability):
         name = "late"
         is_guard = True
@@ -471,7 +469,7 @@ POINTS = ("turn_started", "before_request", "transformed", "before_tool", "after
 
 
 @pytest.mark.parametrize("point", POINTS)
-async def test_an_answer_of_the_wrong_type_costs_no_turn(place: Place, point: str) -> None:
+async def test_answer_of_a_wrong_type_costs_no_turn(place: Place, point: str) -> None:
     class Wrong(Capability):
         name = "wrong"
 
@@ -486,7 +484,7 @@ async def test_an_answer_of_the_wrong_type_costs_no_turn(place: Place, point: st
 
 
 @pytest.mark.parametrize("member", ["tools", "hooks", "reminders", "offers", "unavailable"])
-async def test_a_wrong_declaration_costs_the_capability_alone(place: Place, member: str) -> None:
+async def test_wrong_declaration_costs_the_capability_alone(place: Place, member: str) -> None:
     kind = type("Wrong", (Capability,), {"name": "wrong", member: lambda *_: None})
 
     messages = await place.run(READ, DONE, capabilities=[kind])
@@ -495,7 +493,7 @@ async def test_a_wrong_declaration_costs_the_capability_alone(place: Place, memb
     assert "the capability wrong failed" in place.warnings[0]
 
 
-async def test_a_capability_that_leaves_the_program_costs_itself(place: Place) -> None:
+async def test_capability_that_exits_costs_only_itself(place: Place) -> None:
     place.file("bad", "raise SystemExit(0)\n")
     place.settings("capabilities.bad = true\n")
 
@@ -517,7 +515,7 @@ class Counted(Capability):
 """
 
 
-async def test_a_file_runs_once_until_it_changes(place: Place) -> None:
+async def test_capability_file_runs_once_until_it_changes(place: Place) -> None:
     place.file("counted", COUNTED)
     place.settings("capabilities.counted = true\n")
     await place.run()

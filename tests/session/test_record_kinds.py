@@ -222,7 +222,7 @@ def test_record_is_written_as_the_format_says(record: dict[str, Any], written: s
         ({"subtype": "rewind"}, {"leftUuid": 7}),
     ],
 )
-def test_what_is_damaged_counts_for_nothing(field: dict[str, Any], damaged: dict[str, Any]) -> None:
+def test_record_ignores_damaged_fields(field: dict[str, Any], damaged: dict[str, Any]) -> None:
     whole = {"type": "system", "uuid": "u", **field}
 
     assert session_record({**whole, **damaged}) == session_record(whole) is not None
@@ -242,17 +242,17 @@ def test_what_is_damaged_counts_for_nothing(field: dict[str, Any], damaged: dict
         {"type": "summary", "summary": 5},
     ],
 )
-def test_what_is_unknown_or_says_nothing_is_passed_over(record: dict[str, Any]) -> None:
+def test_record_that_is_unknown_or_empty_is_none(record: dict[str, Any]) -> None:
     assert session_record({"uuid": "u", **record}) is None
 
 
-def test_fields_of_a_newer_panpan_are_passed_over() -> None:
+def test_record_ignores_fields_of_a_newer_version() -> None:
     record = {"type": "system", "subtype": "rewind", "uuid": "u", "leftUuid": "l", "parentUuid": "p", "mood": {"x": 1}}
 
     assert session_record(record) == RewindRecord(uuid="u", left_uuid="l")
 
 
-def test_snapshot_of_a_newer_cause_is_passed_over() -> None:
+def test_snapshot_of_an_unknown_cause_is_skipped() -> None:
     assert (
         SnapshotRecord.read({"type": "system", "subtype": "snapshot", "uuid": "u", "cause": "x", "before": {}}) is None
     )

@@ -54,18 +54,18 @@ def changed(log: Path, *changes: dict[str, Any]) -> None:
     log.write_bytes(b"".join(map(encoded, records)))
 
 
-def test_of_a_sound_log_there_is_nothing_to_say(log: Path) -> None:
+def test_validate_finds_nothing_in_a_sound_log(log: Path) -> None:
     assert validate(log) == []
 
 
-def test_what_panpan_itself_writes_is_known() -> None:
+def test_validate_knows_every_record_that_is_written() -> None:
     sources = "".join(path.read_text() for path in (ROOT / "panpan").rglob("*.py"))
     known = (*SYSTEM_RECORDS, *(kind for feature in BUILTIN for kind in feature.records))
 
     assert sorted(re.findall(r"class (\w+)\(SystemRecord\)", sources)) == sorted(kind.__name__ for kind in known)
 
 
-def test_a_torn_end_needs_no_remedy(log: Path) -> None:
+def test_validate_ignores_a_torn_end(log: Path) -> None:
     log.write_bytes(log.read_bytes()[:-20])
 
     (finding,) = validate(log)
@@ -73,7 +73,7 @@ def test_a_torn_end_needs_no_remedy(log: Path) -> None:
     assert (finding.kind, finding.remedy) == ("torn end", "none")
 
 
-def test_damaged_lines_are_named_and_a_copy_is_without_them(log: Path) -> None:
+def test_validate_names_damaged_lines_and_the_copy_omits_them(log: Path) -> None:
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(lines[0] + b"garbage\n" + lines[1] + b"\xff\xfe\n" + lines[2])
     before = log.read_bytes()
@@ -88,7 +88,7 @@ def test_damaged_lines_are_named_and_a_copy_is_without_them(log: Path) -> None:
     assert log.read_bytes() == before
 
 
-def test_a_lost_parent_and_a_repeated_id(log: Path) -> None:
+def test_validate_finds_a_lost_parent_and_a_repeated_id(log: Path) -> None:
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(lines[0] + lines[2] + lines[2])
 
@@ -98,7 +98,7 @@ def test_a_lost_parent_and_a_repeated_id(log: Path) -> None:
     assert said(copy) == ["one", "three", "three"]
 
 
-def test_what_two_wrote_becomes_two_sessions(log: Path, tmp_path: Path) -> None:
+def test_repair_splits_the_log_of_two_writers(log: Path, tmp_path: Path) -> None:
     base = next(record["uuid"] for record in read_records(log))
     others = [record_of(UserMessage.of(text)) for text in ("other two", "other three")]
     with log.open("ab") as file:
@@ -115,7 +115,7 @@ def test_what_two_wrote_becomes_two_sessions(log: Path, tmp_path: Path) -> None:
     assert [validate(copy) for copy in copies] == [[], []]
 
 
-def test_a_rewind_and_a_fork_are_no_damage(log: Path, tmp_path: Path) -> None:
+def test_rewind_and_fork_are_no_damage(log: Path, tmp_path: Path) -> None:
     first, _, last = [record["uuid"] for record in read_records(log)]
     again = SessionLog(log, session_id="s1", cwd=tmp_path)
     again.parent_uuid = first
@@ -127,7 +127,7 @@ def test_a_rewind_and_a_fork_are_no_damage(log: Path, tmp_path: Path) -> None:
     assert validate(fork(log, log.parent)) == []
 
 
-def test_a_note_that_nobody_followed_is_no_second_writer(log: Path, tmp_path: Path) -> None:
+def test_note_without_a_successor_is_no_second_writer(log: Path, tmp_path: Path) -> None:
     last = [record["uuid"] for record in read_records(log)][-1]
     again = SessionLog(log, session_id="s1", cwd=tmp_path)
     again.parent_uuid = last
@@ -139,7 +139,7 @@ def test_a_note_that_nobody_followed_is_no_second_writer(log: Path, tmp_path: Pa
     assert validate(log) == []
 
 
-def test_open_calls_are_told(log: Path, tmp_path: Path) -> None:
+def test_validate_reports_open_calls(log: Path, tmp_path: Path) -> None:
     again = SessionLog(log, session_id="s1", cwd=tmp_path)
     again.parent_uuid = [record["uuid"] for record in read_records(log)][-1]
     again.append(record_of(call(("1", "Bash", {"command": "make"}))))
@@ -152,7 +152,7 @@ def test_open_calls_are_told(log: Path, tmp_path: Path) -> None:
     assert "(Bash)" in finding.text
 
 
-def test_unknown_records_newer_versions_and_other_sessions_are_told(log: Path) -> None:
+def test_validate_reports_unknown_newer_and_foreign_records(log: Path) -> None:
     changed(log, {"formatVersion": 99}, {"type": "progress"}, {"sessionId": "s2"})
 
     found = validate(log)
@@ -162,7 +162,7 @@ def test_unknown_records_newer_versions_and_other_sessions_are_told(log: Path) -
     assert "s2" in found[2].text
 
 
-def test_a_message_that_cannot_be_read_is_left_out_of_the_copy(log: Path) -> None:
+def test_repair_omits_an_unreadable_message(log: Path) -> None:
     changed(log, {}, {"message": {"content": 7}})
 
     assert kinds(validate(log)) == ["unreadable messages"]
@@ -171,13 +171,13 @@ def test_a_message_that_cannot_be_read_is_left_out_of_the_copy(log: Path) -> Non
 
 
 @pytest.mark.parametrize("value", [[], {}, 5, "nowhere"])
-def test_a_rewind_from_nowhere_is_looked_at_like_others(log: Path, value: object) -> None:
+def test_rewind_from_nowhere_is_checked_like_others(log: Path, value: object) -> None:
     changed(log, {}, {"type": "system", "subtype": "rewind", "leftUuid": value})
 
     assert validate(log) == []
 
 
-def test_of_a_log_with_very_many_branches_the_newest_are_copied(log: Path, tmp_path: Path) -> None:
+def test_repair_copies_the_newest_of_very_many_branches(log: Path, tmp_path: Path) -> None:
     first = json.loads(log.read_bytes().splitlines()[0])
     said = [{**first, "uuid": f"u{number}", "parentUuid": first["uuid"]} for number in range(3 * MOST_BRANCHES)]
     log.write_bytes(b"".join(map(encoded, [first, *said])))
@@ -185,7 +185,7 @@ def test_of_a_log_with_very_many_branches_the_newest_are_copied(log: Path, tmp_p
     assert len(repaired_copies(log, tmp_path / "copies")) == 1 + MOST_BRANCHES
 
 
-def test_what_was_mended_before_is_not_copied_again_until_it_goes_on(log: Path) -> None:
+def test_repair_reuses_copies_until_they_are_continued(log: Path) -> None:
     with log.open("ab") as file:
         file.write(b"garbage\n")
 
@@ -200,7 +200,7 @@ def test_what_was_mended_before_is_not_copied_again_until_it_goes_on(log: Path) 
     assert set(anew).isdisjoint(copies)
 
 
-def test_of_the_copies_the_session_as_it_goes_on_is_the_newest(log: Path) -> None:
+def test_repair_makes_the_current_branch_the_newest_copy(log: Path) -> None:
     first = json.loads(log.read_bytes().splitlines()[0])
     with log.open("ab") as file:
         file.write(encoded({**first, "uuid": "other", "parentUuid": first["uuid"]}))
@@ -211,7 +211,7 @@ def test_of_the_copies_the_session_as_it_goes_on_is_the_newest(log: Path) -> Non
     assert newest_session(log.parent) == copies[0]
 
 
-def test_modes_that_are_too_wide_are_set_right(log: Path) -> None:
+def test_repair_narrows_modes_that_are_too_wide(log: Path) -> None:
     log.chmod(0o644)
     log.parent.chmod(0o755)
 
@@ -220,7 +220,7 @@ def test_modes_that_are_too_wide_are_set_right(log: Path) -> None:
     assert validate(log) == []
 
 
-def test_what_is_no_log_is_said_so(tmp_path: Path) -> None:
+def test_validate_reports_files_that_are_no_log(tmp_path: Path) -> None:
     (tmp_path / "s1.jsonl").write_text("hello\n")
     (tmp_path / "s2.jsonl").symlink_to(tmp_path / "s1.jsonl")
     tmp_path.chmod(0o700)
@@ -231,7 +231,7 @@ def test_what_is_no_log_is_said_so(tmp_path: Path) -> None:
     assert kinds(validate(tmp_path / "gone.jsonl")) == ["unreadable"]
 
 
-def test_a_reply_is_known(tmp_path: Path) -> None:
+def test_validate_knows_a_reply(tmp_path: Path) -> None:
     log = SessionLog(tmp_path / "sessions" / "s1.jsonl", session_id="s1", cwd=tmp_path)
     log.append(record_of(say("hello")))
     log.close()
@@ -256,7 +256,7 @@ _RECORD = st.fixed_dictionaries(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60, deadline=None
 )
 @given(st.lists(_RECORD, min_size=1, max_size=7), st.binary(max_size=5))
-def test_whatever_is_in_a_log_its_copies_are_sound_and_lose_nothing_of_the_session(
+def test_repair_of_any_log_is_sound_and_loses_no_message(
     tmp_path: Path, records: list[dict[str, Any]], tail: bytes
 ) -> None:
     folder = tmp_path / "sessions"

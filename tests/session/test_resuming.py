@@ -21,11 +21,11 @@ def record(uuid: str, **fields: object) -> str:
     return json.dumps({"uuid": uuid, "type": "note", "cwd": str(HERE), **fields})
 
 
-def test_a_session_that_is_as_it_was_goes_on_without_a_word(tmp_path: Path) -> None:
+def test_unchanged_session_resumes_without_notes(tmp_path: Path) -> None:
     assert resumed_with_notes(tmp_path / "s.jsonl", record("1"), record("2")) == []
 
 
-def test_an_empty_log_goes_on_without_a_word(tmp_path: Path) -> None:
+def test_empty_log_resumes_without_notes(tmp_path: Path) -> None:
     assert resumed_with_notes(tmp_path / "s.jsonl") == []
 
 
@@ -36,13 +36,13 @@ def test_an_empty_log_goes_on_without_a_word(tmp_path: Path) -> None:
         (["spoilt", "{}"], "line 2 of the session's log and 1 further cannot be read and count for nothing"),
     ],
 )
-def test_damaged_lines_are_told(tmp_path: Path, damage: list[str], said: str) -> None:
+def test_resuming_reports_damaged_lines(tmp_path: Path, damage: list[str], said: str) -> None:
     path = tmp_path / "s.jsonl"
 
     assert resumed_with_notes(path, record("1"), *damage, record("2")) == [f"{said}: {path}"]
 
 
-def test_another_folder_than_the_first_one_is_told(tmp_path: Path) -> None:
+def test_resuming_reports_another_folder(tmp_path: Path) -> None:
     lines = [record("1", cwd="/work/there"), record("2", parentUuid="1")]
 
     assert resumed_with_notes(tmp_path / "s.jsonl", *lines) == [
@@ -51,11 +51,11 @@ def test_another_folder_than_the_first_one_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cwd", [None, 7, ["/work/there"]])
-def test_a_first_folder_that_cannot_be_read_is_passed_over(tmp_path: Path, cwd: object) -> None:
+def test_resuming_ignores_an_unreadable_first_folder(tmp_path: Path, cwd: object) -> None:
     assert resumed_with_notes(tmp_path / "s.jsonl", record("1", cwd=cwd)) == []
 
 
-def test_a_log_of_a_newer_panpan_is_told(tmp_path: Path) -> None:
+def test_resuming_reports_a_newer_format(tmp_path: Path) -> None:
     (note,) = resumed_with_notes(tmp_path / "s.jsonl", record("1", version=99))
 
     assert note.startswith("the session was written by a newer panpan")
@@ -77,7 +77,7 @@ def test_a_log_of_a_newer_panpan_is_told(tmp_path: Path) -> None:
         ("bypassPermissions", "default", True, True, "default", None),
     ],
 )
-def test_a_session_goes_on_in_the_mode_in_which_it_was_left_where_that_is_safe(
+def test_resumed_mode_is_the_last_one_if_that_is_safe(
     left_in: PermissionMode | None,
     settings: PermissionMode,
     is_option: bool,
@@ -102,7 +102,7 @@ def test_a_session_goes_on_in_the_mode_in_which_it_was_left_where_that_is_safe(
         (EarlierModel("big", False), "small", "resumed with small instead of big"),
     ],
 )
-def test_a_session_that_goes_on_with_another_model_says_so(earlier: EarlierModel, now: str, note: str) -> None:
+def test_resuming_with_another_model_says_so(earlier: EarlierModel, now: str, note: str) -> None:
     said = earlier.note(now)
 
     assert said.endswith(note)
@@ -110,7 +110,7 @@ def test_a_session_that_goes_on_with_another_model_says_so(earlier: EarlierModel
     assert ("--model" in said) is ("--model" in note)
 
 
-def test_the_name_of_a_model_cannot_drive_the_terminal() -> None:
+def test_model_name_cannot_drive_the_terminal() -> None:
     assert "\x1b" not in EarlierModel("b\x1b[2Jig", True).note("small")
 
 
@@ -132,9 +132,7 @@ def chosen(model: object) -> dict[str, object]:
         ([reply("one"), chosen(5), chosen(""), reply([]), reply("")], "one"),
     ],
 )
-def test_the_model_is_that_which_was_asked_last_or_chosen_since(
-    records: list[dict[str, object]], model: str | None
-) -> None:
+def test_resumed_model_is_the_last_one_asked_or_chosen(records: list[dict[str, object]], model: str | None) -> None:
     unlike = [{**record, "uuid": str(number)} for number, record in enumerate(records)]
 
     assert folded(unlike).model == model

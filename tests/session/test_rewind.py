@@ -30,7 +30,7 @@ def prompts_of(session: Session) -> Sequence[UserMessage]:
     return [message for message in session.conversation.messages if isinstance(message, UserMessage)]
 
 
-async def test_the_conversation_is_what_it_was_before_the_message(tmp_path: Path) -> None:
+async def test_rewind_restores_the_conversation_before_the_message(tmp_path: Path) -> None:
     llm = ScriptedLLM(say("1"), call(("a", "Look", {})), say("2"), say("3"), say("other"))
     async with session_in(tmp_path, llm, looking()) as session:
         await send(session, "one", "two", "three")
@@ -44,7 +44,7 @@ async def test_the_conversation_is_what_it_was_before_the_message(tmp_path: Path
         assert len(llm.histories[-1]) == 3
 
 
-async def test_what_is_on_disk_is_not_touched_and_goes_on_as_the_session_does(tmp_path: Path) -> None:
+async def test_rewind_only_appends_to_the_log(tmp_path: Path) -> None:
     llm = ScriptedLLM(say("1"), say("2"), say("other"))
     async with session_in(tmp_path, llm) as session:
         await send(session, "one", "two")
@@ -59,7 +59,7 @@ async def test_what_is_on_disk_is_not_touched_and_goes_on_as_the_session_does(tm
     assert recorded(tmp_path) == expected
 
 
-async def test_before_the_first_message_there_is_nothing(tmp_path: Path) -> None:
+async def test_rewind_to_the_first_message_leaves_nothing(tmp_path: Path) -> None:
     llm = ScriptedLLM(say("1"), say("other"))
     async with session_in(tmp_path, llm) as session:
         await send(session, "one")
@@ -70,7 +70,7 @@ async def test_before_the_first_message_there_is_nothing(tmp_path: Path) -> None
     assert [message.text for message in recorded(tmp_path) if isinstance(message, UserMessage)] == ["anew"]
 
 
-async def test_title_and_mode_go_on(tmp_path: Path) -> None:
+async def test_rewind_keeps_title_and_mode(tmp_path: Path) -> None:
     async with session_in(tmp_path, ScriptedLLM(say("1"), say("2"))) as session:
         await send(session, "one", "two")
         session.rename("A name")
@@ -81,7 +81,7 @@ async def test_title_and_mode_go_on(tmp_path: Path) -> None:
         assert (session.title, [message.text for message in prompts_of(session)]) == ("A name", ["one"])
 
 
-async def test_what_the_model_knows_of_files_is_forgotten_and_the_hooks_hear_of_it(tmp_path: Path) -> None:
+async def test_rewind_forgets_seen_files_and_notifies_hooks(tmp_path: Path) -> None:
     class Hears(Hook):
         heard = 0
 
@@ -98,7 +98,7 @@ async def test_what_the_model_knows_of_files_is_forgotten_and_the_hooks_hear_of_
         assert (seen_files.digest(tmp_path / "a"), hook.heard) == (None, 1)
 
 
-async def test_a_message_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
+async def test_rewind_to_an_unknown_message_changes_nothing(tmp_path: Path) -> None:
     async with session_in(tmp_path, ScriptedLLM(say("1"))) as session:
         await send(session, "one")
         messages = list(session.conversation.messages)
@@ -109,7 +109,7 @@ async def test_a_message_that_is_not_there_changes_nothing(tmp_path: Path) -> No
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.one_of(st.none(), st.integers(0, 5)), min_size=1, max_size=12))
-def test_live_and_recorded_conversation_never_differ(steps: Sequence[int | None]) -> None:
+def test_rewind_keeps_live_and_recorded_conversation_equal(steps: Sequence[int | None]) -> None:
     """None says something; a number goes back to the prompt of that number, where there is one."""
 
     async def main(root: Path) -> None:

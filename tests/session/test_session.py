@@ -64,7 +64,7 @@ def test_turns_in_a_row_make_one_conversation(tmp_path: Path, run: Callable[[Mai
     ]
 
 
-def test_each_message_is_on_disk_before_it_is_shown(tmp_path: Path, run: Callable[[Main], None]) -> None:
+def test_message_is_on_disk_before_it_is_shown(tmp_path: Path, run: Callable[[Main], None]) -> None:
     shown: list[Any] = []
 
     async def main() -> None:
@@ -79,9 +79,7 @@ def test_each_message_is_on_disk_before_it_is_shown(tmp_path: Path, run: Callabl
     assert len(shown) == 3
 
 
-def test_an_interrupt_among_parallel_tools_keeps_what_is_done_and_answers_the_rest(
-    tmp_path: Path, run: Callable[[Main], None]
-) -> None:
+def test_interrupt_keeps_finished_results_and_answers_the_rest(tmp_path: Path, run: Callable[[Main], None]) -> None:
     look = looking()
     uses = [("quick", "Look", {}), ("slow", "Look", {"seconds": 60.0})]
 
@@ -106,9 +104,7 @@ def test_an_interrupt_among_parallel_tools_keeps_what_is_done_and_answers_the_re
     assert (results["slow"].text, results["slow"].is_error) == (INTERRUPTED, True)
 
 
-def test_what_an_interrupted_call_had_done_is_told_to_the_user_and_with_its_result(
-    tmp_path: Path, run: Callable[[Main], None]
-) -> None:
+def test_interrupted_call_reports_its_partial_work(tmp_path: Path, run: Callable[[Main], None]) -> None:
     warnings: list[str] = []
 
     async def main() -> None:
@@ -125,9 +121,7 @@ def test_what_an_interrupted_call_had_done_is_told_to_the_user_and_with_its_resu
     assert warnings == ["By then half was done."]
 
 
-def test_an_interrupt_in_the_middle_of_a_reply_keeps_the_text_that_was_read(
-    tmp_path: Path, run: Callable[[Main], None]
-) -> None:
+def test_interrupt_keeps_the_text_read_so_far(tmp_path: Path, run: Callable[[Main], None]) -> None:
     class Slow:
         async def stream(self, request: Any) -> Any:
             yield ReplyStarted("m", "slow")
@@ -146,7 +140,7 @@ def test_an_interrupt_in_the_middle_of_a_reply_keeps_the_text_that_was_read(
     assert (last.text, last.stop_reason) == ("The answer is ", "interrupted")
 
 
-def test_a_face_that_leaves_ends_the_turn_and_the_next_one_works(tmp_path: Path, run: Callable[[Main], None]) -> None:
+def test_face_that_leaves_ends_only_this_turn(tmp_path: Path, run: Callable[[Main], None]) -> None:
     look = looking()
 
     async def main() -> None:
@@ -163,7 +157,7 @@ def test_a_face_that_leaves_ends_the_turn_and_the_next_one_works(tmp_path: Path,
     assert recorded(tmp_path)[-1].text == "fine"
 
 
-def test_a_face_that_raises_gets_its_error_and_nothing_runs_on(tmp_path: Path, run: Callable[[Main], None]) -> None:
+def test_face_that_raises_gets_its_error_and_stops_the_turn(tmp_path: Path, run: Callable[[Main], None]) -> None:
     look = looking()
 
     async def main() -> None:
@@ -178,9 +172,7 @@ def test_a_face_that_raises_gets_its_error_and_nothing_runs_on(tmp_path: Path, r
     run(main)
 
 
-def test_an_error_of_the_provider_is_raised_bare_and_the_next_turn_works(
-    tmp_path: Path, run: Callable[[Main], None]
-) -> None:
+def test_provider_error_is_raised_and_the_next_turn_works(tmp_path: Path, run: Callable[[Main], None]) -> None:
     async def main() -> None:
         async with session_in(tmp_path, ScriptedLLM(ProviderError("no luck"), say("better"))) as session:
             with pytest.raises(ProviderError, match="no luck"):
@@ -192,7 +184,7 @@ def test_an_error_of_the_provider_is_raised_bare_and_the_next_turn_works(
     assert [message.text for message in recorded(tmp_path)] == ["one", "two", "better"]
 
 
-def test_cancelling_everything_still_leaves_a_valid_log(tmp_path: Path, run: Callable[[Main], None]) -> None:
+def test_cancelling_everything_leaves_a_valid_log(tmp_path: Path, run: Callable[[Main], None]) -> None:
     look = looking()
 
     async def main() -> None:
@@ -210,7 +202,7 @@ def test_cancelling_everything_still_leaves_a_valid_log(tmp_path: Path, run: Cal
     assert last.text == INTERRUPTED
 
 
-async def test_a_resumed_session_goes_on_where_the_first_one_ended(tmp_path: Path) -> None:
+async def test_resumed_session_continues_after_the_last_message(tmp_path: Path) -> None:
     async with session_in(tmp_path, ScriptedLLM(call(("1", "Look", {})), say("done")), looking()) as session:
         await collect(session, "one")
     llm = ScriptedLLM(say("more"))
@@ -227,7 +219,7 @@ async def test_a_resumed_session_goes_on_where_the_first_one_ended(tmp_path: Pat
     ]
 
 
-async def test_two_sessions_in_one_process_never_meet(tmp_path: Path) -> None:
+async def test_sessions_in_one_process_never_meet(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
     two.mkdir()
@@ -240,7 +232,7 @@ async def test_two_sessions_in_one_process_never_meet(tmp_path: Path) -> None:
     assert [message.text for message in recorded(two)] == ["b", "2"]
 
 
-async def test_a_second_turn_at_the_same_time_is_refused(tmp_path: Path) -> None:
+async def test_second_turn_at_the_same_time_is_refused(tmp_path: Path) -> None:
     async with session_in(tmp_path, ScriptedLLM(say("1"), say("2"))) as session:
         async with aclosing(session.submit("a")) as events:
             await anext(events)
@@ -274,7 +266,7 @@ async def test_hooks_hear_of_an_interrupt_and_of_every_end(tmp_path: Path) -> No
     assert hook.heard == ["ended", "ended", "interrupted", "ended"]
 
 
-async def test_a_log_that_cannot_be_written_fails_the_turn_and_loses_nothing(tmp_path: Path) -> None:
+async def test_unwritable_log_fails_the_turn_and_loses_nothing(tmp_path: Path) -> None:
     llm = ScriptedLLM(call(("1", "Look", {})), say("unreachable"))
     async with session_in(tmp_path, llm, looking()) as session:
         log = session.agent.transcript.log
@@ -290,7 +282,7 @@ async def test_a_log_that_cannot_be_written_fails_the_turn_and_loses_nothing(tmp
     assert [message.text for message in recorded(tmp_path)] == ["one", "two", "after"]
 
 
-async def test_a_tool_that_fails_beside_one_that_works_does_not_end_the_turn(tmp_path: Path) -> None:
+async def test_failing_tool_beside_a_working_one_does_not_end_the_turn(tmp_path: Path) -> None:
     llm = ScriptedLLM(call(("1", "Fail", {}), ("2", "Look", {})), say("done"))
     async with session_in(tmp_path, llm, looking(), refusing()) as session:
         await collect(session)
@@ -305,7 +297,7 @@ def results_of(messages: list[Message]) -> dict[str, str]:
     return {message.tool_use_id: message.text for message in messages if isinstance(message, ToolResultMessage)}
 
 
-async def test_a_call_behind_the_one_that_was_interrupted_is_answered_that_it_was_not_run(tmp_path: Path) -> None:
+async def test_call_after_an_interrupted_one_is_answered_as_not_run(tmp_path: Path) -> None:
     llm = ScriptedLLM(call(("1", "Change", {"seconds": 60.0}), ("2", "Change", {}), ("3", "Look", {})), say("fine"))
     async with session_in(tmp_path, llm, changing(), looking(), hooks=[InterruptNotice()]) as session:
         async with aclosing(session.submit("go")) as events:
@@ -316,7 +308,7 @@ async def test_a_call_behind_the_one_that_was_interrupted_is_answered_that_it_wa
     assert results_of(recorded(tmp_path)) == {"1": INTERRUPTED, "2": INTERRUPTED_BEFORE, "3": INTERRUPTED_BEFORE}
 
 
-async def test_a_turn_that_was_interrupted_before_any_call_began_is_followed_by_the_notice(tmp_path: Path) -> None:
+async def test_interrupt_before_any_call_is_followed_by_the_notice(tmp_path: Path) -> None:
     async def never(question: PermissionQuestion) -> PermissionAnswer:
         session.interrupt()
         await anyio.sleep_forever()
@@ -337,7 +329,7 @@ async def test_a_turn_that_was_interrupted_before_any_call_began_is_followed_by_
     assert [message.cause for message in llm.histories[0] if isinstance(message, SystemReminder)] == ["interrupted"]
 
 
-async def test_calls_that_an_error_left_open_are_not_said_to_be_interrupted_by_the_user(tmp_path: Path) -> None:
+async def test_calls_left_open_by_an_error_are_not_called_interrupted(tmp_path: Path) -> None:
     llm = ScriptedLLM(call(("1", "Look", {}), ("2", "Look", {"seconds": 60.0}), ("3", "Change", {})))
     async with session_in(tmp_path, llm, looking(), changing()) as session:
         log = session.agent.transcript.log
@@ -353,7 +345,7 @@ async def test_calls_that_an_error_left_open_are_not_said_to_be_interrupted_by_t
     assert results_of(recorded(tmp_path)) == {"1": "Look 1 done", "2": ENDED, "3": ENDED_BEFORE}
 
 
-async def test_after_a_crash_it_is_known_which_calls_had_not_begun(tmp_path: Path) -> None:
+async def test_crashed_session_knows_the_calls_that_never_began(tmp_path: Path) -> None:
     uses = [("1", "Change", {}), ("2", "Change", {"seconds": 60.0}), ("3", "Look", {}), ("4", "Change", {})]
     crashed = ""
     async with session_in(tmp_path, ScriptedLLM(call(*uses)), looking(), changing()) as session:
@@ -373,7 +365,7 @@ async def test_after_a_crash_it_is_known_which_calls_had_not_begun(tmp_path: Pat
     }
 
 
-async def test_of_a_log_that_does_not_note_what_begins_nothing_is_claimed(tmp_path: Path) -> None:
+async def test_log_without_start_notes_claims_nothing_of_open_calls(tmp_path: Path) -> None:
     async with session_in(tmp_path, ScriptedLLM(call(("1", "Change", {})), say("ok")), changing()) as session:
         await collect(session)
     lines = log_path(tmp_path).read_text().splitlines()

@@ -26,7 +26,7 @@ def at(second: float) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def test_tokens_and_money_are_counted_for_each_model() -> None:
+def test_costs_count_tokens_and_money_for_each_model() -> None:
     costs = session_costs(
         [
             reply("small", 0.25, input=10, output=1, cache_read_input=100, cache_creation_input=7),
@@ -45,7 +45,7 @@ def test_tokens_and_money_are_counted_for_each_model() -> None:
     assert costs.usage.input_tokens == 35
 
 
-def test_one_reply_without_a_price_makes_the_whole_unknown_and_keeps_what_is_known() -> None:
+def test_costs_are_unknown_if_one_reply_has_no_price() -> None:
     costs = session_costs([reply("priced", 0.25), reply("other", None)])
 
     assert costs.cost_usd is None
@@ -54,7 +54,7 @@ def test_one_reply_without_a_price_makes_the_whole_unknown_and_keeps_what_is_kno
     assert costs.by_model["other"].cost_usd is None
 
 
-def test_an_interrupted_reply_whose_tokens_nobody_knows_is_not_counted_and_makes_no_price_unknown() -> None:
+def test_costs_skip_an_interrupted_reply_without_tokens() -> None:
     cut = reply("priced", None).model_copy(update={"stop_reason": "interrupted"})
 
     costs = session_costs([reply("priced", 0.25, input=3), cut])
@@ -64,7 +64,7 @@ def test_an_interrupted_reply_whose_tokens_nobody_knows_is_not_counted_and_makes
     assert costs.usage == Usage(input_tokens=3)
 
 
-def test_an_interrupted_reply_with_tokens_and_without_a_price_is_one_of_unknown_price() -> None:
+def test_costs_are_unknown_for_an_interrupted_unpriced_reply() -> None:
     cut = reply("other", None, input=3).model_copy(update={"stop_reason": "interrupted"})
 
     costs = session_costs([cut])
@@ -72,7 +72,7 @@ def test_an_interrupted_reply_with_tokens_and_without_a_price_is_one_of_unknown_
     assert (costs.cost_usd, costs.uncounted_replies) == (None, 0)
 
 
-def test_lines_are_those_of_the_diffs_and_of_nothing_else() -> None:
+def test_costs_count_lines_of_diffs_only() -> None:
     summary = ToolResultMessage(
         result=ToolResultBlock(tool_use_id="2", content=()), display=SummaryDisplay(text="9 lines")
     )
@@ -82,11 +82,11 @@ def test_lines_are_those_of_the_diffs_and_of_nothing_else() -> None:
     assert (costs.lines_added, costs.lines_removed) == (13, 6)
 
 
-def test_time_with_the_model_is_that_of_its_replies() -> None:
+def test_costs_count_model_time_of_replies() -> None:
     assert session_costs([reply("a"), reply("b")]).api_duration_s == 3.0
 
 
-def test_the_time_between_turns_does_not_count() -> None:
+def test_costs_omit_time_between_turns() -> None:
     costs = session_costs(
         [
             UserMessage(uuid=at(1000), content=()),
@@ -100,7 +100,7 @@ def test_the_time_between_turns_does_not_count() -> None:
     assert costs.duration_s == pytest.approx(12.5)
 
 
-def test_the_time_before_the_model_is_woken_does_not_count() -> None:
+def test_costs_omit_time_before_the_model_is_woken() -> None:
     costs = session_costs(
         [
             UserMessage(uuid=at(1000), content=()),
@@ -113,7 +113,7 @@ def test_the_time_before_the_model_is_woken_does_not_count() -> None:
     assert costs.duration_s == pytest.approx(7)
 
 
-def test_a_reminder_in_the_middle_of_a_turn_begins_none() -> None:
+def test_reminder_within_a_turn_begins_no_other() -> None:
     calls = AssistantMessage(uuid=at(1004), content=(ToolUseBlock(id="1", name="Bash", input={}),))
     result = ToolResultMessage(uuid=at(1010), result=ToolResultBlock(tool_use_id="1", content=()))
     told = SystemReminder(uuid=at(1020), text="a task has ended", cause="task:1")
@@ -121,7 +121,7 @@ def test_a_reminder_in_the_middle_of_a_turn_begins_none() -> None:
     assert session_costs([UserMessage(uuid=at(1000), content=()), calls, result, told]).duration_s == pytest.approx(20)
 
 
-def test_ids_that_tell_no_time_count_for_none() -> None:
+def test_ids_without_a_time_count_for_no_time() -> None:
     said = [
         UserMessage(uuid="m1", content=()),
         AssistantMessage(uuid="0b5b8dbb-64a0-4d2c-8b1f-2f0c8b3c9f00", content=()),
@@ -130,7 +130,7 @@ def test_ids_that_tell_no_time_count_for_none() -> None:
     assert session_costs(said).duration_s == 0.0
 
 
-def test_a_session_in_which_nothing_was_said_cost_nothing() -> None:
+def test_session_without_messages_costs_nothing() -> None:
     costs = session_costs([])
 
     assert (costs.by_model, costs.cost_usd, costs.duration_s) == ({}, 0.0, 0.0)
@@ -141,7 +141,7 @@ results = st.builds(lambda added, removed: edited((added, removed)), st.integers
 
 
 @given(st.lists(st.one_of(replies, results)), st.lists(st.one_of(replies, results)))
-def test_counting_on_is_the_same_as_counting_at_once(first: list[Message], second: list[Message]) -> None:
+def test_costs_added_up_equal_costs_at_once(first: list[Message], second: list[Message]) -> None:
     grown = session_costs(first)
     for message in second:
         grown.add(message)

@@ -54,7 +54,7 @@ async def run_turn(session: Session) -> list[Event]:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_the_model_gets_them_behind_the_results_of_the_round(tmp_path: Path, backend: str) -> None:
+def test_steering_reaches_the_model_after_the_rounds_results(tmp_path: Path, backend: str) -> None:
     llm = ScriptedLLM(call(("1", "Look", {})), say("done"))
 
     async def main() -> None:
@@ -69,7 +69,7 @@ def test_the_model_gets_them_behind_the_results_of_the_round(tmp_path: Path, bac
     assert said(recorded(tmp_path)) == ["go", "first", "second"]
 
 
-async def test_a_turn_that_would_have_ended_goes_on_with_them(tmp_path: Path) -> None:
+async def test_steering_continues_a_turn_that_would_have_ended(tmp_path: Path) -> None:
     llm = ScriptedLLM(say("done"), say("that, too"))
 
     async with session_in(tmp_path, llm, hooks=[Sends("also this")]) as session:
@@ -80,7 +80,7 @@ async def test_a_turn_that_would_have_ended_goes_on_with_them(tmp_path: Path) ->
     assert events[-1].rounds == 2
 
 
-async def test_what_waits_can_be_taken_back_the_last_first() -> None:
+async def test_steering_is_taken_back_last_first() -> None:
     steering = Steering()
     picture = UserMessage.of("a picture")
     steering.add("one")
@@ -92,7 +92,7 @@ async def test_what_waits_can_be_taken_back_the_last_first() -> None:
     assert steering.take_last() is None
 
 
-async def test_after_the_last_round_they_wait_for_the_next_turn(tmp_path: Path) -> None:
+async def test_steering_after_the_last_round_waits_for_the_next_turn(tmp_path: Path) -> None:
     llm = ScriptedLLM(say("done"), say("later"))
 
     async with session_in(tmp_path, llm, hooks=[Sends("too late")], max_rounds=1) as session:
@@ -102,7 +102,7 @@ async def test_after_the_last_round_they_wait_for_the_next_turn(tmp_path: Path) 
         assert said(session.conversation.messages) == ["go"]
 
 
-async def test_what_ends_the_turn_before_them_leaves_them_waiting(tmp_path: Path) -> None:
+async def test_steering_waits_if_the_turn_ends_first(tmp_path: Path) -> None:
     class Spent(Hook):
         async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
             raise BudgetError("spent")
@@ -115,7 +115,7 @@ async def test_what_ends_the_turn_before_them_leaves_them_waiting(tmp_path: Path
     assert said(recorded(tmp_path)) == ["go"]
 
 
-async def test_nothing_comes_between_a_reply_that_was_cut_and_its_end(tmp_path: Path) -> None:
+async def test_steering_waits_until_a_cut_reply_is_complete(tmp_path: Path) -> None:
     llm = ScriptedLLM(say("the end is ne", stop_reason="max_tokens"), say("ar"), say("yes"))
 
     async with session_in(tmp_path, llm, hooks=[Sends("really?"), ReplyLimits()]) as session:
@@ -129,7 +129,7 @@ async def test_nothing_comes_between_a_reply_that_was_cut_and_its_end(tmp_path: 
     assert said(llm.histories[2]) == ["go", "really?"]
 
 
-async def test_a_pause_of_the_server_is_not_answered(tmp_path: Path) -> None:
+async def test_steering_does_not_answer_a_pause_of_the_server(tmp_path: Path) -> None:
     llm = ScriptedLLM(say("searching", stop_reason="pause_turn"), say("found"), say("yes"))
 
     async with session_in(tmp_path, llm, hooks=[Sends("really?")]) as session:
@@ -176,7 +176,7 @@ class AtPoints(Hook):
 )
 @example(rounds=1, added=[(2, 3)], end="left", end_at=5, room=1)  # when the first of three has come
 @settings(max_examples=80, deadline=None)
-def test_each_is_delivered_once_or_waits_and_in_order_however_the_turn_ends(
+def test_steering_is_delivered_once_in_order_or_waits(
     rounds: int, added: list[tuple[int, int]], end: End, end_at: int, room: int
 ) -> None:
     """`added`: at which point of the loop, and how many; the turn ends in the given way at the point `end_at`."""
@@ -218,7 +218,7 @@ def test_each_is_delivered_once_or_waits_and_in_order_however_the_turn_ends(
     assert logged == delivered
 
 
-async def test_what_an_interrupt_kept_out_of_the_conversation_waits_again(tmp_path: Path) -> None:
+async def test_steering_kept_out_by_an_interrupt_waits_again(tmp_path: Path) -> None:
     """The loop puts one after the other into the conversation, and may be stopped between two."""
     steering, round_ = Steering(), Round(1, 5, session_in(tmp_path, ScriptedLLM()).conversation)
     for text in ("one", "two", "three"):
@@ -233,7 +233,7 @@ async def test_what_an_interrupt_kept_out_of_the_conversation_waits_again(tmp_pa
     assert said(steering.waiting) == ["two", "three", "four"]
 
 
-def test_several_in_a_row_are_one_message_of_the_user_in_both_dialects() -> None:
+def test_steering_in_a_row_is_one_user_message_in_both_dialects() -> None:
     result = ToolResultMessage(result=ToolResultBlock(tool_use_id="1", content=(TextBlock(text="r"),)))
     row = [result, SystemReminder(text="note"), UserMessage.of("one"), UserMessage.of("two")]
 

@@ -16,7 +16,7 @@ def log(folder: Path, name: str, text: str, *, written_at: int) -> Path:
     return path
 
 
-def test_the_log_written_last_is_the_newest_unless_it_is_empty(tmp_path: Path) -> None:
+def test_newest_session_is_the_last_written_log_with_content(tmp_path: Path) -> None:
     log(tmp_path, "a", "{}", written_at=1)
     newest = log(tmp_path, "b", "{}", written_at=2)
     log(tmp_path, "c", "", written_at=3)
@@ -24,19 +24,19 @@ def test_the_log_written_last_is_the_newest_unless_it_is_empty(tmp_path: Path) -
     assert newest_session(tmp_path) == newest
 
 
-def test_a_log_that_is_gone_when_it_is_looked_at_is_passed_over(tmp_path: Path) -> None:
+def test_newest_session_skips_a_log_that_vanishes(tmp_path: Path) -> None:
     newest = log(tmp_path, "a", "{}", written_at=1)
     (tmp_path / "b.jsonl").symlink_to(tmp_path / "gone")  # a name that is listed, and nothing behind it
 
     assert newest_session(tmp_path) == newest
 
 
-def test_a_folder_without_sessions_is_a_clear_error(tmp_path: Path) -> None:
+def test_newest_session_of_an_empty_folder_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(SessionError, match="no session to continue"):
         newest_session(tmp_path)
 
 
-def test_logs_come_newest_first_without_what_is_no_log(tmp_path: Path) -> None:
+def test_logs_come_newest_first_without_other_files(tmp_path: Path) -> None:
     old = log(tmp_path, "z", "{}", written_at=1)
     new = log(tmp_path, "a", "{}", written_at=2)
     (tmp_path / "folder.jsonl").mkdir()
@@ -45,7 +45,7 @@ def test_logs_come_newest_first_without_what_is_no_log(tmp_path: Path) -> None:
     assert newest_first(tmp_path.glob("*.jsonl")) == [new, old]
 
 
-def test_the_logs_of_all_projects_are_found_without_those_that_were_put_away(tmp_path: Path) -> None:
+def test_logs_of_all_projects_omit_archived_ones(tmp_path: Path) -> None:
     here, there = (tmp_path / "projects" / name / "sessions" for name in ("here", "there"))
     (here / "archive").mkdir(parents=True)
     there.mkdir(parents=True)
@@ -57,7 +57,7 @@ def test_the_logs_of_all_projects_are_found_without_those_that_were_put_away(tmp
     assert set(archived_logs(tmp_path)) == {away}
 
 
-def test_a_link_is_no_session(tmp_path: Path) -> None:
+def test_link_is_no_session(tmp_path: Path) -> None:
     real = log(tmp_path, "a", "{}", written_at=1)
     (tmp_path / "b.jsonl").symlink_to(real)
 

@@ -16,7 +16,7 @@ from tests.fakes.session import recorded, session_in
 from tests.fakes.subagents import TOKENS, FakeTask, looks, reply
 
 
-async def test_what_a_subagent_uses_counts_for_the_turn_and_its_rounds_do_not(tmp_path: Path) -> None:
+async def test_subagent_usage_counts_for_the_turn_without_its_rounds(tmp_path: Path) -> None:
     root = tmp_path / "w"
     root.mkdir()
     budget = Budget()
@@ -40,7 +40,7 @@ async def test_what_a_subagent_uses_counts_for_the_turn_and_its_rounds_do_not(tm
     assert said == ["", "Found."]
 
 
-async def test_a_session_names_the_kinds_of_subagents_that_there_are(tmp_path: Path) -> None:
+async def test_session_names_its_kinds_of_subagents(tmp_path: Path) -> None:
     kinds = AgentDefinitions.of(
         AgentDefinition("plan", "Plans.", "Plan."), AgentDefinition("explore", "Looks.", "Look.")
     )
@@ -49,7 +49,7 @@ async def test_a_session_names_the_kinds_of_subagents_that_there_are(tmp_path: P
         assert [one.name for one in session[AgentDefinitions].all] == ["explore", "plan"]
 
 
-async def test_a_subagent_that_is_named_in_the_prompt_is_wanted(tmp_path: Path) -> None:
+async def test_subagent_named_in_the_prompt_is_wanted(tmp_path: Path) -> None:
     place = Place(tmp_path)
     tape = 'version = 1\n[[reply]]\ntext = "I do it myself."'
 
@@ -59,7 +59,7 @@ async def test_a_subagent_that_is_named_in_the_prompt_is_wanted(tmp_path: Path) 
     assert told == ["The user wants the subagent explore for this: use Task."]
 
 
-async def test_what_subagents_did_is_found_again_by_the_session_that_had_them(tmp_path: Path) -> None:
+async def test_session_finds_its_past_subagents_again(tmp_path: Path) -> None:
     place, inner = Place(tmp_path), tmp_path / "inner.toml"
     inner.write_text('version = 1\n[[reply]]\ntext = "It is in loss.py."')
     tape = (

@@ -31,7 +31,7 @@ def written(path: Path, *messages: UserMessage | AssistantMessage) -> Path:
     return path
 
 
-def test_it_tells_the_first_line_of_the_first_prompt_and_counts_the_replies(tmp_path: Path) -> None:
+def test_summary_has_the_first_prompt_line_and_counts_replies(tmp_path: Path) -> None:
     quoting = reply('"type":"assistant","uuid":"x"')
     path = written(tmp_path / "01.jsonl", UserMessage.of("\n  one \ntwo"), reply("a"), UserMessage.of("later"), quoting)
 
@@ -43,7 +43,7 @@ def test_it_tells_the_first_line_of_the_first_prompt_and_counts_the_replies(tmp_
     assert found.written_at == path.stat().st_mtime
 
 
-def test_a_reply_within_another_record_is_no_round(tmp_path: Path) -> None:
+def test_summary_does_not_count_a_reply_within_a_record(tmp_path: Path) -> None:
     path = written(tmp_path / "01.jsonl", UserMessage.of("one"), reply("a"))
     log = SessionLog(path, session_id="01", cwd=Path("/w"))
     log.append(TitleRecord(summary="a title", reply=record_of(reply("a title"))).as_json())
@@ -55,7 +55,7 @@ def test_a_reply_within_another_record_is_no_round(tmp_path: Path) -> None:
     assert (found.title, found.rounds) == ("a title", 1)
 
 
-def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:
+def test_summary_skips_damaged_lines(tmp_path: Path) -> None:
     path = written(tmp_path / "01.jsonl", UserMessage.of("one"), reply("a"))
     whole = path.read_bytes()
     path.write_bytes(b'{"type":"user","mess\xff\n' + b"[" * 100_000 + b"\n[]\n\n" + whole + whole[:100])
@@ -66,7 +66,7 @@ def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:
     assert (found.cwd, found.prompt, found.rounds) == ("/begun/here", "one", 1)
 
 
-def test_of_a_log_that_is_too_large_the_beginning_is_told(tmp_path: Path) -> None:
+def test_summary_of_a_huge_log_reads_its_beginning(tmp_path: Path) -> None:
     path = written(tmp_path / "01.jsonl", UserMessage.of("one"), reply("a"))
     with path.open("ab") as file:
         file.truncate(summary.MAX_BYTES + 1)
@@ -77,14 +77,14 @@ def test_of_a_log_that_is_too_large_the_beginning_is_told(tmp_path: Path) -> Non
     assert (found.prompt, found.rounds, found.is_counted) == ("one", 1, False)
 
 
-def test_a_long_prompt_is_cut(tmp_path: Path) -> None:
+def test_summary_cuts_a_long_prompt(tmp_path: Path) -> None:
     found = summary_of(written(tmp_path / "01.jsonl", UserMessage.of("x" * 2_000_000)))
 
     assert found is not None
     assert found.prompt == "x" * summary.MAX_PROMPT_CHARS
 
 
-def test_a_log_that_is_gone_is_none(tmp_path: Path) -> None:
+def test_summary_of_a_missing_log_is_none(tmp_path: Path) -> None:
     assert summary_of(tmp_path / "gone.jsonl") is None
 
 
@@ -100,7 +100,7 @@ _JSON = st.recursive(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(_JSON | st.fixed_dictionaries({"type": st.just("user"), "message": _JSON}), max_size=4), st.binary())
-def test_whatever_a_log_holds_it_is_listed(tmp_path: Path, records: list[Any], tail: bytes) -> None:
+def test_summary_exists_for_any_log(tmp_path: Path, records: list[Any], tail: bytes) -> None:
     path = tmp_path / "01.jsonl"
     path.write_bytes(b"".join(json.dumps(record).encode() + b"\n" for record in records) + tail)
 
@@ -111,7 +111,7 @@ def test_whatever_a_log_holds_it_is_listed(tmp_path: Path, records: list[Any], t
 
 
 @pytest.mark.parametrize("content", [[{"type": "text", "text": "one"}], [{"type": "image"}, {"text": " one\n"}]])
-def test_the_text_may_stand_behind_a_picture(tmp_path: Path, content: list[Any]) -> None:
+def test_summary_finds_text_behind_a_picture(tmp_path: Path, content: list[Any]) -> None:
     path = tmp_path / "01.jsonl"
     path.write_bytes(encoded({"type": "user", "message": {"role": "user", "content": content}}))
 
@@ -122,7 +122,7 @@ def test_the_text_may_stand_behind_a_picture(tmp_path: Path, content: list[Any])
 
 
 @pytest.mark.parametrize("written_at", [-(2**31), 2**34, 2**38])
-def test_a_time_that_no_calendar_has_is_one_that_it_has(tmp_path: Path, written_at: int) -> None:
+def test_summary_replaces_an_impossible_time(tmp_path: Path, written_at: int) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text("{}\n")
     os.utime(path, (written_at, written_at))

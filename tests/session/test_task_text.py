@@ -4,7 +4,7 @@ from panpan.session.in_words import counted, ended_line, task_detail, titles
 from tests.fakes.background import task
 
 
-def test_an_end_is_told_with_how_it_ended() -> None:
+def test_ended_line_names_the_outcome() -> None:
     assert ended_line(task(state="finished", exit_code=0)) == (
         "Background task 3fa80001 ended: npm run build (exit code 0)"
     )
@@ -14,7 +14,7 @@ def test_an_end_is_told_with_how_it_ended() -> None:
     assert ended_line(task(state="lost")) == "Background task 3fa80001 was lost: npm run build"
 
 
-def test_a_list_tells_how_long_it_runs_or_took() -> None:
+def test_task_list_shows_running_or_total_time() -> None:
     assert task_detail(task(), now=1090) == "running, 1 min 30 s, 3fa80001"
     assert task_detail(task(state="failed", exit_code=1, ended_at=1005.0), now=9000) == (
         "failed, exit code 1, 5.0 s, 3fa80001"
@@ -22,14 +22,14 @@ def test_a_list_tells_how_long_it_runs_or_took() -> None:
     assert task_detail(task(state="lost"), now=9000) == "lost, 3fa80001"
 
 
-def test_what_the_model_calls_a_task_does_not_drive_the_terminal() -> None:
+def test_task_text_cannot_drive_the_terminal() -> None:
     hostile = task(title="\x1b[2Jgone\nrm -rf", note="\x1b]0;x\x07")
 
     for text in (ended_line(hostile), task_detail(hostile, 1000), titles([hostile])):
         assert not {"\x1b", "\n", "\x07"} & set(text)
 
 
-def test_many_are_counted_and_the_first_are_named() -> None:
+def test_task_titles_count_all_and_name_the_first() -> None:
     many = [task(f"{number:08x}", f"job {number}") for number in range(8)]
 
     assert (counted(many[:1]), counted(many)) == ("1 background task runs", "8 background tasks run")

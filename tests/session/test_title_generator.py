@@ -63,16 +63,16 @@ REPLY = AssistantMessage(
         ("x" * 500, "x" * (MAX_TITLE_CHARS - 1) + "…"),
     ],
 )
-def test_the_first_line_without_what_stands_around_it_is_the_title(text: str, title: str) -> None:
+def test_title_is_the_first_line_without_decoration(text: str, title: str) -> None:
     assert title_in(say(text)) == title
 
 
-def test_a_reply_that_is_cut_or_calls_a_tool_is_no_title() -> None:
+def test_title_is_missing_if_the_reply_is_cut_or_calls_a_tool() -> None:
     assert title_in(say("half a ti").model_copy(update={"stop_reason": "max_tokens"})) == ""
     assert title_in(call(("1", "Bash", {}))) == ""
 
 
-async def test_the_model_sees_the_beginning_of_the_prompt_and_no_tools() -> None:
+async def test_title_request_has_the_prompts_start_and_no_tools() -> None:
     llm = ScriptedLLM(say("A title"))
 
     question = title_question("do it " * 1000)
@@ -108,7 +108,7 @@ def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KE
         ('[sessions]\ntitle = "model"', False, True),
     ],
 )
-def test_where_nobody_watches_only_the_setting_lets_it_cost_anything(
+def test_title_generator_needs_a_user_or_the_setting(
     tmp_path: Path, settings: str, is_interactive: bool, is_made: bool
 ) -> None:
     setup = setup_of(tmp_path, settings=settings)
@@ -119,7 +119,7 @@ def test_where_nobody_watches_only_the_setting_lets_it_cost_anything(
 LOCAL = 'model = "ollama/qwen"\n[providers.ollama]\nbase_url = "{url}"\n'
 
 
-async def test_behind_a_gateway_the_sessions_own_model_makes_the_title(tmp_path: Path) -> None:
+async def test_title_behind_a_gateway_is_made_by_the_sessions_model(tmp_path: Path) -> None:
     with serving([server_say("Fix the parser")]) as server:
         setup = setup_of(tmp_path, ANTHROPIC_BASE_URL=server.url, NO_PROXY="*")
         make = title_generator(setup, Budget(), is_interactive=True, warn=print)
@@ -132,7 +132,7 @@ async def test_behind_a_gateway_the_sessions_own_model_makes_the_title(tmp_path:
 
 
 @pytest.mark.parametrize(("title", "is_asked"), [("auto", False), ("model", True)])
-async def test_a_local_model_is_asked_for_a_title_only_on_request(tmp_path: Path, title: str, is_asked: bool) -> None:
+async def test_title_of_a_local_model_needs_a_request(tmp_path: Path, title: str, is_asked: bool) -> None:
     with serving([server_say("Fix the parser")]) as server:
         settings = f'{LOCAL.format(url=server.openai_url)}\n[sessions]\ntitle = "{title}"'
         setup = setup_of(tmp_path, settings=settings, key="", NO_PROXY="*")
@@ -183,7 +183,7 @@ async def turn(session: Session, prompt: str) -> None:
             pass
 
 
-async def test_a_title_is_made_of_the_first_prompt_recorded_and_counted(tmp_path: Path) -> None:
+async def test_title_of_the_first_prompt_is_recorded_and_counted(tmp_path: Path) -> None:
     maker = Maker(GeneratedTitle("A fine title", REPLY))
     async with session_of(tmp_path, maker) as session:
         await turn(session, "first")
@@ -199,7 +199,7 @@ async def test_a_title_is_made_of_the_first_prompt_recorded_and_counted(tmp_path
     assert (again.title, again.side_calls) == ("A fine title", [REPLY])
 
 
-async def test_what_was_done_before_the_first_prompt_keeps_no_title_away(tmp_path: Path) -> None:
+async def test_title_is_made_despite_earlier_shell_commands(tmp_path: Path) -> None:
     maker = Maker(GeneratedTitle("A fine title", REPLY))
     async with session_of(tmp_path, maker) as session:
         session.add_message(UserMessage.of("$ ls"))
@@ -208,7 +208,7 @@ async def test_what_was_done_before_the_first_prompt_keeps_no_title_away(tmp_pat
     assert maker.prompts == ["first"]
 
 
-async def test_what_the_user_calls_it_meanwhile_stays(tmp_path: Path) -> None:
+async def test_title_of_the_user_beats_one_made_meanwhile(tmp_path: Path) -> None:
     maker = Maker(GeneratedTitle("made", REPLY))
     maker.may_answer = anyio.Event()
     async with session_of(tmp_path, maker) as session:
@@ -224,7 +224,7 @@ async def test_what_the_user_calls_it_meanwhile_stays(tmp_path: Path) -> None:
     assert folded(read_records(tmp_path / "s1.jsonl")).title == "mine"
 
 
-async def test_what_the_user_calls_it_afterwards_counts(tmp_path: Path) -> None:
+async def test_title_of_the_user_replaces_a_made_one(tmp_path: Path) -> None:
     maker = Maker(GeneratedTitle("made", REPLY))
     async with session_of(tmp_path, maker) as session:
         await turn(session, "first")
@@ -235,7 +235,7 @@ async def test_what_the_user_calls_it_afterwards_counts(tmp_path: Path) -> None:
     assert folded(read_records(tmp_path / "s1.jsonl")).title == "mine"
 
 
-async def test_a_session_with_a_title_gets_no_other(tmp_path: Path) -> None:
+async def test_title_is_not_made_for_a_titled_session(tmp_path: Path) -> None:
     maker = Maker(GeneratedTitle("made", REPLY))
     async with session_of(tmp_path, maker, title="mine") as session:
         await turn(session, "first")
@@ -243,7 +243,7 @@ async def test_a_session_with_a_title_gets_no_other(tmp_path: Path) -> None:
         assert (maker.prompts, session.title) == ([], "mine")
 
 
-async def test_a_session_that_ends_does_not_wait_for_it(tmp_path: Path) -> None:
+async def test_title_is_not_awaited_at_the_end(tmp_path: Path) -> None:
     maker = Maker(GeneratedTitle("made", REPLY))
     maker.may_answer = anyio.Event()
     with anyio.fail_after(10):
@@ -253,7 +253,7 @@ async def test_a_session_that_ends_does_not_wait_for_it(tmp_path: Path) -> None:
     assert folded(read_records(tmp_path / "s1.jsonl")).title is None
 
 
-async def test_where_none_comes_the_session_has_none(tmp_path: Path) -> None:
+async def test_title_stays_empty_if_none_is_made(tmp_path: Path) -> None:
     for made in (None, GeneratedTitle("", REPLY)):
         maker = Maker(made)
         (tmp_path / "s1.jsonl").unlink(missing_ok=True)
@@ -264,7 +264,7 @@ async def test_where_none_comes_the_session_has_none(tmp_path: Path) -> None:
             assert session.title is None
 
 
-async def test_what_it_cost_stays_whatever_is_taken_back() -> None:
+async def test_title_cost_survives_a_rewind() -> None:
     conversation = Conversation()
     conversation.side_calls.append(REPLY)
     conversation.replace(())
@@ -272,7 +272,7 @@ async def test_what_it_cost_stays_whatever_is_taken_back() -> None:
     assert conversation.side_calls == [REPLY]
 
 
-async def test_what_a_reply_without_a_title_cost_is_in_the_log_all_the_same(tmp_path: Path) -> None:
+async def test_title_cost_is_recorded_without_a_title(tmp_path: Path) -> None:
     maker = Maker(GeneratedTitle("", REPLY))
     async with session_of(tmp_path, maker) as session:
         await turn(session, "first")
@@ -283,7 +283,7 @@ async def test_what_a_reply_without_a_title_cost_is_in_the_log_all_the_same(tmp_
     assert spent.known_usd == REPLY.cost_usd
 
 
-async def test_a_budget_pays_for_it_or_there_is_none(tmp_path: Path) -> None:
+async def test_title_is_made_only_if_the_budget_pays(tmp_path: Path) -> None:
     with serving([server_say("Fix the parser")]) as server:
         setup = setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*")
         budget = Budget(limits=SpendingLimits(tokens=10))
@@ -308,7 +308,7 @@ fast = "lab/small"
 """
 
 
-async def test_the_small_model_is_asked_over_the_wire(tmp_path: Path) -> None:
+async def test_title_is_requested_from_the_small_model(tmp_path: Path) -> None:
     with serving([server_say("Fix the parser")]) as server:
         make = title_generator(
             setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"),
@@ -324,7 +324,7 @@ async def test_the_small_model_is_asked_over_the_wire(tmp_path: Path) -> None:
     assert "why does the parser fail?" in str(server.requests[0].messages)
 
 
-async def test_a_model_that_fails_gives_no_title_and_says_so(tmp_path: Path) -> None:
+async def test_title_failure_is_reported_and_leaves_none(tmp_path: Path) -> None:
     told: list[str] = []
     with serving([HttpError(500)]) as server:
         make = title_generator(
@@ -342,7 +342,7 @@ async def test_a_model_that_fails_gives_no_title_and_says_so(tmp_path: Path) -> 
     assert line.endswith('[sessions] title = "first-words" asks for none')
 
 
-async def test_an_attended_session_that_is_opened_as_usual_asks_the_small_model(tmp_path: Path) -> None:
+async def test_title_in_an_interactive_session_asks_the_small_model(tmp_path: Path) -> None:
     with serving([server_say("Mend the parser")]) as server:
         setup = setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*")
         async with panpan.open_session(setup.cwd, env=setup.env, is_interactive=True) as session:
@@ -354,7 +354,7 @@ async def test_an_attended_session_that_is_opened_as_usual_asks_the_small_model(
         assert json.loads(server.requests[0].raw)["model"] == "small"
 
 
-async def test_with_nobody_there_only_the_work_is_asked_for(tmp_path: Path) -> None:
+async def test_title_is_not_requested_without_a_user(tmp_path: Path) -> None:
     with serving([server_say("Mended."), server_say("never asked for")]) as server:
         setup = setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*")
         async with panpan.open_session(setup.cwd, env=setup.env) as session:

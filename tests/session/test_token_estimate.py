@@ -28,11 +28,11 @@ def counted_at(factor: float, rounds: int = 5, chars: int = 4_000) -> list[Messa
 
 
 @pytest.mark.parametrize("factor", [0.6, 1.0, 1.5, 2.5])
-def test_it_is_what_the_provider_counts_for_what_comes_between_two_replies(factor: float) -> None:
+def test_calibration_is_the_providers_factor_between_replies(factor: float) -> None:
     assert calibration(counted_at(factor)) == pytest.approx(factor, rel=0.02)
 
 
-def test_what_came_since_is_estimated_at_the_rate_of_the_newest_replies() -> None:
+def test_uncounted_tokens_follow_the_newest_rate() -> None:
     messages = counted_at(1.5)
     conversation = Conversation(messages=[*messages, UserMessage.of("y" * 4_000)])
     newest = messages[-1]
@@ -43,19 +43,19 @@ def test_what_came_since_is_estimated_at_the_rate_of_the_newest_replies() -> Non
     assert context_usage(conversation, None).used_tokens == used_tokens(conversation)
 
 
-def test_a_few_words_say_nothing_about_the_rate() -> None:
+def test_calibration_ignores_a_few_words() -> None:
     assert calibration(counted_at(2.5, chars=40)) == 1.0
     assert calibration([]) == 1.0
 
 
 @given(st.lists(st.tuples(st.integers(0, 9_000), st.integers(0, 10**6)), max_size=30))
-def test_whatever_a_server_counts_the_rate_stays_sensible(rounds: list[tuple[int, int]]) -> None:
+def test_calibration_stays_sensible_for_any_counts(rounds: list[tuple[int, int]]) -> None:
     messages = [one for chars, count in rounds for one in (UserMessage.of("x" * chars), reply(count, 0))]
 
     assert 0.5 <= calibration(messages) <= 3.0
 
 
-def test_what_was_counted_before_a_compaction_does_not_count_after_it() -> None:
+def test_counts_before_a_compaction_do_not_count_after_it() -> None:
     conversation = Conversation(messages=counted_at(1.0))
     last = conversation.messages[-1]
     conversation.compact(Compaction("auto", last.uuid, 6_000, 700, kept_from=last.uuid))
@@ -68,7 +68,7 @@ def test_what_was_counted_before_a_compaction_does_not_count_after_it() -> None:
     assert used_tokens(conversation) == 850
 
 
-async def test_an_exact_count_is_the_sum() -> None:
+async def test_exact_count_is_the_sum() -> None:
     conversation = Conversation(messages=counted_at(1.0))
 
     exact = await measured_usage(conversation, ScriptedLLM(exact_tokens=4_321), 10_000)

@@ -88,7 +88,7 @@ def change() -> Sequence[Any]:
     return [changing(), looking()]
 
 
-async def test_an_edit_that_was_noted_and_not_made_is_known_as_not_made(tmp_path: Path) -> None:
+async def test_unfinished_edit_without_its_file_is_called_not_begun(tmp_path: Path) -> None:
     await killed(tmp_path, edit, call(("1", "Edit", EDIT)), after="file_changes")
     (tmp_path / "new.txt").unlink()
 
@@ -97,7 +97,7 @@ async def test_an_edit_that_was_noted_and_not_made_is_known_as_not_made(tmp_path
     assert (result.text, result.is_error) == (NEVER_BEGUN, True)
 
 
-async def test_an_edit_that_was_made_is_known_as_made(tmp_path: Path) -> None:
+async def test_unfinished_edit_found_on_disk_is_reported_as_made(tmp_path: Path) -> None:
     await killed(tmp_path, edit, call(("1", "Edit", EDIT)), after="file_changes")
 
     (result,) = await results(tmp_path, edit)
@@ -108,7 +108,7 @@ async def test_an_edit_that_was_made_is_known_as_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("after", ["assistant", "call_started"])
-async def test_an_edit_that_was_not_noted_has_changed_nothing(tmp_path: Path, after: str) -> None:
+async def test_unfinished_edit_without_a_note_changed_nothing(tmp_path: Path, after: str) -> None:
     await killed(tmp_path, edit, call(("1", "Edit", EDIT)), after="file_changes")
     lines = log_path(tmp_path).read_bytes().splitlines(keepends=True)
     log_path(tmp_path).write_bytes(b"".join(lines[: -1 if after == "call_started" else -2]))
@@ -118,7 +118,7 @@ async def test_an_edit_that_was_not_noted_has_changed_nothing(tmp_path: Path, af
     assert result.text == NEVER_BEGUN
 
 
-async def test_a_patch_that_was_made_in_part_is_told_file_by_file(tmp_path: Path) -> None:
+async def test_unfinished_patch_is_reported_file_by_file(tmp_path: Path) -> None:
     await killed(tmp_path, patch, call(("1", "Patch", PATCH)), after="file_changes")
     (tmp_path / "two.txt").unlink()
 
@@ -129,7 +129,7 @@ async def test_a_patch_that_was_made_in_part_is_told_file_by_file(tmp_path: Path
     assert result.is_error
 
 
-async def test_a_file_that_somebody_changed_since_is_told_as_neither(tmp_path: Path) -> None:
+async def test_unfinished_edit_of_a_file_changed_since_is_unknown(tmp_path: Path) -> None:
     await killed(tmp_path, edit, call(("1", "Edit", EDIT)), after="file_changes")
     (tmp_path / "new.txt").write_text("the user's own")
 
@@ -146,7 +146,7 @@ async def test_a_file_that_somebody_changed_since_is_told_as_neither(tmp_path: P
         ("I do not know", "unclear", NEVER_ANSWERED),
     ],
 )
-async def test_of_what_leaves_no_trace_only_the_user_knows(
+async def test_unfinished_call_without_traces_is_put_to_the_user(
     tmp_path: Path, chosen: str, outcome: Outcome, said: str
 ) -> None:
     ask = Asked(chosen)
@@ -162,7 +162,7 @@ async def test_of_what_leaves_no_trace_only_the_user_knows(
     assert "Change (0.0)" in ask.questions[0].question
 
 
-async def test_who_leaves_the_question_has_not_said_that_it_may_run_again(tmp_path: Path) -> None:
+async def test_unfinished_question_left_open_allows_no_second_run(tmp_path: Path) -> None:
     await killed(tmp_path, change, call(("1", "Change", {})), after="call_started")
 
     (result,) = await results(tmp_path, change, Asked())
@@ -170,7 +170,7 @@ async def test_who_leaves_the_question_has_not_said_that_it_may_run_again(tmp_pa
     assert NEVER_ANSWERED in result.text
 
 
-async def test_the_users_own_words_reach_the_model(tmp_path: Path) -> None:
+async def test_unfinished_answer_in_the_users_words_reaches_the_model(tmp_path: Path) -> None:
     async def ask(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
         return [UserAnswer(text="I stopped it half-way.")]
 
@@ -181,7 +181,7 @@ async def test_the_users_own_words_reach_the_model(tmp_path: Path) -> None:
     assert "The user says: I stopped it half-way." in result.text
 
 
-async def test_where_nobody_is_there_nothing_is_asked_of_the_model_and_nothing_is_lost(tmp_path: Path) -> None:
+async def test_unfinished_call_without_a_user_stops_before_any_request(tmp_path: Path) -> None:
     await killed(tmp_path, change, call(("1", "Change", {})), after="call_started")
     log = log_path(tmp_path).read_bytes()
     llm = ScriptedLLM()
@@ -196,7 +196,7 @@ async def test_where_nobody_is_there_nothing_is_asked_of_the_model_and_nothing_i
     assert log_path(tmp_path).read_bytes() == log
 
 
-async def test_a_command_of_the_users_own_settles_nothing(tmp_path: Path) -> None:
+async def test_unfinished_call_is_not_settled_by_a_users_command(tmp_path: Path) -> None:
     await killed(tmp_path, change, call(("1", "Change", {})), after="call_started")
     llm = ScriptedLLM()
 
@@ -211,7 +211,7 @@ async def test_a_command_of_the_users_own_settles_nothing(tmp_path: Path) -> Non
     assert "The user says that it finished" in result.text
 
 
-async def test_a_compaction_before_they_are_settled_counts_on(tmp_path: Path) -> None:
+async def test_unfinished_calls_survive_a_compaction(tmp_path: Path) -> None:
     await killed(tmp_path, change, call(("1", "Change", {})), after="call_started")
     llm = ScriptedLLM(say("on"), say("and on"))
 
@@ -231,7 +231,7 @@ async def test_a_compaction_before_they_are_settled_counts_on(tmp_path: Path) ->
     assert second[: len(first)] == first
 
 
-async def test_what_came_before_the_kill_is_reused_and_what_came_after_it_has_not_begun(tmp_path: Path) -> None:
+async def test_unfinished_call_divides_done_from_unbegun_calls(tmp_path: Path) -> None:
     calls = ("1", "Change", {}), ("2", "Change", {}), ("3", "Look", {})
     await killed(tmp_path, change, call(*calls), after="call_started")
     (done, *_) = recorded(tmp_path)[2:]
@@ -277,7 +277,7 @@ def survivor(tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
     process.wait()
 
 
-def test_what_still_runs_is_ended_where_the_user_says_so(tmp_path: Path, survivor: "subprocess.Popen[bytes]") -> None:
+def test_unfinished_process_is_ended_if_the_user_says_so(tmp_path: Path, survivor: "subprocess.Popen[bytes]") -> None:
     ask = AskedInTurn("End it")
 
     (result,) = anyio.run(results, tmp_path, change, ask)
@@ -287,7 +287,7 @@ def test_what_still_runs_is_ended_where_the_user_says_so(tmp_path: Path, survivo
     assert NEVER_ANSWERED in result.text
 
 
-def test_what_still_runs_is_waited_for_and_then_asked_about(
+def test_unfinished_process_is_awaited_and_then_asked_about(
     tmp_path: Path, survivor: "subprocess.Popen[bytes]"
 ) -> None:
     def end_first() -> None:
@@ -306,7 +306,7 @@ def test_what_still_runs_is_waited_for_and_then_asked_about(
 
 
 @pytest.mark.parametrize("outcome", [None, "finished"])
-def test_what_still_runs_stops_a_run_with_nobody_there(
+def test_unfinished_process_stops_a_run_without_a_user(
     tmp_path: Path, survivor: "subprocess.Popen[bytes]", outcome: Outcome | None
 ) -> None:
     with pytest.raises(UnfinishedCallError, match=f"still runs .processes {survivor.pid}"):
@@ -315,9 +315,7 @@ def test_what_still_runs_stops_a_run_with_nobody_there(
     assert survivor.poll() is None
 
 
-def test_a_fork_of_a_session_that_is_open_elsewhere_knows_nothing_of_its_processes(
-    tmp_path: Path, survivor: "subprocess.Popen[bytes]"
-) -> None:
+def test_fork_of_an_open_session_ignores_its_processes(tmp_path: Path, survivor: "subprocess.Popen[bytes]") -> None:
     log = log_path(tmp_path)
     fork(log, log.parent).replace(log)
 

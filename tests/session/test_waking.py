@@ -53,7 +53,7 @@ def turn_end(events: Sequence[Event]) -> TurnEnded:
     return last
 
 
-async def test_where_nothing_is_new_the_model_is_not_asked(tmp_path: Path) -> None:
+async def test_wake_without_news_asks_no_model(tmp_path: Path) -> None:
     llm = ScriptedLLM(say("hello"))
     async with session_in(tmp_path, llm, hooks=[Ended()]) as session:
         await said(session, "hi")
@@ -65,7 +65,7 @@ async def test_where_nothing_is_new_the_model_is_not_asked(tmp_path: Path) -> No
 
 
 @on_both_backends
-def test_what_a_hook_has_to_tell_is_answered(tmp_path: Path, backend: str) -> None:
+def test_wake_with_a_hooks_news_is_answered(tmp_path: Path, backend: str) -> None:
     llm, hook = ScriptedLLM(say("hello"), say("I see")), Ended()
 
     async def main() -> None:
@@ -81,7 +81,7 @@ def test_what_a_hook_has_to_tell_is_answered(tmp_path: Path, backend: str) -> No
     assert [message.text for message in recorded(tmp_path)] == ["hi", "hello", "build has ended", "I see"]
 
 
-async def test_a_session_that_was_woken_goes_on_after_it_was_closed(tmp_path: Path) -> None:
+async def test_woken_session_continues_after_closing(tmp_path: Path) -> None:
     hook = Ended()
     async with session_in(tmp_path, ScriptedLLM(say("hello"), say("I see")), hooks=[hook]) as session:
         await said(session, "hi")
@@ -94,7 +94,7 @@ async def test_a_session_that_was_woken_goes_on_after_it_was_closed(tmp_path: Pa
     assert [message.text for message in llm.histories[0]] == ["hi", "hello", "build has ended", "I see", "more"]
 
 
-async def test_a_message_that_waits_for_the_next_round_is_delivered(tmp_path: Path) -> None:
+async def test_wake_delivers_a_message_that_waits_for_the_next_round(tmp_path: Path) -> None:
     llm = ScriptedLLM(say("hello"), say("yes"))
     async with session_in(tmp_path, llm) as session:
         await said(session, "hi")
@@ -105,7 +105,7 @@ async def test_a_message_that_waits_for_the_next_round_is_delivered(tmp_path: Pa
     assert [message.text for message in recorded(tmp_path)] == ["hi", "hello", "are you there?", "yes"]
 
 
-async def test_an_interrupt_ends_it_as_any_turn(tmp_path: Path) -> None:
+async def test_wake_is_interrupted_like_any_turn(tmp_path: Path) -> None:
     class Slow:
         async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
             yield ReplyStarted("m", "slow")
@@ -123,7 +123,7 @@ async def test_an_interrupt_ends_it_as_any_turn(tmp_path: Path) -> None:
     assert [message.text for message in recorded(tmp_path)] == ["build has ended", "I see"]
 
 
-async def test_an_error_is_raised_and_the_next_turn_works(tmp_path: Path) -> None:
+async def test_wake_raises_an_error_and_the_next_turn_works(tmp_path: Path) -> None:
     hook = Ended()
     llm = ScriptedLLM(say("hello"), ProviderError("no luck"), say("fine"))
     async with session_in(tmp_path, llm, hooks=[hook]) as session:
@@ -136,7 +136,7 @@ async def test_an_error_is_raised_and_the_next_turn_works(tmp_path: Path) -> Non
     assert [message.text for message in recorded(tmp_path)] == ["hi", "hello", "build has ended", "again", "fine"]
 
 
-async def test_tasks_and_turns_do_not_start_each_other_for_ever(tmp_path: Path) -> None:
+async def test_wake_never_loops_between_tasks_and_turns(tmp_path: Path) -> None:
     hook = Ended()
     replies = [say(f"{number}") for number in range(MOST_WOKEN + 2)]
     warnings: list[str] = []
@@ -156,14 +156,14 @@ async def test_tasks_and_turns_do_not_start_each_other_for_ever(tmp_path: Path) 
         assert session.may_be_woken
 
 
-async def test_no_two_turns_run_at_once(tmp_path: Path) -> None:
+async def test_wake_is_refused_during_a_turn(tmp_path: Path) -> None:
     async with session_in(tmp_path, ScriptedLLM(say("hello"))) as session, aclosing(session.submit("hi")) as events:
         await anext(events)
         with pytest.raises(RuntimeError):
             await anext(session.wake())
 
 
-def test_on_the_wire_a_reminder_behind_a_reply_is_a_message_of_its_own() -> None:
+def test_reminder_behind_a_reply_is_a_user_message_on_the_wire() -> None:
     def reply(message: AssistantMessage) -> bytes:
         return json.dumps({"role": "assistant", "content": message.text}).encode()
 

@@ -22,7 +22,7 @@ def limited(**limits: float) -> Budget:
     return Budget(limits=SpendingLimits(**limits))  # type: ignore[arg-type]
 
 
-def test_what_fits_is_reserved_and_what_does_not_fit_is_refused() -> None:
+def test_budget_reserves_only_amounts_that_fit() -> None:
     budget = limited(usd=1.0)
     budget.reserve(usd=0.6)
 
@@ -31,7 +31,7 @@ def test_what_fits_is_reserved_and_what_does_not_fit_is_refused() -> None:
     budget.reserve(usd=0.4)
 
 
-def test_what_was_not_needed_is_given_back_when_the_reply_is_there() -> None:
+def test_settle_returns_the_unused_part_of_a_reservation() -> None:
     budget = limited(usd=1.0, tokens=100)
     budget.settle(budget.reserve(usd=1.0, tokens=100), reply("a", cost_usd=0.1, usage=USED))
 
@@ -39,7 +39,7 @@ def test_what_was_not_needed_is_given_back_when_the_reply_is_there() -> None:
     assert (budget.spent.usd, budget.spent.tokens, budget.spent.calls) == (0.1, 15, 1)
 
 
-def test_the_limits_of_all_budgets_above_hold() -> None:
+def test_limits_of_all_parent_budgets_hold() -> None:
     root = limited(tokens=100)
     child = root.child("explore", SpendingLimits(tokens=1_000)).child("plan")
     root.child("other").reserve(tokens=60)
@@ -49,7 +49,7 @@ def test_the_limits_of_all_budgets_above_hold() -> None:
     child.reserve(tokens=40)
 
 
-def test_a_child_has_its_own_limit_and_says_whose_it_is() -> None:
+def test_child_budget_has_its_own_limit_and_names_its_owner() -> None:
     child = Budget().child("explore", SpendingLimits(tokens=10, calls=1))
 
     with pytest.raises(BudgetError, match=r"of the subagent explore .* more in its definition"):
@@ -59,7 +59,7 @@ def test_a_child_has_its_own_limit_and_says_whose_it_is() -> None:
         child.reserve()
 
 
-def test_what_is_released_is_released_once_and_everywhere() -> None:
+def test_release_counts_once_in_every_budget() -> None:
     root = limited(tokens=10)
     child = root.child("a")
     reservation = child.reserve(tokens=10)
@@ -70,7 +70,7 @@ def test_what_is_released_is_released_once_and_everywhere() -> None:
     assert root.spent.calls == 0
 
 
-def test_a_provider_that_counts_more_than_was_reserved_is_believed() -> None:
+def test_provider_count_above_the_reservation_is_believed() -> None:
     budget = limited(tokens=10)
     budget.settle(budget.reserve(tokens=10), reply("a", usage=Usage(output_tokens=50), cost_usd=0.0))
 
@@ -79,7 +79,7 @@ def test_a_provider_that_counts_more_than_was_reserved_is_believed() -> None:
         budget.reserve(tokens=1)
 
 
-def test_money_cannot_be_limited_without_a_price() -> None:
+def test_money_limit_needs_a_price() -> None:
     budget = limited(usd=1.0)
     with pytest.raises(BudgetError, match="price of the next request is not known"):
         budget.reserve(usd=None)
@@ -89,7 +89,7 @@ def test_money_cannot_be_limited_without_a_price() -> None:
             budget.reserve(usd=0.1)
 
 
-def test_without_limits_everything_is_counted_and_nothing_refused() -> None:
+def test_budget_without_limits_counts_and_refuses_nothing() -> None:
     root = Budget()
     spent_by(root.child("a"), None, input_tokens=3)
     spent_by(root, 0.5, input_tokens=4)
@@ -99,7 +99,7 @@ def test_without_limits_everything_is_counted_and_nothing_refused() -> None:
     assert not root.is_limited
 
 
-def test_a_subagent_that_goes_on_goes_on_with_what_it_has_spent() -> None:
+def test_subagent_continues_with_its_spending() -> None:
     root = Budget()
     spent_by(root.child("a", agent_id="1"), 0.3)
     again = root.child("a again", SpendingLimits(usd=0.2), agent_id="1")
@@ -109,7 +109,7 @@ def test_a_subagent_that_goes_on_goes_on_with_what_it_has_spent() -> None:
         again.reserve(usd=0.0)
 
 
-def test_a_subagent_of_an_earlier_run_comes_below_the_one_that_starts_it_with_what_it_has_spent() -> None:
+def test_earlier_subagent_keeps_its_spending_under_a_new_parent() -> None:
     root = limited(tokens=100)
     root.child("inner", agent_id="2").count(Spending(by_model={"m": ModelCosts("m", 1, USED)}, calls=1))
     outer = root.child("outer", SpendingLimits(tokens=20), agent_id="1")
@@ -121,7 +121,7 @@ def test_a_subagent_of_an_earlier_run_comes_below_the_one_that_starts_it_with_wh
         inner.reserve(tokens=6)
 
 
-def test_nearly_spent_says_which_limit_here_or_above() -> None:
+def test_nearly_spent_names_the_limit_here_or_above() -> None:
     root = limited(usd=1.0)
     child = root.child("explore", SpendingLimits(calls=2))
     assert child.nearly_spent() == ""
@@ -139,7 +139,7 @@ class Time:
         return self.now_s
 
 
-async def test_time_counts_while_turns_run_and_nobody_is_asked() -> None:
+async def test_time_counts_only_in_turns_and_not_during_questions() -> None:
     time = Time()
     root = Budget(clock=TurnClock(time))
     child = root.child("a")
@@ -158,7 +158,7 @@ async def test_time_counts_while_turns_run_and_nobody_is_asked() -> None:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_turn_is_ended_when_its_time_is_used_up(backend: str) -> None:
+def test_turn_ends_when_its_time_is_used_up(backend: str) -> None:
     async def main() -> None:
         root = Budget(limits=SpendingLimits(seconds=0.01))
         with pytest.raises(BudgetError, match=r"the 0\.01 seconds .* are over; raise --max-seconds"), root.turn():
@@ -169,7 +169,7 @@ def test_a_turn_is_ended_when_its_time_is_used_up(backend: str) -> None:
     anyio.run(main, backend=backend)
 
 
-async def test_a_turn_is_not_ended_while_the_user_is_asked() -> None:
+async def test_turn_does_not_end_during_a_question() -> None:
     time = Time()
     root = Budget(limits=SpendingLimits(seconds=0.01), clock=TurnClock(time))
     with root.child("a").turn(), root.clock.standing():
@@ -178,7 +178,7 @@ async def test_a_turn_is_not_ended_while_the_user_is_asked() -> None:
     assert root.spent.seconds == 0
 
 
-async def test_an_interrupt_is_no_spent_budget() -> None:
+async def test_interrupt_is_no_budget_error() -> None:
     with anyio.CancelScope() as scope, Budget(limits=SpendingLimits(seconds=60)).turn():
         scope.cancel("the user")
         await anyio.sleep_forever()
@@ -197,7 +197,7 @@ steps = st.lists(st.tuples(st.sampled_from("rse"), st.integers(0, 6), amounts, a
 
 
 @given(st.lists(st.tuples(limits, st.integers(0, 6)), min_size=1, max_size=7), steps)
-def test_spent_and_reserved_together_never_pass_a_limit(
+def test_spent_plus_reserved_never_passes_a_limit(
     tree: list[tuple[SpendingLimits, int]], steps: list[tuple[str, int, int, int]]
 ) -> None:
     nodes: list[Budget] = []
@@ -235,7 +235,7 @@ def _own(budget: Budget) -> int:
     return own
 
 
-def test_a_subagent_that_goes_on_for_another_agent_is_held_to_the_limits_of_that() -> None:
+def test_subagent_under_another_agent_obeys_its_limits() -> None:
     root = limited(tokens=1_000)
     worker = root.child("first", agent_id="a").child("worker", agent_id="w")
     spent_by(worker, input_tokens=80)
@@ -250,7 +250,7 @@ def test_a_subagent_that_goes_on_for_another_agent_is_held_to_the_limits_of_that
         again.reserve(tokens=21)
 
 
-def test_a_subagent_that_goes_on_for_another_agent_has_what_it_had_left() -> None:
+def test_subagent_under_another_agent_keeps_its_remaining_budget() -> None:
     root = limited(tokens=1_000)
     small = root.child("leader", agent_id="a").child("small", SpendingLimits(tokens=100), agent_id="b")
     spent_by(small, input_tokens=80)

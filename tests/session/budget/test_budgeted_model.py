@@ -33,7 +33,7 @@ def priced(text: str, *, usd: float = 0.0, **usage: int) -> AssistantMessage:
     return say(text, cost_usd=usd).model_copy(update={"usage": Usage(**usage)})
 
 
-def test_a_request_has_at_most_what_is_counted_and_more_than_what_is_estimated() -> None:
+def test_most_tokens_is_the_count_or_above_the_estimate() -> None:
     tools = (ToolDefinition("Look", "looks", {"type": "object"}),)
     counted = say("yes").model_copy(update={"usage": Usage(input_tokens=500, output_tokens=7)})
     earlier = [UserMessage.of("a" * 40_000), counted]
@@ -44,7 +44,7 @@ def test_a_request_has_at_most_what_is_counted_and_more_than_what_is_estimated()
     assert most_tokens(ModelRequest("sys", tools, [*earlier, UserMessage.of("b" * 30)], (), 2, 90)) == 131  # type: ignore[arg-type]
 
 
-async def test_what_a_reply_cost_is_counted_and_the_rest_given_back() -> None:
+async def test_reply_cost_is_counted_and_the_rest_returned() -> None:
     budget = Budget(limits=SpendingLimits(usd=100.0, tokens=10_000))
     llm = PricedLLM(priced("yes", usd=0.5, input_tokens=INPUT, output_tokens=5), price=PRICE)
 
@@ -55,7 +55,7 @@ async def test_what_a_reply_cost_is_counted_and_the_rest_given_back() -> None:
     assert llm.requests[0].max_output_tokens is None
 
 
-async def test_while_it_runs_the_input_and_the_longest_reply_are_reserved_at_the_highest_price() -> None:
+async def test_running_request_reserves_input_and_longest_reply() -> None:
     budget = Budget(limits=SpendingLimits(usd=100.0))
     llm = PricedLLM(say("yes"), price=PRICE, max_output_tokens=2_000)
 
@@ -65,7 +65,7 @@ async def test_while_it_runs_the_input_and_the_longest_reply_are_reserved_at_the
         assert budget.reserved.usd == pytest.approx(INPUT * 1_250e-6 + 2_000 * 0.01)
 
 
-async def test_what_does_not_fit_is_not_sent() -> None:
+async def test_request_over_the_budget_is_not_sent() -> None:
     llm = PricedLLM(say("yes"), price=PRICE)
 
     with pytest.raises(BudgetError, match=r"^the next request may cost \$1.* raise --max-budget-usd$"):
@@ -76,7 +76,7 @@ async def test_what_does_not_fit_is_not_sent() -> None:
     assert llm.requests == []
 
 
-async def test_where_the_longest_reply_does_not_fit_a_shorter_one_is_asked_for() -> None:
+async def test_request_asks_for_a_shorter_reply_within_its_budget() -> None:
     by_money, by_tokens = PricedLLM(say("a"), price=PRICE), PricedLLM(say("a"), price=PRICE)
     await asked(BudgetedModel(by_money, Budget(limits=SpendingLimits(usd=15.0 + INPUT * 1_250e-6))))
     await asked(BudgetedModel(by_tokens, Budget(limits=SpendingLimits(tokens=1_200 + INPUT))))
@@ -85,7 +85,7 @@ async def test_where_the_longest_reply_does_not_fit_a_shorter_one_is_asked_for()
     assert by_tokens.requests[0].max_output_tokens == 1_200
 
 
-async def test_thinking_needs_room_of_its_own() -> None:
+async def test_thinking_reserves_room_of_its_own() -> None:
     limits = SpendingLimits(tokens=INPUT + LEAST_OUTPUT_TOKENS + 3_000)
     llm = PricedLLM(say("yes"), max_output_tokens=9_000, thinking=3_000)
     await asked(BudgetedModel(llm, Budget(limits=limits)))
@@ -97,14 +97,14 @@ async def test_thinking_needs_room_of_its_own() -> None:
         )
 
 
-async def test_without_a_price_money_cannot_be_limited() -> None:
+async def test_money_limit_without_a_price_refuses_the_request() -> None:
     budget = Budget(limits=SpendingLimits(usd=1.0))
     for llm in (PricedLLM(say("yes"), price=None), ScriptedLLM(say("yes"))):
         with pytest.raises(BudgetError, match="price of the next request is not known"):
             await asked(BudgetedModel(llm, budget))
 
 
-async def test_a_request_that_failed_costs_nothing() -> None:
+async def test_failed_request_costs_nothing() -> None:
     budget = Budget(limits=SpendingLimits(tokens=10_000, calls=1))
 
     with pytest.raises(ProviderError):
@@ -129,7 +129,7 @@ class Streaming(PricedLLM):
 BEGUN = (ReplyStarted("id", "m", Usage(input_tokens=70)), BlockStarted(0, "text"), TextDelta(0, "a" * 40))
 
 
-async def test_what_came_of_a_reply_that_was_cut_short_is_counted_and_noted() -> None:
+async def test_interrupted_reply_is_counted_and_noted() -> None:
     noted: list[tuple[Spending, str]] = []
     budget = Budget(note=lambda spending, cause: noted.append((spending, cause)))
     with anyio.CancelScope() as scope:
@@ -151,7 +151,7 @@ UNUSABLE = [{}, {"input_tokens": 1}, {"input_tokens": 4_900, "output_tokens": 1}
 
 
 @pytest.mark.parametrize("usage", UNUSABLE)
-async def test_an_incredible_count_costs_the_estimate_under_a_limit(usage: dict[str, int]) -> None:
+async def test_incredible_count_costs_the_estimate_under_a_limit(usage: dict[str, int]) -> None:
     told: list[str] = []
     noted: list[Spending] = []
     limits = SpendingLimits(usd=1_000.0)
@@ -172,7 +172,7 @@ async def test_an_incredible_count_costs_the_estimate_under_a_limit(usage: dict[
     assert told == [ESTIMATED]
 
 
-async def test_a_long_reply_that_claims_few_tokens_costs_the_estimate() -> None:
+async def test_long_reply_with_few_claimed_tokens_costs_the_estimate() -> None:
     budget = Budget(limits=SpendingLimits(usd=1_000.0))
     llm = PricedLLM(priced("y" * 4_000, input_tokens=10_000, output_tokens=1), price=PRICE)
 
@@ -181,7 +181,7 @@ async def test_a_long_reply_that_claims_few_tokens_costs_the_estimate() -> None:
     assert (budget.spent.usage.input_tokens, budget.spent.usage.output_tokens) == (10_000, 1_000)
 
 
-async def test_a_request_that_was_measured_far_too_small_is_reserved_as_estimated() -> None:
+async def test_request_measured_far_too_small_reserves_the_estimate() -> None:
     budget = Budget(limits=SpendingLimits(tokens=9_000))
     llm = PricedLLM(priced("yes"), price=PRICE)
 
@@ -189,7 +189,7 @@ async def test_a_request_that_was_measured_far_too_small_is_reserved_as_estimate
         await asked(BudgetedModel(llm, budget), replace(LONG, measured_messages=1, measured_tokens=12))
 
 
-async def test_a_low_count_is_believed_without_a_limit() -> None:
+async def test_low_count_is_believed_without_a_limit() -> None:
     told: list[str] = []
     budget = Budget(warn=told.append)
     llm = PricedLLM(priced("yes", input_tokens=3, output_tokens=1), priced("yes"), price=PRICE)
@@ -212,7 +212,7 @@ async def test_pictures_and_thinking_make_no_count_incredible() -> None:
     assert budget.spent.tokens == 102
 
 
-async def test_of_a_provider_that_tells_its_count_at_the_end_the_input_is_estimated() -> None:
+async def test_input_is_estimated_until_the_provider_counts_it() -> None:
     budget = Budget()
     async with aclosing(BudgetedModel(Streaming(ReplyStarted("id", "m")), budget).stream(REQUEST)) as events:
         await anext(events)
@@ -220,7 +220,7 @@ async def test_of_a_provider_that_tells_its_count_at_the_end_the_input_is_estima
     assert budget.spent.tokens == INPUT
 
 
-async def test_a_try_that_broke_off_counts_too() -> None:
+async def test_broken_attempt_counts_too() -> None:
     budget = Budget()
     events = (*BEGUN, RetryScheduled(2, "dropped", 0.0), *BEGUN)
     async with aclosing(BudgetedModel(Streaming(*events), budget).stream(REQUEST)) as stream:
@@ -231,7 +231,7 @@ async def test_a_try_that_broke_off_counts_too() -> None:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_request_waits_for_what_another_gives_back(backend: str) -> None:
+def test_request_waits_for_another_reservation_to_end(backend: str) -> None:
     async def main() -> None:
         root = Budget(limits=SpendingLimits(tokens=INPUT + 2_000))
         first, second = PricedLLM(say("a")), PricedLLM(say("b"))
@@ -260,7 +260,7 @@ def test_a_request_waits_for_what_another_gives_back(backend: str) -> None:
     anyio.run(main, backend=backend)
 
 
-async def test_what_is_given_back_while_somebody_is_told_of_the_wait_ends_it() -> None:
+async def test_release_during_the_wait_notice_ends_the_wait() -> None:
     root = Budget(limits=SpendingLimits(tokens=INPUT + 2_000))
     first = root.child("a")
     reserved = first.reserve(tokens=INPUT + 1_500)
@@ -274,7 +274,7 @@ async def test_what_is_given_back_while_somebody_is_told_of_the_wait_ends_it() -
     assert isinstance(rest[-1], AssistantMessage)
 
 
-async def test_once_most_is_spent_the_next_request_is_refused() -> None:
+async def test_request_after_most_is_spent_is_refused() -> None:
     budget = Budget(limits=SpendingLimits(tokens=5_000))
     llm = PricedLLM(priced("a", input_tokens=4_000, output_tokens=10))
     await asked(BudgetedModel(llm, budget))

@@ -41,7 +41,7 @@ async def turn(session: Session, prompt: str) -> None:
             pass
 
 
-def test_all_replies_count_whatever_they_were_for() -> None:
+def test_spending_counts_all_replies_once() -> None:
     compaction = Compaction("manual", "u", 10, 5, reply=reply(0.5))
     cut = say("a", stop_reason="interrupted")
     records = [
@@ -65,12 +65,12 @@ def spendings() -> st.SearchStrategy[Spending]:
 
 
 @given(spendings())
-def test_what_a_record_says_is_read_as_it_was_written(spent: Spending) -> None:
+def test_spent_record_round_trips(spent: Spending) -> None:
     assert spending_of([SpentRecord.of(spent, "test").as_json()]) == spent
 
 
 @given(spendings(), spendings())
-def test_what_came_since_and_what_was_before_are_the_whole(before: Spending, more: Spending) -> None:
+def test_spending_since_plus_before_is_the_whole(before: Spending, more: Spending) -> None:
     whole = before.copy()
     whole.add(more)
     since = whole.since(before)
@@ -87,7 +87,7 @@ def test_what_came_since_and_what_was_before_are_the_whole(before: Spending, mor
         {"models": [{"model": "m", "costUSD": float("nan"), "usage": []}], "seconds": float("inf")},
     ],
 )
-def test_a_damaged_record_gives_nothing_back(damage: Mapping[str, Any]) -> None:
+def test_damaged_record_returns_nothing(damage: Mapping[str, Any]) -> None:
     spent = spending_of([{"type": "system", "subtype": "spent", "uuid": "u", **damage}])
 
     assert (spent.calls, spent.tokens, spent.known_usd, spent.seconds) == (0, 0, 0.0, 0.0)
@@ -122,14 +122,14 @@ def opened(path: Path) -> Budget:
     return budget
 
 
-async def test_a_resumed_session_has_spent_what_was_taken_back_and_what_its_subagents_spent(tmp_path: Path) -> None:
+async def test_resumed_session_counts_rewound_and_subagent_spending(tmp_path: Path) -> None:
     budget = opened(await session_with_a_branch(tmp_path))
 
     assert (budget.spent.usd, budget.spent.calls) == (1.75, 5)
     assert [(child.name, child.spent.usd) for child in budget.children] == [("explore: find it", 1.0)]
 
 
-async def test_a_copy_has_spent_what_its_origin_has(tmp_path: Path) -> None:
+async def test_copy_has_spent_as_much_as_its_origin(tmp_path: Path) -> None:
     path = await session_with_a_branch(tmp_path)
     copies = [fork(path, tmp_path / "fork"), *repaired_copies(path, tmp_path / "mended")]
     again = fork(copies[0], tmp_path / "again")
@@ -138,14 +138,14 @@ async def test_a_copy_has_spent_what_its_origin_has(tmp_path: Path) -> None:
     assert {opened(copy).spent.tokens for copy in (*copies, again)} == {550}
 
 
-async def test_a_copy_of_a_session_without_other_branches_needs_no_record_of_that(tmp_path: Path) -> None:
+async def test_copy_without_branches_needs_no_spent_record(tmp_path: Path) -> None:
     async with session_in(tmp_path, ScriptedLLM(reply())) as session:
         await turn(session, "one")
 
     assert "spent" not in fork(log_path(tmp_path), tmp_path / "fork").read_text()
 
 
-async def test_the_limit_holds_after_the_session_was_resumed(tmp_path: Path) -> None:
+async def test_limit_holds_after_resuming(tmp_path: Path) -> None:
     for text in ("one", "two"):
         limits = SpendingLimits(usd=0.5)
         async with session_in(tmp_path, PricedLLM(reply()), budget=Budget(limits=limits)) as session:
@@ -175,7 +175,5 @@ def times(*said: tuple[float, str]) -> Iterator[Mapping[str, Any]]:
         ([(5, "reply"), (4, "reply")], 0),
     ],
 )
-def test_the_time_of_turns_is_that_from_prompts_to_the_last_word_behind_them(
-    said: Sequence[tuple[float, str]], seconds: float
-) -> None:
+def test_turn_time_runs_from_the_prompt_to_its_last_record(said: Sequence[tuple[float, str]], seconds: float) -> None:
     assert spending_of(times(*said)).seconds == seconds

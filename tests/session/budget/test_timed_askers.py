@@ -39,7 +39,7 @@ class User:
         return PlanRejected()
 
 
-async def test_the_clock_stands_until_there_is_an_answer() -> None:
+async def test_turn_clock_stands_until_the_answer() -> None:
     user = User()
     clock = TurnClock(user.now)
     askers = timed_askers(Askers(user.permission, user.user, user.plan), clock)
@@ -55,5 +55,5 @@ async def test_the_clock_stands_until_there_is_an_answer() -> None:
     assert (user.now_s, clock.seconds) == (21, 1)
 
 
-def test_nobody_stays_nobody() -> None:
+def test_timed_askers_leaves_absent_askers_absent() -> None:
     assert timed_askers(Askers(), TurnClock()) == Askers()

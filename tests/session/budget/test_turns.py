@@ -30,7 +30,7 @@ async def turn(session: Session, prompt: str = "go") -> list[Event]:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_turn_whose_time_is_over_ends_in_the_middle_of_a_call(tmp_path: Path, backend: str) -> None:
+def test_turn_over_its_time_ends_in_the_middle_of_a_call(tmp_path: Path, backend: str) -> None:
     async def main() -> None:
         budget = Budget(limits=SpendingLimits(seconds=0.2))
         llm = PricedLLM(call(("1", "Look", {"seconds": 60})))
@@ -46,7 +46,7 @@ def test_a_turn_whose_time_is_over_ends_in_the_middle_of_a_call(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("limits", [SpendingLimits(), SpendingLimits(usd=1_000.0)])
-async def test_turn_ended_tells_what_the_budget_counted(tmp_path: Path, limits: SpendingLimits) -> None:
+async def test_turn_ended_holds_the_counts_of_the_budget(tmp_path: Path, limits: SpendingLimits) -> None:
     told = say("y" * 400, cost_usd=0.1).model_copy(update={"usage": Usage(input_tokens=1, output_tokens=1)})
     budget = Budget(limits=limits)
     sums = Spending()
@@ -61,7 +61,7 @@ async def test_turn_ended_tells_what_the_budget_counted(tmp_path: Path, limits: 
     assert (sums.tokens > 2_000) is budget.is_limited
 
 
-async def test_what_an_interrupted_reply_cost_stays_spent_when_the_session_goes_on(tmp_path: Path) -> None:
+async def test_interrupted_reply_stays_spent_on_resuming(tmp_path: Path) -> None:
     llm = Streaming(ReplyStarted("id", "m", Usage(input_tokens=70)), TextDelta(0, "a" * 40))
     async with session_in(tmp_path, llm) as session, aclosing(session.submit("go")) as events:
         async for event in events:
@@ -72,7 +72,7 @@ async def test_what_an_interrupted_reply_cost_stays_spent_when_the_session_goes_
     assert (spent.tokens, spent.calls) == (80, 1)
 
 
-async def test_a_budget_ends_the_turn_between_two_rounds_and_answers_every_call(tmp_path: Path) -> None:
+async def test_budget_ends_the_turn_between_rounds_with_all_answered(tmp_path: Path) -> None:
     used = call(("1", "Look", {})).model_copy(update={"usage": Usage(input_tokens=9_000)})
     budget = Budget(limits=SpendingLimits(tokens=10_000))
     async with session_in(tmp_path, PricedLLM(used, say("never")), looking(), budget=budget) as session:
@@ -84,7 +84,7 @@ async def test_a_budget_ends_the_turn_between_two_rounds_and_answers_every_call(
     assert any(getattr(event, "text", "") == "never" for event in events)
 
 
-async def test_a_pause_before_the_next_try_is_passed_on(tmp_path: Path) -> None:
+async def test_pause_before_a_retry_is_passed_on(tmp_path: Path) -> None:
     llm = Streaming(RetryScheduled(2, "dropped", 0.0), TextDelta(0, "a"))
     budget = Budget(limits=SpendingLimits(tokens=LEAST_OUTPUT_TOKENS + 100))
     async with session_in(tmp_path, llm, budget=budget) as session, aclosing(session.submit("go")) as events:

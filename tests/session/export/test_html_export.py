@@ -43,7 +43,7 @@ class Page(HTMLParser):
             self.is_balanced = self.is_balanced and bool(self.open) and self.open.pop() == tag
 
 
-def test_a_page_needs_nothing_else_and_lets_nothing_run() -> None:
+def test_html_page_is_self_contained_and_runs_nothing() -> None:
     text = html_text(transcript(UserMessage.of("hello"), reply("**hello**")))
 
     assert "default-src 'none'" in text
@@ -51,7 +51,7 @@ def test_a_page_needs_nothing_else_and_lets_nothing_run() -> None:
     assert "<strong>hello</strong>" in text
 
 
-def test_a_call_and_its_result_are_folded_together() -> None:
+def test_call_and_result_are_folded_together() -> None:
     text = html_text(transcript(reply(call(command="ls")), result("a.py")))
 
     folded = text[text.index("<details>") : text.index("</details>")]
@@ -60,7 +60,7 @@ def test_a_call_and_its_result_are_folded_together() -> None:
     assert "a.py" in folded
 
 
-def test_the_lines_of_a_diff_have_their_colours() -> None:
+def test_diff_lines_have_their_colours() -> None:
     text = html_text(transcript(reply(call()), result("ok", diff="@@ -1 +1 @@\n-<old>\n+new\n same\n")))
 
     assert '<span class="removed">-&lt;old&gt;</span>' in text
@@ -69,7 +69,7 @@ def test_the_lines_of_a_diff_have_their_colours() -> None:
     assert "\n same</code>" in text
 
 
-def test_a_picture_is_inside_the_page() -> None:
+def test_picture_is_inside_the_page() -> None:
     picture = ImageBlock(source=Base64Source(media_type="image/png", data="QUJD"))
 
     assert 'src="data:image/png;base64,QUJD"' in html_text(transcript(UserMessage(content=(picture,))))
@@ -84,7 +84,7 @@ def test_a_picture_is_inside_the_page() -> None:
         ('image/png"', "QUJD"),
     ],
 )
-def test_what_is_no_picture_that_is_safe_is_only_named(media_type: str, data: str) -> None:
+def test_unsafe_picture_is_only_named(media_type: str, data: str) -> None:
     picture = ImageBlock(source=Base64Source(media_type=media_type, data=data))
 
     page = Page(html_text(transcript(UserMessage(content=(picture,)))))
@@ -93,14 +93,14 @@ def test_what_is_no_picture_that_is_safe_is_only_named(media_type: str, data: st
     assert "onerror" not in dict(page.attributes)
 
 
-def test_a_picture_that_the_model_names_is_not_loaded() -> None:
+def test_picture_named_by_the_model_is_not_loaded() -> None:
     text = html_text(transcript(reply("![here](http://evil.example/track.png)")))
 
     assert "img" not in Page(text).tags
 
 
 @given(hostile_texts)
-def test_no_text_adds_an_element_that_loads_runs_or_leaves_its_place(said: str) -> None:
+def test_html_text_adds_no_element_that_loads_or_runs(said: str) -> None:
     page = Page(html_text(everywhere(said)))
 
     assert LOADING.isdisjoint(page.tags)
@@ -113,5 +113,5 @@ def test_no_text_adds_an_element_that_loads_runs_or_leaves_its_place(said: str) 
 
 
 @given(hostile_texts)
-def test_the_page_does_not_drive_a_terminal(said: str) -> None:
+def test_html_page_does_not_drive_a_terminal(said: str) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", html_text(everywhere(said)))

@@ -9,7 +9,7 @@ from panpan.types.messages import SystemReminder, UserMessage
 from tests.session.export.export_fixtures import call, everywhere, hostile_texts, reply, result, transcript
 
 
-def test_the_messages_can_be_read_back() -> None:
+def test_json_messages_can_be_read_back() -> None:
     said = (
         UserMessage.of("why?"),
         SystemReminder(text="today", cause="session:start"),
@@ -25,7 +25,7 @@ def test_the_messages_can_be_read_back() -> None:
 
 
 @given(hostile_texts)
-def test_every_text_comes_back_as_it_was_and_the_file_is_harmless(said: str) -> None:
+def test_json_text_round_trips_and_is_harmless(said: str) -> None:
     text = json_text(everywhere(said))
 
     assert json.loads(text)["title"] == said

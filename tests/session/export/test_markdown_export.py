@@ -29,7 +29,7 @@ def top_level(text: str) -> list[str]:
     ]
 
 
-def test_a_conversation_reads_from_top_to_bottom() -> None:
+def test_markdown_conversation_reads_from_top_to_bottom() -> None:
     text = markdown_text(
         transcript(
             UserMessage.of("why does it fail?"),
@@ -47,7 +47,7 @@ def test_a_conversation_reads_from_top_to_bottom() -> None:
     assert "> ```python\n> x = -1\n> ```" in text
 
 
-def test_a_call_and_its_result_are_folded_together() -> None:
+def test_call_and_its_result_are_folded_together() -> None:
     text = markdown_text(transcript(reply(call(command="ls")), result("a.py")))
 
     folded = text[text.index("<details>") : text.index("</details>")]
@@ -57,15 +57,15 @@ def test_a_call_and_its_result_are_folded_together() -> None:
 
 
 @pytest.mark.parametrize(("results", "mark"), [([result("no", is_error=True)], "failed"), ([], "not answered")])
-def test_how_a_call_ended_is_said_without_unfolding(results: list, mark: str) -> None:
+def test_folded_call_shows_its_outcome(results: list, mark: str) -> None:
     assert f"<summary>Bash ls — {mark}</summary>" in markdown_text(transcript(reply(call(command="ls")), *results))
 
 
-def test_a_diff_is_shown_as_one() -> None:
+def test_diff_is_shown_as_a_diff() -> None:
     assert "```diff\n-a\n+b\n```" in markdown_text(transcript(reply(call()), result("changed", diff="-a\n+b\n")))
 
 
-def test_a_picture_is_named_and_not_put_in() -> None:
+def test_picture_is_named_and_not_included() -> None:
     picture = ImageBlock(source=Base64Source(media_type="image/png", data="QUJD"))
 
     text = markdown_text(transcript(UserMessage(content=(picture,))))
@@ -74,7 +74,7 @@ def test_a_picture_is_named_and_not_put_in() -> None:
     assert "QUJD" not in text
 
 
-def test_text_with_html_is_shown_as_it_was_written() -> None:
+def test_markdown_shows_html_as_written() -> None:
     text = markdown_text(transcript(reply("make it a <b>bold</b> one")))
 
     assert "```text\nmake it a <b>bold</b> one\n```" in text
@@ -85,7 +85,7 @@ def test_code_with_angle_brackets_stays_markdown() -> None:
 
 
 @given(hostile_texts)
-def test_nothing_that_is_said_gets_out_of_its_place(said: str) -> None:
+def test_markdown_text_stays_in_its_place(said: str) -> None:
     tame, hostile = top_level(markdown_text(everywhere("tame"))), top_level(markdown_text(everywhere(said)))
 
     assert [block for block in hostile if block.startswith("h2")] == [block for block in tame if block.startswith("h2")]
@@ -94,7 +94,7 @@ def test_nothing_that_is_said_gets_out_of_its_place(said: str) -> None:
 
 
 @given(hostile_texts)
-def test_there_is_no_html_but_our_own_and_nothing_is_loaded(said: str) -> None:
+def test_markdown_has_only_our_html_and_loads_nothing(said: str) -> None:
     parser = MarkdownIt("commonmark")
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     env: dict = {}
@@ -108,12 +108,12 @@ def test_there_is_no_html_but_our_own_and_nothing_is_loaded(said: str) -> None:
 
 
 @given(hostile_texts)
-def test_the_file_does_not_drive_a_terminal(said: str) -> None:
+def test_markdown_does_not_drive_a_terminal(said: str) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", markdown_text(everywhere(said)))
 
 
 @given(hostile_texts)
-def test_a_fence_ends_where_we_end_it(said: str) -> None:
+def test_fence_ends_where_the_export_ends_it(said: str) -> None:
     tokens = MarkdownIt("commonmark").parse(f"{fenced(said)}\n\nbehind it")
 
     assert [token.type for token in tokens] == ["fence", "paragraph_open", "inline", "paragraph_close"]

@@ -12,7 +12,7 @@ from tests.session.export.export_fixtures import compaction, reply, transcript
 
 
 @pytest.mark.parametrize("text_of", [html_text, markdown_text], ids=["html", "markdown"])
-def test_a_compaction_is_marked_where_it_was_and_says_what_was_sent_instead(
+def test_export_marks_a_compaction_in_place_with_its_summary(
     text_of: Callable[[Transcript], str],
 ) -> None:
     first, last = reply("first words"), reply("last words")

@@ -43,7 +43,7 @@ def result(*blocks: TextBlock | ImageBlock, display: DiffDisplay | SummaryDispla
     return ToolResultMessage(result=ToolResultBlock(tool_use_id="1", content=blocks), display=display)
 
 
-def test_a_secret_is_taken_out_wherever_it_stands() -> None:
+def test_redacted_removes_a_secret_anywhere() -> None:
     diff = FileDiff(path=f"{SECRET}.env", diff=f"+KEY={SECRET}\n", added=1, removed=0)
     call = ToolUseBlock(
         id="1",
@@ -63,7 +63,7 @@ def test_a_secret_is_taken_out_wherever_it_stands() -> None:
     assert SECRET not in repr(transcript)
 
 
-def test_a_secret_is_taken_out_of_compactions() -> None:
+def test_redacted_removes_a_secret_from_compactions() -> None:
     prompt = UserMessage.of("go")
     whole = replace(redacted(prompt), compactions=[compaction(prompt, SECRET)])
 
@@ -73,7 +73,7 @@ def test_a_secret_is_taken_out_of_compactions() -> None:
     assert (transcript.compactions[0].trigger, transcript.compactions[0].up_to) == ("auto", prompt.uuid)
 
 
-def test_a_compaction_stands_behind_the_results_of_its_newest_message() -> None:
+def test_parts_put_a_compaction_behind_the_results_before_it() -> None:
     answer = reply(call())
     messages = (UserMessage.of("go"), answer, export_fixtures.result("done"), reply("on"))
     first, second = compaction(answer), compaction(answer, trigger="undo")
@@ -96,12 +96,12 @@ def test_a_compaction_stands_behind_the_results_of_its_newest_message() -> None:
         ("no such file", "failed"),
     ],
 )
-def test_how_a_call_ended_is_told_apart(text: str, mark: str) -> None:
+def test_outcome_tells_the_ends_of_calls_apart(text: str, mark: str) -> None:
     assert outcome_of(export_fixtures.result(text, is_error=True)).mark == mark
     assert outcome_of(export_fixtures.result(text)).mark == "done"
 
 
-def test_arguments_that_look_like_a_picture_are_redacted_all_the_same() -> None:
+def test_redacted_removes_a_secret_from_picture_like_arguments() -> None:
     disguised = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": SECRET}}
 
     transcript = redacted(AssistantMessage(content=(ToolUseBlock(id="1", name="Write", input=disguised),)))
@@ -109,13 +109,13 @@ def test_arguments_that_look_like_a_picture_are_redacted_all_the_same() -> None:
     assert SECRET not in repr(transcript)
 
 
-def test_what_looks_like_a_key_goes_although_nobody_named_it() -> None:
+def test_redacted_removes_key_like_text_nobody_named() -> None:
     key = "sk-ant-" + "api03-" + "a1B2" * 8
 
     assert key not in repr(redacted(UserMessage.of(f"use {key}")))
 
 
-def test_pictures_and_everything_without_a_secret_stay_as_they_are() -> None:
+def test_redacted_keeps_pictures_and_text_without_secrets() -> None:
     said = (
         UserMessage(content=(TextBlock(text="look"), ImageBlock(source=PICTURE))),
         AssistantMessage(content=(ToolUseBlock(id="1", name="Bash", input={"command": "ls", "n": 3}),)),
@@ -125,7 +125,7 @@ def test_pictures_and_everything_without_a_secret_stay_as_they_are() -> None:
     assert tuple(redacted(*said).messages) == said
 
 
-def test_what_only_the_provider_can_read_is_left_out() -> None:
+def test_redacted_omits_signatures_and_opaque_thinking() -> None:
     reply = AssistantMessage(
         content=(ThinkingBlock(thinking="hm", signature="c2VhbA=="), RedactedThinkingBlock(data="b3BhcXVl"))
     )

@@ -38,9 +38,7 @@ def names_in(folder: Path) -> list[str]:
         ("a.jsonl", '{"parentUuid":null'),
     ],
 )
-async def test_the_suffix_says_the_format_and_secrets_are_gone_in_each(
-    tmp_path: Path, name: str, beginning: str
-) -> None:
+async def test_export_format_follows_the_suffix_without_secrets(tmp_path: Path, name: str, beginning: str) -> None:
     path = await export(tmp_path, name)
 
     text = path.read_text()
@@ -69,13 +67,13 @@ async def test_claude_export_has_branch_version_and_subagent_files(tmp_path: Pat
     assert said["message"]["content"][0]["text"] == "look for [redacted]"
 
 
-async def test_only_the_user_can_read_the_file(tmp_path: Path) -> None:
+async def test_export_is_readable_by_the_user_only(tmp_path: Path) -> None:
     path = await export(tmp_path, "a.md")
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-async def test_without_a_name_it_is_the_date_and_never_one_that_is_taken(tmp_path: Path) -> None:
+async def test_export_without_a_name_takes_the_date_and_a_free_name(tmp_path: Path) -> None:
     first, second = await export(tmp_path), await export(tmp_path)
 
     assert first.name == "panpan-2026-11-22-053000.md"
@@ -83,7 +81,7 @@ async def test_without_a_name_it_is_the_date_and_never_one_that_is_taken(tmp_pat
     assert first.read_text() == second.read_text()
 
 
-async def test_a_file_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
+async def test_export_leaves_an_existing_file(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("mine")
 
     with pytest.raises(ConfigError, match="exists already"):
@@ -93,7 +91,7 @@ async def test_a_file_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["notes.md"]
 
 
-async def test_a_link_is_not_written_through(tmp_path: Path) -> None:
+async def test_export_does_not_write_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "mine.md").write_text("mine")
     (tmp_path / "link.md").symlink_to(tmp_path / "mine.md")
 
@@ -103,11 +101,11 @@ async def test_a_link_is_not_written_through(tmp_path: Path) -> None:
     assert (tmp_path / "mine.md").read_text() == "mine"
 
 
-async def test_a_name_without_a_suffix_is_markdown(tmp_path: Path) -> None:
+async def test_export_name_without_a_suffix_is_markdown(tmp_path: Path) -> None:
     assert await export(tmp_path, "my notes") == tmp_path / "my notes.md"
 
 
-async def test_missing_folders_are_made_and_absolute_paths_are_kept(tmp_path: Path) -> None:
+async def test_export_makes_missing_folders_and_keeps_absolute_paths(tmp_path: Path) -> None:
     wanted = tmp_path / "new" / "a.json"
 
     path = await export(Path("/nowhere"), str(wanted))
@@ -118,14 +116,14 @@ async def test_missing_folders_are_made_and_absolute_paths_are_kept(tmp_path: Pa
 @pytest.mark.parametrize(
     ("wanted", "complaint"), [("a.docx", r"\.md, \.html, \.json or \.jsonl"), (".", "is a folder")]
 )
-async def test_what_cannot_be_written_is_told_and_leaves_nothing(tmp_path: Path, wanted: str, complaint: str) -> None:
+async def test_failed_export_is_reported_and_leaves_nothing(tmp_path: Path, wanted: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         await export(tmp_path, wanted)
 
     assert names_in(tmp_path) == []
 
 
-async def test_a_folder_that_takes_no_files_is_told(tmp_path: Path) -> None:
+async def test_export_into_an_unwritable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises((ConfigError, OutputError)):

@@ -43,7 +43,7 @@ def claude() -> ClaudeTranscript:
     return ClaudeTranscript()
 
 
-def test_a_conversation_with_calls_goes_on_as_it_was(claude: ClaudeTranscript, tmp_path: Path) -> None:
+def test_import_continues_a_conversation_with_calls(claude: ClaudeTranscript, tmp_path: Path) -> None:
     claude.bare({"type": "file-history-snapshot", "messageId": "x", "snapshot": {}, "isSnapshotUpdate": False})
     claude.user("what is here?")
     claude.assistant("msg_1", {"type": "thinking", "thinking": "hm", "signature": "sealed"}, output=1)
@@ -70,7 +70,7 @@ def test_a_conversation_with_calls_goes_on_as_it_was(claude: ClaudeTranscript, t
     assert found.left_out == {"records of other kinds": 1}
 
 
-def test_calls_made_together_keep_all_their_results(claude: ClaudeTranscript, tmp_path: Path) -> None:
+def test_import_keeps_the_results_of_parallel_calls(claude: ClaudeTranscript, tmp_path: Path) -> None:
     claude.user("look at both")
     first = claude.assistant("msg_1", call("toolu_1", "Read", file_path="a"))
     second = claude.assistant("msg_1", call("toolu_2", "Read", file_path="b"), stop="tool_use")
@@ -87,7 +87,7 @@ def test_calls_made_together_keep_all_their_results(claude: ClaudeTranscript, tm
     ]
 
 
-def test_checklist_of_a_call_is_shown_and_is_no_list_of_the_session(claude: ClaudeTranscript) -> None:
+def test_import_shows_a_checklist_but_keeps_no_todos(claude: ClaudeTranscript) -> None:
     written = [
         {"content": "read", "status": "completed", "activeForm": "Reading"},
         {"content": "write", "status": "in_progress"},
@@ -112,7 +112,7 @@ def test_checklist_of_a_call_is_shown_and_is_no_list_of_the_session(claude: Clau
     assert not known.todos
 
 
-def test_a_reply_whose_calls_ran_while_it_was_written_is_one_reply(claude: ClaudeTranscript, tmp_path: Path) -> None:
+def test_import_joins_a_reply_split_by_its_results(claude: ClaudeTranscript, tmp_path: Path) -> None:
     claude.user("go")
     claude.assistant("msg_1", call("toolu_1"))
     claude.result("toolu_1", "one")
@@ -126,7 +126,7 @@ def test_a_reply_whose_calls_ran_while_it_was_written_is_one_reply(claude: Claud
     assert said(session.messages)[-2:] == ["tool_result: one", "tool_result: two"]
 
 
-def test_subagents_and_branches_that_were_left_are_told_and_not_taken(claude: ClaudeTranscript, tmp_path: Path) -> None:
+def test_import_counts_and_omits_subagents_and_left_branches(claude: ClaudeTranscript, tmp_path: Path) -> None:
     begin = claude.user("first way")
     claude.assistant("msg_1", text("dead end"))
     claude.user("the way of a subagent", isSidechain=True, parentUuid=None)
@@ -141,9 +141,7 @@ def test_subagents_and_branches_that_were_left_are_told_and_not_taken(claude: Cl
     assert found.left_out == {"records of subagents": 2, "messages of branches that were left": 2}
 
 
-def test_after_a_compaction_requests_begin_with_its_summary_and_nothing_is_lost(
-    claude: ClaudeTranscript, tmp_path: Path
-) -> None:
+def test_import_starts_requests_with_the_compaction_summary(claude: ClaudeTranscript, tmp_path: Path) -> None:
     claude.user("long ago")
     last = claude.assistant("msg_1", text("long since done"))
     claude.add(
@@ -168,9 +166,7 @@ def test_after_a_compaction_requests_begin_with_its_summary_and_nothing_is_lost(
     assert (session.compactions[0].trigger, session.compactions[0].tokens_before) == ("manual", 155_000)
 
 
-def test_a_transcript_that_ends_with_a_compaction_goes_on_from_the_summary(
-    claude: ClaudeTranscript, tmp_path: Path
-) -> None:
+def test_import_ending_in_a_compaction_starts_from_its_summary(claude: ClaudeTranscript, tmp_path: Path) -> None:
     last = claude.user("long ago")
     claude.add({"type": "system", "subtype": "compact_boundary"}, parentUuid=None, logicalParentUuid=last)
     claude.user("Summary.", isCompactSummary=True)
@@ -181,7 +177,7 @@ def test_a_transcript_that_ends_with_a_compaction_goes_on_from_the_summary(
     assert said(list(conversation.request().messages)) == ["user: Summary."]
 
 
-def test_pictures_and_blocks_that_panpan_does_not_know(claude: ClaudeTranscript, tmp_path: Path) -> None:
+def test_import_handles_pictures_and_unknown_blocks(claude: ClaudeTranscript, tmp_path: Path) -> None:
     picture = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
     claude.user([text("see"), {"type": "image", "source": picture}, {"type": "image", "source": {"type": "url"}}])
     claude.assistant("msg_1", {"type": "server_tool_use", "id": "s", "name": "web_search"}, call("toolu_1"))
@@ -198,9 +194,7 @@ def test_pictures_and_blocks_that_panpan_does_not_know(claude: ClaudeTranscript,
     assert [type(block) for block in answer.result.content] == [ImageBlock]
 
 
-def test_notes_of_the_program_are_reminders_and_its_own_replies_are_left_out(
-    claude: ClaudeTranscript, tmp_path: Path
-) -> None:
+def test_import_turns_notes_into_reminders_and_drops_own_replies(claude: ClaudeTranscript, tmp_path: Path) -> None:
     claude.user("Caveat: these are local commands", isMeta=True)
     claude.user("hello")
     claude.assistant("a", text("API Error: 529"), model="<synthetic>", isApiErrorMessage=True)
@@ -220,9 +214,7 @@ def test_notes_of_the_program_are_reminders_and_its_own_replies_are_left_out(
     assert found.left_out["notes of the program about errors"] == 1
 
 
-def test_the_title_is_the_users_before_one_that_was_made_and_never_that_of_another_session(
-    claude: ClaudeTranscript, tmp_path: Path
-) -> None:
+def test_import_takes_the_users_title_before_a_made_one(claude: ClaudeTranscript, tmp_path: Path) -> None:
     claude.bare({"type": "summary", "summary": "of another session", "leafUuid": "elsewhere"})
     leaf = claude.user("hello")
     path = claude.written(tmp_path / "t.jsonl")
@@ -235,9 +227,7 @@ def test_the_title_is_the_users_before_one_that_was_made_and_never_that_of_anoth
     assert imported(claude.written(path))[1].title == "mine"
 
 
-def test_a_call_without_a_result_is_answered_so_that_nobody_is_asked_about_it(
-    claude: ClaudeTranscript, tmp_path: Path
-) -> None:
+def test_import_answers_an_open_call_without_asking(claude: ClaudeTranscript, tmp_path: Path) -> None:
     claude.user("go")
     claude.assistant("msg_1", call("toolu_1", command="make"))
 
@@ -247,7 +237,7 @@ def test_a_call_without_a_result_is_answered_so_that_nobody_is_asked_about_it(
     assert not session.unfinished
 
 
-def test_damaged_lines_are_counted_and_the_rest_is_taken(claude: ClaudeTranscript, tmp_path: Path) -> None:
+def test_import_counts_damaged_lines_and_keeps_the_rest(claude: ClaudeTranscript, tmp_path: Path) -> None:
     claude.user("one")
     claude.assistant("msg_1", text("two"))
     path = claude.written(tmp_path / "t.jsonl")
@@ -260,7 +250,7 @@ def test_damaged_lines_are_counted_and_the_rest_is_taken(claude: ClaudeTranscrip
 
 
 @pytest.mark.parametrize("content", [b"", b"hello\n", b'{"a": 1}', b"[1, 2]", b'{"format": "other", "messages": []}'])
-def test_what_is_no_transcript_is_said_so(tmp_path: Path, content: bytes) -> None:
+def test_import_refuses_a_file_that_is_no_transcript(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(content)
 
@@ -268,14 +258,14 @@ def test_what_is_no_transcript_is_said_so(tmp_path: Path, content: bytes) -> Non
         read_transcript(path)
 
 
-def test_a_file_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
+def test_import_reports_an_unreadable_file(tmp_path: Path) -> None:
     with pytest.raises(SessionError, match="is not a file"):
         read_transcript(tmp_path)
     with pytest.raises(SessionError, match="is not a file"):
         read_transcript(tmp_path / "gone")
 
 
-def test_the_times_are_those_of_the_transcript_and_the_ids_too(claude: ClaudeTranscript, tmp_path: Path) -> None:
+def test_import_keeps_times_and_ids(claude: ClaudeTranscript, tmp_path: Path) -> None:
     uuid = claude.user("one")
     found = converted(read_transcript(claude.written(tmp_path / "t.jsonl")).records)
     log = write_session(found, tmp_path / "sessions", source=tmp_path / "t.jsonl")
@@ -297,7 +287,7 @@ OURS = (
 )
 
 
-def test_an_export_of_panpans_own_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_import_of_our_export_round_trips(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     path.write_text(json_text(transcript(*OURS, title="Why")))
 
@@ -307,7 +297,7 @@ def test_an_export_of_panpans_own_comes_back_as_it_was(tmp_path: Path) -> None:
     assert read.title == "Why"
 
 
-def test_compactions_of_panpans_own_come_back_and_requests_begin_with_them(tmp_path: Path) -> None:
+def test_import_of_our_export_keeps_compactions(tmp_path: Path) -> None:
     first, last = compaction(OURS[1], "early"), compaction(OURS[-1], "late")
     exported = tmp_path / "s.json"
     exported.write_text(json_text(replace(transcript(*OURS), compactions=[first, last])))
@@ -328,7 +318,7 @@ def test_compactions_of_panpans_own_come_back_and_requests_begin_with_them(tmp_p
         assert [message.text for message in sent][:1] == ["late"]
 
 
-def test_a_compaction_is_a_boundary_for_viewers_of_transcripts() -> None:
+def test_claude_export_marks_a_compaction_as_a_boundary() -> None:
     written = claude_text(replace(transcript(*OURS), compactions=[compaction(OURS[0], trigger="overflow")]))
 
     records = [json.loads(line) for line in written.splitlines()]
@@ -342,7 +332,7 @@ def test_a_compaction_is_a_boundary_for_viewers_of_transcripts() -> None:
 @pytest.mark.parametrize(
     "uuid", ["ffffffff-ffff-7fff-bfff-ffffffffffff", "00000000-0000-7000-8000-000000000000", "no id"]
 )
-def test_an_id_of_a_time_that_no_calendar_has_can_be_exported(uuid: str) -> None:
+def test_export_accepts_an_id_with_an_impossible_time(uuid: str) -> None:
     message = UserMessage.of("hello").model_copy(update={"uuid": uuid})
 
     (record,) = (json.loads(line) for line in claude_text(transcript(message)).splitlines())
@@ -350,7 +340,7 @@ def test_an_id_of_a_time_that_no_calendar_has_can_be_exported(uuid: str) -> None
     assert record["uuid"] == uuid
 
 
-def test_a_log_of_panpans_own_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_import_of_our_log_round_trips(tmp_path: Path) -> None:
     log = SessionLog(tmp_path / "s.jsonl", session_id="s", cwd=tmp_path)
     for message in OURS:
         log.append(record_of(message))
@@ -359,7 +349,7 @@ def test_a_log_of_panpans_own_comes_back_as_it_was(tmp_path: Path) -> None:
     assert tuple(imported(log.path)[1].messages) == OURS
 
 
-def test_what_is_exported_as_a_transcript_can_be_imported_again(tmp_path: Path) -> None:
+def test_import_of_our_claude_export_round_trips(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(claude_text(transcript(*OURS, title="Why")))
 
@@ -370,7 +360,7 @@ def test_what_is_exported_as_a_transcript_can_be_imported_again(tmp_path: Path) 
     assert session.title == "Why"
 
 
-def test_an_exported_transcript_has_what_viewers_read() -> None:
+def test_claude_export_has_the_fields_that_viewers_read() -> None:
     records = [json.loads(line) for line in claude_text(transcript(*OURS, title="Why")).splitlines()]
 
     title, user, meta, assistant, answer, last = records
@@ -426,9 +416,7 @@ _RECORD = st.fixed_dictionaries(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 @given(st.lists(_RECORD, max_size=6))
-def test_whatever_records_hold_what_they_become_is_valid_and_can_be_resumed(
-    tmp_path: Path, records: list[dict[str, Any]]
-) -> None:
+def test_import_of_any_records_is_valid_and_resumable(tmp_path: Path, records: list[dict[str, Any]]) -> None:
     found = converted(records)
     log = write_session(found, tmp_path / "sessions", source=tmp_path)
     session = folded(read_records(log))
@@ -438,7 +426,7 @@ def test_whatever_records_hold_what_they_become_is_valid_and_can_be_resumed(
     assert len({message.uuid for message in found.messages}) == len(found.messages)
 
 
-def test_a_reply_that_has_no_id_of_its_own_is_a_message_with_the_id_of_its_record(tmp_path: Path) -> None:
+def test_import_gives_a_reply_without_an_id_its_records_id(tmp_path: Path) -> None:
     said = [
         {"type": "assistant", "uuid": uuid, "parentUuid": None, "message": {"content": f"reply {uuid}"}}
         for uuid in ("one", "two")
@@ -453,7 +441,7 @@ def test_a_reply_that_has_no_id_of_its_own_is_a_message_with_the_id_of_its_recor
 
 
 @pytest.mark.parametrize("value", [[], {}, 5, None])
-def test_a_kind_that_is_no_word_is_passed_over(tmp_path: Path, value: object) -> None:
+def test_import_skips_a_kind_that_is_no_word(tmp_path: Path, value: object) -> None:
     said = {"type": "user", "uuid": "one", "parentUuid": None, "message": {"content": "hello"}}
     odd = {"type": value, "subtype": value, "uuid": "two", "parentUuid": "one", "message": {"content": "hello"}}
     path = tmp_path / "t.jsonl"
@@ -462,7 +450,7 @@ def test_a_kind_that_is_no_word_is_passed_over(tmp_path: Path, value: object) ->
     assert [message.text for message in converted(read_transcript(path).records).messages] == ["hello"]
 
 
-def test_text_of_nothing_leaves_no_message(claude: ClaudeTranscript, tmp_path: Path) -> None:
+def test_import_makes_no_message_of_empty_text(claude: ClaudeTranscript, tmp_path: Path) -> None:
     claude.user("one")
     claude.assistant("msg_1", text(""))
     claude.user([text("  ")])

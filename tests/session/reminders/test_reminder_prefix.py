@@ -143,7 +143,7 @@ async def requests_of(
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
 @settings(max_examples=6)
 @given(rounds=ROUNDS, is_reopened=st.booleans())
-async def test_the_prefix_never_moves_and_no_cause_comes_twice(
+async def test_reminder_prefix_never_moves_and_no_cause_repeats(
     provider: str, rounds: Sequence[tuple[str, Sequence[str]]], is_reopened: bool
 ) -> None:
     with TemporaryDirectory() as folder:

@@ -84,19 +84,19 @@ def made() -> Made:
     return priorities, texts
 
 
-def test_the_table_has_every_reminder_and_its_priority_and_no_other(made: Made) -> None:
+def test_reminder_table_lists_every_reminder_with_its_priority(made: Made) -> None:
     priorities, _ = made
 
     assert {row[0].strip("`"): {row[2]} for row in rows()} == dict(priorities)
 
 
-def test_the_category_is_what_stands_before_the_colon() -> None:
+def test_reminder_category_precedes_the_colon() -> None:
     assert [row[1] for row in rows()] == [row[0].strip("`").partition(":")[0] for row in rows()]
     assert {row[2] for row in rows()} <= set(get_args(ReminderPriority))
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[0].strip("`"))
-def test_the_words_of_the_table_are_those_of_the_code(row: list[str], made: Made) -> None:
+def test_reminder_table_has_the_words_of_the_code(row: list[str], made: Made) -> None:
     cause, text = row[0].strip("`"), row[4].strip("`")
     _, texts = made
 

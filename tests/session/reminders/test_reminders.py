@@ -85,7 +85,7 @@ def conversation() -> Conversation:
     return Conversation(messages=[UserMessage.of("go")])
 
 
-async def test_what_holds_on_is_told_once_also_after_the_session_was_resumed() -> None:
+async def test_lasting_reminder_is_told_once_even_after_resuming() -> None:
     source, talk = Source(reminder("file:changed:1"), reminder("file:changed:1")), conversation()
     reminders = Reminders([source], 20)
 
@@ -96,7 +96,7 @@ async def test_what_holds_on_is_told_once_also_after_the_session_was_resumed() -
     assert await told(reminders, talk) == ["file:changed:2"]
 
 
-async def test_what_was_taken_back_with_the_conversation_is_told_again() -> None:
+async def test_reminder_lost_by_rewinding_is_told_again() -> None:
     source, talk = Source(reminder("session:long")), conversation()
     reminders = Reminders([source], 1)
     await told(reminders, talk)
@@ -107,13 +107,13 @@ async def test_what_was_taken_back_with_the_conversation_is_told_again() -> None
     assert await told(reminders, talk) == ["session:long"]
 
 
-async def test_where_there_is_not_room_for_all_the_more_important_come_first() -> None:
+async def test_important_reminders_come_first_if_room_is_short() -> None:
     source = Source(reminder("a:1", "low"), reminder("a:2", "normal"), reminder("a:3", "high"), reminder("a:4", "must"))
 
     assert await told(Reminders([source], 2), conversation()) == ["a:4", "a:3", "a:2"]
 
 
-async def test_the_limit_is_of_the_session_and_does_not_touch_what_is_a_must() -> None:
+async def test_reminder_limit_spans_the_session_and_spares_musts() -> None:
     source, talk = Source(), conversation()
     causes: list[str] = []
     for number in range(30):
@@ -126,7 +126,7 @@ async def test_the_limit_is_of_the_session_and_does_not_touch_what_is_a_must() -
 
 
 @pytest.mark.parametrize(("most", "low"), [(20, 10), (3, 2), (1, 1)])
-async def test_what_matters_little_leaves_half_of_the_room_to_what_matters_more(most: int, low: int) -> None:
+async def test_low_priority_reminders_leave_half_of_the_room(most: int, low: int) -> None:
     source, talk = Source(*(reminder(f"low:{number}", "low") for number in range(most))), conversation()
     reminders = Reminders([source], most)
     assert len(await told(reminders, talk)) == low
@@ -136,7 +136,7 @@ async def test_what_matters_little_leaves_half_of_the_room_to_what_matters_more(
     assert await told(reminders, talk) == [f"high:{number}" for number in range(most - low)]
 
 
-async def test_a_limit_of_none_leaves_what_is_a_must() -> None:
+async def test_reminder_limit_of_zero_leaves_musts() -> None:
     source = Source(reminder("a:1", "high"), reminder("m:1", "must"))
 
     assert await told(Reminders([source], 0), conversation()) == ["m:1"]
@@ -146,7 +146,7 @@ async def test_a_limit_of_none_leaves_what_is_a_must() -> None:
     st.lists(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["must", "high", "normal", "low"])), max_size=5)),
     st.integers(0, 6),
 )
-async def test_no_cause_comes_twice_and_no_more_than_the_limit(
+async def test_reminders_never_repeat_a_cause_or_pass_the_limit(
     rounds: list[list[tuple[int, ReminderPriority]]], most: int
 ) -> None:
     source, talk = Source(), conversation()
@@ -160,7 +160,7 @@ async def test_no_cause_comes_twice_and_no_more_than_the_limit(
     assert sum(one.priority != "must" for one in added) <= most
 
 
-async def test_nothing_comes_between_a_cut_reply_and_the_rest_of_it() -> None:
+async def test_reminders_wait_until_a_cut_reply_is_complete() -> None:
     source, talk = Source(reminder("a:1")), conversation()
     reminders = Reminders([source], 20)
     talk.append(reply("half a sen", stop_reason="max_tokens"))
@@ -173,7 +173,7 @@ async def test_nothing_comes_between_a_cut_reply_and_the_rest_of_it() -> None:
     assert await told(reminders, talk) == ["a:1"]
 
 
-async def test_a_source_that_fails_costs_nothing_but_what_it_would_have_said(tmp_path: Path) -> None:
+async def test_failing_source_loses_only_its_own_reminders(tmp_path: Path) -> None:
     reminders = Reminders([Failing(), Source(reminder("plugin:1"))], 20)
     llm = ScriptedLLM(call(("1", "Look", {})), say("done"))
 
@@ -208,14 +208,14 @@ def failing_on_the_way() -> Iterator[SystemReminder]:
     raise RuntimeError("no")
 
 
-async def test_of_a_flood_the_beginning_is_told() -> None:
+async def test_flooding_source_is_heard_in_batches() -> None:
     reminders, talk = Reminders([Flooding(), Source(reminder("a:1"))], 20), conversation()
 
     assert await told(reminders, talk) == [*(f"flood:{number}" for number in range(MOST_AT_ONCE)), "a:1"]
     assert await told(reminders, talk) == [f"flood:{number}" for number in range(MOST_AT_ONCE, 2 * MOST_AT_ONCE)]
 
 
-async def test_one_reminder_has_a_bounded_length() -> None:
+async def test_reminder_length_is_bounded() -> None:
     long = SystemReminder(text="x" * (2 * MOST_CHARS), cause="a:1")
 
     (told_,) = await Reminders([Source(long)], 20).before_request(Round(1, 10, conversation()))
@@ -225,13 +225,13 @@ async def test_one_reminder_has_a_bounded_length() -> None:
 
 
 @pytest.mark.parametrize("said", [None, ["words"], failing_on_the_way()], ids=["nothing", "words", "an iterator"])
-async def test_a_source_that_returns_something_else_costs_nothing_but_what_it_would_have_said(said: object) -> None:
+async def test_source_with_a_wrong_result_loses_only_its_own_reminders(said: object) -> None:
     reminders = Reminders([Unfinished(said), Source(reminder("b:1"))], 20)
 
     assert await told(reminders, conversation()) == ["b:1"]
 
 
-async def test_sources_hear_of_turns_and_calls_and_a_rewind(tmp_path: Path) -> None:
+async def test_sources_hear_of_turns_calls_and_rewinds(tmp_path: Path) -> None:
     source = Source()
     llm = ScriptedLLM(call(("1", "Look", {})), say("done"))
     session = session_in(tmp_path, llm, looking(), hooks=[Reminders([source], 20)])
@@ -243,7 +243,7 @@ async def test_sources_hear_of_turns_and_calls_and_a_rewind(tmp_path: Path) -> N
     assert source.heard == ["turn started", "Look Look 1 done", "turn ended", "history replaced"]
 
 
-async def test_the_prefix_never_moves(tmp_path: Path) -> None:
+async def test_request_prefix_never_moves(tmp_path: Path) -> None:
     llm = ScriptedLLM(*(call((str(number), "Look", {})) for number in range(8)), say("done"), say("again"))
 
     class Every(ReminderSource):
@@ -263,7 +263,7 @@ async def test_the_prefix_never_moves(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("priority", ["must", "high", "normal", "low"])
-async def test_the_log_keeps_how_much_a_reminder_matters(priority: ReminderPriority, tmp_path: Path) -> None:
+async def test_log_keeps_the_priority_of_a_reminder(priority: ReminderPriority, tmp_path: Path) -> None:
     source = Source(reminder("a:1", priority))
     async with session_in(tmp_path, ScriptedLLM(say("done")), hooks=[Reminders([source], 20)]) as session:
         await run(session)

@@ -46,7 +46,7 @@ def sessions(tmp_path: Path) -> Sessions:
     return Sessions(tmp_path)
 
 
-def test_every_kind_of_speech_is_found_and_what_panpan_told_is_not(sessions: Sessions) -> None:
+def test_search_finds_all_speech_but_no_reminders(sessions: Sessions) -> None:
     use = ToolUseBlock(id="1", name="Bash", input={"command": "pytest --lf", "timeout": 3})
     result = ToolResultBlock(tool_use_id="1", content=(TextBlock(text="AssertionError: seven"),))
     sessions.say(
@@ -64,7 +64,7 @@ def test_every_kind_of_speech_is_found_and_what_panpan_told_is_not(sessions: Ses
         assert sessions.found(text) == [], text
 
 
-def test_all_words_stand_in_one_message_as_beginnings_of_words(sessions: Sessions) -> None:
+def test_search_matches_beginnings_of_words_in_one_message(sessions: Sessions) -> None:
     sessions.say("a", "the parser is slow", "and the printer, too")
     sessions.say("b", "parsers print")
 
@@ -74,7 +74,7 @@ def test_all_words_stand_in_one_message_as_beginnings_of_words(sessions: Session
     assert sessions.found("slow parser") == ["a"]
 
 
-def test_words_in_quotes_follow_each_other(sessions: Sessions) -> None:
+def test_search_matches_quoted_words_in_sequence(sessions: Sessions) -> None:
     sessions.say("a", "a slow parser")
     sessions.say("b", "parser, slow")
 
@@ -82,20 +82,20 @@ def test_words_in_quotes_follow_each_other(sessions: Sessions) -> None:
     assert sessions.found('"slow parser" a') == ["a"]
 
 
-def test_colours_are_no_part_of_words(sessions: Sessions) -> None:
+def test_search_ignores_colours(sessions: Sessions) -> None:
     sessions.say("a", "\x1b[1;31mFAILED\x1b[0m tests \x1b]8;;http://x\x07link\x1b]8;;\x07ed")
 
     assert [sessions.found(text) for text in ("failed", "linked", "31mfailed")] == [["a"], ["a"], []]
 
 
-def test_short_words_count_whole(sessions: Sessions) -> None:
+def test_search_matches_short_words_whole(sessions: Sessions) -> None:
     sessions.say("a", "go on")
     sessions.say("b", "good")
 
     assert sessions.found("go") == ["a"]
 
 
-def test_case_accents_and_scripts_without_blanks_do_not_matter(sessions: Sessions) -> None:
+def test_search_ignores_case_and_accents(sessions: Sessions) -> None:
     sessions.say("a", "Über den Café-Test")
     sessions.say("b", "私は犬が好きです")
     sessions.say("c", "snake_case_name and path/to/file.py \ud83d")
@@ -105,7 +105,7 @@ def test_case_accents_and_scripts_without_blanks_do_not_matter(sessions: Session
     assert sessions.found("case_name to/file.py") == ["c"]
 
 
-def test_what_a_session_gains_is_found_and_counted(sessions: Sessions) -> None:
+def test_search_finds_and_counts_added_messages(sessions: Sessions) -> None:
     path = sessions.say("a", "first needle")
     assert sessions.found("needle") == ["a"]
 
@@ -117,7 +117,7 @@ def test_what_a_session_gains_is_found_and_counted(sessions: Sessions) -> None:
     assert sessions.found("hay") == ["a"]
 
 
-def test_a_line_that_is_still_written_is_found_once_it_is_whole(sessions: Sessions) -> None:
+def test_search_finds_a_line_once_it_is_complete(sessions: Sessions) -> None:
     path = sessions.say("a", "first")
     line = json.dumps({"type": "user", "uuid": "u", "message": {"content": "second"}}).encode() + b"\n"
     with path.open("ab") as file:
@@ -130,7 +130,7 @@ def test_a_line_that_is_still_written_is_found_once_it_is_whole(sessions: Sessio
     assert sessions.found("second") == ["a"]
 
 
-def test_a_log_that_did_not_only_grow_is_read_anew(sessions: Sessions) -> None:
+def test_search_rereads_a_rewritten_log(sessions: Sessions) -> None:
     path = sessions.say("a", "old words here", "tail")
     assert sessions.found("old") == ["a"]
 
@@ -141,7 +141,7 @@ def test_a_log_that_did_not_only_grow_is_read_anew(sessions: Sessions) -> None:
     assert sessions.found("longer") == ["a"]
 
 
-def test_only_the_given_logs_are_found_and_at_most_so_many(sessions: Sessions) -> None:
+def test_search_is_limited_to_the_given_logs_and_number(sessions: Sessions) -> None:
     paths = [sessions.say(name, "needle") for name in "abc"]
 
     assert sessions.found("needle", most=2) == ["a", "b"]
@@ -151,7 +151,7 @@ def test_only_the_given_logs_are_found_and_at_most_so_many(sessions: Sessions) -
 
 
 @pytest.mark.parametrize("damage", ["garbage", "cut", "empty", "other version", "no tables", "wrong places"])
-def test_a_damaged_index_is_made_anew(sessions: Sessions, damage: str) -> None:
+def test_search_rebuilds_a_damaged_index(sessions: Sessions, damage: str) -> None:
     sessions.say("a", "needle", *("hay " * 50 for _ in range(200)))
     sessions.found("needle")
     match damage:
@@ -177,7 +177,7 @@ def test_a_damaged_index_is_made_anew(sessions: Sessions, damage: str) -> None:
     assert sessions.found("phantom") == []
 
 
-def test_where_no_index_can_be_kept_it_is_searched_without(sessions: Sessions) -> None:
+def test_search_works_where_no_index_can_be_kept(sessions: Sessions) -> None:
     sessions.say("a", "needle")
     sessions.index.mkdir(parents=True)  # a folder where the file should be
 
@@ -185,7 +185,7 @@ def test_where_no_index_can_be_kept_it_is_searched_without(sessions: Sessions) -
     assert [one.path.stem for one in search_sessions(sessions.index, logs, "needle", most=5)] == ["a"]
 
 
-def test_the_index_is_private_and_holds_no_text(sessions: Sessions) -> None:
+def test_search_index_is_private_and_holds_no_text(sessions: Sessions) -> None:
     sessions.say("a", "the quick brown fox jumps")
     sessions.found("fox")
 
@@ -194,7 +194,7 @@ def test_the_index_is_private_and_holds_no_text(sessions: Sessions) -> None:
 
 
 @pytest.mark.parametrize("place", ["file", "folder"])
-def test_where_no_home_can_be_made_it_is_searched_without(tmp_path: Path, place: str) -> None:
+def test_search_works_where_no_home_can_be_made(tmp_path: Path, place: str) -> None:
     sessions = Sessions(tmp_path)
     sessions.say("a", "needle")
     sessions.index = tmp_path / "no home" / "search.sqlite3"
@@ -206,7 +206,7 @@ def test_where_no_home_can_be_made_it_is_searched_without(tmp_path: Path, place:
     assert sessions.found("needle") == ["a"]
 
 
-def test_an_index_that_another_panpan_keeps_to_itself_is_done_without(sessions: Sessions) -> None:
+def test_search_works_without_a_locked_index(sessions: Sessions) -> None:
     sessions.say("a", "needle")
     said: list[str] = []
 
@@ -218,7 +218,7 @@ def test_an_index_that_another_panpan_keeps_to_itself_is_done_without(sessions: 
     assert not sessions.index.exists()
 
 
-def test_a_search_that_nobody_waits_for_ends(sessions: Sessions) -> None:
+def test_search_ends_when_abandoned(sessions: Sessions) -> None:
     for name in "abc":
         sessions.say(name, "needle")
     looks = iter((True, False, False, False, False))
@@ -229,13 +229,13 @@ def test_a_search_that_nobody_waits_for_ends(sessions: Sessions) -> None:
 
 
 @pytest.mark.parametrize("text", ["caf\udcc3", "\ud800needle", "needle \ud83d"])
-def test_what_was_typed_and_is_no_text_finds_nothing_and_breaks_nothing(sessions: Sessions, text: str) -> None:
+def test_search_survives_input_that_is_no_text(sessions: Sessions, text: str) -> None:
     sessions.say("a", "needle café")
 
     assert sessions.found(text) in ([], ["a"])
 
 
-def test_a_search_of_a_thousand_words_is_refused_and_the_index_stays(sessions: Sessions) -> None:
+def test_search_refuses_a_thousand_words_and_keeps_the_index(sessions: Sessions) -> None:
     sessions.say("a", "needle")
     sessions.found("needle")
     index = sessions.index.stat().st_ino
@@ -248,26 +248,26 @@ def test_a_search_of_a_thousand_words_is_refused_and_the_index_stays(sessions: S
 
 
 @pytest.mark.parametrize("name", ["\udcff", "\udcc3\udca9"])
-def test_a_path_that_is_no_text_is_searched_like_others(tmp_path: Path, name: str) -> None:
+def test_search_covers_a_path_that_is_no_text(tmp_path: Path, name: str) -> None:
     sessions = Sessions(tmp_path / name)
     sessions.say("a", "needle")
 
     assert sessions.found("needle") == ["a"]
 
 
-def test_a_log_from_a_time_that_no_number_has_is_searched_like_others(sessions: Sessions) -> None:
+def test_search_covers_a_log_with_an_impossible_time(sessions: Sessions) -> None:
     os.utime(sessions.say("a", "needle"), (2**34, 2**34))
 
     assert sessions.found("needle") == ["a"]
 
 
 @pytest.mark.parametrize("text", ["", "  ", "!!!", '"', "-", '""'])
-def test_what_has_no_letter_cannot_be_searched(sessions: Sessions, text: str) -> None:
+def test_search_refuses_input_without_letters(sessions: Sessions, text: str) -> None:
     with pytest.raises(ConfigError, match="no letter or digit"):
         sessions.found(text)
 
 
-def test_two_panpans_may_search_at_once(sessions: Sessions) -> None:
+def test_search_works_in_several_processes_at_once(sessions: Sessions) -> None:
     for number in range(60):
         sessions.say(f"{number:02}", "needle", "hay")
     code = (
@@ -298,7 +298,7 @@ _JSON = st.recursive(
     st.lists(_JSON | st.fixed_dictionaries({"type": st.just("user"), "message": _JSON}), max_size=4),
     st.text(min_size=1),
 )
-def test_whatever_logs_hold_and_people_type_it_is_answered(tmp_path: Path, records: list[Any], text: str) -> None:
+def test_search_answers_any_input_over_any_log(tmp_path: Path, records: list[Any], text: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"".join(json.dumps(record).encode() + b"\n" for record in records))
 
@@ -313,7 +313,7 @@ def test_whatever_logs_hold_and_people_type_it_is_answered(tmp_path: Path, recor
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=40)
 @given(st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "Zs"]), min_size=1, max_size=40))
-def test_whatever_was_said_is_found_by_itself(tmp_path: Path, text: str) -> None:
+def test_search_finds_any_message_by_its_own_word(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"type": "user", "uuid": "u", "message": {"content": text}}) + "\n")
     word = next((word for word in text.split() if word.isalnum() and word.isascii()), None)
@@ -323,7 +323,7 @@ def test_whatever_was_said_is_found_by_itself(tmp_path: Path, text: str) -> None
     assert len(search_sessions(tmp_path / "search.sqlite3", [path], word, most=5)) == 1
 
 
-def test_an_excerpt_is_the_place_of_the_first_word() -> None:
+def test_excerpt_surrounds_the_first_word() -> None:
     record = {"type": "user", "message": {"content": "long " * 100 + "the Needle\nin hay " + "more " * 100}}
 
     shown = excerpt_of(record, "needle hay")

@@ -74,7 +74,7 @@ def folder(tmp_path: Path) -> Folder:
 
 @pytest.mark.parametrize("mode", ["default", "acceptEdits", "dontAsk", "plan"])
 @pytest.mark.parametrize(("tool", "args"), CALLS)
-async def test_the_flags_that_a_refusal_names_let_the_call_run(
+async def test_flags_named_by_a_refusal_let_the_call_run(
     folder: Folder, tool: str, args: dict[str, Any], mode: PermissionMode
 ) -> None:
     refused = await folder.judged(tool, args, "--permission-mode", mode)
@@ -133,7 +133,9 @@ async def test_the_flags_that_a_refusal_names_let_the_call_run(
         ),
     ],
 )
-async def test_a_refusal_names_the_narrowest_flags(folder: Folder, tool: str, args: dict[str, Any], flags: str) -> None:
+async def test_flags_of_a_refusal_are_the_narrowest(
+    folder: Folder, tool: str, args: dict[str, Any], flags: str
+) -> None:
     assert (await folder.judged(tool, args)).reason.flags == flags
 
 
@@ -144,7 +146,7 @@ async def test_a_refusal_names_the_narrowest_flags(folder: Folder, tool: str, ar
         (("--permission-mode", "dontAsk"), "--allowedTools 'Bash(make)'"),
     ],
 )
-async def test_what_a_mode_denies_names_its_flag_and_a_denied_rule_none(
+async def test_flags_are_named_for_a_mode_but_not_for_a_deny_rule(
     folder: Folder, args: tuple[str, ...], flags: str
 ) -> None:
     denied = await folder.judged("Bash", {"command": "make"}, *args)
@@ -153,21 +155,21 @@ async def test_what_a_mode_denies_names_its_flag_and_a_denied_rule_none(
     assert denied.reason.flags == flags
 
 
-async def test_what_plan_mode_denies_names_the_flags_for_it(folder: Folder) -> None:
+async def test_flags_for_plan_mode_are_named(folder: Folder) -> None:
     denied = await folder.judged("Bash", {"command": "make > out.txt"}, "--permission-mode", "plan")
 
     assert isinstance(denied, Deny)
     assert denied.reason.flags == "--permission-mode default --allowedTools 'Bash(make > out.txt)'"
 
 
-async def test_a_protected_file_names_no_flag(folder: Folder) -> None:
+async def test_protected_file_names_no_flag(folder: Folder) -> None:
     asked = await folder.judged("Write", {"file_path": ".env", "content": "x"})
 
     assert isinstance(asked, Ask)
     assert asked.reason.flags == ""
 
 
-async def test_what_only_an_untrusted_project_allows_names_trust(folder: Folder) -> None:
+async def test_trust_flag_is_named_for_an_untrusted_allow_rule(folder: Folder) -> None:
     (folder.project / ".panpan").mkdir()
     (folder.project / ".panpan" / "settings.toml").write_text('permission.allow = ["Bash(make)"]\n')
 

@@ -16,7 +16,7 @@ def question(*reasons: Reason, is_protected: bool = False) -> PermissionQuestion
     )
 
 
-async def test_nobody_says_no_and_how_the_user_can_allow_it() -> None:
+async def test_nobody_denies_and_names_the_flags_that_allow_it() -> None:
     flags = "--allowedTools 'Bash(npm test)'"
 
     answer = await NobodyToAsk()(question(Reason("why", "not-allowed", flags=flags)))
@@ -27,14 +27,14 @@ async def test_nobody_says_no_and_how_the_user_can_allow_it() -> None:
 
 
 @pytest.mark.parametrize("is_protected", [True, False])
-async def test_nobody_says_that_it_is_the_way_of_starting_and_not_an_absent_user(is_protected: bool) -> None:
+async def test_nobody_blames_the_way_of_starting_and_not_the_user(is_protected: bool) -> None:
     answer = await NobodyToAsk()(question(is_protected=is_protected))
 
     assert "this run asks nobody, as with -p or a pipe" in answer.feedback
     assert "on a terminal and without -p" in answer.feedback
 
 
-async def test_nobody_names_no_flag_for_what_no_flag_opens() -> None:
+async def test_nobody_names_no_flag_for_protected_paths() -> None:
     answer = await NobodyToAsk()(question(is_protected=True))
 
     assert not answer.is_allowed
@@ -54,7 +54,7 @@ async def test_nobody_names_every_flag_that_a_call_needs() -> None:
     assert "--yes" not in answer.feedback
 
 
-async def test_nobody_names_no_flag_where_only_a_part_is_answered() -> None:
+async def test_nobody_names_no_flag_that_answers_only_a_part() -> None:
     asked = question(Reason("why", "protected"), Reason("why", "sandbox", flags="--allow-network"), is_protected=True)
 
     assert "--" not in (await NobodyToAsk()(asked)).feedback
@@ -74,7 +74,7 @@ async def test_yes_to_all_leaves_protected_paths_to_a_person(is_person_there: bo
     assert (await asker(question(is_protected=True))).is_allowed == is_person_there
 
 
-async def test_yes_to_all_leaves_out_what_it_answers() -> None:
+async def test_yes_to_all_omits_the_flags_it_answers() -> None:
     command = Reason("it may change things", "not-allowed", flags="--allowedTools Bash")
     network = Reason("with the network", "sandbox", flags="--allow-network")
     asked = replace(question(command, network, is_protected=True), for_person=(network,))
@@ -86,7 +86,7 @@ async def test_yes_to_all_leaves_out_what_it_answers() -> None:
     assert "it may change things" not in answer.feedback
 
 
-async def test_nobody_names_yes_for_no_more_than_it_answers() -> None:
+async def test_nobody_names_yes_only_where_it_answers() -> None:
     asked = question(
         Reason("why", "not-allowed", flags="--allowedTools x"), Reason("why", "sandbox", flags="--allow-outside x")
     )
@@ -104,7 +104,7 @@ class _Asks(Hook):
         return self._question
 
 
-async def test_refusal_beside_yes_rests_on_what_is_left(tmp_path: Path) -> None:
+async def test_refusal_beside_yes_names_the_remaining_reasons(tmp_path: Path) -> None:
     command = Ask(Reason("it may change things", "not-allowed", flags="--allowedTools Bash"))
     network = Ask(Reason("with the network", "sandbox", flags="--allow-network"), is_protected=True)
 

@@ -64,7 +64,7 @@ ACTING = ("make", "python train.py", "./run.sh", "$PROGRAM", "pytest", "cp a b",
 
 
 @pytest.mark.parametrize("command", ACTING)
-def test_only_auto_runs_a_command_that_may_write_unasked(project: Project, command: str) -> None:
+def test_auto_alone_runs_a_command_that_may_write_unasked(project: Project, command: str) -> None:
     gate = project.gate(find=works)
 
     assert box_of(bash(gate, command)) == "Ask"
@@ -74,7 +74,7 @@ def test_only_auto_runs_a_command_that_may_write_unasked(project: Project, comma
 
 
 @pytest.mark.parametrize("command", ["make", "python -c 'print(1)'", "$PROGRAM", "(", "eval x", "sleep 1 & ls"])
-def test_plan_mode_seals_what_nobody_knows(project: Project, command: str) -> None:
+def test_plan_mode_seals_unknown_commands(project: Project, command: str) -> None:
     assert box_of(bash(project.gate(find=works), command, "plan")) == "looking"
 
 
@@ -82,7 +82,7 @@ def test_plan_mode_seals_what_nobody_knows(project: Project, command: str) -> No
     "command",
     ["make > out.txt", "rm a.py", "sed -i s/a/b/ a.py", "git commit -m x", "pip install x", "curl https://x.org"],
 )
-def test_plan_mode_denies_what_is_known_to_do_more(project: Project, command: str) -> None:
+def test_plan_mode_denies_commands_known_to_change(project: Project, command: str) -> None:
     assert box_of(bash(project.gate(find=works), command, "plan")) == "Deny"
 
 
@@ -97,7 +97,7 @@ NEEDS_MORE = {
 
 
 @pytest.mark.parametrize("command", NEEDS_MORE)
-def test_auto_asks_about_what_the_sandbox_cannot_give(project: Project, command: str) -> None:
+def test_auto_asks_about_needs_beyond_the_sandbox(project: Project, command: str) -> None:
     assert box_of(bash(project.gate(find=works), command, "auto")) == "Ask"
 
 
@@ -118,7 +118,7 @@ def test_auto_changes_files_of_the_workspace_only(project: Project) -> None:
 
 
 @pytest.mark.parametrize("mode", ["default", "auto", "plan"])
-def test_rules_that_deny_or_ask_hold_in_every_box(project: Project, mode: PermissionMode) -> None:
+def test_deny_and_ask_rules_hold_in_every_box(project: Project, mode: PermissionMode) -> None:
     gate = project.gate('permission.deny = ["Bash(awk *)"]\npermission.ask = ["Bash(make *)"]', find=works)
 
     assert isinstance(bash(gate, "awk 1 a.txt", mode), Deny)
@@ -126,41 +126,41 @@ def test_rules_that_deny_or_ask_hold_in_every_box(project: Project, mode: Permis
     assert isinstance(bash(gate, "for f in *; do awk 1 $f; done", mode), Deny)
 
 
-def test_a_rule_of_the_users_gives_the_usual_box(project: Project) -> None:
+def test_allow_rule_of_the_user_gives_the_usual_box(project: Project) -> None:
     gate = project.gate('permission.allow = ["Bash(make *)", "Bash(awk *)"]', find=works)
 
     assert [box_of(bash(gate, line, "auto")) for line in ("make x", "awk 1 a.txt")] == ["usual", "usual"]
     assert box_of(bash(gate, "make x", "plan")) == "looking"
 
 
-def test_a_command_in_the_background_is_never_sealed(project: Project) -> None:
+def test_background_command_is_never_sealed(project: Project) -> None:
     gate = project.gate(find=works)
     call = {"command": "make", "run_in_background": True}
 
     assert [box_of(decide(gate, "Bash", call, mode)) for mode in ("plan", "auto")] == ["Deny", "unasked"]
 
 
-def test_where_the_sandbox_cannot_seal_only_auto_runs_more(project: Project) -> None:
+def test_sandbox_without_sealing_widens_auto_only(project: Project) -> None:
     gate = project.gate(find=works_without_sealing)
 
     assert [box_of(bash(gate, "make", mode)) for mode in ("default", "plan", "auto")] == ["Ask", "Deny", "unasked"]
     assert box_of(bash(gate, "awk 1 a.txt")) == "Ask"
 
 
-def test_without_a_sandbox_nothing_more_runs(project: Project) -> None:
+def test_missing_sandbox_lets_nothing_more_run(project: Project) -> None:
     gate = project.gate(find=none_works)
 
     assert [box_of(bash(gate, "make", mode)) for mode in ("default", "plan", "auto")] == ["Ask", "Deny", "Ask"]
     assert box_of(bash(gate, "awk 1 a.txt", "auto")) == "Ask"
 
 
-def test_a_tool_that_needs_the_usual_box_is_asked_about_in_auto(project: Project) -> None:
+def test_auto_asks_about_a_tool_that_needs_the_usual_box(project: Project) -> None:
     call = boxed_call(project.root, "make", narrowest_box="usual")
 
     assert isinstance(anyio.run(PermissionGate(mode="auto").before_tool, call), Ask)
 
 
-async def test_a_look_that_failed_in_its_box_is_asked_about_the_next_time(tmp_path: Path) -> None:
+async def test_look_that_failed_in_its_box_is_asked_about_next_time(tmp_path: Path) -> None:
     call = boxed_call(tmp_path, "awk '1 > \"new\"' a.txt")
     gate = PermissionGate()
     first = await gate.before_tool(call)
@@ -173,7 +173,7 @@ async def test_a_look_that_failed_in_its_box_is_asked_about_the_next_time(tmp_pa
 
 
 @pytest.mark.parametrize("command", ["python3 x.py ~/.bashrc", 'cat ~/.ssh/id_rsa; ls "$HOME"'])
-def test_a_yes_in_plan_mode_opens_a_place_and_not_the_box(project: Project, command: str) -> None:
+def test_yes_in_plan_mode_opens_a_place_and_not_the_box(project: Project, command: str) -> None:
     found = bash(project.gate(find=works), command, "plan")
 
     assert isinstance(found, Ask)
@@ -182,14 +182,14 @@ def test_a_yes_in_plan_mode_opens_a_place_and_not_the_box(project: Project, comm
     assert found.approved_paths or "~/.ssh" in command
 
 
-def test_what_another_hook_asks_about_stays_in_its_box() -> None:
+def test_question_of_another_hook_keeps_the_box() -> None:
     found = joined([Allow(Reason("the gate"), box="looking"), Ask(Reason("it comes again"))])
 
     assert isinstance(found, Ask)
     assert found.box == "looking"
 
 
-async def test_a_look_that_failed_by_the_sandbox_is_decided_about_anew(project: Project) -> None:
+async def test_look_blocked_by_the_sandbox_is_decided_again(project: Project) -> None:
     gate, call = PermissionGate(), boxed_call(project.root, "awk 1 a.txt")
     first = await gate.before_tool(call)
     assert box_of(first) == "looking"
@@ -204,7 +204,7 @@ async def test_a_look_that_failed_by_the_sandbox_is_decided_about_anew(project: 
     assert box_of(again) == "unasked"
 
 
-async def test_in_plan_mode_and_beyond_a_look_nothing_runs_again_by_the_gate(project: Project) -> None:
+async def test_blocked_command_is_not_rerun_in_plan_mode_or_wider(project: Project) -> None:
     gate, call = PermissionGate(), boxed_call(project.root, "awk 1 a.txt")
 
     for blocked in (
@@ -218,7 +218,7 @@ async def test_in_plan_mode_and_beyond_a_look_nothing_runs_again_by_the_gate(pro
         assert isinstance(await gate.after_block(call, blocked), Deny), "also where another hook would ask"
 
 
-async def test_what_is_hidden_where_a_command_ran_unasked_is_asked_about(project: Project) -> None:
+async def test_hidden_place_met_by_an_unasked_command_is_asked_about(project: Project) -> None:
     gate, call = PermissionGate(mode="auto"), boxed_call(project.root, "./run.sh", "unasked")
 
     found = await gate.after_block(call, Blocked("the sandbox hides /home/ada/data", "on", box="unasked"))

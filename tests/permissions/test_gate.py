@@ -58,7 +58,7 @@ async def test_changes_are_treated_as_the_mode_says(calls: Calls, mode: str, edi
     assert isinstance(await gate(mode).before_tool(calls.bash("make")), bash)
 
 
-async def test_a_yes_that_was_waited_for_does_not_last_into_plan_mode(calls: Calls) -> None:
+async def test_yes_waited_for_does_not_last_into_plan_mode(calls: Calls) -> None:
     asking = gate("default")
     assert isinstance(await asking.before_tool(calls.write("a.py")), Ask)
     assert await asking.recheck(calls.write("a.py")) is None
@@ -69,7 +69,7 @@ async def test_a_yes_that_was_waited_for_does_not_last_into_plan_mode(calls: Cal
     assert await asking.recheck(calls.read("a.py")) is None
 
 
-async def test_the_network_asks_although_it_only_reads(calls: Calls) -> None:
+async def test_network_asks_although_it_only_reads(calls: Calls) -> None:
     assert isinstance(await gate().before_tool(calls.fetch("https://example.org/")), Ask)
 
 
@@ -80,7 +80,7 @@ async def test_the_network_asks_although_it_only_reads(calls: Calls) -> None:
         (True, "--permission-mode default", "--permission-mode default"),
     ],
 )
-async def test_flags_out_of_plan_mode_leave_out_what_a_yes_answers(
+async def test_flags_out_of_plan_mode_omit_the_reasons_a_yes_answers(
     calls: Calls, auto_approve: bool, bash: str, write: str
 ) -> None:
     planning = PermissionGate(mode="plan", auto_approve=auto_approve)
@@ -115,7 +115,7 @@ async def test_protected_paths_ask_for_a_person_in_every_mode(calls: Calls, mode
     assert decision.approved_paths == {calls.root / ".git" / "config"}
 
 
-async def test_a_question_about_several_protected_files_says_all_the_reasons(calls: Calls) -> None:
+async def test_question_about_protected_files_names_all_the_reasons(calls: Calls) -> None:
     decision = await gate().before_tool(calls.write(".env", ".ssh/config", ".bashrc", "a.py"))
 
     assert isinstance(decision, Ask)
@@ -125,13 +125,13 @@ async def test_a_question_about_several_protected_files_says_all_the_reasons(cal
     )
 
 
-async def test_a_mode_that_asks_nothing_denies_protected_paths(calls: Calls) -> None:
+async def test_unasking_mode_denies_protected_paths(calls: Calls) -> None:
     assert isinstance(await gate("dontAsk").before_tool(calls.write(".bashrc")), Deny)
 
 
 @pytest.mark.parametrize("mode", ["default", "acceptEdits", "plan", "bypassPermissions"])
 @pytest.mark.parametrize("path", [".env", ".ssh/config", "link", "sub/.netrc", ".panpan/settings.toml"])
-async def test_reading_secrets_asks_a_person_in_every_mode(calls: Calls, path: str, mode: str) -> None:
+async def test_secrets_ask_a_person_in_every_mode(calls: Calls, path: str, mode: str) -> None:
     calls.paths = PathResolver(calls.root, protected_roots=(calls.root / ".panpan",))
     (calls.root / "link").symlink_to(".env")
 
@@ -145,7 +145,7 @@ async def test_reading_secrets_asks_a_person_in_every_mode(calls: Calls, path: s
 
 
 @pytest.mark.parametrize("path", [".env.example", ".git/config", ".github/workflows/x.yml", ".panpan/outputs/1/x.txt"])
-async def test_what_only_looks_like_a_secret_is_read_unasked(calls: Calls, path: str) -> None:
+async def test_secret_lookalike_is_read_unasked(calls: Calls, path: str) -> None:
     home = calls.root / ".panpan"
     calls.paths = PathResolver(calls.root, protected_roots=(home,), readable_roots=(home / "outputs" / "1",))
 
@@ -153,7 +153,7 @@ async def test_what_only_looks_like_a_secret_is_read_unasked(calls: Calls, path:
 
 
 @pytest.mark.parametrize("command", ["rg -uu KEY", "grep -r KEY", "cat a.py && rg --hidden KEY"])
-async def test_a_search_in_the_shell_asks_where_it_would_show_secrets(calls: Calls, command: str) -> None:
+async def test_shell_search_asks_if_it_would_show_secrets(calls: Calls, command: str) -> None:
     named = ("a.py",) if "a.py" in command else ()
     call = calls.of("Bash", "command", is_read_only=True, command=command, paths=named)
     (calls.root / "a.py").touch()
@@ -170,7 +170,7 @@ async def test_a_search_in_the_shell_asks_where_it_would_show_secrets(calls: Cal
 
 
 @pytest.mark.parametrize("mode", ["default", "acceptEdits"])
-async def test_paths_outside_ask_on_their_own_and_open_only_themselves(calls: Calls, outside: Path, mode: str) -> None:
+async def test_outside_paths_ask_one_by_one_and_open_only_themselves(calls: Calls, outside: Path, mode: str) -> None:
     target = outside / "a.txt"
     for call in (calls.read(str(target)), calls.write(str(target)), calls.write("inside.py", str(target))):
         decision = await gate(mode, allow=("Read", "Edit")).before_tool(call)
@@ -180,7 +180,7 @@ async def test_paths_outside_ask_on_their_own_and_open_only_themselves(calls: Ca
         assert decision.approved_paths == {target}
 
 
-async def test_a_link_that_leads_outside_counts_as_outside(calls: Calls, outside: Path) -> None:
+async def test_link_that_leads_outside_counts_as_outside(calls: Calls, outside: Path) -> None:
     (calls.root / "link").symlink_to(outside)
 
     decision = await gate("acceptEdits").before_tool(calls.write("link/a.txt"))
@@ -196,19 +196,19 @@ async def test_bypassing_opens_paths_outside(calls: Calls, outside: Path) -> Non
     assert decision.approved_paths == {outside / "a.txt"}
 
 
-async def test_the_home_of_a_user_that_does_not_exist_is_a_name_like_any_other(calls: Calls) -> None:
+async def test_home_of_an_unknown_user_is_an_ordinary_name(calls: Calls) -> None:
     assert isinstance(await gate().before_tool(calls.read("~nosuchuser/x")), Allow)
     assert isinstance(await gate(deny=("Read(/~nosuchuser/**)",)).before_tool(calls.read("~nosuchuser/x")), Deny)
 
 
-async def test_a_path_that_cannot_be_used_is_denied(calls: Calls) -> None:
+async def test_unusable_path_is_denied(calls: Calls) -> None:
     assert isinstance(await gate("bypassPermissions").before_tool(calls.read("a\0b")), Deny)
 
 
 # --- rules
 
 
-async def test_a_path_rule_opens_a_folder_outside(calls: Calls, outside: Path) -> None:
+async def test_path_rule_opens_a_folder_outside(calls: Calls, outside: Path) -> None:
     opened = gate(allow=(f"Read(/{outside}/**)",))
 
     decision = await opened.before_tool(calls.read(str(outside / "a.txt")))
@@ -218,7 +218,7 @@ async def test_a_path_rule_opens_a_folder_outside(calls: Calls, outside: Path) -
     assert isinstance(await opened.before_tool(calls.write(str(outside / "a.txt"))), Ask)
 
 
-async def test_an_edit_rule_covers_every_editing_tool_and_every_file_of_a_patch(calls: Calls) -> None:
+async def test_edit_rule_covers_every_editing_tool_and_patched_file(calls: Calls) -> None:
     opened = gate(allow=("Edit(/src/**)",))
 
     for name in ("Edit", "MultiEdit", "Write", "Patch", "Rename"):
@@ -244,21 +244,21 @@ async def test_shell_syntax_does_not_widen_an_allowance(calls: Calls, command: s
     "command", ["rm x", "make; rm x", "$(rm x)", "sudo rm x", "/bin/rm x", "r'm' x", "make && (cd x; rm x)"]
 )
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
-async def test_a_deny_rule_holds_for_any_part_of_a_command(calls: Calls, command: str, mode: str) -> None:
+async def test_deny_rule_holds_for_any_part_of_a_command(calls: Calls, command: str, mode: str) -> None:
     decision = await gate(mode, allow=("Bash",), deny=("Bash(rm *)",)).before_tool(calls.bash(command))
 
     assert isinstance(decision, Deny)
     assert decision.reason.text == "the rule Bash(rm *) from the flags denies it"
 
 
-async def test_a_command_that_a_deny_rule_may_mean_is_asked(calls: Calls) -> None:
+async def test_command_that_a_deny_rule_may_mean_asks(calls: Calls) -> None:
     decision = await gate("bypassPermissions", deny=("Bash(rm *)",)).before_tool(calls.bash("$CMD x"))
 
     assert isinstance(decision, Ask)
     assert "only known when it runs" in decision.reason.text
 
 
-async def test_a_read_rule_denies_every_tool_that_would_read_the_file(calls: Calls) -> None:
+async def test_read_rule_denies_every_tool_that_would_read_the_file(calls: Calls) -> None:
     closed = gate(deny=("Read(.env)",))
     (calls.root / "link").symlink_to(calls.root / ".env")
 
@@ -268,13 +268,13 @@ async def test_a_read_rule_denies_every_tool_that_would_read_the_file(calls: Cal
     assert isinstance(await closed.before_tool(calls.read("env.py")), Allow)
 
 
-async def test_a_denied_link_stays_denied_wherever_it_leads(calls: Calls) -> None:
+async def test_denied_link_stays_denied_wherever_it_leads(calls: Calls) -> None:
     (calls.root / "link").symlink_to(calls.root / "a.txt")
 
     assert isinstance(await gate(deny=("Read(/link)",)).before_tool(calls.read("link")), Deny)
 
 
-async def test_a_search_asks_where_it_would_show_a_denied_file(calls: Calls) -> None:
+async def test_search_asks_if_it_would_show_a_denied_file(calls: Calls) -> None:
     (calls.root / "src").mkdir()
     (calls.root / ".env").write_text("KEY=1")
     closed = gate(deny=("Read(.env)",))
@@ -289,7 +289,7 @@ async def test_a_search_asks_where_it_would_show_a_denied_file(calls: Calls) -> 
     assert isinstance(await closed.before_tool(calls.read(".", name="Glob")), Allow)
 
 
-async def test_a_search_in_the_shell_asks_where_it_would_show_a_denied_file(calls: Calls) -> None:
+async def test_shell_search_asks_if_it_would_show_a_denied_file(calls: Calls) -> None:
     (calls.root / ".env").write_text("KEY=1")
     closed = gate(deny=("Read(.env)",))
 
@@ -300,7 +300,7 @@ async def test_a_search_in_the_shell_asks_where_it_would_show_a_denied_file(call
 
 
 @pytest.mark.parametrize("command", ["grep KEY -r", "rg KEY -i", 'rg "\\$KEY"', "rg -- KEY -A", "grep KEY -- -r"])
-async def test_a_search_in_the_shell_is_seen_however_it_is_written(calls: Calls, command: str) -> None:
+async def test_shell_search_is_seen_in_any_spelling(calls: Calls, command: str) -> None:
     (calls.root / "id_rsa").write_text("KEY=1")
 
     assert isinstance(await gate().before_tool(calls.bash(command, is_read_only=True)), Ask)
@@ -316,13 +316,11 @@ async def test_a_search_in_the_shell_is_seen_however_it_is_written(calls: Calls,
         "npm test && grep *",
     ],
 )
-async def test_what_reads_files_that_it_does_not_name_does_not_stand_beside_an_allowed_command(
-    calls: Calls, command: str
-) -> None:
+async def test_reader_of_unnamed_files_asks_beside_an_allowed_command(calls: Calls, command: str) -> None:
     assert isinstance(await gate(allow=("Bash(npm test)",)).before_tool(calls.bash(command)), Ask)
 
 
-async def test_what_only_looks_may_stand_beside_an_allowed_command(calls: Calls) -> None:
+async def test_look_runs_beside_an_allowed_command(calls: Calls) -> None:
     opened = gate(allow=("Bash(npm test)",))
 
     assert isinstance(await opened.before_tool(calls.bash("npm test 2>&1 | tail -20")), Allow)
@@ -331,7 +329,7 @@ async def test_what_only_looks_may_stand_beside_an_allowed_command(calls: Calls)
     assert isinstance(await opened.before_tool(calls.bash("npm test | tee x")), Ask)
 
 
-async def test_an_ask_rule_asks_in_every_mode_and_offers_no_always(calls: Calls) -> None:
+async def test_ask_rule_asks_in_every_mode_and_offers_no_always(calls: Calls) -> None:
     for mode in ("default", "bypassPermissions"):
         decision = await gate(mode, allow=("Bash",), ask=("Bash(git push *)",)).before_tool(calls.bash("git push"))
 
@@ -352,7 +350,7 @@ async def test_rules_for_servers_agents_and_hosts_hold(calls: Calls) -> None:
 
 
 @pytest.mark.parametrize(("rule", "called"), [("Agent(explore)", "Explore"), ("task(Expl*)", "explore")])
-async def test_a_denied_agent_is_denied_in_any_case(calls: Calls, rule: str, called: str) -> None:
+async def test_denied_agent_is_denied_in_any_case(calls: Calls, rule: str, called: str) -> None:
     task = calls.of("Task", "command", subagent_type=called)
 
     assert isinstance(await gate(deny=(rule,)).before_tool(task), Deny)
@@ -360,7 +358,7 @@ async def test_a_denied_agent_is_denied_in_any_case(calls: Calls, rule: str, cal
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-async def test_deny_is_stronger_than_ask_and_ask_than_allow_in_any_order(calls: Calls, order: tuple[int, ...]) -> None:
+async def test_deny_beats_ask_beats_allow_in_any_order(calls: Calls, order: tuple[int, ...]) -> None:
     sources = [
         RuleSource("one", allow=("Bash(make *)", "Edit")),
         RuleSource("two", ask=("Bash(make *)", "Edit")),
@@ -373,7 +371,7 @@ async def test_deny_is_stronger_than_ask_and_ask_than_allow_in_any_order(calls: 
     assert isinstance(await ordered.before_tool(calls.write("a.py")), Ask)
 
 
-async def test_a_project_may_only_tighten(calls: Calls) -> None:
+async def test_project_may_only_tighten(calls: Calls) -> None:
     project = RuleSource(".panpan/settings.toml", may_allow=False, allow=("Bash",), deny=("Read(secret)",))
     tightened = PermissionGate([project])
 
@@ -382,7 +380,7 @@ async def test_a_project_may_only_tighten(calls: Calls) -> None:
     assert "Bash from .panpan/settings.toml" in tightened.warnings[0]
 
 
-def test_a_rule_that_cannot_be_read_stops_the_start() -> None:
+def test_unreadable_rule_stops_the_start() -> None:
     with pytest.raises(ConfigError, match=r"'Bash\(' from settings"):
         PermissionGate([RuleSource("settings", may_allow=False, allow=("Bash(",))])
 
@@ -429,7 +427,7 @@ async def test_always_saves_the_narrowest_rule_and_holds_at_once(calls: Calls, o
         assert isinstance(await remembering.before_tool(call), Allow)
 
 
-async def test_what_one_rule_cannot_name_is_not_remembered(calls: Calls) -> None:
+async def test_always_is_missing_if_one_rule_cannot_name_the_call(calls: Calls) -> None:
     for call in (calls.write("a", "b"), calls.bash("a\nb"), calls.bash("x" * 400), calls.fetch("https://a@b/")):
         decision = await gate().before_tool(call)
 
@@ -477,7 +475,7 @@ def _words(command: str) -> object:
     st.sampled_from(["Bash", "Bash(make *)", "Bash(rm *)", "Edit"]),
     st.sampled_from(["Bash(rm *)", "Bash(git push *)", "Bash", "Read"]),
 )
-def test_adding_a_deny_rule_never_allows_more(empty_folder: Path, command: str, allow: str, deny: str) -> None:
+def test_added_deny_rule_never_allows_more(empty_folder: Path, command: str, allow: str, deny: str) -> None:
     call = Calls(empty_folder).bash(command)
     strength = {Allow: 0, Ask: 1, Deny: 2}
 
@@ -489,14 +487,14 @@ def test_adding_a_deny_rule_never_allows_more(empty_folder: Path, command: str, 
 
 @pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
 @pytest.mark.parametrize("tool", ["Rename", "LSP"])
-async def test_what_may_not_be_read_is_not_shown_by_a_tool_that_changes_it(calls: Calls, tool: str, mode: str) -> None:
+async def test_closed_file_is_not_shown_by_a_tool_that_changes_it(calls: Calls, tool: str, mode: str) -> None:
     denied = gate(mode, deny=("Read(/secret/**)",), allow=("Edit", tool))
 
     assert isinstance(await denied.before_tool(calls.write("a.py", "secret/k.py", name=tool)), Deny)
     assert isinstance(await denied.before_tool(calls.write("a.py", name=tool)), Allow)
 
 
-async def test_no_flag_opens_a_search_that_would_show_what_a_rule_denies(calls: Calls) -> None:
+async def test_search_that_shows_denied_files_is_opened_by_no_flag(calls: Calls) -> None:
     (calls.root / "secret").mkdir()
     (calls.root / "secret" / "k.py").write_text("x")
 

@@ -61,7 +61,7 @@ def openness(found: Decision) -> int:
 
 @few
 @given(st.sampled_from(COMMANDS), st.sampled_from(MODES), anything, anything, anything, st.sampled_from(RULES))
-def test_one_more_rule_that_denies_or_asks_never_opens_anything(
+def test_added_deny_or_ask_rule_never_opens_anything(
     folder: FolderGate,
     command: str,
     mode: PermissionMode,
@@ -78,7 +78,7 @@ def test_one_more_rule_that_denies_or_asks_never_opens_anything(
 
 @few
 @given(st.sampled_from(COMMANDS), st.sampled_from(MODES), anything, anything, anything)
-def test_the_order_of_rules_decides_nothing(
+def test_rule_order_decides_nothing(
     folder: FolderGate,
     command: str,
     mode: PermissionMode,
@@ -174,7 +174,7 @@ SPELLINGS = {
     anything,
     anything,
 )
-def test_no_spelling_and_no_wrapper_turns_a_refusal_into_an_allowance(
+def test_refusal_survives_any_spelling_or_wrapper(
     folder: FolderGate,
     command: str,
     spellings: list[str],
@@ -200,9 +200,7 @@ def test_no_spelling_and_no_wrapper_turns_a_refusal_into_an_allowance(
 
 
 @pytest.mark.parametrize("spelling", sorted(SPELLINGS))
-def test_a_rule_that_denies_a_line_of_several_commands_holds_for_every_spelling_of_it(
-    folder: FolderGate, spelling: str
-) -> None:
+def test_deny_rule_for_several_commands_holds_in_any_spelling(folder: FolderGate, spelling: str) -> None:
     line = SPELLINGS[spelling]("cd src&& git  log", 0)
 
     assert isinstance(decision(folder, line, "bypassPermissions", deny=("Bash(cd src && git log)",)), Deny), line
@@ -217,9 +215,7 @@ def test_a_rule_that_denies_a_line_of_several_commands_holds_for_every_spelling_
         "echo hi; cat jobs | env -i bash", "docker exec -i c bash < jobs", "cat <<E | bash\n$X\nE\nmake | bash",
     ],
 )  # fmt: skip
-def test_what_is_run_and_stands_nowhere_is_asked_about_where_a_rule_denies_a_command(
-    folder: FolderGate, line: str
-) -> None:
+def test_text_run_from_elsewhere_asks_beside_a_deny_rule(folder: FolderGate, line: str) -> None:
     allow = ("Bash(cat *)", "Bash(echo *)", "Bash(bash)", "Bash(xargs git)", "Bash(sh)", "Bash(bash < jobs)")
 
     found = decision(folder, line, "bypassPermissions", allow=allow, deny=("Bash(git push)",))
@@ -231,7 +227,7 @@ def test_what_is_run_and_stands_nowhere_is_asked_about_where_a_rule_denies_a_com
 
 @settings(few, max_examples=200)
 @given(st.sampled_from(COMMANDS), st.sampled_from(sorted(SPELLINGS)), st.integers(0, 30))
-def test_a_command_that_is_denied_never_runs_unasked_although_everything_is_allowed(
+def test_denied_command_never_runs_though_all_is_allowed(
     folder: FolderGate, command: str, spelling: str, at: int
 ) -> None:
     program = command.split()[0]
@@ -254,9 +250,7 @@ def test_a_command_that_is_denied_never_runs_unasked_although_everything_is_allo
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
-def test_what_a_pattern_matches_is_protected_whatever_is_allowed(
-    tmp_path: Path, line: str, mode: PermissionMode
-) -> None:
+def test_matched_protected_path_asks_though_all_is_allowed(tmp_path: Path, line: str, mode: PermissionMode) -> None:
     project = Project(tmp_path)
     (project.root / "src").mkdir()
     for name in (".env", ".bashrc", "src/.env", ".git/config", "b.txt"):
@@ -288,7 +282,7 @@ WAYS = [
     st.sampled_from(["", "cd src; cd ..; ", "cd . && ", "ls | cat; ", "cd nowhere; "]),
     st.sampled_from(MODES),
 )
-def test_a_folder_that_may_not_be_changed_is_changed_by_no_way_that_leads_there(
+def test_unchangeable_folder_is_changed_by_no_path_to_it(
     folder: FolderGate, command: str, way: str, before: str, mode: PermissionMode
 ) -> None:
     found = decision(folder, before + command.format(way), mode, allow=("Edit(/**)", "Read"), deny=("Edit(/src/**)",))
@@ -298,9 +292,7 @@ def test_a_folder_that_may_not_be_changed_is_changed_by_no_way_that_leads_there(
 
 @pytest.mark.parametrize("line", ["cat .e*", "grep -r KEY .", "rg -. KEY", "find . -type f | xargs cat", "cat out/*"])
 @pytest.mark.parametrize("sandbox", ["on", "network", "off"])
-def test_what_a_search_would_show_is_asked_about_with_and_without_the_sandbox(
-    tmp_path: Path, line: str, sandbox: str
-) -> None:
+def test_revealing_search_asks_with_and_without_the_sandbox(tmp_path: Path, line: str, sandbox: str) -> None:
     project = Project(tmp_path)
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/x").write_text("KEY=1")
@@ -333,7 +325,7 @@ def test_what_a_search_would_show_is_asked_about_with_and_without_the_sandbox(
         "mv .git x", "D=.git make", "export D=.git/hooks", "bash -c 'cp a.py .git/hooks/x'", "make && cd .git && ls",
     ],
 )  # fmt: skip
-def test_no_way_to_a_protected_place_is_taken_unasked_where_all_is_allowed(tmp_path: Path, line: str) -> None:
+def test_protected_place_asks_by_any_path_though_all_is_allowed(tmp_path: Path, line: str) -> None:
     project = Project(tmp_path)
     (project.root / ".git/hooks").mkdir()
     gate = project.gate('[permission]\nallow = ["Bash", "Edit"]\n')
@@ -358,7 +350,7 @@ def test_no_way_to_a_protected_place_is_taken_unasked_where_all_is_allowed(tmp_p
         ("find . -exec cat {} +", False),
     ],
 )
-def test_names_are_handed_on_unasked_where_they_are_what_they_seem(tmp_path: Path, line: str, is_allowed: bool) -> None:
+def test_names_are_handed_on_unasked_if_they_are_harmless(tmp_path: Path, line: str, is_allowed: bool) -> None:
     project = Project(tmp_path)
     for name in ("src/a.py", "odd /etc/passwd.py", ".env"):
         (project.root / name).parent.mkdir(parents=True, exist_ok=True)

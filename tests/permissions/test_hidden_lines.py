@@ -24,10 +24,10 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> FolderGate:
      "rsync -e 'nc h 1' a h:", "rsync --rsh='nc h 1' a h:", "ssh -o ProxyCommand='nc h 1' h", "env -S'git push'",
      "env --split-string='git push'", "env -S 'git push'"],
 )  # fmt: skip
-def test_a_denied_command_is_found_where_another_runs_it(gate: FolderGate, line: str) -> None:
+def test_denied_command_is_found_inside_another(gate: FolderGate, line: str) -> None:
     assert isinstance(bash(gate, line), Deny), line
 
 
 @pytest.mark.parametrize("line", ["git -c alias.x=status x", "make SHELL=bash", "rsync -e ssh a h:", "git rebase main"])
-def test_another_command_there_runs(gate: FolderGate, line: str) -> None:
+def test_other_command_inside_another_runs(gate: FolderGate, line: str) -> None:
     assert isinstance(bash(gate, line), Allow), line

@@ -35,7 +35,7 @@ def gate(project: Project) -> FolderGate:
         "echo made && mkdir a",
     ],
 )
-def test_empty_files_and_folders_of_the_workspace_are_made_unasked(gate: FolderGate, line: str) -> None:
+def test_accept_edits_makes_empty_files_and_folders_unasked(gate: FolderGate, line: str) -> None:
     assert isinstance(bash(gate, line, "acceptEdits"), Allow)
     assert isinstance(bash(gate, line, "default"), Ask)
     assert isinstance(bash(gate, line, "plan"), Deny)
@@ -88,18 +88,18 @@ def test_empty_files_and_folders_of_the_workspace_are_made_unasked(gate: FolderG
         "tee a",
     ],
 )
-def test_everything_else_is_asked_as_before(gate: FolderGate, line: str) -> None:
+def test_accept_edits_asks_about_everything_else(gate: FolderGate, line: str) -> None:
     assert isinstance(bash(gate, line, "acceptEdits"), Ask), line
 
 
-def test_it_stays_in_the_workspace_where_other_places_are_open(project: Project) -> None:
+def test_accept_edits_stays_in_the_workspace(project: Project) -> None:
     gate = project.gate('[permission]\nexternal_directory = "allow"\n')
 
     assert isinstance(bash(gate, "mkdir ../a", "acceptEdits"), Ask)
 
 
 @pytest.mark.parametrize("rule", ["Bash(mkdir *)", "Edit(/src/**)"])
-def test_rules_that_restrict_hold_all_the_same(project: Project, rule: str) -> None:
+def test_accept_edits_obeys_restricting_rules(project: Project, rule: str) -> None:
     denying = project.gate(f'[permission]\ndeny = ["{rule}"]\n')
     asking = project.gate(f'[permission]\nask = ["{rule}"]\n')
 

@@ -65,7 +65,7 @@ class Workspace:
     "name",
     [".envrc", ".mcp.json", ".vscode/tasks.json", "sub/.git/config", ".github/workflows/x.yml", "sitecustomize.py"],
 )
-async def test_a_protected_place_that_comes_is_told_to_user_and_model(tmp_path: Path, name: str) -> None:
+async def test_new_protected_place_is_reported_to_user_and_model(tmp_path: Path, name: str) -> None:
     work = Workspace(tmp_path)
 
     told = await work.told("a.py", name)
@@ -77,7 +77,7 @@ async def test_a_protected_place_that_comes_is_told_to_user_and_model(tmp_path: 
     assert (work.root / name).exists()
 
 
-async def test_what_was_there_and_what_is_not_protected_is_not_told(tmp_path: Path) -> None:
+async def test_old_or_unprotected_place_is_not_reported(tmp_path: Path) -> None:
     work = Workspace(tmp_path)
     work.make(".envrc")
     (work.root / ".vscode").mkdir()
@@ -86,7 +86,7 @@ async def test_what_was_there_and_what_is_not_protected_is_not_told(tmp_path: Pa
     assert not work.warned
 
 
-async def test_what_an_attempt_made_that_failed_is_told_after_the_next(tmp_path: Path) -> None:
+async def test_place_made_by_a_failed_attempt_is_reported_later(tmp_path: Path) -> None:
     work = Workspace(tmp_path)
     call = await work.call()
 
@@ -97,7 +97,7 @@ async def test_what_an_attempt_made_that_failed_is_told_after_the_next(tmp_path:
     assert ".envrc" in (await work.hook.after_tool(call, Output("made"))).text
 
 
-async def test_a_folder_made_anew_under_an_old_name_is_told(tmp_path: Path) -> None:
+async def test_folder_remade_under_an_old_name_is_reported(tmp_path: Path) -> None:
     work = Workspace(tmp_path)
     work.make("sub/.git/config")
     call = await work.call()
@@ -112,7 +112,7 @@ async def test_a_folder_made_anew_under_an_old_name_is_told(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("old", ["many/deep/.envrc", "many/deep/.vscode/x", "other/a/b/.npmrc", "other/.env.old"])
-async def test_look_cut_short_calls_nothing_new_it_did_not_reach(tmp_path: Path, old: str) -> None:
+async def test_partial_look_reports_nothing_it_did_not_reach(tmp_path: Path, old: str) -> None:
     user = User("Put aside")
     work = Workspace(tmp_path, user)
     work.make(*(f"{folder}/{number}" for folder in ("many", "other") for number in range(MAX_ENTRIES)), old)
@@ -128,7 +128,7 @@ async def test_look_cut_short_calls_nothing_new_it_did_not_reach(tmp_path: Path,
     assert (work.root / old).exists()
 
 
-async def test_look_cut_short_within_a_folder_calls_no_rest_of_it_new(tmp_path: Path) -> None:
+async def test_partial_look_within_a_folder_does_not_report_its_rest(tmp_path: Path) -> None:
     work = Workspace(tmp_path)
     work.make(*(f".env.{number}" for number in range(MAX_ENTRIES + 500)))
     call = await work.call()
@@ -141,7 +141,7 @@ async def test_look_cut_short_within_a_folder_calls_no_rest_of_it_new(tmp_path: 
 
 
 @pytest.mark.parametrize("name", [".envrc", ".vscode/tasks.json", "looked-at/.npmrc", "looked-at/fresh/.npmrc"])
-async def test_look_cut_short_still_finds_new_where_it_looked(tmp_path: Path, name: str) -> None:
+async def test_partial_look_still_reports_where_it_looked(tmp_path: Path, name: str) -> None:
     work = Workspace(tmp_path)
     work.make("looked-at/x", *(f"z/z/many/{number}" for number in range(MAX_ENTRIES)))
 
@@ -149,14 +149,14 @@ async def test_look_cut_short_still_finds_new_where_it_looked(tmp_path: Path, na
 
 
 @pytest.mark.parametrize("name", [".envrc", ".vscode/tasks.json"])
-async def test_crowded_root_shows_new_places_of_fixed_names(tmp_path: Path, name: str) -> None:
+async def test_crowded_root_reports_new_places_of_fixed_names(tmp_path: Path, name: str) -> None:
     work = Workspace(tmp_path)
     work.make(*(str(number) for number in range(MAX_ENTRIES + 1)))
 
     assert "protected files or folders appeared" in await work.told(name)
 
 
-async def test_folder_added_while_a_background_command_runs_is_old(tmp_path: Path) -> None:
+async def test_folder_added_during_a_background_command_is_old(tmp_path: Path) -> None:
     work = Workspace(tmp_path)
     added = tmp_path / "added"
     added.mkdir()
@@ -170,18 +170,18 @@ async def test_folder_added_while_a_background_command_runs_is_old(tmp_path: Pat
     assert (await work.hook.after_tool(call, Output("made"))).text == "made"
 
 
-async def test_what_the_user_said_yes_to_is_not_told(tmp_path: Path) -> None:
+async def test_approved_place_is_not_reported(tmp_path: Path) -> None:
     work = Workspace(tmp_path)
     work.approved = frozenset({work.root / ".envrc"})
 
     assert await work.told(".envrc") == "made"
 
 
-async def test_a_command_outside_the_sandbox_is_not_looked_after(tmp_path: Path) -> None:
+async def test_command_outside_the_sandbox_is_not_checked(tmp_path: Path) -> None:
     assert await Workspace(tmp_path).told(".envrc", sandbox="off") == "made"
 
 
-async def test_the_user_has_new_places_put_aside(tmp_path: Path) -> None:
+async def test_new_places_are_moved_aside_on_request(tmp_path: Path) -> None:
     user = User("Put aside")
     work = Workspace(tmp_path, user)
 
@@ -194,7 +194,7 @@ async def test_the_user_has_new_places_put_aside(tmp_path: Path) -> None:
     assert sorted(path.name for path in work.aside.iterdir()) == ["1-.envrc", "2-.vscode"]
 
 
-async def test_what_the_user_keeps_stays(tmp_path: Path) -> None:
+async def test_new_places_stay_if_the_user_keeps_them(tmp_path: Path) -> None:
     work = Workspace(tmp_path, User("Keep"))
 
     assert "left where they are, after the user was asked" in await work.told(".envrc")
@@ -214,7 +214,7 @@ async def test_question_without_an_answer_moves_nothing(tmp_path: Path, answers:
     assert (work.root / ".envrc").exists()
 
 
-async def test_own_words_of_the_user_reach_the_model_and_move_nothing(tmp_path: Path) -> None:
+async def test_users_own_words_reach_the_model_and_move_nothing(tmp_path: Path) -> None:
     async def say(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
         return [UserAnswer(text="Put aside?\x1b why")]
 
@@ -225,7 +225,7 @@ async def test_own_words_of_the_user_reach_the_model_and_move_nothing(tmp_path: 
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_interrupt_at_the_question_moves_nothing_and_tells_the_user(tmp_path: Path, backend: str) -> None:
+def test_interrupt_at_the_question_moves_nothing_and_is_reported(tmp_path: Path, backend: str) -> None:
     async def main() -> None:
         with anyio.CancelScope() as scope:
 
@@ -243,7 +243,7 @@ def test_interrupt_at_the_question_moves_nothing_and_tells_the_user(tmp_path: Pa
     anyio.run(main, backend=backend)
 
 
-async def test_nothing_is_put_aside_through_a_link_that_came_meanwhile(tmp_path: Path) -> None:
+async def test_place_is_not_moved_aside_through_a_new_link(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / ".envrc").write_text("mine")
@@ -260,7 +260,7 @@ async def test_nothing_is_put_aside_through_a_link_that_came_meanwhile(tmp_path:
     assert (outside / ".envrc").read_text() == "mine"
 
 
-async def test_what_a_command_in_the_background_makes_is_told_with_the_next_one(tmp_path: Path) -> None:
+async def test_place_made_in_the_background_is_reported_next(tmp_path: Path) -> None:
     work = Workspace(tmp_path)
     assert await work.told(run_in_background=True) == "made"
 
@@ -281,7 +281,7 @@ def clone(folder: Path) -> Path:
     return git
 
 
-async def test_a_repository_that_a_command_cloned_is_the_models(tmp_path: Path) -> None:
+async def test_cloned_repository_is_the_models(tmp_path: Path) -> None:
     work = Workspace(tmp_path, user := User("Put aside"))
     call = await work.call()
 
@@ -294,7 +294,7 @@ async def test_a_repository_that_a_command_cloned_is_the_models(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["commondir", "modules/x/config", "hooks/pre-commit", "config"])
-async def test_what_would_have_git_run_something_in_it_is_told_and_closes_it(tmp_path: Path, name: str) -> None:
+async def test_change_that_git_would_run_is_reported_and_closes_it(tmp_path: Path, name: str) -> None:
     work = Workspace(tmp_path)
     call = await work.call()
     await work.hook.before_effect(call)
@@ -310,7 +310,7 @@ async def test_what_would_have_git_run_something_in_it_is_told_and_closes_it(tmp
     assert not work.sandbox.repositories
 
 
-async def test_a_repository_of_the_users_stays_theirs_under_another_name(tmp_path: Path) -> None:
+async def test_renamed_repository_stays_the_users(tmp_path: Path) -> None:
     work = Workspace(tmp_path)
     clone(work.root / "sub")
     call = await work.call()
@@ -323,7 +323,7 @@ async def test_a_repository_of_the_users_stays_theirs_under_another_name(tmp_pat
     assert not work.sandbox.repositories
 
 
-async def test_what_package_managers_keep_among_temporary_files_is_not_told(tmp_path: Path) -> None:
+async def test_temporary_files_of_package_managers_are_not_reported(tmp_path: Path) -> None:
     work = Workspace(tmp_path)
     work.sandbox.temporary.mkdir()
     call = await work.call()

@@ -56,21 +56,21 @@ async def decided(call: ToolCall, *allow: str, mode: PermissionMode = "default")
 
 @pytest.mark.parametrize("mode", ["default", "plan", "dontAsk"])
 @pytest.mark.parametrize("operation", ["list", "freeze", "show"])
-async def test_looking_at_packages_is_free(ctx: ToolContext, operation: str, mode: PermissionMode) -> None:
+async def test_package_listing_is_free(ctx: ToolContext, operation: str, mode: PermissionMode) -> None:
     call = await call_of(ctx, PipTool, operation, packages=["lamp"])
 
     assert isinstance(await decided(call, mode=mode), Allow)
 
 
 @pytest.mark.parametrize("operation", ["install", "uninstall", "create"])
-async def test_nothing_is_changed_in_plan_mode(ctx: ToolContext, operation: str) -> None:
+async def test_package_changes_are_denied_in_plan_mode(ctx: ToolContext, operation: str) -> None:
     arguments = {"environment": "new"} if operation == "create" else {"packages": ["lamp"]}
 
     assert isinstance(await decided(await call_of(ctx, UvTool, operation, **arguments), "uv", mode="plan"), Deny)
 
 
 @pytest.mark.parametrize("mode", ["default", "acceptEdits"])
-async def test_an_install_asks_and_offers_a_rule_for_installs_alone(ctx: ToolContext, mode: PermissionMode) -> None:
+async def test_install_asks_and_offers_a_rule_for_installs_alone(ctx: ToolContext, mode: PermissionMode) -> None:
     install = await call_of(ctx, UvTool, "install", packages=["lamp"])
     decision = await decided(install, mode=mode)
 
@@ -80,7 +80,7 @@ async def test_an_install_asks_and_offers_a_rule_for_installs_alone(ctx: ToolCon
     assert isinstance(await decided(await call_of(ctx, UvTool, "uninstall", packages=["lamp"]), "uv(install)"), Ask)
 
 
-async def test_a_program_of_the_project_always_asks_unless_a_rule_was_written(ctx: ToolContext) -> None:
+async def test_project_program_asks_unless_a_rule_allows_it(ctx: ToolContext) -> None:
     run = await call_of(ctx, UvTool, "run", command=["python", "train.py"])
     decision = await decided(run)
 
@@ -91,9 +91,7 @@ async def test_a_program_of_the_project_always_asks_unless_a_rule_was_written(ct
 
 @pytest.mark.parametrize("kind", ["deny", "ask"])
 @pytest.mark.parametrize("command", [["curl", "-s", "x.org"], ["env", "curl", "x.org"], ["sh", "-c", "curl x.org"]])
-async def test_a_rule_about_a_command_holds_for_what_a_package_manager_would_run(
-    ctx: ToolContext, command: list[str], kind: str
-) -> None:
+async def test_command_rule_holds_for_package_manager_runs(ctx: ToolContext, command: list[str], kind: str) -> None:
     rules = RuleSource("test", allow=["uv(run)"], **{kind: ["Bash(curl *)"]})  # type: ignore[arg-type]
     gate = PermissionGate([rules], mode="bypassPermissions")
 
@@ -104,13 +102,13 @@ async def test_a_rule_about_a_command_holds_for_what_a_package_manager_would_run
     assert isinstance(free, Allow)
 
 
-async def test_a_command_that_is_allowed_for_bash_is_not_allowed_in_an_environment(ctx: ToolContext) -> None:
+async def test_bash_rule_allows_no_run_in_an_environment(ctx: ToolContext) -> None:
     run = await call_of(ctx, UvTool, "run", command=["pytest"])
 
     assert isinstance(await decided(run, "Bash(pytest)", "Bash(pytest *)"), Ask)
 
 
-async def test_what_holds_a_package_manager_is_told_with_the_question(ctx: ToolContext) -> None:
+async def test_package_question_names_the_sandbox_bounds(ctx: ToolContext) -> None:
     boxed = replace(ctx, sandbox=CommandSandbox(is_on=True, find=works))
 
     fetches = await decided(await call_of(boxed, UvTool, "install", packages=["lamp"]))
@@ -122,7 +120,7 @@ async def test_what_holds_a_package_manager_is_told_with_the_question(ctx: ToolC
     assert removes.offer.bounds == "sandboxed · writes here and in the environment, not .git · no network"
 
 
-async def test_an_environment_outside_the_workspace_asks_whatever_is_allowed(ctx: ToolContext, tmp_path: Path) -> None:
+async def test_outside_environment_asks_whatever_is_allowed(ctx: ToolContext, tmp_path: Path) -> None:
     outside = make_environment(tmp_path / "outside")
 
     changes = await decided(await call_of(ctx, UvTool, "install", packages=["lamp"], environment=str(outside)), "uv")
@@ -134,12 +132,12 @@ async def test_an_environment_outside_the_workspace_asks_whatever_is_allowed(ctx
     assert changes.approved_paths == {outside.resolve()}
 
 
-async def test_what_cannot_be_done_is_refused_and_not_asked(ctx: ToolContext) -> None:
+async def test_impossible_package_call_is_refused_unasked(ctx: ToolContext) -> None:
     with pytest.raises(ToolError, match="neither conda nor mamba nor micromamba is installed"):
         await call_of(ctx, CondaTool, "install", packages=["lamp"])
 
 
-async def test_the_question_says_what_would_be_done(ctx: ToolContext) -> None:
+async def test_package_question_names_the_change(ctx: ToolContext) -> None:
     asker = yes()
     call = await call_of(ctx, UvTool, "install", packages=["lamp"])
 
@@ -154,7 +152,7 @@ async def test_the_question_says_what_would_be_done(ctx: ToolContext) -> None:
     assert "it fetches from pypi.org" in question.wording.effect
 
 
-async def test_only_a_person_opens_the_network_to_an_install(ctx: ToolContext) -> None:
+async def test_install_network_needs_a_person(ctx: ToolContext) -> None:
     questions = SandboxQuestions([])
 
     async def asked(operation: str, *domains: str, can_grant: bool = True, **arguments: Any) -> Decision | None:
@@ -178,7 +176,7 @@ async def test_only_a_person_opens_the_network_to_an_install(ctx: ToolContext) -
 
 
 @pytest.mark.parametrize("denied", ["pypi.org", "files.pythonhosted.org", "pythonhosted.org"])
-async def test_a_denied_host_is_denied_to_a_package_manager(denied: str, ctx: ToolContext) -> None:
+async def test_denied_host_is_denied_to_a_package_manager(denied: str, ctx: ToolContext) -> None:
     gate = PermissionGate([RuleSource("test", deny=[f"WebFetch(domain:{denied})"])], mode="bypassPermissions")
 
     decision = await gate.before_tool(await call_of(ctx, PipTool, "install", packages=["lamp"]))
@@ -198,7 +196,7 @@ async def test_a_denied_host_is_denied_to_a_package_manager(denied: str, ctx: To
         ("install", {"packages": ["lamp"]}, (), "asks"),
     ],
 )
-async def test_in_auto_mode_what_the_box_holds_runs_unasked(
+async def test_auto_runs_boxed_package_calls_unasked(
     ctx: ToolContext, operation: str, arguments: dict[str, Any], domains: tuple[str, ...], box: str
 ) -> None:
     sandbox = CommandSandbox(is_on=True, find=works_with_domains, domains=Domains(domains))
@@ -209,7 +207,7 @@ async def test_in_auto_mode_what_the_box_holds_runs_unasked(
     assert (decision.box if isinstance(decision, Allow) else "asks") == box
 
 
-async def test_in_auto_mode_an_environment_that_no_box_holds_is_asked_about(ctx: ToolContext, tmp_path: Path) -> None:
+async def test_auto_asks_about_an_environment_outside_any_box(ctx: ToolContext, tmp_path: Path) -> None:
     boxed = replace(ctx, sandbox=CommandSandbox(is_on=True, find=works))
     outside = str(make_environment(tmp_path / "outside"))
 

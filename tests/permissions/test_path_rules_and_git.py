@@ -33,7 +33,7 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> FolderGate:
         "cd src && git grep x HEAD:secret",
     ],
 )  # fmt: skip
-def test_a_recorded_file_that_may_not_be_read_is_not_shown(gate: FolderGate, line: str) -> None:
+def test_recorded_file_that_may_not_be_read_is_not_shown(gate: FolderGate, line: str) -> None:
     assert isinstance(bash(gate, line), Deny), line
 
 
@@ -42,7 +42,7 @@ def test_a_recorded_file_that_may_not_be_read_is_not_shown(gate: FolderGate, lin
              "git log --patch-with-stat", "git diff-tree --binary HEAD", "git log --check", "git cat-file -p HEAD:",
              f"git cat-file blob {'a' * 40}", f"git cat-file tree {'a' * 40}", "git status -v", "git status --verbose"],
 )  # fmt: skip
-def test_a_look_through_the_repository_asks_where_it_holds_such_a_file(gate: FolderGate, line: str) -> None:
+def test_repository_search_asks_if_it_holds_a_denied_file(gate: FolderGate, line: str) -> None:
     assert isinstance(bash(gate, line), Ask), line
 
 
@@ -50,7 +50,7 @@ def test_a_look_through_the_repository_asks_where_it_holds_such_a_file(gate: Fol
     "line", ["cd src && git show HEAD:src/c.py", "git show :a.txt", "git log -L1,2:src/c.py", "git log --oneline",
              "git log --stat", "git status -sb", "git cat-file -t HEAD"],
 )  # fmt: skip
-def test_other_files_and_names_alone_are_shown(tmp_path: Path, line: str) -> None:
+def test_other_recorded_files_and_names_are_shown(tmp_path: Path, line: str) -> None:
     project = Project(tmp_path)
     (project.root / "src").mkdir()
     gate = project.gate(RULES)
@@ -58,7 +58,7 @@ def test_other_files_and_names_alone_are_shown(tmp_path: Path, line: str) -> Non
     assert isinstance(bash(gate, line), Allow), line
 
 
-def test_git_takes_a_recorded_file_from_the_top_and_one_with_a_dot_from_the_folder(tmp_path: Path) -> None:
+def test_recorded_path_starts_at_the_top_or_a_dot_at_the_folder(tmp_path: Path) -> None:
     project = Project(tmp_path)
     (project.root / "src").mkdir()
     gate = project.gate('[permission]\ndeny = ["Read(/src/x)"]\n')
@@ -71,7 +71,7 @@ def test_git_takes_a_recorded_file_from_the_top_and_one_with_a_dot_from_the_fold
 
 
 @pytest.mark.parametrize("line", ["git show HEAD:.env", "cd src && git show :.env", "git log -L1,2:.env"])
-def test_a_recorded_file_for_secrets_is_not_shown_unasked(tmp_path: Path, line: str) -> None:
+def test_recorded_secret_file_is_not_shown_unasked(tmp_path: Path, line: str) -> None:
     project = Project(tmp_path)
     (project.root / "src").mkdir()
 
@@ -79,7 +79,7 @@ def test_a_recorded_file_for_secrets_is_not_shown_unasked(tmp_path: Path, line: 
 
 
 @pytest.mark.parametrize("line", ["cd n && git show HEAD:s.txt", "git -C n show HEAD:s.txt", "cd n && git log -p"])
-def test_another_repository_through_git_asks_and_is_named(line: str, tmp_path: Path) -> None:
+def test_other_repository_asks_and_is_named(line: str, tmp_path: Path) -> None:
     project = Project(tmp_path)
     other = project.root.parent / "other" / ".git"
     other.mkdir(parents=True)

@@ -15,7 +15,7 @@ def with_rules(place: str = "~/.panpan/settings.toml", **rules: list[str]) -> Pe
     return PermissionGate([RuleSource(place, **rules)])
 
 
-async def test_the_mode_and_the_rules_are_shown(tmp_path: Path) -> None:
+async def test_permissions_command_shows_mode_and_rules(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=40)
     terminal.session.gate.rules = with_rules(allow=["Bash(npm test)"], deny=["Bash(rm \x1b[31m.env)"]).rules
 
@@ -27,11 +27,11 @@ async def test_the_mode_and_the_rules_are_shown(tmp_path: Path) -> None:
     assert terminal.widest <= 40
 
 
-async def test_without_rules_it_says_so(tmp_path: Path) -> None:
+async def test_permissions_command_says_if_there_are_no_rules(tmp_path: Path) -> None:
     assert "there are no rules" in (await type_in(terminal_in(tmp_path / "p"), "/permissions")).text
 
 
-async def test_a_rule_is_removed_and_it_is_said_from_where(tmp_path: Path) -> None:
+async def test_removed_rule_is_reported_with_its_place(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=200)
     terminal.session.gate.rules = with_rules(place=ANSWERED, allow=["Bash(npm run *)"]).rules
     terminal.session.gate.rules.allow += with_rules(allow=["Edit"]).rules.allow
@@ -44,7 +44,7 @@ async def test_a_rule_is_removed_and_it_is_said_from_where(tmp_path: Path) -> No
     assert "Edit stays (allow, from ~/.panpan/settings.toml)" in terminal.text
 
 
-async def test_without_a_rule_those_that_can_be_removed_are_told(tmp_path: Path) -> None:
+async def test_remove_without_a_rule_lists_the_removable_ones(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=200)
     assert "There is none" in (await type_in(terminal, "/permissions remove")).text
 
@@ -53,13 +53,13 @@ async def test_without_a_rule_those_that_can_be_removed_are_told(tmp_path: Path)
     assert "there is no rule Edit" in (await type_in(terminal, "/permissions remove Edit")).text
 
 
-async def test_a_mode_can_be_set_in_any_case(tmp_path: Path) -> None:
+async def test_mode_can_be_set_in_any_case(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p"), "/permissions acceptedits")
 
     assert terminal.session.permission_mode == "acceptEdits"
 
 
-async def test_a_mode_that_does_not_exist_changes_nothing(tmp_path: Path) -> None:
+async def test_unknown_mode_changes_nothing(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p")
 
     with pytest.raises(ConfigError, match="bypassPermissions"):
@@ -78,7 +78,7 @@ async def test_plan_mode_is_switched_on_and_off(tmp_path: Path) -> None:
     assert terminal.session.permission_mode == "default"
 
 
-async def test_a_folder_is_added(tmp_path: Path) -> None:
+async def test_add_dir_adds_a_folder(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p")
     (tmp_path / "data").mkdir()
 
@@ -88,7 +88,7 @@ async def test_a_folder_is_added(tmp_path: Path) -> None:
     assert "data" in terminal.text
 
 
-async def test_what_is_no_folder_is_an_error(tmp_path: Path) -> None:
+async def test_add_dir_without_a_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="missing"):
         await type_in(terminal_in(tmp_path / "p"), "/add-dir missing")
 
@@ -100,7 +100,7 @@ async def test_add_dir_without_a_path_says_how(tmp_path: Path) -> None:
     assert terminal.session.folders.all == ()
 
 
-async def test_the_modes_and_the_rules_that_can_be_removed_may_stand_behind_it(tmp_path: Path) -> None:
+async def test_permissions_command_completes_modes_and_removable_rules(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p")
     terminal.session.gate.rules = with_rules(place=ANSWERED, allow=["Bash(make *)"]).rules
     command, _ = find(all_commands(slash_commands()), "/permissions")

@@ -110,7 +110,7 @@ def patch_of(path: object, *, to: object = None) -> str:
     return f"*** Begin Patch\n*** Update File: {path}\n{move}@@\n-first\n+changed\n*** End Patch\n"
 
 
-def test_the_plan_file_is_written_and_read_unasked_with_the_usual_tools(place: Place) -> None:
+def test_plan_file_is_written_and_read_unasked(place: Place) -> None:
     path = str(place.plan)
     results = place.run(
         ("Write", {"file_path": path, "content": "first\n"}),
@@ -125,7 +125,7 @@ def test_the_plan_file_is_written_and_read_unasked_with_the_usual_tools(place: P
     assert place.asked.questions == []
 
 
-def test_the_plan_file_may_be_reached_through_links_and_dots(place: Place) -> None:
+def test_plan_file_may_be_reached_through_links_and_dots(place: Place) -> None:
     for path in ("to-plan.md", f"to-plans/{place.plan.name}", f"../.panpan/plans/../plans/{place.plan.name}"):
         ((allowed, worked, said),) = place.run(("Write", {"file_path": path, "content": f"by {path}\n"}))
         assert (allowed, worked) == (True, True), said
@@ -138,7 +138,7 @@ def test_the_plan_file_may_be_reached_through_links_and_dots(place: Place) -> No
     ["a.py", "new.py", "../.panpan/settings.toml", "to-settings.md", "to-plans/old-idle-note.md", "to-plans/new.md",
      "to-plans/../settings.toml", "../.panpan/plans", "/tmp/elsewhere.md"],
 )  # fmt: skip
-def test_every_other_file_is_closed_whatever_was_allowed(place: Place, path: str) -> None:
+def test_plan_mode_closes_every_other_file(place: Place, path: str) -> None:
     before = place.state()
 
     ((allowed, _, said),) = place.run(("Write", {"file_path": path, "content": "changed"}))
@@ -149,7 +149,7 @@ def test_every_other_file_is_closed_whatever_was_allowed(place: Place, path: str
     assert place.asked.questions == []
 
 
-def test_a_link_that_takes_the_place_of_the_plan_file_opens_nothing(place: Place) -> None:
+def test_link_in_place_of_the_plan_file_opens_nothing(place: Place) -> None:
     place.plan.unlink()
     place.plan.symlink_to(place.workspace / "a.py")
     before = place.state()
@@ -163,7 +163,7 @@ def test_a_link_that_takes_the_place_of_the_plan_file_opens_nothing(place: Place
     assert place.state() == before
 
 
-def test_a_patch_of_the_plan_file_takes_no_other_along(place: Place) -> None:
+def test_patch_of_the_plan_file_takes_no_other_along(place: Place) -> None:
     place.run(("Write", {"file_path": str(place.plan), "content": "first\n"}))
     before = place.state()
 
@@ -175,7 +175,7 @@ def test_a_patch_of_the_plan_file_takes_no_other_along(place: Place) -> None:
     assert (place.state(), place.plan.read_text()) == (before, "first\n")
 
 
-def test_rules_that_deny_or_ask_hold_for_the_plan_file_too(tmp_path: Path) -> None:
+def test_deny_and_ask_rules_hold_for_the_plan_file(tmp_path: Path) -> None:
     denying, asking = Place(tmp_path / "a", deny=["Write"]), Place(tmp_path / "b", ask=["Write"])
 
     ((allowed, _, said),) = denying.run(("Write", {"file_path": str(denying.plan), "content": "x"}))
@@ -185,9 +185,7 @@ def test_rules_that_deny_or_ask_hold_for_the_plan_file_too(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
-def test_outside_plan_mode_the_plan_file_is_read_freely_and_protected_as_the_home_is(
-    tmp_path: Path, mode: PermissionMode
-) -> None:
+def test_plan_file_is_read_freely_and_protected_in_other_modes(tmp_path: Path, mode: PermissionMode) -> None:
     place = Place(tmp_path)
     place.gate.mode = mode
 
@@ -200,13 +198,13 @@ def test_outside_plan_mode_the_plan_file_is_read_freely_and_protected_as_the_hom
 
 
 @pytest.mark.parametrize("command", ["ls -la", "cat a.py | head -1", "grep -rn first . 2>/dev/null", "wc -l a.py"])
-def test_looking_around_runs_unasked(place: Place, command: str) -> None:
+def test_plan_mode_looks_around_unasked(place: Place, command: str) -> None:
     ((allowed, _, said),) = place.run(("Bash", {"command": command}))
 
     assert (allowed, place.asked.questions) == (True, []), said
 
 
-def test_only_the_users_yes_ends_plan_mode(place: Place) -> None:
+def test_plan_mode_ends_only_with_the_users_yes(place: Place) -> None:
     plan = {"plan": "x" * 60}
     results = place.run(("EnterPlanMode", {}), ("ExitPlanMode", plan), ("Write", {"file_path": "new", "content": "x"}))
 
@@ -215,7 +213,7 @@ def test_only_the_users_yes_ends_plan_mode(place: Place) -> None:
     assert not (place.workspace / "new").exists()
 
 
-def test_a_mode_that_is_switched_on_while_the_user_is_asked_holds(tmp_path: Path) -> None:
+def test_plan_mode_switched_on_during_a_question_holds(tmp_path: Path) -> None:
     place = Place(tmp_path, ask=["Write"])
     place.gate.mode = "default"
 
@@ -271,7 +269,7 @@ _CALLS = st.one_of(
 
 @given(calls=st.lists(_CALLS, min_size=1, max_size=6))
 @settings(max_examples=60, deadline=None)
-def test_no_call_changes_a_byte_outside_the_plan_file(calls: list[tuple[str, dict[str, Any]]]) -> None:
+def test_plan_mode_changes_no_byte_outside_the_plan_file(calls: list[tuple[str, dict[str, Any]]]) -> None:
     with TemporaryDirectory() as folder:
         place = Place(Path(folder).resolve())
         before = place.state()

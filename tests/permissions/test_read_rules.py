@@ -34,7 +34,7 @@ def loaded(root: Path, settings: str) -> tuple[Loaded, Path]:
     return load_settings(root, env, {}, Locations.find(root, env)), root
 
 
-def test_a_rule_that_denies_closes_what_it_names(root: Path) -> None:
+def test_deny_rule_closes_its_paths(root: Path) -> None:
     found = rules(
         root, '[permission]\ndeny = ["Read(./secret/**)", "Read(~/private)", "Read(*.key)", "Edit(./web/**)"]\n'
     )
@@ -45,7 +45,7 @@ def test_a_rule_that_denies_closes_what_it_names(root: Path) -> None:
     assert not found.closes(root / "web" / "x")
 
 
-def test_a_rule_that_allows_opens_secrets(root: Path) -> None:
+def test_allow_rule_opens_secrets(root: Path) -> None:
     found = rules(root, '[permission]\nallow = ["Read(.env)", "Read(~/.kube/config)", "Edit(./web/.env)"]\n')
 
     assert found.opens(root / ".env")
@@ -54,11 +54,11 @@ def test_a_rule_that_allows_opens_secrets(root: Path) -> None:
     assert found.opened == (root.parent / ".kube" / "config",)
 
 
-def test_a_setting_opens_folders(root: Path) -> None:
+def test_readable_setting_opens_folders(root: Path) -> None:
     assert rules(root, '[sandbox]\nreadable = ["~/private", "~/not-there"]\n').opened == (root.parent / "private",)
 
 
-def test_a_project_that_nobody_trusts_opens_nothing_and_may_close(root: Path) -> None:
+def test_untrusted_project_opens_nothing_and_may_close(root: Path) -> None:
     (root / ".panpan").mkdir()
     (root / ".panpan" / "settings.toml").write_text(
         '[permission]\nallow = ["Read(.env)"]\ndeny = ["Read(./secret/**)"]\n[sandbox]\nreadable = ["~/private"]\n'

@@ -40,7 +40,7 @@ def reason_of(decision: Decision) -> dict[str, str]:
         ("ls && frob locked/x", Ask, "unclear", "Edit(/locked/**)", 7, "frob locked/x"),
     ],
 )
-def test_a_rule_is_named_with_its_line_and_its_part_of_the_command(
+def test_reason_names_a_rule_with_its_line_and_command_part(
     project: Project, command: str, decision: type, kind: str, rule: str, line: int, part: str
 ) -> None:
     found = bash(project.gate(SETTINGS), command)
@@ -51,20 +51,20 @@ def test_a_rule_is_named_with_its_line_and_its_part_of_the_command(
     assert f"{rule} from {project.settings}:{line}" in found.reason.text
 
 
-def test_a_rule_of_a_flag_is_named_with_the_flag(project: Project) -> None:
+def test_reason_names_the_flag_of_a_rule(project: Project) -> None:
     found = bash(project.gate(permission__allow=("Bash(make)",)), "make")
 
     assert (found.reason.rule, found.reason.place) == ("Bash(make)", "--allowedTools")
 
 
-def test_a_rule_for_paths_is_named_with_the_path(project: Project) -> None:
+def test_reason_names_the_path_of_a_path_rule(project: Project) -> None:
     found = decide(project.gate(SETTINGS), "Write", {"file_path": "locked/a", "content": ""})
 
     assert isinstance(found, Deny)
     assert (found.reason.rule, found.reason.path) == ("Edit(/locked/**)", str(project.root / "locked/a"))
 
 
-def test_what_only_reads_says_what_that_rests_on(project: Project) -> None:
+def test_reason_of_a_read_only_line_names_its_assumption(project: Project) -> None:
     found = bash(project.gate(), "ls | head -3")
 
     assert isinstance(found, Allow)
@@ -73,7 +73,7 @@ def test_what_only_reads_says_what_that_rests_on(project: Project) -> None:
     assert "head only looks" in found.reason.assumption
 
 
-def test_a_command_of_which_something_is_unknown_is_named(project: Project) -> None:
+def test_reason_names_the_unknown_part_of_a_command(project: Project) -> None:
     found = bash(project.gate(), "ls && make test")
 
     assert isinstance(found, Ask)
@@ -81,7 +81,7 @@ def test_a_command_of_which_something_is_unknown_is_named(project: Project) -> N
     assert "make" in found.reason.assumption
 
 
-def test_a_command_that_is_known_to_write_is_not_allowed_rather_than_unknown(project: Project) -> None:
+def test_reason_of_a_known_write_is_not_allowed(project: Project) -> None:
     assert reason_of(bash(project.gate(), "echo x > a.txt"))["kind"] == "not-allowed"
 
 
@@ -98,7 +98,7 @@ def test_a_command_that_is_known_to_write_is_not_allowed_rather_than_unknown(pro
         ("[[ -v x ]]", "", "with -v"),
     ],
 )
-def test_what_is_in_the_way_is_named(project: Project, command: str, part: str, doubt: str) -> None:
+def test_reason_names_the_obstacle(project: Project, command: str, part: str, doubt: str) -> None:
     found = bash(project.gate(), command)
 
     assert isinstance(found, Ask)
@@ -106,7 +106,7 @@ def test_what_is_in_the_way_is_named(project: Project, command: str, part: str, 
     assert doubt in found.reason.text
 
 
-def test_command_that_its_doubt_names_is_named_once(project: Project) -> None:
+def test_reason_names_a_doubted_command_once(project: Project) -> None:
     assert bash(project.gate(), "(cd src && make)").reason.text == "make runs code"
     assert bash(project.gate(), "(cd src && make test)").reason.text == "`make test`: make runs code"
 
@@ -127,7 +127,7 @@ def test_command_that_its_doubt_names_is_named_once(project: Project) -> None:
         ("Nothing", {}, "default", Deny, "bad-call", ""),
     ],
 )
-def test_every_other_reason_says_its_kind_and_its_path(
+def test_reason_has_its_kind_and_path(
     project: Project, tool: str, arguments: dict[str, object], mode: str, decision: type, kind: str, path: str
 ) -> None:
     found = decide(project.gate(), tool, arguments, mode)  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ def test_every_other_reason_says_its_kind_and_its_path(
     assert found.reason.path == (str((project.root / path).resolve()) if path else "")
 
 
-def test_the_kind_stays_readable_where_the_mode_turns_a_question_into_a_denial(project: Project) -> None:
+def test_reason_kind_survives_a_denial_by_mode(project: Project) -> None:
     found = bash(project.gate(), "make", "dontAsk")
 
     assert isinstance(found, Deny)
@@ -163,7 +163,7 @@ deny = ["Bash(shutdown *)", "Read(/secret/**)", "Edit(/locked/**)"]
         "git clean -xfd",
     ],
 )  # fmt: skip
-def test_what_does_not_run_unasked_names_its_part_and_what_that_rests_on(
+def test_reason_of_a_question_names_its_part_and_basis(
     project: Project, part: str, settings: str, mode: PermissionMode
 ) -> None:
     for name in ("../out/x", ".env", "secret/x", "a b"):
@@ -186,7 +186,7 @@ def test_what_does_not_run_unasked_names_its_part_and_what_that_rests_on(
         assert reason.path or reason.assumption
 
 
-def test_a_look_in_a_folder_that_is_not_known_says_so(project: Project) -> None:
+def test_reason_of_a_look_in_an_unknown_folder_says_so(project: Project) -> None:
     found = bash(project.gate(), "cd a; cd b; cd c; cd d; cat a")
 
     assert isinstance(found, Ask)
@@ -195,7 +195,7 @@ def test_a_look_in_a_folder_that_is_not_known_says_so(project: Project) -> None:
 
 
 @pytest.mark.parametrize("command", ["make test", "ls; make test"])
-def test_plan_mode_says_what_is_in_the_way(project: Project, command: str) -> None:
+def test_plan_mode_names_the_obstacle(project: Project, command: str) -> None:
     found = bash(project.gate(), command, "plan")
 
     assert isinstance(found, Deny)
@@ -204,7 +204,7 @@ def test_plan_mode_says_what_is_in_the_way(project: Project, command: str) -> No
     assert ("`make test`" in found.reason.text) is (command != "make test")
 
 
-def test_plan_mode_says_so_of_a_look_outside_the_sandbox(project: Project) -> None:
+def test_plan_mode_names_a_look_outside_the_sandbox(project: Project) -> None:
     found = decide(project.gate(), "Bash", {"command": "ls", "sandbox": "off"}, "plan")
 
     assert isinstance(found, Deny)
@@ -236,9 +236,7 @@ def test_plan_mode_says_so_of_a_look_outside_the_sandbox(project: Project) -> No
         "mv ../project .",
     ],
 )
-def test_a_command_that_may_touch_a_protected_file_asks_a_person_whatever_is_allowed(
-    project: Project, command: str, mode: str
-) -> None:
+def test_possible_protected_file_asks_though_all_is_allowed(project: Project, command: str, mode: str) -> None:
     (project.root / "src").mkdir()
 
     found = bash(project.gate('permission.allow = ["Bash"]'), command, mode)  # type: ignore[arg-type]
@@ -249,7 +247,7 @@ def test_a_command_that_may_touch_a_protected_file_asks_a_person_whatever_is_all
 
 
 @pytest.mark.parametrize("command", ["rm -rf src", "rm *.o", "git add src", "make CC=gcc", "cp a $D", "echo $HOME > a"])
-def test_a_command_that_names_nothing_protected_is_a_matter_of_rules(project: Project, command: str) -> None:
+def test_command_without_protected_paths_follows_the_rules(project: Project, command: str) -> None:
     (project.root / "src").mkdir()
 
     found = bash(project.gate('permission.allow = ["Bash"]'), command)
@@ -258,16 +256,16 @@ def test_a_command_that_names_nothing_protected_is_a_matter_of_rules(project: Pr
 
 
 @pytest.mark.parametrize("command", ["cat .git/config", "ls .git", "echo .env", "git log -- .github/workflows/x.yml"])
-def test_looking_at_what_is_protected_and_no_secret_runs_unasked(project: Project, command: str) -> None:
+def test_protected_places_without_secrets_are_listed_unasked(project: Project, command: str) -> None:
     assert isinstance(bash(project.gate(), command), Allow)
 
 
-def test_a_rule_that_denies_writing_holds_for_redirects(project: Project) -> None:
+def test_rule_that_denies_writing_holds_for_redirects(project: Project) -> None:
     assert isinstance(bash(project.gate('permission.deny = ["Edit(/locked/**)"]'), "echo x > locked/a"), Deny)
 
 
 @pytest.mark.parametrize("command", ["make", "$PROGRAM", "for f in *; do rm $f; done", "echo `rm x`", "(", "eval x"])
-def test_what_nobody_knows_is_asked_in_every_mode_that_asks(project: Project, command: str) -> None:
+def test_unknown_command_asks_or_is_denied_by_mode(project: Project, command: str) -> None:
     for mode in ("default", "acceptEdits"):
         assert isinstance(bash(project.gate(), command, mode), Ask)
     for mode in ("plan", "dontAsk"):
@@ -277,27 +275,27 @@ def test_what_nobody_knows_is_asked_in_every_mode_that_asks(project: Project, co
 # --- questions of their own
 
 
-def test_a_command_that_would_write_outside_asks_about_the_place_although_it_is_allowed(project: Project) -> None:
+def test_outside_write_asks_about_the_place_though_allowed(project: Project) -> None:
     found = bash(project.gate('permission.allow = ["Bash(cp *)"]'), "cp a ../b")
 
     assert isinstance(found, Ask)
     assert (found.reason.kind, found.reason.path) == ("outside", str(project.root.parent / "b"))
 
 
-def test_a_rule_that_opens_the_folder_answers_the_question_of_the_place(project: Project) -> None:
+def test_rule_for_the_folder_answers_the_place_question(project: Project) -> None:
     allowed = f'permission.allow = ["Bash(cp *)", "Edit(/{project.root.parent}/out/**)"]'
 
     assert isinstance(bash(project.gate(allowed), "cp a ../out/b"), Allow)
 
 
-def test_a_rule_that_is_the_whole_line_opens_the_absolute_paths_in_it(project: Project) -> None:
+def test_rule_for_the_whole_line_opens_its_absolute_paths(project: Project) -> None:
     line = f"cp a {project.root.parent}/b"
 
     assert isinstance(bash(project.gate(f'permission.allow = ["Bash({line})"]'), line), Allow)
     assert isinstance(bash(project.gate('permission.allow = ["Bash(cp a ../b)"]'), "cp a ../b"), Ask)
 
 
-def test_paths_outside_can_be_denied_or_left_to_the_other_questions(project: Project) -> None:
+def test_outside_paths_can_be_denied_or_allowed_by_the_setting(project: Project) -> None:
     denying = project.gate('permission.external_directory = "deny"\npermission.allow = ["Read(//etc/hosts)"]')
     open_ = project.gate('permission.external_directory = "allow"')
 

@@ -42,12 +42,12 @@ def allowed(gate):
     return [(rule.text, rule.source) for rule in gate.rules.allow]
 
 
-def test_only_answers_can_be_removed():
+def test_removable_rules_are_answers_only():
     assert gate_with(Store()).removable_rules() == ["Bash(ls)", "Edit", "Bash(make)"]
     assert PermissionGate([RuleSource("user.toml", allow=["Bash(ls)"])]).removable_rules() == []
 
 
-def test_an_answer_of_this_session_goes_from_it_and_from_the_file():
+def test_remove_rule_ends_an_answer_in_session_and_file():
     store = Store("Bash(make)", "Edit")
     gate = gate_with(store)
 
@@ -56,7 +56,7 @@ def test_an_answer_of_this_session_goes_from_it_and_from_the_file():
     assert ("Bash(make)", ANSWERED) not in allowed(gate)
 
 
-def test_what_stands_in_another_file_too_stays_there_and_is_named():
+def test_remove_rule_keeps_and_names_copies_in_other_files():
     store = Store("Bash(ls)")
     gate = gate_with(store)
 
@@ -67,14 +67,14 @@ def test_what_stands_in_another_file_too_stays_there_and_is_named():
     assert [source for text, source in allowed(gate) if text == "Bash(ls)"] == ["user.toml"]
 
 
-def test_a_rule_that_denies_stays():
+def test_remove_rule_keeps_rules_that_deny():
     gate = gate_with(Store())
 
     assert anyio.run(gate.remove_rule, "Read(.env)") == Removal([], ["deny, from user.toml"])
     assert [rule.text for rule in gate.rules.deny] == ["Read(.env)"]
 
 
-def test_where_the_file_cannot_be_changed_the_rule_counts_as_before():
+def test_remove_rule_changes_nothing_if_the_file_is_unwritable():
     gate = gate_with(Store(is_broken=True))
     before = allowed(gate)
 

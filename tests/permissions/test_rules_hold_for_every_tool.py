@@ -100,7 +100,7 @@ def decide(project: Project, rule: str, tool: str, arguments: Mapping[str, objec
     return anyio.run(decided)
 
 
-def test_every_tool_says_what_it_touches() -> None:
+def test_every_tool_declares_its_effects() -> None:
     known = {*READS, *WRITES, *TOUCH_NO_FILES, *OF_A_SESSION}
 
     assert {tool.name for tool in every_tool()} == known
@@ -109,7 +109,7 @@ def test_every_tool_says_what_it_touches() -> None:
 
 @pytest.mark.parametrize("rule", ["Read", "Read(./secret/**)", "Read(secret)", "Edit", "Edit(./secret/**)"])
 @pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
-def test_no_tool_reads_or_writes_past_a_rule(project: Project, rule: str, mode: str) -> None:
+def test_rules_hold_for_every_tool(project: Project, rule: str, mode: str) -> None:
     for name, arguments in (READS if rule.startswith("Read") else WRITES).items():
         decision = decide(project, rule, name, arguments, mode)
 
@@ -118,18 +118,18 @@ def test_no_tool_reads_or_writes_past_a_rule(project: Project, rule: str, mode: 
 
 
 @pytest.mark.parametrize("rule", ["Read(./other/**)", "Edit(./other/**)"])
-def test_a_rule_for_other_files_holds_for_no_tool(project: Project, rule: str) -> None:
+def test_rule_for_other_files_holds_for_no_tool(project: Project, rule: str) -> None:
     for name, arguments in (READS | WRITES).items():
         assert decide(project, rule, name, arguments, "bypassPermissions").reason.rule != rule, name
 
 
 @pytest.mark.parametrize("line", ["echo a", "pwd", "true && echo b"])
-def test_a_command_that_touches_no_file_runs_whatever_may_not_be_read(project: Project, line: str) -> None:
+def test_command_without_files_runs_under_any_path_rule(project: Project, line: str) -> None:
     for rule in ("Read", "Edit"):
         assert isinstance(decide(project, rule, "Bash", {"command": line}), Allow), line
 
 
 @pytest.mark.parametrize("line", ["make", "python3 x.py", "cat $x", "npm test"])
-def test_a_command_that_may_touch_any_file_asks(project: Project, line: str) -> None:
+def test_command_that_may_touch_any_file_asks(project: Project, line: str) -> None:
     for rule in ("Read", "Edit"):
         assert isinstance(decide(project, rule, "Bash", {"command": line}, "bypassPermissions"), Ask), line

@@ -29,18 +29,18 @@ async def asked(tmp_path: Path, command: str, sandbox: CommandSandbox, use: str 
     return found
 
 
-async def test_a_question_about_a_command_says_what_the_sandbox_keeps_closed(tmp_path: Path) -> None:
+async def test_bounds_name_the_limits_of_the_sandbox(tmp_path: Path) -> None:
     question = await asked(tmp_path, "make x", boxes())
     assert question.prefix_rule == "Bash(make *)"
     assert question.offer.bounds == "sandboxed · writes here, not .git · no network"
 
 
 @pytest.mark.parametrize(("options", "use"), [({"has_network": True}, "on"), ({}, "network")])
-async def test_it_is_not_said_to_lack_the_network_that_it_has(tmp_path: Path, options: dict, use: str) -> None:
+async def test_bounds_name_no_missing_network_if_it_is_granted(tmp_path: Path, options: dict, use: str) -> None:
     assert "no network" not in (await asked(tmp_path, "make x", boxes(**options), use)).offer.bounds
 
 
-async def test_the_hosts_that_it_may_reach_are_named(tmp_path: Path) -> None:
+async def test_bounds_name_the_reachable_hosts(tmp_path: Path) -> None:
     bounds = (await asked(tmp_path, "make x", boxes(domains=Domains(["pypi.org", "*.example.org"])))).offer.bounds
     assert bounds == "sandboxed · writes here, not .git · network: pypi.org, *.example.org"
 
@@ -50,19 +50,17 @@ async def test_the_hosts_that_it_may_reach_are_named(tmp_path: Path) -> None:
     [(CommandSandbox(), "on"), (boxes(), "off")],
     ids=["none", "off"],
 )
-async def test_where_nothing_is_to_hold_the_command_no_bounds_are_told(
-    tmp_path: Path, sandbox: CommandSandbox, use: str
-) -> None:
+async def test_bounds_are_empty_for_unboxed_commands(tmp_path: Path, sandbox: CommandSandbox, use: str) -> None:
     assert (await asked(tmp_path, "git commit -m one", sandbox, use)).offer.bounds == ""
 
 
-async def test_where_no_sandbox_works_that_is_told(tmp_path: Path) -> None:
+async def test_bounds_say_that_no_sandbox_works(tmp_path: Path) -> None:
     assert (
         await asked(tmp_path, "make x", boxes(none_works))
     ).offer.bounds == "not sandboxed · runs with all your rights"
 
 
-async def test_a_tool_that_is_no_command_has_none(tmp_path: Path) -> None:
+async def test_bounds_are_empty_for_tools_without_commands(tmp_path: Path) -> None:
     args = WriteInput(file_path="a.txt", content="x")
     context = replace(context_in(tmp_path), sandbox=boxes())
     found = await PermissionGate().before_tool(await ToolCall.of("c", WriteTool(), args, args.model_dump(), context))
@@ -71,14 +69,14 @@ async def test_a_tool_that_is_no_command_has_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("writable", "is_told"), [((), True), ((Path("/opt"),), False)])
-async def test_a_place_whose_folder_a_yes_does_not_open_is_named(
+async def test_bounds_name_a_place_that_a_yes_does_not_open(
     tmp_path: Path, writable: Sequence[Path], is_told: bool
 ) -> None:
     bounds = (await asked(tmp_path, "touch /opt/panpan-test-new", boxes(writable=writable))).offer.bounds
     assert ("cannot make /opt/panpan-test-new" in bounds) is is_told
 
 
-async def test_a_place_that_a_yes_opens_is_not(tmp_path: Path) -> None:
+async def test_bounds_omit_a_place_that_a_yes_opens(tmp_path: Path) -> None:
     workspace, other = tmp_path / "workspace", tmp_path / "other"
     workspace.mkdir()
     other.mkdir()

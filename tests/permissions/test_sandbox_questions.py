@@ -39,12 +39,12 @@ async def decided(
     return await questions.before_tool(await ToolCall.of("c", BashTool(), args, args.model_dump(), context))
 
 
-async def test_a_command_that_stays_in_the_sandbox_is_not_asked_about(tmp_path: Path) -> None:
+async def test_sandboxed_command_is_not_asked_about(tmp_path: Path) -> None:
     assert await decided(tmp_path, "make", CommandSandbox(is_on=True, find=works)) is None
 
 
 @pytest.mark.parametrize(("use", "said"), [("network", "with the network"), ("off", "outside the sandbox")])
-async def test_only_a_person_lets_a_command_out(tmp_path: Path, use: str, said: str) -> None:
+async def test_leaving_the_sandbox_needs_a_person(tmp_path: Path, use: str, said: str) -> None:
     found = await decided(tmp_path, "ls", CommandSandbox(is_on=True, find=works), use)
     assert isinstance(found, Ask)
     assert found.is_protected
@@ -53,7 +53,7 @@ async def test_only_a_person_lets_a_command_out(tmp_path: Path, use: str, said: 
     assert said in found.reason.text
 
 
-async def test_what_is_granted_is_told_to_a_command_that_asks_for_all(tmp_path: Path) -> None:
+async def test_full_network_question_names_the_granted_hosts(tmp_path: Path) -> None:
     sandbox = CommandSandbox(
         is_on=True, find=works_with_domains, domains=Domains([f"{name}.org" for name in "abcdefg"])
     )
@@ -65,9 +65,7 @@ async def test_what_is_granted_is_told_to_a_command_that_asks_for_all(tmp_path: 
 
 
 @pytest.mark.parametrize(("command", "has_advice"), [("pip download x", True), ("make fetch", False)])
-async def test_flag_for_single_hosts_comes_with_how_to_call_then(
-    tmp_path: Path, command: str, has_advice: bool
-) -> None:
+async def test_flag_for_single_hosts_comes_with_its_usage(tmp_path: Path, command: str, has_advice: bool) -> None:
     found = await decided(tmp_path, command, CommandSandbox(is_on=True, find=works_with_domains), "network")
 
     assert isinstance(found, Ask)
@@ -89,7 +87,7 @@ async def test_flag_for_single_hosts_comes_with_how_to_call_then(
         ("make x", {}, ""),
     ],
 )
-async def test_command_in_the_sandbox_is_let_run_with_what_it_will_need(
+async def test_sandboxed_command_names_the_flags_it_will_need(
     tmp_path: Path, command: str, options: dict[str, Any], flags: str
 ) -> None:
     found = await decided(tmp_path, command, CommandSandbox(is_on=True, find=works_with_domains, **options), "on")
@@ -114,7 +112,7 @@ async def test_path_that_leads_nowhere_is_left_to_the_gate(tmp_path: Path) -> No
     assert isinstance(await decided(tmp_path, "touch loop/x", sandbox, "off", outside=["git commit *"]), Ask)
 
 
-async def test_the_users_own_settings_let_commands_out(tmp_path: Path) -> None:
+async def test_settings_of_the_user_let_commands_out(tmp_path: Path) -> None:
     sandbox = CommandSandbox(is_on=True, find=works)
     outside = ["git push *"]
     assert await decided(tmp_path, "git push origin main", sandbox, "off", outside=outside) is None
@@ -124,13 +122,13 @@ async def test_the_users_own_settings_let_commands_out(tmp_path: Path) -> None:
     assert await decided(tmp_path, "pip download x", with_network, "network") is None
 
 
-async def test_a_setting_that_cannot_be_read_is_an_error() -> None:
+async def test_unreadable_setting_is_an_error() -> None:
     with pytest.raises(ConfigError):
         SandboxQuestions([""])
 
 
 @pytest.mark.parametrize("use", ["on", "network", "off"])
-async def test_where_none_works_nothing_is_asked_and_the_user_told_once(tmp_path: Path, use: str) -> None:
+async def test_missing_sandbox_asks_nothing_and_is_reported_once(tmp_path: Path, use: str) -> None:
     sandbox, told = CommandSandbox(is_on=True, find=none_works), list[str]()
 
     assert [await decided(tmp_path, "ls", sandbox, use, told=told) for _ in range(2)] == [None, None]
@@ -138,18 +136,18 @@ async def test_where_none_works_nothing_is_asked_and_the_user_told_once(tmp_path
 
 
 @pytest.mark.parametrize("use", ["on", "network", "off"])
-async def test_where_the_user_has_switched_it_off_nothing_is_asked_for_it(tmp_path: Path, use: str) -> None:
+async def test_disabled_sandbox_asks_nothing(tmp_path: Path, use: str) -> None:
     assert await decided(tmp_path, "make", CommandSandbox(is_on=False, find=none_works), use) is None
 
 
-async def test_tools_that_run_no_commands_are_no_matter_of_it(tmp_path: Path) -> None:
+async def test_tools_without_commands_are_ignored(tmp_path: Path) -> None:
     context = replace(context_in(tmp_path), sandbox=CommandSandbox(is_on=True, find=none_works))
     args = ReadInput(file_path="a.txt")
     call = await ToolCall.of("c", ReadTool(), args, args.model_dump(), context)
     assert await SandboxQuestions(()).before_tool(call) is None
 
 
-async def test_a_tool_with_an_argument_of_the_same_name_is_no_matter_of_it(tmp_path: Path) -> None:
+async def test_tool_with_an_argument_named_sandbox_is_ignored(tmp_path: Path) -> None:
     class DigInput(ReadInput):
         sandbox: str
 
@@ -167,7 +165,7 @@ async def judged(tmp_path: Path, **args: str) -> Decision:
     return (await gate.judge("Bash", args)).decision
 
 
-async def test_a_call_that_gate_and_sandbox_ask_about_is_one_question_with_both_reasons(tmp_path: Path) -> None:
+async def test_gate_and_sandbox_ask_one_question_with_both_reasons(tmp_path: Path) -> None:
     decision = await judged(tmp_path, command="make", sandbox="off")
     assert isinstance(decision, Ask)
     assert "make runs code" in decision.reason.text
@@ -176,13 +174,13 @@ async def test_a_call_that_gate_and_sandbox_ask_about_is_one_question_with_both_
     assert decision.offer.openings == (Opening("off"),), "once: the model may have written what it makes"
 
 
-async def test_what_only_looks_is_asked_about_outside_the_sandbox_for_that_reason_alone(tmp_path: Path) -> None:
+async def test_read_only_command_outside_the_sandbox_asks_once(tmp_path: Path) -> None:
     decision = await judged(tmp_path, command="ls", sandbox="off")
     assert isinstance(decision, Ask)
     assert decision.reason.text == "runs outside the sandbox, with all your rights"
 
 
-async def test_in_plan_mode_nothing_runs_outside_the_sandbox(tmp_path: Path) -> None:
+async def test_plan_mode_runs_nothing_outside_the_sandbox(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}
     places = Locations.find(tmp_path, env)
     gate = FolderGate(tmp_path, load_settings(tmp_path, env, {}, places), places, find=works)
@@ -202,7 +200,7 @@ async def test_in_plan_mode_nothing_runs_outside_the_sandbox(tmp_path: Path) -> 
         ([], "make", False),
     ],
 )
-def test_the_sandbox_knows_what_settings_let_out(
+def test_sandbox_knows_commands_that_settings_let_out(
     tmp_path: Path, outside: list[str], line: str, is_let_out: bool
 ) -> None:
     assert Project(tmp_path).gate(sandbox__outside=outside).sandbox.lets_out(line) is is_let_out
@@ -249,7 +247,7 @@ async def bash_call(tmp_path: Path, command: str, sandbox: CommandSandbox) -> To
         ("make && git commit -m x", [Opening("off"), Opening("on")]),
     ],
 )
-async def test_what_cannot_work_in_the_sandbox_is_asked_once_with_the_choice(
+async def test_command_unfit_for_the_sandbox_asks_with_choices(
     tmp_path: Path, command: str, openings: list[Opening]
 ) -> None:
     found = await asked(tmp_path, command, CommandSandbox(is_on=True, find=works_with_domains))
@@ -274,7 +272,7 @@ async def test_always_outside_holds_from_the_next_call_on(tmp_path: Path) -> Non
     assert kept.openings == [found.offer.openings[0]]
 
 
-async def test_hosts_that_are_always_open_are_not_asked_about_again(tmp_path: Path) -> None:
+async def test_always_open_hosts_are_not_asked_about_again(tmp_path: Path) -> None:
     sandbox = CommandSandbox(is_on=True, find=works_with_domains)
     found = await asked(tmp_path, "curl https://example.org/x", sandbox)
     assert found.keep is not None
@@ -304,7 +302,7 @@ def retries(*, asks: bool = True) -> SandboxQuestions:
         ),
     ],
 )
-async def test_what_failed_by_the_sandbox_can_run_again_with_what_it_lacked(
+async def test_blocked_command_may_run_again_with_its_missing_part(
     tmp_path: Path, command: str, blocked: Blocked, openings: list[Opening]
 ) -> None:
     call = await bash_call(tmp_path, command, CommandSandbox(is_on=True, find=works_with_domains))
@@ -316,7 +314,7 @@ async def test_what_failed_by_the_sandbox_can_run_again_with_what_it_lacked(
     assert (found.is_protected, found.box) == (True, "unasked"), "no wider box than it had"
 
 
-async def test_a_line_is_not_asked_about_again_after_a_no(tmp_path: Path) -> None:
+async def test_blocked_line_is_not_asked_about_again_after_a_no(tmp_path: Path) -> None:
     questions = retries()
     call = await bash_call(tmp_path, "make", CommandSandbox(is_on=True, find=works))
 
@@ -324,7 +322,7 @@ async def test_a_line_is_not_asked_about_again_after_a_no(tmp_path: Path) -> Non
     assert await questions.after_block(call, Blocked("x", "off")) is None
 
 
-async def test_a_line_that_was_let_out_is_asked_about_when_it_fails_again(tmp_path: Path) -> None:
+async def test_blocked_line_is_asked_about_again_after_it_was_let_out(tmp_path: Path) -> None:
     questions = retries()
     call = await bash_call(tmp_path, "make", CommandSandbox(is_on=True, find=works))
 
@@ -335,7 +333,7 @@ async def test_a_line_that_was_let_out_is_asked_about_when_it_fails_again(tmp_pa
     assert isinstance(await questions.after_block(call, Blocked("x", "off")), Ask)
 
 
-async def test_where_nobody_can_be_asked_nothing_runs_again(tmp_path: Path) -> None:
+async def test_blocked_command_is_not_rerun_without_a_user(tmp_path: Path) -> None:
     call = await bash_call(tmp_path, "make", CommandSandbox(is_on=True, find=works))
 
     assert await retries(asks=False).after_block(call, Blocked("x", "off")) is None
@@ -355,9 +353,7 @@ async def test_where_nobody_can_be_asked_nothing_runs_again(tmp_path: Path) -> N
         ("cd other && git commit -am x", True),
     ],
 )
-async def test_git_works_in_the_box_in_a_repository_that_commands_may_change(
-    tmp_path: Path, command: str, is_held: bool
-) -> None:
+async def test_git_stays_in_the_box_in_a_repository_of_commands(tmp_path: Path, command: str, is_held: bool) -> None:
     sandbox = CommandSandbox(is_on=True, find=works)
     for name in (".git", "sub/.git", "other/.git"):
         (tmp_path / name).mkdir(parents=True)
@@ -381,7 +377,7 @@ async def test_git_works_in_the_box_in_a_repository_that_commands_may_change(
         ("bare", False),
     ],
 )
-async def test_git_is_let_out_for_good_in_the_repository_of_the_root_alone(
+async def test_git_is_let_out_for_good_in_the_root_repository_alone(
     tmp_path: Path, folder: str, is_let_out: bool
 ) -> None:
     for name in (".git", "plain", "made/.git", "made/deep", "bare/objects", "bare/refs"):

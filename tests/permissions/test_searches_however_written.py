@@ -54,7 +54,7 @@ def written(before: list[str], around: str, quoted: str, search: str) -> str:
 @given(
     st.lists(BEFORE, max_size=2), AROUND, QUOTED, st.sampled_from([*OF_ALL, *(s.replace("@", ".") for s in OF_FOLDERS)])
 )
-def test_a_search_that_shows_a_denied_file_never_runs_unasked(
+def test_search_that_shows_a_denied_file_never_runs_unasked(
     gate: FolderGate, before: list[str], around: str, quoted: str, search: str
 ) -> None:
     line = written(before, around, quoted, search)
@@ -69,7 +69,9 @@ def test_a_search_that_shows_a_denied_file_never_runs_unasked(
     AROUND.filter(lambda around: not around.startswith(("X", "cat <", "echo"))),
     st.sampled_from(OF_FOLDERS),
 )
-def test_a_search_of_a_folder_without_one_runs(gate: FolderGate, before: list[str], around: str, search: str) -> None:
+def test_search_of_a_folder_without_a_denied_file_runs(
+    gate: FolderGate, before: list[str], around: str, search: str
+) -> None:
     line = written(before, around, "", search.replace("@", "src"))
 
     assert isinstance(bash(gate, line, "bypassPermissions"), Allow), line
@@ -77,7 +79,7 @@ def test_a_search_of_a_folder_without_one_runs(gate: FolderGate, before: list[st
 
 @pytest.mark.parametrize("runner", ["uv run ", "poetry run ", "npx ", "docker run -v .:/w x ", "npm exec -- "])
 @pytest.mark.parametrize("search", ["rg x", "grep -r x .", "git grep x"])
-def test_a_search_that_a_runner_is_given_counts(gate: FolderGate, runner: str, search: str) -> None:
+def test_search_given_to_a_runner_counts(gate: FolderGate, runner: str, search: str) -> None:
     assert not isinstance(bash(gate, runner + search, "bypassPermissions"), Allow)
 
 
@@ -87,7 +89,7 @@ def test_a_search_that_a_runner_is_given_counts(gate: FolderGate, runner: str, s
      "sudo xargs cat", "env find . -execdir cat {} +", "V=1 xargs cat < names"],
 )  # fmt: skip
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
-def test_names_that_stand_in_no_word_may_be_denied_ones(gate: FolderGate, line: str, mode: PermissionMode) -> None:
+def test_names_outside_the_words_may_be_denied_ones(gate: FolderGate, line: str, mode: PermissionMode) -> None:
     assert not isinstance(bash(gate, line, mode), Allow)
 
 
@@ -102,5 +104,5 @@ def test_names_that_stand_in_no_word_may_be_denied_ones(gate: FolderGate, line: 
         "PYTHONPATH=. frob", "frob src", "mv src lib", "for i in 1; do ls *; done", "cat * > out", "wc -l *.txt &",
     ],
 )  # fmt: skip
-def test_what_goes_through_folders_for_its_own_ends_runs(gate: FolderGate, line: str) -> None:
+def test_program_with_its_own_purpose_in_folders_runs(gate: FolderGate, line: str) -> None:
     assert isinstance(bash(gate, line, "bypassPermissions"), Allow), line

@@ -44,7 +44,7 @@ async def subject(paths: PathResolver, command: str) -> Subject:
     "command",
     ["rm build/*.o", "touch >build/*", f"rm {' '.join(['build/a.o'] * 200)}", "ls build/*.o; touch x", "rm -r build"],
 )
-async def test_what_may_name_many_files_holds_nothing_up(paths: Paths, command: str) -> None:
+async def test_subject_of_many_files_is_found_in_a_thread(paths: Paths, command: str) -> None:
     await subject(paths, command)
 
     assert paths.threads
@@ -52,7 +52,7 @@ async def test_what_may_name_many_files_holds_nothing_up(paths: Paths, command: 
 
 
 @pytest.mark.parametrize("command", ["touch build/a.o", "ls build; touch x", "cat build/a.o"])
-async def test_what_names_few_is_found_out_at_once(paths: Paths, command: str) -> None:
+async def test_subject_of_few_files_is_found_at_once(paths: Paths, command: str) -> None:
     await subject(paths, command)
 
     assert paths.threads == {get_ident()}
@@ -95,5 +95,5 @@ async def test_protected_paths_are_found_wherever_a_command_names_them(
 
 
 @pytest.mark.parametrize(("command", "only_looks"), [("cat a.o", True), ("cat a.o; make", False), ("rm a.o", False)])
-async def test_only_what_is_known_to_look_only_looks(paths: Paths, command: str, only_looks: bool) -> None:
+async def test_subject_only_looks_if_known_to(paths: Paths, command: str, only_looks: bool) -> None:
     assert (await subject(paths, command)).only_looks is only_looks

@@ -56,7 +56,7 @@ async def decided(
     return await gate.before_tool(await ToolCall.of("c", ForeignTool(told), Nothing(), {}, context_in(root)))
 
 
-async def test_tool_that_says_nothing_is_asked_about_and_denied_in_plan_mode(root: Path) -> None:
+async def test_silent_tool_asks_and_is_denied_in_plan_mode(root: Path) -> None:
     assert isinstance(await decided(root, None), Ask)
     assert isinstance(await decided(root, None, mode="acceptEdits"), Ask)
     assert isinstance(await decided(root, None, mode="plan"), Deny)
@@ -65,7 +65,7 @@ async def test_tool_that_says_nothing_is_asked_about_and_denied_in_plan_mode(roo
 
 
 @pytest.mark.parametrize("rule", ["Read", "Edit"])
-async def test_rule_for_all_files_asks_about_what_says_nothing_in_every_mode(root: Path, rule: str) -> None:
+async def test_silent_tool_asks_beside_a_rule_for_all_files(root: Path, rule: str) -> None:
     assert isinstance(await decided(root, None, mode="bypassPermissions", deny=(rule,)), Ask)
 
 
@@ -93,9 +93,7 @@ async def test_rule_for_all_files_asks_about_what_says_nothing_in_every_mode(roo
     ],
 )
 @pytest.mark.parametrize("mode", MODES)
-async def test_rule_that_denies_holds_for_what_a_tool_says(
-    root: Path, told: Effects, rule: str, mode: PermissionMode
-) -> None:
+async def test_deny_rule_holds_for_declared_effects(root: Path, told: Effects, rule: str, mode: PermissionMode) -> None:
     assert isinstance(await decided(root, told, mode=mode, deny=(rule,)), Deny)
 
 
@@ -110,7 +108,7 @@ async def test_rule_that_denies_holds_for_what_a_tool_says(
         (Effects(reads=("a",), urls=("https://x.org",)), "WebFetch(domain:x.org)"),
     ],
 )
-async def test_rule_that_allows_is_not_for_a_call_that_does_more(root: Path, told: Effects, rule: str) -> None:
+async def test_allow_rule_does_not_cover_further_effects(root: Path, told: Effects, rule: str) -> None:
     assert isinstance(await decided(root, told, allow=(rule,)), Ask)
 
 
@@ -125,7 +123,7 @@ async def test_commands_that_run_into_each_other_are_denied(
         assert isinstance(await decided(root, told, mode=mode, allow=("Foreign",)), Deny)
 
 
-async def test_search_that_would_show_what_a_rule_withholds_is_asked_about(root: Path) -> None:
+async def test_declared_search_asks_if_it_would_show_withheld_files(root: Path) -> None:
     told = Effects(searches=(".",))
 
     assert isinstance(await decided(root, told), Allow)
@@ -167,7 +165,7 @@ async def test_plan_mode_lets_nothing_change(root: Path, told: Effects, word: ty
         Effects(commands=(Command("ls"), Command("ls", is_elsewhere=True))),
     ],
 )
-async def test_line_that_only_looks_opens_nothing_else(root: Path, told: Effects) -> None:
+async def test_read_only_line_opens_nothing_else(root: Path, told: Effects) -> None:
     assert isinstance(await decided(root, told), Ask)
 
 
@@ -184,7 +182,9 @@ async def test_line_that_only_looks_opens_nothing_else(root: Path, told: Effects
         (Effects(writes=("a",), is_complete=False), Ask),
     ],
 )
-async def test_accepted_edits_are_calls_that_only_change_files(root: Path, told: Effects, word: type[Decision]) -> None:
+async def test_accept_edits_covers_calls_that_only_change_files(
+    root: Path, told: Effects, word: type[Decision]
+) -> None:
     assert isinstance(await decided(root, told, mode="acceptEdits"), word)
     if not told.commands:
         assert isinstance(await decided(root, told, allow=("Edit",)), word)
@@ -202,7 +202,7 @@ async def test_accepted_edits_are_calls_that_only_change_files(root: Path, told:
         (Effects(names=("*",), is_complete=False), None),
     ],
 )
-async def test_rule_that_is_offered_allows_the_same_and_no_more(root: Path, told: Effects, rule: str | None) -> None:
+async def test_offered_rule_allows_the_same_and_no_more(root: Path, told: Effects, rule: str | None) -> None:
     decision = await decided(root, told)
 
     assert isinstance(decision, Ask)

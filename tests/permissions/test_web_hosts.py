@@ -30,14 +30,14 @@ GATE = PermissionGate(
         ("http://open.org/", "https://www.open.org/", None),
     ],
 )
-def test_a_rule_that_speaks_of_the_second_address_alone_is_news(allowed: str, asked: str, rule: str | None) -> None:
+def test_new_restriction_is_a_rule_for_the_second_address_alone(allowed: str, asked: str, rule: str | None) -> None:
     assert GATE.new_restriction(allowed, asked) == rule
 
 
 @pytest.mark.parametrize(
     ("host", "is_closed"), [("ads.net", True), ("cdn.ads.net", True), ("bads.net", False), ("www.a.org", False)]
 )
-def test_a_host_is_closed_by_what_denies_it_or_a_host_above_it(host: str, is_closed: bool) -> None:
+def test_host_is_closed_by_a_denied_host_above_it(host: str, is_closed: bool) -> None:
     assert (GATE.closing_rule(host) is not None) is is_closed
 
 
@@ -50,13 +50,13 @@ def test_a_host_is_closed_by_what_denies_it_or_a_host_above_it(host: str, is_clo
         "HTTPS://XN--BCHER-KVA.example/#x",
     ],
 )
-def test_a_rule_holds_for_a_host_in_whatever_letters_it_is_written(url: str) -> None:
+def test_rule_holds_for_a_host_in_any_letters(url: str) -> None:
     assert GATE.new_restriction("http://a.org/", url) is not None
 
 
 @pytest.mark.parametrize("tool", ["WebFetch", "DatasetDownload", "AnyOther"])
 @pytest.mark.parametrize("url", ["http://ads.net/x.csv", "https://CDN.ads.net./x", "http://user@ads.net/"])
-async def test_a_denied_host_is_denied_to_every_tool_that_asks_for_it(tool: str, url: str, tmp_path: Path) -> None:
+async def test_denied_host_is_denied_to_every_tool_that_asks_for_it(tool: str, url: str, tmp_path: Path) -> None:
     call = Calls(tmp_path).of(tool, "network", is_read_only=True, url=url)
 
     decision = await GATE.with_mode("bypassPermissions").before_tool(call)
@@ -65,7 +65,7 @@ async def test_a_denied_host_is_denied_to_every_tool_that_asks_for_it(tool: str,
     assert "WebFetch(domain:ads.net)" in decision.reason.text
 
 
-async def test_a_host_that_is_asked_about_is_asked_about_for_every_tool(tmp_path: Path) -> None:
+async def test_asked_host_is_asked_about_for_every_tool(tmp_path: Path) -> None:
     call = Calls(tmp_path).of("DatasetDownload", "network", url="http://www.a.org/x.csv")
 
     decision = await GATE.with_mode("bypassPermissions").before_tool(call)
@@ -74,13 +74,13 @@ async def test_a_host_that_is_asked_about_is_asked_about_for_every_tool(tmp_path
     assert "WebFetch(domain:www.a.org)" in decision.reason.text
 
 
-async def test_a_host_that_is_allowed_to_be_read_is_not_allowed_to_other_tools(tmp_path: Path) -> None:
+async def test_host_allowed_for_reading_is_not_allowed_to_other_tools(tmp_path: Path) -> None:
     call = Calls(tmp_path).of("DatasetDownload", "network", url="http://open.org/x.csv")
 
     assert isinstance(await GATE.before_tool(call), Ask)
 
 
-def test_an_address_of_another_kind_is_not_closed_by_letters_in_it() -> None:
+def test_closing_rule_ignores_letters_in_other_kinds_of_address() -> None:
     gate = PermissionGate([RuleSource("a file", deny=["WebFetch(domain:cafe)", "WebFetch(domain:8.8.8.8)"])])
 
     assert gate.closing_rule("2606:cafe::1") is None

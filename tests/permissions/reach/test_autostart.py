@@ -22,7 +22,7 @@ LOOKING = [
 
 @pytest.mark.parametrize("line", WRITING)
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
-def test_only_a_person_has_something_run_later(tmp_path: Path, line: str, mode: str) -> None:
+def test_autostart_command_needs_a_person(tmp_path: Path, line: str, mode: str) -> None:
     gate = Project(tmp_path).gate('[permission]\nallow = ["Bash"]\n')
 
     found = bash(gate, line, mode)  # type: ignore[arg-type]
@@ -32,5 +32,5 @@ def test_only_a_person_has_something_run_later(tmp_path: Path, line: str, mode: 
 
 
 @pytest.mark.parametrize("line", LOOKING)
-def test_looking_at_it_is_nothing_special(tmp_path: Path, line: str) -> None:
+def test_autostart_listing_is_nothing_special(tmp_path: Path, line: str) -> None:
     assert isinstance(bash(Project(tmp_path).gate(), line, "bypassPermissions"), Allow), line

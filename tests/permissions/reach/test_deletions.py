@@ -77,7 +77,7 @@ ORDINARY = [
 
 
 @pytest.mark.parametrize("line", [*HOME, *WORKSPACE, *ABOVE, *HELD])
-def test_only_a_person_lets_go_of_what_is_protected(gate: FolderGate, line: str) -> None:
+def test_deletion_of_protected_places_needs_a_person(gate: FolderGate, line: str) -> None:
     decision = bash(gate, line, "bypassPermissions")
 
     assert isinstance(decision, Ask), line
@@ -87,7 +87,7 @@ def test_only_a_person_lets_go_of_what_is_protected(gate: FolderGate, line: str)
 
 
 @pytest.mark.parametrize("line", ORDINARY)
-def test_ordinary_folders_go_unasked(gate: FolderGate, project: Project, line: str) -> None:
+def test_deletion_of_ordinary_folders_is_not_asked_about(gate: FolderGate, project: Project, line: str) -> None:
     (project.root / "link").symlink_to(project.root / "sub")
 
     assert isinstance(bash(gate, line, "bypassPermissions"), Allow), line
@@ -97,7 +97,7 @@ def test_ordinary_folders_go_unasked(gate: FolderGate, project: Project, line: s
     ("line", "what"),
     [("rm -rf ~", "your home folder and the workspace"), ("rm -rf .", "the workspace"), ("rm -rf sub", "")],
 )
-def test_the_reason_says_what_would_go(gate: FolderGate, project: Project, line: str, what: str) -> None:
+def test_deletion_reason_names_the_lost_places(gate: FolderGate, project: Project, line: str, what: str) -> None:
     reason = bash(gate, line, "bypassPermissions").reason
 
     if what:
@@ -106,7 +106,7 @@ def test_the_reason_says_what_would_go(gate: FolderGate, project: Project, line:
         assert reason.path == str(project.root / "sub" / "deep" / ".envrc")
 
 
-def test_a_rule_that_allows_it_does_not_answer(project: Project) -> None:
+def test_deletion_question_is_not_answered_by_an_allow_rule(project: Project) -> None:
     decision = bash(project.gate('[permission]\nallow = ["Bash(rm *)", "Edit(~/**)"]'), "rm -rf ~")
 
     assert isinstance(decision, Ask)
@@ -114,7 +114,7 @@ def test_a_rule_that_allows_it_does_not_answer(project: Project) -> None:
     assert decision.rule is None
 
 
-def test_the_look_is_bounded_and_takes_what_is_near_first(
+def test_deletion_lookup_is_bounded_and_takes_near_places_first(
     project: Project, gate: FolderGate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = project.root / "many"
@@ -134,7 +134,7 @@ def test_the_look_is_bounded_and_takes_what_is_near_first(
 @pytest.mark.parametrize(
     "line", ["git clean -xfd", "git clean -fd", "cd src && git clean -xfd ..", "git -C src clean -f"]
 )
-def test_git_clean_leaves_what_git_tracks(tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_clean_leaves_tracked_files(tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     need("git")
     monkeypatch.setenv("HOME", str(tmp_path))
     project = Project(tmp_path)
@@ -160,7 +160,7 @@ def test_git_clean_leaves_what_git_tracks(tmp_path: Path, line: str, monkeypatch
 @pytest.mark.parametrize(
     "wrap", ["{}", "sudo {}", "nice -n 5 {}", "env A=1 {}", "true && {}", "({})", "{} ; make", "! {}"]
 )
-def test_no_wrapping_hides_it(gate: FolderGate, wrap: str) -> None:
+def test_deletion_is_found_in_any_wrapper(gate: FolderGate, wrap: str) -> None:
     for line in ("rm -rf ~", "find . -delete", "git clean -xfd"):
         assert isinstance(bash(gate, wrap.format(line), "bypassPermissions"), Ask)
 
@@ -177,7 +177,7 @@ def test_no_wrapping_hides_it(gate: FolderGate, wrap: str) -> None:
         "env -S'rm -rf .'", "env --split-string='rm -rf .'", "env -S 'rm -rf .'",
     ],
 )  # fmt: skip
-def test_what_is_taken_by_another_name_asks_too(gate: FolderGate, project: Project, line: str) -> None:
+def test_deletion_by_another_name_asks_too(gate: FolderGate, project: Project, line: str) -> None:
     (project.root / "link").symlink_to("sub")
 
     assert isinstance(bash(gate, line, "bypassPermissions"), Ask), line
@@ -187,7 +187,7 @@ def test_what_is_taken_by_another_name_asks_too(gate: FolderGate, project: Proje
     "line", ["find . -name src -exec rm -rf {} +", "find .. -name other -exec rm -rf {} +", "find link -delete",
              "git clean -fd src", "echo rm -rf src | sh", "rm -rf ~+/src", "env -S'rm -rf src'"],
 )  # fmt: skip
-def test_what_holds_nothing_protected_goes(gate: FolderGate, project: Project, line: str) -> None:
+def test_deletion_without_protected_places_runs(gate: FolderGate, project: Project, line: str) -> None:
     (project.root / "link").symlink_to("sub")
 
     assert isinstance(bash(gate, line, "bypassPermissions"), Allow), line

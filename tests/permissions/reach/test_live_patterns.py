@@ -25,7 +25,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def test_links_in_a_folder_are_found_by_their_names(root: Path) -> None:
+def test_matches_finds_links_in_a_folder_by_name(root: Path) -> None:
     def links(folder: Path, *only_names: str) -> list[Path]:
         return [path for path in links_below([folder], only_names) if path is not None]
 
@@ -46,7 +46,7 @@ def test_links_in_a_folder_are_found_by_their_names(root: Path) -> None:
         ("\\[x]", ["[x]"]),
     ],
 )
-def test_brackets_and_case_count_as_bash_takes_them(root: Path, pattern: str, names: Sequence[str]) -> None:
+def test_matches_reads_brackets_and_case_like_bash(root: Path, pattern: str, names: Sequence[str]) -> None:
     assert {path.name for path in matches(pattern, root)} >= set(names)
     if "^" not in pattern:
         assert {path.name for path in matches(pattern, root)} == set(names)
@@ -57,21 +57,19 @@ def test_brackets_and_case_count_as_bash_takes_them(root: Path, pattern: str, na
     [(".*", True), (".?", True), (".[.]", True), ("src/.*", True), (".*/outside", True), (".*/.*", True),
      (".e*", False), (".??*", False), (".[!.]*", False), (".[^.]*", False), ("*", False), ("..", True)],
 )  # fmt: skip
-def test_a_pattern_that_begins_with_a_dot_may_match_the_folder_around(
-    root: Path, pattern: str, leads_out: bool
-) -> None:
+def test_matches_of_a_dot_pattern_may_leave_the_folder(root: Path, pattern: str, leads_out: bool) -> None:
     found = [str(path) for path in matches(pattern, root)]
 
     assert any("/.." in path for path in found) is leads_out
     assert (str(root.parent / "project/../outside") in found) is (pattern == ".*/outside")
 
 
-def test_a_pattern_that_may_match_the_folder_itself_reaches_what_lies_in_it(root: Path) -> None:
+def test_matches_of_a_pattern_for_the_folder_reach_its_files(root: Path) -> None:
     assert root / ".env" in list(matches(".*/.env", root))
     assert root / "a.py" in list(matches(".*/a.py", root))
 
 
-def test_where_the_shell_may_have_been_told_so_case_and_dots_are_passed_over(root: Path) -> None:
+def test_matches_ignores_case_and_dots_if_the_shell_may_do_so(root: Path) -> None:
     assert {path.name for path in matches("A.*", root, is_wide=True)} == {"a.py"}
     assert ".env" in {path.name for path in matches("*", root, is_wide=True)}
 
@@ -79,7 +77,7 @@ def test_where_the_shell_may_have_been_told_so_case_and_dots_are_passed_over(roo
 @pytest.mark.parametrize(
     "name", ["-x", "@x", "+5f", "a b", "a\tb", "a\nb", "it's", 'a"b', "a\\b", "-sub/x", "a /etc/passwd", "x/ y"]
 )
-def test_names_that_xargs_would_take_for_something_else_are_found(root: Path, name: str) -> None:
+def test_look_for_odd_names_finds_names_that_xargs_misreads(root: Path, name: str) -> None:
     folder = root / "src"
     (folder / "types/@x").mkdir(parents=True)
     (folder / "types/+page.svelte").touch()
@@ -124,7 +122,7 @@ def test_bash_matches_nothing_that_is_not_found(root: Path, pattern: str) -> Non
         ("diff -r . src", Ask),
     ],
 )
-async def test_the_gate_asks_about_what_a_pattern_would_show(root: Path, command: str, expected: type) -> None:
+async def test_gate_asks_about_files_that_a_pattern_would_show(root: Path, command: str, expected: type) -> None:
     calls = Calls(root)
     call = calls.of("Bash", "command", is_read_only=True, command=command, paths=())
 

@@ -59,7 +59,7 @@ paths_in_it = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4).map("/".j
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(st.lists(paths_in_it, min_size=1, max_size=8), st.booleans())
-def test_many_paths_are_located_as_each_is(paths: PathResolver, some: Sequence[str], is_absolute: bool) -> None:
+def test_locator_agrees_with_single_lookups(paths: PathResolver, some: Sequence[str], is_absolute: bool) -> None:
     locator = Locator(paths)
 
     for path in some:
@@ -72,7 +72,7 @@ def test_many_paths_are_located_as_each_is(paths: PathResolver, some: Sequence[s
             assert len(found.spellings) == 1 or found.spellings[1].is_absolute()
 
 
-def test_where_a_protected_name_leads_is_protected_among_many(paths: PathResolver) -> None:
+def test_locator_keeps_targets_of_protected_names_protected(paths: PathResolver) -> None:
     locator = Locator(paths)
 
     assert locator.located(PathUse("real/odd", "read")).location.is_secret
@@ -88,7 +88,7 @@ def regular_files(folder: Path) -> list[str]:
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(paths_in_it, st.sampled_from(["read", "write"]))
-def test_the_plain_files_of_a_folder_are_as_each_is(
+def test_locator_treats_plain_files_of_a_folder_alike(
     paths: PathResolver, folder: str, access: Literal["read", "write"]
 ) -> None:
     folder = f"./{folder}"
@@ -113,7 +113,7 @@ def odd(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("name", ["home", "readable", "added"])
-def test_a_root_that_is_not_there_yet_is_not_judged_as_its_folder(tmp_path: Path, name: str) -> None:
+def test_locator_does_not_judge_a_missing_root_as_its_folder(tmp_path: Path, name: str) -> None:
     root = tmp_path.resolve() / "work"
     (root / "added").mkdir(parents=True)
     paths = PathResolver(

@@ -78,7 +78,7 @@ def expanded(project: Project, words: list[tuple[str, str, str]]) -> list[list[s
     max_examples=4, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(LINES, min_size=12, max_size=25))
-def test_a_spelling_is_judged_no_looser_than_its_path(
+def test_spelling_is_judged_no_looser_than_its_path(
     project: Project, monkeypatch: pytest.MonkeyPatch, tried: list[tuple[tuple[str, str], tuple[str, str, str]]]
 ) -> None:
     monkeypatch.setenv("HOME", str(project.home.parent))
@@ -111,7 +111,7 @@ def test_a_spelling_is_judged_no_looser_than_its_path(
         f"cat ~{USER}/../{{project}}/secret/s.txt", "cat $(pwd)/secret/s.txt",
     ],
 )  # fmt: skip
-def test_what_the_shell_puts_in_front_does_not_hide_a_denied_path(project: Project, line: str, mode: str) -> None:
+def test_words_put_in_front_by_the_shell_hide_no_denied_path(project: Project, line: str, mode: str) -> None:
     home = Path(pwd.getpwnam(USER).pw_dir)
     below = str(project.root.relative_to(home.parent)) if project.root.is_relative_to(home.parent) else ""
     if "{project}" in line and not below:
@@ -130,7 +130,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize("line", UNKNOWN)
-def test_what_stays_unknown_asks_where_a_rule_denies_paths(project: Project, line: str) -> None:
+def test_unknown_word_asks_if_a_rule_denies_paths(project: Project, line: str) -> None:
     decision = bash(project.gate(RULES), line, "bypassPermissions")
 
     assert isinstance(decision, Ask | Deny), line
@@ -149,7 +149,7 @@ def test_what_stays_unknown_asks_where_a_rule_denies_paths(project: Project, lin
         "cat $PWD/a.txt",
     ],
 )
-def test_what_is_no_path_or_meets_no_rule_for_paths_runs(project: Project, line: str) -> None:
+def test_word_without_a_path_or_rule_runs(project: Project, line: str) -> None:
     rules = NO_PATH_RULES if line in UNKNOWN else RULES
 
     assert isinstance(bash(project.gate(rules), line, "bypassPermissions"), Allow), line
@@ -158,16 +158,16 @@ def test_what_is_no_path_or_meets_no_rule_for_paths_runs(project: Project, line:
 @pytest.mark.parametrize(
     "line", ["cat ~-/a.txt", "cat ~1/a.txt", "cat ~+1/a.txt", f"cat ~{USER}/a.txt", "cat $x", "cat ~+/.."]
 )
-def test_no_wildcard_covers_a_tilde_that_leads_nowhere_known_or_outside(project: Project, line: str) -> None:
+def test_wildcard_covers_no_tilde_that_leads_outside(project: Project, line: str) -> None:
     assert isinstance(bash(project.gate(NO_PATH_RULES), line), Ask), line
 
 
-def test_a_tilde_for_the_working_directory_is_covered(project: Project) -> None:
+def test_tilde_for_the_working_directory_is_covered(project: Project) -> None:
     assert isinstance(bash(project.gate(NO_PATH_RULES), "cat ~+/a.txt"), Allow)
 
 
 @pytest.mark.parametrize("line", ["cat $PWD/a.txt", "mkdir ~+/new", "git -C $PWD status", "grep -r x ~+"])
-def test_what_is_only_placed_never_makes_a_line_run_unasked(project: Project, line: str) -> None:
+def test_placed_word_never_makes_a_line_run_unasked(project: Project, line: str) -> None:
     assert not analyse(line).is_read_only
     assert isinstance(bash(project.gate(), line, "acceptEdits"), Ask), line
 
@@ -176,5 +176,5 @@ def test_what_is_only_placed_never_makes_a_line_run_unasked(project: Project, li
 @pytest.mark.parametrize(
     "line", ["grep -r x $(pwd)", "rg x `pwd`", "grep -r x . && touch a", "grep -r x . > out", "(grep -r x .)"]
 )
-def test_a_search_is_asked_whatever_else_the_line_does(project: Project, line: str, mode: PermissionMode) -> None:
+def test_search_is_asked_about_whatever_else_the_line_does(project: Project, line: str, mode: PermissionMode) -> None:
     assert isinstance(bash(project.gate(RULES), line, mode), Ask)

@@ -30,9 +30,7 @@ def reason_of(decision: Decision) -> tuple[str, str]:
 
 @pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize("mode", MODES)
-def test_outside_is_denied_in_every_mode_where_the_setting_says_so(
-    project: Project, line: str, mode: PermissionMode
-) -> None:
+def test_outside_path_is_denied_in_every_mode_by_the_setting(project: Project, line: str, mode: PermissionMode) -> None:
     decision = bash(project.gate('[permission]\nallow = ["Bash(*)"]\nexternal_directory = "deny"'), line, mode)
 
     assert isinstance(decision, Deny)
@@ -40,7 +38,7 @@ def test_outside_is_denied_in_every_mode_where_the_setting_says_so(
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_outside_is_a_question_of_its_own_which_a_rule_or_the_setting_answers(project: Project, line: str) -> None:
+def test_outside_path_asks_until_a_rule_or_the_setting_answers(project: Project, line: str) -> None:
     outside = project.root.parent / "outside"
     allowed = '[permission]\nallow = ["Bash(*)"'
 
@@ -60,14 +58,14 @@ def test_outside_is_a_question_of_its_own_which_a_rule_or_the_setting_answers(pr
     assert bypassed.approved_paths == opened_to_write
 
 
-def test_always_saves_the_place_that_a_look_reached(project: Project) -> None:
+def test_always_saves_the_place_that_was_read(project: Project) -> None:
     decision = bash(project.gate(), "cat aw*/x")
 
     assert isinstance(decision, Ask)
     assert decision.rule == f"Read(/{project.root.parent}/outside/x)"
 
 
-def test_a_folder_outside_in_which_a_pattern_matches_much_is_one_question(project: Project) -> None:
+def test_outside_folder_with_many_matches_is_one_question(project: Project) -> None:
     outside = project.root.parent / "outside"
     (outside / "y").touch()
 
@@ -82,7 +80,7 @@ def test_a_folder_outside_in_which_a_pattern_matches_much_is_one_question(projec
     "line", ["cat sec*/x", "cat s*/*", "cat */x", "wc -l [s]ec*/?", "cp sec*/x src", "cat <sec*/x"]
 )
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
-def test_a_deny_rule_holds_for_what_a_pattern_matches(project: Project, line: str, mode: PermissionMode) -> None:
+def test_deny_rule_holds_for_matches_of_a_pattern(project: Project, line: str, mode: PermissionMode) -> None:
     decision = bash(project.gate('[permission]\ndeny = ["Read(/secret/**)"]'), line, mode)
 
     assert isinstance(decision, Deny)
@@ -91,14 +89,14 @@ def test_a_deny_rule_holds_for_what_a_pattern_matches(project: Project, line: st
 
 
 @pytest.mark.parametrize("line", ["ls *", "wc -l s*", "cat src/*", "cat S*/x"])
-def test_a_look_that_shows_no_file_of_a_denied_folder_runs(project: Project, line: str) -> None:
+def test_listing_without_files_of_a_denied_folder_runs(project: Project, line: str) -> None:
     (project.root / "away").unlink()
 
     assert isinstance(bash(project.gate('[permission]\ndeny = ["Read(/secret/**)"]'), line), Allow)
 
 
 @pytest.mark.parametrize("line", ["cat .e*; make", "cp .e* src", "cat aw*/x && touch y"])
-def test_what_a_line_only_reads_by_a_pattern_is_not_opened_for_its_other_parts(project: Project, line: str) -> None:
+def test_path_read_by_a_pattern_is_not_opened_to_other_parts(project: Project, line: str) -> None:
     decision = bash(project.gate(), line)
 
     assert isinstance(decision, Ask)
@@ -106,7 +104,7 @@ def test_what_a_line_only_reads_by_a_pattern_is_not_opened_for_its_other_parts(p
 
 
 @pytest.mark.parametrize("line", ["cat .e*", "find . -exec cat {} +", "rm .e*", "mv .e?? src"])
-def test_what_is_protected_stays_so(project: Project, line: str) -> None:
+def test_protected_path_stays_protected(project: Project, line: str) -> None:
     decision = bash(project.gate(), line, "bypassPermissions")
 
     assert isinstance(decision, Ask)
@@ -115,16 +113,16 @@ def test_what_is_protected_stays_so(project: Project, line: str) -> None:
 
 @pytest.mark.parametrize("line", ["cat {}", "rm -rf {}", "cp {} x", "rm -rf ~/{}"])
 @pytest.mark.parametrize("pattern", ["*/../" * 10 + "nosuch", "*/" * 1_500])
-def test_a_pattern_that_leads_in_circles_is_not_followed_for_ever(project: Project, line: str, pattern: str) -> None:
+def test_circular_pattern_comes_to_an_end(project: Project, line: str, pattern: str) -> None:
     assert not isinstance(bash(project.gate(), line.format(pattern)), Allow)
 
 
-def test_a_pattern_below_a_long_way_that_is_not_there_matches_nothing(project: Project) -> None:
+def test_pattern_below_a_long_missing_path_matches_nothing(project: Project) -> None:
     assert isinstance(bash(project.gate(), f"cat {'a/' * 1_500}*"), Allow)
 
 
 @pytest.mark.parametrize("line", ["cat src/*", "rm src/*", "find src -exec cat {} +"])
-def test_what_cannot_all_be_looked_at_is_asked(project: Project, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pattern_with_too_many_matches_asks(project: Project, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     gate: FolderGate = project.gate()
     assert isinstance(bash(gate, line, "bypassPermissions"), Allow)
     for number in range(3):
@@ -142,7 +140,7 @@ def test_what_cannot_all_be_looked_at_is_asked(project: Project, line: str, monk
     ("line", "rule"),
     [("wc -l {}/*", "Read(/src/c.py)"), ("wc -l {}/*.py", "Read(c.*)"), ("rm {}/*", "Edit(/src/c.py)")],
 )
-def test_a_rule_holds_for_each_of_many_files(project: Project, way: str, line: str, rule: str) -> None:
+def test_rule_holds_for_each_of_many_files(project: Project, way: str, line: str, rule: str) -> None:
     (project.root / "short").symlink_to("src")
     for number in range(300):
         (project.root / "src" / f"b{number}.py").touch()
@@ -158,7 +156,7 @@ def test_a_rule_holds_for_each_of_many_files(project: Project, way: str, line: s
 
 
 @pytest.mark.parametrize("line", ["cat src/*", "rm src/*"])
-def test_a_protected_file_is_found_among_many(project: Project, line: str) -> None:
+def test_protected_file_is_found_among_many(project: Project, line: str) -> None:
     for number in range(300):
         (project.root / "src" / f"b{number}.py").touch()
     (project.root / "src" / "id_rsa").touch()

@@ -40,7 +40,7 @@ ASKED = [
 
 @pytest.mark.parametrize("line", ASKED)
 @pytest.mark.parametrize("mode", ["default", "plan", "bypassPermissions"])
-def test_a_search_that_may_show_the_secrets_asks(project: Project, line: str, mode: str) -> None:
+def test_search_that_may_show_secrets_asks(project: Project, line: str, mode: str) -> None:
     found = bash(project.gate(), line, mode)  # type: ignore[arg-type]
 
     assert isinstance(found, Ask), line
@@ -55,7 +55,7 @@ ALLOWED = [
 
 @pytest.mark.parametrize("line", ALLOWED)
 @pytest.mark.parametrize("settings", ["", 'deny = ["Read(.env)"]'])
-def test_a_search_that_leaves_the_secrets_out_runs(project: Project, line: str, settings: str) -> None:
+def test_search_that_leaves_secrets_out_runs(project: Project, line: str, settings: str) -> None:
     assert isinstance(bash(project.gate(f"[permission]\n{settings}\n"), line, "plan"), Allow), line
 
 
@@ -64,7 +64,7 @@ AROUND = ["V=1 {}", "make; {}", "{} > out", "{} &", "for i in 1; do {}; done", "
 
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("line", ["rg -uu KEY", "grep -rn KEY", "grep -Rn KEY src", "ag KEY"])
-def test_a_search_that_may_show_secrets_asks_in_any_line(project: Project, line: str, around: str) -> None:
+def test_search_that_may_show_secrets_asks_in_any_line(project: Project, line: str, around: str) -> None:
     found = bash(project.gate(), around.format(line), "bypassPermissions")
 
     assert isinstance(found, Ask), line
@@ -73,7 +73,7 @@ def test_a_search_that_may_show_secrets_asks_in_any_line(project: Project, line:
 
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("line", ["rg KEY", "grep -rn --include='*.py' KEY", "cp -r src out", "tar c .", "git add ."])
-def test_other_searches_and_copies_run_in_any_line(project: Project, line: str, around: str) -> None:
+def test_search_and_copy_without_secrets_run_in_any_line(project: Project, line: str, around: str) -> None:
     assert isinstance(bash(project.gate(), around.format(line), "bypassPermissions"), Allow), line
 
 
@@ -85,7 +85,7 @@ PLACES = [
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("rule", ["!.env", "!/src/.env", "!.e*", "!*", "\ufeff!.env", "!.[e]nv", "x\n!.env  "])
-def test_a_search_asks_where_an_ignore_file_takes_secrets_in_again(project: Project, place: str, rule: str) -> None:
+def test_search_asks_if_an_ignore_file_includes_secrets_again(project: Project, place: str, rule: str) -> None:
     file = project.root / place
     file.parent.mkdir(parents=True, exist_ok=True)
     (project.root / "../../user/.gitconfig").write_text("[core]\n\texcludesFile = ~/.gitexcludes\n")
@@ -101,7 +101,7 @@ def test_a_search_asks_where_an_ignore_file_takes_secrets_in_again(project: Proj
 
 
 @pytest.mark.parametrize("rule", ["!.env.example", "!keep", ".env", "# !.env", "x!.env", "!src/", "!.config/"])
-def test_other_rules_of_ignore_files_take_no_secrets_in(project: Project, rule: str) -> None:
+def test_search_runs_under_other_rules_of_ignore_files(project: Project, rule: str) -> None:
     (project.root / ".gitignore").write_text(f"{rule}\n")
 
     assert isinstance(bash(project.gate(), "rg KEY"), Allow)
@@ -117,7 +117,7 @@ RULES = [
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(st.lists(st.sampled_from(RULES), max_size=3), st.lists(st.sampled_from(RULES), max_size=2))
-def test_ripgrep_comes_by_nothing_that_the_walk_does_not(
+def test_ripgrep_reaches_nothing_that_the_walk_does_not(
     tmp_path_factory: pytest.TempPathFactory, above: Sequence[str], below: Sequence[str]
 ) -> None:
     root = tmp_path_factory.mktemp("walked").resolve()

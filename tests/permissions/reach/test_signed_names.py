@@ -37,7 +37,7 @@ def gate_with(tmp_path: Path, *names: str) -> FolderGate:
 
 
 @pytest.mark.parametrize("name", ["-R", "-f", "--files0-from=a.py", "@a.py", "+5f", "-x/y"])
-def test_bare_names_that_begin_like_flags_are_asked_about(tmp_path: Path, name: str) -> None:
+def test_bare_flag_like_names_are_asked_about(tmp_path: Path, name: str) -> None:
     gate = gate_with(tmp_path, name)
 
     for line in BARE:
@@ -48,7 +48,7 @@ def test_bare_names_that_begin_like_flags_are_asked_about(tmp_path: Path, name: 
         assert isinstance(bash(gate, line, "plan"), Allow), line
 
 
-def test_names_that_begin_like_flags_deeper_down_are_no_flags(tmp_path: Path) -> None:
+def test_deeper_flag_like_names_are_no_flags(tmp_path: Path) -> None:
     gate = gate_with(tmp_path, "src/-R", "node_modules/@types/x.ts", "src/+page.svelte")
 
     for line in BARE:
@@ -58,7 +58,7 @@ def test_names_that_begin_like_flags_deeper_down_are_no_flags(tmp_path: Path) ->
         assert isinstance(bash(gate, line, "plan"), Ask), line
 
 
-def test_names_that_git_tracks_and_that_are_gone_count(tmp_path: Path) -> None:
+def test_deleted_tracked_names_count(tmp_path: Path) -> None:
     gate = gate_with(tmp_path, "-f", "src/-R")
     (tmp_path / "project/-f").unlink()
     (tmp_path / "project/src/-R").unlink()

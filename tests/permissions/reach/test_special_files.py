@@ -28,7 +28,7 @@ def project(tmp_path: Path) -> Project:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("mode", ["default", "plan", "acceptEdits"])
-def test_what_would_wait_at_a_pipe_asks(project: Project, line: str, mode: str) -> None:
+def test_command_that_would_wait_at_a_pipe_asks(project: Project, line: str, mode: str) -> None:
     found = bash(project.gate(), line, mode)  # type: ignore[arg-type]
 
     assert isinstance(found, Ask), line
@@ -47,16 +47,16 @@ def test_what_would_wait_at_a_pipe_asks(project: Project, line: str, mode: str) 
         "find src -exec ls -l {} +", "readlink link",
     ],
 )  # fmt: skip
-def test_what_opens_no_pipe_runs(project: Project, line: str) -> None:
+def test_command_that_opens_no_pipe_runs(project: Project, line: str) -> None:
     assert isinstance(bash(project.gate(), line, "plan"), Allow), line
 
 
-def test_a_rule_or_the_mode_that_asks_nothing_lets_it_run(project: Project) -> None:
+def test_pipe_is_opened_by_a_rule_or_an_unasking_mode(project: Project) -> None:
     assert isinstance(bash(project.gate(), "cat src/pipe", "bypassPermissions"), Allow)
     assert isinstance(bash(project.gate('[permission]\nallow = ["Bash(cat *)"]\n'), "cat src/pipe"), Allow)
 
 
-def test_a_device_that_is_open_to_reading_asks_too(project: Project) -> None:
+def test_readable_device_asks_too(project: Project) -> None:
     gate = project.gate('[permission]\nallow = ["Read(//dev/**)"]\n')
 
     found = bash(gate, "cat /dev/zero")

@@ -40,13 +40,13 @@ LINES = ["git ls-files | xargs cat", "git ls-files | xargs wc -l", "cd src && gi
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_what_git_does_not_track_is_in_nobodys_way(gate: FolderGate, line: str) -> None:
+def test_untracked_files_do_not_matter_to_git_ls_files(gate: FolderGate, line: str) -> None:
     assert isinstance(bash(gate, line, "plan"), Allow), line
     assert not isinstance(bash(gate, line.replace("git ls-files", "find ."), "plan"), Allow)
 
 
 @pytest.mark.parametrize("name", [".env", "odd name", "src/out", "\u00e9.py"])
-def test_what_git_tracks_is_looked_at_as_any_file(project: Project, gate: FolderGate, name: str) -> None:
+def test_tracked_files_are_checked_like_any_file(project: Project, gate: FolderGate, name: str) -> None:
     if not (project.root / name).is_symlink():
         (project.root / name).write_text("x")
     git(project.root, "add", "-f", name)
@@ -54,14 +54,14 @@ def test_what_git_tracks_is_looked_at_as_any_file(project: Project, gate: Folder
     assert isinstance(bash(gate, "git ls-files | xargs cat"), Ask)
 
 
-def test_a_name_with_an_accent_is_itself_where_git_ends_names_by_nul(project: Project, gate: FolderGate) -> None:
+def test_accented_name_is_itself_in_nul_separated_output(project: Project, gate: FolderGate) -> None:
     (project.root / "\u00e9.py").write_text("x")
     git(project.root, "add", "\u00e9.py")
 
     assert isinstance(bash(gate, "git ls-files -z | xargs -0 cat"), Allow)
 
 
-def test_a_folder_that_has_become_a_link_leads_away(project: Project, gate: FolderGate) -> None:
+def test_folder_that_became_a_link_leads_away(project: Project, gate: FolderGate) -> None:
     (project.root / "src/b.py").rename(project.root / "b.py")
     (project.root / "src/out").unlink()
     (project.root / "src").rmdir()
@@ -71,7 +71,7 @@ def test_a_folder_that_has_become_a_link_leads_away(project: Project, gate: Fold
 
 
 @pytest.mark.parametrize("name", ["../x.py", "/etc/x.py", "src/../../x"])
-def test_an_index_that_names_what_lies_elsewhere_is_not_believed(project: Project, name: str) -> None:
+def test_index_with_names_from_elsewhere_is_not_believed(project: Project, name: str) -> None:
     index = project.root / ".git/index"
     longer = name.ljust(len("src/b.py"), "y")[: len("src/b.py")] if len(name) <= len("src/b.py") else name
     content = index.read_bytes()
@@ -84,14 +84,14 @@ def test_an_index_that_names_what_lies_elsewhere_is_not_believed(project: Projec
         assert "cannot be told" in str(why_unclear([project.root]))
 
 
-def test_where_it_cannot_be_told_it_is_asked_and_everything_counts(project: Project, gate: FolderGate) -> None:
+def test_unreadable_index_asks_and_everything_counts(project: Project, gate: FolderGate) -> None:
     git(project.root, "update-index", "--index-version", "4")
 
     assert isinstance(bash(gate, "git ls-files | xargs cat"), Ask)
     assert TrackedFiles(project.root).may_lead_to(str(project.root / "untracked"))
 
 
-def test_in_a_repository_within_the_repository_it_cannot_be_told(project: Project, gate: FolderGate) -> None:
+def test_inner_repository_makes_tracked_names_unknown(project: Project, gate: FolderGate) -> None:
     inner = project.root / "src/inner"
     inner.mkdir()
     (inner / ".git").write_text("gitdir: ../../.git/modules/inner\n")
@@ -101,7 +101,7 @@ def test_in_a_repository_within_the_repository_it_cannot_be_told(project: Projec
     assert TrackedFiles(inner).names is None
 
 
-def test_a_rule_that_denies_a_tracked_file_holds(project: Project) -> None:
+def test_rule_that_denies_a_tracked_file_holds(project: Project) -> None:
     gate = project.gate('[permission]\ndeny = ["Read(/src/**)"]\n')
 
     assert not isinstance(bash(gate, "git ls-files | xargs cat"), Allow)

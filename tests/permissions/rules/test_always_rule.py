@@ -61,7 +61,7 @@ def allows(rule: str, command: str) -> bool:
         ("run a && rm x", "run a '&&' rm x"),
     ],
 )
-def test_a_rule_does_not_open_the_line_that_only_looks_like_its_own(line: str, other: str) -> None:
+def test_saved_rule_does_not_allow_a_lookalike_line(line: str, other: str) -> None:
     for one, two in ((line, other), (other, line)):
         rule = saved(one)
         if rule is not None:
@@ -70,7 +70,7 @@ def test_a_rule_does_not_open_the_line_that_only_looks_like_its_own(line: str, o
 
 
 @pytest.mark.parametrize("line", ["rm *", "rm ?", "rm ~", "rm [ab]", "rm {a,b}", "rm $X", "make && rm *.o", "! make"])
-def test_a_line_that_the_shell_expands_is_remembered_as_this_line_and_nothing_else(line: str) -> None:
+def test_saved_rule_for_an_expanded_line_allows_only_that_line(line: str) -> None:
     rule = saved(line)
 
     assert rule is not None
@@ -79,14 +79,14 @@ def test_a_line_that_the_shell_expands_is_remembered_as_this_line_and_nothing_el
         assert not allows(rule, other)
 
 
-def test_a_line_whose_output_is_thrown_away_does_not_open_the_one_that_shows_it() -> None:
+def test_saved_rule_for_discarded_output_does_not_show_it() -> None:
     rule = saved("prog >/dev/null")
 
     assert rule is not None
     assert not allows(rule, "prog")
 
 
-def test_a_line_with_characters_that_cannot_be_seen_is_not_remembered() -> None:
+def test_saved_rule_is_missing_for_invisible_characters() -> None:
     for char in "\U000e0141\u180b\u180f\ufe0f\u3164\u200b\u0338":
         assert saved(f"make a {char}b") is None
     assert saved("make a\u0301") == "Bash(make a\u0301)"
@@ -146,7 +146,7 @@ def effect(line: str, folder: Path) -> object:
 @given(pair=st.one_of(twins(), st.tuples(lines(), lines())))
 @example(pair=("record '*'", "record *"))
 @example(pair=("record '~'", "record ~"))
-def test_always_opens_no_line_that_does_something_else(folder: Path, pair: tuple[str, str]) -> None:
+def test_saved_rule_allows_no_line_with_another_effect(folder: Path, pair: tuple[str, str]) -> None:
     for one, two in (pair, pair[::-1]):
         rule = saved(one)
         if rule is None:
@@ -163,9 +163,7 @@ PATTERNS = st.text(alphabet="aab*'?[] .=", max_size=6).map(lambda text: f"record
 @given(text=PATTERNS, line=lines())
 @example(text="record a*b *", line="record a?b")
 @example(text="record *b]", line="record [ab]")
-def test_a_wildcard_opens_a_line_only_if_it_opens_what_the_shell_makes_of_it(
-    folder: Path, text: str, line: str
-) -> None:
+def test_wildcard_allows_a_line_only_as_the_shell_reads_it(folder: Path, text: str, line: str) -> None:
     try:
         pattern = CommandPattern(text)
     except ValueError:

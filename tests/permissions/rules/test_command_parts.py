@@ -21,21 +21,21 @@ from panpan.permissions.rules.command_parts import command_parts, simple_command
         "function f { rm -rf x; }", "time -p -- rm -rf x", "coproc rm -rf x", "A=$((1 + 2)) rm -rf x",
     ],
 )  # fmt: skip
-def test_every_command_that_a_line_may_run_is_among_its_parts(command: str) -> None:
+def test_command_parts_include_every_command_that_may_run(command: str) -> None:
     assert ("rm", "-rf", "x") in {part.words for part in command_parts(command)}
 
 
 @pytest.mark.parametrize("command", ["npm rm -rf a", "yarn add rm", "pnpm --dir a rm b"])
-def test_a_subcommand_that_is_named_like_a_program_is_not_taken_for_it(command: str) -> None:
+def test_command_parts_take_no_subcommand_for_a_program(command: str) -> None:
     assert "rm" not in {part.words[0] for part in command_parts(command)}
 
 
 @pytest.mark.parametrize("command", ["rm2>out x", "rm2>&1 x", "a;2>&1 rm2 x", "2>out rm2 x"])
-def test_a_digit_of_a_name_is_not_taken_for_one_of_a_redirect(command: str) -> None:
+def test_command_parts_keep_a_digit_of_a_name_out_of_redirects(command: str) -> None:
     assert ("rm2", "x") in {part.words for part in command_parts(command)}
 
 
-def test_a_subcommand_is_found_behind_the_options_of_its_program() -> None:
+def test_command_parts_find_a_subcommand_behind_options() -> None:
     parts = {part.words for part in command_parts("git -C folder push origin")}
 
     assert ("git", "push", "origin") in parts
@@ -44,16 +44,16 @@ def test_a_subcommand_is_found_behind_the_options_of_its_program() -> None:
 @pytest.mark.parametrize(
     "command", ["$X a", "$(echo rm) a", "`echo rm` a", "rm `x`", "/bin/r? a", "r{m,} a", "$'\\x72m' a"]
 )
-def test_a_program_that_is_only_known_later_is_marked(command: str) -> None:
+def test_command_parts_mark_a_program_known_only_later(command: str) -> None:
     assert any(part.is_program_unknown for part in command_parts(command))
 
 
 @pytest.mark.parametrize("command", ["rm $X", "rm $(x)", "rm *", "rm {a,b}"])
-def test_arguments_that_are_only_known_later_are_marked(command: str) -> None:
+def test_command_parts_mark_arguments_known_only_later(command: str) -> None:
     assert any(part.words[0] == "rm" and part.are_arguments_unknown for part in command_parts(command))
 
 
-def test_a_line_with_too_many_parts_counts_as_unknown() -> None:
+def test_command_parts_of_a_huge_line_are_unknown() -> None:
     assert any(part.is_program_unknown for part in command_parts("sudo " + "a " * 5_000))
 
 
@@ -70,6 +70,6 @@ def test_a_line_with_too_many_parts_counts_as_unknown() -> None:
         "echo " + "x " * 50_000,
     ],
 )
-def test_a_long_line_takes_no_longer_than_its_length(command: str) -> None:
+def test_command_parts_take_linear_time(command: str) -> None:
     assert command_parts(command) is not None
     assert simple_commands(f"{command} $") is None

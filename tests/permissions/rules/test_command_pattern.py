@@ -37,7 +37,7 @@ def allows(pattern: str, command: str) -> bool:
         ("*", "anything"),
     ],
 )
-def test_an_allowance_matches_by_words(pattern: str, command: str) -> None:
+def test_allowance_matches_by_words(pattern: str, command: str) -> None:
     assert allows(pattern, command)
 
 
@@ -69,12 +69,12 @@ def test_an_allowance_matches_by_words(pattern: str, command: str) -> None:
         ("make && rm x", "make '&&' rm x"),
     ],
 )
-def test_an_allowance_is_not_widened(pattern: str, command: str) -> None:
+def test_allowance_is_not_widened(pattern: str, command: str) -> None:
     assert not allows(pattern, command)
 
 
 @pytest.mark.parametrize("pattern", ["", "  ", "echo 'a", ' "'])
-def test_a_pattern_that_names_no_command_is_refused(pattern: str) -> None:
+def test_pattern_that_names_no_command_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"names no command|closing one"):
         CommandPattern(pattern)
 
@@ -106,7 +106,7 @@ def test_a_pattern_that_names_no_command_is_refused(pattern: str) -> None:
         ("rm *", "chrt 1 rm x"),
     ],
 )
-def test_a_restriction_holds_for_any_part(pattern: str, command: str) -> None:
+def test_restriction_holds_for_any_part(pattern: str, command: str) -> None:
     assert CommandPattern(pattern).restricts(command)
 
 
@@ -114,12 +114,12 @@ def test_a_restriction_holds_for_any_part(pattern: str, command: str) -> None:
     ("pattern", "command"),
     [("rm *", "rmdir x"), ("rm *", "echo rm"), ("git push *", "git status"), ("rm *", "ls -rm x")],
 )
-def test_a_restriction_does_not_hold_for_other_commands(pattern: str, command: str) -> None:
+def test_restriction_does_not_hold_for_other_commands(pattern: str, command: str) -> None:
     assert not CommandPattern(pattern).restricts(command)
     assert not CommandPattern(pattern).may_restrict(command)
 
 
-def test_a_restriction_may_hold_for_what_is_only_known_later() -> None:
+def test_restriction_may_hold_for_words_known_only_later() -> None:
     pattern = CommandPattern("rm -rf /tmp/x")
 
     assert pattern.may_restrict("$CMD x")
@@ -133,7 +133,7 @@ LINES = st.text(alphabet="ab cd-*\\'\";&|$`()<>\n:", min_size=1, max_size=20)
 
 
 @given(LINES)
-def test_an_exact_pattern_matches_its_own_line(line: str) -> None:
+def test_exact_pattern_matches_its_own_line(line: str) -> None:
     try:
         pattern = CommandPattern(exact_pattern(line))
     except ValueError:
@@ -144,7 +144,7 @@ def test_an_exact_pattern_matches_its_own_line(line: str) -> None:
 
 
 @given(LINES, LINES)
-def test_an_exact_pattern_matches_no_line_of_other_words(line: str, other: str) -> None:
+def test_exact_pattern_matches_no_line_of_other_words(line: str, other: str) -> None:
     try:
         pattern = CommandPattern(exact_pattern(line))
     except ValueError:
@@ -158,7 +158,7 @@ def test_an_exact_pattern_matches_no_line_of_other_words(line: str, other: str) 
 
 
 @given(st.text(alphabet="ab &;|\n", max_size=12), st.text(alphabet="ab ", max_size=6))
-def test_what_an_allowance_opens_a_restriction_closes(command: str, pattern: str) -> None:
+def test_restriction_covers_every_line_that_an_allowance_does(command: str, pattern: str) -> None:
     try:
         compiled = CommandPattern(f"{pattern}*")
     except ValueError:

@@ -27,22 +27,22 @@ def project(tmp_path: Path) -> Project:
         "find . -path './src/*' | xargs grep -n '[a-z]*'",
     ],
 )  # fmt: skip
-def test_a_rule_about_other_programs_does_not_ask_about_patterns(project: Project, line: str) -> None:
+def test_rule_about_other_programs_does_not_ask_about_patterns(project: Project, line: str) -> None:
     assert isinstance(bash(project.gate(RULES), line, "plan"), Allow), line
 
 
 @pytest.mark.parametrize("line", ["cat *.txt", "cat s*", "cd src && cat ../s*", "head a.txt; cat *"])
-def test_a_rule_about_the_program_asks_where_a_pattern_may_become_what_it_names(project: Project, line: str) -> None:
+def test_rule_asks_if_a_pattern_may_become_its_words(project: Project, line: str) -> None:
     assert isinstance(bash(project.gate(RULES), line), Ask), line
 
 
 @pytest.mark.parametrize(
     "line", ["cat secret.txt", "timeout 5 cat secret.txt", "cat 'secret.txt'", "ls; cat secret.txt"]
 )
-def test_a_rule_that_holds_denies(project: Project, line: str) -> None:
+def test_rule_that_holds_denies(project: Project, line: str) -> None:
     assert isinstance(bash(project.gate(RULES), line), Deny), line
 
 
 @pytest.mark.parametrize("line", ["find . -name '*.py' -exec rm {} +", "find . | xargs rm", "$X", "env $X"])
-def test_what_does_more_than_look_is_held_against_every_rule(project: Project, line: str) -> None:
+def test_changing_line_is_checked_against_every_rule(project: Project, line: str) -> None:
     assert not isinstance(bash(project.gate(RULES), line, "bypassPermissions"), Allow), line

@@ -27,7 +27,7 @@ from panpan.permissions.rules.command_parts import LIVE, LIVE_TILDE, has_live_wo
         ("'time' \\!", [("time", "!")]),
     ],
 )
-def test_a_simple_line_is_read_as_words(command: str, words: list[tuple[str, ...]]) -> None:
+def test_simple_line_is_read_as_words(command: str, words: list[tuple[str, ...]]) -> None:
     assert simple_commands(command) == words
 
 
@@ -42,7 +42,7 @@ def test_a_simple_line_is_read_as_words(command: str, words: list[tuple[str, ...
         "a 'b\x1b'", "FOO[1]+=x a",
     ],
 )  # fmt: skip
-def test_whatever_is_more_than_simple_is_refused(command: str) -> None:
+def test_line_that_is_not_simple_is_refused(command: str) -> None:
     assert simple_commands(command) is None
 
 

@@ -34,7 +34,7 @@ def right(
         ("Read", ("anything",), ()),
     ],
 )
-def test_an_example_of_an_allowance_says_what_the_rule_opens_by_itself(
+def test_example_of_an_allowance_is_what_the_rule_alone_allows(
     tmp_path: Path, rule: str, match: tuple[str, ...], not_match: tuple[str, ...]
 ) -> None:
     assert all(right(tmp_path, "allow", rule, match, not_match))
@@ -42,13 +42,13 @@ def test_an_example_of_an_allowance_says_what_the_rule_opens_by_itself(
 
 
 @pytest.mark.parametrize("behaviour", ["ask", "deny"])
-def test_an_example_of_a_restriction_says_what_the_rule_holds_for_in_any_place(tmp_path: Path, behaviour: str) -> None:
+def test_example_of_a_restriction_holds_in_any_place(tmp_path: Path, behaviour: str) -> None:
     match = ("rm x", "ls; rm x", "echo $(rm x)", "sudo rm x", "$X x")
 
     assert all(right(tmp_path, behaviour, "Bash(rm *)", match, ("ls", "echo rm")))
 
 
-def test_a_wrong_example_is_an_error_with_file_and_line_when_the_settings_are_loaded(tmp_path: Path) -> None:
+def test_wrong_example_is_an_error_with_file_and_line(tmp_path: Path) -> None:
     project = Project(tmp_path)
 
     with pytest.raises(ConfigError) as caught:
@@ -64,7 +64,7 @@ def test_a_wrong_example_is_an_error_with_file_and_line_when_the_settings_are_lo
         project.gate('permission.deny = [{rule = "Bash(rm *)", not_match = ["rm x"]}]')
 
 
-def test_rules_without_examples_and_right_ones_are_accepted(tmp_path: Path) -> None:
+def test_right_or_missing_examples_are_accepted(tmp_path: Path) -> None:
     source = RuleSource("f", allow=["Bash(ls)", WrittenRule("Bash(ls *)", "f:1", ("ls -l",), ("rm",))])
 
     check_examples([source], PathResolver(tmp_path))

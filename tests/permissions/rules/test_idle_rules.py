@@ -33,7 +33,7 @@ def idle(*, allow: tuple[str, ...] = (), ask: tuple[str, ...] = (), deny: tuple[
         ("mcp__server__tool", "mcp__server"),
     ],
 )
-def test_a_rule_never_matters_beside_a_stronger_one_that_is_as_wide(rule: str, stronger: str) -> None:
+def test_idle_rule_stands_beside_a_stronger_one_as_wide(rule: str, stronger: str) -> None:
     assert idle(allow=(rule,), deny=(stronger,)) == [rule]
     assert idle(allow=(rule,), ask=(stronger,)) == [rule]
     assert idle(ask=(rule,), deny=(stronger,)) == [rule]
@@ -59,22 +59,22 @@ def test_a_rule_never_matters_beside_a_stronger_one_that_is_as_wide(rule: str, s
         ("mcp__server", "mcp__server__tool"),
     ],
 )
-def test_a_rule_matters_where_the_stronger_one_leaves_something_over(rule: str, stronger: str) -> None:
+def test_idle_rules_omit_rules_that_keep_some_calls(rule: str, stronger: str) -> None:
     assert idle(allow=(rule,), deny=(stronger,)) == []
 
 
 @pytest.mark.parametrize("rule", ["Bash(cd x && *)", "Bash(a | *)", "Bash(* > out)", "Bash(A=1 make *)", "Bash(a; *)"])
-def test_a_rule_with_a_star_for_more_than_one_command_never_matters(rule: str) -> None:
+def test_idle_rules_include_a_star_over_several_commands(rule: str) -> None:
     assert idle(allow=(rule,)) == [rule]
     assert idle(deny=(rule,)) == [], "a restriction is tried on the whole line, too"
 
 
 @pytest.mark.parametrize("rule", ["Bash(cd x && make)", "Bash(make > out)", "Bash(git commit -m '*; *')"])
-def test_a_whole_line_and_what_is_quoted_may_hold_anything(rule: str) -> None:
+def test_idle_rules_omit_whole_lines_and_quoted_text(rule: str) -> None:
     assert idle(allow=(rule,)) == []
 
 
-def test_what_one_file_allows_and_another_one_denies_is_no_slip_and_warns_nobody_at_the_start() -> None:
+def test_idle_rule_of_another_file_is_listed_without_a_warning() -> None:
     sources = [RuleSource("a:1", allow=("Bash(npm *)",)), RuleSource("b:1", deny=("Bash(npm *)",))]
     gate = PermissionGate(sources)
 

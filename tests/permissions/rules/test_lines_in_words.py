@@ -47,25 +47,25 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> FolderGate:
 
 
 @pytest.mark.parametrize("line", KNOWN_RUNNERS)
-def test_what_a_known_runner_is_given_is_denied(gate: FolderGate, line: str) -> None:
+def test_known_runner_of_a_denied_command_is_denied(gate: FolderGate, line: str) -> None:
     assert isinstance(bash(gate, line, "bypassPermissions"), Deny)
 
 
 @pytest.mark.parametrize("line", UNKNOWN_RUNNERS)
-def test_what_an_unknown_runner_may_be_given_is_not_allowed(gate: FolderGate, line: str) -> None:
+def test_unknown_runner_of_a_denied_command_is_not_allowed(gate: FolderGate, line: str) -> None:
     assert not isinstance(bash(gate, line, "bypassPermissions"), Allow)
 
 
-def test_a_word_that_may_be_a_command_is_asked_about(gate: FolderGate) -> None:
+def test_word_that_may_be_a_command_is_asked_about(gate: FolderGate) -> None:
     assert isinstance(bash(gate, "mytool --on-done='rm x'", "bypassPermissions"), Ask)
 
 
 @pytest.mark.parametrize("line", TEXTS)
-def test_what_is_mere_text_is_no_command(gate: FolderGate, line: str) -> None:
+def test_mere_text_is_no_command(gate: FolderGate, line: str) -> None:
     assert isinstance(bash(gate, line, "bypassPermissions"), Allow)
 
 
-def test_without_a_rule_nobody_is_asked_about_runners(tmp_path: Path) -> None:
+def test_runners_are_not_asked_about_without_a_rule(tmp_path: Path) -> None:
     gate = Project(tmp_path).gate()
 
     for line in (*KNOWN_RUNNERS, *UNKNOWN_RUNNERS):

@@ -27,7 +27,7 @@ ROOT = Path("/work/project")
         ("//", "/etc/passwd"),
     ],
 )
-def test_a_pattern_covers_what_gitignore_would_match(pattern: str, path: str) -> None:
+def test_pattern_covers_paths_that_gitignore_would_match(pattern: str, path: str) -> None:
     assert PathPattern(pattern).covers(Path(path), ROOT)
     assert PathPattern(pattern).restricts([Path(path)], ROOT)
 
@@ -44,11 +44,11 @@ def test_a_pattern_covers_what_gitignore_would_match(pattern: str, path: str) ->
         (".", "/work/projects/a"),
     ],
 )
-def test_a_pattern_covers_nothing_else(pattern: str, path: str) -> None:
+def test_pattern_covers_nothing_else(pattern: str, path: str) -> None:
     assert not PathPattern(pattern).covers(Path(path), ROOT)
 
 
-def test_a_pattern_for_the_home_starts_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_pattern_for_the_home_starts_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     home = tmp_path.resolve()
 
@@ -57,7 +57,7 @@ def test_a_pattern_for_the_home_starts_there(monkeypatch: pytest.MonkeyPatch, tm
     assert PathPattern("~").covers(home / "a", ROOT)
 
 
-def test_a_folder_is_covered_only_with_all_that_is_in_it(tmp_path: Path) -> None:
+def test_folder_is_covered_only_with_all_its_files(tmp_path: Path) -> None:
     root = tmp_path.resolve()
     (root / "src").mkdir()
 
@@ -67,7 +67,7 @@ def test_a_folder_is_covered_only_with_all_that_is_in_it(tmp_path: Path) -> None
     assert not PathPattern("/src/a").covers(root / "src", root)
 
 
-def test_a_folder_is_restricted_by_a_pattern_for_all_that_is_in_it(tmp_path: Path) -> None:
+def test_folder_is_restricted_by_a_pattern_for_all_its_files(tmp_path: Path) -> None:
     root = tmp_path.resolve()
     (root / "secrets").mkdir()
 
@@ -76,19 +76,19 @@ def test_a_folder_is_restricted_by_a_pattern_for_all_that_is_in_it(tmp_path: Pat
     assert not PathPattern("/secrets/a").restricts([root / "secrets"], root)
 
 
-def test_a_restriction_without_a_slash_holds_outside_the_project_too() -> None:
+def test_restriction_without_a_slash_holds_outside_the_project() -> None:
     assert PathPattern(".env").restricts([Path("/elsewhere/.env")], ROOT)
     assert not PathPattern("/.env").restricts([Path("/elsewhere/.env")], ROOT)
 
 
-def test_a_restriction_holds_for_any_spelling_of_the_path() -> None:
+def test_restriction_holds_for_any_spelling_of_the_path() -> None:
     spellings = [Path("/real/place"), Path("/work/project/link")]
 
     assert PathPattern("/link").restricts(spellings, ROOT)
     assert PathPattern("//real/**").restricts(spellings, ROOT)
 
 
-def test_links_in_the_literal_part_of_an_absolute_pattern_are_followed(tmp_path: Path) -> None:
+def test_absolute_pattern_follows_links_in_its_literal_part(tmp_path: Path) -> None:
     real = tmp_path.resolve() / "real"
     real.mkdir()
     (tmp_path / "link").symlink_to(real)
@@ -97,12 +97,12 @@ def test_links_in_the_literal_part_of_an_absolute_pattern_are_followed(tmp_path:
 
 
 @pytest.mark.parametrize("pattern", ["", " ", "!a", "#a", "a/../b", "~other/x", "a\0", "\\", "a\nb", "src/[z-a].py"])
-def test_a_pattern_that_names_no_path_is_refused(pattern: str) -> None:
+def test_pattern_that_names_no_path_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"path|pattern|begins|'\.\.'"):
         PathPattern(pattern)
 
 
-def test_a_pattern_made_to_run_away_comes_to_an_end(tmp_path: Path) -> None:
+def test_hostile_pattern_comes_to_an_end(tmp_path: Path) -> None:
     # A child, so that a match that never ends fails the test and does not stop it.
     script = (
         "from pathlib import Path; from panpan.permissions.rules.patterns import PathPattern;"
@@ -118,7 +118,7 @@ NAMES = st.text(min_size=1, max_size=8).filter(
 
 
 @given(NAMES, NAMES)
-def test_an_escaped_path_matches_itself_and_no_other(name: str, other: str) -> None:
+def test_escaped_path_matches_itself_and_no_other(name: str, other: str) -> None:
     pattern = PathPattern("/" + gitignore_escaped(name))
 
     assert pattern.covers(ROOT / name, ROOT)

@@ -55,7 +55,7 @@ def holds(rule: str, tool: str, told: Effects, place: Path) -> bool:
         ("evaluate", "evaluate", UNKNOWN),
     ],
 )
-def test_a_rule_speaks_of_its_tools(rule: str, tool: str, told: Effects, tmp_path: Path) -> None:
+def test_rule_applies_to_its_tools(rule: str, tool: str, told: Effects, tmp_path: Path) -> None:
     assert holds(rule, tool, told, tmp_path)
 
 
@@ -69,7 +69,7 @@ def test_a_rule_speaks_of_its_tools(rule: str, tool: str, told: Effects, tmp_pat
         ("mcp__a__b", "mcp__a__bc", UNKNOWN),
     ],
 )
-def test_a_rule_does_not_speak_of_other_tools(rule: str, tool: str, told: Effects, tmp_path: Path) -> None:
+def test_rule_does_not_apply_to_other_tools(rule: str, tool: str, told: Effects, tmp_path: Path) -> None:
     assert not holds(rule, tool, told, tmp_path)
 
 
@@ -81,7 +81,7 @@ def test_a_rule_does_not_speak_of_other_tools(rule: str, tool: str, told: Effect
         "Bash(a) (b", "1tool",
     ],
 )  # fmt: skip
-def test_a_rule_that_cannot_be_read_is_an_error_that_names_it_and_its_source(rule: str) -> None:
+def test_unreadable_rule_error_names_it_and_its_source(rule: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_rule(rule, "settings.toml")
 
@@ -101,7 +101,7 @@ TOOLS = ["Read", "Write", "Edit", "LS", "Bash"]
     ("rule", "meant"),
     [("Reed", "Read"), ("Bsh(ls)", "Bash"), ("bsh", "Bash"), ("Wirte(/a)", "Write"), ("WebFech", "WebFetch")],
 )
-def test_a_slip_in_the_name_of_a_tool_is_an_error_in_every_list(kind: str, rule: str, meant: str) -> None:
+def test_misspelt_tool_is_an_error_in_every_list(kind: str, rule: str, meant: str) -> None:
     with pytest.raises(ConfigError) as caught:
         list(rules_of_no_tool(sources(**{kind: [rule]}), TOOLS))
 
@@ -111,7 +111,7 @@ def test_a_slip_in_the_name_of_a_tool_is_an_error_in_every_list(kind: str, rule:
 
 @pytest.mark.parametrize("kind", ["allow", "ask", "deny"])
 @pytest.mark.parametrize("rule", ["TodoWrite", "KillBash", "NotebookEdit", "WebSearch", "Agent(reviewer)", "evaluate"])
-def test_a_rule_about_a_tool_that_is_not_here_is_a_warning_in_every_list(kind: str, rule: str) -> None:
+def test_rule_about_a_missing_tool_is_a_warning_in_every_list(kind: str, rule: str) -> None:
     (warning,) = rules_of_no_tool(sources(**{kind: [rule]}), TOOLS)
 
     assert f"{rule!r} from s.toml" in warning
@@ -127,13 +127,13 @@ def test_parse_rule_reads_a_tool_in_any_case(written: str) -> None:
     assert list(rules_of_no_tool(sources(allow=[written]), [meant])) == []
 
 
-def test_rules_about_tools_that_are_there_or_may_come_are_fine() -> None:
+def test_rules_about_present_or_future_tools_are_fine() -> None:
     rules = sources(allow=["Bash(ls)"], ask=["mcp__x__*"], deny=["LS"])
 
     assert list(rules_of_no_tool(rules, TOOLS)) == []
 
 
-def test_parentheses_that_mean_nothing_are_an_error_that_says_why() -> None:
+def test_meaningless_parentheses_are_an_error_with_the_reason() -> None:
     with pytest.raises(ConfigError, match="there is no tool evaluate"):
         parse_rule("evaluate(x)", "s.toml")
     with pytest.raises(ConfigError, match="write WebSearch alone"):
@@ -148,14 +148,14 @@ def refusal_of(rule: str) -> str:
     return ""
 
 
-def test_every_tool_that_there_is_can_be_named_by_a_rule_and_none_is_said_not_to_be_there() -> None:
+def test_every_tool_can_be_named_by_a_rule() -> None:
     for tool in every_tool():
         assert refusal_of(tool.name) == ""
         assert "there is no tool" not in refusal_of(f"{tool.name}(x y)"), tool.name
 
 
 @pytest.mark.parametrize("tool", [PipTool, UvTool, CondaTool, PixiTool])
-def test_a_rule_names_an_operation_that_there_is(tool: type[PackageTool[Any]]) -> None:
+def test_rule_refuses_unknown_operations(tool: type[PackageTool[Any]]) -> None:
     operations = get_args(tool.input_model.model_fields["operation"].annotation)
 
     assert set(PACKAGE_OPERATIONS[tool.name]) == set(operations)
@@ -164,7 +164,7 @@ def test_a_rule_names_an_operation_that_there_is(tool: type[PackageTool[Any]]) -
         parse_rule(f"{tool.name}(instal)", "s.toml")
 
 
-def test_rules_of_a_command_line_are_split_outside_parentheses() -> None:
+def test_command_line_rules_are_split_outside_parentheses() -> None:
     text = "Bash(git log *),Edit  Read(./a, b),Bash(echo (a b))"
 
     assert split_rules(text) == ["Bash(git log *)", "Edit", "Read(./a, b)", "Bash(echo (a b))"]
@@ -187,7 +187,7 @@ def test_rules_of_a_command_line_are_split_outside_parentheses() -> None:
         ("domain:*", "https://anything.example/", True, True),
     ],
 )
-def test_a_domain_is_allowed_exactly_and_restricted_broadly(
+def test_domain_is_allowed_exactly_and_restricted_broadly(
     rule: str, url: str, is_allowed: bool, is_restricted: bool
 ) -> None:
     pattern = parse_rule(f"WebFetch({rule})", "the test").specifier

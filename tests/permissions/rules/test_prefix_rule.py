@@ -25,7 +25,7 @@ from tests.permissions.rules.test_always_rule import subject
         ("pytest tests/a.py | tail -5", "Bash(pytest *)"),
     ],
 )
-def test_a_runner_whose_arguments_vary_has_one(line: str, rule: str) -> None:
+def test_prefix_rule_exists_for_runners_with_varying_arguments(line: str, rule: str) -> None:
     assert prefix_rule(subject(line)) == rule
 
 
@@ -44,7 +44,7 @@ def test_a_runner_whose_arguments_vary_has_one(line: str, rule: str) -> None:
         ("make data", "Bash(make *)"),
     ],
 )
-def test_a_script_of_the_project_has_one_with_any_arguments(line: str, rule: str, tmp_path: Path) -> None:
+def test_prefix_rule_of_a_project_script_takes_any_arguments(line: str, rule: str, tmp_path: Path) -> None:
     (tmp_path / "toy").mkdir()
     (tmp_path / "toy" / "train.py").write_text("")
 
@@ -57,7 +57,7 @@ def test_a_script_of_the_project_has_one_with_any_arguments(line: str, rule: str
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_it_opens_the_runner_with_other_arguments_and_nothing_else(prefix: str) -> None:
+def test_prefix_rule_allows_only_the_runner_with_other_arguments(prefix: str) -> None:
     rule = prefix_rule(subject(f"{prefix} one"))
 
     assert rule == f"Bash({prefix} *)"
@@ -112,10 +112,10 @@ def test_it_opens_the_runner_with_other_arguments_and_nothing_else(prefix: str) 
         "rm -rf x",
     ],
 )
-def test_what_runs_what_its_operands_name_has_none(line: str) -> None:
+def test_prefix_rule_is_missing_for_runners_of_their_operands(line: str) -> None:
     assert prefix_rule(subject(line)) is None
 
 
 @pytest.mark.parametrize("line", ["make", "pytest", "npm run", "pytest a && rm b", "pytest a > b", "pytest $(cat a)"])
-def test_where_it_would_not_open_this_call_or_nothing_varies_there_is_none(line: str) -> None:
+def test_prefix_rule_is_missing_if_it_would_not_allow_the_call(line: str) -> None:
     assert prefix_rule(subject(line)) is None

@@ -278,7 +278,7 @@ class LineScreen:
                         await self._out.write(PROMPT)
                         text = await self._next()
                         if is_typed_ahead and text is not None:  # its echo is further up, in the output
-                            await self._out.write(f"{clean_for_terminal(text)}\n")
+                            self.show(clean_for_terminal(text))
                         return text
             finally:
                 self._at_prompt = None

@@ -56,7 +56,7 @@ AGENTS, ARCHITECTURE, HEADLESS, MODELS, PERMISSIONS, PYTHON, REFERENCE, TERMINAL
         "terminal",
     )
 )
-OF_USERS = {"AGENTS.md", "CLAUDE.md", "package.json"}
+OF_USERS = {"AGENTS.md", "CLAUDE.md", "package.json", "table1.py"}
 POINTS = [name for name, value in vars(Hook).items() if callable(value) and not name.startswith("_")]
 
 

@@ -22,7 +22,7 @@ def notes(model: str, **settings: Any) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     "model", ["opus", "gpt-6.1-sol", "deepseek-v4-pro", "ollama/qwen3", "cassette:t.jsonl", "local"]
 )
-def test_where_nothing_is_wished_there_is_nothing_to_say(model: str) -> None:
+def test_answer_notes_without_requirements_are_empty(model: str) -> None:
     assert notes(model) == ()
 
 
@@ -39,7 +39,7 @@ def test_where_nothing_is_wished_there_is_nothing_to_say(model: str) -> None:
         ("gpt-6.1-sol", {"thinking": False, "thinking_budget_tokens": 2048, "effort": "xhigh"}),
     ],
 )
-def test_a_wish_that_is_fulfilled_needs_no_word(model: str, settings: dict[str, Any]) -> None:
+def test_answer_notes_are_silent_about_fulfilled_options(model: str, settings: dict[str, Any]) -> None:
     assert notes(model, **settings) == ()
 
 
@@ -57,9 +57,7 @@ def test_a_wish_that_is_fulfilled_needs_no_word(model: str, settings: dict[str, 
         ("local", {"effort": "low"}, "the small local model knows no effort"),
     ],
 )
-def test_a_wish_that_has_no_effect_is_told_in_one_sentence(
-    model: str, settings: dict[str, Any], beginning: str
-) -> None:
+def test_answer_notes_name_an_option_without_effect(model: str, settings: dict[str, Any], beginning: str) -> None:
     (note,) = notes(model, **settings)
 
     assert note.startswith(beginning)
@@ -75,7 +73,7 @@ def test_a_wish_that_has_no_effect_is_told_in_one_sentence(
         ("", "so the effort has no effect"),
     ],
 )
-def test_what_has_no_effect_is_named_where_it_was_set(place: str, said: str) -> None:
+def test_answer_notes_name_the_place_of_an_option_without_effect(place: str, said: str) -> None:
     origins = {"effort": Origin("user", place)} if place else {}
     answers = generation_options(Settings(effort="low"), origins)
 
@@ -84,7 +82,7 @@ def test_what_has_no_effect_is_named_where_it_was_set(place: str, said: str) -> 
     )
 
 
-def test_thinking_that_was_switched_on_in_a_file_names_the_file() -> None:
+def test_answer_notes_name_the_file_that_enabled_thinking() -> None:
     answers = generation_options(Settings(thinking=True), {"thinking": Origin("user", "a.toml:2")})
     for model in ("local", "ollama/qwen3"):
         (note,) = notes_on_answers(resolve_model([ModelRequirement(model=model)], ENV, kinds=PROVIDER_KINDS), answers)

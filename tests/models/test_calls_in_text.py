@@ -77,12 +77,12 @@ def check_text(events: list[StreamEvent], text: str) -> None:
 
 
 @EVERY_CALL
-def test_what_is_a_call_is_read(entry: dict[str, Any]) -> None:
+def test_calls_in_text_are_read(entry: dict[str, Any]) -> None:
     assert told_by(entry["text"]) == [tuple(call) for call in entry["calls"]]
 
 
 @EVERY_CALL
-def test_what_is_a_call_is_held_until_it_is_whole(entry: dict[str, Any]) -> None:
+def test_calls_in_text_are_held_until_complete(entry: dict[str, Any]) -> None:
     text = entry["text"]
     assert all(can_become_calls(text[:end], TOOLS) for end in range(len(text) + 1))
 
@@ -94,7 +94,7 @@ def test_what_is_a_call_is_held_until_it_is_whole(entry: dict[str, Any]) -> None
 
 
 @EVERY_CALL
-def test_a_call_cut_anywhere_is_not_made(entry: dict[str, Any]) -> None:
+def test_call_cut_anywhere_is_not_made(entry: dict[str, Any]) -> None:
     text = entry["text"]
     for end in range(len(text)):
         # one of several is whole when the next has not begun; whoever cuts there is found out by the finish reason
@@ -102,7 +102,7 @@ def test_a_call_cut_anywhere_is_not_made(entry: dict[str, Any]) -> None:
 
 
 @EVERY_TEXT
-def test_what_is_no_call_stays_text(entry: dict[str, Any]) -> None:
+def test_text_without_a_call_stays_text(entry: dict[str, Any]) -> None:
     text = entry["text"]
 
     assert told_by(text) == []
@@ -111,7 +111,7 @@ def test_what_is_no_call_stays_text(entry: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in TEXTS if name.startswith("other_tools")])
-def test_only_tools_that_were_offered_are_called(name: str) -> None:
+def test_calls_name_only_offered_tools(name: str) -> None:
     text = TEXTS[name]["text"]
     names = {"repository_structure", "read", "functions.Read", "Rea", "Read ", "deploy"}
 
@@ -120,7 +120,7 @@ def test_only_tools_that_were_offered_are_called(name: str) -> None:
     assert read_calls(text, frozenset()) == ()
 
 
-def test_the_corpus_names_what_was_seen() -> None:
+def test_corpus_names_its_sources() -> None:
     seen = [entry["seen"] for entry in (*CALLS.values(), *TEXTS.values()) if "seen" in entry]
 
     assert len(seen) >= 30
@@ -165,9 +165,7 @@ def written_calls(draw: st.DrawFn) -> tuple[str, list[tuple[str, Any]]]:
 
 
 @given(written_calls(), st.integers(0, 6))
-def test_however_a_call_is_laid_out_it_is_read_and_held_until_then(
-    written: tuple[str, list[tuple[str, Any]]], first_end: int
-) -> None:
+def test_calls_in_any_layout_are_read_and_held(written: tuple[str, list[tuple[str, Any]]], first_end: int) -> None:
     text, calls = written
 
     assert told_by(text) == calls
@@ -175,7 +173,7 @@ def test_however_a_call_is_laid_out_it_is_read_and_held_until_then(
 
 
 @given(written_calls(), st.text(min_size=1, max_size=20).filter(lambda text: text.strip(" \t\r\n")), st.booleans())
-def test_a_word_beside_calls_makes_them_text(
+def test_word_beside_calls_makes_them_text(
     written: tuple[str, list[tuple[str, Any]]], words: str, is_before: bool
 ) -> None:
     text = words + written[0] if is_before else written[0] + words
@@ -210,7 +208,7 @@ def split(draw: st.DrawFn, texts: st.SearchStrategy[str]) -> list[str]:
 
 
 @given(split(spoiled()))
-def test_pieces_never_change_what_a_reply_is_and_no_text_is_lost(pieces: list[str]) -> None:
+def test_pieces_never_change_a_reply_or_lose_text(pieces: list[str]) -> None:
     text = "".join(pieces)
     calls = told_by(text)
 
@@ -224,7 +222,7 @@ def test_pieces_never_change_what_a_reply_is_and_no_text_is_lost(pieces: list[st
 
 
 @given(split(spoiled()))
-def test_at_every_moment_what_is_shown_is_the_beginning_of_the_text(pieces: list[str]) -> None:
+def test_shown_text_is_always_a_prefix_of_the_whole(pieces: list[str]) -> None:
     reply = builder()
     told, text = "", ""
     for piece in pieces:
@@ -236,27 +234,27 @@ def test_at_every_moment_what_is_shown_is_the_beginning_of_the_text(pieces: list
 
 
 @given(spoiled())
-def test_what_can_never_become_a_call_never_does(text: str) -> None:
+def test_text_given_up_never_becomes_a_call(text: str) -> None:
     is_given_up = not all(can_become_calls(text[:end], TOOLS) for end in range(len(text) + 1))
 
     assert not is_given_up or read_calls(text, TOOLS) == ()
 
 
 @pytest.mark.parametrize("opening", ['{"a":', "[", '{"name": "LS", "arguments": {"a":' + "["])
-def test_nesting_without_end_is_text(opening: str) -> None:
+def test_endless_nesting_is_text(opening: str) -> None:
     text = '{"name": "LS", "arguments": {"a": ' + opening * 30_000
 
     assert read_calls(text, TOOLS) == ()
     assert not can_become_calls(text, TOOLS)
 
 
-def test_a_number_of_a_thousand_digits_does_no_harm() -> None:
+def test_number_of_a_thousand_digits_does_no_harm() -> None:
     text = f'{{"name": "LS", "arguments": {{"n": {"9" * 6000}}}}}'
 
     check_text(events_of(text), text)
 
 
-def test_more_than_the_limit_is_text_and_is_let_go_when_it_is_passed() -> None:
+def test_text_over_the_limit_is_released_at_once() -> None:
     # given a call that is too long by one character
     beginning = '{"name": "Write", "arguments": {"content": "'
     text = beginning + "x" * (MAX_CHARS - len(beginning) - 2) + '"}}'
@@ -298,7 +296,7 @@ def test_prose_is_shown_as_it_comes() -> None:
         ('{"name": "Read", "arguments": "{}"}', '{"name": "Read", "arguments": '),
     ],
 )  # fmt: skip
-def test_text_is_let_go_at_the_character_that_makes_it_impossible(text: str, held: str) -> None:
+def test_text_is_released_once_it_cannot_be_a_call(text: str, held: str) -> None:
     reply = builder()
     for end, character in enumerate(text, 1):
         reply.add("text", character)
@@ -309,7 +307,7 @@ def test_text_is_let_go_at_the_character_that_makes_it_impossible(text: str, hel
     raise AssertionError("it was never shown")
 
 
-def test_a_call_is_told_like_a_native_one() -> None:
+def test_call_in_text_has_the_events_of_a_native_one() -> None:
     events = events_of("```json\n", READ, "\n```\n", LS)
 
     read = ToolUseBlock(id="call", name="Read", input={"file_path": "a.py"})
@@ -334,18 +332,18 @@ def test_ids_are_new_in_the_conversation() -> None:
 
 
 @pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded", "refusal", "unknown"])
-def test_a_reply_that_did_not_end_by_itself_is_text(reason: StopReason) -> None:
+def test_reply_that_did_not_end_by_itself_is_text(reason: StopReason) -> None:
     events = events_of(LS, stop_reason=reason)
 
     check_text(events, LS)
     assert message_in(events).stop_reason == reason
 
 
-def test_a_reply_whose_end_the_server_does_not_explain_may_be_a_call() -> None:
+def test_reply_without_a_stop_reason_may_be_a_call() -> None:
     assert outcome(message_in(events_of(LS, stop_reason=None))) == ["tool_use", ("LS", {})]
 
 
-def test_thinking_before_a_call_is_kept_and_ends_when_the_text_begins() -> None:
+def test_thinking_before_a_call_is_kept_and_ends_at_the_text() -> None:
     reply = builder()
     reply.add("thinking", "I look.")
     reply.add("text", LS)
@@ -366,7 +364,7 @@ def test_thinking_behind_a_call_makes_it_text() -> None:
     assert message.content == (TextBlock(text=LS), ThinkingBlock(thinking="Or not?"), TextBlock(text=LS))
 
 
-def test_a_native_call_makes_the_text_before_it_text() -> None:
+def test_native_call_makes_the_text_before_it_text() -> None:
     reply = builder()
     reply.add("text", LS)
     reply.open_block("tool_use", tool_use_id="c1", tool_name="Read").parts.append('{"file_path": "a.py"}')
@@ -377,7 +375,7 @@ def test_a_native_call_makes_the_text_before_it_text() -> None:
     assert content == (TextBlock(text=LS), ToolUseBlock(id="c1", name="Read", input={"file_path": "a.py"}))
 
 
-def test_an_empty_reply_stays_empty() -> None:
+def test_empty_reply_stays_empty() -> None:
     assert outcome(message_in(events_of())) == ["end_turn"]
 
 
@@ -397,7 +395,7 @@ def test_an_empty_reply_stays_empty() -> None:
         "qwen2_5-coder",
     ],
 )
-def test_the_known_models_are_read_at_servers_that_do_not_read_them(model: str) -> None:
+def test_known_models_are_read_at_servers_that_do_not_parse_them(model: str) -> None:
     reading = {name for name, profile in PROFILES.items() if profile.reads_calls_in_text(model)}
 
     assert reading == {"generic", "ollama", "llama.cpp", "vllm", "lmstudio"}
@@ -406,7 +404,7 @@ def test_the_known_models_are_read_at_servers_that_do_not_read_them(model: str) 
 @pytest.mark.parametrize(
     "model", ["qwen2.5:7b", "qwen3-coder:30b", "qwen3:8b", "deepseek-coder", "gpt-4o", "coder", ""]
 )
-def test_no_other_model_is_read_anywhere(model: str) -> None:
+def test_other_models_are_read_nowhere(model: str) -> None:
     assert not any(profile.reads_calls_in_text(model) for profile in PROFILES.values())
 
 
@@ -438,7 +436,7 @@ async def asked(
             await provider.aclose()
 
 
-async def test_the_provider_reads_a_call_of_a_known_model() -> None:
+async def test_provider_reads_a_call_of_a_known_model() -> None:
     message = message_in(await asked(said("```json\n", READ[:20], READ[20:], "\n```")))
 
     assert outcome(message) == ["tool_use", ("Read", {"file_path": "a.py"})]
@@ -449,7 +447,7 @@ async def test_the_provider_reads_a_call_of_a_known_model() -> None:
     [{"model": "qwen3:8b"}, {"profile": GPT}, {"tools": ()}, {"tools": OFFERED[:1]}],
     ids=["another model", "a server that reads them itself", "no tools", "without this tool"],
 )
-async def test_the_same_answer_stays_text_elsewhere(different: dict[str, Any]) -> None:
+async def test_same_answer_elsewhere_stays_text(different: dict[str, Any]) -> None:
     events = await asked(said(READ[:20], READ[20:]), **different)
 
     check_text(events, READ)
@@ -457,14 +455,14 @@ async def test_the_same_answer_stays_text_elsewhere(different: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(("reason", "stop_reason"), [("length", "max_tokens"), ("content_filter", "refusal")])
-async def test_the_provider_makes_no_call_of_a_reply_that_was_cut_off(reason: str, stop_reason: str) -> None:
+async def test_provider_makes_no_call_of_a_cut_reply(reason: str, stop_reason: str) -> None:
     events = await asked(said(READ, reason=reason))
 
     check_text(events, READ)
     assert message_in(events).stop_reason == stop_reason
 
 
-async def test_a_native_call_beside_the_text_is_the_only_one() -> None:
+async def test_native_call_beside_text_is_the_only_one() -> None:
     native = {"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "LS", "arguments": "{}"}}]}
     answer = [chunk({"content": READ}), chunk(native), chunk({"content": LS}), chunk(finish_reason="tool_calls"), DONE]
 
@@ -480,7 +478,7 @@ async def test_words_of_a_refusal_are_no_call() -> None:
     assert outcome(message) == ["refusal", TextBlock(text=LS)]
 
 
-async def test_a_reply_that_comes_whole_is_read_too() -> None:
+async def test_reply_in_one_document_is_read_too() -> None:
     document = {"id": "1", "choices": [{"index": 0, "message": {"content": LS}, "finish_reason": "stop"}]}
 
     message = message_in(await asked(Answer([json.dumps(document).encode()], headers=AS_JSON)))

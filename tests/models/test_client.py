@@ -83,7 +83,7 @@ async def collect(client: LLMClient) -> list[Any]:
         return [event async for event in events]
 
 
-async def test_events_pass_and_the_message_gets_price_and_time() -> None:
+async def test_client_adds_price_and_time_to_the_message() -> None:
     clock = FakeTime()
     started = ReplyStarted("id", "m")
     provider = FakeProvider([started, lambda: clock.sleep(2.5), DONE])
@@ -97,13 +97,13 @@ async def test_events_pass_and_the_message_gets_price_and_time() -> None:
     assert provider.asked == [(REQUEST, OPTIONS)]
 
 
-async def test_an_unknown_price_shows_none() -> None:
+async def test_unknown_price_is_none() -> None:
     (message,) = await collect(client_of(FakeProvider([DONE])))
 
     assert message.cost_usd is None
 
 
-async def test_what_can_heal_is_tried_again_with_growing_pauses() -> None:
+async def test_retryable_errors_are_retried_with_growing_pauses() -> None:
     clock = FakeTime()
     provider = FakeProvider(
         [CanHeal("overloaded")], [TextDelta(0, "half"), StreamError("cut")], [CanHeal("again")], [DONE]
@@ -122,7 +122,7 @@ async def test_what_can_heal_is_tried_again_with_growing_pauses() -> None:
     assert events[-1].content == DONE.content
 
 
-async def test_the_time_of_a_reply_does_not_include_the_tries_before_it() -> None:
+async def test_reply_time_excludes_earlier_attempts() -> None:
     clock = FakeTime()
     provider = FakeProvider([CanHeal("x")], [lambda: clock.sleep(1.5), DONE])
 
@@ -135,7 +135,7 @@ async def test_the_time_of_a_reply_does_not_include_the_tries_before_it() -> Non
     "error",
     [ProviderError("bad request"), AuthenticationError("no"), ContextOverflowError("long"), ValueError("a bug")],
 )
-async def test_what_cannot_heal_is_raised_at_once(error: Exception) -> None:
+async def test_permanent_error_is_raised_at_once(error: Exception) -> None:
     provider = FakeProvider([error])
 
     with pytest.raises(type(error)) as caught:
@@ -145,7 +145,7 @@ async def test_what_cannot_heal_is_raised_at_once(error: Exception) -> None:
     assert len(provider.asked) == 1
 
 
-async def test_tries_are_bounded_and_the_last_error_says_how_many() -> None:
+async def test_attempts_are_bounded_and_the_last_error_counts_them() -> None:
     provider = FakeProvider([RateLimitError("slow down", provider="fake", status=429, request_id="r1")])
 
     with pytest.raises(RateLimitError, match=r"^slow down \(tried 3 times\)$") as caught:
@@ -156,7 +156,7 @@ async def test_tries_are_bounded_and_the_last_error_says_how_many() -> None:
     assert len(provider.asked) == 3
 
 
-async def test_the_total_time_is_bounded() -> None:
+async def test_total_time_is_bounded() -> None:
     clock = FakeTime()
     provider = FakeProvider([lambda: clock.sleep(250), CanHeal("stalled")])
 
@@ -164,7 +164,7 @@ async def test_the_total_time_is_bounded() -> None:
         await collect(client_of(provider, clock, retry=RetryPolicy(max_tries=100, cap_s=0.1)))
 
 
-async def test_the_pause_that_a_provider_asks_for_is_kept() -> None:
+async def test_pause_of_the_provider_is_kept() -> None:
     clock = FakeTime()
     provider = FakeProvider([RateLimitError("x", retry_after_s=7)], [DONE])
 
@@ -174,7 +174,7 @@ async def test_the_pause_that_a_provider_asks_for_is_kept() -> None:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_pause_is_ended_by_whoever_wants_the_next_try_now(backend: str) -> None:
+def test_pause_ends_on_a_retry_now(backend: str) -> None:
     provider = FakeProvider([CanHeal("overloaded")], [CanHeal("again", retry_after_s=50.0)], [DONE])
     client = LLMClient(provider, OPTIONS)
     ended: list[bool] = []
@@ -198,7 +198,7 @@ def test_a_pause_is_ended_by_whoever_wants_the_next_try_now(backend: str) -> Non
     assert ended == [False]
 
 
-async def test_a_pause_that_is_too_long_stops_with_the_reason() -> None:
+async def test_pause_that_is_too_long_stops_with_the_reason() -> None:
     provider = FakeProvider([RateLimitError("limit reached", retry_after_s=3600)])
 
     with pytest.raises(RateLimitError, match="limit reached; it asks to wait 3600 s, so try again later"):
@@ -206,7 +206,7 @@ async def test_a_pause_that_is_too_long_stops_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize("retry_after_s", [0, -1, float("nan"), float("inf")])
-async def test_a_pause_that_makes_no_sense_is_passed_over(retry_after_s: float) -> None:
+async def test_senseless_pause_is_ignored(retry_after_s: float) -> None:
     clock = FakeTime()
     provider = FakeProvider([RateLimitError("x", retry_after_s=retry_after_s)], [DONE])
 
@@ -215,7 +215,7 @@ async def test_a_pause_that_makes_no_sense_is_passed_over(retry_after_s: float) 
     assert clock.pauses == [0.25]
 
 
-async def test_a_reply_without_a_message_is_tried_again() -> None:
+async def test_reply_without_a_message_is_retried() -> None:
     provider = FakeProvider([TextDelta(0, "x")], [DONE])
 
     events = await collect(client_of(provider))
@@ -224,7 +224,7 @@ async def test_a_reply_without_a_message_is_tried_again() -> None:
     assert len(provider.asked) == 2
 
 
-async def test_nothing_is_tried_again_after_the_whole_reply() -> None:
+async def test_complete_reply_is_never_retried() -> None:
     provider = FakeProvider([DONE, StreamError("the connection was reset")])
 
     (message,) = await collect(client_of(provider))
@@ -233,7 +233,7 @@ async def test_nothing_is_tried_again_after_the_whole_reply() -> None:
     assert len(provider.asked) == 1
 
 
-async def test_a_consumer_that_leaves_closes_the_stream() -> None:
+async def test_consumer_that_leaves_closes_the_stream() -> None:
     provider = FakeProvider([TextDelta(0, "a"), TextDelta(0, "b"), DONE])
 
     async with aclosing(client_of(provider).stream(REQUEST)) as events:
@@ -243,7 +243,7 @@ async def test_a_consumer_that_leaves_closes_the_stream() -> None:
     assert provider.open_streams == 0
 
 
-def test_a_pause_can_be_cancelled_on_both_event_loops() -> None:
+def test_pause_can_be_cancelled_on_both_event_loops() -> None:
     async def main() -> None:
         provider = FakeProvider([CanHeal("x")])
         client = LLMClient(provider, OPTIONS, jitter=lambda: 1.0, retry=RetryPolicy(base_s=30))
@@ -260,7 +260,7 @@ def test_a_pause_can_be_cancelled_on_both_event_loops() -> None:
         anyio.run(main, backend=backend)
 
 
-async def test_tokens_are_counted_and_the_provider_is_closed() -> None:
+async def test_client_counts_tokens_and_closes_the_provider() -> None:
     provider = FakeProvider()
     client = client_of(provider)
 
@@ -277,9 +277,7 @@ async def test_tokens_are_counted_and_the_provider_is_closed() -> None:
     asked=st.none() | st.floats(allow_nan=True, allow_infinity=True),
     elapsed=st.floats(0, 10_000),
 )
-def test_a_pause_is_never_negative_never_too_long_and_never_too_early(
-    tries: int, jitter: float, asked: float | None, elapsed: float
-) -> None:
+def test_pause_stays_within_its_bounds(tries: int, jitter: float, asked: float | None, elapsed: float) -> None:
     policy = RetryPolicy(max_tries=4_000)
 
     pause = _pause_or_none(
@@ -301,7 +299,7 @@ def _pause_or_none(pause: Callable[[], float]) -> float | None:
         return None
 
 
-async def test_a_request_may_ask_for_a_shorter_reply_and_never_for_a_longer_one() -> None:
+async def test_request_may_lower_the_output_limit_but_not_raise_it() -> None:
     provider = FakeProvider([DONE])
     client = LLMClient(provider, OPTIONS)
     for most in (None, 60, 600):

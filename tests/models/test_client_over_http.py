@@ -98,7 +98,7 @@ HEALING = [
 
 @both_dialects
 @pytest.mark.parametrize("fault", HEALING, ids=str)
-async def test_what_can_heal_is_sent_again_unchanged_and_the_reply_is_not_doubled(dialect: str, fault: Any) -> None:
+async def test_retry_sends_the_same_request_and_doubles_no_reply(dialect: str, fault: Any) -> None:
     with served(fault, say("whole"), dialect=dialect) as (server, client):
         events = await events_of(client)
 
@@ -112,7 +112,7 @@ async def test_what_can_heal_is_sent_again_unchanged_and_the_reply_is_not_double
 
 
 @both_dialects
-async def test_the_pause_that_the_server_asks_for_is_announced(dialect: str) -> None:
+async def test_pause_of_the_server_is_announced(dialect: str) -> None:
     with served(HttpError(429, headers={"retry-after": "7"}), say("x"), dialect=dialect) as (_, client):
         first, *_ = await events_of(client)
 
@@ -133,7 +133,7 @@ TERMINAL = [
 
 @both_dialects
 @pytest.mark.parametrize(("fault", "error"), TERMINAL, ids=str)
-async def test_what_cannot_heal_stops_with_one_line_after_one_request(dialect: str, fault: Any, error: Any) -> None:
+async def test_permanent_failure_is_one_line_after_one_request(dialect: str, fault: Any, error: Any) -> None:
     with served(fault, dialect=dialect) as (server, client):
         with pytest.raises(error) as caught:
             await events_of(client)
@@ -144,7 +144,7 @@ async def test_what_cannot_heal_stops_with_one_line_after_one_request(dialect: s
 
 
 @both_dialects
-async def test_tries_end(dialect: str) -> None:
+async def test_attempts_end(dialect: str) -> None:
     cut = say("half of it", faults=(Cut("text", "clean"),))
     with served(cut, cut, cut, dialect=dialect, max_tries=3) as (server, client):
         with pytest.raises(StreamError, match="tried 3 times"):
@@ -154,7 +154,7 @@ async def test_tries_end(dialect: str) -> None:
 
 
 @both_dialects
-async def test_a_call_that_the_token_limit_cut_off_never_runs(dialect: str) -> None:
+async def test_call_cut_by_the_token_limit_never_runs(dialect: str) -> None:
     reply = calls(ToolCall("LS", arguments='{"path": "a/lo'), stop_reason="max_tokens")
     with served(reply, dialect=dialect) as (_, client):
         *_, message = await events_of(client)
@@ -175,7 +175,7 @@ async def test_repeated_ids_become_unique(dialect: str) -> None:
 
 @both_dialects
 @pytest.mark.parametrize("writes", ["events", "bulk", 1, 7])
-async def test_a_reply_is_the_same_however_it_is_cut_into_writes(dialect: str, writes: Any) -> None:
+async def test_reply_is_the_same_in_any_writes(dialect: str, writes: Any) -> None:
     blocks = (Thinking("Grüße 🐼"), Text("世界 und mehr"), ToolCall("LS", {"path": "ü 🐼"}))
     reply = Reply(blocks, writes=writes, chunk_chars=1, faults=(Inject(2, "ping"), Inject(3, "comment")))
     with served(reply, dialect=dialect) as (_, client):
@@ -188,7 +188,7 @@ async def test_a_reply_is_the_same_however_it_is_cut_into_writes(dialect: str, w
 
 
 @both_dialects
-async def test_events_that_nobody_knows_are_passed_over(dialect: str) -> None:
+async def test_unknown_events_are_skipped(dialect: str) -> None:
     with served(say("hello you", faults=(Inject(3, "unknown"),)), dialect=dialect) as (_, client):
         *_, message = await events_of(client)
 
@@ -209,7 +209,7 @@ async def test_leaving_a_stalled_reply_closes_the_connection(dialect: str) -> No
 
 
 @both_dialects
-def test_a_retry_works_on_trio_too(dialect: str) -> None:
+def test_retry_works_on_trio(dialect: str) -> None:
     async def main() -> None:
         with served(HttpError(529), say("whole"), dialect=dialect) as (_, client):
             retry, *_, message = await events_of(client)

@@ -17,30 +17,30 @@ async def body_of(answer: Answer, *, within_s: float = 60) -> bytes:
             return (await client.post(server.url)).content
 
 
-async def test_no_more_than_the_beginning_of_an_error_is_read() -> None:
+async def test_error_body_is_read_up_to_a_limit() -> None:
     flood = [b"x" * 50_000] * 3
 
     assert await body_of(Answer([*flood, Stall()], status=500)) == b"x" * MAX_ERROR_BYTES
     assert await body_of(Answer(flood, status=200)) == b"x" * 150_000
 
 
-async def test_an_error_that_does_not_end_is_read_for_a_time() -> None:
+async def test_endless_error_body_is_read_for_a_time() -> None:
     assert await body_of(Answer([b"sorry", Stall()], status=503), within_s=1) == b"sorry"
 
 
-async def test_an_error_that_breaks_off_keeps_what_came() -> None:
+async def test_broken_error_body_keeps_its_beginning() -> None:
     assert await body_of(Answer([b"sorry"], status=503, is_cut=True)) == b"sorry"
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br, gzip"])
-async def test_an_encoded_error_is_not_unpacked(encoding: str) -> None:
+async def test_encoded_error_body_is_not_unpacked(encoding: str) -> None:
     bomb = gzip.compress(b"x" * 10_000_000)
 
     assert await body_of(Answer([bomb], status=400, headers={"content-encoding": encoding})) == b""
 
 
 @BOTH
-async def test_an_error_without_end_still_says_its_status(make: Make, stream: bytes) -> None:
+async def test_endless_error_body_still_gives_its_status(make: Make, stream: bytes) -> None:
     endless = Answer([b'{"error": {"message": "', *[b"x" * 50_000] * 3, Stall()], status=400, headers=JSON)
     packed = Answer([gzip.compress(b"x" * 1000)], status=429, headers=JSON | {"content-encoding": "gzip"})
 

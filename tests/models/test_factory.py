@@ -94,12 +94,12 @@ def where(resolved: ResolvedModel) -> tuple[str, str, str]:
         (None, ANTHROPIC | {"ANTHROPIC_AUTH_TOKEN": "tok"}, ("anthropic", "claude-sonnet-5-5", "sk-ant")),
     ],
 )  # fmt: skip
-def test_a_model_goes_to_who_makes_it(model: str | None, env: dict[str, str], expected: tuple[str, str, str]) -> None:
+def test_model_goes_to_its_provider(model: str | None, env: dict[str, str], expected: tuple[str, str, str]) -> None:
     assert where(resolve_model([flag(model=model)], env)) == expected
 
 
 @pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
-def test_every_vendor_can_be_chosen_by_name(vendor) -> None:
+def test_vendor_can_be_chosen_by_name(vendor) -> None:
     env = dict.fromkeys(vendor.key_variables[:1], "k")
     model = vendor.default_model or "m"
 
@@ -109,13 +109,13 @@ def test_every_vendor_can_be_chosen_by_name(vendor) -> None:
     assert resolved.kind == vendor.dialect
 
 
-def test_an_explicit_provider_overrides_what_the_name_says() -> None:
+def test_explicit_provider_overrides_the_model_name() -> None:
     resolved = resolve_model([variable(provider="openai"), flag(model="claude-opus-5-5")], OPENAI)
 
     assert (resolved.provider, resolved.kind, resolved.model) == ("openai", "openai", "claude-opus-5-5")
 
 
-def test_a_stronger_source_overrides_a_weaker_one() -> None:
+def test_stronger_source_overrides_a_weaker_one() -> None:
     wishes = [user_file(model="gpt-6"), variable(model="opus"), flag(model="haiku")]
 
     assert resolve_model(wishes, ANTHROPIC | OPENAI).model == "claude-haiku-5-5"
@@ -144,7 +144,7 @@ def test_a_stronger_source_overrides_a_weaker_one() -> None:
         ([flag(model="opus", api_key_env="MY_KEY")], {}, "names the variable MY_KEY, which is not set"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_resolved_says_in_one_line_what_to_set(wishes, env, complaint) -> None:
+def test_unresolvable_model_error_names_the_setting_in_one_line(wishes, env, complaint) -> None:
     with pytest.raises(ConfigError) as caught:
         resolve_model(wishes, env)
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_resolved_says_in_one_line_what_to_set(wishes, env, compl
     assert not any(secret in str(caught.value) for secret in ("sk-ant", "sk-oai", "two words"))
 
 
-def test_nothing_set_up_is_an_error_of_its_own_so_that_a_face_can_help() -> None:
+def test_missing_model_is_an_error_of_its_own() -> None:
     with pytest.raises(NoModelError):
         resolve_model([], {})
 
@@ -177,7 +177,7 @@ NAMED = {
         (flag(), ("work", "openai", "big", "https://llm.example.com/v1")),
     ],
 )
-def test_providers_of_the_settings_are_found_by_name_and_by_model(
+def test_providers_of_the_settings_are_found_by_name_or_model(
     wish: ModelRequirement, expected: tuple[str, ...]
 ) -> None:
     resolved = resolve_model([wish], {"WORK_KEY": "w"}, providers=NAMED)
@@ -187,7 +187,7 @@ def test_providers_of_the_settings_are_found_by_name_and_by_model(
     assert resolved.headers == ({} if resolved.provider == "work" else {"x-team": "t"})
 
 
-def test_a_provider_of_the_settings_needs_its_key_and_an_address() -> None:
+def test_provider_of_the_settings_needs_its_key_and_address() -> None:
     with pytest.raises(
         ConfigError, match=r"providers\.work\.api_key_env names the variable WORK_KEY, which is not set"
     ):
@@ -196,7 +196,7 @@ def test_a_provider_of_the_settings_needs_its_key_and_an_address() -> None:
         resolve_model([flag(model="bare/x")], {}, providers=NAMED)
 
 
-def test_aliases_of_the_user_come_first_and_may_point_at_each_other() -> None:
+def test_aliases_of_the_user_come_first_and_may_be_chained() -> None:
     aliases = {"sonnet": "mine", "mine": "openai/gpt-6-luna", "round": "about", "about": "round"}
 
     assert where(resolve_model([flag(model="sonnet")], OPENAI, aliases=aliases)) == ("openai", "gpt-6-luna", "sk-oai")
@@ -204,7 +204,7 @@ def test_aliases_of_the_user_come_first_and_may_point_at_each_other() -> None:
         resolve_model([flag(model="round")], OPENAI, aliases=aliases)
 
 
-def test_a_key_of_a_vendor_goes_with_the_address_in_its_own_variable() -> None:
+def test_vendor_key_goes_with_the_vendors_address_variable() -> None:
     env = (
         ANTHROPIC
         | {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9/"}
@@ -218,21 +218,21 @@ def test_a_key_of_a_vendor_goes_with_the_address_in_its_own_variable() -> None:
     assert (gpt.base_url, gpt.api_key) == ("https://proxy.example/v1", "sk-oai")
 
 
-def test_another_vendors_model_goes_to_the_address_that_openais_variable_names() -> None:
+def test_other_models_go_to_the_address_in_openais_variable() -> None:
     env = OPENAI | {"OPENAI_BASE_URL": "https://api.deepseek.example"}
 
     assert where(resolve_model([flag(model="deepseek-v4-pro")], env)) == ("openai", "deepseek-v4-pro", "sk-oai")
 
 
 @pytest.mark.parametrize("model", ["gpt-6", "openai/gpt-6", "claude-opus-5-5", "anything"])
-def test_a_key_of_a_vendor_does_not_go_to_an_address_of_the_settings(model: str) -> None:
+def test_vendor_key_does_not_go_to_an_address_of_the_settings(model: str) -> None:
     resolved = resolve_model([variable(base_url="https://elsewhere.example/v1", model=model)], ANTHROPIC | OPENAI)
 
     assert resolved.api_key == ""
     assert resolved.base_url == "https://elsewhere.example/v1"
 
 
-def test_an_address_with_its_own_key_needs_no_vendor() -> None:
+def test_address_with_its_own_key_needs_no_vendor() -> None:
     wish = variable(base_url="https://elsewhere.example/v1", model="anything", api_key="k")
 
     resolved = resolve_model([wish], OPENAI)
@@ -240,7 +240,7 @@ def test_an_address_with_its_own_key_needs_no_vendor() -> None:
     assert (resolved.provider, resolved.kind, resolved.api_key) == ("custom", "openai", "k")
 
 
-def test_a_general_key_goes_where_its_source_says() -> None:
+def test_general_key_goes_to_the_target_of_its_source() -> None:
     key = variable(api_key="general", model="opus")
 
     assert resolve_model([key], OPENAI).api_key == "general"
@@ -249,7 +249,7 @@ def test_a_general_key_goes_where_its_source_says() -> None:
     assert resolve_model([user_file(provider="openai"), variable(api_key="general")], OPENAI).api_key == "general"
 
 
-def test_a_general_key_does_not_follow_to_another_provider_or_address() -> None:
+def test_general_key_goes_to_no_other_provider_or_address() -> None:
     key = variable(api_key="general", model="opus")
 
     assert resolve_model([key, flag(model="gpt-6")], OPENAI).api_key == "sk-oai"
@@ -260,7 +260,7 @@ def test_a_general_key_does_not_follow_to_another_provider_or_address() -> None:
         resolve_model([key, flag(model="gpt-6")], {})
 
 
-def test_a_key_in_a_variable_that_the_settings_name_is_used() -> None:
+def test_key_variable_named_by_the_settings_is_used() -> None:
     wish = user_file(
         base_url="https://proxy.example/v1", model="gpt-6", provider="openai", api_key_env="OPENAI_API_KEY"
     )
@@ -268,7 +268,7 @@ def test_a_key_in_a_variable_that_the_settings_name_is_used() -> None:
     assert resolve_model([wish], OPENAI).api_key == "sk-oai"
 
 
-def test_a_token_of_a_gateway_is_sent_as_one() -> None:
+def test_gateway_token_is_sent_as_a_token() -> None:
     env = {"ANTHROPIC_AUTH_TOKEN": "tok", "ANTHROPIC_BASE_URL": "https://gateway.example"}
 
     resolved = resolve_model([flag(model="opus")], env)
@@ -287,7 +287,7 @@ def test_a_token_of_a_gateway_is_sent_as_one() -> None:
         ),  # the SDK's, and the older one
     ],
 )
-async def test_a_token_is_sent_as_a_bearer_only_and_a_key_as_one_too(variable_name: str, sent: dict[str, str]) -> None:
+async def test_token_is_sent_as_a_bearer_only_and_a_key_as_both(variable_name: str, sent: dict[str, str]) -> None:
     async with serving(Answer([], status=418)) as server:
         env = {variable_name: "secret", "ANTHROPIC_BASE_URL": server.url}
         provider = create_provider(resolve_model([], env))
@@ -313,7 +313,7 @@ async def test_a_token_is_sent_as_a_bearer_only_and_a_key_as_one_too(variable_na
         ("openai/deepseek-v4-pro", {"OPENAI_BASE_URL": "http://127.0.0.1:8000/v1"}, ("vllm", "reasoning", False)),
     ],
 )
-def test_a_model_is_talked_to_as_its_maker_wants_also_at_another_address(
+def test_profile_follows_the_models_maker_at_any_address(
     model: str, address: dict[str, str], expected: tuple[str, str | None, bool]
 ) -> None:
     key = {} if address or model == "some-new-name" else {"DEEPSEEK_API_KEY": "k"}
@@ -323,7 +323,7 @@ def test_a_model_is_talked_to_as_its_maker_wants_also_at_another_address(
     assert (profile.name, profile.reasoning_field, profile.needs_reasoning) == expected
 
 
-def test_what_only_the_makers_own_server_knows_is_not_asked_of_another() -> None:
+def test_profile_elsewhere_omits_options_of_the_makers_server() -> None:
     wishes = [variable(base_url="http://gpu-box:9000/v1"), flag(model="qwen2.5-coder:7b")]
 
     profile = profile_of(resolve_model(wishes, {}))
@@ -356,9 +356,7 @@ environments = st.dictionaries(
 
 
 @given(wishes=st.lists(wishes, max_size=3), env=environments)
-def test_no_key_ever_goes_to_an_address_that_is_not_its_own(
-    wishes: list[ModelRequirement], env: dict[str, str]
-) -> None:
+def test_keys_go_only_to_their_own_address(wishes: list[ModelRequirement], env: dict[str, str]) -> None:
     resolved = resolved_or_complaint(wishes, env)
 
     assert "key-of-" not in (resolved if isinstance(resolved, str) else repr(resolved))
@@ -383,7 +381,7 @@ givers = st.integers(0, 2)
 
 
 @given(wishes=st.lists(wishes, min_size=3, max_size=3), env=environments, giver=givers)
-def test_a_general_key_goes_only_where_its_giver_leads_or_left_open(
+def test_general_key_goes_only_where_its_source_allows(
     wishes: list[ModelRequirement], env: dict[str, str], giver: int
 ) -> None:
     from dataclasses import replace
@@ -411,7 +409,7 @@ def test_prices_are_those_of_the_vendor_and_unknown_elsewhere() -> None:
     assert (local.facts.price, local.facts.is_known) == (None, False)
 
 
-def test_a_cassette_needs_no_key_and_costs_nothing() -> None:
+def test_cassette_needs_no_key_and_costs_nothing() -> None:
     from panpan.types.messages import Usage
 
     resolved = resolve_model([variable(provider="openai"), flag(model="cassette:a/b.toml")], OPENAI)
@@ -420,7 +418,7 @@ def test_a_cassette_needs_no_key_and_costs_nothing() -> None:
     assert resolved.facts.price.cost_usd(Usage(input_tokens=5)) == 0
 
 
-def test_the_reason_is_one_line_without_the_key() -> None:
+def test_reason_is_one_line_without_the_key() -> None:
     resolved = resolve_model([flag(model="opus")], ANTHROPIC)
 
     assert resolved.reason == (
@@ -432,7 +430,7 @@ def test_the_reason_is_one_line_without_the_key() -> None:
 
 @pytest.mark.parametrize("model", ["opus", "smart", "ollama/x", "local"])
 @pytest.mark.parametrize("provider", [None, "anthropic"])
-def test_a_source_that_says_why_it_names_a_model_is_quoted(model: str, provider: str | None) -> None:
+def test_reason_quotes_the_source_that_names_the_model(model: str, provider: str | None) -> None:
     weaker = variable(model="haiku", provider=provider if model in ("opus", "smart") else None)
     because = ModelRequirement("the command line", model=model, reason="it runs here")
 
@@ -440,7 +438,7 @@ def test_a_source_that_says_why_it_names_a_model_is_quoted(model: str, provider:
     assert resolve_model([because, flag(model="opus")], ANTHROPIC).reason.endswith("since the command line chose opus")
 
 
-def test_overrides_may_say_why_they_name_a_model_and_no_other_source_is_meant(tmp_path: Path) -> None:
+def test_reason_quotes_an_override_that_names_the_model(tmp_path: Path) -> None:
     loaded, env = loaded_from(tmp_path / "a", "", ANTHROPIC, flags={"model": "opus"})
     other, _ = loaded_from(tmp_path / "b", 'model = "opus"', ANTHROPIC, flags={"effort": "low"})
 
@@ -481,7 +479,7 @@ def test_loaded_settings_lead_to_a_model(tmp_path: Path) -> None:
     assert (where(work), work.headers) == (("work", "big", "from-file"), {"x-team": "t"})
 
 
-def test_a_vendor_in_the_settings_keeps_its_dialect_address_and_key(tmp_path: Path) -> None:
+def test_vendor_in_the_settings_keeps_dialect_address_and_key(tmp_path: Path) -> None:
     user = 'provider = "anthropic"\n[providers.anthropic]\nmodels = ["claude-opus-5-5"]'
     loaded, env = loaded_from(tmp_path, user, ANTHROPIC)
 
@@ -490,13 +488,13 @@ def test_a_vendor_in_the_settings_keeps_its_dialect_address_and_key(tmp_path: Pa
     assert (resolved.kind, where(resolved)) == ("anthropic", ("anthropic", "claude-opus-5-5", "sk-ant"))
 
 
-def test_a_project_may_choose_a_model_of_the_same_vendor(tmp_path: Path) -> None:
+def test_project_may_choose_a_model_of_the_same_vendor(tmp_path: Path) -> None:
     loaded, env = loaded_from(tmp_path, "", ANTHROPIC, project='model = "opus"')
 
     assert resolve_from(loaded, env).model == "claude-opus-5-5"
 
 
-def test_a_project_cannot_choose_where_requests_or_keys_go(tmp_path: Path) -> None:
+def test_project_cannot_choose_the_target_of_requests_or_keys(tmp_path: Path) -> None:
     for number, model in enumerate(("gpt-6", "some-unknown-name", "openrouter/x", "meta/llama", "ollama/x")):
         env = ANTHROPIC | OPENAI | {"OPENROUTER_API_KEY": "k"}
         loaded, env = loaded_from(tmp_path / str(number), "", env, project=f'model = "{model}"')
@@ -507,35 +505,35 @@ def test_a_project_cannot_choose_where_requests_or_keys_go(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("model", ["ollama/x", "llamacpp/x", "claude-opus-5-5"])
-def test_a_project_cannot_choose_a_place_where_the_user_named_none(tmp_path: Path, model: str) -> None:
+def test_project_cannot_choose_a_place_unknown_to_the_user(tmp_path: Path, model: str) -> None:
     loaded, env = loaded_from(tmp_path, "", {}, project=f'model = "{model}"')
 
     with pytest.raises(ConfigError):  # or whoever has Ollama's port would get the user's code unasked
         resolve_from(loaded, env)
 
 
-def test_a_project_may_choose_a_model_at_a_place_that_the_user_named(tmp_path: Path) -> None:
+def test_project_may_choose_a_model_at_a_place_of_the_users(tmp_path: Path) -> None:
     user = '[providers.lab]\nbase_url = "http://127.0.0.1:9999/v1"'
     loaded, env = loaded_from(tmp_path, user, {}, project='model = "lab/big"')
 
     assert where(resolve_from(loaded, env)) == ("lab", "big", "")
 
 
-def test_a_project_cannot_say_whose_a_general_key_is(tmp_path: Path) -> None:
+def test_project_cannot_say_whose_a_general_key_is(tmp_path: Path) -> None:
     loaded, env = loaded_from(tmp_path, "", {"PANPAN_API_KEY": "general"}, project='model = "deepseek-v4-pro"')
 
     with pytest.raises(ConfigError, match="nothing says whose"):
         resolve_from(loaded, env)
 
 
-def test_of_a_projects_settings_only_the_model_counts_whatever_let_them_through() -> None:
+def test_project_settings_beyond_the_model_are_ignored() -> None:
     values = {"model": "opus", "base_url": "https://evil.example", "api_key": "theirs", "provider": "openai"}
     loaded = Loaded(Settings(), [Source("project", "the project", values, {})], ())
 
     assert where(resolve_from(loaded, ANTHROPIC)) == ("anthropic", "claude-opus-5-5", "sk-ant")
 
 
-def test_options_stay_within_what_the_model_can() -> None:
+def test_options_stay_within_the_models_abilities() -> None:
     opus = resolve_model([flag(model="opus")], ANTHROPIC)
     local = resolve_model([flag(model="ollama/x")], {})
     old = resolve_model([flag(model="gpt-4.1")], OPENAI)
@@ -547,7 +545,7 @@ def test_options_stay_within_what_the_model_can() -> None:
     assert model_options(local, GenerationOptions(max_output_tokens=20_000)).max_output_tokens == 20_000
 
 
-def test_settings_become_wishes_for_the_answer() -> None:
+def test_settings_become_requirements_for_the_answer() -> None:
     settings = Settings(thinking=True, thinking_budget_tokens=2048, effort="low", temperature=0.5, max_output_tokens=5)
     resolved = resolve_model([flag(model="opus")], ANTHROPIC)
 
@@ -559,7 +557,7 @@ def test_settings_become_wishes_for_the_answer() -> None:
     assert generation_options(Settings()).idle_timeout_s is None
 
 
-def test_no_sdk_is_loaded_to_choose_a_model_and_make_its_client() -> None:
+def test_choosing_a_model_loads_no_sdk() -> None:
     program = (
         "import sys\n"
         "from panpan.models.factory import resolve_model, create_client\n"
@@ -600,7 +598,7 @@ async def test_clients_of_both_dialects_talk_to_the_model_server() -> None:
     assert [request.path for request in server.requests] == ["/v1/messages"] + ["/v1/chat/completions"] * 2
 
 
-def test_every_vendor_is_named_like_a_prefix() -> None:
+def test_vendor_names_are_prefixes() -> None:
     assert all("/" not in vendor.name and vendor_named(vendor.name) is vendor for vendor in VENDORS)
 
 
@@ -677,7 +675,7 @@ def stored(home: Path, **keys: str) -> StoredKeys:
     return kept
 
 
-def test_stored_key_counts_where_the_environment_has_none(tmp_path: Path) -> None:
+def test_stored_key_counts_if_the_environment_has_none(tmp_path: Path) -> None:
     keys = stored(tmp_path, anthropic="sk-stored", openrouter="sk-router")
 
     logged_in = resolve_model([], {"ANTHROPIC_API_KEY": " "}, keys=keys)

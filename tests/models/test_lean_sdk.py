@@ -101,25 +101,25 @@ def told(request: pytest.FixtureRequest) -> dict[str, list[str]]:
     return parts
 
 
-def test_the_client_of_the_installed_sdk_loads_without_the_rest(told: dict[str, list[str]]) -> None:
+def test_lean_client_loads_without_the_rest_of_the_sdk(told: dict[str, list[str]]) -> None:
     assert told["loaded"] == ["True [] True", f"{told['client'][0]} True", "True"]
 
 
-def test_a_real_answer_streams_and_nothing_more_is_imported(told: dict[str, list[str]]) -> None:
+def test_lean_client_streams_an_answer_without_more_imports(told: dict[str, list[str]]) -> None:
     assert told["answer"] == ["True True False"]
 
 
-def test_real_http_errors_become_ours(told: dict[str, list[str]]) -> None:
+def test_http_errors_become_ours(told: dict[str, list[str]]) -> None:
     assert told["error"] == [f"{error} {status} True" for status, error in ERRORS.items()]
 
 
-def test_a_server_that_is_not_there_becomes_our_error_and_the_sdk_is_not_imported_to_the_end(
+def test_unreachable_server_error_loads_no_more_of_the_sdk(
     told: dict[str, list[str]],
 ) -> None:
     assert (told["nobody"], told["end"]) == (["ProviderError True"], ["False"])
 
 
-def test_each_special_error_of_anthropic_can_be_raised_and_caught_as_a_status_error() -> None:
+def test_special_anthropic_errors_are_status_errors() -> None:
     told = run(
         """
         import httpx2
@@ -139,7 +139,7 @@ def test_each_special_error_of_anthropic_can_be_raised_and_caught_as_a_status_er
 
 
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk[0])
-def test_who_imports_the_sdk_afterwards_gets_the_whole_of_it(sdk: tuple[str, str, str]) -> None:
+def test_later_import_of_the_sdk_is_complete(sdk: tuple[str, str, str]) -> None:
     told = run(
         """
         lean = load()
@@ -157,7 +157,7 @@ def test_who_imports_the_sdk_afterwards_gets_the_whole_of_it(sdk: tuple[str, str
 
 
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk[0])
-def test_an_sdk_that_is_imported_already_is_used(sdk: tuple[str, str, str]) -> None:
+def test_imported_sdk_is_reused(sdk: tuple[str, str, str]) -> None:
     told = run(
         """
         package = __import__(sdk)
@@ -170,7 +170,7 @@ def test_an_sdk_that_is_imported_already_is_used(sdk: tuple[str, str, str]) -> N
     assert told.splitlines() == ["False True", "[]"]
 
 
-def test_whoever_asks_the_sdk_to_log_gets_the_whole_of_it() -> None:
+def test_sdk_logging_causes_the_ordinary_import() -> None:
     told = run("print(load().is_lean, sdk in sys.modules)", *SDKS[1], env={"OPENAI_LOG": "info"})
     assert told == "False True"
 
@@ -209,7 +209,7 @@ FAKE_PACKAGE = {
         "another kind of error",
     ],
 )
-def test_any_surprise_leads_to_the_ordinary_import(tmp_path: Path, surprise: dict[str, str]) -> None:
+def test_surprise_in_the_sdk_causes_the_ordinary_import(tmp_path: Path, surprise: dict[str, str]) -> None:
     (tmp_path / "fakesdk" / "types").mkdir(parents=True)
     for name, text in {**FAKE_PACKAGE, **surprise}.items():
         (tmp_path / "fakesdk" / name).write_text(text)
@@ -228,7 +228,7 @@ def test_any_surprise_leads_to_the_ordinary_import(tmp_path: Path, surprise: dic
     assert told.splitlines() == ["False fakesdk._client True", "[] True"]
 
 
-def test_an_sdk_that_is_not_installed_is_an_import_error() -> None:
+def test_missing_sdk_is_an_import_error() -> None:
     told = run(
         """
         try:

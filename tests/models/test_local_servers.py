@@ -46,7 +46,7 @@ def deaf_port() -> Iterator[int]:
         yield deaf.getsockname()[1]
 
 
-async def test_servers_are_found_by_the_models_that_they_list() -> None:
+async def test_local_servers_are_found_by_their_model_lists() -> None:
     tags = {"models": [{"name": "qwen3-coder:30b", "size": 1}, {"name": "gpt-oss:20b"}]}
     with (
         serving([], probes={"/api/tags": tags}, models=()) as ollama,
@@ -95,13 +95,13 @@ def http(body: bytes, head: str = "HTTP/1.1 200 OK") -> bytes:
         b'HTTP/1.1 200 OK\r\n\r\n{"data": []}' + b" " * 2_000_000,
     ],
 )
-async def test_what_is_no_model_server_is_passed_over(answer: bytes) -> None:
+async def test_other_servers_are_skipped(answer: bytes) -> None:
     async with raw_server(answer) as (port, _):
         assert await find_local_servers([Probe("x", "X", port, "/v1/models")], time_limit_s=PATIENT_S) == ()
 
 
 @pytest.mark.parametrize("has_length", [True, False])
-async def test_an_answer_may_end_with_its_length_or_with_the_connection(has_length: bool) -> None:
+async def test_answer_ends_with_its_length_or_the_connection(has_length: bool) -> None:
     body = json.dumps({"object": "list", "data": [{"id": "m"}]}).encode()
     answer = http(body) if has_length else b"HTTP/1.0 200 OK\r\n\r\n" + body
     async with raw_server(answer) as (port, received):
@@ -125,9 +125,7 @@ def listening_user_of_ours() -> int | None:
         ("Server: " + "x" * 500, [], "x" * 100),
     ],
 )
-async def test_a_server_is_told_from_others_by_what_it_says_it_is(
-    server: str, owners: list[object], program: str
-) -> None:
+async def test_local_server_is_told_apart_by_its_own_words(server: str, owners: list[object], program: str) -> None:
     rows = [{"id": f"m{number}", "owned_by": owner} for number, owner in enumerate(owners)]
     async with raw_server(http(json.dumps({"data": rows}).encode(), f"HTTP/1.1 200 OK\r\n{server}")) as (port, _):
         (found,) = await find_local_servers([Probe("x", "X", port, "/v1/models")], time_limit_s=PATIENT_S)
@@ -136,7 +134,7 @@ async def test_a_server_is_told_from_others_by_what_it_says_it_is(
     assert found.user == listening_user_of_ours()
 
 
-async def test_a_server_without_models_is_found_too() -> None:
+async def test_local_server_without_models_is_found_too() -> None:
     async with raw_server(http(b'{"models": []}')) as (port, _):
         (server,) = await find_local_servers([Probe("ollama", "Ollama", port, "/api/tags")], time_limit_s=PATIENT_S)
 
@@ -144,7 +142,7 @@ async def test_a_server_without_models_is_found_too() -> None:
     assert server.flag == "--model ollama/NAME"
 
 
-def test_a_server_that_never_answers_does_not_hold_up_the_others() -> None:
+def test_silent_server_does_not_hold_up_the_others() -> None:
     async def main() -> None:
         good = http(b'{"data": [{"id": "m"}]}')
         async with raw_server(None) as (silent, received), raw_server(good) as (port, _):
@@ -158,7 +156,7 @@ def test_a_server_that_never_answers_does_not_hold_up_the_others() -> None:
         anyio.run(main, backend=backend)
 
 
-def test_the_usual_ports_are_looked_at_and_belong_to_providers_that_exist() -> None:
+def test_probed_ports_belong_to_known_providers() -> None:
     assert {probe.provider: probe.port for probe in PROBES} == dict(LOCAL_PORTS)
     for probe in PROBES:
         vendor = vendor_named(probe.provider)
@@ -166,7 +164,7 @@ def test_the_usual_ports_are_looked_at_and_belong_to_providers_that_exist() -> N
         assert vendor.base_url == f"http://127.0.0.1:{probe.port}/v1"
 
 
-def test_the_advice_has_three_lines_and_names_the_flag_that_uses_what_was_found() -> None:
+def test_advice_has_three_lines_and_names_a_found_server() -> None:
     server = LocalServer("ollama", "Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b",))
 
     for found in ((), (server,)):

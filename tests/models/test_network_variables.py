@@ -22,7 +22,7 @@ def place_for(url: str) -> str | None:
     return proxy and proxy.place
 
 
-def test_a_proxy_is_told_with_the_variable_that_names_it_and_without_its_password(
+def test_proxy_is_named_with_its_variable_and_no_password(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "http://every:1")
@@ -43,7 +43,7 @@ def test_a_proxy_is_told_with_the_variable_that_names_it_and_without_its_passwor
     assert (https.place, https.address, https.url) == ("HTTPS_PROXY", "large:2", "http://ada:p@ss@large:2")
 
 
-def test_without_a_variable_there_is_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_is_none_without_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert place_for("https://a.example") is None
 
     monkeypatch.setenv("HTTP_PROXY", "http://h:1")
@@ -69,7 +69,7 @@ def test_without_a_variable_there_is_no_proxy(monkeypatch: pytest.MonkeyPatch) -
         ("10.1.2.3/99,[", "https://10.1.2.3", False),
     ],
 )
-def test_a_host_that_no_proxy_names_goes_past_the_proxy(
+def test_host_without_a_proxy_goes_past_it(
     monkeypatch: pytest.MonkeyPatch, exempt: str, url: str, is_exempt: bool
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "http://h:1")
@@ -78,7 +78,7 @@ def test_a_host_that_no_proxy_names_goes_past_the_proxy(
     assert (proxy_for(url) is None) == is_exempt
 
 
-def test_a_wrong_proxy_that_nothing_goes_through_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_proxy_that_is_not_used_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "ftp://h")
     monkeypatch.setenv("NO_PROXY", "*")
 
@@ -86,7 +86,7 @@ def test_a_wrong_proxy_that_nothing_goes_through_is_no_fault(monkeypatch: pytest
         pass
 
 
-def test_certificates_that_are_damaged_are_blamed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_damaged_certificates_are_blamed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     damaged = tmp_path / "ca.pem"
     damaged.write_text("-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n")
     monkeypatch.setenv("SSL_CERT_FILE", str(damaged))
@@ -98,9 +98,7 @@ def test_certificates_that_are_damaged_are_blamed(monkeypatch: pytest.MonkeyPatc
         ssl.create_default_context(cafile=damaged)
 
 
-def test_certificates_that_come_through_a_pipe_are_left_to_be_read(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_certificates_in_a_pipe_are_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pipe = tmp_path / "ca"
     os.mkfifo(pipe)
     monkeypatch.setenv("SSL_CERT_FILE", str(pipe))
@@ -109,6 +107,6 @@ def test_certificates_that_come_through_a_pipe_are_left_to_be_read(
         pass
 
 
-def test_where_no_variable_is_set_none_is_blamed() -> None:
+def test_blame_needs_a_set_variable() -> None:
     with pytest.raises(ssl.SSLError), blaming_variables():
         raise ssl.SSLError("of something else")

@@ -32,7 +32,7 @@ def talk(name: str) -> list[Message]:
     return [UserMessage.of(name), AssistantMessage(content=(TextBlock(text=name),)), UserMessage.of("more")]
 
 
-def test_conversations_side_by_side_are_each_encoded_once() -> None:
+def test_prefix_encodes_parallel_conversations_once_each() -> None:
     work = Work()
     tools = (ToolDefinition("Read", "", {}),)
     first, second = ModelRequest("sys", tools, talk("a")), ModelRequest("sub", (), talk("b"))
@@ -45,7 +45,7 @@ def test_conversations_side_by_side_are_each_encoded_once() -> None:
     assert (work.heads, work.replies) == (["m sys 1 True", "m sub 0 True"], ["m a", "m b"])
 
 
-def test_another_model_or_other_options_are_encoded_anew() -> None:
+def test_prefix_encodes_again_for_another_model_or_options() -> None:
     work = Work()
     request = ModelRequest("sys", (), talk("a"))
 
@@ -58,7 +58,7 @@ def test_another_model_or_other_options_are_encoded_anew() -> None:
     assert work.replies == ["m a", "n a"]
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_prefix_cache_is_bounded() -> None:
     work = Work()
     requests = [ModelRequest(f"s{n}", (), talk(str(n))) for n in range(MAX_CONVERSATIONS + 1)]
     for request in requests:

@@ -74,7 +74,7 @@ def resolved(model: str, provider: NamedProvider | None = None, **env: str) -> R
     return resolve_model([ModelRequirement("--model", model=model)], env, providers=providers, kinds=KINDS)
 
 
-async def test_a_kind_of_another_package_answers() -> None:
+async def test_provider_kind_of_another_package_answers() -> None:
     client = create_client(resolved("echo:parrot"))
 
     events = [event async for event in client.stream(ModelRequest("", (), (UserMessage.of("hello"),)))]
@@ -84,7 +84,7 @@ async def test_a_kind_of_another_package_answers() -> None:
     await client.aclose()
 
 
-async def test_a_kind_answers_the_turns_of_a_session(tmp_path: Path) -> None:
+async def test_provider_kind_answers_the_turns_of_a_session(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}
     options = {"overrides": {"model": "echo:parrot"}, "env": env}
 
@@ -97,7 +97,7 @@ async def test_a_kind_answers_the_turns_of_a_session(tmp_path: Path) -> None:
             pass
 
 
-async def test_a_kind_of_a_file_counts_where_the_settings_name_it(tmp_path: Path) -> None:
+async def test_provider_kind_of_a_file_counts_if_settings_name_it(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "capabilities").mkdir(parents=True)
     (home / "settings.toml").write_text("capabilities.own = true\nmodel = 'own:x'\n")
@@ -112,13 +112,13 @@ async def test_a_kind_of_a_file_counts_where_the_settings_name_it(tmp_path: Path
         assert session.info.choice == f"x that echoes, since {home}/settings.toml chose it"
 
 
-def test_a_kind_can_be_named_as_the_provider() -> None:
+def test_provider_kind_can_be_named_as_the_provider() -> None:
     wish = ModelRequirement("--provider", provider="echo", model="parrot")
 
     assert resolve_model([wish], {}, kinds=KINDS).reason == "parrot that echoes, since --provider chose echo"
 
 
-def test_a_kind_gets_the_key_and_address_of_its_settings() -> None:
+def test_provider_kind_gets_the_key_and_address_of_its_settings() -> None:
     settings = NamedProvider("echo", base_url="https://mine.example", api_key_env="ECHO_KEY")
 
     model = resolved("echo:parrot", settings, ECHO_KEY="sk-echo")
@@ -127,7 +127,7 @@ def test_a_kind_gets_the_key_and_address_of_its_settings() -> None:
     assert create_client(model)
 
 
-def test_a_kind_gets_no_key_of_a_vendor() -> None:
+def test_provider_kind_gets_no_key_of_a_vendor() -> None:
     assert resolved("echo:parrot", OPENAI_API_KEY="sk-oai").api_key == ""
 
 
@@ -141,12 +141,12 @@ def test_a_kind_gets_no_key_of_a_vendor() -> None:
         ({}, "echo:parrot", "nothing says who serves the model"),
     ],
 )
-def test_a_kind_that_cannot_be_asked_says_why(kinds: Mapping[str, str], model: str, complaint: str) -> None:
+def test_provider_kind_that_cannot_be_asked_says_why(kinds: Mapping[str, str], model: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         resolve_model([ModelRequirement(model=model)], {}, kinds=kinds)
 
 
-def test_two_capabilities_cannot_bring_the_same_kind() -> None:
+def test_provider_kind_of_two_capabilities_is_refused() -> None:
     class Other(Capability):
         name = "other"
         providers: ClassVar[Mapping[str, str]] = {"echo": "elsewhere:Echo"}
@@ -161,7 +161,7 @@ class ReadyModels(EchoModels):
         return {"echo:loud": "says it in capitals"} if "LOUD" in env else {}
 
 
-def test_kinds_say_which_of_their_models_are_ready() -> None:
+def test_provider_kinds_name_their_ready_models() -> None:
     kinds = {"echo": f"{__name__}:ReadyModels", "broken": "no_such_module:Kind"}
 
     assert ready_models(kinds, {}) == {}

@@ -92,7 +92,7 @@ async def test_llama_cpp_starts_a_call_without_its_arguments(dialect: str, bytes
     assert message.usage.input_tokens + message.usage.cache_read_input_tokens == 128
 
 
-async def test_litellm_says_no_tokens_at_first_and_more_than_were_asked_for_at_the_end() -> None:
+async def test_litellm_reports_its_tokens_only_at_the_end() -> None:
     started, *_, message = await events_of("litellm-messages.sse", bytes_a_read=100_000)
 
     assert isinstance(started, ReplyStarted)
@@ -102,7 +102,7 @@ async def test_litellm_says_no_tokens_at_first_and_more_than_were_asked_for_at_t
     assert message.usage == Usage(input_tokens=31, output_tokens=10)
 
 
-async def test_ids_of_calls_that_are_longer_than_allowed_go_back_short_equal_and_apart() -> None:
+async def test_overlong_call_ids_are_shortened_consistently() -> None:
     # given two calls whose ids of 230 characters differ at their end only
     ids = [f"call_{'bGl0ZWxsbTp' * 20}_{number}" for number in range(2)]
     stream = b"".join(
@@ -145,7 +145,7 @@ async def test_litellm_without_a_database_answers_400_to_a_wrong_key(dialect: st
 
 
 @both_dialects
-async def test_llama_cpp_refuses_a_wrong_key_and_a_long_prompt_in_the_words_of_one_dialect(dialect: str) -> None:
+async def test_llama_cpp_refuses_in_the_same_words_in_both_dialects(dialect: str) -> None:
     key = {"message": "Invalid API Key", "type": "authentication_error", "code": 401}
     long = {
         "code": 400,
@@ -160,7 +160,7 @@ async def test_llama_cpp_refuses_a_wrong_key_and_a_long_prompt_in_the_words_of_o
 
 
 @both_dialects
-async def test_no_call_is_demanded_since_servers_take_that_as_a_wish_or_not_at_all(dialect: str) -> None:
+async def test_request_never_demands_a_call(dialect: str) -> None:
     async with serving(Answer([(MEASURED / f"llama.cpp-{dialect}-text.sse").read_bytes()])) as server:
         provider = provider_at(server, dialect)
         message = await ask(provider, ModelRequest("", (READ,), [UserMessage.of("hi")]), ModelOptions("m", 9))
@@ -171,7 +171,7 @@ async def test_no_call_is_demanded_since_servers_take_that_as_a_wish_or_not_at_a
     assert "tool_choice" not in server.requests[0].json
 
 
-async def test_pictures_never_reach_the_embedded_model_whose_server_fails_on_them() -> None:
+async def test_pictures_never_reach_the_embedded_model() -> None:
     # 500, server_error: "image input is not supported", which would be tried again and again
     picture = ImageBlock(source=Base64Source(media_type="image/png", data="aGk="))
     shown = [UserMessage.of("Read a.png"), reply(use("1", file_path="a.png")), result("1", picture)]

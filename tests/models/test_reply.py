@@ -30,7 +30,7 @@ def finished(builder: ReplyBuilder, stop_reason: StopReason | None = "tool_use")
     return message
 
 
-def test_blocks_are_told_one_after_the_other_and_then_the_message() -> None:
+def test_builder_yields_block_by_block_and_then_the_message() -> None:
     builder = ReplyBuilder(model="asked")
     builder.usage = Usage(input_tokens=3)
     builder.start(message_id="m1", model="answered")
@@ -72,7 +72,7 @@ def test_deltas_between_two_takes_are_joined() -> None:
 
 
 @pytest.mark.parametrize("arguments", ["", '{"path": "a', '{"path": '])
-def test_a_call_cut_off_by_the_output_limit_does_not_run(arguments: str) -> None:
+def test_call_cut_by_the_output_limit_does_not_run(arguments: str) -> None:
     builder = ReplyBuilder(model="m")
     call(builder, "t1", '{"a": 1}')
     call(builder, "t2", arguments)
@@ -85,7 +85,7 @@ def test_a_call_cut_off_by_the_output_limit_does_not_run(arguments: str) -> None
 
 
 @pytest.mark.parametrize("arguments", ["", '{"path": "a'])
-def test_a_call_in_a_reply_that_was_filtered_does_not_run_with_what_had_come(arguments: str) -> None:
+def test_call_in_a_filtered_reply_does_not_run(arguments: str) -> None:
     builder = ReplyBuilder(model="m")
     call(builder, "t1", arguments)
 
@@ -95,14 +95,14 @@ def test_a_call_in_a_reply_that_was_filtered_does_not_run_with_what_had_come(arg
     assert "refused or filtered" in REFUSED
 
 
-def test_a_call_that_was_whole_before_the_output_limit_runs() -> None:
+def test_complete_call_before_the_output_limit_runs() -> None:
     builder = ReplyBuilder(model="m")
     call(builder, "t1", '{"a": 1}')
 
     assert finished(builder, "max_tokens").tool_uses[0].input_error is None
 
 
-def test_a_call_without_arguments_runs_with_none() -> None:
+def test_call_without_arguments_runs_with_none() -> None:
     builder = ReplyBuilder(model="m")
     call(builder, "t1", "")
     call(builder, "t2", "")
@@ -110,7 +110,7 @@ def test_a_call_without_arguments_runs_with_none() -> None:
     assert [(use.input, use.input_error) for use in finished(builder).tool_uses] == [({}, None), ({}, None)]
 
 
-def test_a_call_with_broken_arguments_says_so_and_does_not_stop_the_next() -> None:
+def test_call_with_broken_arguments_does_not_stop_the_next() -> None:
     builder = ReplyBuilder(model="m")
     call(builder, "t1", '{"a": ')
     call(builder, "t2", "[1]")
@@ -125,7 +125,7 @@ def test_a_call_with_broken_arguments_says_so_and_does_not_stop_the_next() -> No
     assert third.input_error is None
 
 
-def test_an_id_of_the_conversation_is_changed_and_the_call_runs() -> None:
+def test_call_with_an_id_of_the_conversation_is_renamed_and_runs() -> None:
     builder = ReplyBuilder(model="m", taken_ids={"call_0", "call_0-2"})
     call(builder, "call_0", "{}")
 
@@ -134,7 +134,7 @@ def test_an_id_of_the_conversation_is_changed_and_the_call_runs() -> None:
     assert (use.id, use.input_error) == ("call_0-3", None)
 
 
-def test_an_id_that_comes_twice_in_a_reply_is_changed_and_the_second_call_does_not_run() -> None:
+def test_call_with_a_repeated_id_in_a_reply_does_not_run() -> None:
     builder = ReplyBuilder(model="m")
     call(builder, "t1", '{"a": 1}')
     call(builder, "t1", '{"a": 2}')
@@ -154,7 +154,7 @@ def test_calls_without_ids_get_different_ones_and_run() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "reason"), [(None, "unknown"), ("{}", "tool_use")])
-def test_a_missing_stop_reason_is_told_from_the_blocks(arguments: str | None, reason: str) -> None:
+def test_missing_stop_reason_follows_from_the_blocks(arguments: str | None, reason: str) -> None:
     builder = ReplyBuilder(model="m")
     builder.add("text", "Hi")
     if arguments is not None:

@@ -34,13 +34,13 @@ def reference(stream: bytes) -> list[tuple[bytes, bytes]]:
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b"\r", b"\r\n"])
-def test_every_line_end_of_the_standard_is_understood(line_end: bytes) -> None:
+def test_parser_reads_every_line_end_of_the_standard(line_end: bytes) -> None:
     stream = line_end.join([b"event: add", b"data: 1", b"data: 2", b"", b"data: 3", b"", b""])
 
     assert parse(stream) == [(b"add", b"1\n2"), (b"", b"3")]
 
 
-def test_an_event_is_given_as_soon_as_its_blank_line_came() -> None:
+def test_parser_yields_an_event_at_its_blank_line() -> None:
     parser = SseParser()
 
     assert parser.feed(b"data: a\r\r") == [ServerSentEvent(b"", b"a")]
@@ -68,7 +68,7 @@ def test_an_event_is_given_as_soon_as_its_blank_line_came() -> None:
         ("data: grüße 🎈\u2028\n\n".encode(), [(b"", "grüße 🎈\u2028".encode())]),
     ],
 )
-def test_fields_are_read_as_the_standard_says(stream: bytes, events: list[tuple[bytes, bytes]]) -> None:
+def test_parser_reads_fields_as_the_standard_says(stream: bytes, events: list[tuple[bytes, bytes]]) -> None:
     assert parse(stream) == events
     assert parse(*(stream[i : i + 1] for i in range(len(stream)))) == events
 
@@ -82,7 +82,7 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES).map(b"".join), st.lists(st.integers(0, 60)))
 @example(b"\xef\xbb\xbfdata: x\r\n\r\n", [1, 2, 11, 12])
 @example(b"data: 1\r\n\r\r\n\ndata: 2\n\n", [8, 9, 10])
-def test_the_events_do_not_depend_on_the_chunks(stream: bytes, cuts: list[int]) -> None:
+def test_parser_events_do_not_depend_on_the_chunks(stream: bytes, cuts: list[int]) -> None:
     borders = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
     chunks = [stream[start:end] for start, end in pairwise(borders)]
 
@@ -91,7 +91,7 @@ def test_the_events_do_not_depend_on_the_chunks(stream: bytes, cuts: list[int]) 
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(1, 30))
-def test_whatever_comes_only_a_stream_error_is_raised(chunks: list[bytes], limit: int) -> None:
+def test_parser_raises_only_stream_errors(chunks: list[bytes], limit: int) -> None:
     parser = SseParser(max_event_bytes=limit)
     try:
         for chunk in chunks:
@@ -103,7 +103,7 @@ def test_whatever_comes_only_a_stream_error_is_raised(chunks: list[bytes], limit
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 7, 1000])
-def test_an_event_past_the_limit_is_refused_whether_it_ends_or_not(chunk_bytes: int) -> None:
+def test_parser_refuses_an_event_past_the_limit(chunk_bytes: int) -> None:
     for stream in (b"data: " + b"x" * 200, b"data: " + b"x" * 200 + b"\n\n", b"data: x\n" * 50 + b"\n"):
         parser = SseParser(max_event_bytes=100)
 
@@ -112,7 +112,7 @@ def test_an_event_past_the_limit_is_refused_whether_it_ends_or_not(chunk_bytes: 
                 parser.feed(stream[i : i + chunk_bytes])
 
 
-def test_many_events_in_a_row_are_not_taken_for_a_long_one() -> None:
+def test_parser_does_not_take_many_events_for_a_long_one() -> None:
     parser = SseParser(max_event_bytes=20)
 
     assert len(parser.feed(b"data: 12345\n\n" * 100)) == 100

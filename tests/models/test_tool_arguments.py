@@ -8,7 +8,7 @@ from panpan.models.reply import MAX_ARGUMENT_CHARS, ArgumentsError, read_argumen
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t"])
-def test_no_arguments_are_an_empty_object(text: str) -> None:
+def test_empty_arguments_are_an_empty_object(text: str) -> None:
     assert read_arguments(text) == {}
 
 
@@ -47,7 +47,7 @@ def test_objects_are_read(text: str, value: object) -> None:
         ('{"a": "' + "x" * MAX_ARGUMENT_CHARS + '"}', "longer than 8,388,608 characters"),
     ],
 )
-def test_anything_else_is_an_error_that_tells_the_model_what_to_do(text: str, says: str) -> None:
+def test_other_arguments_are_an_error_with_advice_for_the_model(text: str, says: str) -> None:
     with pytest.raises(ArgumentsError, match=says) as caught:
         read_arguments(text)
 
@@ -55,7 +55,7 @@ def test_anything_else_is_an_error_that_tells_the_model_what_to_do(text: str, sa
 
 
 @given(st.text(alphabet='{}[]":,\\ud8e19.-+tfn\n x', max_size=30))
-def test_what_passes_can_be_sent_back(text: str) -> None:
+def test_accepted_arguments_can_be_sent_back(text: str) -> None:
     try:
         value = read_arguments(text)
     except ArgumentsError:

@@ -83,7 +83,7 @@ async def failure(make: Make, answer: Answer, **options: float) -> ProviderError
         (418, '["strange"]', ProviderError),
     ],
 )
-async def test_a_refusal_becomes_an_error_of_our_own(
+async def test_refusal_becomes_an_error_of_ours(
     make: Make, stream: bytes, status: int, body: str, expected: type[ProviderError]
 ) -> None:
     error = await failure(make, Answer([body.encode()], status=status, headers=JSON | {"request-id": "req_1"}))
@@ -96,7 +96,7 @@ async def test_a_refusal_becomes_an_error_of_our_own(
 
 
 @BOTH
-async def test_the_pause_that_the_server_asks_for_is_kept(make: Make, stream: bytes) -> None:
+async def test_pause_of_the_server_is_kept(make: Make, stream: bytes) -> None:
     body = [b'{"error": {"message": "slow"}}']
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
     pauses = []
@@ -112,7 +112,7 @@ async def test_the_pause_that_the_server_asks_for_is_kept(make: Make, stream: by
 
 
 @BOTH
-async def test_no_message_shows_the_key(make: Make, stream: bytes) -> None:
+async def test_error_messages_never_show_the_key(make: Make, stream: bytes) -> None:
     said = f'{{"error": {{"message": "wrong key {KEY} or sk-ant-api03-abcdefghijklmnop"}}}}'.encode()
     errors = [
         await failure(make, Answer([said], status=401, headers=JSON)),
@@ -128,7 +128,7 @@ async def test_no_message_shows_the_key(make: Make, stream: bytes) -> None:
 
 
 @BOTH
-async def test_a_server_that_stops_sending_is_given_up(make: Make, stream: bytes) -> None:
+async def test_server_that_stops_sending_is_given_up(make: Make, stream: bytes) -> None:
     started = time.monotonic()
 
     in_mid_stream = await failure(make, Answer([stream[:40], Stall()]), idle_timeout_s=1)  # its beginning must come
@@ -142,7 +142,7 @@ async def test_a_server_that_stops_sending_is_given_up(make: Make, stream: bytes
 
 
 @BOTH
-async def test_a_refusal_that_does_not_come_whole_can_heal(make: Make, stream: bytes) -> None:
+async def test_incomplete_refusal_can_be_retried(make: Make, stream: bytes) -> None:
     stalled = await failure(make, Answer([b"{", Stall()], status=500), idle_timeout_s=0.1)
     cut = await failure(make, Answer([b"{"], status=500, is_cut=True))
 
@@ -150,7 +150,7 @@ async def test_a_refusal_that_does_not_come_whole_can_heal(make: Make, stream: b
 
 
 @BOTH
-async def test_a_server_of_this_machine_that_is_not_there_is_told_at_once(make: Make, stream: bytes) -> None:
+async def test_missing_local_server_is_reported_at_once(make: Make, stream: bytes) -> None:
     async with serving() as gone:
         pass
     provider = make(api_key=KEY, base_url=gone.url, name="vendor")
@@ -162,7 +162,7 @@ async def test_a_server_of_this_machine_that_is_not_there_is_told_at_once(make: 
 
 @BOTH
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "not a url"])
-async def test_an_address_that_cannot_be_asked_is_not_tried_again(make: Make, stream: bytes, url: str) -> None:
+async def test_unusable_address_is_not_retried(make: Make, stream: bytes, url: str) -> None:
     provider = make(api_key=KEY, base_url=url)
 
     with pytest.raises(ProviderError) as caught:
@@ -173,7 +173,7 @@ async def test_an_address_that_cannot_be_asked_is_not_tried_again(make: Make, st
 
 @BOTH
 @pytest.mark.parametrize("key", ["sk-1\nsk-2-more", " sk-padded-key", "ключ-как-ключ"])
-async def test_a_key_that_no_header_can_hold_is_refused_without_showing_it(make: Make, stream: bytes, key: str) -> None:
+async def test_key_unfit_for_a_header_is_refused_without_showing_it(make: Make, stream: bytes, key: str) -> None:
     provider = make(api_key=key, base_url="http://127.0.0.1:1")
 
     with pytest.raises(AuthenticationError, match="copy it again") as caught:
@@ -183,7 +183,7 @@ async def test_a_key_that_no_header_can_hold_is_refused_without_showing_it(make:
 
 
 @BOTH
-async def test_a_header_that_cannot_be_sent_is_an_error_of_ours(make: Make, stream: bytes) -> None:
+async def test_header_that_cannot_be_sent_is_an_error_of_ours(make: Make, stream: bytes) -> None:
     provider = make(api_key=KEY, base_url="http://127.0.0.1:1", headers={"x-team": "für uns"})
 
     with pytest.raises(ProviderError):  # an SDK may find a way to send it; then nobody is there to hear it
@@ -192,7 +192,7 @@ async def test_a_header_that_cannot_be_sent_is_an_error_of_ours(make: Make, stre
 
 
 @BOTH
-async def test_a_redirect_is_not_followed_with_the_key(make: Make, stream: bytes) -> None:
+async def test_redirect_is_not_followed_with_the_key(make: Make, stream: bytes) -> None:
     async with serving(Answer([stream])) as elsewhere:
         error = await failure(make, Answer(status=307, headers={"location": elsewhere.url + "/v1"}))
 
@@ -212,7 +212,7 @@ async def test_a_redirect_is_not_followed_with_the_key(make: Make, stream: bytes
         (b'{"other": 1}', "application/json", "check the base URL"),
     ],
 )
-async def test_an_answer_that_is_no_event_stream_says_so(
+async def test_answer_that_is_no_event_stream_says_so(
     make: Make, stream: bytes, body: bytes, content_type: str, says: str
 ) -> None:
     error = await failure(make, Answer([body], headers={"content-type": content_type}))
@@ -231,7 +231,7 @@ async def test_events_under_another_content_type_are_read(make: Make, stream: by
 
 
 @BOTH
-async def test_a_stream_that_a_proxy_compressed_is_read(make: Make, stream: bytes) -> None:
+async def test_compressed_stream_is_read(make: Make, stream: bytes) -> None:
     headers = {"content-type": "text/event-stream", "content-encoding": "gzip"}
     async with serving(Answer([gzip.compress(stream)], headers=headers)) as server:
         provider = make(api_key=KEY, base_url=server.url)
@@ -242,7 +242,7 @@ async def test_a_stream_that_a_proxy_compressed_is_read(make: Make, stream: byte
 
 
 @BOTH
-async def test_one_connection_serves_the_whole_conversation(make: Make, stream: bytes) -> None:
+async def test_connection_serves_the_whole_conversation(make: Make, stream: bytes) -> None:
     async with serving(Answer([stream])) as server:
         provider = make(api_key=KEY, base_url=server.url)
         for _ in range(3):
@@ -253,7 +253,7 @@ async def test_one_connection_serves_the_whole_conversation(make: Make, stream: 
 
 
 @BOTH
-async def test_who_leaves_early_leaves_no_connection_behind(make: Make, stream: bytes) -> None:
+async def test_consumer_that_leaves_closes_the_connection(make: Make, stream: bytes) -> None:
     async with serving(Answer([stream[:-60], Stall()])) as server:
         provider = make(api_key=KEY, base_url=server.url)
         async with aclosing(provider.stream(HELLO, OPTIONS)) as events:
@@ -267,7 +267,7 @@ async def test_who_leaves_early_leaves_no_connection_behind(make: Make, stream: 
 
 @BOTH
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_cancelled_request_ends_at_once(make: Make, stream: bytes, backend: str) -> None:
+def test_cancelled_request_ends_at_once(make: Make, stream: bytes, backend: str) -> None:
     async def main() -> None:
         async with serving(Answer([stream[:-60], Stall()])) as server:
             provider = make(api_key=KEY, base_url=server.url)
@@ -282,7 +282,7 @@ def test_a_cancelled_request_ends_at_once(make: Make, stream: bytes, backend: st
     anyio.run(main, backend=backend)
 
 
-async def test_a_reply_without_end_is_bounded() -> None:
+async def test_endless_reply_is_bounded() -> None:
     async with serving(Answer([b": ping\n\n" * 100] * 10)) as server:
         open_client = partial(open_openai, api_key=KEY, base_url=server.url, headers={})
         transport = Transport(provider="vendor", open_client=open_client, max_reply_bytes=1000)
@@ -296,7 +296,7 @@ async def test_a_reply_without_end_is_bounded() -> None:
 
 
 @BOTH
-async def test_a_private_certificate_authority_is_trusted_by_the_usual_variable(
+async def test_private_certificate_authority_is_trusted_by_variable(
     make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificate = Path(__file__).parent / "fixtures" / "loopback.pem"
@@ -319,9 +319,7 @@ async def test_a_private_certificate_authority_is_trusted_by_the_usual_variable(
 
 
 @BOTH
-async def test_a_proxy_of_the_usual_variable_is_used(
-    make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_proxy_of_the_usual_variable_is_used(make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(Answer([stream])) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         provider = make(api_key=KEY, base_url="http://models.invalid/v1")
@@ -347,7 +345,7 @@ async def test_a_proxy_of_the_usual_variable_is_used(
         ("SSL_CERT_FILE", __file__, "it holds no certificates"),
     ],
 )  # fmt: skip
-async def test_a_wrong_variable_is_named_and_its_password_is_not(
+async def test_wrong_variable_is_named_without_its_password(
     make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, complaint: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "socksio", None)  # as where it is not installed
@@ -362,7 +360,7 @@ async def test_a_wrong_variable_is_named_and_its_password_is_not(
 
 
 @BOTH
-async def test_a_proxy_that_is_not_there_is_told_at_once_with_its_variable_and_without_its_password(
+async def test_missing_proxy_is_reported_with_its_variable_only(
     make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(Answer([stream])) as server:
@@ -382,7 +380,7 @@ async def test_a_proxy_that_is_not_there_is_told_at_once_with_its_variable_and_w
 
 @BOTH
 @pytest.mark.parametrize(("status", "is_retried"), [(407, False), (503, True)])
-async def test_a_proxy_that_refuses_is_named(
+async def test_refusing_proxy_is_named(
     make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch, status: int, is_retried: bool
 ) -> None:
     async with serving(Answer([], status=status)) as proxy:
@@ -397,7 +395,7 @@ async def test_a_proxy_that_refuses_is_named(
 
 @BOTH
 @pytest.mark.parametrize("exempt", ["", "localhost", "127.0.0.0/8", "*"])
-async def test_no_proxy_stands_between_panpan_and_a_server_of_this_machine(
+async def test_local_server_is_asked_without_a_proxy(
     make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch, exempt: str
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
@@ -411,7 +409,7 @@ async def test_no_proxy_stands_between_panpan_and_a_server_of_this_machine(
 
 
 @BOTH
-async def test_a_server_that_the_variable_exempts_is_asked_without_the_proxy(
+async def test_exempt_server_is_asked_without_the_proxy(
     make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
@@ -423,7 +421,7 @@ async def test_a_server_that_the_variable_exempts_is_asked_without_the_proxy(
     await provider.aclose()
 
 
-async def test_servers_that_copy_the_messages_api_get_the_key_and_the_version_they_know() -> None:
+async def test_compatible_servers_get_the_key_and_a_known_version() -> None:
     async with serving(Answer([ANTHROPIC])) as server:
         provider = AnthropicProvider(api_key=KEY, base_url=server.url, headers={"x-team": "blue"})
         await ask(provider)
@@ -434,7 +432,7 @@ async def test_servers_that_copy_the_messages_api_get_the_key_and_the_version_th
     assert headers["content-type"] == "application/json"
 
 
-async def test_ids_of_an_openai_account_go_to_openai_only(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_openai_account_ids_go_to_openai_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
     async with serving(Answer([OPENAI])) as server:
@@ -447,7 +445,7 @@ async def test_ids_of_an_openai_account_go_to_openai_only(monkeypatch: pytest.Mo
     assert headers["authorization"] == "Bearer none"
 
 
-async def test_the_vendors_own_addresses_are_the_default() -> None:
+async def test_default_addresses_are_the_vendors_own() -> None:
     anthropic = open_anthropic(api_key=KEY, base_url=None, headers={})
     openai = open_openai(api_key=KEY, base_url=None, headers={})
 
@@ -459,7 +457,7 @@ async def test_the_vendors_own_addresses_are_the_default() -> None:
         await sdk.client.close()
 
 
-async def test_no_sdk_is_imported_before_the_first_request() -> None:
+async def test_providers_import_no_sdk_before_the_first_request() -> None:
     script = (
         "import sys\n"
         "from panpan.models.providers.anthropic import AnthropicProvider\n"
@@ -473,7 +471,7 @@ async def test_no_sdk_is_imported_before_the_first_request() -> None:
     assert process.stdout.decode().strip() == "set()"
 
 
-async def test_it_can_be_prepared_and_what_goes_wrong_is_said_by_the_request() -> None:
+async def test_prepared_client_reports_failures_with_the_request() -> None:
     async with serving(Answer([b"data: [DONE]\n\n"])) as server:
         opened: list[int] = []
 

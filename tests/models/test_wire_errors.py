@@ -66,14 +66,14 @@ IN_WORDS_ALONE = [
 
 
 @pytest.mark.parametrize(("status", "body"), OVERFLOWS)
-def test_a_request_that_is_too_long_is_recognised(status: int | None, body: Any) -> None:
+def test_too_long_request_is_recognised(status: int | None, body: Any) -> None:
     error = provider_error(with_status(read_error_body(body), status), provider="p", is_mid_stream=status is None)
 
     assert type(error) is ContextOverflowError
 
 
 @pytest.mark.parametrize("words", IN_WORDS_ALONE)
-def test_it_is_recognised_by_the_words_of_many_servers(words: str) -> None:
+def test_too_long_request_is_recognised_by_many_servers_words(words: str) -> None:
     error = provider_error(WireError(message=words, status=400), provider="p")
 
     assert type(error) is ContextOverflowError
@@ -88,7 +88,7 @@ def test_it_is_recognised_by_the_words_of_many_servers(words: str) -> None:
         "input should be a valid list",
     ],
 )
-def test_other_refusals_are_not_taken_for_one_that_is_too_long(words: str) -> None:
+def test_other_refusals_do_not_count_as_too_long(words: str) -> None:
     assert type(provider_error(WireError(message=words, status=400), provider="p")) is ProviderError
 
 
@@ -116,7 +116,7 @@ def with_status(error: WireError, status: int | None) -> WireError:
         (400, "no_db_connection", AuthenticationError),  # litellm
     ],
 )
-def test_statuses_say_whether_another_try_can_heal(status: int, kind: str, expected: type[ProviderError]) -> None:
+def test_status_decides_if_an_error_is_retryable(status: int, kind: str, expected: type[ProviderError]) -> None:
     error = provider_error(WireError(kind=kind, message="why", status=status), provider="p")
 
     assert type(error) is expected
@@ -141,7 +141,7 @@ def test_statuses_say_whether_another_try_can_heal(status: int, kind: str, expec
         ({}, RetryableError),
     ],
 )
-def test_errors_in_mid_stream_are_told_by_their_type(body: Any, expected: type[ProviderError]) -> None:
+def test_mid_stream_errors_are_classified_by_type(body: Any, expected: type[ProviderError]) -> None:
     error = provider_error(read_error_body(body), provider="p", is_mid_stream=True)
 
     assert type(error) is expected
@@ -151,7 +151,7 @@ def test_errors_in_mid_stream_are_told_by_their_type(body: Any, expected: type[P
     "body",
     [None, 7, [], "text", {"error": None}, {"error": []}, {"error": {"message": {"a": 1}, "type": 7, "code": []}}],
 )
-def test_any_body_is_survived(body: Any) -> None:
+def test_any_error_body_makes_a_provider_error(body: Any) -> None:
     assert isinstance(provider_error(read_error_body(body), provider="p"), ProviderError)
 
 
@@ -181,11 +181,11 @@ def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: 
         ("a < b", "a < b"),
     ],
 )
-def test_a_proxys_page_is_told_by_its_title(page: str, text: str) -> None:
+def test_proxy_page_is_described_by_its_title(page: str, text: str) -> None:
     assert one_line(read_error_body(page).message) == text
 
 
-def test_the_servers_words_become_one_short_clean_line() -> None:
+def test_error_message_is_one_short_clean_line() -> None:
     text = one_line("first\r\nsecond\x1b[31m\tred\x00 my-own-secret " + "x" * 5000, Redactor(["my-own-secret"]))
 
     assert text.startswith("first second red [redacted] xxx")

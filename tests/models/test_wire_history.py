@@ -39,7 +39,7 @@ def wire(history: WireHistory, messages: Sequence[Message]) -> str:
     return " ".join(group.data.decode() for group in history.groups(messages))
 
 
-def test_what_stands_between_two_replies_is_one_group() -> None:
+def test_wire_history_groups_messages_between_replies() -> None:
     messages = [user("a"), SystemReminder(text="b"), reply("R"), user("c"), SystemReminder(text="d")]
 
     groups = Encoders().history().groups(messages)
@@ -47,7 +47,7 @@ def test_what_stands_between_two_replies_is_one_group() -> None:
     assert [(group.data, group.is_reply) for group in groups] == [(b"a+b", False), (b"<R>", True), (b"c+d", False)]
 
 
-def test_each_message_is_encoded_once_while_the_history_grows() -> None:
+def test_wire_history_encodes_each_message_once() -> None:
     encoders = Encoders()
     history = encoders.history()
     messages: list[Message] = []
@@ -60,7 +60,7 @@ def test_each_message_is_encoded_once_while_the_history_grows() -> None:
     assert encoders.encoded == [text for number in range(20) for text in (f"u{number}", f"r{number}")][:-1]
 
 
-def test_a_reply_with_nothing_to_send_is_skipped_and_the_groups_around_it_merge() -> None:
+def test_wire_history_skips_an_empty_reply_and_merges_groups() -> None:
     history = Encoders().history()
     messages: list[Message] = [user("a"), reply("R"), user("b")]
     assert wire(history, messages) == "a <R> b"
@@ -72,7 +72,7 @@ def test_a_reply_with_nothing_to_send_is_skipped_and_the_groups_around_it_merge(
     assert wire(history, messages) == "a <R> b+c <S> d"
 
 
-def test_a_history_that_was_rewritten_is_encoded_anew() -> None:
+def test_wire_history_encodes_a_rewritten_history_again() -> None:
     history = Encoders().history()
     messages: list[Message] = [user("a"), reply("R"), user("b"), reply("S"), user("c")]
     wire(history, messages)
@@ -87,7 +87,7 @@ MESSAGES = st.lists(st.sampled_from(["u:", "u:a", "u:b", "r:", "r:A", "r:B"]), m
 
 
 @given(st.lists(MESSAGES, max_size=4), st.lists(st.integers(0, 12), max_size=6))
-def test_what_is_remembered_never_shows(additions: list[list[str]], cuts: list[int]) -> None:
+def test_wire_history_cache_never_shows(additions: list[list[str]], cuts: list[int]) -> None:
     history = Encoders().history()
     messages: list[Message] = []
     for number, kinds in enumerate(additions):

@@ -42,7 +42,7 @@ async def answer(make: Make, step: play.Step, **options: Any) -> AssistantMessag
 
 
 @BOTH
-async def test_a_long_conversation_is_valid_in_every_request(make: Make) -> None:
+async def test_long_conversation_is_valid_in_every_request(make: Make) -> None:
     # given rounds with thinking, parallel calls, a failing one, a picture, and an empty reply among them
     steps: list[play.Step] = []
     for number in range(6):
@@ -74,7 +74,7 @@ async def test_a_long_conversation_is_valid_in_every_request(make: Make) -> None
 
 @BOTH
 @pytest.mark.parametrize("writes", ["events", "bulk", 1, 5])
-async def test_a_reply_is_the_same_however_it_is_written(make: Make, writes: Any) -> None:
+async def test_reply_is_the_same_in_any_chunks(make: Make, writes: Any) -> None:
     step = play.Reply(
         (play.Thinking("Grübel 🎈"), play.Text("Grüße 🎈"), play.ToolCall("Read", {"path": "é🎈.py"}, id="t1")),
         tokens=play.Tokens(input=7, output=3, cache_read=2),
@@ -90,7 +90,7 @@ async def test_a_reply_is_the_same_however_it_is_written(make: Make, writes: Any
     assert message.usage == Usage(input_tokens=7, output_tokens=3, cache_read_input_tokens=2)
 
 
-async def test_redacted_thinking_goes_back_as_it_came() -> None:
+async def test_redacted_thinking_is_sent_back_unchanged() -> None:
     steps = [play.Reply((play.RedactedThinking("ZW5j"), play.Text("Hi"))), play.say("Done.")]
     with serving(steps) as server:
         provider = anthropic(server)
@@ -117,7 +117,7 @@ async def test_redacted_thinking_goes_back_as_it_came() -> None:
     ],
     ids=lambda quirks: "+".join(sorted(quirks)),
 )
-async def test_servers_that_leave_things_out_are_understood(quirks: set[play.Quirk]) -> None:
+async def test_replies_of_sparse_servers_are_understood(quirks: set[play.Quirk]) -> None:
     step = play.calls(
         play.ToolCall("Read", {"path": "a"}),
         play.ToolCall("Read", {"path": "b"}),
@@ -140,7 +140,7 @@ async def test_servers_that_leave_things_out_are_understood(quirks: set[play.Qui
 @BOTH
 @pytest.mark.parametrize("how", ["close", "reset", "clean"])
 @pytest.mark.parametrize("at", [0, 1, "text", "tool_arguments"])
-async def test_a_reply_that_is_cut_is_an_error(make: Make, how: Any, at: Any) -> None:
+async def test_cut_reply_is_an_error(make: Make, how: Any, at: Any) -> None:
     step = play.calls(play.ToolCall("Read", {"path": "a"}), text="I look.", faults=(play.Cut(at, how),))
 
     with pytest.raises(RetryableError):
@@ -148,20 +148,20 @@ async def test_a_reply_that_is_cut_is_an_error(make: Make, how: Any, at: Any) ->
 
 
 @BOTH
-async def test_a_reply_that_stalls_is_an_error(make: Make) -> None:
+async def test_stalled_reply_is_an_error(make: Make) -> None:
     with pytest.raises(StreamError, match="sent nothing for"):
         await answer(make, play.say("I look.", faults=(play.Stall("text"),)), idle_timeout_s=1)
 
 
 @BOTH
-async def test_a_stream_that_fails_says_why(make: Make) -> None:
+async def test_failing_stream_says_why(make: Make) -> None:
     with pytest.raises(RetryableError, match="much to do"):
         await answer(make, play.say("I look.", faults=(play.StreamFailure("text", message="much to do"),)))
 
 
 @BOTH
 @pytest.mark.parametrize("what", ["unknown", "ping", "comment"])
-async def test_what_does_not_belong_there_is_passed_over(make: Make, what: Any) -> None:
+async def test_unknown_event_is_skipped(make: Make, what: Any) -> None:
     assert (await answer(make, play.say("I look.", faults=(play.Inject("text", what),)))).text == "I look."
 
 
@@ -182,7 +182,7 @@ async def test_half_arguments_under_the_output_limit_never_run(make: Make) -> No
 
 
 @BOTH
-async def test_two_calls_with_one_id_are_two_calls(make: Make) -> None:
+async def test_calls_with_one_id_are_kept_apart(make: Make) -> None:
     twice = play.calls(play.ToolCall("Read", {"path": "a"}, id="same"), play.ToolCall("Read", {"path": "b"}, id="same"))
 
     first, second = (await answer(make, twice)).tool_uses
@@ -192,7 +192,7 @@ async def test_two_calls_with_one_id_are_two_calls(make: Make) -> None:
 
 
 @BOTH
-async def test_an_event_that_is_too_long_is_refused(make: Make) -> None:
+async def test_event_that_is_too_long_is_refused(make: Make) -> None:
     endless = play.say("I look.", faults=(play.Inject("text", b"data: " + b"x" * 20_000_000),))
 
     with pytest.raises(StreamError, match="more than"):
@@ -201,13 +201,13 @@ async def test_an_event_that_is_too_long_is_refused(make: Make) -> None:
 
 @BOTH
 @pytest.mark.parametrize("how", ["close", "reset"])
-async def test_a_connection_that_is_closed_before_the_answer_is_tried_again(make: Make, how: Any) -> None:
+async def test_connection_closed_before_the_answer_is_retried(make: Make, how: Any) -> None:
     with pytest.raises(RetryableError):
         await answer(make, play.Hangup(how))
 
 
 @BOTH
-async def test_a_request_that_the_server_finds_invalid_is_not_tried_again(make: Make) -> None:
+async def test_invalid_request_is_not_retried(make: Make) -> None:
     with pytest.raises(ProviderError) as caught:
         await answer(make, play.HttpError(400, "tools.0: no"))
 

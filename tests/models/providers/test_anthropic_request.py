@@ -52,7 +52,7 @@ def without_marks(data: bytes) -> bytes:
     return data.replace(b',"cache_control":{"type":"ephemeral"}', b"")
 
 
-def test_a_round_with_tools_is_sent_as_the_messages_api_documents() -> None:
+def test_request_with_tools_follows_the_messages_api() -> None:
     # https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use
     sent = body(
         UserMessage.of("What does a.py say?"),
@@ -120,7 +120,7 @@ def test_a_round_with_tools_is_sent_as_the_messages_api_documents() -> None:
     }
 
 
-def test_pictures_and_documents_are_sent_inside_messages_and_results() -> None:
+def test_pictures_and_documents_are_sent_in_messages_and_results() -> None:
     # https://platform.claude.com/docs/en/build-with-claude/vision and …/pdf-support
     picture, document = ImageBlock(source=PNG), DocumentBlock(source=PDF, title="Paper")
     note = DocumentBlock(source=Base64Source(media_type="text/plain", data="aGk="))
@@ -139,7 +139,7 @@ def test_pictures_and_documents_are_sent_inside_messages_and_results() -> None:
     ]
 
 
-def test_thinking_goes_back_only_to_the_model_that_thought_it_and_only_with_its_signature() -> None:
+def test_thinking_is_sent_back_signed_and_to_its_own_model_only() -> None:
     thoughts = (
         ThinkingBlock(thinking="hm", signature="c2ln"),
         ThinkingBlock(thinking="of another vendor"),
@@ -158,7 +158,7 @@ def test_thinking_goes_back_only_to_the_model_that_thought_it_and_only_with_its_
     assert other[1]["content"] == [{"type": "text", "text": "yes"}]
 
 
-def test_what_the_api_would_refuse_is_not_sent() -> None:
+def test_unacceptable_content_is_not_sent() -> None:
     broken = ToolUseBlock(id="functions.Read:0", name="functions.Read", input={"half": 1}, input_error="cut off")
 
     sent = messages_of(
@@ -180,7 +180,7 @@ def test_what_the_api_would_refuse_is_not_sent() -> None:
     assert words == {"type": "text", "text": "b"}
 
 
-def test_a_reply_never_ends_in_blanks_and_is_the_same_wherever_it_stands() -> None:
+def test_reply_is_sent_without_trailing_blanks_wherever_it_is() -> None:
     paused = reply("I look. ", "Half a sentence \n")
     calling = reply("I look. ", use("t1"))
 
@@ -192,7 +192,7 @@ def test_a_reply_never_ends_in_blanks_and_is_the_same_wherever_it_stands() -> No
     assert messages_of(UserMessage.of("a"), calling, result("t1", "x"))[1]["content"][0]["text"] == "I look. "
 
 
-def test_cache_marks_stand_on_the_system_prompt_and_the_two_newest_user_messages() -> None:
+def test_cache_marks_are_on_the_prompt_and_two_user_messages() -> None:
     messages: list[Message] = [UserMessage.of("start")]
     for number in range(4):
         messages += [reply(use(f"t{number}")), result(f"t{number}", "x")]
@@ -205,14 +205,14 @@ def test_cache_marks_stand_on_the_system_prompt_and_the_two_newest_user_messages
     assert "cache_control" in sent["system"][0]
 
 
-def test_without_a_system_prompt_the_tools_carry_the_mark() -> None:
+def test_cache_mark_is_on_the_tools_without_a_system_prompt() -> None:
     sent = body(UserMessage.of("a"), tools=(READ, READ))
 
     assert "system" not in sent
     assert ["cache_control" in tool for tool in sent["tools"]] == [False, True]
 
 
-def test_each_request_starts_with_the_whole_previous_one() -> None:
+def test_request_starts_with_the_whole_previous_one() -> None:
     messages: list[Message] = [UserMessage.of("start"), SystemReminder(text="r")]
     previous = without_marks(body_bytes(messages, system="s", tools=(READ,)))
     for number in range(50):
@@ -241,7 +241,7 @@ def test_each_request_starts_with_the_whole_previous_one() -> None:
         ("anthropic.claude-opus-5-5-v1:0", {"type": "adaptive", "display": "summarized"}, 1000),
     ],
 )
-def test_thinking_is_asked_for_as_the_model_wants_it(model: str, thinking: Any, max_tokens: int) -> None:
+def test_thinking_is_requested_as_the_model_wants_it(model: str, thinking: Any, max_tokens: int) -> None:
     sent = body(UserMessage.of("a"), options=ModelOptions(model, 1000, thinking_budget_tokens=4000))
 
     assert (sent["thinking"], sent["max_tokens"]) == (thinking, max_tokens)
@@ -250,7 +250,7 @@ def test_thinking_is_asked_for_as_the_model_wants_it(model: str, thinking: Any, 
 @pytest.mark.parametrize(
     ("budget", "limit", "expected"), [(100, 500, (1024, 5120)), (4000, 4001, (4000, 4001)), (4000, 4000, (4000, 8096))]
 )
-def test_the_budget_is_at_least_the_least_and_smaller_than_the_output(
+def test_thinking_budget_is_between_its_minimum_and_the_output(
     budget: int, limit: int, expected: tuple[int, int]
 ) -> None:
     sent = body(UserMessage.of("a"), options=ModelOptions("claude-opus-4-5", limit, thinking_budget_tokens=budget))
@@ -258,7 +258,7 @@ def test_the_budget_is_at_least_the_least_and_smaller_than_the_output(
     assert (sent["thinking"]["budget_tokens"], sent["max_tokens"]) == expected
 
 
-def test_effort_and_temperature_are_sent_when_they_are_set() -> None:
+def test_effort_and_temperature_are_sent_if_set() -> None:
     options = ModelOptions("claude-opus-4-5", 1000, effort="low", temperature=0.5)
     thinking = ModelOptions("claude-opus-4-5", 9000, thinking_budget_tokens=2000, temperature=0.5)
 
@@ -268,20 +268,20 @@ def test_effort_and_temperature_are_sent_when_they_are_set() -> None:
     assert body(UserMessage.of("a")).keys() == {"model", "max_tokens", "stream", "messages"}
 
 
-def test_counting_sends_neither_limit_nor_stream() -> None:
+def test_count_request_has_neither_limit_nor_stream() -> None:
     options = ModelOptions("claude-opus-4-5", 1000, temperature=0.5)
 
     assert body(UserMessage.of("a"), options=options, is_stream=False).keys() == {"model", "messages"}
 
 
-def test_a_choice_at_the_top_of_a_schema_is_left_out() -> None:
+def test_choice_at_the_top_of_a_schema_is_left_out() -> None:
     schema = {"$schema": "x", "anyOf": [{"required": ["a"]}], "properties": {"a": {"anyOf": [{"type": "string"}]}}}
 
     assert wire.tool_schema(schema) == {"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}]}}}
 
 
 @given(ODD_TEXT, ODD_TEXT)
-def test_any_text_gives_a_valid_body(system: str, text: str) -> None:
+def test_any_text_makes_a_valid_body(system: str, text: str) -> None:
     messages = [UserMessage.of(text), UserMessage.of("end")]
 
     json.loads(body_bytes(messages, system=system).decode())

@@ -93,7 +93,7 @@ async def asked(*events: bytes, **answer: Any) -> AssistantMessage:
             await provider.aclose()
 
 
-def test_a_reply_with_every_kind_of_block_is_told_in_order() -> None:
+def test_reply_with_every_kind_of_block_is_read_in_order() -> None:
     # given the kinds of events of https://platform.claude.com/docs/en/build-with-claude/streaming
     stream = [
         START,
@@ -139,7 +139,7 @@ def test_a_reply_with_every_kind_of_block_is_told_in_order() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 50])
-def test_the_reply_does_not_depend_on_how_its_bytes_are_cut(size: int) -> None:
+def test_reply_does_not_depend_on_chunk_boundaries(size: int) -> None:
     data = b"".join([START, *text(0, "Grüße 🎈"), *call(1, '{"a":', ' "é"}'), *end("tool_use", output_tokens=1)])
     chunks = [data[i : i + size] for i in range(0, len(data), size)]
     message = events_of(*chunks)[-1]
@@ -158,11 +158,11 @@ def test_the_reply_does_not_depend_on_how_its_bytes_are_cut(size: int) -> None:
         (None, "unknown"),
     ],
 )
-def test_every_stop_reason_is_taken_over(wire: str | None, ours: str) -> None:
+def test_stop_reasons_are_translated(wire: str | None, ours: str) -> None:
     assert (message_of(START, *text(0, "x"), *end(wire))).stop_reason == ours
 
 
-def test_what_is_not_known_is_passed_over() -> None:
+def test_unknown_events_and_blocks_are_skipped() -> None:
     message = message_of(
         START,
         b": comment\n\ndata:\n\n",
@@ -176,7 +176,7 @@ def test_what_is_not_known_is_passed_over() -> None:
     assert [item for item in message.content if isinstance(item, TextBlock) and item.text] == [TextBlock(text="kept")]
 
 
-def test_usage_is_the_largest_that_was_said() -> None:
+def test_usage_is_the_largest_reported() -> None:
     message = message_of(START, *end("end_turn", input_tokens=0, output_tokens=7, cache_creation_input_tokens=2))
     silent = message_of(START, *end("end_turn", input_tokens=None))
 
@@ -185,7 +185,7 @@ def test_usage_is_the_largest_that_was_said() -> None:
     assert silent.usage == Usage(**counts, output_tokens=1)
 
 
-def test_arguments_that_did_not_arrive_whole_never_run() -> None:
+def test_incomplete_arguments_never_run() -> None:
     cut = message_of(START, *call(0, '{"path": "a'), *end("max_tokens"))
     nothing = message_of(START, *call(0), *end("max_tokens"))
     broken = message_of(START, *call(0, '{"path": "a'), *end("tool_use"))
@@ -197,14 +197,14 @@ def test_arguments_that_did_not_arrive_whole_never_run() -> None:
     assert (without.tool_uses[0].input, without.tool_uses[0].input_error) == ({}, None)
 
 
-def test_ids_that_are_taken_are_changed() -> None:
+def test_taken_ids_are_changed() -> None:
     message = message_of(START, *call(0, "{}"), *call(1, "{}"), *end("tool_use"), taken_ids=frozenset({"toolu_1"}))
 
     assert [use.id for use in message.tool_uses] == ["toolu_1-2", "toolu_1-3"]
     assert [use.input_error is None for use in message.tool_uses] == [True, False]
 
 
-def test_servers_that_leave_out_parts_are_understood() -> None:
+def test_sparse_servers_are_understood() -> None:
     # no name lines, no message_start, arguments in the start of the block, no content_block_stop
     given = {"type": "tool_use", "id": "t", "name": "Read", "input": {"a": 1}}
     parts = [
@@ -230,7 +230,7 @@ def test_servers_that_leave_out_parts_are_understood() -> None:
         ({"type": "invalid_request_error", "message": "bad"}, ProviderError),
     ],
 )
-def test_an_error_in_mid_stream_is_raised_by_its_type(error: dict[str, str], expected: type[ProviderError]) -> None:
+def test_mid_stream_error_is_raised_by_its_type(error: dict[str, str], expected: type[ProviderError]) -> None:
     with pytest.raises(ProviderError) as caught:
         message_of(START, *text(0, "x"), event("error", error=error, request_id="req_7"))
 
@@ -239,7 +239,7 @@ def test_an_error_in_mid_stream_is_raised_by_its_type(error: dict[str, str], exp
 
 
 @pytest.mark.parametrize("is_cut", [True, False])
-async def test_a_stream_that_ends_too_early_is_an_error(is_cut: bool) -> None:
+async def test_stream_that_ends_too_early_is_an_error(is_cut: bool) -> None:
     events = [START, *text(0, "x"), *call(1, "{}"), *end("tool_use")]
     assert events[-1] == STOP
     for count in range(len(events) - 1):
@@ -249,7 +249,7 @@ async def test_a_stream_that_ends_too_early_is_an_error(is_cut: bool) -> None:
 
 @pytest.mark.parametrize("is_cut", [True, False])
 @pytest.mark.parametrize("reason", ["tool_use", "end_turn", "max_tokens", "refusal"])
-async def test_a_reply_that_lacks_only_message_stop_is_whole(reason: str, is_cut: bool) -> None:
+async def test_reply_that_lacks_only_message_stop_is_complete(reason: str, is_cut: bool) -> None:
     events = [START, *text(0, "x"), *call(1, '{"a": 1}'), *end(reason, output_tokens=9)]
 
     without, whole = await asked(*events[:-1], is_cut=is_cut), await asked(*events)
@@ -267,29 +267,29 @@ OPEN = [
 
 
 @pytest.mark.parametrize("events", OPEN)
-async def test_a_reply_with_an_open_block_or_no_reason_is_cut(events: list[bytes]) -> None:
+async def test_reply_with_an_open_block_or_no_reason_is_cut(events: list[bytes]) -> None:
     with pytest.raises(StreamError):
         await asked(*events)
 
 
-async def test_an_error_in_place_of_message_stop_is_raised() -> None:
+async def test_error_in_place_of_message_stop_is_raised() -> None:
     error = event("error", error={"type": "overloaded_error", "message": "Overloaded"})
 
     with pytest.raises(RetryableError, match="Overloaded"):
         await asked(START, *text(0, "x"), *end("end_turn")[:-1], error)
 
 
-async def test_a_reply_that_is_whole_survives_a_cut_behind_it() -> None:
+async def test_complete_reply_survives_a_later_cut() -> None:
     assert (await asked(START, *text(0, "x"), *end("end_turn"), is_cut=True)).text == "x"
 
 
 @pytest.mark.parametrize("data", [b"data: {no json}\n\n", b"data: [1]\n\n", b'data: "text"\n\n'])
-def test_an_event_that_is_no_object_is_a_stream_error(data: bytes) -> None:
+def test_event_that_is_no_object_is_a_stream_error(data: bytes) -> None:
     with pytest.raises(StreamError, match="no JSON object"):
         message_of(START, data, *end("end_turn"))
 
 
-async def test_a_reply_that_comes_as_one_document_is_understood() -> None:
+async def test_reply_as_one_document_is_understood() -> None:
     document = {
         "id": "msg_1",
         "type": "message",
@@ -313,7 +313,7 @@ async def test_a_reply_that_comes_as_one_document_is_understood() -> None:
     assert (message.stop_reason, message.usage) == ("tool_use", Usage(input_tokens=3, output_tokens=4))
 
 
-async def test_a_document_that_is_no_message_is_refused() -> None:
+async def test_document_that_is_no_message_is_refused() -> None:
     with pytest.raises(ProviderError, match="check the base URL"):
         await asked(b'{"choices": []}', headers={"content-type": "application/json"})
 
@@ -327,28 +327,28 @@ async def test_tokens_are_counted_by_the_server() -> None:
     assert (count, server.requests[0].path) == (2095, "/v1/messages/count_tokens")
 
 
-async def test_a_server_that_cannot_count_says_nothing() -> None:
+async def test_server_that_cannot_count_gives_none() -> None:
     async with serving(Answer([b"{}"], status=404, headers={"content-type": "application/json"})) as server:
         provider = AnthropicProvider(api_key="k", base_url=server.url)
         assert await provider.count_tokens(HELLO, OPTIONS) is None
         await provider.aclose()
 
 
-def test_a_piece_of_a_block_that_is_not_open_is_a_stream_error() -> None:
+def test_piece_of_a_closed_block_is_a_stream_error() -> None:
     stray = event("content_block_delta", index=3, delta={"type": "text_delta", "text": "x"})
 
     with pytest.raises(StreamError, match="not open"):
         message_of(START, text(0, "x")[0], stray, *end("end_turn"))
 
 
-async def test_nothing_to_say_is_refused_before_it_is_sent() -> None:
+async def test_empty_request_is_refused_before_sending() -> None:
     provider = AnthropicProvider(api_key="k", base_url="http://127.0.0.1:1")
 
     with pytest.raises(ProviderError, match="no message to send"):
         await ask(provider, ModelRequest("sys", (), [UserMessage.of("  ")]))
 
 
-def test_it_runs_on_trio() -> None:
+def test_provider_runs_on_trio() -> None:
     async def main() -> None:
         assert (await asked(START, *text(0, "x"), *end("end_turn"))).text == "x"
 

@@ -89,7 +89,7 @@ def without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_the_whole_body_is_the_one_that_the_vendors_pages_describe(vendor: str) -> None:
+async def test_golden_body_is_sent_to_the_vendor(vendor: str) -> None:
     golden = golden_of(vendor)
     options = ModelOptions(**golden["options"])
     request = ModelRequest("You are panpan.", (READ, FETCH), conversation(options.model))
@@ -106,7 +106,7 @@ async def test_the_whole_body_is_the_one_that_the_vendors_pages_describe(vendor:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_golden_body_names_the_pages_it_follows_and_differs_only_where_it_says(vendor: str) -> None:
+def test_golden_body_names_its_pages_and_marks_differences(vendor: str) -> None:
     golden = golden_of(vendor)
 
     differences = golden.get("sent_today", {})
@@ -117,5 +117,5 @@ def test_a_golden_body_names_the_pages_it_follows_and_differs_only_where_it_says
     assert all(golden["body"].get(name) != value for name, value in differences.items())
 
 
-def test_every_vendor_has_a_golden_body_and_no_other_has() -> None:
+def test_golden_bodies_cover_every_vendor() -> None:
     assert sorted(path.name.removesuffix(".json") for path in GOLDEN.iterdir()) == VENDORS

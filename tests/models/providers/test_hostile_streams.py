@@ -76,7 +76,7 @@ def stream_of(documents: list[dict[str, Any]]) -> list[bytes]:
 
 
 @given(st.lists(ANTHROPIC, max_size=12))
-def test_the_messages_api_may_say_anything(documents: list[dict[str, Any]]) -> None:
+def test_messages_api_stream_may_say_anything(documents: list[dict[str, Any]]) -> None:
     reply, parser, events = AnthropicReply(ReplyBuilder(model="m"), TRANSPORT), SseParser(), []
     try:
         for data in [*stream_of(documents), b'data: {"type": "message_stop"}\n\n']:
@@ -88,7 +88,7 @@ def test_the_messages_api_may_say_anything(documents: list[dict[str, Any]]) -> N
 
 
 @given(st.lists(OPENAI, max_size=12))
-def test_chat_completions_may_say_anything(documents: list[dict[str, Any]]) -> None:
+def test_chat_completions_stream_may_say_anything(documents: list[dict[str, Any]]) -> None:
     reply, parser, events = OpenAIReply(ReplyBuilder(model="m"), TRANSPORT), SseParser(), []
     try:
         for data in [*stream_of(documents), b"data: [DONE]\n\n"]:
@@ -101,7 +101,7 @@ def test_chat_completions_may_say_anything(documents: list[dict[str, Any]]) -> N
 
 
 @given(fields("usage", "stop_reason", "id", content=st.lists(BLOCK), type=st.just("message")), OPENAI)
-def test_whole_documents_may_say_anything(message: dict[str, Any], completion: dict[str, Any]) -> None:
+def test_whole_document_may_say_anything(message: dict[str, Any], completion: dict[str, Any]) -> None:
     anthropic = AnthropicReply(ReplyBuilder(model="m"), TRANSPORT)
     openai = OpenAIReply(ReplyBuilder(model="m"), TRANSPORT)
     try:

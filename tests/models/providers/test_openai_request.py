@@ -55,7 +55,7 @@ def body(*messages: Message, **fields: Any) -> Any:
     return json.loads(body_bytes(messages, **fields))
 
 
-def test_a_round_with_tools_is_sent_as_chat_completions_documents() -> None:
+def test_request_with_tools_follows_chat_completions() -> None:
     # https://platform.openai.com/docs/guides/function-calling?api-mode=chat
     sent = body(
         UserMessage.of("What does a.py say?"),
@@ -117,7 +117,7 @@ def test_a_round_with_tools_is_sent_as_chat_completions_documents() -> None:
     }
 
 
-def test_pictures_of_results_follow_the_results_in_a_user_message() -> None:
+def test_pictures_of_results_follow_in_a_user_message() -> None:
     sent = body(
         UserMessage(content=(PNG,)),
         reply(use("c1"), use("c2")),
@@ -141,11 +141,11 @@ def test_pictures_of_results_follow_the_results_in_a_user_message() -> None:
     ],
     ids=["gpt", "qwen", "deepseek"],
 )
-def test_what_a_vendor_cannot_take_is_left_out_with_a_note(profile: VendorProfile, parts: Any) -> None:
+def test_unsupported_content_is_replaced_by_a_note(profile: VendorProfile, parts: Any) -> None:
     assert body(UserMessage(content=(PNG, PDF)), profile=profile)["messages"][0]["content"] == parts
 
 
-def test_a_picture_of_a_type_that_a_server_does_not_read_is_left_out_with_a_note() -> None:
+def test_picture_of_an_unsupported_type_is_replaced_by_a_note() -> None:
     gif = ImageBlock(source=Base64Source(media_type="image/gif", data="R0lGOA=="))
     history = (UserMessage.of("look"), reply(use("c1")), result("c1", gif, PNG))
 
@@ -157,7 +157,7 @@ def test_a_picture_of_a_type_that_a_server_does_not_read_is_left_out_with_a_note
     assert deepseek["content"].count("[image left out: this provider takes none]") == 2
 
 
-def test_a_result_without_text_says_so() -> None:
+def test_result_without_text_says_so() -> None:
     sent = body(UserMessage.of("a"), reply(use("c1"), use("c2")), result("c1"), result("c2", PNG))["messages"]
 
     assert [message["content"] for message in sent[2:4]] == ["(no output)", "(the output follows in the next message)"]
@@ -179,16 +179,14 @@ def test_a_result_without_text_says_so() -> None:
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_thinking_is_sent_back_where_the_vendor_wants_it(profile: VendorProfile, fields: dict[str, str]) -> None:
+def test_thinking_is_sent_back_if_the_vendor_wants_it(profile: VendorProfile, fields: dict[str, str]) -> None:
     sent = body(UserMessage.of("a"), reply(ThinkingBlock(thinking="hm"), "yes"), UserMessage.of("b"), profile=profile)
 
     assert sent["messages"][1] == {"role": "assistant", "content": "yes", **fields}
 
 
 @pytest.mark.parametrize(("profile", "field"), [(DEEPSEEK, " "), (KIMI, " "), (GLM, None), (VLLM, None)])
-def test_thinking_of_another_model_is_not_sent_but_its_field_where_it_must_be(
-    profile: VendorProfile, field: str | None
-) -> None:
+def test_thinking_of_another_model_leaves_only_a_required_field(profile: VendorProfile, field: str | None) -> None:
     foreign = reply(ThinkingBlock(thinking="hm", signature="s"), "yes", model="another")
 
     sent = body(UserMessage.of("a"), foreign, UserMessage.of("b"), profile=profile)
@@ -208,7 +206,7 @@ def test_thinking_of_another_model_is_not_sent_but_its_field_where_it_must_be(
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_thinking_is_asked_for_in_the_vendors_way(profile: VendorProfile, fields: dict[str, Any]) -> None:
+def test_thinking_is_requested_in_the_vendors_way(profile: VendorProfile, fields: dict[str, Any]) -> None:
     plain = body(UserMessage.of("a"), profile=profile)
     thinking = body(UserMessage.of("a"), profile=profile, options=ModelOptions("m", 1000, thinking_budget_tokens=2000))
 
@@ -216,7 +214,7 @@ def test_thinking_is_asked_for_in_the_vendors_way(profile: VendorProfile, fields
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
-def test_limits_and_usage_are_asked_for_in_the_vendors_way(profile: VendorProfile) -> None:
+def test_limits_and_usage_are_requested_in_the_vendors_way(profile: VendorProfile) -> None:
     sent = body(UserMessage.of("a"), profile=profile, options=ModelOptions("m", 7, effort="high", temperature=0.5))
 
     limits = {name: value for name, value in sent.items() if "tokens" in name}
@@ -240,16 +238,14 @@ def test_limits_and_usage_are_asked_for_in_the_vendors_way(profile: VendorProfil
     ],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_an_effort_that_a_server_does_not_know_becomes_the_nearest_that_it_knows(
-    profile: VendorProfile, wanted: Effort, sent: Effort
-) -> None:
+def test_unsupported_effort_becomes_the_nearest_supported(profile: VendorProfile, wanted: Effort, sent: Effort) -> None:
     options = ModelOptions("m", 7, effort=wanted)
 
     assert body(UserMessage.of("a"), profile=profile, options=options)["reasoning_effort"] == sent
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
-def test_calls_are_asked_for_in_the_vendors_way_and_only_where_there_are_tools(profile: VendorProfile) -> None:
+def test_call_options_follow_the_vendor_and_need_tools(profile: VendorProfile) -> None:
     with_tools = body(UserMessage.of("a"), profile=profile, tools=(READ,))
     without = body(UserMessage.of("a"), profile=profile)
 
@@ -261,7 +257,7 @@ def test_calls_are_asked_for_in_the_vendors_way_and_only_where_there_are_tools(p
 @pytest.mark.parametrize(
     ("profile", "name"), [(GPT, "LS"), (KIMI, "LS_")], ids=lambda value: getattr(value, "name", value)
 )
-def test_a_name_that_is_too_short_for_a_server_is_lengthened_everywhere(profile: VendorProfile, name: str) -> None:
+def test_too_short_tool_name_is_lengthened_everywhere(profile: VendorProfile, name: str) -> None:
     tools = (ToolDefinition("LS", "Lists.", {"type": "object"}), READ)
 
     sent = body(UserMessage.of("a"), reply(use("c1", "LS")), result("c1", "x"), profile=profile, tools=tools)
@@ -271,7 +267,7 @@ def test_a_name_that_is_too_short_for_a_server_is_lengthened_everywhere(profile:
     assert OpenAIEncoder(profile).names_of(tools) == ({} if name == "LS" else {name: "LS"})
 
 
-def test_what_a_server_would_refuse_is_not_sent() -> None:
+def test_unacceptable_content_is_not_sent() -> None:
     broken = ToolUseBlock(id="functions.Read:0", name="functions.Read", input={"half": 1}, input_error="cut off")
     history = (
         UserMessage.of("a"),
@@ -293,7 +289,7 @@ def test_what_a_server_would_refuse_is_not_sent() -> None:
     assert kimi[1]["tool_calls"][0]["id"] == kimi[2]["tool_call_id"] == broken.id  # Kimi wants its own ids back
 
 
-def test_each_request_starts_with_the_whole_previous_one() -> None:
+def test_request_starts_with_the_whole_previous_one() -> None:
     messages: list[Message] = [UserMessage.of("start"), SystemReminder(text="r")]
     previous = body_bytes(messages, system="s", tools=(READ,), profile=DEEPSEEK)
     for number in range(50):
@@ -304,7 +300,7 @@ def test_each_request_starts_with_the_whole_previous_one() -> None:
         previous = now
 
 
-def test_keywords_that_a_server_does_not_take_are_left_out_of_schemas_but_not_of_their_properties() -> None:
+def test_unsupported_keywords_are_removed_but_properties_stay() -> None:
     schema = {
         "type": "object",
         "properties": {
@@ -327,7 +323,7 @@ def test_keywords_that_a_server_does_not_take_are_left_out_of_schemas_but_not_of
     assert adapted_schema(schema, GENERIC) == schema
 
 
-def test_moonshots_schemas_hold_only_what_it_takes() -> None:
+def test_moonshot_schemas_hold_only_supported_keywords() -> None:
     # https://github.com/MoonshotAI/walle/blob/main/docs/mfjs-walle-vs-draft-2020-12.md
     schema = {
         "type": "object",
@@ -375,10 +371,10 @@ def test_moonshots_schemas_hold_only_what_it_takes() -> None:
         ("http://host:99999999/v1", None, GENERIC),
     ],
 )
-def test_the_profile_is_found_by_address_or_name(url: str | None, name: str | None, profile: VendorProfile) -> None:
+def test_profile_is_found_by_address_or_name(url: str | None, name: str | None, profile: VendorProfile) -> None:
     assert profile_for(url, name) is profile
 
 
 @given(ODD_TEXT, ODD_TEXT, st.sampled_from(list(PROFILES.values())))
-def test_any_text_gives_a_valid_body(system: str, text: str, profile: VendorProfile) -> None:
+def test_any_text_makes_a_valid_body(system: str, text: str, profile: VendorProfile) -> None:
     json.loads(body_bytes([UserMessage.of(text), UserMessage.of("end")], profile, system=system).decode())

@@ -71,7 +71,7 @@ def told(message: AssistantMessage) -> list[tuple[str, dict[str, Any]]]:
     return [(use.name, use.input) for use in message.tool_uses]
 
 
-def test_a_reply_with_every_kind_of_block_is_told_in_order() -> None:
+def test_reply_with_every_kind_of_block_is_read_in_order() -> None:
     *events, message = events_of(
         chunk({"role": "assistant", "content": ""})
         + chunk({"reasoning_content": "Let me "})
@@ -174,7 +174,7 @@ SPLIT: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("entries", SPLIT.values(), ids=SPLIT)
-def test_calls_are_put_together_whatever_a_server_leaves_out(entries: list[dict[str, Any]]) -> None:
+def test_calls_are_assembled_from_sparse_servers(entries: list[dict[str, Any]]) -> None:
     one_read = message_of(calls(*entries) + CALLS)
     many_reads = message_of(*(calls(entry) for entry in entries), CALLS)
     one_chunk = message_of(chunk({"tool_calls": entries}) + CALLS)
@@ -187,7 +187,7 @@ def test_calls_are_put_together_whatever_a_server_leaves_out(entries: list[dict[
         assert len({use.id for use in message.tool_uses}) == 2
 
 
-def test_the_older_form_of_a_call_is_understood() -> None:
+def test_older_form_of_a_call_is_understood() -> None:
     stream = chunk({"function_call": {"name": "Read", "arguments": ""}}) + chunk({"function_call": {"arguments": A}})
 
     message = message_of(stream + chunk(finish_reason="function_call") + DONE)
@@ -196,7 +196,7 @@ def test_the_older_form_of_a_call_is_understood() -> None:
     assert message.stop_reason == "tool_use"
 
 
-def test_a_call_that_is_whole_is_told_when_the_next_begins() -> None:
+def test_complete_call_is_yielded_when_the_next_begins() -> None:
     events = events_of(
         calls(call(0, id="1", name="Read", arguments=A)),
         calls(call(1, id="2", name="Read", arguments="")),
@@ -207,12 +207,12 @@ def test_a_call_that_is_whole_is_told_when_the_next_begins() -> None:
     assert events[finished + 1] == BlockStarted(1, "tool_use", "2", "Read")
 
 
-def test_more_arguments_for_a_call_that_was_told_as_whole_are_an_error() -> None:
+def test_more_arguments_for_a_complete_call_are_an_error() -> None:
     with pytest.raises(StreamError, match="more arguments"):
         events_of(calls(call(0, name="Read", arguments="{}"), call(1, name="Read"), call(0, arguments=A)) + CALLS)
 
 
-def test_a_call_without_arguments_runs_and_one_cut_off_by_the_limit_does_not() -> None:
+def test_call_without_arguments_runs_but_a_cut_one_does_not() -> None:
     without = message_of(calls(call(0, id="1", name="Read")) + CALLS)
     cut = message_of(calls(call(0, id="1", name="Read", arguments='{"p": "a')) + chunk(finish_reason="length") + DONE)
     broken = message_of(calls(call(0, id="1", name="Read", arguments='{"p": "a')) + CALLS)
@@ -250,12 +250,12 @@ def test_text_behind_a_call_comes_after_the_calls() -> None:
         ({"content": "x"}, None, "unknown"),
     ],
 )
-def test_every_finish_reason_is_taken_over(deltas: dict[str, Any], wire: str | None, ours: str) -> None:
+def test_finish_reasons_are_translated(deltas: dict[str, Any], wire: str | None, ours: str) -> None:
     assert message_of(chunk(deltas) + chunk(finish_reason=wire) + DONE).stop_reason == ours
 
 
 @pytest.mark.parametrize("reason", ["insufficient_system_resource", "network_error", "error", "abort"])
-def test_a_reply_that_the_server_broke_off_is_tried_again(reason: str) -> None:
+def test_reply_broken_off_by_the_server_is_retried(reason: str) -> None:
     with pytest.raises(RetryableError, match=reason):
         message_of(chunk({"content": "x"}) + chunk(finish_reason=reason) + DONE)
 
@@ -291,7 +291,7 @@ def test_usage_is_read_in_all_its_forms(usage: dict[str, Any], ours: Usage) -> N
     assert in_the_last_chunk.usage == with_null_choices.usage == with_the_reason.usage == in_the_choice.usage == ours
 
 
-def test_other_choices_and_odd_deltas_are_passed_over() -> None:
+def test_other_choices_and_odd_deltas_are_skipped() -> None:
     message = message_of(
         chunk(choices=[{"index": 1, "delta": {"content": "other"}}, {"index": 0, "delta": {"content": "mine"}}])
         + b": comment\n\ndata:\n\n"
@@ -316,22 +316,22 @@ async def asked(*chunks: bytes | Stall, **answer: Any) -> AssistantMessage:
 
 @pytest.mark.parametrize("end", [b"", DONE, b"data: [DONE]", b"data: [DONE]\n", b"data:[DONE]\r\n\r\n"])
 @pytest.mark.parametrize("is_cut", [True, False])
-async def test_a_finish_reason_or_done_makes_a_reply_whole(end: bytes, is_cut: bool) -> None:
+async def test_finish_reason_or_done_completes_a_reply(end: bytes, is_cut: bool) -> None:
     assert (await asked(chunk({"content": "x"}), chunk(finish_reason="stop") + end, is_cut=is_cut)).text == "x"
 
 
-async def test_done_alone_makes_a_reply_whole() -> None:
+async def test_done_alone_completes_a_reply() -> None:
     assert (await asked(chunk({"content": "x"}) + DONE)).stop_reason == "unknown"
 
 
 @pytest.mark.parametrize("is_cut", [True, False])
-async def test_a_stream_that_ends_before_that_is_an_error(is_cut: bool) -> None:
+async def test_stream_without_an_end_is_an_error(is_cut: bool) -> None:
     for parts in ([], [chunk({"content": "x"})], [calls(call(0, name="Read", arguments=A))]):
         with pytest.raises(StreamError, match="vendor"):
             await asked(*parts, is_cut=is_cut)
 
 
-async def test_what_follows_a_finish_reason_is_still_read() -> None:
+async def test_events_behind_a_finish_reason_are_read() -> None:
     usage = {"prompt_tokens": 9, "completion_tokens": 4}
     message = await asked(
         chunk({"content": "a"}, "stop"), chunk({"content": "b"}, "stop"), chunk(choices=[], usage=usage), DONE
@@ -350,14 +350,14 @@ async def test_what_follows_a_finish_reason_is_still_read() -> None:
         ("the runner has stopped", RetryableError),
     ],
 )
-def test_an_error_in_mid_stream_is_raised_by_its_type(error: Any, expected: type[ProviderError]) -> None:
+def test_mid_stream_error_is_raised_by_its_type(error: Any, expected: type[ProviderError]) -> None:
     for data in (b"data: ", b"event: error\ndata: "):
         with pytest.raises(ProviderError) as caught:
             message_of(chunk({"content": "x"}), data + json.dumps({"error": error}).encode() + b"\n\n", DONE)
         assert type(caught.value) is expected
 
 
-async def test_a_reply_that_comes_as_one_document_is_understood() -> None:
+async def test_reply_as_one_document_is_understood() -> None:
     message = {
         "role": "assistant",
         "content": None,
@@ -377,7 +377,7 @@ async def test_a_reply_that_comes_as_one_document_is_understood() -> None:
     assert (got.stop_reason, got.usage) == ("tool_use", Usage(input_tokens=3, output_tokens=2))
 
 
-async def test_the_request_goes_to_chat_completions_and_tokens_are_not_counted() -> None:
+async def test_request_goes_to_chat_completions_without_counting() -> None:
     async with serving(Answer([chunk({"content": "x"}) + STOP])) as server:
         provider = OpenAICompatibleProvider(api_key="k", base_url=server.url + "/v1")
         await collect(provider, HELLO, ModelOptions("some-model", 5))
@@ -389,14 +389,14 @@ async def test_the_request_goes_to_chat_completions_and_tokens_are_not_counted()
     assert request.json["messages"] == [{"role": "user", "content": "hello"}]
 
 
-async def test_nothing_to_say_is_refused_before_it_is_sent() -> None:
+async def test_empty_request_is_refused_before_sending() -> None:
     provider = OpenAICompatibleProvider(api_key="k", base_url="http://127.0.0.1:1")
 
     with pytest.raises(ProviderError, match="no message to send"):
         await ask(provider, ModelRequest("sys", (), [UserMessage.of("  ")]))
 
 
-def test_it_runs_on_trio() -> None:
+def test_provider_runs_on_trio() -> None:
     async def main() -> None:
         assert (await asked(chunk({"content": "x"}) + STOP)).text == "x"
 
@@ -411,7 +411,7 @@ VALUES = st.integers(0, 9) | st.text('x"\\}{ é', max_size=5)
     st.randoms(use_true_random=False),
     st.booleans(),
 )
-def test_calls_in_any_pieces_in_any_order_of_calls_come_out_whole(
+def test_interleaved_call_pieces_become_whole_calls(
     inputs: list[dict[str, Any]], rng: random.Random, is_interleaved: bool
 ) -> None:
     pieces: list[list[dict[str, Any]]] = []
@@ -431,7 +431,7 @@ def test_calls_in_any_pieces_in_any_order_of_calls_come_out_whole(
     assert told(message) == [("Read", value) for value in inputs]
 
 
-async def test_a_tool_with_another_name_on_the_wire_is_called_by_its_own() -> None:
+async def test_tool_renamed_on_the_wire_is_called_by_its_own_name() -> None:
     # Moonshot wants three characters: https://platform.kimi.ai/docs/api/tool-use
     tools = (ToolDefinition("LS", "Lists.", {"type": "object"}), ToolDefinition("Read", "Reads.", {"type": "object"}))
     stream = calls(call(0, id="1", name="LS_", arguments="{}"), call(1, id="2", name="Read", arguments="{}"))

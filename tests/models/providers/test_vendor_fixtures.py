@@ -57,7 +57,7 @@ def read_stream(data: bytes, chunk_bytes: int) -> list[StreamEvent]:
 
 @pytest.mark.parametrize("vendor", EXPECTED)
 @pytest.mark.parametrize("chunk_bytes", [7, 100_000])
-def test_the_stream_of_a_vendor_becomes_the_right_message(vendor: str, chunk_bytes: int) -> None:
+def test_vendor_stream_becomes_the_expected_message(vendor: str, chunk_bytes: int) -> None:
     data = (FIXTURES / f"{vendor}.sse").read_bytes()
 
     message = read_stream(data, chunk_bytes)[-1]
@@ -72,7 +72,7 @@ def test_the_stream_of_a_vendor_becomes_the_right_message(vendor: str, chunk_byt
     assert message.usage == Usage(input_tokens=prompt, output_tokens=completion, cache_read_input_tokens=cached)
 
 
-def test_every_vendor_has_a_fixture_that_names_the_page_it_follows() -> None:
+def test_vendor_fixtures_name_the_pages_they_follow() -> None:
     assert EXPECTED.keys() == PROFILES.keys() - {"generic"}
     for vendor in EXPECTED:
         first = (FIXTURES / f"{vendor}.sse").read_text().splitlines()[0]

@@ -288,7 +288,7 @@ REFUSED_LINES = [line for line in REFUSED.splitlines() if line and not line.star
 
 
 @pytest.mark.parametrize("line", ALLOWED)
-def test_looking_around_is_read_only_and_its_paths_are_named(line: str) -> None:
+def test_looking_line_is_read_only_and_its_paths_are_named(line: str) -> None:
     facts = analyse(line)
 
     assert facts.is_read_only
@@ -297,7 +297,7 @@ def test_looking_around_is_read_only_and_its_paths_are_named(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", REFUSED_LINES)
-def test_what_could_do_more_is_not_read_only(line: str) -> None:
+def test_line_that_could_do_more_is_not_read_only(line: str) -> None:
     assert not analyse(line).is_read_only
 
 
@@ -305,7 +305,7 @@ _LINES = st.sampled_from([*ALLOWED, *REFUSED_LINES])
 
 
 @given(st.lists(_LINES, min_size=1, max_size=4), st.lists(st.sampled_from([" | ", "&&", " 2>&1 | "]), min_size=3))
-def test_a_chain_is_never_read_only_unless_all_of_it_is(lines: list[str], joints: list[str]) -> None:
+def test_chain_is_read_only_only_if_all_its_parts_are(lines: list[str], joints: list[str]) -> None:
     chain = lines[0] + "".join(joint + line for joint, line in zip(joints, lines[1:], strict=False))
 
     if analyse(chain).is_read_only:
@@ -333,14 +333,14 @@ def test_quoting_harmless_words_keeps_the_verdict(line: str) -> None:
         ("cd src || exit; ls", ("src",)),
     ],
 )
-def test_behind_a_cd_that_may_fail_a_command_reads_wherever_it_may_be(line: str, reads: Sequence[str]) -> None:
+def test_reads_behind_an_uncertain_cd_include_both_folders(line: str, reads: Sequence[str]) -> None:
     facts = analyse(line)
 
     assert facts.is_read_only
     assert sorted(facts.reads) == sorted(reads)
 
 
-def test_a_pattern_behind_a_cd_that_may_fail_is_looked_for_wherever_it_may_be() -> None:
+def test_globs_behind_an_uncertain_cd_include_both_folders() -> None:
     assert analyse("cd src; cat *.py").effects[-1].placed_globs == ("*.py", "src/*.py")
 
 
@@ -349,7 +349,7 @@ def test_a_pattern_behind_a_cd_that_may_fail_is_looked_for_wherever_it_may_be() 
     ["LC_ALL=C sort a.txt", "LANG=C LC_ALL=C.UTF-8 ls", "GIT_PAGER=cat git log",
      "cat a.txt | LC_ALL=C sort 2>/dev/null", "COLUMNS=200 ps aux", "2>/dev/null PAGER=cat git diff"],
 )  # fmt: skip
-def test_variables_that_change_only_how_a_program_speaks_may_be_set(line: str) -> None:
+def test_harmless_variables_may_be_set(line: str) -> None:
     assert analyse(line).is_read_only
 
 
@@ -359,12 +359,12 @@ def test_variables_that_change_only_how_a_program_speaks_may_be_set(line: str) -
      "LC_ALL+=C ls", "LC_ALL=C PATH=. ls", "GIT_PAGER=./x git log", "PAGER= git log", "LC_ALL=../x ls",
      "LD_PRELOAD=x ls", "LC_ALL=C ./ls", "TERM=x ls", "LOCPATH=. ls"],
 )  # fmt: skip
-def test_other_variables_and_other_values_may_not(line: str) -> None:
+def test_other_variables_and_values_may_not_be_set(line: str) -> None:
     assert not analyse(line).is_read_only
 
 
 @pytest.mark.parametrize("line", ["cd $X && ls", "cd $X; git branch", "cd; ls", "pushd src; ls"])
-def test_where_a_line_is_led_to_the_unknown_nothing_is_read_only(line: str) -> None:
+def test_line_led_to_an_unknown_place_is_not_read_only(line: str) -> None:
     assert not analyse(line).is_read_only
 
 
@@ -378,18 +378,18 @@ def test_where_a_line_is_led_to_the_unknown_nothing_is_read_only(line: str) -> N
         ("ls", ()),
     ],
 )
-def test_where_git_is_asked_is_known(line: str, folders: Sequence[str]) -> None:
+def test_git_folders_are_known(line: str, folders: Sequence[str]) -> None:
     assert analyse(line).git_folders == folders
 
 
-def test_the_environment_that_a_line_needs_is_that_of_all_its_parts() -> None:
+def test_needed_environment_is_that_of_all_parts() -> None:
     needed = analyse("cd src && rg foo | head; go version").needed_environment
 
     assert needed == {"CDPATH": None, "OLDPWD": None, "RIPGREP_CONFIG_PATH": None, "GOTOOLCHAIN": "local"}
 
 
 @pytest.mark.parametrize("line", ALLOWED)
-def test_where_no_bash_runs_the_line_nothing_is_read_only(line: str) -> None:
+def test_line_run_without_bash_is_not_read_only(line: str) -> None:
     assert analysed_for("/usr/local/bin/bash", "", line).is_read_only
     assert not analysed_for("/bin/sh", "", line).is_read_only
 
@@ -401,7 +401,7 @@ def test_any_text_has_facts(text: str) -> None:
     assert len(facts.effects) == len(facts.line.commands)
 
 
-def test_the_analysis_is_imported_with_the_first_command_and_not_with_panpan() -> None:
+def test_analysis_is_imported_with_the_first_command() -> None:
     code = "import sys, panpan.app; print(*sorted(name for name in sys.modules if 'shell_analysis.' in name))"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -28,7 +28,7 @@ def in_bash(words: list[str]) -> list[bytes]:
 @settings(deadline=None)
 @given(st.lists(st.lists(st.sampled_from(PIECES), max_size=5).map("".join), min_size=20, max_size=20))
 @example(PIECES)
-def test_what_is_decoded_is_what_bash_makes_of_it(bodies: list[str]) -> None:
+def test_decoded_words_equal_those_of_bash(bodies: list[str]) -> None:
     need("bash")
 
     for body, made in zip(bodies, in_bash(bodies), strict=True):
@@ -46,14 +46,14 @@ def test_what_is_decoded_is_what_bash_makes_of_it(bodies: list[str]) -> None:
         (r"$'a\'b'", "a'b"), (r"$'\xc3\xa9'", "é"), (r"$'\E'", "\x1b"), ("$'a\nb'", "a\nb"),
     ],
 )  # fmt: skip
-def test_a_word_has_the_text_that_every_bash_reads(source: str, text: str) -> None:
+def test_ansi_c_word_has_the_text_that_every_bash_reads(source: str, text: str) -> None:
     assert word_of(source).text == text
 
 
 @pytest.mark.parametrize(
     "source", [r"$'\u002eenv'", r"$'\U2e'", r"$'\x{2e}'", r"$'.env\c@'", r"$'\q'", r"$'\xff'", r"$'\xg'", r"$'\x"]
 )
-def test_what_another_bash_or_locale_reads_differently_is_not_plain(source: str) -> None:
+def test_ansi_c_word_that_bashes_read_differently_is_not_plain(source: str) -> None:
     assert word_of(source).text is None
     with pytest.raises(NotPlainError):
         word_at(source, 0)
@@ -63,5 +63,5 @@ def test_what_another_bash_or_locale_reads_differently_is_not_plain(source: str)
     ("source", "seen"),
     [(r"$'\u002eenv'", ".env"), (r"a$'\x{2e}'$B", "a.$B"), (r"$'.env\c@x'", ".env"), ("$A", "$A"), (r"$'\x", r"$'\x")],
 )
-def test_what_such_a_word_may_be_is_seen(source: str, seen: str) -> None:
+def test_ansi_c_word_shows_its_possible_text(source: str, seen: str) -> None:
     assert with_ansi_c_decoded(source) == seen

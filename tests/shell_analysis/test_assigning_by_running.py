@@ -38,7 +38,7 @@ def run(script: str) -> str:
     return ran.stdout
 
 
-def test_formats_that_fit_assign_nothing_in_bash() -> None:
+def test_fitting_formats_assign_nothing_in_bash() -> None:
     chosen = random.Random(18)
     formats = {"".join(chosen.choices(PIECES, k=chosen.randint(1, 7))) for _ in range(30_000)}
     fitting = [text for text in sorted(formats) if fits(text, PRINTF_FORMAT)]
@@ -51,7 +51,7 @@ def test_formats_that_fit_assign_nothing_in_bash() -> None:
     assert [fitting[int(at)] for at in assigned.split()] == []
 
 
-def test_every_conversion_that_assigns_in_bash_is_refused() -> None:
+def test_assigning_conversions_of_bash_are_refused() -> None:
     letters = map(chr, range(33, 127))
     formats = ["%" + "".join(parts) for parts in product(["", "5", ".3", "*", "-"], ["", *"hjlLtz", "hh"], letters)]
     tries = [f"printf -- {shlex.quote(text)} V V >/dev/null 2>&1; [ $V = x ] || echo {at}; V=x" for at, text in
@@ -63,7 +63,7 @@ def test_every_conversion_that_assigns_in_bash_is_refused() -> None:
     assert [text for text in assigning if fits(text, PRINTF_FORMAT)] == []
 
 
-def test_every_builtin_that_may_assign_is_no_look() -> None:
+def test_assigning_builtins_are_not_read_only() -> None:
     builtins = run("compgen -b").split()
 
     assert set(builtins) > KEEPS_SHELL
@@ -75,13 +75,13 @@ def test_every_builtin_that_may_assign_is_no_look() -> None:
 
 
 @pytest.mark.parametrize("way", ASSIGNING)
-def test_no_way_to_assign_is_taken_for_looking(way: str) -> None:
+def test_assigning_line_is_never_read_only(way: str) -> None:
     for line in (f"{way}; ls", f"{way} && ls", f"{{ {way}; }}; ls", f"({way}; ls)", f"! {way}\nls", f"time {way}; ls"):
         assert not analyse(line.replace("NAME", "PATH")).is_read_only
 
 
 @pytest.mark.parametrize("has_report", [True, False])
-def test_assigning_fails_in_the_shell_of_a_line_that_looks(tmp_path: Path, has_report: bool) -> None:
+def test_assigning_fails_in_the_shell_of_a_read_only_line(tmp_path: Path, has_report: bool) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x/ls").write_text("#!/bin/sh\necho PWNED\n")
     (tmp_path / "x/ls").chmod(0o755)

@@ -17,7 +17,7 @@ PARSER = ShellParser()
         ("ls {1..2,b}", ["ls", "1..2", "b"]),
     ],
 )
-def test_plain_braces_become_the_words_that_bash_makes_of_them(line: str, words: list[str]) -> None:
+def test_plain_braces_expand_to_the_words_of_bash(line: str, words: list[str]) -> None:
     parsed = PARSER.parse(line)
 
     assert parsed.is_plain
@@ -35,24 +35,24 @@ def test_other_braces_are_not_expanded(word: str) -> None:
     assert all(argument.text is None or argument.text in ("{a,b", "{a,b}", "a") for argument in arguments)
 
 
-def test_a_pattern_in_braces_is_one_pattern_each() -> None:
+def test_pattern_in_braces_is_one_pattern_each() -> None:
     [effect] = analyse("cat src/*.{ts,tsx}").effects
 
     assert effect.is_read_only
     assert effect.look.globs == ("src/*.ts", "src/*.tsx")
 
 
-def test_a_program_and_the_target_of_a_redirect_are_not_made_of_braces() -> None:
+def test_program_and_redirect_target_in_braces_are_not_expanded() -> None:
     assert not analyse("{ls,-l}").is_read_only
     assert analyse("echo x > {a,b}").effects[0].writes is None
 
 
-def test_what_is_in_braces_counts_for_what_is_protected() -> None:
+def test_words_in_braces_count_as_protected_paths() -> None:
     assert analyse("rm -rf .{git,x}").writes == (".git", ".x")
     assert ".git/config" in analyse("make .git/{config,x}; (true)").effects[0].path_like_words
 
 
-def test_the_number_of_words_is_bounded() -> None:
+def test_brace_words_are_bounded() -> None:
     most = "{" + ",".join("ab"[:1] * MOST_WORDS) + "}"
 
     assert len(PARSER.parse(f"ls {most}").commands[0].words) == MOST_WORDS + 1

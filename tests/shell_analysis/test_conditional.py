@@ -38,7 +38,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("line", READS)
-def test_comparing_text_and_asking_about_files_only_looks(line: str) -> None:
+def test_comparing_texts_and_testing_files_is_read_only(line: str) -> None:
     facts = analyse(line)
 
     assert facts.is_read_only, [effect.why for effect in facts.effects]
@@ -46,7 +46,7 @@ def test_comparing_text_and_asking_about_files_only_looks(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", REFUSED)
-def test_what_would_be_evaluated_or_is_not_understood_does_not(line: str) -> None:
+def test_evaluating_or_unreadable_test_is_not_read_only(line: str) -> None:
     assert not analyse(line).is_read_only
 
 
@@ -66,7 +66,7 @@ words = st.sampled_from([
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(st.lists(words, min_size=1, max_size=6))
-def test_bash_runs_nothing_of_what_is_taken_to_be_harmless(tmp_path: Path, parts: list[str]) -> None:
+def test_bash_runs_nothing_in_harmless_tests(tmp_path: Path, parts: list[str]) -> None:
     line = f"[[ {' '.join(parts)} ]]"
     if not analyse(line).is_read_only:
         return
@@ -80,7 +80,7 @@ def test_bash_runs_nothing_of_what_is_taken_to_be_harmless(tmp_path: Path, parts
     assert not (tmp_path / "pwned").exists(), line
 
 
-def test_the_words_of_a_test_are_read_where_the_line_is_odd() -> None:
+def test_words_of_a_test_are_read_in_an_odd_line() -> None:
     [test, *_] = ShellParser().parse("if [ -f 'a b' ]; then ls; fi").commands
 
     assert test.texts == ("[", "-f", "a b", "]")

@@ -135,7 +135,7 @@ def last(line: str) -> Effect:
 
 
 @pytest.mark.parametrize("line", LOOKING)
-def test_a_search_whose_names_are_only_looked_at_is_a_search(line: str) -> None:
+def test_search_with_read_only_programs_is_a_search(line: str) -> None:
     facts = analyse(line)
 
     assert facts.is_read_only, [effect.why for effect in facts.effects]
@@ -146,7 +146,7 @@ def test_a_search_whose_names_are_only_looked_at_is_a_search(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", NOT_KNOWN)
-def test_whatever_else_becomes_of_names_is_not_read_only(line: str) -> None:
+def test_names_used_otherwise_are_not_read_only(line: str) -> None:
     assert not analyse(line).is_read_only
 
 
@@ -157,19 +157,19 @@ def test_whatever_else_becomes_of_names_is_not_read_only(line: str) -> None:
      "cat a.txt | xargs printf '%s\\n'", "{ ls; echo /x; } | xargs basename", "cat a.txt | xargs",
      "echo x | xargs expr 1 +"],
 )  # fmt: skip
-def test_a_program_that_looks_at_no_file_may_be_given_anything(line: str) -> None:
+def test_program_that_reads_no_file_may_be_given_anything(line: str) -> None:
     facts = analyse(line)
 
     assert facts.is_read_only, [effect.why for effect in facts.effects]
     assert next(effect for effect in facts.effects if effect.program == "xargs").search.folders == ()
 
 
-def test_names_that_git_lists_are_of_files_that_it_tracks() -> None:
+def test_names_listed_by_git_are_tracked_files() -> None:
     assert last("git ls-files | xargs cat").search.only_tracked
     assert not last("find . | xargs cat").search.only_tracked
 
 
-def test_names_that_ls_lists_are_hidden_only_where_it_shows_these() -> None:
+def test_names_listed_by_ls_omit_hidden_files_unless_shown() -> None:
     assert last("ls | xargs cat").search.leaves_out_hidden
     assert not last("ls -A | xargs cat").search.leaves_out_hidden
     assert last("ls src/*.py | xargs cat").look.globs == ("src/*.py",)
@@ -192,7 +192,7 @@ def test_names_that_ls_lists_are_hidden_only_where_it_shows_these() -> None:
         ("ls src/* | xargs cat", BARE_NAME),
     ],
 )
-def test_names_are_odd_that_do_not_arrive_as_they_are(line: str, odd: re.Pattern[str] | None) -> None:
+def test_odd_names_are_those_that_arrive_changed(line: str, odd: re.Pattern[str] | None) -> None:
     assert last(line).search.odd_names is odd
 
 
@@ -202,7 +202,7 @@ def test_names_are_odd_that_do_not_arrive_as_they_are(line: str, odd: re.Pattern
      "find +5f -exec tail {} +", "find +5f | xargs tail", "strings -- *", "strings [@]*", "strings -- ?a",
      "tail -- *", "tail [+]5f", "find '[@]d' @d | xargs strings"],
 )  # fmt: skip
-def test_rules_for_names_are_tried_on_the_names(line: str) -> None:
+def test_name_rules_are_tried_on_the_names(line: str) -> None:
     assert not analyse(line).is_read_only
 
 
@@ -212,11 +212,11 @@ def test_rules_for_names_are_tried_on_the_names(line: str) -> None:
      "rg -l x | xargs sort",
      "find src -exec strings {} +", "find . -exec tail -n1 {} +", "strings src/*", "tail -n1 ./*", "sort [!+@-]*"],
 )  # fmt: skip
-def test_names_that_the_gate_looks_at_may_be_handed_on(line: str) -> None:
+def test_names_that_the_gate_checks_may_be_handed_on(line: str) -> None:
     assert analyse(line).is_read_only
 
 
-def test_patterns_are_bare_whose_names_may_be_flags() -> None:
+def test_bare_patterns_may_become_flags() -> None:
     assert last("cat *").look.bare_globs == ("*",)
     assert last("grep foo *.py src/*").look.bare_globs == ("*.py",)
     assert last("ls -- *").look.bare_globs == last("cat ./* src/* [!+@-]*").look.bare_globs == ()
@@ -242,7 +242,7 @@ def test_patterns_are_bare_whose_names_may_be_flags() -> None:
         ("rg -l '*.py' | xargs cat", ""),
     ],
 )
-def test_names_are_narrowed_only_by_a_test_that_all_of_them_passed(line: str, only: str) -> None:
+def test_only_names_needs_a_test_that_all_names_passed(line: str, only: str) -> None:
     assert analyse(line).is_read_only
     assert last(line).search.only_names == ((only,) if only else ())
 
@@ -258,21 +258,21 @@ def test_names_are_narrowed_only_by_a_test_that_all_of_them_passed(line: str, on
         ("grep -rl foo . | xargs cat", (), False),
     ],
 )
-def test_names_of_a_search_are_those_that_it_shows(line: str, only: tuple[str, ...], leaves_out_hidden: bool) -> None:
+def test_search_names_are_those_that_it_shows(line: str, only: tuple[str, ...], leaves_out_hidden: bool) -> None:
     assert analyse(line).is_read_only
     assert last(line).search.only_names == only
     assert last(line).search.leaves_out_hidden is leaves_out_hidden
 
 
-def test_what_is_done_behind_cd_is_a_search_there() -> None:
+def test_search_behind_cd_is_placed_there() -> None:
     assert analyse("cd src; find . | xargs wc -l").effects[-1].placed_searches == (".", "src")
 
 
-def test_a_line_that_is_read_only_needs_what_each_of_its_programs_needs() -> None:
+def test_needed_environment_includes_each_program_of_the_line() -> None:
     assert analyse("rg -l foo | xargs wc -l").needed_environment == {"RIPGREP_CONFIG_PATH": None}
 
 
-def test_a_long_pipeline_is_read_in_reasonable_time() -> None:
+def test_long_pipeline_is_read_in_reasonable_time() -> None:
     lines: Sequence[str] = ["find .", *["sort"] * 900, "xargs cat"]
 
     assert not analyse(" | ".join(lines)).is_read_only

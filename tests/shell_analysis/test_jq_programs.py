@@ -25,10 +25,10 @@ READING = [
 
 
 @pytest.mark.parametrize("program", ORDINARY)
-def test_ordinary_programs_only_compute(program: str) -> None:
+def test_ordinary_jq_programs_only_compute(program: str) -> None:
     assert only_computes(program)
 
 
 @pytest.mark.parametrize("program", READING)
-def test_programs_that_may_read_files_do_not_pass(program: str) -> None:
+def test_jq_programs_that_may_read_files_do_not_pass(program: str) -> None:
     assert not only_computes(program)

@@ -41,14 +41,14 @@ def only(line: str) -> Effect:
         ("cat a >> b < c", ("a", "c"), ("b",)),
     ],
 )
-def test_what_a_command_touches_is_known(line: str, reads: object, writes: object) -> None:
+def test_effect_names_the_paths_of_a_command(line: str, reads: object, writes: object) -> None:
     effect = only(line)
 
     assert not effect.is_read_only
     assert (effect.reads, effect.writes) == (reads, writes)
 
 
-def test_paths_behind_cd_are_known_from_where_the_line_starts() -> None:
+def test_paths_behind_cd_start_where_the_line_does() -> None:
     assert analyse("cd sub && rm a").writes == ("sub/a",)
     assert analyse("cd sub; rm a /x").effects[-1].placed_writes == ("a", "/x", "sub/a")
     assert analyse("cd $X; rm a /x").effects[-1].placed_writes is None
@@ -77,7 +77,7 @@ def test_paths_behind_cd_are_known_from_where_the_line_starts() -> None:
         "env -S 'rm x'",
     ],
 )
-def test_where_it_is_not_certain_what_is_written_that_is_unknown(line: str) -> None:
+def test_uncertain_writes_are_unknown(line: str) -> None:
     assert analyse(line).effects[0].writes is None
 
 
@@ -104,7 +104,7 @@ def test_where_it_is_not_certain_what_is_written_that_is_unknown(line: str) -> N
         "less a",
     ],
 )
-def test_what_runs_other_code_is_said_to(line: str) -> None:
+def test_command_that_runs_other_code_is_marked(line: str) -> None:
     assert only(line).runs_code is True
 
 
@@ -131,21 +131,21 @@ def test_what_runs_other_code_is_said_to(line: str) -> None:
         "/usr/bin/curl x",
     ],
 )
-def test_what_uses_the_network_is_said_to(line: str) -> None:
+def test_command_that_uses_the_network_is_marked(line: str) -> None:
     assert only(line).uses_network is True
 
 
 @pytest.mark.parametrize("line", ["nosuchprogram", "make", "python a.py", "npm test", "git commit -m x", "pip list"])
-def test_what_may_use_the_network_is_not_said_to_stay_off_it(line: str) -> None:
+def test_possible_network_use_is_unknown(line: str) -> None:
     assert only(line).uses_network is None
 
 
 @pytest.mark.parametrize("line", ["/bin/ls", "./ls", "bin/ls", "~/ls", "$X", "'' x"])
-def test_a_program_that_is_no_name_is_never_known_to_be_harmless(line: str) -> None:
+def test_program_without_a_plain_name_is_never_harmless(line: str) -> None:
     assert not only(line).is_read_only
 
 
-def test_only_a_plain_timeout_is_as_harmless_as_what_it_runs() -> None:
+def test_timeout_is_as_harmless_as_its_command_if_plain() -> None:
     assert only("timeout 5 ls").is_read_only
     assert only("timeout 2.5s timeout 1 ls").is_read_only
     assert not only("timeout 5 rm x").is_read_only
@@ -155,7 +155,7 @@ def test_only_a_plain_timeout_is_as_harmless_as_what_it_runs() -> None:
     assert not only(f"{'timeout 1 ' * 50}ls").is_read_only
 
 
-def test_every_word_that_could_be_a_path_is_mentioned() -> None:
+def test_path_like_words_include_every_possible_path() -> None:
     assert only("make -C sub X=../y --file=z 'a b' *.c").path_like_words == (
         "sub", "X=../y", "../y", "z", "a b", "a", "b", ".",
     )  # fmt: skip
@@ -174,11 +174,11 @@ def test_every_word_that_could_be_a_path_is_mentioned() -> None:
         "file:.env",
     ],
 )
-def test_a_file_behind_a_sign_in_a_word_is_mentioned(words: str) -> None:
+def test_path_like_words_include_a_file_behind_a_sign(words: str) -> None:
     assert ".env" in only(f"curl {words} http://example.org").path_like_words
 
 
-def test_a_pattern_is_named_with_its_folder() -> None:
+def test_glob_is_named_with_its_folder() -> None:
     effect = only("cat src/*.py 'a b'/[xy] '*'?")
 
     assert effect.reads == ("src", "a b", ".")
@@ -186,7 +186,7 @@ def test_a_pattern_is_named_with_its_folder() -> None:
 
 
 @pytest.mark.parametrize("line", ["sort *", "rg x *.py", "find *", "tail ?", "sed -n 1p [ab]*", "diff * b"])
-def test_a_pattern_that_may_match_a_flag_is_refused_where_flags_can_do_harm(line: str) -> None:
+def test_glob_that_may_match_a_harmful_flag_is_refused(line: str) -> None:
     assert not only(line).is_read_only
 
 
@@ -200,7 +200,7 @@ def test_searches_are_told_from_lists_of_names() -> None:
     assert only("diff a b").search.follows_links
 
 
-def test_variables_that_are_set_for_a_command_make_it_unknown() -> None:
+def test_variables_set_for_a_command_make_it_unknown() -> None:
     ls = (Word("ls", "ls"),)
 
     assert judge(SimpleCommand("ls", ls)).is_read_only
@@ -208,7 +208,7 @@ def test_variables_that_are_set_for_a_command_make_it_unknown() -> None:
     assert not judge(SimpleCommand("X=1", (), assignments=("X",))).is_read_only
 
 
-def test_redirects_count_whatever_the_program_is() -> None:
+def test_redirects_count_for_any_program() -> None:
     words = (Word("ls", "ls"),)
     unknown = judge(SimpleCommand("ls > $X", words, (Redirect(Word("$X", None), is_write=True),)))
     known = judge(SimpleCommand("ls > x", words, (Redirect(Word("x", "x"), is_write=True),)))
@@ -225,12 +225,12 @@ def test_redirects_count_whatever_the_program_is() -> None:
         "sed -i s/a/b/", "sed -i s/a/b/ -", "timeout 5 rm -", "truncate -s 0 -",
     ],
 )  # fmt: skip
-def test_what_changes_files_only_looks_at_no_words_at_all(line: str) -> None:
+def test_changing_program_is_read_only_with_no_words(line: str) -> None:
     assert not only(line).is_read_only
     assert only(line).writes != ()
 
 
-def test_the_empty_device_is_no_file_to_those_that_look_and_one_to_those_that_write() -> None:
+def test_null_device_is_a_file_to_writers_only() -> None:
     assert only("grep foo a.txt /dev/null").reads == ("a.txt",)
     assert only("cat < /dev/null").is_read_only
     assert only("rm /dev/null").writes == ("/dev/null",)

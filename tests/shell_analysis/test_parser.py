@@ -73,7 +73,7 @@ def redirects(line: str) -> list[tuple[str | None, bool]]:
         ("ls -la 2>/dev/null src", ("ls", "-la", "src")),
     ],
 )  # fmt: skip
-def test_words_are_what_quote_removal_leaves(line: str, words: tuple[str, ...]) -> None:
+def test_words_equal_the_result_of_quote_removal(line: str, words: tuple[str, ...]) -> None:
     assert texts(line) == [words]
 
 
@@ -91,7 +91,7 @@ def test_joined_commands_are_plain(line: str) -> None:
     ["ls 2>&1", "ls >/dev/null", "ls 2>/dev/null", "ls &>/dev/null", "ls </dev/null", "ls >&2", "ls 1>&2",
      "ls > /dev/null 2>&1", "ls 2>> /dev/null", ">/dev/null ls"],
 )  # fmt: skip
-def test_joining_streams_and_throwing_away_are_no_redirects(line: str) -> None:
+def test_joined_streams_and_discarded_output_are_no_redirects(line: str) -> None:
     assert texts(line) == [("ls",)]
     assert redirects(line) == []
 
@@ -196,9 +196,7 @@ def test_globs_keep_their_pattern(word: str, pattern: str) -> None:
         ("if a", "what could not be parsed", None),
     ],
 )  # fmt: skip
-def test_what_is_not_plain_is_named_and_its_commands_are_found(
-    line: str, oddity: str, programs: list[str] | None
-) -> None:
+def test_oddity_is_named_and_its_commands_are_found(line: str, oddity: str, programs: list[str] | None) -> None:
     parsed = parse(line)
 
     assert any(found.startswith(oddity) for found in parsed.oddities), parsed
@@ -212,16 +210,16 @@ def test_what_is_not_plain_is_named_and_its_commands_are_found(
      "unset PATH", "exec a", "read x", "printf -v PATH x", "printf $x", "command export x", "builtin cd x", "$x a",
      "hash -p ./x ls", "enable -f x y", "declare x=1", "pushd d", "popd", "mapfile x", "*.sh"],
 )  # fmt: skip
-def test_what_may_change_the_shell_is_odd(line: str) -> None:
+def test_shell_changing_builtin_is_odd(line: str) -> None:
     assert any("may change what follows" in oddity for oddity in parse(line).oddities)
 
 
 @pytest.mark.parametrize("line", ["command -v ls", "command -V ls", "printf '%s' -v", "type ls", "exit 1", "cd src"])
-def test_builtins_that_leave_the_shell_as_it_is_are_plain(line: str) -> None:
+def test_builtins_that_leave_the_shell_unchanged_are_plain(line: str) -> None:
     assert parse(line).is_plain
 
 
-def test_a_group_that_is_redirected_opens_its_files_before_all_else() -> None:
+def test_redirected_group_opens_its_files_first() -> None:
     parsed = parse("(a; b) <f 2>o")
 
     assert parsed.is_plain
@@ -230,7 +228,7 @@ def test_a_group_that_is_redirected_opens_its_files_before_all_else() -> None:
     assert redirects("{ a; } >/dev/null 2>&1") == []
 
 
-def test_what_feeds_a_command_is_all_that_stands_before_it_unless_a_group_does() -> None:
+def test_fed_by_lists_the_commands_before_it_except_groups() -> None:
     assert [command.words[0].text for command in parse("a | b | c").commands[2].fed_by] == ["a", "b"]
     assert parse("a | (b) | c").commands[2].fed_by == ()
     assert parse("a | (b | c)").commands[2].fed_by == (parse("b").commands[0],)
@@ -332,7 +330,7 @@ def test_bash_cannot_read_unfinished_lines() -> None:
 
 
 @pytest.mark.parametrize("line", ["a {\u4e2d}; b", "a {1\u4e2d; b", "a {1..\U0010ffff}; b"])
-def test_what_would_end_the_process_in_the_grammar_does_not_reach_it(line: str) -> None:
+def test_text_that_would_crash_the_grammar_does_not_reach_it(line: str) -> None:
     parsed = parse(line)
 
     assert any("cannot take" in oddity for oddity in parsed.oddities)
@@ -356,7 +354,7 @@ def test_depth_does_no_harm(part: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["$(", "! ", "time ", "xargs ", "a=("])
-def test_no_line_takes_long_to_judge(part: str) -> None:
+def test_longest_line_is_judged_in_bounded_time(part: str) -> None:
     """Bounds the work, by processor time, of the longest line that a call may have."""
     line = part * (MAX_COMMAND_BYTES // len(part))
     began_s = time.thread_time()
@@ -367,7 +365,7 @@ def test_no_line_takes_long_to_judge(part: str) -> None:
     assert time.thread_time() - began_s < 20
 
 
-def test_nothing_and_comments_have_no_commands() -> None:
+def test_empty_line_and_comment_have_no_commands() -> None:
     for line in ("", "  ", "\n", "# a comment"):
         assert parse(line) == ParsedLine(())
 
@@ -397,7 +395,7 @@ def test_wrapping_never_makes_an_odd_line_plain(line: str) -> None:
 
 
 @given(pieces)
-def test_a_group_has_the_commands_of_what_is_in_it_and_is_as_plain(line: str) -> None:
+def test_group_has_the_commands_and_plainness_of_its_content(line: str) -> None:
     inner = parse(line)
     if not inner.is_plain or not inner.commands or line.endswith("\\") or "#" in line:
         return
@@ -422,7 +420,7 @@ def test_groups_that_bash_reads_otherwise_are_odd(line: str) -> None:
 
 
 @given(st.lists(st.text("ab '\"\\$*?~{}[]!#=|&;<>()\n\té", max_size=8).filter(bool), min_size=1, max_size=4))
-def test_quoted_words_come_back_as_they_were(words: list[str]) -> None:
+def test_quoted_words_round_trip(words: list[str]) -> None:
     # A bare `==` at the end is taken for what cannot be parsed, and shlex leaves it bare.
     line = " ".join(["run", *("'=='" if word == "==" else shlex.quote(word) for word in words)])
 
@@ -448,6 +446,6 @@ def test_any_text_has_an_answer(text: str) -> None:
 
 
 @given(st.text("ab \n'\"\\$`|&;<>(){}[]*?~#!=-2é", min_size=1, max_size=12))
-def test_what_bash_cannot_read_is_never_plain(line: str) -> None:
+def test_line_that_bash_cannot_read_is_never_plain(line: str) -> None:
     if parse(line).is_plain:
         assert subprocess.run(["/bin/bash", "-n", "-c", line], capture_output=True).returncode == 0

@@ -101,7 +101,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> CommandBox:
 
 @settings(max_examples=12, **AS_FOUND)
 @given(st.lists(lines.filter(lambda line: "\0" not in line), min_size=LINES_A_BOX, max_size=LINES_A_BOX))
-def test_nothing_starts_that_was_not_predicted(box: CommandBox, some_lines: list[str]) -> None:
+def test_every_start_was_predicted(box: CommandBox, some_lines: list[str]) -> None:
     for line, starts in zip(some_lines, box.run(some_lines), strict=True):
         parsed = PARSER.parse(line)
         if parsed.is_plain:
@@ -115,7 +115,7 @@ def test_nothing_starts_that_was_not_predicted(box: CommandBox, some_lines: list
 
 @settings(max_examples=10, **AS_FOUND)
 @given(st.lists(st.lists(simple, min_size=1, max_size=3).map("; ".join), min_size=TRIED_LINES, max_size=TRIED_LINES))
-def test_a_plain_line_of_fixed_words_starts_exactly_what_was_predicted(box: CommandBox, tried: list[str]) -> None:
+def test_plain_line_of_fixed_words_starts_exactly_as_predicted(box: CommandBox, tried: list[str]) -> None:
     fixed = [line for line in tried if "[[" not in line and _is_fixed(PARSER.parse(line))][:LINES_A_BOX]
     for line, starts in zip(fixed, box.run(fixed), strict=True):
         assert [start.words for start in starts] == [command.texts for command in PARSER.parse(line).commands], line

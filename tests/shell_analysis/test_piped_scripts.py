@@ -29,7 +29,7 @@ def fed(line: str) -> list[str]:
         "echo rm x | timeout 5 bash", "cat <<E | sh -x\nls\nrm x\nE",
     ],
 )  # fmt: skip
-def test_what_a_shell_is_given_is_among_the_commands(line: str) -> None:
+def test_script_of_a_shell_is_among_the_commands(line: str) -> None:
     assert "rm x" in fed(line)
 
 
@@ -52,7 +52,7 @@ def test_what_a_shell_is_given_is_among_the_commands(line: str) -> None:
         ("echo git push | xargs", "echo git push"),
     ],
 )
-def test_what_xargs_makes_of_words_is_among_the_commands(line: str, made: str) -> None:
+def test_commands_made_by_xargs_are_among_the_commands(line: str, made: str) -> None:
     assert made in fed(line)
 
 
@@ -64,7 +64,7 @@ def test_what_xargs_makes_of_words_is_among_the_commands(line: str, made: str) -
         "su -c 'rm x' me", "bash -c \"bash -c 'rm x'\"", "(sh -c 'rm x')", "if a; then sh -c 'rm x'; fi",
     ],
 )  # fmt: skip
-def test_what_a_shell_is_told_is_among_the_commands_and_is_no_input(line: str) -> None:
+def test_shell_option_script_is_a_command_and_no_input(line: str) -> None:
     assert "rm x" in fed(line)
     assert not parse(line).runs_input
 
@@ -78,7 +78,7 @@ def test_what_a_shell_is_told_is_among_the_commands_and_is_no_input(line: str) -
         "echo rm x; ls | xargs cat", "find . | xargs wc -l", "echo 'rm x' | node x.js",
     ],
 )  # fmt: skip
-def test_what_is_only_printed_or_read_as_data_is_not(line: str) -> None:
+def test_printed_or_read_data_is_no_command(line: str) -> None:
     assert fed(line) == []
     assert not parse(line).runs_unseen
 
@@ -94,7 +94,7 @@ def test_what_is_only_printed_or_read_as_data_is_not(line: str) -> None:
         "perl < x", "at now < x",
     ],
 )  # fmt: skip
-def test_what_a_shell_is_given_and_does_not_stand_in_the_line_is_said(line: str) -> None:
+def test_script_from_outside_the_line_is_marked_unseen(line: str) -> None:
     parsed = parse(line)
 
     assert parsed.runs_input
@@ -108,23 +108,23 @@ def test_what_a_shell_is_given_and_does_not_stand_in_the_line_is_said(line: str)
         "ls && python3 - <<'E'\nprint(1 | 2)\nE", "make || bash <<E\nls\nE",
     ],
 )  # fmt: skip
-def test_what_stands_in_the_line_is_seen(line: str) -> None:
+def test_script_within_the_line_is_seen(line: str) -> None:
     assert not parse(line).runs_unseen
 
 
-def test_what_an_interpreter_is_given_stands_among_its_words() -> None:
+def test_script_of_an_interpreter_is_among_its_words() -> None:
     [program] = [command for command in parse("python3 <<E\nopen('.env')\nE").commands if command.is_fed]
 
     assert program.texts == ("python3", "open('.env')\n ")
 
 
-def test_a_shell_is_given_its_lines_where_it_runs() -> None:
+def test_script_of_a_shell_is_placed_in_its_folder() -> None:
     assert parse("cd src && echo ls | bash").commands[-1].directories == ("src",)
     assert parse("cd src && echo 'cd a && ls' | bash").commands[-1].directories == ("src/a",)
     assert parse("cd src; sh -c 'ls'; make").commands[-1].directories == (".", "src")
 
 
-def test_lines_within_lines_are_read_in_reasonable_time() -> None:
+def test_nested_lines_are_read_in_reasonable_time() -> None:
     line = "ls"
     for _ in range(12):
         line = f"echo {line!r} | bash"

@@ -17,19 +17,19 @@ WRAPPERS = [
 
 
 @pytest.mark.parametrize("line", HARMLESS)
-def test_what_a_row_says_is_harmless_may_run_unasked(line: str) -> None:
+def test_harmless_examples_of_a_row_are_read_only(line: str) -> None:
     facts = analyse(line)
 
     assert facts.is_read_only, [effect.why for effect in facts.effects]
 
 
 @pytest.mark.parametrize("line", REFUSED)
-def test_what_a_row_says_is_not_may_not(line: str) -> None:
+def test_refused_examples_of_a_row_are_not_read_only(line: str) -> None:
     assert not analyse(line).is_read_only
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_every_row_says_why_and_where_it_is_written_and_shows_what_it_means(name: str) -> None:
+def test_every_row_has_a_reason_a_source_and_examples(name: str) -> None:
     row = ROWS[name]
 
     assert row.reason.endswith(".")
@@ -39,7 +39,7 @@ def test_every_row_says_why_and_where_it_is_written_and_shows_what_it_means(name
 
 
 @pytest.mark.parametrize("name", sorted(load_table().never.keys() - load_table().programs.keys()))
-def test_what_is_never_harmless_says_why_and_has_no_form_that_is(name: str) -> None:
+def test_never_harmless_program_has_a_reason_and_no_form(name: str) -> None:
     for arguments in ("", "--version", "-h", "x"):
         [effect] = analyse(f"{name} {arguments}".strip()).effects
 
@@ -49,7 +49,7 @@ def test_what_is_never_harmless_says_why_and_has_no_form_that_is(name: str) -> N
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-def test_no_wrapper_makes_anything_read_only(wrapper: str) -> None:
+def test_wrapper_makes_nothing_read_only(wrapper: str) -> None:
     for line in (HARMLESS + REFUSED)[::5]:
         assert not analyse(wrapper.format(line)).is_read_only
 
@@ -59,7 +59,7 @@ def test_no_wrapper_makes_anything_read_only(wrapper: str) -> None:
     ["timeout 5 {}", "  {}  ", "{}; ls", "ls\n{}", "{} 2>/dev/null", "! {}", "{} | cat", "({})", "{{ {}; }}",
      "(cd src; {})", "{{ {}\n}} 2>&1 | cat", "time {}", "time -p {} | cat", "[[ -f a ]] || {}"],
 )  # fmt: skip
-def test_what_changes_nothing_keeps_the_verdict(wrapper: str) -> None:
+def test_neutral_wrapper_keeps_the_verdict(wrapper: str) -> None:
     for line in HARMLESS[::3]:
         # `cd` and `exit` lead elsewhere; a `-` before `2>` and a bracket behind `time` the parser holds for odd.
         if not line.startswith(("cd ", "exit", "[")) and not line.endswith(" -"):
@@ -78,6 +78,6 @@ _ROW = 'reason = "x."\nsource = "x"\noperands = "none"\nmatch = [""]\nno_match =
         (f'[programs.x]\n{_ROW}[programs.y]\nalso = ["x"]\n{_ROW}', "x has two rows"),
     ],
 )
-def test_a_row_with_a_slip_is_a_fault(text: str, message: str) -> None:
+def test_wrong_row_is_a_fault(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read_table(text)

@@ -62,20 +62,18 @@ def run(box: LookingBox, lines: Sequence[str]) -> list[int]:
     return codes
 
 
-def test_every_program_of_the_table_is_there(missing: AbstractSet[str]) -> None:
+def test_programs_of_the_table_are_installed(missing: AbstractSet[str]) -> None:
     if missing:
         pytest.skip(f"not tried below, for they are not installed: {', '.join(sorted(missing))}")
 
 
 @pytest.mark.parametrize("families", [FAMILIES[number::BOXES] for number in range(BOXES)])
-def test_every_harmless_example_leaves_everything_as_it_was(
-    box: LookingBox, missing: AbstractSet[str], families: Sequence[str]
-) -> None:
+def test_harmless_examples_change_nothing(box: LookingBox, missing: AbstractSet[str], families: Sequence[str]) -> None:
     tried = set(families) - missing
     run(box, [line for name, row in ROWS.items() if name.split()[0] in tried for line in harmless_lines(name, row)])
 
 
-def test_gits_questions_are_answered_in_spite_of_what_the_repository_names(box: LookingBox) -> None:
+def test_git_queries_ignore_helpers_named_by_the_repository(box: LookingBox) -> None:
     lines = [line for name, row in ROWS.items() if name.startswith("git") for line in harmless_lines(name, row)]
     may_say_no = (
         "grep", "check-ignore", "branch --list", "show-ref", "describe", "config", "whatchanged", "rev-parse", "notes",
@@ -90,7 +88,7 @@ def test_gits_questions_are_answered_in_spite_of_what_the_repository_names(box: 
     assert failed == []
 
 
-def test_the_box_shows_what_a_helper_would_do(tmp_path: Path) -> None:
+def test_box_shows_the_effect_of_a_helper(tmp_path: Path) -> None:
     need("bwrap")
     need("git")
     box = LookingBox(tmp_path)
@@ -100,7 +98,7 @@ def test_the_box_shows_what_a_helper_would_do(tmp_path: Path) -> None:
     assert (tmp_path / "work/PWNED").exists()
 
 
-def test_the_box_says_what_it_has_and_that_a_program_is_missing(box: LookingBox) -> None:
+def test_box_lists_its_programs_and_names_missing_ones(box: LookingBox) -> None:
     assert box.missing(["cd", "git", "no-such-program", "ls"]) == {"no-such-program"}
 
     with pytest.raises(AssertionError, match="no-such-program -l names a program that is not installed"):
@@ -143,7 +141,7 @@ CHOOSING = sorted(set(FAMILIES) - set(WITHOUT_CHOICE))
 
 
 @pytest.mark.parametrize("families", [CHOOSING[number::BOXES] for number in range(BOXES)])
-def test_whatever_a_row_lets_through_leaves_everything_as_it_was(
+def test_drawn_lines_of_a_row_change_nothing(
     box: LookingBox, missing: AbstractSet[str], families: Sequence[str]
 ) -> None:
     run(box, [line for family in families if family not in missing for line in drawn(family)])

@@ -78,7 +78,7 @@ def of(line: str) -> Effect:
         ("grep -rn foo", (), False),
     ],
 )
-def test_a_search_is_narrowed_by_what_is_certain(line: str, only: Sequence[str], leaves_out_hidden: bool) -> None:
+def test_search_is_narrowed_by_certain_names(line: str, only: Sequence[str], leaves_out_hidden: bool) -> None:
     assert analyse(line).is_read_only
     assert of(line).search.folders
     assert of(line).search.only_names == only
@@ -88,13 +88,13 @@ def test_a_search_is_narrowed_by_what_is_certain(line: str, only: Sequence[str],
 @pytest.mark.parametrize(
     "line", ["rg --files", "rg --files -uu b", "rg foo --files", "rg --type-list", "rg --files -l"]
 )
-def test_a_list_of_names_is_no_search_of_what_is_in_files(line: str) -> None:
+def test_list_of_names_is_no_search_of_contents(line: str) -> None:
     assert analyse(line).is_read_only
     assert of(line).search.folders == ()
 
 
 @pytest.mark.parametrize("line", ["rg -- --files", "rg -e --files", "rg -g --files foo", "rg --regexp --files ."])
-def test_what_is_no_flag_makes_no_list(line: str) -> None:
+def test_words_that_are_no_flag_make_no_list(line: str) -> None:
     assert of(line).search.folders
 
 
@@ -102,7 +102,7 @@ def test_what_is_no_flag_makes_no_list(line: str) -> None:
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(st.lists(st.sampled_from(GREP_FLAGS), max_size=4), st.booleans())
-def test_grep_shows_nothing_that_was_not_said(tree: Path, flags: list[str], is_behind: bool) -> None:
+def test_grep_shows_only_predicted_files(tree: Path, flags: list[str], is_behind: bool) -> None:
     need("grep")
     line = f"grep -rl foo . {' '.join(flags)}" if is_behind else f"grep {' '.join(flags)} -rl foo ."
 
@@ -113,7 +113,7 @@ def test_grep_shows_nothing_that_was_not_said(tree: Path, flags: list[str], is_b
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(st.lists(st.sampled_from(RG_FLAGS), max_size=4), st.sampled_from(["", ".", "sub", ".hid"]))
-def test_ripgrep_shows_nothing_that_was_not_said(tree: Path, flags: list[str], place: str) -> None:
+def test_ripgrep_shows_only_predicted_files(tree: Path, flags: list[str], place: str) -> None:
     ripgrep = find_ripgrep(PathResolver(tree))
     if ripgrep is None:
         pytest.skip("ripgrep is not installed")

@@ -159,7 +159,7 @@ def is_in(path: str, folders: Sequence[Path]) -> bool:
 
 @settings(max_examples=6, **AS_FOUND)  # type: ignore[arg-type]
 @given(tried)
-def test_what_is_known_to_look_does_nothing_but_look_in_the_workspace(box: TracingBox, some: list[str]) -> None:
+def test_read_only_line_only_looks_and_only_in_the_workspace(box: TracingBox, some: list[str]) -> None:
     gate = gate_of(box.template)
     decided = [(line, anyio.run(gate.judge, "Bash", {"command": line}, "plan").decision) for line in some]
     allowed = [line for line, decision in decided if isinstance(decision, Allow) and decision.box == "usual"]
@@ -177,7 +177,7 @@ def test_what_is_known_to_look_does_nothing_but_look_in_the_workspace(box: Traci
 
 @settings(max_examples=6, **AS_FOUND)  # type: ignore[arg-type]
 @given(written)
-def test_what_is_said_to_write_certain_places_writes_nowhere_else(box: TracingBox, some: list[str]) -> None:
+def test_line_with_certain_writes_writes_nowhere_else(box: TracingBox, some: list[str]) -> None:
     known = [line for line in some if is_known(analyse(line))]
     placed = [(line, box.place(number)) for number, line in enumerate(known[:MOST_LINES])]
     before = [(state(place), predicted_writes(analyse(line), place / "work")) for line, place in placed]
@@ -215,7 +215,7 @@ def is_way_to(path: str, predicted: Sequence[Path]) -> bool:
     return any(place.is_relative_to(path) for place in predicted)
 
 
-def test_the_box_shows_what_a_line_does(box: TracingBox) -> None:
+def test_box_shows_the_effects_of_a_line(box: TracingBox) -> None:
     line = "cat out/secret > new; ./ls; rm b.txt"
     place = box.place(0)
     before = state(place)

@@ -24,7 +24,7 @@ PIECES = ["~", "/", "a", "'", '"', "\\", "*", "=", ":", "'b c'", "..", "+", "-",
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.lists(st.sampled_from(PIECES), max_size=5).map("".join), min_size=30, max_size=30))
 @example(["/a", "", "/'b c'", "'/a'", "\\/a", "/~", "a", ":", ":/a", "=", "/a:~", "''/a", "+/a", "-/a", "/..", "/a~"])
-def test_a_tilde_is_the_home_where_it_is_to_bash(tmp_path_factory: pytest.TempPathFactory, ends: list[str]) -> None:
+def test_tilde_is_the_home_where_it_is_to_bash(tmp_path_factory: pytest.TempPathFactory, ends: list[str]) -> None:
     need("bash")
     found = {}
     for end in ends:
@@ -58,7 +58,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("[ -f ~/a ]", ["a"]), ("find ~/a -name x", ["a"]), ("cat < ~/a", ["a"]), ("grep -rn x ~/a", ["a"]),
     ],
 )  # fmt: skip
-def test_what_lies_in_the_home_is_read_there(home: Path, line: str, reads: list[str]) -> None:
+def test_tilde_path_is_read_in_the_home(home: Path, line: str, reads: list[str]) -> None:
     facts = analyse(line)
 
     assert facts.is_read_only
@@ -69,21 +69,21 @@ def test_what_lies_in_the_home_is_read_there(home: Path, line: str, reads: list[
 @pytest.mark.parametrize(
     "line", ["cat ~root/a", "cat ~+/a", "cat ~/$X", "cat ~/*", "tr ~ a", "cd ~ && cat a", "cat a=~/b"]
 )
-def test_other_tildes_are_not_known(home: Path, line: str) -> None:
+def test_other_tildes_are_unknown(home: Path, line: str) -> None:
     assert not analyse(line).is_read_only
 
 
-def test_a_tilde_in_quotes_is_a_name(home: Path) -> None:
+def test_quoted_tilde_is_a_name(home: Path) -> None:
     assert analyse("cat '~/a'").reads == ("./~/a",)
     assert "HOME" not in analyse("cat '~/a'").needed_environment
 
 
-def test_what_is_written_into_the_home_is_known(home: Path) -> None:
+def test_write_into_the_home_is_known(home: Path) -> None:
     assert analyse("frobnicate > ~/a").writes == (f"{home}/a",)
     assert analyse("ls > ~/a").writes == (f"{home}/a",)
 
 
-def test_the_command_gets_the_home_that_was_judged(home: Path, tmp_path: Path) -> None:
+def test_command_gets_the_home_that_was_judged(home: Path, tmp_path: Path) -> None:
     async def environment(facts: LineFacts) -> dict[str, str]:
         return await read_only_environment(facts, {"HOME": "/elsewhere"}, tmp_path, PathResolver(tmp_path))
 
@@ -95,7 +95,7 @@ def test_the_command_gets_the_home_that_was_judged(home: Path, tmp_path: Path) -
     ("line", "expected"),
     [("ls ~/project", Allow), ("cat ~/project/a", Allow), ("cat ~/other", Ask), ("cat ~/project/../.ssh/x", Ask)],
 )
-def test_plan_mode_judges_the_home_by_where_it_is(home: Path, line: str, expected: type) -> None:
+def test_plan_mode_judges_the_home_by_its_place(home: Path, line: str, expected: type) -> None:
     gate: FolderGate = Project(home).gate()
 
     assert isinstance(bash(gate, line, "plan"), expected)

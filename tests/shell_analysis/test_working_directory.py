@@ -22,7 +22,7 @@ from panpan.system.files.paths import PathResolver
         ("true", 0, "."),
     ],
 )
-def test_bash_and_sh_say_where_they_ended(
+def test_bash_and_sh_report_where_they_ended(
     tmp_path: Path, shell: str, command: str, code: int, directory: str | None
 ) -> None:
     root = tmp_path.resolve()
@@ -38,7 +38,7 @@ def test_bash_and_sh_say_where_they_ended(
     assert not report.file.parent.exists()
 
 
-def test_without_a_report_the_command_is_passed_as_it_is() -> None:
+def test_command_without_a_report_is_passed_unchanged() -> None:
     with DirectoryReport(None) as report:
         assert shell_arguments("ls", report.file, shell="/bin/sh") == ["/bin/sh", "-c", "ls"]
         assert report.read() is None
@@ -55,9 +55,7 @@ PUT_THERE: dict[str, Callable[[Path, Path], None]] = {
 
 
 @pytest.mark.parametrize("put", PUT_THERE.values(), ids=PUT_THERE.keys())
-def test_what_a_command_puts_in_place_of_the_report_is_not_read(
-    tmp_path: Path, put: Callable[[Path, Path], None]
-) -> None:
+def test_report_replaced_by_a_command_is_not_read(tmp_path: Path, put: Callable[[Path, Path], None]) -> None:
     root = tmp_path.resolve()
     (root / "sub").mkdir()
     elsewhere = root / "elsewhere"
@@ -92,7 +90,7 @@ def test_bash_starts_with_nothing_but_the_command(tmp_path: Path, has_report: bo
     assert "PWNED" not in ran.stdout
 
 
-def test_a_command_that_begins_like_an_option_is_none_of_the_shells() -> None:
+def test_command_that_begins_like_an_option_is_no_shell_option() -> None:
     ran = subprocess.run(shell_arguments("-x", None, shell=find_shell()), capture_output=True, text=True, check=False)
 
     assert ran.returncode == 127

@@ -13,7 +13,7 @@ from panpan.shell_analysis.judge import analyse
      "ln -s --target-directory docs a.txt", "install --mode 700 --target-directory docs a.txt", "cp -at docs a.txt",
      "cp --recursive --target-directory docs a.txt", "cp --preserve=mode a.txt docs"],
 )  # fmt: skip
-def test_the_folder_that_a_flag_names_is_written(line: str) -> None:
+def test_folder_that_a_flag_names_is_written(line: str) -> None:
     assert "docs" in (analyse(line).effects[0].writes or ()), shlex.split(line)
 
 
@@ -25,7 +25,7 @@ def test_the_folder_that_a_flag_names_is_written(line: str) -> None:
      "sed -i 's/a/b/w docs' a.txt", "sed -i --expression 's/a/b/w docs' a.txt", "sed -n 'w docs' a.txt",
      "sed -n --expression 1wdocs a.txt"],
 )  # fmt: skip
-def test_with_a_flag_that_is_not_known_nobody_knows_what_is_written(line: str) -> None:
+def test_unknown_flag_makes_reads_and_writes_unknown(line: str) -> None:
     effect = analyse(line).effects[0]
 
     assert effect.writes is None
@@ -50,5 +50,5 @@ def test_names_within_words_are_mentioned(line: str, name: str) -> None:
     "line", ["git commit -m 'leave docs/x out'", "git commit -am 'leave docs/x out'",
              "gh pr create --body 'see docs/x'", "git commit --message='leave docs/x out'"],
 )  # fmt: skip
-def test_a_message_is_text(line: str) -> None:
+def test_message_is_text(line: str) -> None:
     assert "docs/x" not in analyse(line).effects[0].path_like_words

@@ -5,7 +5,7 @@ import sys
 from contextlib import nullcontext
 
 from panpan.cli.shown_sessions import Surroundings, sessions_on
-from panpan.cli_kit.failures import StdoutWriter, say
+from panpan.cli_kit.failures import StdoutWriter
 from panpan.cli_kit.options import Options
 from panpan.cli_kit.questions import TerminalQuestions
 from panpan.faces.plain.line_reader import LineReader, YesOrNo
@@ -20,6 +20,6 @@ async def run_lines_for(options: Options, out: StdoutWriter) -> int:
     lines, asking = LineReader(StdinReader(sys.stdin)), Asking()
     screen = LineScreen(out, lines, os.environ, asking.waiting, has_colour=out.has_colour(os.environ))
     questions = (lambda: nullcontext(TerminalQuestions(is_plain=True))) if out.is_terminal else None
-    around = Surroundings(os.environ, YesOrNo(out, lines), questions, say, say)
+    around = Surroundings(os.environ, YesOrNo(out, lines), questions, screen.warn, screen.warn)
     sessions = sessions_on(lambda session, commands: screen, options, asking, around)
     return await run_lines(sessions, screen, options["first_prompt"])

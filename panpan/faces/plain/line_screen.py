@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 from anyio.lowlevel import checkpoint
 
+from panpan.cli_kit import failures
 from panpan.cli_kit.failures import StdoutWriter
 from panpan.faces.plain.line_face import LineFace
 from panpan.faces.plain.line_reader import LineReader
@@ -110,6 +111,13 @@ class LineScreen:
 
     def show(self, *lines: str) -> None:
         self.put(lambda face: face.rows(lines))
+
+    def warn(self, text: str) -> None:
+        """Print a warning: with a session behind what the user types, else at once to standard error."""
+        if self._is_serving:
+            say(self, f"panpan: {text}", "warn")
+        else:
+            failures.say(text)
 
     def echo(self, *lines: str) -> None:
         """Print nothing: the terminal has shown what was typed."""

@@ -139,6 +139,23 @@ async def test_what_is_shown_while_the_user_may_type_comes_behind_it() -> None:
         await it.shows(f"{PROMPT}task ended\n")
 
 
+async def test_a_warning_comes_behind_what_is_typed_and_without_a_session_at_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with opened() as it:
+        await it.shows(PROMPT)
+        it.screen.warn("no title")
+        await anyio.wait_all_tasks_blocked()
+        assert it.out.text == PROMPT
+        it.prompts.is_settled = False
+        it.keyboard.type("go\n")
+        await it.shows(f"{PROMPT}panpan: no title\n")
+    assert capsys.readouterr().err == ""
+    it.screen.warn("stopped")
+
+    assert capsys.readouterr().err == "panpan: stopped\n"
+
+
 async def test_a_list_is_printed_and_picked_from_and_a_wrong_number_is_said() -> None:
     async with opened() as it:
         it.prompts.is_settled = False

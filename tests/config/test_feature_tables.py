@@ -14,14 +14,14 @@ from panpan.errors import ConfigError
 OWN = {kind.settings_model for kind in BUILTIN if issubclass(kind.settings_model, Table)}
 
 
-def test_the_features_that_there_are_have_the_tables_that_are_found() -> None:
+def test_features_have_the_tables_that_are_found() -> None:
     found = {name: type(value) for name, value in settings_type()() if isinstance(value, Table) and type(value).table}
 
     assert found == {kind.table: kind for kind in OWN}
 
 
 @pytest.mark.parametrize("kind", sorted(OWN, key=lambda kind: kind.table))
-def test_a_table_is_checked_where_it_was_written(kind: type[Table], tmp_path: Path) -> None:
+def test_table_is_checked_where_it_was_written(kind: type[Table], tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text(f"# first line\n[{kind.table}]\nno_such_key = 1\n")
     locations = Locations.find(tmp_path, {"PANPAN_HOME": str(tmp_path)})
 
@@ -29,7 +29,7 @@ def test_a_table_is_checked_where_it_was_written(kind: type[Table], tmp_path: Pa
         load_settings(tmp_path, {}, {}, locations)
 
 
-def test_a_table_keeps_what_was_set_before_its_feature_was_known() -> None:
+def test_table_keeps_values_set_before_its_feature_was_known() -> None:
     for kind in OWN & {type(value) for _, value in Settings() if isinstance(value, Table)}:
         assert Settings()[kind] == kind()
 

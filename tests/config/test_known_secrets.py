@@ -3,7 +3,7 @@ from panpan.config.run_settings import given_sources
 from tests.config.conftest import Place
 
 
-def test_keys_in_the_environment_are_known_by_the_names_of_their_variables() -> None:
+def test_known_secrets_include_variables_named_like_keys() -> None:
     env = {
         "OPENAI_API_KEY": " sk-one ",
         "GH_TOKEN": "two",
@@ -18,13 +18,13 @@ def test_keys_in_the_environment_are_known_by_the_names_of_their_variables() -> 
     assert known_secrets(env) == {"sk-one", "two", "three", "four"}
 
 
-def test_passwords_in_addresses_are_known() -> None:
+def test_known_secrets_include_passwords_in_addresses() -> None:
     env = {"HTTPS_PROXY": "http://ada:p%40ss@proxy:3128", "A_URL": "postgres://u@h", "ODD": "http://[x@"}
 
     assert known_secrets(env) == {"p%40ss", "p@ss"}
 
 
-def test_keys_in_the_settings_are_known_and_those_they_point_to(place: Place) -> None:
+def test_known_secrets_include_keys_in_settings_and_variables(place: Place) -> None:
     place.user(
         'api_key = "aaa"\n[providers.x]\napi_key = "bbb"\nheaders.Auth = "ccc"\napi_key_env = "ODDLY_NAMED"\n'
         '[aliases]\napi_key = "not-secret"\n[tools.enabled]\napi_key = true\n'
@@ -33,7 +33,7 @@ def test_keys_in_the_settings_are_known_and_those_they_point_to(place: Place) ->
     assert known_secrets({"ODDLY_NAMED": "ddd"}, place.load().settings) == {"aaa", "bbb", "ccc", "ddd"}
 
 
-def test_a_log_knows_the_secrets_of_the_files_too_and_works_where_they_are_broken(place: Place) -> None:
+def test_log_secrets_include_settings_and_survive_broken_files(place: Place) -> None:
     place.user('api_key = "aaa"\n')
     assert secrets_of_run(place.locations, {"A_TOKEN": "bbb"}) == {"aaa", "bbb"}
 
@@ -41,7 +41,7 @@ def test_a_log_knows_the_secrets_of_the_files_too_and_works_where_they_are_broke
     assert secrets_of_run(place.locations, {"A_TOKEN": "bbb"}) == {"bbb"}
 
 
-def test_a_log_knows_the_keys_that_the_command_line_gives(place: Place) -> None:
+def test_log_secrets_include_keys_of_the_command_line(place: Place) -> None:
     sources = given_sources(['{"providers": {"x": {"api_key": "bbb"}}}'], ["api_key=ccc"], place.locations.home)
     overrides = {"api_key": "aaa", "model": "m", **{str(number): source for number, source in enumerate(sources)}}
 

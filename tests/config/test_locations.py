@@ -10,18 +10,18 @@ from panpan.config.locations import Locations, find_project_root, panpan_home, p
 from panpan.errors import ConfigError
 
 
-def test_the_home_is_in_the_users_folder_unless_a_variable_moves_it(tmp_path: Path) -> None:
+def test_home_is_in_the_users_folder_unless_a_variable_moves_it(tmp_path: Path) -> None:
     assert panpan_home({"HOME": str(tmp_path)}, Path("/")) == tmp_path.resolve() / ".panpan"
     assert panpan_home({"HOME": str(tmp_path), "PANPAN_HOME": ""}, Path("/")) == tmp_path.resolve() / ".panpan"
     assert panpan_home({"PANPAN_HOME": "/some/where"}, Path("/")) == Path("/some/where")
 
 
-def test_a_relative_or_tilde_home_becomes_absolute(tmp_path: Path) -> None:
+def test_relative_or_tilde_home_becomes_absolute(tmp_path: Path) -> None:
     assert panpan_home({"PANPAN_HOME": "state"}, tmp_path) == tmp_path.resolve() / "state"
     assert panpan_home({"PANPAN_HOME": "~/state", "HOME": str(tmp_path)}, Path("/")) == tmp_path.resolve() / "state"
 
 
-def test_a_home_that_cannot_be_used_is_the_users_to_mend() -> None:
+def test_unusable_home_is_an_error_for_the_user() -> None:
     with pytest.raises(ConfigError, match="PANPAN_HOME"):
         panpan_home({"PANPAN_HOME": "a\0b"}, Path("/"))
 
@@ -36,7 +36,7 @@ def test_a_home_that_cannot_be_used_is_the_users_to_mend() -> None:
         ({"PANPAN_HOME": "p"}, "p"),
     ],
 )
-def test_a_home_behind_a_lost_link_is_an_error(tmp_path: Path, env: dict[str, str], link: str, target: str) -> None:
+def test_home_behind_a_lost_link_is_an_error(tmp_path: Path, env: dict[str, str], link: str, target: str) -> None:
     lost = tmp_path / link
     lost.parent.mkdir(exist_ok=True)
     lost.symlink_to(lost if target == "link" else tmp_path / "gone")
@@ -46,7 +46,7 @@ def test_a_home_behind_a_lost_link_is_an_error(tmp_path: Path, env: dict[str, st
 
 
 @pytest.mark.parametrize("is_worktree", [False, True])
-def test_the_project_is_the_nearest_folder_upwards_that_git_keeps(tmp_path: Path, is_worktree: bool) -> None:
+def test_project_root_is_the_nearest_repository_upwards(tmp_path: Path, is_worktree: bool) -> None:
     inner = tmp_path / "outer" / "inner"
     deep = inner / "a" / "b"
     deep.mkdir(parents=True)
@@ -60,13 +60,13 @@ def test_the_project_is_the_nearest_folder_upwards_that_git_keeps(tmp_path: Path
     assert find_project_root(tmp_path / "outer") == (tmp_path / "outer").resolve()
 
 
-def test_without_git_the_project_is_the_folder_itself(tmp_path: Path) -> None:
+def test_project_root_without_git_is_the_folder_itself(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
 
     assert find_project_root(tmp_path / "a") == (tmp_path / "a").resolve()
 
 
-def test_a_link_and_its_target_are_the_same_project(tmp_path: Path) -> None:
+def test_link_and_its_target_are_the_same_project(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
 
@@ -74,7 +74,7 @@ def test_a_link_and_its_target_are_the_same_project(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "file", "loop", "a\0b", "x" * 5000])
-def test_a_folder_that_cannot_be_worked_in_is_the_users_to_mend(tmp_path: Path, name: str) -> None:
+def test_unusable_folder_is_an_error_for_the_user(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")
 
@@ -82,7 +82,7 @@ def test_a_folder_that_cannot_be_worked_in_is_the_users_to_mend(tmp_path: Path, 
         find_project_root(tmp_path / name)
 
 
-def test_everything_kept_is_below_the_home_and_nothing_is_made(tmp_path: Path) -> None:
+def test_locations_are_below_the_home_and_nothing_is_made(tmp_path: Path) -> None:
     locations = Locations.find(tmp_path, {"PANPAN_HOME": str(tmp_path / "home")})
 
     kept = [
@@ -101,7 +101,7 @@ _NAMES = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs
 
 
 @given(st.lists(_NAMES, min_size=1, max_size=8), st.lists(_NAMES, min_size=1, max_size=8))
-def test_no_two_projects_share_a_slug_and_each_is_one_plain_file_name(first: list[str], second: list[str]) -> None:
+def test_project_slugs_are_unique_plain_file_names(first: list[str], second: list[str]) -> None:
     paths = [Path("/", *first), Path("/", *second)]
 
     slugs = [project_slug(path) for path in paths]
@@ -114,17 +114,17 @@ def test_no_two_projects_share_a_slug_and_each_is_one_plain_file_name(first: lis
         assert "/" not in slug
 
 
-def test_a_slug_shows_the_end_of_the_path() -> None:
+def test_project_slug_shows_the_end_of_the_path() -> None:
     assert project_slug(Path("/home/me/my project")).startswith("home-me-my-project-")
     assert "the-end" in project_slug(Path("/" + "x/" * 100 + "the-end"))
 
 
-def test_a_name_that_is_no_unicode_has_a_slug() -> None:
+def test_project_slug_exists_for_a_name_that_is_no_unicode() -> None:
     assert project_slug(Path(os.fsdecode(b"/p/\xff\xfe"))) != project_slug(Path(os.fsdecode(b"/p/\xff\xfd")))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look into every folder")
-def test_a_folder_above_that_may_not_be_looked_into_is_passed_over(tmp_path: Path) -> None:
+def test_unreadable_parent_folder_is_skipped(tmp_path: Path) -> None:
     inner = tmp_path / "closed" / "inner"
     inner.mkdir(parents=True)
     try:
@@ -144,7 +144,7 @@ def test_a_folder_above_that_may_not_be_looked_into_is_passed_over(tmp_path: Pat
         ("me", "me/work", "me-too/settings.toml", None),
     ],
 )
-def test_a_path_is_shown_as_short_as_it_can_be(
+def test_shown_path_is_as_short_as_possible(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str, project: str, path: str, said: str | None
 ) -> None:
     top = tmp_path.resolve()
@@ -155,7 +155,7 @@ def test_a_path_is_shown_as_short_as_it_can_be(
 
 
 @given(st.lists(_NAMES, min_size=1, max_size=4), st.lists(_NAMES, min_size=1, max_size=4), st.booleans())
-def test_a_path_that_is_shown_leads_to_where_it_is(project: list[str], names: list[str], is_inside: bool) -> None:
+def test_shown_path_leads_to_the_same_place(project: list[str], names: list[str], is_inside: bool) -> None:
     root = Path("/", *project)
     path = root.joinpath(*names) if is_inside else Path("/", *names)
 

@@ -29,7 +29,7 @@ LENGTHS = (1, 100_000, 100_001, 199_999, 200_000, 200_001, 272_000, 272_001, 512
 
 
 @pytest.mark.parametrize(("vendor", "name"), ALL)
-def test_every_price_is_that_of_the_price_list(vendor: str, name: str) -> None:
+def test_model_prices_equal_the_price_list(vendor: str, name: str) -> None:
     price = facts_about(name, vendor).price
     listed = listed_model(vendor, name)
 
@@ -60,7 +60,7 @@ def _usage_of(length: int) -> tuple[Usage, ListedUsage]:
 
 
 @pytest.mark.parametrize(("vendor", "name"), ALL)
-def test_every_context_window_is_that_of_the_price_list_where_it_has_one(vendor: str, name: str) -> None:
+def test_context_windows_equal_the_price_list(vendor: str, name: str) -> None:
     facts = facts_about(name, vendor)
     listed = listed_model(vendor, name)
 
@@ -70,7 +70,7 @@ def test_every_context_window_is_that_of_the_price_list_where_it_has_one(vendor:
         assert facts.context_tokens == listed.context_window
 
 
-def test_the_file_holds_what_its_generator_lists() -> None:
+def test_model_file_equals_its_generator() -> None:
     assert {vendor: known_models(vendor) for vendor in MODELS} == {
         vendor: tuple(name for name, *_ in rows) for vendor, rows in MODELS.items()
     }
@@ -89,7 +89,7 @@ def test_general_aliases_name_known_models() -> None:
     assert all(vendor_of(model) is not None for _, model in ALIASES)
 
 
-def test_names_of_claude_models_are_those_of_the_sdk() -> None:
+def test_claude_model_names_are_those_of_the_sdk() -> None:
     from typing import get_args
 
     from anthropic.types import Model
@@ -98,7 +98,7 @@ def test_names_of_claude_models_are_those_of_the_sdk() -> None:
     assert set(known_models("anthropic")) <= literals
 
 
-def test_names_of_gpt_models_are_those_of_the_sdk() -> None:
+def test_gpt_model_names_are_those_of_the_sdk() -> None:
     from typing import get_args
 
     from openai.types.shared import ChatModel
@@ -106,7 +106,7 @@ def test_names_of_gpt_models_are_those_of_the_sdk() -> None:
     assert set(known_models("openai")) <= set(get_args(ChatModel))
 
 
-def test_only_older_models_of_claude_think_up_to_a_number_of_tokens() -> None:
+def test_only_older_claude_models_take_a_thinking_budget() -> None:
     from panpan.models.providers.anthropic_request import takes_thinking_budget
 
     older = {"claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5"}
@@ -114,7 +114,7 @@ def test_only_older_models_of_claude_think_up_to_a_number_of_tokens() -> None:
 
 
 @pytest.mark.parametrize("name", ["claude-haiku-4-5-20251001", "claude-haiku-4-5@20251001", "CLAUDE-HAIKU-4-5-latest"])
-def test_a_date_behind_the_name_does_not_matter(name: str) -> None:
+def test_model_facts_ignore_a_date_behind_the_name(name: str) -> None:
     facts = facts_about(name, "anthropic")
 
     assert facts.context_tokens == 200_000
@@ -126,27 +126,27 @@ def test_a_date_behind_the_name_does_not_matter(name: str) -> None:
     ("name", "vendor"),
     [("claude-opus-9", "anthropic"), ("claude-opus-5-5-mini", "anthropic"), ("claude-opus-5-5", None), ("x", "nobody")],
 )
-def test_an_unknown_model_has_no_price_and_a_small_window(name: str, vendor: str | None) -> None:
+def test_unknown_model_has_no_price_and_a_small_window(name: str, vendor: str | None) -> None:
     facts = facts_about(name, vendor)
 
     assert (facts.price, facts.context_tokens, facts.is_known) == (None, UNKNOWN_CONTEXT_TOKENS, False)
 
 
-def test_a_long_request_costs_more_for_all_its_tokens() -> None:
+def test_long_request_costs_more_for_all_its_tokens() -> None:
     price = facts_about("claude-haiku-5-5", "anthropic").price
 
     assert price.cost_usd(Usage(input_tokens=100_000)) == pytest.approx(0.01)
     assert price.cost_usd(Usage(input_tokens=1, cache_read_input_tokens=100_000)) == pytest.approx(0.0050005)
 
 
-def test_a_flat_price_charges_cached_tokens_as_input_unless_told() -> None:
+def test_flat_price_charges_cached_tokens_as_input_unless_told() -> None:
     usage = Usage(cache_read_input_tokens=1_000_000, cache_creation_input_tokens=1_000_000)
 
     assert Price.flat(2, 8).cost_usd(usage) == pytest.approx(4)
     assert Price.flat(2, 8, cache_read_usd=0.2, cache_write_usd=2.5).cost_usd(usage) == pytest.approx(2.7)
 
 
-def test_the_figures_are_read_only_when_they_are_asked_for() -> None:
+def test_model_figures_are_read_on_demand() -> None:
     program = (
         "import sys, builtins, io, pathlib\n"
         "import panpan.config.models as models\n"
@@ -161,7 +161,7 @@ def test_the_figures_are_read_only_when_they_are_asked_for() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_vendors_have_addresses_without_a_slash_at_the_end_and_patterns_that_compile() -> None:
+def test_vendors_have_clean_addresses_and_valid_patterns() -> None:
     for vendor in VENDORS:
         assert re.fullmatch(r"https?://[^ ]+[^/]", vendor.base_url)
         assert not vendor.makes("some-model-of-nobody")
@@ -169,6 +169,6 @@ def test_vendors_have_addresses_without_a_slash_at_the_end_and_patterns_that_com
     assert vendor_named("nobody") is None
 
 
-def test_the_file_is_plain_json_with_one_model_a_line() -> None:
+def test_model_file_is_plain_json_with_one_model_a_line() -> None:
     assert list(DOCUMENT) == ["as_of", "source", "price", "models"]
     assert max(len(line) for line in TARGET.read_text().splitlines()) < 250

@@ -44,14 +44,14 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_row_has_an_example_and_a_reason() -> None:
+def test_executable_settings_have_an_example_and_a_reason() -> None:
     assert list(NAMES) == [setting.path for setting in EXECUTABLE_SETTINGS]
     for setting in EXECUTABLE_SETTINGS:
         assert setting_of(NAMES[setting.path]) is setting
         assert setting.reason
 
 
-def test_all_that_is_listed_is_read_and_nothing_else(root: Path) -> None:
+def test_project_files_include_exactly_the_listed_ones(root: Path) -> None:
     for name in [*NAMES.values(), *OTHERS]:
         write(root, name, name.encode())
 
@@ -61,7 +61,7 @@ def test_all_that_is_listed_is_read_and_nothing_else(root: Path) -> None:
     assert not files.problems
 
 
-def test_a_folder_without_any_has_none(root: Path) -> None:
+def test_folder_without_project_files_has_none(root: Path) -> None:
     (root / ".panpan" / "agents").mkdir(parents=True)
     (root / ".env").mkdir()  # a virtual environment may be called so
     write(root, ".env/bin/python")
@@ -70,7 +70,7 @@ def test_a_folder_without_any_has_none(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [*NAMES.values(), ".panpan"])
-def test_a_link_out_of_the_project_is_not_followed(root: Path, tmp_path: Path, name: str) -> None:
+def test_link_out_of_the_project_is_not_followed(root: Path, tmp_path: Path, name: str) -> None:
     outside = write(tmp_path, "outside/settings.toml")
     (root / name).parent.mkdir(parents=True, exist_ok=True)
     (root / name).symlink_to(outside.parent if name == ".panpan" else outside)
@@ -82,7 +82,7 @@ def test_a_link_out_of_the_project_is_not_followed(root: Path, tmp_path: Path, n
     assert files.problems
 
 
-def test_a_link_within_the_project_is_followed_by_what_it_says(root: Path) -> None:
+def test_link_within_the_project_is_followed(root: Path) -> None:
     write(root, "shared/agents/a.md", b"one")
     write(root, "shared/mcp.json", b"two")
     (root / ".panpan").mkdir()
@@ -92,7 +92,7 @@ def test_a_link_within_the_project_is_followed_by_what_it_says(root: Path) -> No
     assert read(root).content == {".panpan/agents/a.md": b"one", ".mcp.json": b"two"}
 
 
-def test_links_in_circles_end(root: Path) -> None:
+def test_circular_links_end(root: Path) -> None:
     write(root, ".panpan/agents/a.md")
     (root / ".panpan" / "agents" / "again").symlink_to(".")
     (root / ".mcp.json").symlink_to(".mcp.json")
@@ -100,14 +100,14 @@ def test_links_in_circles_end(root: Path) -> None:
     assert set(read(root).problems) == {".panpan/agents/again", ".mcp.json"}
 
 
-def test_a_link_that_leads_nowhere_is_no_file(root: Path) -> None:
+def test_link_that_leads_nowhere_is_no_file(root: Path) -> None:
     (root / ".mcp.json").symlink_to("missing")
 
     assert read(root) == ProjectFiles(root)
 
 
 @pytest.mark.parametrize("name", [".mcp.json", ".panpan/settings.toml", ".panpan/plugins/p"])
-def test_what_is_no_regular_file_is_never_opened(root: Path, name: str) -> None:
+def test_irregular_file_is_never_opened(root: Path, name: str) -> None:
     (root / name).parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(root / name)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -125,7 +125,7 @@ def test_what_is_no_regular_file_is_never_opened(root: Path, name: str) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 @pytest.mark.parametrize("name", [".mcp.json", ".panpan", ".panpan/agents"])
-def test_what_may_not_be_read_is_a_problem(root: Path, name: str) -> None:
+def test_unreadable_file_is_a_problem(root: Path, name: str) -> None:
     write(root, ".panpan/agents/a.md")
     write(root, ".mcp.json")
     (root / name).chmod(0)
@@ -135,7 +135,7 @@ def test_what_may_not_be_read_is_a_problem(root: Path, name: str) -> None:
         (root / name).chmod(0o700)
 
 
-def test_a_file_that_is_too_large_is_a_problem_and_not_read_in_part(root: Path) -> None:
+def test_too_large_file_is_a_problem_and_not_read_in_part(root: Path) -> None:
     write(root, ".mcp.json", b"x" * 1_000_000)
     write(root, ".panpan/settings.toml", b"x" * 256_001)
 
@@ -148,7 +148,9 @@ def test_a_file_that_is_too_large_is_a_problem_and_not_read_in_part(root: Path) 
 @pytest.mark.parametrize(
     ("limit", "value"), [("MAX_FILES", 3), ("MAX_BYTES", 30), ("MAX_DEPTH", 0), ("_MAX_ENTRIES", 3)]
 )
-def test_all_together_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int) -> None:
+def test_project_files_are_bounded_together(
+    root: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
     monkeypatch.setattr(project_files, limit, value)
     for number in range(5):
         write(root, f".panpan/plugins/{'d/' * (limit == 'MAX_DEPTH')}{number}", b"x" * 10)
@@ -156,7 +158,7 @@ def test_all_together_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch, li
     assert read(root).problems
 
 
-def test_the_panpan_home_in_a_project_is_the_users_own(root: Path) -> None:
+def test_panpan_home_in_a_project_is_the_users_own(root: Path) -> None:
     write(root, ".panpan/settings.toml")
     write(root, ".panpan/agents/a.md")
     write(root, ".mcp.json")

@@ -41,7 +41,7 @@ NOT_FOR_PROJECTS = {
 
 
 @pytest.mark.parametrize("key", NOT_FOR_PROJECTS)
-def test_a_project_cannot_set_what_is_the_users(place: Place, key: str) -> None:
+def test_project_cannot_set_settings_of_the_user(place: Place, key: str) -> None:
     path = place.project(f"\n{key} = {NOT_FOR_PROJECTS[key]}\n")
 
     loaded = place.load()
@@ -67,7 +67,7 @@ NEEDS_TRUST = {
 
 
 @pytest.mark.parametrize("key", NEEDS_TRUST)
-def test_what_does_more_than_tighten_counts_once_the_project_is_trusted(place: Place, key: str) -> None:
+def test_project_settings_that_loosen_need_trust(place: Place, key: str) -> None:
     place.user("max_output_tokens = 50\n")
     place.project(f"\n{key} = {NEEDS_TRUST[key]}\n")
     alone = place.load()
@@ -85,7 +85,7 @@ def test_what_does_more_than_tighten_counts_once_the_project_is_trusted(place: P
 
 @pytest.mark.parametrize("is_trusted", [False, True])
 @pytest.mark.parametrize("key", NOT_FOR_PROJECTS)
-def test_trust_does_not_give_a_project_what_is_the_users(place: Place, key: str, is_trusted: bool) -> None:
+def test_trust_gives_a_project_no_settings_of_the_user(place: Place, key: str, is_trusted: bool) -> None:
     place.project(f"{key} = {NOT_FOR_PROJECTS[key]}\n")
     if is_trusted:
         place.trust()
@@ -93,7 +93,7 @@ def test_trust_does_not_give_a_project_what_is_the_users(place: Place, key: str,
     assert place.load().settings == settings_with()
 
 
-def test_a_project_may_ask_for_more_care(place: Place) -> None:
+def test_project_may_ask_for_more_care(place: Place) -> None:
     place.project(
         "version = 1\nmax_output_tokens = 9\nmax_rounds = 7\nmax_budget_usd = 1.5\n"
         '[permission]\nask = ["Write"]\ndeny = ["Bash"]\nmode = "plan"\n[tools.enabled]\nBash = false\n'
@@ -121,7 +121,7 @@ def test_a_project_may_ask_for_more_care(place: Place) -> None:
         ("default", "bypassPermissions", "default"),
     ],
 )
-def test_a_project_may_only_tighten_the_mode(place: Place, users: str, projects: str, result: str) -> None:
+def test_project_may_only_tighten_the_mode(place: Place, users: str, projects: str, result: str) -> None:
     place.user(f'permission.mode = "{users}"\n')
     place.project(f'permission.mode = "{projects}"\n')
 
@@ -135,7 +135,7 @@ def test_a_project_may_only_tighten_the_mode(place: Place, users: str, projects:
     ("key", "low", "high"),
     [("max_rounds", 5, 6), ("max_budget_usd", 0.5, 0.6), ("max_tokens", 50, 60), ("max_seconds", 0.5, 0.6)],
 )
-def test_a_project_may_only_lower_a_limit(place: Place, key: str, low: float, high: float) -> None:
+def test_project_may_only_lower_a_limit(place: Place, key: str, low: float, high: float) -> None:
     place.user(f"{key} = {high}\n")
     place.project(f"{key} = {low}\n")
     assert getattr(place.load().settings, key) == low
@@ -171,7 +171,7 @@ def test_a_project_may_only_lower_a_limit(place: Place, key: str, low: float, hi
         ("", {"PANPAN_PROVIDER": "openai"}, "claude-x", False),
     ],
 )
-def test_a_project_may_not_choose_a_model_of_another_provider(
+def test_project_may_not_choose_a_model_of_another_provider(
     place: Place, user: str, env: dict[str, str], model: str, is_accepted: bool
 ) -> None:
     place.user(user)
@@ -186,13 +186,13 @@ def test_a_project_may_not_choose_a_model_of_another_provider(
     ]
 
 
-def test_one_warning_stands_for_all_of_a_table(place: Place) -> None:
+def test_one_warning_covers_a_whole_table(place: Place) -> None:
     place.project("".join(f'providers.p{number}.base_url = "http://x"\n' for number in range(50)))
 
     assert len(place.load().warnings) == 1
 
 
-def test_a_warning_cannot_drive_the_terminal(place: Place) -> None:
+def test_warning_cannot_drive_the_terminal(place: Place) -> None:
     place.project('model = "openrouter/\\u001b[2J\\u202e"\ntools.enabled."\\u001b]0;x" = true\n')
 
     warnings = place.load({"ANTHROPIC_API_KEY": "k"}).warnings
@@ -209,7 +209,7 @@ _VALUES = st.sampled_from(
 
 @settings(max_examples=100)
 @given(st.dictionaries(st.sampled_from(_KEYS), _VALUES, max_size=5), st.booleans())
-def test_no_project_file_takes_rights_or_redirects_requests(values: dict[str, str], is_trusted: bool) -> None:
+def test_project_file_takes_no_rights_and_redirects_no_requests(values: dict[str, str], is_trusted: bool) -> None:
     text = "".join(f"{key} = {value}\n" for key, value in values.items())
     try:
         project = parse_settings(text.encode(), Path("/p"), "project")
@@ -238,7 +238,7 @@ def test_no_project_file_takes_rights_or_redirects_requests(values: dict[str, st
 
 
 @pytest.mark.parametrize("extra", ["body = {seed = 1}", 'headers = {x-token = "t"}'])
-def test_a_project_adds_no_fields_and_headers_to_requests(place: Place, extra: str) -> None:
+def test_project_adds_no_fields_and_headers_to_requests(place: Place, extra: str) -> None:
     place.project(f"[providers.anthropic]\n{extra}\n")
     place.trust()
 

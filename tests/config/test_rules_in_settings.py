@@ -28,7 +28,7 @@ match = ["h"]
 """
 
 
-def test_each_rule_has_its_line_and_its_examples() -> None:
+def test_written_rule_has_its_line_and_examples() -> None:
     source = parse_settings(TEXT.encode(), Path("/f"), "user")
 
     assert source.written_rules("allow") == (
@@ -45,7 +45,7 @@ def test_each_rule_has_its_line_and_its_examples() -> None:
     assert source.rules("allow") == ("Bash(a)", "Bash(b)", "Bash(c *)", "Bash(f)")
 
 
-def test_settings_have_the_texts_of_rules_alone() -> None:
+def test_settings_hold_the_texts_of_rules_alone() -> None:
     settings = Settings.model_validate(tomllib.loads(TEXT))
 
     assert settings.permission.allow == ("Bash(a)", "Bash(b)", "Bash(c *)", "Bash(f)")
@@ -65,7 +65,7 @@ def test_settings_have_the_texts_of_rules_alone() -> None:
         "{}",
     ],
 )
-def test_a_rule_of_another_form_is_an_error_at_its_line(item: str) -> None:
+def test_rule_of_another_form_is_an_error_at_its_line(item: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_settings(f'permission.allow = [\n"Bash(a)",\n{item},\n]'.encode(), Path("/f"), "user")
 
@@ -77,12 +77,12 @@ def test_a_rule_of_another_form_is_an_error_at_its_line(item: str) -> None:
 @pytest.mark.parametrize(
     ("item", "fault"), [("3", "a whole number; write a text in quotes"), ('""', "empty; write something or remove it")]
 )
-def test_what_is_no_rule_at_all_is_an_error_at_its_line(item: str, fault: str) -> None:
+def test_item_that_is_no_rule_is_an_error_at_its_line(item: str, fault: str) -> None:
     with pytest.raises(ConfigError, match=rf"^/f:2: permission\.deny has an item that is {fault}"):
         parse_settings(f'permission.deny = ["Bash(a)",\n{item}]'.encode(), Path("/f"), "user")
 
 
-def test_a_rule_is_added_behind_rules_with_examples(tmp_path: Path) -> None:
+def test_rule_is_added_behind_rules_with_examples(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(TEXT)
 
@@ -94,7 +94,7 @@ def test_a_rule_is_added_behind_rules_with_examples(tmp_path: Path) -> None:
     assert source.written_rules("allow")[2] == WrittenRule("Bash(c *)", f"{file}:4", ["c d"], ["e"])
 
 
-def test_the_items_of_arrays_are_found_on_their_lines() -> None:
+def test_array_items_are_found_on_their_lines() -> None:
     text = 'a = [1, [2,\n3],\n"x", {b = [4,\n5]}, # end\n6,\n]\nc = []\nd = 1\n[[t]]\n[[t]]\n'
 
     assert item_lines(text) == {("a",): [1, 1, 3, 3, 5], ("a", "b"): [3, 4], ("t",): [9, 10]}

@@ -62,7 +62,7 @@ def test_set_takes_a_dotted_key_and_a_toml_value_or_bare_text(
 
 
 @pytest.mark.parametrize("text", ["", "=1", "sandbox.network", "a b=1", "a\nb=1", "[a]=1", "#=1", "a=1, b=2", '"="=1'])
-def test_set_refuses_what_is_no_single_setting(tmp_path: Path, text: str) -> None:
+def test_set_refuses_anything_but_a_single_setting(tmp_path: Path, text: str) -> None:
     assert refused(tmp_path, sets=(text,)).startswith("--set ")
 
 
@@ -107,7 +107,7 @@ def test_mistakes_on_the_command_line_name_the_flag(tmp_path: Path) -> None:
     assert "did you mean max_rounds" in refused(tmp_path, sets=("max_turns=3",))
 
 
-def test_any_setting_can_be_given_for_one_run(tmp_path: Path) -> None:
+def test_settings_can_all_be_given_for_one_run(tmp_path: Path) -> None:
     keys = [path for path, _ in flatten(settings_with())]
 
     for path in keys:

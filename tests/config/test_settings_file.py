@@ -19,7 +19,7 @@ def fault(text: str | bytes) -> str:
     return str(caught.value)
 
 
-def test_a_file_that_is_not_there_says_nothing(tmp_path: Path) -> None:
+def test_missing_settings_file_is_empty(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     assert read_settings_file(tmp_path / "none" / "settings.toml", "user") is None
@@ -60,7 +60,7 @@ def test_settings_behind_a_lost_link_are_an_error(tmp_path: Path, link: str, kin
         ("MODEL = 1", "/f.toml:1: there is no setting MODEL; did you mean model?"),
     ],
 )
-def test_a_key_that_does_not_exist_is_named_with_its_line_and_the_nearest_that_does(text: str, message: str) -> None:
+def test_unknown_key_error_names_its_line_and_the_nearest_key(text: str, message: str) -> None:
     assert fault(text) == message
 
 
@@ -108,11 +108,11 @@ def test_a_key_that_does_not_exist_is_named_with_its_line_and_the_nearest_that_d
         ('version = "1"', "version is unknown; write 1"),
     ],
 )
-def test_a_value_of_the_wrong_kind_is_named_with_its_line(text: str, message: str) -> None:
+def test_wrong_value_error_names_its_line(text: str, message: str) -> None:
     assert fault("\n" + text) == f"/f.toml:2: {message}"
 
 
-def test_settings_of_a_newer_format_ask_for_a_newer_panpan() -> None:
+def test_settings_of_a_newer_format_ask_for_an_update() -> None:
     assert fault("\nversion = 2\nnew_key = 1") == (
         "/f.toml:2: the settings have format version 2 and this panpan reads 1; update panpan"
     )
@@ -121,7 +121,7 @@ def test_settings_of_a_newer_format_ask_for_a_newer_panpan() -> None:
 @pytest.mark.parametrize(
     "text", ['api_key = "se cret\\n"', "api_key = ['se cret']", 'providers.a.headers.X = "secrét"']
 )
-def test_a_wrong_secret_is_not_told(text: str) -> None:
+def test_wrong_secret_is_not_shown(text: str) -> None:
     assert "cr" not in fault(text).replace("secret", "", text.count("nothing"))
 
 
@@ -137,18 +137,18 @@ def test_a_wrong_secret_is_not_told(text: str) -> None:
         ("a = \x00", 1),
     ],
 )
-def test_what_is_no_toml_is_named_with_its_line(text: str, line: int) -> None:
+def test_invalid_toml_error_names_its_line(text: str, line: int) -> None:
     message = fault(text)
 
     assert message.startswith(f"/f.toml:{line}: is not valid TOML: ")
     assert message.isprintable()
 
 
-def test_what_is_not_utf_8_is_named_with_its_line() -> None:
+def test_invalid_utf_8_error_names_its_line() -> None:
     assert fault(b'model = "a"\n# caf\xe9\n') == "/f.toml:2: is not UTF-8; save the file as UTF-8"
 
 
-def test_a_byte_order_mark_does_no_harm() -> None:
+def test_byte_order_mark_does_no_harm() -> None:
     assert parse_settings(b'\xef\xbb\xbfmodel = "a"\r\n', FILE, "user").values == {"model": "a"}
 
 
@@ -162,18 +162,18 @@ def test_a_byte_order_mark_does_no_harm() -> None:
         "a." * 900 + "b = 1",
     ],
 )
-def test_a_file_made_to_break_the_parser_is_only_an_error(text: str) -> None:
+def test_parser_bomb_is_only_an_error(text: str) -> None:
     assert fault(text).startswith("/f.toml")
 
 
-def test_a_file_that_drives_terminals_does_not_reach_one() -> None:
+def test_terminal_sequences_in_a_file_do_not_reach_a_terminal() -> None:
     message = fault('"\\u001b[2Jx\\u202e\\n" = 1')
 
     assert message.isprintable()
     assert "\\u001b" in message
 
 
-def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path: Path) -> None:
+def test_irregular_settings_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to("loop")
@@ -184,7 +184,7 @@ def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path: Path) -> None
             read_settings_file(tmp_path / name, "project")
 
 
-def test_a_broken_file_of_the_project_is_an_error_too(place: Place) -> None:
+def test_broken_project_file_is_an_error_too(place: Place) -> None:
     path = place.project('permision.deny = ["Bash"]\n')
 
     with pytest.raises(ConfigError, match=rf"^{path}:1: there is no setting permision"):

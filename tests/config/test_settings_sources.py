@@ -10,7 +10,7 @@ from panpan.errors import ConfigError
 from tests.config.conftest import Place
 
 
-def test_without_any_source_the_defaults_hold(place: Place) -> None:
+def test_settings_without_sources_are_the_defaults(place: Place) -> None:
     loaded = place.load()
 
     assert loaded.settings.model is None
@@ -20,7 +20,7 @@ def test_without_any_source_the_defaults_hold(place: Place) -> None:
     assert {str(origin) for origin in loaded.origins.values()} == {"default"}
 
 
-def test_each_source_is_stronger_than_the_one_before(place: Place) -> None:
+def test_later_source_overrides_an_earlier_one(place: Place) -> None:
     place.user("temperature = 0.1\n")
     seen = [place.load().settings.temperature]
     place.project("temperature = 0.2\n")
@@ -35,7 +35,7 @@ def test_each_source_is_stronger_than_the_one_before(place: Place) -> None:
     assert seen == [0.1, 0.2, 0.3, 0.4, 0.5]
 
 
-def test_permission_lists_and_directories_are_joined_and_other_lists_replaced(place: Place, tmp_path: Path) -> None:
+def test_permission_lists_are_joined_and_other_lists_replaced(place: Place, tmp_path: Path) -> None:
     place.user(
         f'additional_directories = ["{tmp_path}/a"]\n'
         '[permission]\nallow = ["A", "B"]\ndeny = ["D"]\n'
@@ -54,7 +54,7 @@ def test_permission_lists_and_directories_are_joined_and_other_lists_replaced(pl
     assert settings.providers["here"].base_url == "http://localhost:1"
 
 
-def test_the_origin_of_every_value_is_known(place: Place) -> None:
+def test_origin_of_every_value_is_known(place: Place) -> None:
     user = place.user('# mine\nmodel = "a"\neffort = "low"\n[permission]\nallow = [\n  "A",\n]\n')
     local = place.local('permission.allow = ["B", "A"]\n')
 
@@ -70,7 +70,7 @@ def test_the_origin_of_every_value_is_known(place: Place) -> None:
     assert [origins[key].kind for key in ("model", "effort", "max_rounds")] == ["user", "environment", "flag"]
 
 
-def test_flags_that_were_not_given_do_not_count(place: Place) -> None:
+def test_absent_flags_do_not_count(place: Place) -> None:
     place.user('permission.mode = "plan"\n')
 
     loaded = place.load(permission__mode=None, permission__allow=(), additional_directories=())
@@ -79,12 +79,12 @@ def test_flags_that_were_not_given_do_not_count(place: Place) -> None:
     assert str(loaded.origins["permission.allow"]) == "default"
 
 
-def test_a_flag_with_a_wrong_value_is_named_as_the_user_typed_it(place: Place) -> None:
+def test_wrong_flag_error_names_it_as_typed(place: Place) -> None:
     with pytest.raises(ConfigError, match=r"^--max-turns: max_rounds is too small; write at least 1$"):
         place.load(max_rounds=0)
 
 
-def test_a_variable_with_a_wrong_value_is_named(place: Place) -> None:
+def test_wrong_variable_error_names_it(place: Place) -> None:
     with pytest.raises(ConfigError, match=r"^PANPAN_EFFORT: effort is unknown; write 'low', .* or 'max'$"):
         place.load({"PANPAN_EFFORT": "lots"})
     with pytest.raises(ConfigError, match=r"^PANPAN_MAX_ROUNDS is no whole number; write one, such as 20$"):
@@ -96,25 +96,25 @@ def test_a_variable_with_a_wrong_value_is_named(place: Place) -> None:
 
 
 @pytest.mark.parametrize(("text", "value"), [("1", True), ("Yes", True), ("false", False), ("off", False)])
-def test_truth_in_a_variable_has_the_usual_words(place: Place, text: str, value: bool) -> None:
+def test_boolean_variable_takes_the_usual_words(place: Place, text: str, value: bool) -> None:
     place.user(f"thinking = {str(not value).lower()}\n")
 
     assert place.load({"PANPAN_THINKING": text}).settings.thinking is value
 
 
-def test_an_unknown_variable_is_a_warning_that_does_not_tell_its_value(place: Place) -> None:
+def test_unknown_variable_warning_hides_its_value(place: Place) -> None:
     loaded = place.load({"PANPAN_MODLE": "sk-secret", "PANPAN_HOME": "/x", "PANPAN_EMPTY": "", "OTHER": "1"})
 
     assert loaded.warnings == ("there is no variable PANPAN_MODLE; did you mean PANPAN_MODEL?",)
 
 
-def test_an_empty_variable_counts_as_not_set(place: Place) -> None:
+def test_empty_variable_counts_as_not_set(place: Place) -> None:
     place.user('model = "a"\n')
 
     assert place.load({"PANPAN_MODEL": "", "PANPAN_API_KEY": " "}).settings.model == "a"
 
 
-def test_a_key_in_a_variable_or_file_is_never_in_a_text_of_the_settings(place: Place) -> None:
+def test_keys_never_show_in_a_text_of_the_settings(place: Place) -> None:
     place.user('providers.a.api_key = "file-secret"\nproviders.a.headers.X = "header-secret"\n')
 
     loaded = place.load({"PANPAN_API_KEY": "  env-secret\n"})
@@ -125,7 +125,7 @@ def test_a_key_in_a_variable_or_file_is_never_in_a_text_of_the_settings(place: P
     assert "env-secret" not in loaded.settings.model_dump_json()
 
 
-def test_a_broken_key_is_refused_without_telling_it(place: Place) -> None:
+def test_broken_key_is_refused_without_showing_it(place: Place) -> None:
     with pytest.raises(ConfigError, match="PANPAN_API_KEY") as caught:
         place.load({"PANPAN_API_KEY": "sk-two\nlines"})
 
@@ -134,7 +134,7 @@ def test_a_broken_key_is_refused_without_telling_it(place: Place) -> None:
     assert "sk-two" not in str(caught.value.__cause__)
 
 
-def test_a_key_in_a_file_that_others_may_read_is_a_warning(place: Place) -> None:
+def test_key_in_a_file_readable_by_others_is_a_warning(place: Place) -> None:
     path = place.user('api_key = "sk-1234567"\n')
     assert not place.load().warnings
 
@@ -143,7 +143,7 @@ def test_a_key_in_a_file_that_others_may_read_is_a_warning(place: Place) -> None
     assert place.load().warnings == (f"{path} holds a key and other users may read it; run: chmod 600 {path}",)
 
 
-def test_a_file_that_everybody_may_change_is_a_warning(place: Place) -> None:
+def test_file_writable_by_everybody_is_a_warning(place: Place) -> None:
     path = place.local("thinking = true\n")
 
     path.chmod(0o666)
@@ -151,7 +151,7 @@ def test_a_file_that_everybody_may_change_is_a_warning(place: Place) -> None:
     assert place.load().warnings == (f"{path} may be changed by every user of this machine; run: chmod 600 {path}",)
 
 
-def test_a_file_that_is_both_the_users_and_the_projects_is_the_users(tmp_path: Path) -> None:
+def test_file_of_both_user_and_project_is_the_users(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()  # as with a home folder under git
     (tmp_path / ".panpan").mkdir()
     (tmp_path / ".panpan" / "settings.toml").write_text('permission.allow = ["Bash"]\n')
@@ -164,7 +164,7 @@ def test_a_file_that_is_both_the_users_and_the_projects_is_the_users(tmp_path: P
     assert [source.kind for source in loaded.sources if source.file] == ["user"]
 
 
-def test_a_project_file_that_links_to_the_users_is_not_read_as_the_projects(place: Place) -> None:
+def test_project_file_linked_to_the_users_is_not_the_projects(place: Place) -> None:
     user = place.user('permission.allow = ["Bash"]\n')
     place.locations.project_settings.parent.mkdir()
     place.locations.project_settings.symlink_to(user)
@@ -172,27 +172,27 @@ def test_a_project_file_that_links_to_the_users_is_not_read_as_the_projects(plac
     assert not place.load().warnings
 
 
-def test_relative_directories_are_the_users_to_mend_except_on_the_command_line(place: Place) -> None:
+def test_relative_directory_is_an_error_except_as_a_flag(place: Place) -> None:
     place.user('additional_directories = ["~/x", "/y", "z"]\n')
 
     with pytest.raises(ConfigError, match=r"settings.toml:1: additional_directories is no absolute path; write"):
         place.load()
 
 
-def test_a_tilde_in_a_directory_is_the_home(place: Place) -> None:
+def test_tilde_in_a_directory_is_the_home(place: Place) -> None:
     place.user('additional_directories = ["~/x"]\n')
 
     assert place.load().settings.additional_directories == (Path.home() / "x",)
 
 
-def test_an_empty_provider_is_kept(place: Place) -> None:
+def test_empty_provider_is_kept(place: Place) -> None:
     place.user("[providers.here]\n")
     place.local('providers.here.base_url = "http://localhost"\n')
 
     assert place.load().settings.providers["here"].base_url == "http://localhost"
 
 
-def test_settings_cannot_be_changed(place: Place) -> None:
+def test_settings_are_immutable(place: Place) -> None:
     settings = place.load().settings
 
     with pytest.raises(ValueError, match="frozen"):
@@ -206,7 +206,7 @@ def test_settings_survive_a_copy_to_another_process(place: Place) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_may_not_be_read_is_an_error(place: Place) -> None:
+def test_unreadable_settings_file_is_an_error(place: Place) -> None:
     path = place.user('permission.deny = ["Bash"]\n')
     path.chmod(0)
 

@@ -30,7 +30,7 @@ LAYOUTS = [
 ]
 
 
-def test_the_first_rule_makes_a_private_file_that_is_read_back(place: Place) -> None:
+def test_first_rule_makes_a_private_file_that_is_read_back(place: Place) -> None:
     path = place.locations.local_settings
 
     RuleFile(path).save("Bash(npm run *)")
@@ -41,7 +41,7 @@ def test_the_first_rule_makes_a_private_file_that_is_read_back(place: Place) -> 
     assert parse_settings(path.read_bytes(), path, "local").values["version"] == 1
 
 
-def test_a_rule_that_is_there_changes_nothing(place: Place) -> None:
+def test_saving_a_present_rule_changes_nothing(place: Place) -> None:
     path = place.local('permission.allow = ["Bash(ls)"]\n')
     before = path.stat()
 
@@ -52,7 +52,7 @@ def test_a_rule_that_is_there_changes_nothing(place: Place) -> None:
 
 
 @pytest.mark.parametrize("text", LAYOUTS)
-def test_every_layout_keeps_its_comments_and_other_values(place: Place, text: str) -> None:
+def test_saving_a_rule_keeps_comments_and_other_values(place: Place, text: str) -> None:
     path = place.local(text)
     expected = tomllib.loads(text or "version = 1")
     expected.setdefault("permission", {}).setdefault("allow", []).append("Edit(src/**)")
@@ -67,7 +67,7 @@ def test_every_layout_keeps_its_comments_and_other_values(place: Place, text: st
         assert "\n" not in new.replace("\r\n", "")
 
 
-def test_a_byte_order_mark_stays(place: Place) -> None:
+def test_byte_order_mark_stays(place: Place) -> None:
     path = place.local('\ufeffmodel = "a"\n')
 
     RuleFile(path).save("Read")
@@ -76,7 +76,7 @@ def test_a_byte_order_mark_stays(place: Place) -> None:
 
 
 @pytest.mark.parametrize("text", ["= broken", "modle = 1\n", 'permission.allow = "x"\n', "version = 9\n"])
-def test_a_file_that_cannot_be_understood_is_left_alone(place: Place, text: str) -> None:
+def test_unreadable_layout_is_left_alone(place: Place, text: str) -> None:
     path = place.local(text)
 
     with pytest.raises(ConfigError, match=f"{path}:1: "):
@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_understood_is_left_alone(place: Place, text: str)
 
 
 @pytest.mark.parametrize("rule", ["", "\ud800", "x" * 501])
-def test_a_rule_that_no_file_can_hold_is_refused(place: Place, rule: str) -> None:
+def test_rule_that_no_file_can_hold_is_refused(place: Place, rule: str) -> None:
     path = place.locations.local_settings
 
     with pytest.raises(ConfigError, match="cannot be written into a settings file"):
@@ -96,7 +96,7 @@ def test_a_rule_that_no_file_can_hold_is_refused(place: Place, rule: str) -> Non
     assert not path.exists()
 
 
-def test_a_link_is_written_through(place: Place, tmp_path: Path) -> None:
+def test_link_is_written_through(place: Place, tmp_path: Path) -> None:
     target = tmp_path / "dotfiles.toml"
     target.write_text("# mine\n")
     place.locations.local_settings.parent.mkdir(parents=True)
@@ -110,7 +110,7 @@ def test_a_link_is_written_through(place: Place, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_folder_that_may_not_be_written_is_an_error(place: Place) -> None:
+def test_unwritable_folder_is_an_error(place: Place) -> None:
     folder = place.locations.local_settings.parent
     folder.mkdir(parents=True)
     folder.chmod(0o500)
@@ -134,7 +134,7 @@ def test_processes_that_save_at_the_same_time_lose_no_rule(place: Place) -> None
 
 
 @given(st.sampled_from(LAYOUTS), st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=4, unique=True))
-def test_any_rule_can_be_added_to_any_layout_and_removed_again(text: str, rules: list[str]) -> None:
+def test_rule_can_be_added_to_any_layout_and_removed_again(text: str, rules: list[str]) -> None:
     data = text.encode()
     before = rules_in(data)
     assume(not set(rules) & set(before))
@@ -152,7 +152,7 @@ def rules_in(data: bytes) -> list[str]:
     return list(parse_settings(data, Path("f"), "local").rules("allow"))
 
 
-def test_a_rule_is_removed_wherever_it_stands_and_the_comments_of_others_stay(place: Place) -> None:
+def test_removing_a_rule_keeps_the_comments_of_others(place: Place) -> None:
     path = place.local(
         '# mine\n[permission]\nallow = [\n  "Read",  # why\n  {rule = "Bash(ls)", match = ["ls"]},\n'
         '  "Edit", # last\n  "Bash(ls)",\n]\ndeny = ["Bash(ls)"]\n'
@@ -167,7 +167,7 @@ def test_a_rule_is_removed_wherever_it_stands_and_the_comments_of_others_stay(pl
     assert "# last" in text
 
 
-def test_removing_what_is_not_there_writes_nothing(place: Place) -> None:
+def test_removing_a_missing_rule_writes_nothing(place: Place) -> None:
     RuleFile(place.locations.local_settings).remove("Bash(ls)")
     assert not place.locations.local_settings.exists()
 
@@ -180,7 +180,7 @@ def test_removing_what_is_not_there_writes_nothing(place: Place) -> None:
     "text",
     ["", "# mine\n", '[ui]\ntheme = "light"  # bright\nplain = true\n', "ui = { plain = true }\n", 'model = "a"'],
 )
-def test_how_the_terminal_looks_is_written_and_all_else_stays(place: Place, text: str) -> None:
+def test_saving_the_theme_keeps_all_other_settings(place: Place, text: str) -> None:
     path = place.user(text) if text else place.locations.user_settings
     expected = tomllib.loads(text or "version = 1")
     expected["ui"] = {**expected.get("ui", {}), "theme": "dark"}
@@ -193,7 +193,7 @@ def test_how_the_terminal_looks_is_written_and_all_else_stays(place: Place, text
 
 
 @pytest.mark.parametrize("text", ["= broken", "modle = 1\n", "ui.theme = 3\n"])
-def test_a_file_that_is_broken_is_not_made_another_by_how_the_terminal_looks(place: Place, text: str) -> None:
+def test_saving_the_theme_leaves_a_broken_file_alone(place: Place, text: str) -> None:
     path = place.user(text)
 
     with pytest.raises(ConfigError):
@@ -202,7 +202,7 @@ def test_a_file_that_is_broken_is_not_made_another_by_how_the_terminal_looks(pla
     assert path.read_text() == text
 
 
-def test_what_commands_get_is_added_to_lists_of_the_sandbox(place: Place) -> None:
+def test_adding_to_sandbox_lists_skips_present_items(place: Place) -> None:
     file = RuleFile(place.locations.local_settings)
 
     file.add("sandbox", "outside", ["git commit *", "git add *"])

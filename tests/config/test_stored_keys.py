@@ -168,7 +168,7 @@ def delete_password(service, name):
 
 
 @pytest.mark.parametrize(("priority", "place"), [("5", "keyring"), ("0.5", "file"), ("0", "file")])
-def test_package_keyring_is_used_where_it_keeps_well(tmp_path: Path, priority: str, place: str) -> None:
+def test_package_keyring_is_used_if_it_is_safe(tmp_path: Path, priority: str, place: str) -> None:
     (tmp_path / "keyring.py").write_text(KEYRING)
     program = (
         "import pathlib, sys\n"

@@ -36,7 +36,7 @@ y = 2
 '''
 
 
-def test_every_key_and_table_is_found_on_its_line() -> None:
+def test_key_lines_finds_every_key_and_table() -> None:
     tomllib.loads(DOCUMENT)  # the document is right to begin with
 
     lines = key_lines(DOCUMENT)
@@ -82,7 +82,7 @@ _TABLES = st.recursive(
 
 
 @given(_TABLES, st.booleans())
-def test_a_key_is_found_wherever_it_was_written(values: dict[str, Any], is_inline: bool) -> None:
+def test_key_is_found_in_any_spelling(values: dict[str, Any], is_inline: bool) -> None:
     paths = list(leaves(values))
     text, expected = "", {}
     if is_inline:

@@ -63,7 +63,7 @@ def project(tmp_path: Path) -> Project:
     return Project(root, tmp_path / "home")
 
 
-def test_a_new_project_is_not_trusted_until_the_user_says_so(project: Project) -> None:
+def test_new_project_is_untrusted_until_the_user_trusts_it(project: Project) -> None:
     assert project.state == Untrusted()
 
     project.says(True)
@@ -73,7 +73,7 @@ def test_a_new_project_is_not_trusted_until_the_user_says_so(project: Project) -
     assert stat.S_IMODE(project.path.parent.stat().st_mode) == 0o700
 
 
-def test_a_no_is_remembered_until_something_changes(project: Project) -> None:
+def test_refusal_is_remembered_until_something_changes(project: Project) -> None:
     project.says(False)
     assert project.state == Untrusted(is_refused=True)
 
@@ -82,7 +82,7 @@ def test_a_no_is_remembered_until_something_changes(project: Project) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES.values())
-def test_a_file_that_comes_changes_or_goes_asks_again(project: Project, name: str) -> None:
+def test_added_changed_or_removed_file_asks_again(project: Project, name: str) -> None:
     (project.root / ".panpan" / "settings.toml").unlink()
     project.says(True)
     path = write(project.root, name, b"A=1\n")
@@ -103,9 +103,7 @@ def test_a_file_that_comes_changes_or_goes_asks_again(project: Project, name: st
 @given(
     st.dictionaries(st.sampled_from(sorted(NAMES.values())), st.binary(min_size=1, max_size=60), min_size=1), st.data()
 )
-def test_one_byte_of_any_file_asks_again_and_the_same_bytes_never(
-    content: dict[str, bytes], data: st.DataObject
-) -> None:
+def test_changed_byte_of_any_file_asks_again(content: dict[str, bytes], data: st.DataObject) -> None:
     known = known_files(ProjectFiles(ROOT, content))
     name = data.draw(st.sampled_from(sorted(content)))
     at = data.draw(st.integers(0, len(content[name]) - 1))
@@ -120,7 +118,7 @@ def test_one_byte_of_any_file_asks_again_and_the_same_bytes_never(
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
-def test_no_value_of_a_file_for_secrets_is_kept_or_shown(name: str, value: str) -> None:
+def test_secret_values_of_files_are_neither_kept_nor_shown(name: str, value: str) -> None:
     text = f"SAFE={name}-hunter2\n{value}hunter2\n# old: hunter2\n"
     files = ProjectFiles(ROOT, {".env": text.encode(errors="replace")})
 
@@ -131,7 +129,7 @@ def test_no_value_of_a_file_for_secrets_is_kept_or_shown(name: str, value: str) 
     assert not any("hunter2" in line for change in changes_since({}, files) for line in change.lines)
 
 
-def test_files_that_are_not_listed_never_ask(project: Project) -> None:
+def test_unlisted_files_never_ask(project: Project) -> None:
     project.says(True)
     for name in OTHERS:
         write(project.root, name, name.encode())
@@ -139,7 +137,7 @@ def test_files_that_are_not_listed_never_ask(project: Project) -> None:
     assert project.state == Trusted()
 
 
-def test_a_repository_in_a_trusted_one_is_not_trusted(project: Project) -> None:
+def test_repository_in_a_trusted_one_is_not_trusted(project: Project) -> None:
     (project.root / ".git").mkdir()
     nested = project.root / "vendor" / "lib"
     write(nested, ".panpan/settings.toml", b"[permission]\nallow = []\n")
@@ -150,7 +148,7 @@ def test_a_repository_in_a_trusted_one_is_not_trusted(project: Project) -> None:
     assert Project(nested, project.home).state == Untrusted()
 
 
-def test_a_folder_is_trusted_under_its_canonical_name_only(project: Project, tmp_path: Path) -> None:
+def test_folder_is_trusted_under_its_canonical_name_only(project: Project, tmp_path: Path) -> None:
     project.says(True)
     (tmp_path / "link").symlink_to(project.root)
     env = {"PANPAN_HOME": str(project.home)}
@@ -160,7 +158,7 @@ def test_a_folder_is_trusted_under_its_canonical_name_only(project: Project, tmp
     assert trust_of(Locations.find(tmp_path / "renamed", env)).state == Untrusted()
 
 
-def test_what_cannot_be_read_whole_is_never_trusted(project: Project) -> None:
+def test_folder_with_unreadable_files_is_never_trusted(project: Project) -> None:
     project.says(True)
     os.mkfifo(project.root / ".mcp.json")
 
@@ -185,7 +183,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_an_answer_that_cannot_be_understood_is_no_yes(project: Project, damage: str) -> None:
+def test_unreadable_answer_is_no_trust(project: Project, damage: str) -> None:
     project.says(True)
     DAMAGES[damage](project.path)
 
@@ -193,7 +191,7 @@ def test_an_answer_that_cannot_be_understood_is_no_yes(project: Project, damage:
     assert f"{project.path} is not believed: " in project.state.problem
 
 
-def test_an_answer_about_another_project_is_none(project: Project) -> None:
+def test_answer_about_another_project_does_not_count(project: Project) -> None:
     project.says(True)
     kept = json.loads(project.path.read_text())
     project.path.write_text(json.dumps(kept | {"root": "/elsewhere"}))
@@ -201,7 +199,7 @@ def test_an_answer_about_another_project_is_none(project: Project) -> None:
     assert project.state == Untrusted()
 
 
-def test_two_panpans_at_once_leave_one_whole_answer(project: Project) -> None:
+def test_simultaneous_answers_leave_one_whole_answer(project: Project) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(project.says, [True, False] * 20))
 
@@ -221,7 +219,7 @@ def test_trusted_projects_are_listed_and_forgotten(project: Project, tmp_path: P
     assert project.state == Untrusted()
 
 
-def test_what_is_too_long_to_compare_is_compared_by_digest(project: Project) -> None:
+def test_long_files_are_compared_by_digest(project: Project) -> None:
     write(project.root, ".panpan/plugins/data", b"\xff" * 100)
     write(project.root, ".panpan/plugins/long.py", b"x\n" * 2_000)
     project.says(True)
@@ -235,7 +233,7 @@ def test_what_is_too_long_to_compare_is_compared_by_digest(project: Project) -> 
     ]
 
 
-def test_a_difference_shows_what_it_hides(project: Project) -> None:
+def test_difference_says_what_it_omits(project: Project) -> None:
     project.says(True)
     write(project.root, ".panpan/settings.toml", "[permission]\nallow = ['\u202e\x1b[2J']\r\n".encode())
 
@@ -253,13 +251,13 @@ def test_a_difference_shows_what_it_hides(project: Project) -> None:
         ("/home/mel", ""),
     ],
 )
-def test_a_root_that_is_more_than_a_project_is_named(monkeypatch: pytest.MonkeyPatch, root: str, said: str) -> None:
+def test_root_that_is_more_than_a_project_is_named(monkeypatch: pytest.MonkeyPatch, root: str, said: str) -> None:
     monkeypatch.setenv("HOME", "/home/me")
 
     assert wide_root(Path(root)) == said
 
 
-def test_the_bytes_that_were_judged_are_those_that_count(place: Place) -> None:
+def test_bytes_that_were_judged_are_those_that_count(place: Place) -> None:
     place.project('permission.allow = ["Bash(ls *)"]\n')
     place.trust()
     trust = trust_of(place.locations)
@@ -272,7 +270,7 @@ def test_the_bytes_that_were_judged_are_those_that_count(place: Place) -> None:
     assert "since it changed after you trusted it" in place.load().warnings[0]
 
 
-def test_settings_that_come_after_the_look_are_not_believed(place: Place) -> None:
+def test_settings_added_after_the_check_are_not_believed(place: Place) -> None:
     place.trust()
     trust = trust_of(place.locations)
     place.project('permission.allow = ["Bash"]\npermission.deny = ["Write"]\n')
@@ -294,7 +292,7 @@ def test_settings_behind_a_link_out_of_the_project_only_tighten(place: Place, tm
     assert "leads out of the project" in loaded.warnings[0]
 
 
-def test_trust_for_a_run_says_what_is_believed(place: Place) -> None:
+def test_trust_for_a_run_names_the_believed_files(place: Place) -> None:
     path = place.project('permission.allow = ["Bash(ls *)"]\neffort = "low"\n')
     trust = trust_of(place.locations).for_this_run()
 

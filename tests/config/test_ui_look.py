@@ -31,7 +31,7 @@ def toml(values: dict[str, object]) -> str:
 
 @given(user=UI, local=UI, project=UI, flag=st.sampled_from([None, True]))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=50)
-def test_it_is_what_the_settings_say(tmp_path: Path, user: dict, local: dict, project: dict, flag: bool | None) -> None:
+def test_ui_look_equals_the_settings(tmp_path: Path, user: dict, local: dict, project: dict, flag: bool | None) -> None:
     env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}
     places = Locations.find(tmp_path, env)
     for path, values in (
@@ -53,7 +53,7 @@ def test_it_is_what_the_settings_say(tmp_path: Path, user: dict, local: dict, pr
     "text",
     ["ui = 3", "[ui]\ntheme = 'pink'\nvim = 'yes'\nplain = 1", "[ui", "\xff", "[ui]\n" + "a." * 200_000 + "b = 1"],
 )
-def test_what_cannot_be_understood_is_passed_over(tmp_path: Path, text: str) -> None:
+def test_ui_look_ignores_broken_files(tmp_path: Path, text: str) -> None:
     env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path)}
     (tmp_path / "settings.toml").write_bytes(text.encode("latin-1"))
 
@@ -64,9 +64,7 @@ def test_what_cannot_be_understood_is_passed_over(tmp_path: Path, text: str) -> 
 
 @given(user=UI, local=UI, theme=st.sampled_from(["auto", "light", "dark", "high-contrast", "plain"]))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=20)
-def test_what_is_written_into_the_file_that_decides_is_how_it_looks(
-    tmp_path: Path, user: dict, local: dict, theme: str
-) -> None:
+def test_ui_look_follows_a_saved_theme(tmp_path: Path, user: dict, local: dict, theme: str) -> None:
     env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}
     places = Locations.find(tmp_path, env)
     for path, values in ((places.user_settings, user), (places.local_settings, local)):
@@ -78,7 +76,7 @@ def test_what_is_written_into_the_file_that_decides_is_how_it_looks(
     assert read_ui_look(tmp_path, env, plain=None).theme == theme
 
 
-def test_the_command_line_decides_before_the_files(tmp_path: Path) -> None:
+def test_ui_look_prefers_the_command_line_to_files(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     (home / "settings.toml").write_text('[ui]\ntheme = "dark"\nvim = true\n')

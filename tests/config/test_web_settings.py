@@ -8,7 +8,7 @@ from panpan.config.known_secrets import known_secrets
 from tests.fakes.settings import settings_with
 
 
-def test_domains_are_hosts_in_their_usual_form() -> None:
+def test_domains_are_normalised_hosts() -> None:
     web = WebSettings(allowed_domains=("ArXiv.org.", "*.python.org"), blocked_domains=("bücher.de",))
 
     assert web.allowed_domains == ("arxiv.org", "python.org")
@@ -35,7 +35,7 @@ def test_domains_are_hosts_in_their_usual_form() -> None:
         {"pages": 0},
     ],
 )
-def test_what_could_mean_nothing_is_refused(wrong: dict[str, Any]) -> None:
+def test_meaningless_web_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         WebSettings(**wrong)
 
@@ -47,7 +47,7 @@ def test_proxy_is_a_secret_with_its_password() -> None:
     assert "p%40ss" not in repr(settings)
 
 
-def test_keys_of_search_engines_are_secrets_whatever_their_variable_is_called() -> None:
+def test_search_engine_keys_are_secrets_under_any_variable() -> None:
     settings = settings_with(WebSettings(exa_key_env="MINE"))
 
     assert "v4lue" in known_secrets({"MINE": "v4lue"}, settings)

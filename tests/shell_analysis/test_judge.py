@@ -225,7 +225,7 @@ def test_redirects_count_for_any_program() -> None:
         "sed -i s/a/b/", "sed -i s/a/b/ -", "timeout 5 rm -", "truncate -s 0 -",
     ],
 )  # fmt: skip
-def test_changing_program_is_read_only_with_no_words(line: str) -> None:
+def test_changing_program_is_never_read_only(line: str) -> None:
     assert not only(line).is_read_only
     assert only(line).writes != ()
 

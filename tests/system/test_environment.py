@@ -41,7 +41,7 @@ A_LOGIN = "https://me:" + "secret1@pypi.example.org/simple"
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_variables_named_like_secrets_do_not_reach_commands(name: str) -> None:
+def test_secret_like_variables_do_not_reach_commands(name: str) -> None:
     assert name not in child_environment({name: "value", "HOME": "/root"})
     assert name not in user_environment({name: "value", "HOME": "/root"})
 
@@ -77,7 +77,7 @@ def test_variables_named_like_secrets_do_not_reach_commands(name: str) -> None:
         "PANPAN_PROCESS_MARKS",
     ],
 )
-def test_variables_that_programs_need_reach_commands(name: str) -> None:
+def test_needed_variables_reach_commands(name: str) -> None:
     assert child_environment({name: "value"})[name] == "value"
 
 
@@ -87,7 +87,7 @@ def test_variables_that_programs_need_reach_commands(name: str) -> None:
 @example("TF_VAR_admin")
 @example("DIRENV_DIFF")
 @example("GIT_CONFIG_VALUE_0")
-def test_what_is_not_listed_does_not_reach_commands(name: str) -> None:
+def test_unlisted_variables_do_not_reach_commands(name: str) -> None:
     whole, beginnings = passed_names()
     is_listed = name in whole or name.startswith(beginnings)
 
@@ -96,7 +96,7 @@ def test_what_is_not_listed_does_not_reach_commands(name: str) -> None:
     assert added == set() or is_listed
 
 
-def test_the_list_holds_names_and_beginnings_each_once() -> None:
+def test_passed_names_are_unique() -> None:
     words = [word for line in PASSED_VARIABLES.splitlines() for word in line.partition("#")[0].split()]
     whole, beginnings = passed_names()
 
@@ -107,7 +107,7 @@ def test_the_list_holds_names_and_beginnings_each_once() -> None:
 
 @pytest.mark.parametrize("name", ["PYTHONPATH", "PIP_INDEX_URL", "MY_MODEL"])
 @pytest.mark.parametrize("value", [A_KEY, A_LOGIN, "https://a1b2c3@index.example.org/simple"])
-def test_a_key_under_an_innocent_name_is_known_by_its_shape(name: str, value: str) -> None:
+def test_key_under_an_innocent_name_is_known_by_its_shape(name: str, value: str) -> None:
     assert name not in child_environment({name: value}, pass_env=["MY_*"])
     assert name not in user_environment({name: value})
 
@@ -120,7 +120,7 @@ def test_ordinary_values_are_no_keys(value: str) -> None:
     assert user_environment({"NOTE": value})["NOTE"] == value
 
 
-def test_the_user_adds_names_and_wildcards() -> None:
+def test_pass_env_takes_names_and_wildcards() -> None:
     base = {"MY_DATA": "/data", "WANDB_MODE": "offline", "WANDB_API_KEY": "k", "OTHER": "1", "DEPLOY_TOKEN": "t"}
 
     env = child_environment(base, pass_env=["MY_DATA", "WANDB_*", "DEPLOY_TOKEN"])
@@ -129,13 +129,13 @@ def test_the_user_adds_names_and_wildcards() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["ANTHROPIC_API_KEY", "ANTHROPIC_*", "*", "PANPAN_API_KEY"])
-def test_no_setting_passes_the_keys_of_panpan(pattern: str) -> None:
+def test_pass_env_never_passes_panpans_keys(pattern: str) -> None:
     base = {"ANTHROPIC_API_KEY": "k", "PANPAN_API_KEY": "k"}
 
     assert not base.keys() & child_environment(base, pass_env=[pattern]).keys()
 
 
-def test_what_the_user_runs_gets_his_variables() -> None:
+def test_user_commands_get_all_the_users_variables() -> None:
     assert user_environment({"MY_DATA": "/data", "PASSAGE": "1"}).items() >= {("MY_DATA", "/data"), ("PASSAGE", "1")}
 
 
@@ -150,7 +150,7 @@ def test_commands_neither_page_nor_ask_nor_colour(environment: Callable[[dict[st
     assert "FORCE_COLOR" not in env
 
 
-def test_the_own_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_SETTING", "on")
     monkeypatch.setenv("SOME_API_KEY", "off")
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
@@ -171,7 +171,7 @@ def test_the_own_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> 
         ["sh", "-c", "echo 'please set the environment variable MY_DATA'; exit 1"],
     ],
 )
-def test_a_command_that_misses_a_withheld_variable_is_told_how_to_get_it(script: list[str]) -> None:
+def test_withheld_note_says_how_to_pass_a_missing_variable(script: list[str]) -> None:
     own = {"PATH": "/usr/bin:/bin", "MY_DATA": "/data", "OTHER": "1"}
     env = child_environment(own)
 
@@ -194,13 +194,13 @@ def test_a_command_that_misses_a_withheld_variable_is_told_how_to_get_it(script:
         "",
     ],
 )
-def test_other_failures_say_nothing_of_variables(output: str) -> None:
+def test_withheld_note_is_none_for_other_failures(output: str) -> None:
     own = {"PATH": "/usr/bin", "MY_DATA": "/data", "OMP_NUM_THREADS": "2", "_": "x"}
 
     assert withheld_note(output, child_environment(own), own) is None
 
 
-def test_a_key_that_a_command_misses_is_not_offered_like_any_variable() -> None:
+def test_withheld_note_does_not_offer_to_pass_keys() -> None:
     own = {"WANDB_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
 
     of_others = withheld_note("KeyError: 'WANDB_API_KEY'", child_environment(own), own)

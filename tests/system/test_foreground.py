@@ -46,14 +46,14 @@ def is_running(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("exit_code", [0, 3])
-async def test_the_exit_code_comes_back_and_the_terminal_is_left_alone(
+async def test_foreground_exit_code_comes_back_with_the_terminal(
     exit_code: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert await run_in_foreground([sys.executable, "-c", f"raise SystemExit({exit_code})"], os.environ) == exit_code
     assert capfd.readouterr().out == ""
 
 
-async def test_a_program_that_was_killed_gives_the_screen_back(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_foreground_kill_restores_the_screen(capfd: pytest.CaptureFixture[str]) -> None:
     argv = [sys.executable, "-c", "import os; os.write(1, b'\\x1b[?1049h\\x1b[?25l'); os.kill(os.getpid(), 9)"]
 
     assert await run_in_foreground(argv, os.environ) == -9
@@ -63,7 +63,7 @@ async def test_a_program_that_was_killed_gives_the_screen_back(capfd: pytest.Cap
     assert written.index("\x1b[?25l") < written.index("\x1b[?25h")
 
 
-async def test_cancelled_it_is_asked_to_end_and_its_child_too(
+async def test_foreground_cancel_ends_the_program_and_its_child(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     child = await child_of_cancelled(tmp_path, program(tmp_path))
@@ -73,14 +73,16 @@ async def test_cancelled_it_is_asked_to_end_and_its_child_too(
     assert capfd.readouterr().out == ""
 
 
-async def test_one_that_does_not_end_is_killed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_foreground_program_that_does_not_end_is_killed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     child = await child_of_cancelled(tmp_path, program(tmp_path, on_term="signal.SIG_IGN"))
 
     assert not is_running(child)
     assert "\x1b[?1049l" in capfd.readouterr().out
 
 
-async def test_a_server_that_it_put_into_the_background_is_left_alone(tmp_path: Path) -> None:
+async def test_foreground_background_server_is_left_alone(tmp_path: Path) -> None:
     child = await child_of_cancelled(tmp_path, program(tmp_path, is_server=True))
 
     try:
@@ -89,6 +91,6 @@ async def test_a_server_that_it_put_into_the_background_is_left_alone(tmp_path: 
         os.kill(child, 9)
 
 
-async def test_one_that_cannot_be_started_is_an_error() -> None:
+async def test_foreground_program_that_cannot_start_is_an_error() -> None:
     with pytest.raises(OSError, match="no-such-program"):
         await run_in_foreground(["no-such-program"], os.environ)

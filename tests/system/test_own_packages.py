@@ -15,13 +15,13 @@ from panpan.system.environment import how_to_install, install_command
 ROOT = Path(__file__).parents[2]
 
 
-def test_what_is_missing_goes_into_the_environment_that_panpan_runs_in() -> None:
+def test_install_command_targets_panpans_own_environment() -> None:
     command = shlex.split(how_to_install("lamp>=1,<2", "shade"))
 
     assert command == [sys.executable, "-m", "pip", "install", "lamp>=1,<2", "shade"]
 
 
-def test_an_environment_without_pip_is_filled_by_uv(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_install_command_without_pip_uses_uv(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.delitem(sys.modules, "pip", raising=False)
 
@@ -30,7 +30,7 @@ def test_an_environment_without_pip_is_filled_by_uv(monkeypatch: pytest.MonkeyPa
     assert command == ["uv", "pip", "install", "--python", sys.executable, "lamp"]
 
 
-def test_an_environment_of_pipx_is_filled_by_pipx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_install_command_for_pipx_uses_pipx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     environment, programs = tmp_path / "venvs" / "panpan", tmp_path / "bin"
     for folder in (environment, programs):
         folder.mkdir(parents=True)
@@ -43,13 +43,13 @@ def test_an_environment_of_pipx_is_filled_by_pipx(monkeypatch: pytest.MonkeyPatc
     assert install_command("lamp", prefix=environment) == ["pipx", "inject", "panpan", "lamp"]
 
 
-def test_what_is_told_to_be_installed_has_the_bounds_of_the_extras() -> None:
+def test_install_bounds_equal_the_extras() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
     assert extras == {"browser": [DRIVER, SCRIPTS], "keyring": [PACKAGE], "local": [RUNTIME]}
 
 
-def test_nobody_is_told_to_install_the_name_panpan_from_an_index() -> None:
+def test_documents_never_install_panpan_from_an_index() -> None:
     texts = [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("panpan/**/*.py")]
 
     command = re.compile(r"(?:pipx?|tool) (?:install|run) (?:-\S+ )*['\"]?panpan\b|uvx ['\"]?panpan\b")

@@ -82,7 +82,7 @@ def steps_of(path: str = "file", *, exists: bool = True, must_not_exist: bool = 
         return disk.steps
 
 
-def test_a_new_file_gets_the_content_and_what_the_umask_leaves(tmp_path: Path) -> None:
+def test_write_atomic_gives_a_new_file_the_umasks_mode(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         write_atomic(tmp_path / "file", NEW)
@@ -94,7 +94,7 @@ def test_a_new_file_gets_the_content_and_what_the_umask_leaves(tmp_path: Path) -
     assert names_in(tmp_path) == {"file"}
 
 
-def test_an_empty_file_can_be_written(tmp_path: Path) -> None:
+def test_write_atomic_writes_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
 
     write_atomic(tmp_path / "file", b"")
@@ -103,7 +103,7 @@ def test_an_empty_file_can_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o755, 0o640, 0o4755])
-def test_the_mode_of_an_existing_file_is_kept(mode: int, tmp_path: Path) -> None:
+def test_write_atomic_keeps_the_mode_of_an_existing_file(mode: int, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
     (tmp_path / "file").chmod(mode)
 
@@ -112,7 +112,7 @@ def test_the_mode_of_an_existing_file_is_kept(mode: int, tmp_path: Path) -> None
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
 
 
-def test_a_mode_that_is_given_wins_over_umask_and_old_mode(tmp_path: Path) -> None:
+def test_write_atomic_prefers_a_given_mode(tmp_path: Path) -> None:
     (tmp_path / "old").write_bytes(OLD)
 
     write_atomic(tmp_path / "old", NEW, mode=0o600)
@@ -123,7 +123,7 @@ def test_a_mode_that_is_given_wins_over_umask_and_old_mode(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
-def test_owner_and_group_are_kept_by_root(tmp_path: Path) -> None:
+def test_write_atomic_keeps_owner_and_group_for_root(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
     os.chown(tmp_path / "file", 1234, 2345)
     (tmp_path / "file").chmod(0o2755)
@@ -135,7 +135,7 @@ def test_owner_and_group_are_kept_by_root(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
-def test_a_read_only_file_is_refused_although_its_folder_would_allow_it(tmp_path: Path) -> None:
+def test_write_atomic_refuses_a_read_only_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
     (tmp_path / "file").chmod(0o444)
 
@@ -146,7 +146,7 @@ def test_a_read_only_file_is_refused_although_its_folder_would_allow_it(tmp_path
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
-def test_a_folder_that_may_not_be_written_to_is_an_error(tmp_path: Path) -> None:
+def test_write_atomic_reports_an_unwritable_folder(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir()
     (tmp_path / "closed" / "file").write_bytes(OLD)
     (tmp_path / "closed").chmod(0o555)
@@ -157,7 +157,7 @@ def test_a_folder_that_may_not_be_written_to_is_an_error(tmp_path: Path) -> None
     assert (tmp_path / "closed" / "file").read_bytes() == OLD
 
 
-def test_the_users_own_attributes_are_kept(tmp_path: Path) -> None:
+def test_write_atomic_keeps_user_attributes(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
     try:
         os.setxattr(tmp_path / "file", "user.origin", b"somewhere")
@@ -169,7 +169,7 @@ def test_the_users_own_attributes_are_kept(tmp_path: Path) -> None:
     assert os.getxattr(tmp_path / "file", "user.origin") == b"somewhere"
 
 
-def test_a_link_is_written_through_where_that_is_wanted(tmp_path: Path) -> None:
+def test_write_atomic_writes_through_a_link_on_request(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "real").write_bytes(OLD)
     (tmp_path / "link").symlink_to("elsewhere/real")
@@ -182,7 +182,7 @@ def test_a_link_is_written_through_where_that_is_wanted(tmp_path: Path) -> None:
     assert (tmp_path / "link-to-link").readlink() == Path("link")
 
 
-def test_a_link_to_nothing_gets_its_target_where_that_is_wanted(tmp_path: Path) -> None:
+def test_write_atomic_creates_a_links_target_on_request(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("missing")
 
     write_atomic(tmp_path / "link", NEW, follow_symlinks=True)
@@ -191,7 +191,7 @@ def test_a_link_to_nothing_gets_its_target_where_that_is_wanted(tmp_path: Path) 
     assert (tmp_path / "missing").read_bytes() == NEW
 
 
-def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:
+def test_write_atomic_refuses_a_loop_of_links(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
 
     with pytest.raises(ToolError, match="loop of links"):
@@ -199,7 +199,7 @@ def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["link/file", "link/new/file", "deep/link/file", "file-link", "dangling"])
-def test_no_link_is_written_through_unless_it_is_wanted(way: str, tmp_path: Path) -> None:
+def test_write_atomic_follows_no_link_unless_requested(way: str, tmp_path: Path) -> None:
     outside, work = tmp_path / "outside", tmp_path / "work"
     outside.mkdir()
     (outside / "file").write_bytes(OLD)
@@ -248,7 +248,7 @@ class SwappingDisk(DiskOperations):
 
 @pytest.mark.parametrize("path", ["file", "new", "made/new"])
 @pytest.mark.parametrize("step", ["write", "fsync", "replace", "link"])
-def test_a_folder_swapped_at_any_step_leads_nowhere_else(step: str, path: str, tmp_path: Path) -> None:
+def test_write_atomic_survives_a_folder_swapped_at_any_step(step: str, path: str, tmp_path: Path) -> None:
     (tmp_path / "outside" / "made").mkdir(parents=True)
     (tmp_path / "outside" / "file").write_bytes(OLD)
     (tmp_path / "sub").mkdir()
@@ -266,7 +266,7 @@ def test_a_folder_swapped_at_any_step_leads_nowhere_else(step: str, path: str, t
     assert not [name for name in names_in(tmp_path) if name.endswith(".tmp")]
 
 
-def test_a_link_put_in_place_of_the_new_content_gives_nothing_away(tmp_path: Path) -> None:
+def test_write_atomic_hard_links_no_file_put_in_its_place(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(OLD)
     (tmp_path / "work").mkdir()
 
@@ -282,7 +282,7 @@ def test_a_link_put_in_place_of_the_new_content_gives_nothing_away(tmp_path: Pat
     assert not names_in(tmp_path / "work") - {"file"}
 
 
-def test_another_name_of_the_old_file_keeps_the_old_content(tmp_path: Path) -> None:
+def test_write_atomic_leaves_hard_links_with_the_old_content(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
     (tmp_path / "other-name").hardlink_to(tmp_path / "file")
 
@@ -292,19 +292,19 @@ def test_another_name_of_the_old_file_keeps_the_old_content(tmp_path: Path) -> N
     assert (tmp_path / "other-name").read_bytes() == OLD
 
 
-def test_missing_folders_are_made(tmp_path: Path) -> None:
+def test_write_atomic_makes_missing_folders(tmp_path: Path) -> None:
     write_atomic(tmp_path / "a" / "b" / "file", NEW)
 
     assert (tmp_path / "a" / "b" / "file").read_bytes() == NEW
 
 
-def test_a_name_as_long_as_names_can_be_is_written(tmp_path: Path) -> None:
+def test_write_atomic_writes_the_longest_name(tmp_path: Path) -> None:
     write_atomic(tmp_path / ("x" * 255), NEW)
 
     assert names_in(tmp_path) == {"x" * 255}
 
 
-def test_folders_and_special_files_are_refused(tmp_path: Path) -> None:
+def test_write_atomic_refuses_folders_and_special_files(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "fifo")
     before = names_in(tmp_path)
@@ -320,7 +320,7 @@ def test_folders_and_special_files_are_refused(tmp_path: Path) -> None:
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
-def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
+def test_write_atomic_refuses_a_path_below_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
 
     with pytest.raises(ToolError, match="could not write"):
@@ -329,7 +329,7 @@ def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == OLD
 
 
-def test_the_expected_content_is_replaced(tmp_path: Path) -> None:
+def test_write_atomic_replaces_the_expected_content(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
 
     write_atomic(tmp_path / "file", NEW, expected_digest=digest(OLD))
@@ -337,7 +337,7 @@ def test_the_expected_content_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == NEW
 
 
-def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
+def test_write_atomic_leaves_a_changed_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"of another writer")
 
     with pytest.raises(FileChangedError, match="has changed since it was read"):
@@ -347,7 +347,7 @@ def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
     assert names_in(tmp_path) == {"file"}
 
 
-def test_a_change_during_the_write_is_noticed(tmp_path: Path) -> None:
+def test_write_atomic_notices_a_change_during_the_write(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
 
     class SlowDisk(DiskOperations):
@@ -360,14 +360,14 @@ def test_a_change_during_the_write_is_noticed(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"of another writer"
 
 
-def test_a_file_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
+def test_write_atomic_does_not_recreate_a_deleted_file(tmp_path: Path) -> None:
     with pytest.raises(FileChangedError, match="has been removed"):
         write_atomic(tmp_path / "sub" / "file", NEW, expected_digest=digest(OLD))
 
     assert names_in(tmp_path) == set()
 
 
-def test_a_file_that_must_not_exist_is_left_alone(tmp_path: Path) -> None:
+def test_write_atomic_leaves_a_file_that_must_not_exist(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
 
     with pytest.raises(FileChangedError, match="exists already"):
@@ -377,7 +377,7 @@ def test_a_file_that_must_not_exist_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("base", [DiskOperations, LinklessDisk])
-def test_a_file_that_appears_during_the_write_is_left_alone(base: type[DiskOperations], tmp_path: Path) -> None:
+def test_write_atomic_leaves_a_file_that_appears_meanwhile(base: type[DiskOperations], tmp_path: Path) -> None:
     class SlowDisk(base):  # type: ignore[valid-type,misc]
         def fsync(self, fd: int) -> None:
             (tmp_path / "file").write_bytes(b"of another writer")
@@ -389,7 +389,7 @@ def test_a_file_that_appears_during_the_write_is_left_alone(base: type[DiskOpera
     assert names_in(tmp_path) == {"file"}
 
 
-def test_a_file_system_without_links_is_written_to(tmp_path: Path) -> None:
+def test_write_atomic_works_without_links(tmp_path: Path) -> None:
     (tmp_path / "old").write_bytes(OLD)
 
     write_atomic(tmp_path / "old", NEW, operations=LinklessDisk())
@@ -399,13 +399,13 @@ def test_a_file_system_without_links_is_written_to(tmp_path: Path) -> None:
     assert names_in(tmp_path) == {"old", "new"}
 
 
-def test_a_file_system_that_cannot_sync_folders_is_written_to(tmp_path: Path) -> None:
+def test_write_atomic_works_without_folder_sync(tmp_path: Path) -> None:
     write_atomic(tmp_path / "file", NEW, operations=LinklessDisk(folder_error=errno.EINVAL))
 
     assert (tmp_path / "file").read_bytes() == NEW
 
 
-def test_without_a_way_back_the_error_says_that_the_new_content_is_there(tmp_path: Path) -> None:
+def test_write_atomic_reports_unconfirmed_new_content(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
 
     with pytest.raises(ToolError, match="holds the new content, but the disk did not confirm it"):
@@ -421,7 +421,7 @@ def failing_steps() -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
 @pytest.mark.parametrize("step", [pytest.param(number, id=f"{number}-{name}") for number, name in failing_steps()])
-def test_an_error_at_any_step_leaves_the_old_file_and_no_litter(step: int, error: int, tmp_path: Path) -> None:
+def test_write_atomic_error_leaves_the_old_file_and_no_litter(step: int, error: int, tmp_path: Path) -> None:
     target = tmp_path / "file"
     target.write_bytes(OLD)
     target.chmod(0o640)
@@ -437,7 +437,7 @@ def test_an_error_at_any_step_leaves_the_old_file_and_no_litter(step: int, error
     assert names_in(tmp_path) == {"file"}
 
 
-def test_an_error_at_the_backup_does_not_stop_the_write(tmp_path: Path) -> None:
+def test_write_atomic_survives_an_error_at_the_backup(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
     step = steps_of().index("link")
 
@@ -448,7 +448,7 @@ def test_an_error_at_the_backup_does_not_stop_the_write(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_exclusive", [True, False])
-def test_an_error_at_any_step_of_a_new_file_leaves_nothing(is_exclusive: bool, tmp_path: Path) -> None:
+def test_write_atomic_error_leaves_no_part_of_a_new_file(is_exclusive: bool, tmp_path: Path) -> None:
     steps = steps_of("a/b/file", exists=False, must_not_exist=is_exclusive)
 
     assert steps.count("fsync folder") == 3
@@ -463,7 +463,7 @@ def test_an_error_at_any_step_of_a_new_file_leaves_nothing(is_exclusive: bool, t
         assert names_in(tmp_path) == set()
 
 
-def test_the_new_content_reaches_the_disk_before_it_takes_the_name_and_the_folder_after() -> None:
+def test_write_atomic_syncs_file_then_renames_then_syncs_folder() -> None:
     steps = steps_of()
 
     assert steps.index("fsync") > max(i for i, step in enumerate(steps) if step == "write")
@@ -471,7 +471,7 @@ def test_the_new_content_reaches_the_disk_before_it_takes_the_name_and_the_folde
     assert steps[-1] == "fsync folder"
 
 
-def test_an_interrupt_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
+def test_write_atomic_interrupted_leaves_the_old_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
 
     class Interrupted(DiskOperations):
@@ -485,7 +485,7 @@ def test_an_interrupt_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
     assert names_in(tmp_path) == {"file"}
 
 
-def test_the_new_file_is_closed_to_others_until_it_has_the_old_mode(tmp_path: Path) -> None:
+def test_write_atomic_keeps_the_new_file_private_until_done(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
     (tmp_path / "file").chmod(0o600)
     modes: list[int] = []
@@ -502,7 +502,7 @@ def test_the_new_file_is_closed_to_others_until_it_has_the_old_mode(tmp_path: Pa
 
 @given(contents=st.lists(st.binary(max_size=200), min_size=1, max_size=5))
 @settings(deadline=None, max_examples=30)
-def test_what_was_written_is_what_is_read(contents: list[bytes]) -> None:
+def test_write_atomic_round_trips(contents: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as name:
         for content in contents:
             write_atomic(Path(name) / "file", content)

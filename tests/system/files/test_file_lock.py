@@ -37,7 +37,7 @@ def start_holder(path: Path) -> "subprocess.Popen[str]":
     return holder
 
 
-def test_a_lock_of_another_process_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_lock_of_another_process_is_an_error_that_names_it(tmp_path: Path) -> None:
     with start_holder(tmp_path / "lock") as holder:
         with (
             pytest.raises(LockHeldError, match=f"is locked by process {holder.pid}") as caught,
@@ -51,7 +51,7 @@ def test_a_lock_of_another_process_is_an_error_that_names_it(tmp_path: Path) -> 
         pass
 
 
-def test_the_lock_goes_with_a_killed_process(tmp_path: Path) -> None:
+def test_lock_ends_with_a_killed_process(tmp_path: Path) -> None:
     with start_holder(tmp_path / "lock") as holder:
         holder.kill()
         holder.wait()
@@ -60,7 +60,7 @@ def test_the_lock_goes_with_a_killed_process(tmp_path: Path) -> None:
         pass
 
 
-def test_a_lock_that_is_let_go_in_time_is_waited_for(tmp_path: Path) -> None:
+def test_lock_released_in_time_is_awaited(tmp_path: Path) -> None:
     with start_holder(tmp_path / "lock") as holder:
         assert holder.stdin is not None
         timer = threading.Timer(0.05, holder.stdin.close)
@@ -73,7 +73,7 @@ def test_a_lock_that_is_let_go_in_time_is_waited_for(tmp_path: Path) -> None:
     assert is_over
 
 
-def test_two_holders_in_one_process_exclude_each_other(tmp_path: Path) -> None:
+def test_locks_in_one_process_exclude_each_other(tmp_path: Path) -> None:
     with (
         hold_lock(tmp_path / "lock", wait_s=0),
         pytest.raises(LockHeldError, match=f"is locked by process {os.getpid()}"),
@@ -82,7 +82,7 @@ def test_two_holders_in_one_process_exclude_each_other(tmp_path: Path) -> None:
         pass
 
 
-def test_the_lock_is_let_go_when_the_block_fails(tmp_path: Path) -> None:
+def test_lock_is_released_when_the_block_fails(tmp_path: Path) -> None:
     with pytest.raises(KeyError), hold_lock(tmp_path / "lock", wait_s=0):
         raise KeyError
 
@@ -90,7 +90,7 @@ def test_the_lock_is_let_go_when_the_block_fails(tmp_path: Path) -> None:
         pass
 
 
-def test_a_lock_file_that_somebody_removed_does_not_let_two_in(tmp_path: Path) -> None:
+def test_removed_lock_file_does_not_let_two_in(tmp_path: Path) -> None:
     with hold_lock(tmp_path / "lock", wait_s=0):
         (tmp_path / "lock").unlink()
 
@@ -99,7 +99,7 @@ def test_a_lock_file_that_somebody_removed_does_not_let_two_in(tmp_path: Path) -
             assert (tmp_path / "lock").exists()
 
 
-def test_a_lock_file_of_unreadable_content_names_nobody(tmp_path: Path) -> None:
+def test_unreadable_lock_file_names_nobody(tmp_path: Path) -> None:
     with start_holder(tmp_path / "lock") as holder:
         (tmp_path / "lock").write_text("nonsense")
         with pytest.raises(LockHeldError, match="is locked by another process"), hold_lock(tmp_path / "lock", wait_s=0):
@@ -107,7 +107,7 @@ def test_a_lock_file_of_unreadable_content_names_nobody(tmp_path: Path) -> None:
         holder.communicate("")
 
 
-def test_the_lock_file_is_private_and_its_folder_is_left_as_it_is(tmp_path: Path) -> None:
+def test_lock_file_is_private_and_its_folder_unchanged(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "project").chmod(0o755)
 
@@ -121,7 +121,7 @@ def test_the_lock_file_is_private_and_its_folder_is_left_as_it_is(tmp_path: Path
     assert new_mode == 0o700
 
 
-def test_the_lock_is_not_inherited_by_children(tmp_path: Path) -> None:
+def test_lock_is_not_inherited_by_children(tmp_path: Path) -> None:
     with hold_lock(tmp_path / "lock", wait_s=0):
         child = subprocess.Popen(["sleep", "600"])
     try:
@@ -132,7 +132,7 @@ def test_the_lock_is_not_inherited_by_children(tmp_path: Path) -> None:
         child.wait()
 
 
-def test_a_lock_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_lock_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to("elsewhere")
@@ -143,7 +143,7 @@ def test_a_lock_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP])
-def test_a_file_system_without_locks_is_told_apart(code: int, tmp_path: Path) -> None:
+def test_file_system_without_locks_is_told_apart(code: int, tmp_path: Path) -> None:
     def no_locks(fd: int, operation: int) -> None:
         raise OSError(code, os.strerror(code))
 
@@ -190,7 +190,7 @@ def tells_of_locks(fd: int) -> bool:
         fcntl.flock(fd, fcntl.LOCK_UN)
 
 
-def test_the_process_is_named_with_its_command_and_when_it_was_started(opened: int, tmp_path: Path) -> None:
+def test_lock_holder_has_its_command_and_start_time(opened: int, tmp_path: Path) -> None:
     is_told = tells_of_locks(opened)
     with held(tmp_path / "locked") as process:
         holder = lock_holder(opened)
@@ -205,11 +205,11 @@ def test_the_process_is_named_with_its_command_and_when_it_was_started(opened: i
     assert abs(time.time() - holder.started_at) < 3600
 
 
-def test_a_lock_that_nobody_holds_has_no_holder(opened: int) -> None:
+def test_lock_holder_of_a_free_lock_is_none(opened: int) -> None:
     assert lock_holder(opened) is None
 
 
-def test_a_system_without_such_a_table_names_nobody(opened: int, tmp_path: Path) -> None:
+def test_lock_holder_without_a_table_is_none(opened: int, tmp_path: Path) -> None:
     assert lock_holder(opened, proc=tmp_path / "no-proc") is None
 
 
@@ -220,7 +220,7 @@ def table(tmp_path: Path, line: str) -> Path:
     return proc
 
 
-def test_a_process_that_does_not_have_the_file_open_is_not_named(opened: int, tmp_path: Path) -> None:
+def test_lock_holder_must_have_the_file_open(opened: int, tmp_path: Path) -> None:
     inode = os.fstat(opened).st_ino
     proc = table(tmp_path, f"1: FLOCK  ADVISORY  WRITE 77 00:2f:{inode} 0 EOF\n")
     (proc / "77" / "fd").mkdir(parents=True)
@@ -230,7 +230,7 @@ def test_a_process_that_does_not_have_the_file_open_is_not_named(opened: int, tm
 
 
 @pytest.mark.parametrize("locked", ["fd", "none"])
-def test_what_is_missing_of_a_process_is_left_out(opened: int, tmp_path: Path, locked: str) -> None:
+def test_lock_holder_omits_unknown_parts(opened: int, tmp_path: Path, locked: str) -> None:
     inode = os.fstat(opened).st_ino
     lines = ["garbage", "2: -> FLOCK x", f"1: FLOCK  ADVISORY  WRITE 77 00:2f:{inode} 0 EOF"]
     proc = table(tmp_path, "\n".join(lines))

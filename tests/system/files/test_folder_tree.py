@@ -24,7 +24,7 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_new_folders_are_closed_to_others_whatever_the_umask(tmp_path: Path) -> None:
+def test_new_folders_are_private_under_any_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         make_private_folder(tmp_path / "a" / "b")
@@ -34,7 +34,7 @@ def test_new_folders_are_closed_to_others_whatever_the_umask(tmp_path: Path) -> 
     assert mode_of(tmp_path / "a") == mode_of(tmp_path / "a" / "b") == 0o700
 
 
-def test_an_existing_folder_is_closed_and_those_above_are_left_alone(tmp_path: Path) -> None:
+def test_private_folder_closes_itself_and_not_its_parents(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a").chmod(0o755)
     (tmp_path / "a" / "b").chmod(0o777)
@@ -45,7 +45,7 @@ def test_an_existing_folder_is_closed_and_those_above_are_left_alone(tmp_path: P
     assert mode_of(tmp_path / "a" / "b") == 0o700
 
 
-def test_a_link_to_an_own_folder_is_followed(tmp_path: Path) -> None:
+def test_private_folder_follows_a_link_to_an_own_folder(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir(mode=0o755)
     (tmp_path / "link").symlink_to("real")
 
@@ -54,7 +54,7 @@ def test_a_link_to_an_own_folder_is_followed(tmp_path: Path) -> None:
     assert mode_of(tmp_path / "real") == 0o700
 
 
-def test_a_folder_that_users_share_is_left_as_it_is(tmp_path: Path) -> None:
+def test_private_folder_leaves_a_shared_folder(tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o1777)
 
@@ -64,7 +64,7 @@ def test_a_folder_that_users_share_is_left_as_it_is(tmp_path: Path) -> None:
     assert mode_of(tmp_path / "shared") == 0o1777
 
 
-def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
+def test_private_folder_refuses_anything_else(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "nowhere").symlink_to("missing")
 
@@ -74,7 +74,7 @@ def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give folders away")
-def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+def test_private_folder_refuses_a_folder_of_another_user(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     os.chown(tmp_path / "theirs", 1234, 1234)
 
@@ -82,7 +82,7 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
         make_private_folder(tmp_path / "theirs")
 
 
-def test_files_are_closed_to_others_also_when_they_were_open(tmp_path: Path) -> None:
+def test_private_file_is_closed_to_others_even_if_it_was_open(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("x")
     (tmp_path / "old").chmod(0o644)
 
@@ -93,7 +93,7 @@ def test_files_are_closed_to_others_also_when_they_were_open(tmp_path: Path) -> 
     assert (tmp_path / "old").read_text() == "x"
 
 
-def test_the_descriptor_is_not_inherited_and_waits_as_usual(tmp_path: Path) -> None:
+def test_private_file_descriptor_is_not_inherited_and_blocks(tmp_path: Path) -> None:
     fd = open_private_file(tmp_path / "file", os.O_RDWR | os.O_CREAT)
     try:
         assert not os.get_inheritable(fd)
@@ -102,7 +102,7 @@ def test_the_descriptor_is_not_inherited_and_waits_as_usual(tmp_path: Path) -> N
         os.close(fd)
 
 
-def test_links_and_special_files_are_refused_without_waiting(tmp_path: Path) -> None:
+def test_private_file_refuses_links_and_special_files_at_once(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("target")
     os.mkfifo(tmp_path / "fifo")
 
@@ -145,7 +145,7 @@ def test_remove_tree_removes_5000_levels_with_few_descriptors(tmp_path: Path) ->
     assert sys.platform != "linux" or len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
-def test_remove_tree_removes_links_and_not_what_they_lead_to(tmp_path: Path) -> None:
+def test_remove_tree_removes_links_and_not_their_targets(tmp_path: Path) -> None:
     top, outside = tmp_path / "top", tmp_path / "outside"
     (top / "in").mkdir(parents=True)
     outside.mkdir()
@@ -163,7 +163,7 @@ def test_remove_tree_removes_links_and_not_what_they_lead_to(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("mode", [0o000, 0o555, 0o600])
-def test_remove_tree_removes_what_permission_bits_close(mode: int, tmp_path: Path) -> None:
+def test_remove_tree_removes_closed_folders(mode: int, tmp_path: Path) -> None:
     top = tmp_path / "top"
     (top / "in" / "below").mkdir(parents=True)
     (top / "in" / "file").touch()
@@ -174,12 +174,12 @@ def test_remove_tree_removes_what_permission_bits_close(mode: int, tmp_path: Pat
     assert not top.exists()
 
 
-def test_remove_tree_raises_where_nothing_is(tmp_path: Path) -> None:
+def test_remove_tree_raises_for_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         remove_tree(tmp_path / "none")
 
 
-def test_walk_goes_as_deep_as_a_path_can_say(tmp_path: Path) -> None:
+def test_walk_goes_as_deep_as_paths_can(tmp_path: Path) -> None:
     make_deep(tmp_path)
 
     found = list(walk(tmp_path))
@@ -190,7 +190,7 @@ def test_walk_goes_as_deep_as_a_path_can_say(tmp_path: Path) -> None:
     remove_tree(tmp_path / "d")
 
 
-def test_make_folders_makes_all_that_are_missing(tmp_path: Path) -> None:
+def test_make_folders_makes_all_missing_ones(tmp_path: Path) -> None:
     deep = tmp_path.joinpath(*["d"] * 1500)
 
     make_folders(deep)
@@ -200,14 +200,14 @@ def test_make_folders_makes_all_that_are_missing(tmp_path: Path) -> None:
     remove_tree(tmp_path / "d")
 
 
-def test_temporary_folder_is_gone_with_what_was_made_in_it() -> None:
+def test_temporary_folder_is_removed_with_its_contents() -> None:
     with temporary_folder("panpan-test-") as folder:
         make_deep(folder, 1500)
 
     assert not folder.exists()
 
 
-def test_nothing_in_panpan_recurses_over_folders() -> None:
+def test_package_never_recurses_over_folders() -> None:
     recursive = re.compile(r"rmtree|os\.walk|os\.fwalk|makedirs|copytree|\.rglob\(|\.glob\(\"[^)]*\*\*")
     found = {
         str(path.relative_to(PACKAGE)): recursive.findall(path.read_text())

@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> OutputStore:
     return OutputStore(tmp_path / "outputs")
 
 
-def test_short_output_is_returned_whole_and_makes_no_file(store: OutputStore) -> None:
+def test_short_output_is_returned_whole_without_a_file(store: OutputStore) -> None:
     collector = store.collector("call-1", max_chars=10)
 
     heard = collector.feed(b"0123456789")
@@ -34,7 +34,7 @@ def test_short_output_is_returned_whole_and_makes_no_file(store: OutputStore) ->
     assert not store.directory.exists()
 
 
-def test_long_output_is_cut_in_the_middle_and_kept_whole_in_a_private_file(store: OutputStore) -> None:
+def test_long_output_is_cut_and_kept_whole_in_a_private_file(store: OutputStore) -> None:
     text = "".join(f"line {number}\n" for number in range(1000))
     collector = store.collector("call-1", max_chars=1000)
 
@@ -54,7 +54,7 @@ def test_long_output_is_cut_in_the_middle_and_kept_whole_in_a_private_file(store
     assert stat.S_IMODE(store.directory.stat().st_mode) == 0o700
 
 
-def test_bytes_that_are_not_text_are_kept_as_they_came(store: OutputStore) -> None:
+def test_output_that_is_no_text_is_kept_byte_for_byte(store: OutputStore) -> None:
     data = b"\xff\xfe\0\r\n" * 200
     collector = store.collector("call", max_chars=300)
 
@@ -66,7 +66,7 @@ def test_bytes_that_are_not_text_are_kept_as_they_came(store: OutputStore) -> No
     assert collector.path.read_bytes() == data
 
 
-def test_a_character_split_between_pieces_is_put_together(store: OutputStore) -> None:
+def test_character_split_between_pieces_is_joined(store: OutputStore) -> None:
     collector = store.collector("call", max_chars=100)
 
     heard = [collector.feed(bytes([byte])) for byte in "é🐼".encode()]
@@ -75,7 +75,7 @@ def test_a_character_split_between_pieces_is_put_together(store: OutputStore) ->
     assert collector.finish() == "é🐼"
 
 
-def test_a_character_that_never_ends_is_replaced(store: OutputStore) -> None:
+def test_incomplete_character_is_replaced(store: OutputStore) -> None:
     collector = store.collector("call", max_chars=100)
 
     assert collector.feed(b"a\xf0\x9f") == "a"
@@ -89,13 +89,13 @@ def test_finish_may_be_called_again(store: OutputStore) -> None:
     assert collector.finish() == collector.finish()
 
 
-def test_a_limit_smaller_than_the_note_gives_the_note_alone(store: OutputStore) -> None:
+def test_limit_smaller_than_the_note_gives_the_note_alone(store: OutputStore) -> None:
     result = store.shorten("call", "x" * 1000, max_chars=5)
 
     assert NOTE.fullmatch(result)
 
 
-def test_a_file_that_grows_too_large_is_cut_and_that_is_said(tmp_path: Path) -> None:
+def test_too_large_output_file_is_cut_with_a_note(tmp_path: Path) -> None:
     collector = OutputStore(tmp_path, max_file_bytes=600_000).collector("call", max_chars=1000)
 
     for _ in range(100):
@@ -108,7 +108,7 @@ def test_a_file_that_grows_too_large_is_cut_and_that_is_said(tmp_path: Path) -> 
     assert "of 1,000,000 characters left out here" in result
 
 
-def test_a_disk_that_takes_nothing_is_said_and_costs_no_output(tmp_path: Path) -> None:
+def test_full_disk_is_reported_and_costs_no_output(tmp_path: Path) -> None:
     (tmp_path / "in-the-way").write_text("")
     collector = OutputStore(tmp_path / "in-the-way" / "outputs").collector("call", max_chars=400)
 
@@ -121,7 +121,7 @@ def test_a_disk_that_takes_nothing_is_said_and_costs_no_output(tmp_path: Path) -
     assert collector.path is None
 
 
-def test_keys_are_in_no_file_and_no_result_also_where_they_are_cut(tmp_path: Path) -> None:
+def test_keys_are_redacted_in_files_and_results_even_if_split(tmp_path: Path) -> None:
     key = "sk-0123456789"
     store = OutputStore(tmp_path, keys=KnownKeys([key]))
     collector = store.collector("call", max_chars=400)
@@ -138,7 +138,7 @@ def test_keys_are_in_no_file_and_no_result_also_where_they_are_cut(tmp_path: Pat
     assert short.finish() == key[:-1]
 
 
-def test_names_cannot_lead_out_of_the_folder(store: OutputStore) -> None:
+def test_output_names_cannot_leave_the_folder(store: OutputStore) -> None:
     for name in ("../../etc/x", "/absolute", "..", "", "a\0b", "n" * 500, "ü🐼"):
         collector = store.collector(name, max_chars=1)
         collector.feed(b"xyz")
@@ -147,7 +147,7 @@ def test_names_cannot_lead_out_of_the_folder(store: OutputStore) -> None:
         assert collector.path.parent == store.directory
 
 
-def test_two_outputs_of_one_name_get_two_files(store: OutputStore) -> None:
+def test_outputs_of_one_name_get_two_files(store: OutputStore) -> None:
     first, second = (store.shorten("same", "x" * 500, max_chars=300) for _ in range(2))
 
     assert first != second
@@ -168,7 +168,7 @@ def test_shorten_keeps_head_and_tail(store: OutputStore) -> None:
     assert result.endswith("bbb")
 
 
-def test_long_output_costs_constant_memory_and_leaves_nothing_open(store: OutputStore) -> None:
+def test_long_output_costs_constant_memory_and_no_descriptors(store: OutputStore) -> None:
     collector = store.collector("call", max_chars=30_000)
     piece = b"0123456789abcdef" * 4096
     open_before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
@@ -189,7 +189,7 @@ def test_long_output_costs_constant_memory_and_leaves_nothing_open(store: Output
     data=st.data(), text=st.text(alphabet=st.sampled_from("ab\n é🐼\x00"), max_size=2000), max_chars=st.integers(0, 900)
 )
 @settings(deadline=None, max_examples=150)
-def test_any_chunking_gives_the_same_and_it_is_head_and_tail(data: st.DataObject, text: str, max_chars: int) -> None:
+def test_collector_result_does_not_depend_on_chunks(data: st.DataObject, text: str, max_chars: int) -> None:
     raw = text.encode() + data.draw(st.sampled_from([b"", b"\xff", b"\xf0\x9f"]))
     text = raw.decode(errors="replace")
     with tempfile.TemporaryDirectory() as folder:
@@ -214,7 +214,7 @@ def test_any_chunking_gives_the_same_and_it_is_head_and_tail(data: st.DataObject
         assert Path(found[3]).read_bytes() == raw
 
 
-def test_an_output_is_left_to_somebody_else_with_what_came_so_far(tmp_path: Path) -> None:
+def test_left_output_keeps_the_part_so_far(tmp_path: Path) -> None:
     store = OutputStore(tmp_path / "out", keys=KnownKeys(["sk-very-secret-key"]))
     collector = store.collector("bash-1", max_chars=100)
     collector.feed(b"one\nsk-very")
@@ -226,7 +226,7 @@ def test_an_output_is_left_to_somebody_else_with_what_came_so_far(tmp_path: Path
     assert left.keys.feed(b"-secret-key\n") + left.keys.finish() == b"[redacted]\n"
 
 
-def test_an_output_that_is_left_and_cannot_be_kept_says_so(tmp_path: Path) -> None:
+def test_left_output_that_cannot_be_kept_says_so(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file in its place")
     collector = OutputStore(tmp_path / "out").collector("bash-1", max_chars=100)
     collector.feed(b"one\n")
@@ -250,7 +250,7 @@ def until_read() -> None:
             assert not thread.is_alive()
 
 
-def test_what_is_written_until_the_end_is_in_a_private_file_without_keys(pipe: tuple[int, int], tmp_path: Path) -> None:
+def test_kept_output_is_a_private_file_without_keys(pipe: tuple[int, int], tmp_path: Path) -> None:
     read_fd, write_fd = pipe
     path = tmp_path / "new" / "out.txt"
 
@@ -267,7 +267,7 @@ def test_what_is_written_until_the_end_is_in_a_private_file_without_keys(pipe: t
         os.fstat(read_fd)
 
 
-def test_a_full_file_ends_with_a_note_and_the_writer_goes_on(pipe: tuple[int, int], tmp_path: Path) -> None:
+def test_full_output_file_ends_with_a_note_and_is_drained(pipe: tuple[int, int], tmp_path: Path) -> None:
     read_fd, write_fd = pipe
     path = tmp_path / "out.txt"
 
@@ -280,7 +280,7 @@ def test_a_full_file_ends_with_a_note_and_the_writer_goes_on(pipe: tuple[int, in
     assert path.read_bytes() == b"x" * 10 + b"\n[the file is full; what comes after this is dropped]\n"
 
 
-def test_without_a_file_the_output_is_dropped_and_the_writer_goes_on(pipe: tuple[int, int], tmp_path: Path) -> None:
+def test_output_without_a_file_is_dropped_and_the_writer_goes_on(pipe: tuple[int, int], tmp_path: Path) -> None:
     read_fd, write_fd = pipe
     (tmp_path / "in-the-way").write_text("")
 

@@ -49,7 +49,7 @@ def paths(root: Path, home: Path) -> PathResolver:
         ("src/main.py/", "src/main.py"),
     ],
 )
-def test_paths_in_the_workspace_are_inside(text: str, relative: str, paths: PathResolver, root: Path) -> None:
+def test_workspace_paths_are_inside(text: str, relative: str, paths: PathResolver, root: Path) -> None:
     location = paths.locate(text)
 
     assert location.path == root / relative
@@ -71,13 +71,13 @@ def test_paths_that_leave_the_workspace_are_outside(text: str, paths: PathResolv
             paths.resolve(text, access=access)  # type: ignore[arg-type]
 
 
-def test_the_tilde_is_the_home(paths: PathResolver, home: Path) -> None:
+def test_tilde_is_the_home(paths: PathResolver, home: Path) -> None:
     assert paths.locate("~").path == home
     assert paths.locate("~/x/../y").path == home / "y"
     assert paths.locate("~/work/src").is_inside
 
 
-def test_links_are_followed_wherever_they_stand(paths: PathResolver, root: Path, tmp_path: Path) -> None:
+def test_links_are_followed_anywhere_in_a_path(paths: PathResolver, root: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (root / "folder-link").symlink_to(outside)
@@ -103,14 +103,14 @@ def test_dots_after_a_link_belong_to_its_target(paths: PathResolver, root: Path,
     assert not location.is_inside
 
 
-def test_a_link_from_outside_may_lead_inside(paths: PathResolver, root: Path, tmp_path: Path) -> None:
+def test_link_from_outside_may_lead_inside(paths: PathResolver, root: Path, tmp_path: Path) -> None:
     (tmp_path / "way-in").symlink_to(root)
 
     assert paths.locate(str(tmp_path / "way-in" / "src")).path == root / "src"
     assert paths.locate(str(tmp_path / "way-in" / "src")).is_inside
 
 
-def test_a_workspace_named_through_a_link_is_the_canonical_one(root: Path, tmp_path: Path) -> None:
+def test_workspace_named_through_a_link_is_canonical(root: Path, tmp_path: Path) -> None:
     (tmp_path / "alias").symlink_to(root)
 
     paths = PathResolver(tmp_path / "alias")
@@ -132,7 +132,7 @@ def test_a_workspace_named_through_a_link_is_the_canonical_one(root: Path, tmp_p
         ("there/../there/x", "loop of links"),
     ],
 )
-def test_what_is_no_usable_path_is_refused(text: str, said: str, paths: PathResolver, root: Path) -> None:
+def test_unusable_path_is_refused(text: str, said: str, paths: PathResolver, root: Path) -> None:
     (root / "loop").symlink_to("loop")
     (root / "there").symlink_to("back")
     (root / "back").symlink_to("there")
@@ -141,7 +141,7 @@ def test_what_is_no_usable_path_is_refused(text: str, said: str, paths: PathReso
         paths.locate(text)
 
 
-def test_as_many_links_are_followed_as_the_kernel_follows(paths: PathResolver, root: Path) -> None:
+def test_links_are_followed_as_far_as_the_kernel_does(paths: PathResolver, root: Path) -> None:
     (root / "link-0").write_text("end")
     for number in range(1, MAX_LINKS + 2):
         (root / f"link-{number}").symlink_to(f"link-{number - 1}")
@@ -154,7 +154,7 @@ def test_as_many_links_are_followed_as_the_kernel_follows(paths: PathResolver, r
         (root / f"link-{MAX_LINKS + 1}").read_text()
 
 
-def test_extra_roots_are_inside_and_readable_roots_are_only_read(root: Path, tmp_path: Path) -> None:
+def test_extra_roots_are_inside_and_readable_roots_only_read(root: Path, tmp_path: Path) -> None:
     for name in ("extra", "readable"):
         (tmp_path / name).mkdir()
     paths = PathResolver(root, extra_roots=[tmp_path / "extra"], readable_roots=[tmp_path / "readable"])
@@ -165,7 +165,7 @@ def test_extra_roots_are_inside_and_readable_roots_are_only_read(root: Path, tmp
         paths.resolve(f"{tmp_path}/readable/x", access="write")
 
 
-def test_approved_paths_and_what_is_below_are_accepted_in_that_view_only(paths: PathResolver, tmp_path: Path) -> None:
+def test_approved_paths_are_accepted_in_that_view_only(paths: PathResolver, tmp_path: Path) -> None:
     view = paths.approving(frozenset({tmp_path / "open"}))
 
     assert view.resolve(f"{tmp_path}/open", access="write") == tmp_path / "open"
@@ -177,14 +177,14 @@ def test_approved_paths_and_what_is_below_are_accepted_in_that_view_only(paths: 
         paths.resolve(f"{tmp_path}/open", access="read")
 
 
-def test_views_of_views_keep_what_was_approved(paths: PathResolver, tmp_path: Path) -> None:
+def test_views_of_views_keep_approved_paths(paths: PathResolver, tmp_path: Path) -> None:
     view = paths.approving(frozenset({tmp_path / "one"})).approving(frozenset({tmp_path / "two"}))
 
     assert view.resolve(f"{tmp_path}/one", access="read") == tmp_path / "one"
     assert view.resolve(f"{tmp_path}/two", access="read") == tmp_path / "two"
 
 
-def test_protected_files_are_read_and_written_only_when_approved(paths: PathResolver, root: Path) -> None:
+def test_protected_files_are_read_and_written_only_if_approved(paths: PathResolver, root: Path) -> None:
     hook = ".git/hooks/pre-commit"
 
     assert paths.resolve(hook, access="read") == root / hook
@@ -194,7 +194,7 @@ def test_protected_files_are_read_and_written_only_when_approved(paths: PathReso
     assert paths.approving(frozenset({root / ".git"})).resolve(hook, access="write") == root / hook
 
 
-def test_approving_a_folder_does_not_open_what_is_protected_in_it(paths: PathResolver, root: Path) -> None:
+def test_approved_folder_does_not_open_its_protected_files(paths: PathResolver, root: Path) -> None:
     view = paths.approving(frozenset({root, root / "src"}))
 
     assert view.resolve("src/x", access="write") == root / "src/x"
@@ -202,7 +202,7 @@ def test_approving_a_folder_does_not_open_what_is_protected_in_it(paths: PathRes
         view.resolve("src/.git/config", access="write")
 
 
-def test_the_working_directory_is_shared_by_all_views(paths: PathResolver, root: Path) -> None:
+def test_working_directory_is_shared_by_all_views(paths: PathResolver, root: Path) -> None:
     view = paths.approving(frozenset())
 
     view.change_directory(root / "src")
@@ -213,14 +213,14 @@ def test_the_working_directory_is_shared_by_all_views(paths: PathResolver, root:
 
 
 @pytest.mark.parametrize(("target", "said"), [("gone", "is not a folder"), ("src/main.py", "is not a folder")])
-def test_the_working_directory_is_a_folder(target: str, said: str, paths: PathResolver, root: Path) -> None:
+def test_working_directory_is_a_folder(target: str, said: str, paths: PathResolver, root: Path) -> None:
     with pytest.raises(ToolError, match=said):
         paths.change_directory(root / target)
 
     assert paths.cwd == root
 
 
-def test_the_working_directory_stays_in_the_workspace_unless_approved(paths: PathResolver, tmp_path: Path) -> None:
+def test_working_directory_stays_inside_unless_approved(paths: PathResolver, tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="is outside the workspace"):
         paths.change_directory(tmp_path)
     paths.approving(frozenset({tmp_path})).change_directory(tmp_path)
@@ -228,12 +228,12 @@ def test_the_working_directory_stays_in_the_workspace_unless_approved(paths: Pat
     assert paths.cwd == tmp_path
 
 
-def test_a_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+def test_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="is not a folder"):
         PathResolver(tmp_path / "missing")
 
 
-def test_paths_are_shown_as_short_as_can_be(paths: PathResolver, root: Path, home: Path) -> None:
+def test_paths_are_shown_as_short_as_possible(paths: PathResolver, root: Path, home: Path) -> None:
     assert paths.shown(root / "src" / "main.py") == "src/main.py"
     assert paths.shown(root) == "."
     assert paths.shown(home / "notes") == "~/notes"
@@ -242,14 +242,14 @@ def test_paths_are_shown_as_short_as_can_be(paths: PathResolver, root: Path, hom
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may search every folder")
-def test_a_folder_that_may_not_be_searched_is_not_guessed_at(paths: PathResolver, root: Path) -> None:
+def test_unsearchable_folder_is_not_guessed_at(paths: PathResolver, root: Path) -> None:
     (root / "closed").mkdir(mode=0)
 
     with pytest.raises(ToolError, match=r"cannot follow .*/closed/x: Permission denied"):
         paths.locate("closed/x")
 
 
-def test_below_a_file_there_is_nothing_and_that_is_inside(paths: PathResolver, root: Path) -> None:
+def test_path_below_a_file_is_missing_and_inside(paths: PathResolver, root: Path) -> None:
     (root / "file.txt").write_text("x")
     (root / "through-file").symlink_to("file.txt/below")
 
@@ -283,7 +283,7 @@ TARGETS = [
     is_absolute=st.booleans(),
 )  # fmt: skip
 @settings(max_examples=120, deadline=None)
-def test_containment_agrees_with_the_kernel_whatever_is_thrown_at_it(
+def test_location_agrees_with_the_kernel_for_any_path(
     links: list[tuple[str, str]], folders: list[str], parts: list[str], is_absolute: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -319,7 +319,7 @@ def test_containment_agrees_with_the_kernel_whatever_is_thrown_at_it(
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="its file systems hold names in UTF-8 alone")
-def test_a_name_that_is_no_utf_8_is_found_by_what_is_shown_of_it(tmp_path: Path) -> None:
+def test_non_utf_8_name_is_found_by_its_shown_form(tmp_path: Path) -> None:
     name = os.fsdecode(b"caf\xe9.txt")
     (tmp_path / name).write_text("x")
 

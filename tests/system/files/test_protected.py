@@ -53,7 +53,7 @@ def paths(root: Path) -> PathResolver:
         ".git::$INDEX_ALLOCATION/config", ".\uff47it/config", ".BashRC", ".VSCode/settings.json", "X.CODE-WORKSPACE",
     ],
 )  # fmt: skip
-def test_what_runs_later_or_holds_credentials_is_protected(text: str, paths: PathResolver) -> None:
+def test_autostart_and_credential_files_are_protected(text: str, paths: PathResolver) -> None:
     assert paths.locate(text).is_protected
 
 
@@ -77,7 +77,7 @@ def test_ordinary_files_are_not_protected(text: str, paths: PathResolver) -> Non
      "gradle/wrapper/gradle-wrapper.properties", ".bundle/config", "bunfig.toml", ".helix/languages.toml", ".ghci",
      ".autoenv", ".config/mise/config.toml", ".iex.exs"],
 )  # fmt: skip
-def test_what_makes_a_name_run_another_program_is_protected(text: str) -> None:
+def test_names_that_choose_a_program_are_protected(text: str) -> None:
     assert [group.reason for group, _ in protections(Path("/work", text))]
 
 
@@ -86,17 +86,17 @@ def test_what_makes_a_name_run_another_program_is_protected(text: str) -> None:
     ["Makefile", "conftest.py", "package.json", ".gitattributes", ".nvmrc", ".python-version", ".rspec", ".eslintrc.js",
      "gradle/libs.versions.toml", "build.gradle", "mise", "bundle/config", ".editorconfig", ".bazelignore"],
 )  # fmt: skip
-def test_source_and_choices_among_what_there_is_are_not(text: str) -> None:
+def test_sources_and_version_choices_are_not_protected(text: str) -> None:
     assert not list(protections(Path("/work", text)))
 
 
 @pytest.mark.parametrize("text", [".travis.yml", ".buildkite/x", "server.pem", "id.key", ".cursorrules", "~/.psqlrc"])
-def test_what_is_no_credential_may_be_read(text: str, paths: PathResolver) -> None:
+def test_files_without_credentials_may_be_read(text: str, paths: PathResolver) -> None:
     assert not paths.locate(text).is_secret
 
 
 @pytest.mark.parametrize("text", ["id_ed25519_sk", ".htpasswd", "~/.config/rclone/rclone.conf", "~/.curlrc", ".wgetrc"])
-def test_credentials_may_not(text: str, paths: PathResolver) -> None:
+def test_credential_files_may_not_be_read(text: str, paths: PathResolver) -> None:
     assert paths.locate(text).is_secret
 
 
@@ -104,13 +104,11 @@ def test_credentials_may_not(text: str, paths: PathResolver) -> None:
     ("text", "is_only_as_named"),
     [("x.pem", True), ("site-packages/x.pth", True), (".env", False), (".ssh/x.pem", False), ("a.py", False)],
 )
-def test_what_programs_are_handed_all_day_is_closed_as_it_is_named(
-    text: str, is_only_as_named: bool, paths: PathResolver
-) -> None:
+def test_common_program_inputs_are_closed_only_as_named(text: str, is_only_as_named: bool, paths: PathResolver) -> None:
     assert paths.locate(text).is_only_as_named is is_only_as_named
 
 
-def test_the_workspace_and_the_home_are_held_by_what_is_around_them(paths: PathResolver, root: Path) -> None:
+def test_held_in_names_workspace_and_home(paths: PathResolver, root: Path) -> None:
     assert paths.held_in(root) == "the workspace"
     assert paths.held_in(root.parent) == "your home folder and the workspace"
     assert paths.held_in(Path("/")) == "your home folder and the workspace"
@@ -119,7 +117,7 @@ def test_the_workspace_and_the_home_are_held_by_what_is_around_them(paths: PathR
 
 
 @given(st.sampled_from([name for group in PROTECTED_GROUPS for name in group.names]), st.text("aB1", max_size=3))
-def test_the_quick_look_at_a_name_misses_nothing(name: str, filling: str) -> None:
+def test_quick_check_misses_no_protected_name(name: str, filling: str) -> None:
     assert may_be_protected(Path(name.replace("*", filling)).name.upper())
     assert not may_be_protected("main.py")
 
@@ -133,7 +131,7 @@ def test_protected_places_stay_so_through_links(paths: PathResolver, root: Path)
     assert paths.locate("hook").is_protected
 
 
-def test_a_link_with_a_protected_name_protects_its_target(paths: PathResolver, root: Path) -> None:
+def test_link_with_a_protected_name_protects_its_target(paths: PathResolver, root: Path) -> None:
     (root / "store").mkdir()
     (root / "dotfiles").mkdir()
     (root / ".git").symlink_to("store")
@@ -145,7 +143,7 @@ def test_a_link_with_a_protected_name_protects_its_target(paths: PathResolver, r
     assert not paths.locate("dotfiles/README").is_protected
 
 
-def test_links_that_come_later_are_noticed(paths: PathResolver, root: Path) -> None:
+def test_later_links_are_noticed(paths: PathResolver, root: Path) -> None:
     (root / "store").mkdir()
     was_protected = paths.locate("store/config").is_protected
 
@@ -155,7 +153,7 @@ def test_links_that_come_later_are_noticed(paths: PathResolver, root: Path) -> N
     assert paths.locate("store/config").is_protected
 
 
-def test_a_link_to_the_workspace_does_not_close_all_of_it(paths: PathResolver, root: Path) -> None:
+def test_link_to_the_workspace_does_not_close_it_all(paths: PathResolver, root: Path) -> None:
     (root / ".vscode").symlink_to(".")
     (root / ".idea").symlink_to("..")
     (root / ".claude").symlink_to(".claude")
@@ -173,7 +171,7 @@ def test_protected_roots_are_protected_as_a_whole(root: Path) -> None:
     assert not paths.locate(str(root.parent / "panpan-home-too")).is_protected
 
 
-def test_a_workspace_below_an_agent_folder_is_not_protected_as_a_whole(tmp_path: Path) -> None:
+def test_workspace_below_an_agent_folder_is_not_all_protected(tmp_path: Path) -> None:
     root = tmp_path / ".claude" / "worktrees" / "one"
     root.mkdir(parents=True)
     paths = PathResolver(root, home=tmp_path)
@@ -184,14 +182,14 @@ def test_a_workspace_below_an_agent_folder_is_not_protected_as_a_whole(tmp_path:
 
 
 @pytest.mark.parametrize("name", [".git", ".ssh"])
-def test_nobody_works_in_the_folders_of_git_or_of_keys(name: str, tmp_path: Path) -> None:
+def test_git_and_key_folders_are_protected_as_workspaces(name: str, tmp_path: Path) -> None:
     root = tmp_path / name / "inside"
     root.mkdir(parents=True)
 
     assert PathResolver(root, home=tmp_path).locate("anything").is_protected
 
 
-def test_a_name_that_straddles_the_root_is_protected(tmp_path: Path) -> None:
+def test_name_that_straddles_the_root_is_protected(tmp_path: Path) -> None:
     root = tmp_path / ".github"
     root.mkdir()
     paths = PathResolver(root, home=tmp_path)
@@ -201,7 +199,7 @@ def test_a_name_that_straddles_the_root_is_protected(tmp_path: Path) -> None:
 
 
 @given(name=st.sampled_from(sorted(name for name, _ in plain_names())), data=st.data())
-def test_neither_case_nor_depth_opens_a_protected_name(name: str, data: st.DataObject) -> None:
+def test_protected_name_stays_closed_in_any_case_and_depth(name: str, data: st.DataObject) -> None:
     before = data.draw(st.lists(st.sampled_from(["a", "b.c", "src"]), max_size=3))
     after = data.draw(st.lists(st.sampled_from(["x", "y.z", "..."]), max_size=3))
     spelled = "".join(char.upper() if data.draw(st.booleans()) else char for char in name)
@@ -211,7 +209,7 @@ def test_neither_case_nor_depth_opens_a_protected_name(name: str, data: st.DataO
     assert next(protections(path), None) is not None
 
 
-def test_every_group_says_why() -> None:
+def test_protected_groups_have_reasons() -> None:
     assert all(group.reason and group.names for group in PROTECTED_GROUPS)
     assert len({group.reason for group in PROTECTED_GROUPS}) == len(PROTECTED_GROUPS)
 
@@ -220,7 +218,7 @@ def test_every_group_says_why() -> None:
     st.sampled_from([name for group in PROTECTED_GROUPS if group.is_secret for name in group.names]),
     st.text("aB.", max_size=3),
 )
-def test_the_quick_look_at_a_name_misses_no_secret(name: str, ending: str) -> None:
+def test_quick_check_misses_no_secret(name: str, ending: str) -> None:
     path = Path("/", name.replace("*", ending)) if "*" in name else Path("/", name.upper())
 
     assert may_name_secrets(path.name) or not holds_secrets(path)
@@ -228,7 +226,7 @@ def test_the_quick_look_at_a_name_misses_no_secret(name: str, ending: str) -> No
     assert not holds_secrets(Path("/w/.env.example"))
 
 
-def test_names_with_a_wildcard_have_what_the_quick_look_goes_by() -> None:
+def test_wildcard_names_have_the_words_of_the_quick_check() -> None:
     wild = [name for group in PROTECTED_GROUPS for name in group.names if "*" in name.split("/")[0]]
     assert wild
     assert all("." in name.split("/")[0] for name in wild)
@@ -242,7 +240,7 @@ def test_names_with_a_wildcard_have_what_the_quick_look_goes_by() -> None:
         "/proc/{own}", "/proc/{own}/status", "//proc/./{own}/maps",
     ],
 )  # fmt: skip
-def test_processes_of_panpan_are_closed_to_reading(text: str, root: Path, paths: PathResolver) -> None:
+def test_panpan_processes_are_closed_to_reading(text: str, root: Path, paths: PathResolver) -> None:
     (root / "link").symlink_to("/proc/self")
 
     location = paths.locate(text.replace("{own}", str(os.getpid())))

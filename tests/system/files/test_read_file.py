@@ -46,7 +46,7 @@ def identity(fd: int) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def test_a_folder_is_opened_by_its_names(way: Way, tmp_path: Path) -> None:
+def test_opened_folder_is_reached_by_its_names(way: Way, tmp_path: Path) -> None:
     (tmp_path / "a" / "bö").mkdir(parents=True)
     status = (tmp_path / "a" / "bö").stat()
 
@@ -69,7 +69,7 @@ def test_a_folder_is_opened_by_its_names(way: Way, tmp_path: Path) -> None:
         ("below/none/below", errno.ENOENT),
     ],
 )
-def test_no_link_and_no_file_is_a_part_of_the_way(way: Way, names: str, error: int, tmp_path: Path) -> None:
+def test_opened_folder_refuses_links_and_files_on_the_way(way: Way, names: str, error: int, tmp_path: Path) -> None:
     (tmp_path / "elsewhere" / "below").mkdir(parents=True)
     (tmp_path / "top" / "below").mkdir(parents=True)
     (tmp_path / "top" / "link").symlink_to(tmp_path / "elsewhere")
@@ -84,7 +84,7 @@ def test_no_link_and_no_file_is_a_part_of_the_way(way: Way, names: str, error: i
     assert caught.value.errno == error
 
 
-def test_a_folder_that_may_not_be_listed_can_be_passed(way: Way, tmp_path: Path) -> None:
+def test_folder_that_may_not_be_listed_can_be_passed(way: Way, tmp_path: Path) -> None:
     (tmp_path / "closed" / "below").mkdir(parents=True)
     (tmp_path / "closed").chmod(0o100)
 
@@ -93,26 +93,26 @@ def test_a_folder_that_may_not_be_listed_can_be_passed(way: Way, tmp_path: Path)
 
 
 @needs_openat2
-def test_openat2_takes_no_nul_for_the_end_of_a_path(tmp_path: Path) -> None:
+def test_openat2_does_not_end_a_path_at_nul(tmp_path: Path) -> None:
     with opened_folder(tmp_path.parent) as folder, pytest.raises(ValueError, match="null byte"):
         openat2(folder, f"{tmp_path.name}\0x", ON_THE_WAY)
 
 
-def test_what_is_missing_is_made_on_the_way(tmp_path: Path) -> None:
+def test_opened_folder_makes_missing_folders_on_request(tmp_path: Path) -> None:
     with opened_folder(tmp_path / "a" / "b", is_made=True) as folder:
         os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
 
     assert (tmp_path / "a" / "b" / "file").exists()
 
 
-def test_without_being_asked_nothing_is_made(tmp_path: Path) -> None:
+def test_opened_folder_makes_nothing_unless_requested(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), opened_folder(tmp_path / "a" / "b"):
         pass
 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_is_made_through_a_link(tmp_path: Path) -> None:
+def test_opened_folder_makes_nothing_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "top" / "sub").mkdir(parents=True)
     (tmp_path / "top" / "sub" / "link").symlink_to(tmp_path / "elsewhere")
@@ -126,7 +126,7 @@ def test_nothing_is_made_through_a_link(tmp_path: Path) -> None:
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_folder_that_is_swapped_while_it_is_open_leads_nowhere_else(tmp_path: Path) -> None:
+def test_opened_folder_stays_the_same_if_swapped(tmp_path: Path) -> None:
     (tmp_path / "top").mkdir()
     (tmp_path / "elsewhere").mkdir()
 
@@ -139,7 +139,7 @@ def test_a_folder_that_is_swapped_while_it_is_open_leads_nowhere_else(tmp_path: 
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_status_and_mode_are_those_of_the_place_and_of_no_link(tmp_path: Path) -> None:
+def test_status_and_mode_are_those_of_the_place_and_no_link(tmp_path: Path) -> None:
     (tmp_path / "file").touch(0o600)
     (tmp_path / "link").symlink_to("file")
     (tmp_path / "folder-link").symlink_to(tmp_path)
@@ -154,7 +154,7 @@ def test_status_and_mode_are_those_of_the_place_and_of_no_link(tmp_path: Path) -
     assert stat.S_ISLNK(status_of(tmp_path / "link").st_mode)
 
 
-def test_the_mode_of_a_file_that_may_not_be_read_is_set(tmp_path: Path) -> None:
+def test_mode_of_an_unreadable_file_is_set(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "file").chmod(0)
 
@@ -164,7 +164,7 @@ def test_the_mode_of_a_file_that_may_not_be_read_is_set(tmp_path: Path) -> None:
 
 
 @needs_openat2
-def test_all_of_it_holds_where_the_kernel_refuses_openat2() -> None:
+def test_opening_is_as_safe_without_openat2() -> None:
     here = Path(__file__).parent
     files = [here / name for name in ("test_atomic_write.py", "test_read_file.py")]
     chosen = "(link or swapped) and not by_openat2"
@@ -176,14 +176,14 @@ def test_all_of_it_holds_where_the_kernel_refuses_openat2() -> None:
     assert " passed" in ran.stdout
 
 
-def test_the_bytes_are_returned_as_they_are(tmp_path: Path) -> None:
+def test_read_regular_file_returns_the_bytes_unchanged(tmp_path: Path) -> None:
     data = b"\xef\xbb\xbfone\r\ntwo\0\xff"
     (tmp_path / "file").write_bytes(data)
 
     assert read_regular_file(tmp_path / "file", max_bytes=100) == data
 
 
-def test_a_file_of_exactly_the_limit_is_read_and_one_more_byte_is_not(tmp_path: Path) -> None:
+def test_read_regular_file_takes_exactly_the_limit(tmp_path: Path) -> None:
     (tmp_path / "fits").write_bytes(b"x" * 10)
     (tmp_path / "larger").write_bytes(b"x" * 11)
 
@@ -192,7 +192,7 @@ def test_a_file_of_exactly_the_limit_is_read_and_one_more_byte_is_not(tmp_path: 
         read_regular_file(tmp_path / "larger", max_bytes=10)
 
 
-def test_files_that_claim_no_size_are_bounded_too() -> None:
+def test_read_regular_file_bounds_files_that_claim_no_size() -> None:
     status = Path(f"/proc/{os.getpid()}/status")
 
     assert read_regular_file(status, max_bytes=100_000).startswith(b"Name:")
@@ -200,7 +200,7 @@ def test_files_that_claim_no_size_are_bounded_too() -> None:
         read_regular_file(status, max_bytes=10)
 
 
-def test_links_are_followed_where_that_is_wanted(tmp_path: Path) -> None:
+def test_read_regular_file_follows_links_on_request(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     (tmp_path / "link").symlink_to("file")
 
@@ -208,7 +208,7 @@ def test_links_are_followed_where_that_is_wanted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["link", "folder/file", "work/folder/file"])
-def test_no_link_is_followed_unless_it_is_wanted(way: str, tmp_path: Path) -> None:
+def test_read_regular_file_follows_no_link_unless_requested(way: str, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "file").write_bytes(b"secret")
     (tmp_path / "work").mkdir()
@@ -222,7 +222,7 @@ def test_no_link_is_followed_unless_it_is_wanted(way: str, tmp_path: Path) -> No
         open_regular_file(tmp_path / way)
 
 
-def test_a_fifo_is_refused_without_waiting(tmp_path: Path) -> None:
+def test_read_regular_file_refuses_a_fifo_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to("fifo")
 
@@ -241,12 +241,12 @@ def test_a_fifo_is_refused_without_waiting(tmp_path: Path) -> None:
         ("/etc/passwd/below", "cannot read /etc/passwd/below: Not a directory"),
     ],
 )
-def test_everything_else_is_refused_by_name(path: str, said: str) -> None:
+def test_read_regular_file_refuses_other_kinds_by_name(path: str, said: str) -> None:
     with pytest.raises(ToolError, match=said):
         read_regular_file(Path(path), max_bytes=10)
 
 
-def test_a_socket_is_refused(tmp_path: Path) -> None:
+def test_read_regular_file_refuses_a_socket(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket"))
 
@@ -254,14 +254,14 @@ def test_a_socket_is_refused(tmp_path: Path) -> None:
             read_regular_file(tmp_path / "socket", max_bytes=10)
 
 
-def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:
+def test_read_regular_file_refuses_a_loop_of_links(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
 
     with pytest.raises(ToolError, match="loop of links"):
         read_regular_file(tmp_path / "loop", max_bytes=10, follow_symlinks=True)
 
 
-def test_a_file_that_is_opened_is_read_in_parts(tmp_path: Path) -> None:
+def test_open_regular_file_is_read_in_parts(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"0123456789")
 
     with open_regular_file(tmp_path / "a") as stream:
@@ -271,7 +271,7 @@ def test_a_file_that_is_opened_is_read_in_parts(tmp_path: Path) -> None:
     assert part == b"456"
 
 
-def test_what_is_no_regular_file_is_not_opened_either(tmp_path: Path) -> None:
+def test_open_regular_file_refuses_other_kinds(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
 
     with pytest.raises(ToolError, match="is a FIFO"):

@@ -214,7 +214,7 @@ QUESTIONS = (
 
 
 @pytest.mark.parametrize("make_hostile", HOSTILE.values(), ids=HOSTILE.keys())
-async def test_nothing_that_the_repository_names_is_run(
+async def test_git_runs_no_helper_that_the_repository_names(
     make_hostile: Callable[[HostileRepository], None], repository: HostileRepository
 ) -> None:
     make_hostile(repository)
@@ -231,7 +231,7 @@ async def test_nothing_that_the_repository_names_is_run(
      "external_diff", "diff_driver", "text_conversion", "hooks", "hooks_path", "signature_program",
      "hostile_submodule", "merge_driver", "lazy_fetch"],
 )  # fmt: skip
-def test_each_hostile_repository_runs_its_helper_in_plain_git(name: str, repository: HostileRepository) -> None:
+def test_hostile_repositories_run_their_helper_in_plain_git(name: str, repository: HostileRepository) -> None:
     HOSTILE[name](repository)
 
     for question in QUESTIONS:
@@ -260,13 +260,13 @@ def test_each_hostile_repository_runs_its_helper_in_plain_git(name: str, reposit
         (),
     ],
 )
-async def test_what_could_run_a_helper_or_write_is_refused(arguments: tuple[str, ...], tmp_path: Path) -> None:
+async def test_git_refuses_forms_that_could_run_a_helper_or_write(arguments: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^git "):
         await run_git(arguments, cwd=tmp_path)
 
 
 @on_both_backends
-def test_questions_are_answered(backend: str, repository: HostileRepository) -> None:
+def test_git_answers_questions(backend: str, repository: HostileRepository) -> None:
     async def main() -> None:
         status = await run_git(["status", "--porcelain"], cwd=repository.folder)
         difference = await run_git(["diff", "--", "file.txt"], cwd=repository.folder)
@@ -279,7 +279,7 @@ def test_questions_are_answered(backend: str, repository: HostileRepository) -> 
     run_on(backend, main)
 
 
-async def test_asking_changes_nothing_in_the_repository(repository: HostileRepository) -> None:
+async def test_git_questions_change_nothing_in_the_repository(repository: HostileRepository) -> None:
     # A file with its old content and a new time is what a refresh would note in the index.
     (repository.folder / "file.txt").write_text("one\n")
     os.utime(repository.folder / "file.txt", (1, 1))
@@ -291,7 +291,7 @@ async def test_asking_changes_nothing_in_the_repository(repository: HostileRepos
     assert tree_of(repository.folder) == before
 
 
-async def test_variables_of_git_do_not_lead_it_elsewhere(
+async def test_git_variables_do_not_lead_it_elsewhere(
     repository: HostileRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = HostileRepository(tmp_path / "other", tmp_path / "other-traces")
@@ -307,7 +307,7 @@ async def test_variables_of_git_do_not_lead_it_elsewhere(
 
 
 @pytest.mark.parametrize("place", ["/etc", ".."])
-async def test_a_repository_that_says_its_files_are_elsewhere_is_not_asked(
+async def test_git_does_not_ask_a_repository_with_files_elsewhere(
     place: str, repository: HostileRepository, tmp_path: Path
 ) -> None:
     repository.configure("core.worktree", place if place != ".." else str(tmp_path))
@@ -316,13 +316,13 @@ async def test_a_repository_that_says_its_files_are_elsewhere_is_not_asked(
         await run_git(["status"], cwd=repository.folder)
 
 
-async def test_a_repository_that_says_where_its_files_are_is_asked(repository: HostileRepository) -> None:
+async def test_git_asks_a_repository_that_names_its_own_place(repository: HostileRepository) -> None:
     repository.configure("core.worktree", str(repository.folder))
 
     assert (await run_git(["status", "--porcelain"], cwd=repository.folder)).stdout == b" M file.txt\n M picture.bin\n"
 
 
-async def test_hooks_of_configuration_files_are_switched_off(repository: HostileRepository) -> None:
+async def test_git_hooks_of_configuration_files_are_switched_off(repository: HostileRepository) -> None:
     with_configured_hook(repository)
 
     # An empty event takes back those before it (git-config(1), since 2.54).
@@ -333,7 +333,7 @@ async def test_hooks_of_configuration_files_are_switched_off(repository: Hostile
     assert enabled.stdout == b"false\n"
 
 
-async def test_a_bare_repository_among_the_files_is_not_believed(tmp_path: Path) -> None:
+async def test_git_does_not_believe_a_bare_repository_among_files(tmp_path: Path) -> None:
     (tmp_path / "traces").mkdir()
     bare = tmp_path / "innocent"
     bare.mkdir()
@@ -344,7 +344,7 @@ async def test_a_bare_repository_among_the_files_is_not_believed(tmp_path: Path)
     assert answer.exit_code != 0
 
 
-async def test_a_program_called_git_in_the_folder_is_not_run(
+async def test_git_is_never_a_program_in_the_folder(
     repository: HostileRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository.helper_script("git", repository.folder / "bin")
@@ -358,14 +358,14 @@ async def test_a_program_called_git_in_the_folder_is_not_run(
     assert repository.traces == set()
 
 
-async def test_a_missing_git_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_git_missing_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(ToolError, match="git is not installed"):
         await run_git(["status"], cwd=tmp_path)
 
 
-async def test_outside_a_repository_the_exit_code_tells(tmp_path: Path) -> None:
+async def test_git_exit_code_tells_that_there_is_no_repository(tmp_path: Path) -> None:
     need("git")
 
     answer = await run_git(["status"], cwd=tmp_path)

@@ -39,7 +39,7 @@ async def run(line: str, folder: Path) -> Captured:
 
 
 @pytest.mark.parametrize("make_hostile", HOSTILE.values(), ids=HOSTILE.keys())
-async def test_nothing_that_the_repository_names_is_run_and_nothing_changes(
+async def test_git_commands_run_no_helper_and_change_nothing(
     make_hostile: Callable[[HostileRepository], None], repository: HostileRepository
 ) -> None:
     make_hostile(repository)
@@ -52,7 +52,7 @@ async def test_nothing_that_the_repository_names_is_run_and_nothing_changes(
     assert tree_of(repository.folder) == before
 
 
-async def test_no_line_of_the_table_runs_what_a_repository_names(repository: HostileRepository) -> None:
+async def test_git_lines_of_the_table_run_no_helper(repository: HostileRepository) -> None:
     for name in (
         "hostile_submodule", "fsmonitor", "filter_process", "pager", "external_diff", "diff_driver", "text_conversion",
         "hooks", "configured_hook", "other_programs", "signature_program", "alias",
@@ -67,7 +67,7 @@ async def test_no_line_of_the_table_runs_what_a_repository_names(repository: Hos
 
 
 @pytest.mark.parametrize("value", ["!touch ../traces/alias #", "-c core.pager=x status"])
-async def test_no_alias_stands_for_a_command_that_git_lacks(repository: HostileRepository, value: str) -> None:
+async def test_alias_never_replaces_a_command_that_git_lacks(repository: HostileRepository, value: str) -> None:
     """Newer gits let aliases take the place of old commands, such as whatchanged, and older ones lack new commands."""
     repository.configure("alias.last-modified-x", value)
     repository.configure("alias.Odd.name", value)
@@ -78,7 +78,7 @@ async def test_no_alias_stands_for_a_command_that_git_lacks(repository: HostileR
     assert repository.traces == set()
 
 
-async def test_a_submodule_that_only_the_index_lists_is_not_asked(repository: HostileRepository) -> None:
+async def test_submodule_listed_only_by_the_index_is_not_asked(repository: HostileRepository) -> None:
     HOSTILE["hostile_submodule"](repository)
     git(repository.folder, "config", "--unset", "submodule.inner.ignore")
     (repository.folder / ".gitmodules").unlink()
@@ -89,7 +89,7 @@ async def test_a_submodule_that_only_the_index_lists_is_not_asked(repository: Ho
     assert repository.traces == set()
 
 
-async def test_diffs_are_shown_where_the_repository_names_a_program_for_them(repository: HostileRepository) -> None:
+async def test_diffs_are_shown_despite_a_diff_driver(repository: HostileRepository) -> None:
     HOSTILE["diff_driver"](repository)
 
     shown = await run("git diff file.txt", repository.folder)
@@ -98,15 +98,13 @@ async def test_diffs_are_shown_where_the_repository_names_a_program_for_them(rep
     assert b"-one\n+two\n" in shown.stdout
 
 
-async def test_diffs_are_gits_own_where_nothing_else_is_named(repository: HostileRepository) -> None:
+async def test_diffs_are_gits_own_by_default(repository: HostileRepository) -> None:
     shown = await run("git diff file.txt", repository.folder)
 
     assert shown.stdout.startswith(b"diff --git a/file.txt b/file.txt\n")
 
 
-async def test_a_repository_whose_files_lie_around_it_is_not_asked(
-    repository: HostileRepository, tmp_path: Path
-) -> None:
+async def test_repository_with_files_around_it_is_not_asked(repository: HostileRepository, tmp_path: Path) -> None:
     repository.configure("core.worktree", str(tmp_path))
 
     with pytest.raises(ToolError, match="says that its files lie in"):
@@ -121,5 +119,5 @@ async def test_worktrees_and_folders_within_may_be_asked(repository: HostileRepo
         assert (await run("git status", folder)).exit_code == 0
 
 
-async def test_outside_a_repository_and_in_a_folder_that_is_missing_nothing_is_refused(tmp_path: Path) -> None:
+async def test_git_variables_are_harmless_outside_a_repository(tmp_path: Path) -> None:
     assert await harmless_git_variables([tmp_path, tmp_path / "missing"])

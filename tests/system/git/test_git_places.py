@@ -29,14 +29,14 @@ def top(tmp_path: Path) -> Path:
     return tmp_path.resolve()
 
 
-def test_what_git_tracks_is_known(top: Path) -> None:
+def test_index_has_all_tracked_names(top: Path) -> None:
     index = GitIndex.around(top / "sub" / "deep")
 
     assert index is not None
     assert all(index.has(top / name) for name in NAMES)
 
 
-def test_the_names_are_all_that_git_tracks(top: Path) -> None:
+def test_index_names_are_all_tracked_files(top: Path) -> None:
     (top / "later").write_text("x")
     subprocess.run(["git", "-C", str(top), "add", "-N", "later"], check=True, timeout=30)  # an entry with more flags
     index = GitIndex.around(top)
@@ -50,19 +50,19 @@ def test_the_names_are_all_that_git_tracks(top: Path) -> None:
     [b"", b"DIRC", b"DIRC\0\0\0\2\0\0\0\1", b"DIRC\0\0\0\4\0\0\0\0", b"XXXX\0\0\0\2\0\0\0\0",
      b"DIRC\0\0\0\2\0\0\0\0link\0\0\0\0", b"DIRC\0\0\0\2\0\0\0\1" + b"x" * 60 + b"\0\5a\0"],
 )  # fmt: skip
-def test_no_names_are_told_of_an_index_that_is_not_understood(content: bytes) -> None:
+def test_index_that_is_not_understood_has_no_names(content: bytes) -> None:
     assert GitIndex(Path("/"), content).names() is None
 
 
 @pytest.mark.parametrize("name", [".env", "py", "a.p", "sub", "deep/x", "b.py", "../a.py"])
-def test_what_only_looks_like_it_is_not_tracked(top: Path, name: str) -> None:
+def test_index_does_not_have_lookalike_names(top: Path, name: str) -> None:
     index = GitIndex.around(top)
 
     assert index is not None
     assert not index.has(top / name)
 
 
-def test_an_index_that_cannot_be_read_so_tells_nothing(top: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_unreadable_index_has_nothing(top: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     git = ["git", "-C", str(top), "update-index", "--index-version", "4"]
     subprocess.run(git, check=True, capture_output=True, timeout=30)
     index = GitIndex.around(top)
@@ -174,7 +174,7 @@ LINKS = (
 
 
 @pytest.mark.parametrize("make", NAMED.values(), ids=NAMED.keys())
-async def test_what_a_repository_names_elsewhere_is_known_and_not_asked_by_panpan(
+async def test_places_elsewhere_are_known_and_git_does_not_ask_them(
     make: Callable[[Path, Path], None], workspace: Path, other: Path
 ) -> None:
     nested = workspace / "n"
@@ -190,7 +190,7 @@ async def test_what_a_repository_names_elsewhere_is_known_and_not_asked_by_panpa
 
 
 @pytest.mark.parametrize("name", LINKS)
-async def test_a_link_in_the_git_folder_that_leads_out_is_not_followed(name: str, workspace: Path, other: Path) -> None:
+async def test_link_out_of_the_git_folder_is_not_followed(name: str, workspace: Path, other: Path) -> None:
     place = workspace / ".git" / name
     place.parent.mkdir(parents=True, exist_ok=True)
     if place.is_dir():
@@ -224,7 +224,7 @@ async def test_links_and_settings_within_the_work_tree_are_followed(workspace: P
     assert len((await run_git(["log", "--format=%h"], cwd=workspace)).stdout.strip()) == 12
 
 
-async def test_settings_that_name_files_elsewhere_are_laid_over(workspace: Path, other: Path) -> None:
+async def test_settings_that_name_files_elsewhere_are_overridden(workspace: Path, other: Path) -> None:
     canary = other / "canary"
     email = git(workspace, "log", "-1", "--format=%ae").strip()
     canary.write_text(f"Other <{email}>\n")
@@ -386,7 +386,7 @@ INCLUDED = {
 
 
 @pytest.mark.parametrize("written", INCLUDED)
-def test_an_included_file_is_found_however_it_is_written(tmp_path: Path, written: str) -> None:
+def test_included_file_is_found_in_any_spelling(tmp_path: Path, written: str) -> None:
     root = tmp_path.resolve()
     (root / ".git").mkdir()
     (root / ".git" / "config").write_text(f"[include]\n\t{written}\n", newline="")
@@ -397,7 +397,7 @@ def test_an_included_file_is_found_however_it_is_written(tmp_path: Path, written
     assert found == [Path(name).expanduser() if name.startswith("~") else root / ".git" / name]
 
 
-def test_only_settings_that_include_count(tmp_path: Path) -> None:
+def test_settings_count_only_if_they_include(tmp_path: Path) -> None:
     root = tmp_path.resolve()
     (root / ".git").mkdir()
     (root / ".git" / "config").write_text(
@@ -409,7 +409,7 @@ def test_only_settings_that_include_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("written", ["path = ~root/x", "path = %(prefix)/x", 'path = "unfinished', "path = a\tb"])
-def test_what_git_may_read_in_another_way_is_refused(tmp_path: Path, written: str) -> None:
+def test_ambiguous_settings_are_refused(tmp_path: Path, written: str) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(f"[include]\n\t{written}\n")
 
@@ -422,7 +422,7 @@ def new_repository(folder: Path) -> Path:
     return folder / ".git"
 
 
-def test_a_new_repository_runs_nothing(tmp_path: Path) -> None:
+def test_new_repository_is_known_to_run_nothing(tmp_path: Path) -> None:
     assert runs_nothing(new_repository(tmp_path / "a"))
     clone = tmp_path / "b"
     subprocess.run(["git", "clone", "-q", str(tmp_path / "a"), str(clone)], check=True, stderr=subprocess.DEVNULL)
@@ -446,7 +446,7 @@ def test_a_new_repository_runs_nothing(tmp_path: Path) -> None:
         ("modules/x/config", ""),
     ],
 )
-def test_a_repository_that_brings_something_to_run_does_not(tmp_path: Path, name: str, text: str) -> None:
+def test_repository_with_something_to_run_is_known(tmp_path: Path, name: str, text: str) -> None:
     git = new_repository(tmp_path)
     (git / name).parent.mkdir(parents=True, exist_ok=True)
     (git / name).write_text(text)
@@ -454,7 +454,7 @@ def test_a_repository_that_brings_something_to_run_does_not(tmp_path: Path, name
     assert not runs_nothing(git)
 
 
-def test_a_link_to_a_repository_is_none(tmp_path: Path) -> None:
+def test_link_to_a_repository_is_none(tmp_path: Path) -> None:
     git = new_repository(tmp_path / "a")
     (tmp_path / ".git").symlink_to(git)
     (git / "config").rename(git / "other")

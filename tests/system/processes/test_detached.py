@@ -48,7 +48,7 @@ def descriptors() -> set[str]:
 
 
 @on_both_backends
-def test_a_command_prints_into_a_private_file_and_leaves_its_exit_code(backend: str, tmp_path: Path) -> None:
+def test_detached_command_writes_a_private_file_and_exit_code(backend: str, tmp_path: Path) -> None:
     async def main() -> None:
         before = descriptors()
         started = Started(
@@ -64,7 +64,7 @@ def test_a_command_prints_into_a_private_file_and_leaves_its_exit_code(backend: 
     run_on(backend, main)
 
 
-async def test_words_are_handed_on_as_they_are(tmp_path: Path) -> None:
+async def test_detached_command_gets_its_words_unchanged(tmp_path: Path) -> None:
     folder = tmp_path / "a 'b' $(touch no) \" `x`\n"
     folder.mkdir()
     words = ["$HOME", "a  b", "'", '"', "`touch no`", "-n", "\\", "", "é\n"]
@@ -75,7 +75,7 @@ async def test_words_are_handed_on_as_they_are(tmp_path: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {"out", "task.exit"}
 
 
-async def test_a_signal_to_all_of_it_still_leaves_an_exit_code(tmp_path: Path) -> None:
+async def test_detached_command_ended_by_a_signal_leaves_an_exit_code(tmp_path: Path) -> None:
     started = Started(tmp_path, "sh", "-c", "echo on; sleep 600")
     await until(lambda: started.output.read_bytes() == b"on\n")
 
@@ -84,7 +84,7 @@ async def test_a_signal_to_all_of_it_still_leaves_an_exit_code(tmp_path: Path) -
     assert await started.ended() == (143, 143)
 
 
-async def test_what_was_killed_with_the_shell_around_it_leaves_none_but_the_system_tells(tmp_path: Path) -> None:
+async def test_detached_command_killed_with_its_shell_has_an_exit_code(tmp_path: Path) -> None:
     started = Started(tmp_path, "sleep", "600")
 
     assert await started.tree.end(0) == []
@@ -92,7 +92,7 @@ async def test_what_was_killed_with_the_shell_around_it_leaves_none_but_the_syst
     assert await started.ended() == (None, 137)
 
 
-async def test_it_leads_its_own_session_and_is_known_by_its_mark(tmp_path: Path) -> None:
+async def test_detached_command_leads_its_own_marked_session(tmp_path: Path) -> None:
     started = Started(tmp_path, "sh", "-c", "setsid sleep 600 & sleep 600")
     await until(lambda: len([one for one in started.tree.members() if one.name == "sleep"]) == 2)
 
@@ -105,7 +105,7 @@ async def test_it_leads_its_own_session_and_is_known_by_its_mark(tmp_path: Path)
     await started.ended()
 
 
-async def test_signals_that_python_ignores_reach_it(tmp_path: Path) -> None:
+async def test_detached_command_gets_signals_that_python_ignores(tmp_path: Path) -> None:
     started = Started(tmp_path, "sh", "-c", "kill -PIPE $$; echo ignored")
 
     code, _ = await started.ended()
@@ -113,7 +113,7 @@ async def test_signals_that_python_ignores_reach_it(tmp_path: Path) -> None:
     assert code == 128 + signal.SIGPIPE
 
 
-async def test_it_inherits_the_descriptors_that_it_is_given_and_no_others(tmp_path: Path) -> None:
+async def test_detached_command_inherits_only_the_given_descriptors(tmp_path: Path) -> None:
     given, other = os.memfd_create("given"), os.memfd_create("other")
     os.write(given, b"hello")
     os.set_inheritable(other, False)
@@ -129,7 +129,7 @@ async def test_it_inherits_the_descriptors_that_it_is_given_and_no_others(tmp_pa
         os.close(other)
 
 
-async def test_a_folder_that_is_gone_is_said_in_the_output(tmp_path: Path) -> None:
+async def test_detached_command_reports_a_missing_folder_in_its_output(tmp_path: Path) -> None:
     tree = ProcessTree()
     process = start_detached(
         ["true"],
@@ -145,7 +145,7 @@ async def test_a_folder_that_is_gone_is_said_in_the_output(tmp_path: Path) -> No
     assert "gone" in (tmp_path / "out.txt").read_text()
 
 
-def test_what_the_system_does_not_take_is_an_error(tmp_path: Path) -> None:
+def test_detached_command_that_cannot_start_is_an_error(tmp_path: Path) -> None:
     before = descriptors()
     with pytest.raises(ToolError, match="cannot start the command in the background: Argument list too long"):
         Started(tmp_path, "true", "x" * 3_000_000)
@@ -155,19 +155,19 @@ def test_what_the_system_does_not_take_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "7", "x\n", "1 2\n"])
-def test_an_exit_code_counts_only_whole(content: str, tmp_path: Path) -> None:
+def test_exit_code_counts_only_if_complete(content: str, tmp_path: Path) -> None:
     (tmp_path / "exit").write_text(content)
 
     assert exit_code_in(tmp_path / "exit") is None
 
 
-def test_an_exit_code_that_is_no_file_holds_up_nothing(tmp_path: Path) -> None:
+def test_exit_code_that_is_no_file_blocks_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "exit")
 
     assert exit_code_in(tmp_path / "exit") is None
 
 
-async def test_a_child_that_is_left_alone_does_not_stay_as_a_dead_one(tmp_path: Path) -> None:
+async def test_abandoned_child_does_not_stay_as_a_zombie(tmp_path: Path) -> None:
     started = Started(tmp_path, "sleep", "600")
 
     reap_later(started.process.pid)
@@ -176,7 +176,7 @@ async def test_a_child_that_is_left_alone_does_not_stay_as_a_dead_one(tmp_path: 
     await until(lambda: not Path(f"/proc/{started.process.pid}").exists())
 
 
-async def test_the_end_of_a_process_that_is_no_child_is_seen(tmp_path: Path) -> None:
+async def test_end_of_a_process_that_is_no_child_is_seen(tmp_path: Path) -> None:
     started = Started(tmp_path, "sh", "-c", "sleep 600 & echo $!; wait")
     await until(lambda: any(one.name == "sleep" for one in started.tree.members()))  # it is called sh at first
     grandchild = next(one for one in started.tree.members() if one.name == "sleep")

@@ -76,7 +76,7 @@ async def hold_all(held: HeldProcesses) -> None:
             pass
 
 
-async def test_what_is_held_changes_nothing_until_it_is_released(tmp_path: Path, tree: Tree) -> None:
+async def test_held_processes_change_nothing_until_released(tmp_path: Path, tree: Tree) -> None:
     witness = Tree()
     witness.start(tmp_path / "other", BEATS)
     tree.start(tmp_path / "held", f"setsid sh -c '{BEATS}' & {BEATS}")
@@ -97,7 +97,7 @@ async def test_what_is_held_changes_nothing_until_it_is_released(tmp_path: Path,
 
 
 @pytest.mark.parametrize(("child", "stands_still"), [("T", True), ("S", False)])
-async def test_a_shell_that_waits_in_the_kernel_for_a_child_stands_still_where_that_does(
+async def test_held_shell_waiting_in_the_kernel_stands_with_its_child(
     tmp_path: Path, tree: Tree, child: str, stands_still: bool
 ) -> None:
     shell = tree.start(tmp_path / "one", "sleep 600; true")
@@ -110,7 +110,7 @@ async def test_a_shell_that_waits_in_the_kernel_for_a_child_stands_still_where_t
     held.release()
 
 
-async def test_all_of_several_trees_is_held(tmp_path: Path, tree: Tree) -> None:
+async def test_hold_covers_several_trees(tmp_path: Path, tree: Tree) -> None:
     other = Tree()
     other.start(tmp_path / "other", BEATS)
     tree.start(tmp_path / "one", BEATS)
@@ -128,7 +128,7 @@ async def test_all_of_several_trees_is_held(tmp_path: Path, tree: Tree) -> None:
     other.kill()
 
 
-async def test_what_multiplies_is_held_all_the_same(tmp_path: Path, tree: Tree) -> None:
+async def test_hold_catches_processes_that_multiply(tmp_path: Path, tree: Tree) -> None:
     tree.start(tmp_path, "while :; do (echo x >> beats; sleep 0.05) & sleep 0.01; done")
     await until_it_beats(tmp_path)
 
@@ -151,7 +151,7 @@ class SlowToShow(Tree):
         return super().members_among(processes)[: self.looks]
 
 
-async def test_what_comes_to_light_late_is_held_however_long_the_looks_take(tmp_path: Path) -> None:
+async def test_hold_catches_late_processes_despite_slow_lookups(tmp_path: Path) -> None:
     slow = SlowToShow()
     for _ in range(4):
         slow.start(tmp_path, "exec sleep 600")
@@ -167,7 +167,7 @@ async def test_what_comes_to_light_late_is_held_however_long_the_looks_take(tmp_
             process.wait()
 
 
-async def test_what_the_user_runs_himself_is_not_held(tmp_path: Path, tree: Tree) -> None:
+async def test_hold_spares_processes_of_the_user(tmp_path: Path, tree: Tree) -> None:
     tree.start(tmp_path, BEATS, marked_as_users(tree, PATH_ONLY))
     await until_it_beats(tmp_path)
     held = HeldProcesses(tree)
@@ -179,7 +179,7 @@ async def test_what_the_user_runs_himself_is_not_held(tmp_path: Path, tree: Tree
     assert tree.members()  # it belongs to the session all the same
 
 
-async def test_what_is_held_ends_with_its_tree(tmp_path: Path, tree: Tree) -> None:
+async def test_held_process_ends_with_its_tree(tmp_path: Path, tree: Tree) -> None:
     process = tree.start(tmp_path, BEATS)
     await until_it_beats(tmp_path)
     held = HeldProcesses(tree)
@@ -192,7 +192,7 @@ async def test_what_is_held_ends_with_its_tree(tmp_path: Path, tree: Tree) -> No
 
 
 @on_both_backends
-def test_what_cannot_be_stopped_is_named(backend: str) -> None:
+def test_hold_names_processes_that_cannot_be_stopped(backend: str) -> None:
     async def main() -> None:
         tree = UnreachableTree()
         process = sleeping(tree)
@@ -211,11 +211,11 @@ def test_what_cannot_be_stopped_is_named(backend: str) -> None:
     run_on(backend, main)
 
 
-def test_a_tree_that_never_ran_anything_needs_no_look() -> None:
+def test_hold_of_an_empty_tree_needs_no_lookup() -> None:
     assert HeldProcesses(ProcessTree()).hold()
 
 
-def test_the_mark_of_the_user_is_that_of_one_tree() -> None:
+def test_users_mark_belongs_to_one_tree() -> None:
     tree, inner = ProcessTree(), ProcessTree()
 
     env = inner.marked(tree.marked(marked_as_users(tree, PATH_ONLY)))

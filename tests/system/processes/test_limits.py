@@ -39,7 +39,7 @@ def as_ordinary_user(argv: list[str]) -> list[str]:
     return ["setpriv", f"--reuid={user}", "--clear-groups", *argv] if os.geteuid() == 0 else argv
 
 
-def test_a_command_is_what_it_was(tmp_path: Path) -> None:
+def test_limited_command_is_otherwise_unchanged(tmp_path: Path) -> None:
     script = 'printf "%s|" "$@" "$MARK" "$PWD"; cat; exit 7'
     argv = ["bash", "-c", script, "bash", "a b", "'", '"$HOME"', "", "\n"]
 
@@ -58,7 +58,7 @@ def test_a_command_is_what_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_the_limits_are_those_of_the_system(shell: str) -> None:
+def test_limits_are_those_of_the_system(shell: str) -> None:
     need("prlimit")
     limits = Limits(memory_bytes=3 * GB, processes=1000, file_bytes=5 * GB, cpu_s=77)
     prelude, *rest = limited(["prlimit", "--raw", "--noheadings", "--output", "RESOURCE,SOFT,HARD"], limits)[1:]
@@ -77,7 +77,7 @@ def test_the_limits_are_those_of_the_system(shell: str) -> None:
     assert int(table["NPROC"][0]) == 1000 + (limits.already_running or 0)
 
 
-def test_limits_hold_where_dev_null_cannot_be_opened(tmp_path: Path) -> None:
+def test_limits_hold_without_dev_null(tmp_path: Path) -> None:
     need("bwrap")
     without_devices = ["bwrap", "--ro-bind", "/", "/", "--ro-bind", str(tmp_path), "/dev", "--"]
     argv = limited(["bash", "-c", "ulimit -S -f; ulimit -H -f"], Limits(file_bytes=GB))
@@ -94,7 +94,7 @@ ALL = Limits(memory_bytes=3 * GB, processes=1000, file_bytes=5 * GB, cpu_s=77)
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 @pytest.mark.parametrize("key", ["memory_gb", "processes", "file_gb", "cpu_s"])
-def test_a_required_limit_that_cannot_be_set_ends_the_command(shell: str, key: str) -> None:
+def test_required_limit_that_cannot_be_set_ends_the_command(shell: str, key: str) -> None:
     script, *rest = limited(["echo", "ran"], replace(ALL, required=frozenset({key})))[2:]
 
     found = subprocess.run(
@@ -109,7 +109,7 @@ def test_a_required_limit_that_cannot_be_set_ends_the_command(shell: str, key: s
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_a_default_limit_that_cannot_be_set_is_left_out(shell: str) -> None:
+def test_default_limit_that_cannot_be_set_is_left_out(shell: str) -> None:
     script, *rest = limited(["echo", "ran"], Limits())[2:]
 
     found = subprocess.run(
@@ -120,7 +120,7 @@ def test_a_default_limit_that_cannot_be_set_is_left_out(shell: str) -> None:
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_a_trial_names_the_limits_that_cannot_be_set(shell: str) -> None:
+def test_trial_names_the_limits_that_cannot_be_set(shell: str) -> None:
     script = limits_trial(ALL)[-1]
 
     lacking = subprocess.run([shell, "-c", f"{WITHOUT_LIMITS}; {script}"], env=ENV, capture_output=True, check=True)
@@ -138,7 +138,7 @@ print(json.dumps(limited(["bash", "-c", "ulimit -S -t; ulimit -H -t"], Limits(cp
 
 
 @pytest.mark.parametrize(("soft", "hard", "kept"), [(80, 80, "77 80"), (70, 80, "70 80"), (80, 99, "77 87")])
-def test_required_time_keeps_a_limit_that_is_tighter(soft: int, hard: int, kept: str) -> None:
+def test_required_time_keeps_a_tighter_limit(soft: int, hard: int, kept: str) -> None:
     need("prlimit")
     need("setpriv")
     within = ["prlimit", f"--cpu={soft}:{hard}"]
@@ -149,7 +149,7 @@ def test_required_time_keeps_a_limit_that_is_tighter(soft: int, hard: int, kept:
     assert (found.stdout.split(), found.stderr) == (kept.split(), "")
 
 
-def test_a_limit_that_is_tighter_already_stays() -> None:
+def test_tighter_limit_stays() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10**9, hard))
     try:
@@ -160,7 +160,7 @@ def test_a_limit_that_is_tighter_already_stays() -> None:
     assert int(found.stdout) == 10**9 // 1024
 
 
-def test_commands_are_ended_first_where_memory_runs_out() -> None:
+def test_commands_are_the_first_to_end_without_memory() -> None:
     own = int(Path("/proc/self/oom_score_adj").read_text())
 
     found = run(["cat", "/proc/self/oom_score_adj"], NO_LIMITS)
@@ -168,7 +168,7 @@ def test_commands_are_ended_first_where_memory_runs_out() -> None:
     assert int(found.stdout) == max(own, 300)
 
 
-def test_without_limits_no_limit_is_changed() -> None:
+def test_limits_switched_off_change_nothing() -> None:
     kinds = "-d -f -t -u -v -s -n -l"
     script = f"for kind in {kinds}; do ulimit -S $kind; ulimit -H $kind; done"
     before = subprocess.run(["bash", "-c", script], env=ENV, capture_output=True, text=True, check=True)
@@ -176,7 +176,7 @@ def test_without_limits_no_limit_is_changed() -> None:
     assert run(["bash", "-c", script], NO_LIMITS).stdout == before.stdout
 
 
-def test_the_defaults_bound_neither_memory_nor_address_space_nor_time() -> None:
+def test_default_limits_bound_no_memory_and_no_time() -> None:
     script = "for kind in -d -v -t; do ulimit -S $kind; done"
     before = subprocess.run(["bash", "-c", script], env=ENV, capture_output=True, text=True, check=True)
 
@@ -191,7 +191,7 @@ WRITES = "open('f', 'wb').write(bytes(3_000_000))"
     [["head", "-c", "3000000", "/dev/zero"], ["bash", "-c", "head -c 3000000 /dev/zero; exit"], None],
     ids=["killed", "in a shell", "an error"],
 )
-def test_a_file_that_grows_too_large_ends_with_a_note(argv: list[str] | None, tmp_path: Path) -> None:
+def test_too_large_file_ends_with_a_note(argv: list[str] | None, tmp_path: Path) -> None:
     limits = Limits(file_bytes=1_000_000)
 
     if argv is None:
@@ -215,7 +215,7 @@ HOGS = {
 
 
 @pytest.mark.parametrize("hog", HOGS.values(), ids=HOGS.keys())
-def test_a_memory_hog_ends_with_a_note(hog: list[str]) -> None:
+def test_memory_hog_ends_with_a_note(hog: list[str]) -> None:
     need("bwrap")
     limits = Limits(memory_bytes=300_000_000)
 
@@ -227,7 +227,7 @@ def test_a_memory_hog_ends_with_a_note(hog: list[str]) -> None:
     )
 
 
-def test_a_process_that_computes_too_long_ends_with_a_note() -> None:
+def test_long_computation_ends_with_a_note() -> None:
     limits = Limits(cpu_s=1)
 
     found = run(["sh", "-c", "while :; do :; done"], limits)
@@ -247,7 +247,7 @@ BOMBS = {
 
 @on_both_backends
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS.keys())
-def test_a_fork_bomb_is_held_and_ends_with_a_note(backend: str, bomb: str) -> None:
+def test_fork_bomb_is_held_and_ends_with_a_note(backend: str, bomb: str) -> None:
     need("bwrap")
     need("setpriv")
     # Nothing else runs as the other user that the bomb of root gets.
@@ -282,7 +282,7 @@ def test_a_fork_bomb_is_held_and_ends_with_a_note(backend: str, bomb: str) -> No
         (1, "Error: spawn EAGAIN"),
     ],
 )
-def test_programs_that_got_no_more_processes_are_known(exit_code: int, output: str) -> None:
+def test_programs_denied_more_processes_are_known(exit_code: int, output: str) -> None:
     note = limit_note(exit_code, output, Limits(processes=1234))
 
     assert note == "a command may have 1,234 processes and threads (setting limits.processes)"
@@ -291,7 +291,7 @@ def test_programs_that_got_no_more_processes_are_known(exit_code: int, output: s
 @pytest.mark.parametrize(
     "output", ["MemoryError", "std::bad_alloc", "Cannot allocate memory", "java.lang.OutOfMemoryError: Java heap space"]
 )
-def test_lack_of_memory_is_put_down_to_a_limit_only_where_there_is_one(output: str) -> None:
+def test_limit_note_blames_memory_only_if_it_is_limited(output: str) -> None:
     assert limit_note(1, output, Limits()) is None
     assert limit_note(1, output, Limits(memory_bytes=2 * GB)) == (
         "a process may use 2 GB of memory (setting limits.memory_gb)"
@@ -308,18 +308,18 @@ def test_lack_of_memory_is_put_down_to_a_limit_only_where_there_is_one(output: s
         (139, "Segmentation fault"),
     ],
 )
-def test_other_ends_are_put_down_to_no_limit(exit_code: int, output: str) -> None:
+def test_limit_note_is_none_for_other_ends(exit_code: int, output: str) -> None:
     assert limit_note(exit_code, output, Limits(memory_bytes=GB, cpu_s=1)) is None
 
 
-def test_a_command_that_was_killed_may_have_lacked_memory() -> None:
+def test_limit_note_suspects_memory_for_a_killed_command() -> None:
     note = limit_note(128 + signal.SIGKILL, "", Limits())
 
     assert note is not None
     assert "memory" in note
 
 
-def test_the_settings_give_the_limits() -> None:
+def test_settings_give_the_limits() -> None:
     settings = {"limits": {"memory_gb": 1.5, "processes": "off", "file_gb": 3, "cpu_s": 60}}
 
     chosen = limits_of(Settings.model_validate(settings).limits)

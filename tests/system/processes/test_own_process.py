@@ -64,14 +64,14 @@ def told(folder: Path, **env: str) -> tuple[list[str], str]:
     return ended.stdout.splitlines(), ended.stderr
 
 
-def test_commands_cannot_read_the_environment_of_panpan(open_folder: Path) -> None:
+def test_environment_of_panpan_is_hidden_from_commands(open_folder: Path) -> None:
     lines, errors = told(open_folder)
 
     assert lines == ["True"], errors  # who owns a lock is known still
     assert "Permission denied" in errors
 
 
-def test_a_panpan_of_another_one_stays_visible(open_folder: Path) -> None:
+def test_panpan_within_another_one_stays_visible(open_folder: Path) -> None:
     lines, errors = told(open_folder, **{MARKS_VARIABLE: "0" * 32})
 
     assert lines == ["KEY=secret", "True"], errors
@@ -89,7 +89,7 @@ def test_wait_ends_with_the_process() -> None:
     assert (was_waiting, waiting.is_alive()) == (True, False)
 
 
-def test_wait_ends_without_a_descriptor_once_the_parent_is_another() -> None:
+def test_wait_without_a_descriptor_ends_with_another_parent() -> None:
     seen = iter([0, 0, 7])  # 0 is a parent in another namespace, which no descriptor can be had of
 
     wait_for_end_of(0, getppid=lambda: next(seen))
@@ -97,7 +97,7 @@ def test_wait_ends_without_a_descriptor_once_the_parent_is_another() -> None:
     assert list(seen) == []
 
 
-def test_wait_ends_at_once_where_the_parent_was_gone_before() -> None:
+def test_wait_ends_at_once_if_the_parent_is_gone() -> None:
     wait_for_end_of(os.getppid(), getppid=lambda: os.getppid() + 1)
 
 
@@ -201,7 +201,7 @@ def test_kill_of_panpan_ends_all_of_a_command(
     run_on("asyncio", main)
 
 
-def test_a_detached_command_outlives_a_killed_panpan(seconds: str, tmp_path: Path) -> None:
+def test_detached_command_outlives_a_killed_panpan(seconds: str, tmp_path: Path) -> None:
     code = (
         "import os, sys, time\nfrom pathlib import Path\nimport anyio\n"
         "from panpan.system.processes.detached import start_detached\n"
@@ -229,7 +229,7 @@ def test_a_detached_command_outlives_a_killed_panpan(seconds: str, tmp_path: Pat
     run_on("asyncio", main)
 
 
-def test_the_watchdog_leaves_with_an_orderly_end() -> None:
+def test_watchdog_leaves_with_an_orderly_end() -> None:
     watchdog = Watchdog()
     mark = watchdog.tree.mark
     assert watches(mark)

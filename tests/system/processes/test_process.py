@@ -56,7 +56,7 @@ class Ending:
 
 
 @pytest.mark.parametrize(("has_ended", "kills"), [(True, 0), (False, 1)])
-async def test_only_what_lives_on_is_killed_once_more(has_ended: bool, kills: int) -> None:
+async def test_end_tree_kills_only_survivors_again(has_ended: bool, kills: int) -> None:
     process, output = Ending(has_ended=has_ended), OutputPipe()
     child = Child(cast("Process", cast("Any", process)), ProcessTree(), output, None)
 
@@ -120,7 +120,7 @@ async def everything_of(process: AsyncGenerator[bytes | ProcessEnded | Leaving, 
 
 
 @on_both_backends
-def test_output_and_errors_come_in_the_order_they_were_printed(backend: str) -> None:
+def test_output_and_errors_come_in_printed_order(backend: str) -> None:
     async def main() -> None:
         output, ended = await everything("echo one; echo two >&2; echo three; exit 7")
 
@@ -148,14 +148,14 @@ def test_output_is_yielded_while_the_process_runs(backend: str, tmp_path: Path) 
     run_on(backend, main)
 
 
-async def test_the_input_is_empty() -> None:
+async def test_input_is_empty() -> None:
     output, ended = await everything("cat; if read line; then echo got $line; fi; echo end")
 
     assert output == b"end\n"
     assert ended.exit_code == 0
 
 
-async def test_the_process_leads_its_own_session_and_has_no_terminal() -> None:
+async def test_process_leads_its_own_session_without_a_terminal() -> None:
     output, _ = await everything("ps -o pid=,sid=,tty= -p $$")
 
     pid, session, terminal = output.split()
@@ -163,14 +163,14 @@ async def test_the_process_leads_its_own_session_and_has_no_terminal() -> None:
     assert terminal == b"?"
 
 
-async def test_a_process_ended_by_a_signal_gives_the_exit_code_of_a_shell() -> None:
+async def test_process_ended_by_a_signal_has_the_exit_code_of_a_shell() -> None:
     _, ended = await everything("kill -KILL $$")
 
     assert ended == ProcessEnded(exit_code=128 + signal.SIGKILL, timed_out=False)
 
 
 @on_both_backends
-def test_a_command_ends_although_a_background_child_holds_its_pipe(backend: str, tmp_path: Path) -> None:
+def test_command_ends_while_a_background_child_holds_its_pipe(backend: str, tmp_path: Path) -> None:
     async def main() -> None:
         session = ProcessTree()
         pid_file = tmp_path / "pid"
@@ -200,7 +200,7 @@ def test_a_command_ends_although_a_background_child_holds_its_pipe(backend: str,
         pytest.param("echo x; touch $0; setsid sleep 600", 0.1, False, id="timed out"),
     ],
 )
-def test_a_pipe_that_a_background_child_holds_is_handed_over(
+def test_pipe_held_by_a_background_child_is_handed_over(
     backend: str, script: str, timeout_s: float, is_taken: bool, tmp_path: Path
 ) -> None:
     async def main() -> None:
@@ -228,7 +228,7 @@ def test_a_pipe_that_a_background_child_holds_is_handed_over(
 
 
 @on_both_backends
-def test_a_command_ends_although_a_background_child_never_stops_printing(backend: str) -> None:
+def test_command_ends_while_a_background_child_keeps_printing(backend: str) -> None:
     async def main() -> None:
         session = ProcessTree()
         argv = ["sh", "-c", "yes & sleep 0.05; exit 3"]
@@ -242,7 +242,7 @@ def test_a_command_ends_although_a_background_child_never_stops_printing(backend
     run_on(backend, main)
 
 
-async def test_a_process_that_closes_its_output_is_waited_for() -> None:
+async def test_process_that_closes_its_output_is_awaited() -> None:
     output, ended = await everything("echo before; exec >&- 2>&-; sleep 0.1; exit 9")
 
     assert output == b"before\n"
@@ -250,7 +250,7 @@ async def test_a_process_that_closes_its_output_is_waited_for() -> None:
 
 
 @on_both_backends
-def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_printed(backend: str, tmp_path: Path) -> None:
+def test_timeout_ends_the_whole_tree_and_keeps_the_output(backend: str, tmp_path: Path) -> None:
     async def main() -> None:
         ended_by_file: dict[Path, tuple[bytes, ProcessEnded]] = {}
 
@@ -276,7 +276,7 @@ def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_printed(backend: str, 
 
 @on_both_backends
 @all_survivors
-def test_closing_the_generator_early_ends_the_whole_tree(backend: str, script: str, tmp_path: Path) -> None:
+def test_closing_the_generator_ends_the_whole_tree(backend: str, script: str, tmp_path: Path) -> None:
     async def main() -> None:
         pid_file = tmp_path / "pid"
         argv = ["sh", "-c", f"echo started; {script}", "sh", str(pid_file)]
@@ -291,7 +291,7 @@ def test_closing_the_generator_early_ends_the_whole_tree(backend: str, script: s
 
 
 @on_both_backends
-def test_leaving_early_does_not_wait_for_the_grace_of_a_time_out(backend: str, tmp_path: Path) -> None:
+def test_leaving_early_skips_the_grace_of_a_timeout(backend: str, tmp_path: Path) -> None:
     async def main() -> None:
         pid_file = tmp_path / "pid"
         argv = ["sh", "-c", f"trap '' TERM; echo started; echo $$ > {pid_file}; while :; do sleep 0.01; done"]
@@ -323,7 +323,7 @@ def test_cancelling_the_consumer_ends_the_whole_tree(backend: str, tmp_path: Pat
 
 
 @on_both_backends
-def test_a_consumer_that_raises_leaves_nothing_behind(backend: str, tmp_path: Path) -> None:
+def test_consumer_that_raises_leaves_nothing_behind(backend: str, tmp_path: Path) -> None:
     async def main() -> None:
         argv = ["sh", "-c", "echo $$; exec sleep 600"]
         seen = b""
@@ -341,7 +341,7 @@ def test_a_consumer_that_raises_leaves_nothing_behind(backend: str, tmp_path: Pa
 
 
 @on_both_backends
-def test_a_cancelled_start_leaves_nothing_behind(backend: str, tmp_path: Path) -> None:
+def test_cancelled_start_leaves_nothing_behind(backend: str, tmp_path: Path) -> None:
     async def main() -> None:
         session = ProcessTree()
 
@@ -358,7 +358,7 @@ def test_a_cancelled_start_leaves_nothing_behind(backend: str, tmp_path: Path) -
     run_on(backend, main)
 
 
-async def test_a_timeout_does_not_touch_other_commands(tmp_path: Path) -> None:
+async def test_timeout_spares_other_commands(tmp_path: Path) -> None:
     collected: list[tuple[bytes, ProcessEnded]] = []
     other_is_up = tmp_path / "up"
     first_is_over = tmp_path / "over"
@@ -377,7 +377,7 @@ async def test_a_timeout_does_not_touch_other_commands(tmp_path: Path) -> None:
     assert collected == [(b"unharmed\n", ProcessEnded(0, timed_out=False))]
 
 
-async def test_a_process_that_keeps_starting_others_is_ended(tmp_path: Path) -> None:
+async def test_process_that_keeps_starting_others_is_ended(tmp_path: Path) -> None:
     session = ProcessTree()
     argv = ["sh", "-c", "trap '' TERM; echo up; while :; do setsid sleep 600 & sleep 0.01; done"]
 
@@ -421,7 +421,7 @@ def test_hundreds_of_megabytes_cost_constant_memory(backend: str) -> None:
         ([], "there is no program to start"),
     ],
 )
-def test_what_cannot_be_started_is_a_tool_error(backend: str, argv: list[str], said: str) -> None:
+def test_command_that_cannot_start_is_a_tool_error(backend: str, argv: list[str], said: str) -> None:
     async def main() -> None:
         open_before = len(open_descriptors())
 
@@ -436,13 +436,13 @@ def test_what_cannot_be_started_is_a_tool_error(backend: str, argv: list[str], s
     run_on(backend, main)
 
 
-async def test_a_missing_working_directory_is_named(tmp_path: Path) -> None:
+async def test_missing_working_directory_is_named(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"the working directory .*/gone is not a folder"):
         await capture(["true"], cwd=tmp_path / "gone", timeout_s=30)
 
 
 @on_both_backends
-def test_no_descriptor_is_left_open(backend: str, tmp_path: Path) -> None:
+def test_runner_leaves_no_descriptor_open(backend: str, tmp_path: Path) -> None:
     async def main() -> None:
         await everything("true")
         open_before = open_descriptors()
@@ -481,7 +481,7 @@ def test_capture_ends_a_program_that_prints_too_much(backend: str, tmp_path: Pat
     run_on(backend, main)
 
 
-async def test_capture_takes_exactly_as_much_as_it_may(tmp_path: Path) -> None:
+async def test_capture_takes_exactly_its_limit(tmp_path: Path) -> None:
     captured = await capture(["printf", "12345"], cwd=tmp_path, timeout_s=20, max_bytes=5)
 
     assert captured.stdout == b"12345"
@@ -489,7 +489,7 @@ async def test_capture_takes_exactly_as_much_as_it_may(tmp_path: Path) -> None:
 
 
 @on_both_backends
-def test_capture_bounds_the_time_and_keeps_what_came(backend: str, tmp_path: Path) -> None:
+def test_capture_bounds_the_time_and_keeps_the_output(backend: str, tmp_path: Path) -> None:
     async def main() -> None:
         for timeout_s in (0.3, 3, 15):  # a machine that stands still has not printed anything when the time is up
             captured = await capture(["sh", "-c", "echo here; exec sleep 600"], cwd=tmp_path, timeout_s=timeout_s)
@@ -504,7 +504,7 @@ def test_capture_bounds_the_time_and_keeps_what_came(backend: str, tmp_path: Pat
 
 
 @on_both_backends
-def test_capture_leaves_nothing_that_holds_its_pipes(backend: str, tmp_path: Path) -> None:
+def test_capture_leaves_no_holder_of_its_pipes(backend: str, tmp_path: Path) -> None:
     async def main() -> None:
         captured = await capture(["sh", "-c", "setsid sleep 600 & echo $!; exit 5"], cwd=tmp_path, timeout_s=20)
 
@@ -514,7 +514,7 @@ def test_capture_leaves_nothing_that_holds_its_pipes(backend: str, tmp_path: Pat
     run_on(backend, main)
 
 
-async def test_a_cancelled_capture_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_capture_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
     session = ProcessTree()
     env = session.marked(child_environment())
     is_up = tmp_path / "up"
@@ -531,7 +531,7 @@ async def test_a_cancelled_capture_leaves_nothing_behind(tmp_path: Path) -> None
     assert session.members() == []
 
 
-async def test_the_environment_is_exactly_what_was_given_and_the_marks() -> None:
+async def test_environment_is_exactly_the_given_one_with_marks() -> None:
     captured = await capture(["env"], cwd=Path("/"), env={"PATH": ENV["PATH"], "ONE": "1"}, timeout_s=20)
 
     names = {line.partition(b"=")[0] for line in captured.stdout.splitlines()}
@@ -540,7 +540,7 @@ async def test_the_environment_is_exactly_what_was_given_and_the_marks() -> None
 
 @on_both_backends
 @pytest.mark.parametrize("free", [0, 1, 2, 3, 4])
-def test_too_many_open_files_are_a_tool_error_and_leave_none_open(backend: str, free: int) -> None:
+def test_descriptor_shortage_is_a_tool_error_and_leaks_none(backend: str, free: int) -> None:
     async def main() -> None:
         before = open_descriptors()
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -561,7 +561,7 @@ def test_too_many_open_files_are_a_tool_error_and_leave_none_open(backend: str, 
 @on_both_backends
 @pytest.mark.parametrize("script", ["echo x; sleep 600", "echo x; exec >&- 2>&-; sleep 600"], ids=["open", "closed"])
 @pytest.mark.parametrize("is_taken", [True, False])
-def test_a_process_goes_on_with_whoever_takes_it_and_else_ends(backend: str, script: str, is_taken: bool) -> None:
+def test_process_goes_on_if_taken_over_and_ends_otherwise(backend: str, script: str, is_taken: bool) -> None:
     async def main() -> None:
         before = open_descriptors()
         told: list[bool] = []
@@ -593,7 +593,7 @@ def test_a_process_goes_on_with_whoever_takes_it_and_else_ends(backend: str, scr
 
 @on_both_backends
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_whoever_may_take_a_process_is_told_that_its_time_is_up(backend: str, goes_on: bool) -> None:
+def test_process_out_of_time_is_offered_for_takeover(backend: str, goes_on: bool) -> None:
     async def main() -> None:
         process = run_process(
             ["sleep", "600"],

@@ -39,7 +39,7 @@ class Scan:
 
 
 @on_both_backends
-def test_all_who_come_while_a_look_is_under_way_get_the_next_one(backend: str) -> None:
+def test_looks_joined_while_one_runs_share_the_next(backend: str) -> None:
     async def main() -> None:
         scan = Scan()
         looks = Looks(scan)
@@ -63,7 +63,7 @@ def test_all_who_come_while_a_look_is_under_way_get_the_next_one(backend: str) -
 
 
 @on_both_backends
-def test_whoever_comes_later_gets_a_look_of_his_own(backend: str) -> None:
+def test_looks_made_later_are_fresh(backend: str) -> None:
     async def main() -> None:
         scan = Scan()
         scan.may_go_on.set()
@@ -75,7 +75,7 @@ def test_whoever_comes_later_gets_a_look_of_his_own(backend: str) -> None:
 
 
 @on_both_backends
-def test_a_look_that_was_given_up_keeps_nobody_waiting(backend: str) -> None:
+def test_abandoned_look_keeps_nobody_waiting(backend: str) -> None:
     async def main() -> None:
         scan = Scan()
         looks = Looks(scan)
@@ -114,7 +114,7 @@ def test_marks_of_outer_trees_are_kept() -> None:
 
 
 @on_both_backends
-def test_the_end_of_a_session_ends_what_its_commands_left_running(backend: str) -> None:
+def test_session_end_ends_processes_left_running(backend: str) -> None:
     async def main() -> None:
         session, other = ProcessTree(), ProcessTree()
         stranger = start(["sleep", "600"], other)
@@ -137,7 +137,7 @@ def test_the_end_of_a_session_ends_what_its_commands_left_running(backend: str) 
     run_on(backend, main)
 
 
-async def test_a_process_gets_the_time_to_end_by_itself(tmp_path: Path) -> None:
+async def test_process_gets_the_time_to_end_by_itself(tmp_path: Path) -> None:
     tree = ProcessTree()
     script = "trap 'echo tidy > $0/tidied; exit 0' TERM; touch $0/up; while :; do sleep 0.01; done"
     process = start(["sh", "-c", script, str(tmp_path)], tree)
@@ -149,7 +149,7 @@ async def test_a_process_gets_the_time_to_end_by_itself(tmp_path: Path) -> None:
     assert (tmp_path / "tidied").read_text() == "tidy\n"
 
 
-async def test_what_is_known_is_killed_although_no_look_comes_to_an_end_any_more() -> None:
+async def test_tree_end_kills_known_processes_without_another_look() -> None:
     seen: list[Mapping[int, RunningProcess]] = []
 
     async def first_look_only() -> Mapping[int, RunningProcess]:
@@ -167,7 +167,7 @@ async def test_what_is_known_is_killed_although_no_look_comes_to_an_end_any_more
     assert process.wait(10) == -signal.SIGKILL
 
 
-async def test_what_sheds_its_origin_is_killed_although_its_parent_ends_before_it(tmp_path: Path) -> None:
+async def test_tree_end_kills_a_disguised_child_of_an_ended_parent(tmp_path: Path) -> None:
     tree = ProcessTree()
     stubborn = f"trap '' TERM; touch {tmp_path}/up; while :; do sleep 0.01; done"
     parent = start(["sh", "-c", 'env -i setsid sh -c "$0" & wait', stubborn], tree)
@@ -182,11 +182,11 @@ async def test_what_sheds_its_origin_is_killed_although_its_parent_ends_before_i
     assert [one for one in running_processes().values() if str(tmp_path) in command_of(one.pid)] == []
 
 
-async def test_ending_a_tree_without_members_does_nothing() -> None:
+async def test_tree_end_without_members_does_nothing() -> None:
     assert await ProcessTree().end(10) == []
 
 
-def test_a_number_that_went_to_another_process_is_not_signalled() -> None:
+def test_reused_process_number_is_not_signalled() -> None:
     process = subprocess.Popen(["sleep", "600"])
     try:
         seen = running_processes()[process.pid]
@@ -202,7 +202,7 @@ def test_a_number_that_went_to_another_process_is_not_signalled() -> None:
         process.kill()
 
 
-def test_dead_processes_are_not_listed() -> None:
+def test_zombies_are_not_listed() -> None:
     process = subprocess.Popen(["true"])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
@@ -212,7 +212,7 @@ def test_dead_processes_are_not_listed() -> None:
     assert process.wait() == 0
 
 
-def test_names_with_brackets_and_blanks_do_not_confuse_the_table(tmp_path: Path) -> None:
+def test_names_with_brackets_and_blanks_are_parsed(tmp_path: Path) -> None:
     odd = tmp_path / "a) S 1 (b"
     odd.symlink_to("/bin/sleep")
     process = subprocess.Popen([str(odd), "600"])
@@ -227,7 +227,7 @@ def test_names_with_brackets_and_blanks_do_not_confuse_the_table(tmp_path: Path)
 
 
 @pytest.mark.parametrize("session", ["0", "7fa3c0", "501"])
-def test_the_table_of_ps_is_read(session: str) -> None:
+def test_ps_table_is_read(session: str) -> None:
     text = (
         f"  501   1   501 {session} Ss   Sat Nov 21 23:04:05 2026 /usr/sbin/some daemon\n"
         f"  502 501   501 {session} Z+   Sat Nov 21 23:04:06 2026 (sh)\n"

@@ -80,7 +80,7 @@ def alone() -> Iterator[None]:
 @pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS.keys())
-def test_what_multiplies_is_ended_whole(backend: str, bomb: str) -> None:
+def test_multiplying_processes_are_ended_whole(backend: str, bomb: str) -> None:
     need("bwrap")
     need("setpriv")
     need("prlimit")
@@ -120,7 +120,7 @@ class Undying(ProcessTree):
     ("lives", "said"),
     [(3, "60 processes and threads and were all ended;"), (99, "and were ended, but for 1 that could not be;")],
 )
-async def test_the_end_of_all_is_tried_again_and_claimed_only_where_it_came(lives: int, said: str) -> None:
+async def test_watch_retries_the_end_and_claims_it_only_if_it_came(lives: int, said: str) -> None:
     warnings: list[str] = []
     counts = iter([10, 10 + MOST, None])
 
@@ -139,7 +139,7 @@ async def test_the_end_of_all_is_tried_again_and_claimed_only_where_it_came(live
         (Limits(already_running=None, processes=None, required=frozenset({"processes"})), []),
     ],
 )
-def test_a_required_count_that_cannot_begin_is_a_warning(limits: Limits, warnings: list[str]) -> None:
+def test_required_count_that_cannot_begin_is_a_warning(limits: Limits, warnings: list[str]) -> None:
     told: list[str] = []
 
     watches = process_watches(limits, [ProcessTree(), ProcessTree()], told.append)
@@ -156,7 +156,7 @@ def _own_tasks() -> int:
     return sum(len(list((entry / "task").iterdir())) for entry in mine)
 
 
-def test_many_processes_within_the_limit_are_left_alone() -> None:
+def test_processes_within_the_limit_are_left_alone() -> None:
     need("bwrap")
     script = "for i in $(seq 40); do sleep 600 & done; sleep 1; jobs -r | wc -l; exit"
     watched = DRIVER.replace("move_on_after(30)", "move_on_after(0)")  # nobody ends what the command left

@@ -25,7 +25,7 @@ def taken(*pieces: bytes) -> list[str]:
     return texts
 
 
-def test_what_comes_seldom_is_shown_at_once() -> None:
+def test_rare_output_is_shown_at_once() -> None:
     pacer = ProgressPacer()
 
     for second in range(30):
@@ -34,7 +34,7 @@ def test_what_comes_seldom_is_shown_at_once() -> None:
         assert pacer.take(float(second)) == "x"
 
 
-def test_what_comes_often_is_joined() -> None:
+def test_frequent_output_is_joined() -> None:
     pacer = ProgressPacer()
     shown = []
     for step in range(1000):  # one second, in milliseconds
@@ -47,7 +47,7 @@ def test_what_comes_often_is_joined() -> None:
     assert "".join(shown) == "x" * 1000
 
 
-def test_a_pause_is_short_and_never_taken_in_a_flood() -> None:
+def test_pause_is_short_and_never_taken_in_a_flood() -> None:
     pacer = ProgressPacer()
     for _ in range(BURST):
         pacer.add(b"x")
@@ -61,7 +61,7 @@ def test_a_pause_is_short_and_never_taken_in_a_flood() -> None:
     assert pacer.pause_s(0.1) == 0
 
 
-def test_of_a_flood_only_the_end_is_shown() -> None:
+def test_flood_shows_only_its_end() -> None:
     pacer = ProgressPacer()
     for number in range(1000):
         pacer.add(b"%03d " % number * 100)
@@ -72,13 +72,13 @@ def test_of_a_flood_only_the_end_is_shown() -> None:
     assert len(text) <= MAX_SHOWN_CHARS + 1
 
 
-def test_states_of_a_bar_come_on_lines_of_their_own() -> None:
+def test_progress_bar_states_come_on_lines_of_their_own() -> None:
     assert taken(b"\r10%", b"\r20%\r30%", b"\rdone\n") == ["\n10%", "\n30%", "\ndone\n"]
     assert taken(b"10%\r", b"20%\r", b"\nend") == ["10%", "\n20%", "\nend"]
     assert taken(b"a\r\nb", b"c") == ["a\nb", "c"]
 
 
-def test_half_a_character_waits_for_its_other_half() -> None:
+def test_split_character_waits_for_its_other_half() -> None:
     assert taken("é".encode()[:1], "é".encode()[1:]) == ["", "é"]
 
 
@@ -102,21 +102,21 @@ def folded(data: bytes, *cuts: int) -> bytes:
         (b"", b""),
     ],
 )
-def test_the_last_state_of_a_line_stays(printed: bytes, kept: bytes) -> None:
+def test_last_state_of_a_line_stays(printed: bytes, kept: bytes) -> None:
     assert folded(printed) == kept
 
 
 @given(st.text(alphabet="ab\r\n", max_size=40), st.lists(st.integers(0, 40), max_size=5))
-def test_it_does_not_matter_how_the_output_is_cut_into_pieces(text: str, cuts: list[int]) -> None:
+def test_folding_does_not_depend_on_chunks(text: str, cuts: list[int]) -> None:
     assert folded(text.encode(), *cuts) == folded(text.encode())
 
 
 @given(st.binary(max_size=60).filter(lambda data: b"\r" not in data), st.lists(st.integers(0, 60), max_size=5))
-def test_output_without_carriage_returns_stays_as_it_is(data: bytes, cuts: list[int]) -> None:
+def test_output_without_carriage_returns_is_unchanged(data: bytes, cuts: list[int]) -> None:
     assert folded(data, *cuts) == data
 
 
-def test_a_line_without_end_is_not_held_back_for_ever() -> None:
+def test_endless_line_is_not_held_back_for_ever() -> None:
     folder = LineFolder()
     data = b"x" * (MAX_HELD_BYTES + 1)
 
@@ -124,7 +124,7 @@ def test_a_line_without_end_is_not_held_back_for_ever() -> None:
     assert folder.feed(b"y\n") == b"y\n"
 
 
-def test_a_bar_that_runs_for_hours_stays_small() -> None:
+def test_progress_bar_of_hours_stays_small() -> None:
     folder = LineFolder()
 
     for number in range(20_000):

@@ -38,9 +38,7 @@ def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize("is_on", [True, False])
-async def test_it_gets_its_input_and_no_key_and_in_a_box_it_changes_and_reaches_nothing(
-    tmp_path: Path, probe: str, is_on: bool
-) -> None:
+async def test_sandboxed_worker_gets_input_but_no_key_and_no_access(tmp_path: Path, probe: str, is_on: bool) -> None:
     sandbox = CommandSandbox(is_on=is_on)
     if await sandbox.is_missing():
         pytest.skip("; ".join((await sandbox.choice()).passed_over))

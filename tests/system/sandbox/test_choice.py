@@ -48,7 +48,7 @@ def test_bubblewrap_comes_first(backend: str) -> None:
     ],
     ids=["refused", "failed", "does not hold", "broken"],
 )
-async def test_a_bubblewrap_that_does_not_hold_is_passed_over_once(tmp_path: Path, text: str, reason: str) -> None:
+async def test_failing_bubblewrap_is_skipped_once(tmp_path: Path, text: str, reason: str) -> None:
     choice = await find_sandbox(places=bwrap(tmp_path / "bin", text))
 
     assert choice.sandbox is None or choice.sandbox.name == "Landlock"
@@ -57,7 +57,7 @@ async def test_a_bubblewrap_that_does_not_hold_is_passed_over_once(tmp_path: Pat
     assert pytest.importorskip("re").search(reason, about_bubblewrap[0])
 
 
-async def test_without_bubblewrap_landlock_is_taken_and_the_package_named(tmp_path: Path) -> None:
+async def test_landlock_is_the_fallback_and_the_package_is_named(tmp_path: Path) -> None:
     choice = await find_sandbox(places=str(tmp_path))
 
     assert "install the package bubblewrap" in choice.passed_over[0]
@@ -67,16 +67,16 @@ async def test_without_bubblewrap_landlock_is_taken_and_the_package_named(tmp_pa
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_a_kernel_without_landlock_or_with_an_old_one_is_told(version: int) -> None:
+def test_missing_or_old_landlock_is_reported(version: int) -> None:
     with pytest.raises(Exception, match=f"version {version} of Landlock, and 3" if version else "no Landlock"):
         Landlock(version)
 
 
-def test_every_limit_is_told_where_the_kernel_is_old() -> None:
+def test_landlock_limits_of_an_old_kernel_are_all_named() -> None:
     assert any("signals" in limit for limit in Landlock(5).limits)
     assert not any("signals" in limit for limit in Landlock(6).limits)
 
 
-def test_nothing_is_no_sandbox() -> None:
+def test_choice_without_a_sandbox_is_none() -> None:
     assert SandboxChoice(None).sandbox is None
     assert shutil.which("bwrap", path="/nowhere") is None

@@ -35,7 +35,7 @@ def theirs(tmp_path: Path) -> PlaceClaims:
     return PlaceClaims(tmp_path / "claims")
 
 
-def test_what_somebody_claims_nobody_else_has_alone(mine: PlaceClaims, theirs: PlaceClaims, place: Path) -> None:
+def test_claimed_place_is_nobody_elses_alone(mine: PlaceClaims, theirs: PlaceClaims, place: Path) -> None:
     mine.hold([place])
     with theirs.alone([place]) as free:
         assert free == set()
@@ -45,14 +45,12 @@ def test_what_somebody_claims_nobody_else_has_alone(mine: PlaceClaims, theirs: P
         assert free == {place}
 
 
-def test_who_comes_second_is_told_of_the_first(mine: PlaceClaims, theirs: PlaceClaims, place: Path) -> None:
+def test_hold_reports_earlier_claims(mine: PlaceClaims, theirs: PlaceClaims, place: Path) -> None:
     assert mine.hold([place]) == set()
     assert theirs.hold([place, place.with_name("other")]) == {place}
 
 
-def test_a_place_is_claimed_until_the_last_of_a_session_lets_go(
-    mine: PlaceClaims, theirs: PlaceClaims, place: Path
-) -> None:
+def test_place_is_claimed_until_the_last_holder_lets_go(mine: PlaceClaims, theirs: PlaceClaims, place: Path) -> None:
     mine.hold([place])
     mine.hold([place])
     mine.let_go([place])
@@ -61,7 +59,7 @@ def test_a_place_is_claimed_until_the_last_of_a_session_lets_go(
         assert free == set()
 
 
-def test_a_session_that_ends_claims_nothing_any_more(mine: PlaceClaims, theirs: PlaceClaims, place: Path) -> None:
+def test_ended_session_claims_nothing(mine: PlaceClaims, theirs: PlaceClaims, place: Path) -> None:
     mine.hold([place])
     mine.hold([place])
     mine.close()
@@ -71,9 +69,7 @@ def test_a_session_that_ends_claims_nothing_any_more(mine: PlaceClaims, theirs: 
         assert free == {place}
 
 
-def test_who_does_not_end_removing_is_not_waited_for_without_end_and_leaves_no_claim(
-    mine: PlaceClaims, tmp_path: Path, place: Path
-) -> None:
+def test_endless_removal_times_out_and_leaves_no_claim(mine: PlaceClaims, tmp_path: Path, place: Path) -> None:
     theirs = PlaceClaims(tmp_path / "claims", wait_s=0.0)
     other = place.with_name("other")
 
@@ -84,7 +80,7 @@ def test_who_does_not_end_removing_is_not_waited_for_without_end_and_leaves_no_c
         assert free == {place, other}
 
 
-def test_without_a_folder_that_can_be_written_nobody_waits(tmp_path: Path, place: Path) -> None:
+def test_claims_without_a_writable_folder_block_nobody(tmp_path: Path, place: Path) -> None:
     (tmp_path / "file").touch()
 
     for claims in (PlaceClaims(None), PlaceClaims(tmp_path / "file" / "claims")):
@@ -94,7 +90,7 @@ def test_without_a_folder_that_can_be_written_nobody_waits(tmp_path: Path, place
         claims.let_go([place])
 
 
-def test_vacant_is_what_is_not_there_or_an_empty_folder(tmp_path: Path) -> None:
+def test_vacant_places_are_missing_or_empty_folders(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
@@ -127,7 +123,7 @@ def works_in(box: Box, *opened: Path) -> Bounds:
     return Bounds(is_read_only=False, roots=[box.workspace], opened=frozenset(opened))
 
 
-async def test_what_only_looks_changes_nothing_and_other_commands_change_the_workspace_only(box: Box) -> None:
+async def test_boxed_look_changes_nothing_and_others_the_workspace(box: Box) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
     script = f"echo new > src/module.py; echo new > {box.outside}/file; cat src/module.py"
     looks = await run(sandbox, box, script, Bounds(is_read_only=True, roots=[box.workspace]))
@@ -138,7 +134,7 @@ async def test_what_only_looks_changes_nothing_and_other_commands_change_the_wor
     await sandbox.aclose()
 
 
-async def test_temporary_files_go_into_a_private_folder_that_the_session_removes(box: Box) -> None:
+async def test_temporary_files_are_in_a_private_removed_folder(box: Box) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
     ended = await run(sandbox, box, "mktemp; stat -c %a $TMPDIR", Bounds(is_read_only=True))
     name, mode = ended.stdout.decode().split()
@@ -148,7 +144,7 @@ async def test_temporary_files_go_into_a_private_folder_that_the_session_removes
     assert not sandbox.temporary.exists()
 
 
-async def test_what_the_user_opened_can_be_changed_and_what_lies_beside_it_cannot(box: Box) -> None:
+async def test_approved_file_can_be_changed_and_its_siblings_cannot(box: Box) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
     (box.outside / "other").write_text("untouched\n")
     script = f"echo new > {box.outside}/file; echo new > {box.outside}/other"
@@ -158,7 +154,7 @@ async def test_what_the_user_opened_can_be_changed_and_what_lies_beside_it_canno
     await sandbox.aclose()
 
 
-async def test_a_file_that_the_user_opened_before_it_exists_can_be_made(box: Box) -> None:
+async def test_approved_file_can_be_made(box: Box) -> None:
     if box.sandbox.name == "Landlock":
         pytest.skip("Landlock can keep no names from being made beside others, so nothing is made there")
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
@@ -168,7 +164,7 @@ async def test_a_file_that_the_user_opened_before_it_exists_can_be_made(box: Box
     await sandbox.aclose()
 
 
-async def test_a_protected_file_can_be_changed_where_the_user_opened_it(box: Box) -> None:
+async def test_approved_protected_file_can_be_changed(box: Box) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
     settings = box.workspace / ".vscode" / "settings.json"
     settings.parent.mkdir()
@@ -182,7 +178,7 @@ async def test_a_protected_file_can_be_changed_where_the_user_opened_it(box: Box
     await sandbox.aclose()
 
 
-async def test_in_a_repository_of_the_session_git_works_and_can_be_made_to_run_nothing(box: Box) -> None:
+async def test_session_repository_allows_git_and_runs_nothing_of_it(box: Box) -> None:
     if box.sandbox.name != "bubblewrap":
         pytest.skip("Landlock lets nothing new be made beside what is protected, so that git does not work there")
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
@@ -212,7 +208,7 @@ async def test_in_a_repository_of_the_session_git_works_and_can_be_made_to_run_n
     await sandbox.aclose()
 
 
-async def test_what_is_protected_beside_a_file_that_the_user_opened_stays_as_it_is(box: Box) -> None:
+async def test_protected_sibling_of_an_approved_file_stays_closed(box: Box) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
     folder = box.outside / "folder"
     (folder / ".git" / "hooks").mkdir(parents=True)
@@ -225,7 +221,7 @@ async def test_what_is_protected_beside_a_file_that_the_user_opened_stays_as_it_
     await sandbox.aclose()
 
 
-async def test_a_place_that_leads_elsewhere_since_it_was_opened_is_not_open(box: Box) -> None:
+async def test_approved_place_that_became_a_link_is_not_open(box: Box) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
     opened = box.workspace / "sub" / "file"
     (box.workspace / "sub").symlink_to("../outside")
@@ -234,7 +230,7 @@ async def test_a_place_that_leads_elsewhere_since_it_was_opened_is_not_open(box:
     await sandbox.aclose()
 
 
-async def test_the_workspace_cannot_be_moved_away_with_a_folder_around_it(box: Box) -> None:
+async def test_workspace_cannot_be_moved_with_its_parent(box: Box) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
     inner = box.workspace / "src" / "inner"
     inner.mkdir()
@@ -246,7 +242,7 @@ async def test_the_workspace_cannot_be_moved_away_with_a_folder_around_it(box: B
     await sandbox.aclose()
 
 
-async def test_panpans_own_folder_cannot_be_moved_away_with_a_folder_around_it(box: Box) -> None:
+async def test_panpan_home_cannot_be_moved_with_its_parent(box: Box) -> None:
     home = box.workspace / "src" / "conf" / "home"
     home.mkdir(parents=True)
     (home / "settings.toml").write_text("own")
@@ -257,7 +253,7 @@ async def test_panpans_own_folder_cannot_be_moved_away_with_a_folder_around_it(b
     await sandbox.aclose()
 
 
-async def test_no_number_of_files_hides_a_protected_one_in_the_workspace(box: Box) -> None:
+async def test_protected_file_is_found_among_any_number_of_files(box: Box) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
     for number in range(2000):
         (box.workspace / f"{number}").touch()
@@ -268,7 +264,7 @@ async def test_no_number_of_files_hides_a_protected_one_in_the_workspace(box: Bo
     await sandbox.aclose()
 
 
-async def test_the_temporary_folder_can_be_used_although_it_counts_as_a_part_of_the_workspace(box: Box) -> None:
+async def test_temporary_folder_works_as_a_part_of_the_workspace(box: Box) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
     bounds = Bounds(is_read_only=False, roots=[box.workspace, sandbox.temporary])
     ended = await run(sandbox, box, 'f=$(mktemp) && cat <<<hello >"$f" && cat "$f"; ls -A "$TMPDIR"', bounds)
@@ -278,7 +274,7 @@ async def test_the_temporary_folder_can_be_used_although_it_counts_as_a_part_of_
     await sandbox.aclose()
 
 
-async def test_files_of_panpans_own_are_written_whatever_else_a_command_may_do(box: Box) -> None:
+async def test_own_files_are_written_in_any_box(box: Box) -> None:
     sandbox = CommandSandbox(is_on=True, home=box.outside, find=Found(box.sandbox))
     bounds = Bounds(is_read_only=True, own_files=[box.outside / "file"])
     await run(sandbox, box, f"echo new > {box.outside}/file; echo new > {box.outside}/beside", bounds)
@@ -294,7 +290,7 @@ async def test_folders_of_the_settings_can_be_changed(box: Box) -> None:
     await sandbox.aclose()
 
 
-async def test_it_is_looked_for_once_and_the_user_is_told_once() -> None:
+async def test_sandbox_lookup_and_warning_happen_once() -> None:
     found = Found(None, ("bubblewrap cannot be used: no", "Landlock cannot be used: no"))
     sandbox = CommandSandbox(is_on=True, find=found)
     assert await sandbox.is_missing()
@@ -323,7 +319,7 @@ async def test_commands_leave_no_descriptor_open(box: Box) -> None:
 
 
 @pytest.mark.parametrize("free", [0, 1, 2])
-async def test_where_no_more_files_can_be_open_it_is_said_and_nothing_starts(box: Box, free: int) -> None:
+async def test_descriptor_shortage_is_reported_and_starts_nothing(box: Box, free: int) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
     await run(sandbox, box, "true", works_in(box))
 
@@ -362,7 +358,7 @@ async def empty(tmp_path: Path) -> Box:
     return Box(sandbox, (tmp_path / "workspace").resolve(), (tmp_path / "outside").resolve())
 
 
-async def test_what_a_box_needs_that_is_being_made_stays_while_others_end(empty: Box) -> None:
+async def test_places_of_a_starting_box_stay_while_others_end(empty: Box) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(empty.sandbox))
 
     async with sandbox.boxed(["true"], child_environment(), empty.workspace, works_in(empty)):
@@ -373,7 +369,7 @@ async def test_what_a_box_needs_that_is_being_made_stays_while_others_end(empty:
     assert names(empty.workspace) == []
 
 
-async def test_what_another_box_left_there_stays_while_one_is_being_made(empty: Box) -> None:
+async def test_leftovers_of_another_box_stay_while_one_starts(empty: Box) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(empty.sandbox))
     true, env = ["true"], child_environment()
 
@@ -387,7 +383,7 @@ async def test_what_another_box_left_there_stays_while_one_is_being_made(empty: 
     assert names(empty.workspace) == []
 
 
-async def test_what_a_box_of_another_panpan_needs_stays_while_that_is_being_made(empty: Box, tmp_path: Path) -> None:
+async def test_places_of_another_panpans_starting_box_stay(empty: Box, tmp_path: Path) -> None:
     home = tmp_path / "panpan"
     first = CommandSandbox(is_on=True, find=Found(empty.sandbox), home=home)
     second = CommandSandbox(is_on=True, find=Found(await made("bubblewrap")), home=home)
@@ -407,7 +403,7 @@ async def test_what_a_box_of_another_panpan_needs_stays_while_that_is_being_made
     await second.aclose()
 
 
-async def test_an_empty_folder_of_the_users_stays(empty: Box, tmp_path: Path) -> None:
+async def test_empty_folder_of_the_user_stays(empty: Box, tmp_path: Path) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(empty.sandbox), home=tmp_path / "panpan")
     (empty.workspace / ".git").mkdir()
 
@@ -418,9 +414,7 @@ async def test_an_empty_folder_of_the_users_stays(empty: Box, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-async def test_what_a_command_needs_that_outlives_the_session_is_left_to_the_next_one(
-    empty: Box, goes_on: bool
-) -> None:
+async def test_places_of_an_outliving_command_are_left_to_the_next(empty: Box, goes_on: bool) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(empty.sandbox))
     bounds = replace(works_in(empty), may_outlive=True)
 
@@ -437,7 +431,7 @@ async def test_what_a_command_needs_that_outlives_the_session_is_left_to_the_nex
     assert (names(empty.workspace) == at_its_end) is goes_on
 
 
-async def test_where_it_is_off_nothing_is_looked_for_and_commands_start_as_they_are(tmp_path: Path) -> None:
+async def test_disabled_sandbox_starts_commands_unchanged(tmp_path: Path) -> None:
     found = Found(None)
     sandbox = CommandSandbox(is_on=False, find=found)
     async with sandbox.boxed(["true"], {"A": "1"}, tmp_path, Bounds(is_read_only=False)) as start:
@@ -449,7 +443,7 @@ async def test_where_it_is_off_nothing_is_looked_for_and_commands_start_as_they_
     assert found.times == 0
 
 
-async def test_a_better_sandbox_that_does_not_work_is_named(box: Box) -> None:
+async def test_better_sandbox_that_does_not_work_is_named(box: Box) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox, ("bubblewrap cannot be used: it is not installed",)))
     warning = await sandbox.take_warning()
     assert warning == f"commands run in the sandbox {box.sandbox.name}: bubblewrap cannot be used: it is not installed"
@@ -466,11 +460,11 @@ async def test_a_better_sandbox_that_does_not_work_is_named(box: Box) -> None:
         ("/usr/share/.git/hooks/no-such-file", None),
     ],
 )
-def test_which_folder_is_opened_for_a_file_that_does_not_exist(place: str, folder: str | None) -> None:
+def test_folder_to_open_is_the_parent_of_a_missing_file(place: str, folder: str | None) -> None:
     assert folder_to_open(Path(place)) == (Path(folder) if folder else None)
 
 
-def test_the_home_is_not_opened_for_a_file_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_is_not_opened_for_a_file_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "users" / "me"))
     (tmp_path / "users" / "me" / "work").mkdir(parents=True)
     assert folder_to_open(tmp_path / "users" / "me" / "new") is None

@@ -44,7 +44,7 @@ def refusal(asked: str, domains: Sequence[str], *addresses: str) -> NotGrantedEr
         ("registry", "registry", "registry", 80),
     ],
 )
-def test_a_granted_host_is_dialled_at_its_addresses(asked: str, domain: str, host: str, port: int) -> None:
+def test_granted_host_is_dialled_at_its_addresses(asked: str, domain: str, host: str, port: int) -> None:
     assert routed(asked, ["other.net", domain], PUBLIC, OTHER) == Route(host, port, (PUBLIC, OTHER))
 
 
@@ -69,14 +69,14 @@ def test_a_granted_host_is_dialled_at_its_addresses(asked: str, domain: str, hos
         ("localhost", "127.0.0.1", "localhost"),
     ],
 )
-def test_any_other_is_refused_with_what_would_grant_it(asked: str, domain: str, grant: str) -> None:
+def test_other_host_is_refused_with_the_missing_grant(asked: str, domain: str, grant: str) -> None:
     told = refusal(asked, [domain])
 
     assert f'"{grant}" in sandbox.domains would grant it' in str(told)
     assert routed(asked, [domain, grant], PUBLIC).host == plain_authority(asked).host
 
 
-def test_what_is_not_granted_is_not_asked_of_a_name_server() -> None:
+def test_ungranted_host_is_not_resolved() -> None:
     async def resolve(host: str, port: int) -> Sequence[str]:
         raise AssertionError(host)
 
@@ -93,14 +93,14 @@ def test_what_is_not_granted_is_not_asked_of_a_name_server() -> None:
      "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"],
 )  # fmt: skip
 @pytest.mark.parametrize("others", [(), (PUBLIC,)])
-def test_a_name_that_leads_into_the_machine_or_its_network_is_refused(address: str, others: tuple[str, ...]) -> None:
+def test_name_that_leads_into_the_local_network_is_refused(address: str, others: tuple[str, ...]) -> None:
     told = refusal("rebinding.org", ["rebinding.org"], *others, address)
 
     assert "would grant it" not in str(told)
     assert "not a public address" in str(told)
 
 
-def test_a_private_address_is_dialled_where_a_grant_names_it() -> None:
+def test_private_address_is_dialled_if_granted_by_name() -> None:
     domains = ["10.0.0.5:8080", "pypi.example.org", "pypi.example.org:8080", "[::1]"]
 
     assert routed("10.0.0.5:8080", domains) == Route("10.0.0.5", 8080, ("10.0.0.5",))
@@ -110,12 +110,12 @@ def test_a_private_address_is_dialled_where_a_grant_names_it() -> None:
     assert "not a public address" in str(refusal("pypi.example.org:8080", domains, "10.0.0.6"))
 
 
-def test_localhost_is_this_machine_whatever_a_name_server_says() -> None:
+def test_localhost_is_this_machine_for_any_name_server() -> None:
     assert routed("localhost:8000", ["localhost:8000"], PUBLIC).addresses == ("127.0.0.1", "::1")
     assert "not among the granted" in str(refusal("localhost:8001", ["localhost:8000"]))
 
 
-def test_a_host_without_an_address_is_no_refusal() -> None:
+def test_host_without_an_address_is_no_refusal() -> None:
     with pytest.raises(ToolError, match=r"example\.org has no address") as caught:
         routed("example.org", ["example.org"])
     assert not isinstance(caught.value, NotGrantedError)
@@ -128,7 +128,7 @@ def test_a_host_without_an_address_is_no_refusal() -> None:
      " pypi.org", "pypi.org\n", "0x7f.1", "127.1", "::1", "[::1", "[fe80::1%eth0]", "pypi.org?x", "ⓟypi.org",
      "-a.org", "a,b.org"],
 )  # fmt: skip
-def test_what_is_no_domain_is_told_with_its_setting(text: str) -> None:
+def test_invalid_domain_error_names_its_setting(text: str) -> None:
     with pytest.raises(ToolError) as caught:
         DomainGrants(["pypi.org", text])
     assert str(caught.value).startswith(f"sandbox.domains holds {text!r}, which is no domain: ")
@@ -139,7 +139,7 @@ addresses = st.one_of(st.ip_addresses().map(str), st.sampled_from([PUBLIC, "127.
 
 
 @given(names, names, st.lists(addresses, min_size=1, max_size=3), st.booleans())
-def test_only_granted_names_and_public_addresses_are_ever_dialled(
+def test_only_granted_names_and_public_addresses_are_dialled(
     asked: str, granted: str, found: list[str], is_for_subdomains: bool
 ) -> None:
     domain = f"*.{granted}" if is_for_subdomains else granted
@@ -162,14 +162,14 @@ def routed_to_own(asked: str, own: str, address: str) -> Route:
 
 
 @pytest.mark.parametrize("address", ["10.0.0.5", "192.168.1.5", "172.16.0.5", "203.0.113.80", "fd00::5", PUBLIC])
-def test_a_host_of_the_users_own_may_be_in_their_network(address: str) -> None:
+def test_host_of_the_user_may_be_in_their_network(address: str) -> None:
     assert routed_to_own("mirror.lab:8080", "mirror.lab:8080", address) == Route("mirror.lab", 8080, (address,))
 
 
 @pytest.mark.parametrize(
     "address", ["127.0.0.1", "127.8.8.8", "::1", "169.254.169.254", "fe80::1", "0.0.0.0", "::ffff:127.0.0.1", "odd"]
 )
-def test_a_host_of_the_users_own_leads_to_no_address_of_this_machine(address: str) -> None:
+def test_host_of_the_user_leads_to_no_address_of_this_machine(address: str) -> None:
     with pytest.raises(NotGrantedError):
         routed_to_own("mirror.lab", "mirror.lab", address)
 
@@ -187,13 +187,13 @@ def test_other_hosts_stay_public_beside_the_users_own() -> None:
         ("pypi.org:8080", "fd00::5", "--allow-network=[fd00::5]:8080"),
     ],
 )
-def test_the_flag_for_a_refused_address_opens_it_beside_others(domain: str, address: str, flag: str) -> None:
+def test_flag_for_a_refused_address_opens_it_beside_others(domain: str, address: str, flag: str) -> None:
     assert str(refusal(domain, [domain], address)).endswith(f"; add {flag}")
 
     assert routed(domain, [domain, flag.removeprefix("--allow-network=")], address).addresses == (address,)
 
 
-def test_grants_with_further_ones_leave_the_first_as_they_were() -> None:
+def test_further_grants_leave_the_first_unchanged() -> None:
     first = DomainGrants(["example.org"], ["registry"])
 
     more = first.and_also(["other.net"], ["mirror"])

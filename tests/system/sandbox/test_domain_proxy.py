@@ -124,7 +124,7 @@ async def serving_files(folder: Path, certificate: Path) -> AsyncGenerator[int, 
 
 
 @on_both_backends
-def test_curl_reaches_a_granted_host_and_no_other(backend: str, tmp_path: Path) -> None:
+def test_curl_reaches_only_granted_hosts(backend: str, tmp_path: Path) -> None:
     need("curl")
 
     async def main() -> None:
@@ -142,7 +142,7 @@ def test_curl_reaches_a_granted_host_and_no_other(backend: str, tmp_path: Path) 
     run_on(backend, main)
 
 
-async def test_what_curl_shows_of_a_refusal_names_the_setting(tmp_path: Path) -> None:
+async def test_curl_shows_the_setting_of_a_refusal(tmp_path: Path) -> None:
     need("curl")
     async with commands(tmp_path, Network()) as box:
         plain = await box.run("curl -sS http://evil.org/")
@@ -185,7 +185,7 @@ async def test_git_clones_from_a_granted_host(tmp_path: Path, certificate: Path)
     assert (ended.output, ended.exit_code) == ("first\n", 0)
 
 
-async def test_without_the_proxy_there_is_no_way_out(tmp_path: Path) -> None:
+async def test_box_without_the_proxy_has_no_way_out(tmp_path: Path) -> None:
     code = """
 import socket, sys
 for family, kind, address in (
@@ -210,7 +210,7 @@ for family, kind, address in (
     assert (ended.output, ended.exit_code) == ("", 0)
 
 
-async def test_a_name_that_leads_into_this_machine_is_not_followed(tmp_path: Path) -> None:
+async def test_name_that_leads_into_this_machine_is_not_followed(tmp_path: Path) -> None:
     need("curl")
     network = Network(names={"example.org": ["127.0.0.1"]})
     async with serving(Server().serve) as port:
@@ -227,7 +227,7 @@ async def test_a_name_that_leads_into_this_machine_is_not_followed(tmp_path: Pat
     assert network.dialled == [("127.0.0.1", port)]
 
 
-async def test_a_host_that_is_called_like_a_group_of_hosts_is_never_offered(tmp_path: Path) -> None:
+async def test_host_named_like_a_group_of_hosts_is_never_offered(tmp_path: Path) -> None:
     need("curl")
     network = Network()
     async with commands(tmp_path, network) as box:
@@ -238,7 +238,7 @@ async def test_a_host_that_is_called_like_a_group_of_hosts_is_never_offered(tmp_
     assert proxy.lacked == ()
 
 
-async def test_a_redirect_is_a_new_question(tmp_path: Path) -> None:
+async def test_redirect_is_a_new_question(tmp_path: Path) -> None:
     need("curl")
     answer = b"HTTP/1.1 302 Found\r\nLocation: http://evil.org/next\r\nContent-Length: 0\r\n\r\n"
     network = Network()
@@ -250,7 +250,7 @@ async def test_a_redirect_is_a_new_question(tmp_path: Path) -> None:
     assert proxy.refused == (NOT_GRANTED.format("evil.org"),)
 
 
-async def test_what_a_command_serves_itself_it_reaches_without_the_proxy(tmp_path: Path) -> None:
+async def test_own_server_of_a_command_is_reached_without_the_proxy(tmp_path: Path) -> None:
     code = """
 import http.server, threading, urllib.request
 server = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
@@ -267,7 +267,7 @@ for host in ("127.0.0.1", "localhost"):
     assert proxy.refused == ()
 
 
-async def test_each_command_is_told_its_own_refusals_and_each_once(tmp_path: Path) -> None:
+async def test_refusals_are_reported_once_to_their_own_command(tmp_path: Path) -> None:
     need("curl")
     async with commands(tmp_path, Network()) as box:
         with closing(box.access.open()) as first, closing(box.access.open()) as second:
@@ -284,14 +284,14 @@ async def test_each_command_is_told_its_own_refusals_and_each_once(tmp_path: Pat
     ]
 
 
-async def test_a_command_inherits_nothing_of_the_proxy(tmp_path: Path) -> None:
+async def test_command_inherits_nothing_of_the_proxy(tmp_path: Path) -> None:
     async with commands(tmp_path, Network()) as box:
         ended = await box.run("ls /proc/self/fd; ls -l /proc/self/fd | grep -c socket")
 
     assert ended.output.split() == ["0", "1", "2", "3", "0"]  # 3 is the folder that ls reads
 
 
-async def test_no_other_program_of_this_machine_reaches_the_proxy(tmp_path: Path) -> None:
+async def test_proxy_is_closed_to_other_programs_of_the_machine(tmp_path: Path) -> None:
     async with commands(tmp_path, Network()) as box:
         with closing(box.access.open()) as proxy:
 
@@ -308,7 +308,7 @@ async def test_no_other_program_of_this_machine_reaches_the_proxy(tmp_path: Path
     assert ended.output == "went\n"
 
 
-async def test_the_command_starts_as_without_the_proxy(tmp_path: Path) -> None:
+async def test_command_starts_as_without_the_proxy(tmp_path: Path) -> None:
     async with commands(tmp_path, Network()) as box:
         assert (await box.run("exit 7")).exit_code == 7
         assert (await box.run("kill -TERM $$")).exit_code == 128 + 15
@@ -318,7 +318,7 @@ async def test_the_command_starts_as_without_the_proxy(tmp_path: Path) -> None:
         assert (await box.start([str(box.workspace / "file")])).exit_code == 126
 
 
-async def test_what_runs_on_in_the_background_keeps_its_network_until_it_ends(tmp_path: Path) -> None:
+async def test_background_command_keeps_its_network_until_it_ends(tmp_path: Path) -> None:
     need("curl")
     network = Network()
     async with serving(Server().serve) as network.ports[PUBLIC, 80], commands(tmp_path, network) as box:
@@ -334,7 +334,7 @@ async def test_what_runs_on_in_the_background_keeps_its_network_until_it_ends(tm
     assert (box.workspace / "got").read_text() == "hello"
 
 
-async def test_an_entrance_whose_box_never_started_is_given_back(tmp_path: Path) -> None:
+async def test_proxy_of_a_box_that_never_started_is_returned(tmp_path: Path) -> None:
     async with commands(tmp_path, Network()) as box:
         await box.run("true")
         await until(lambda: box.access.commands == 0)
@@ -352,7 +352,7 @@ async def test_an_entrance_whose_box_never_started_is_given_back(tmp_path: Path)
 
 
 @on_both_backends
-def test_an_entrance_that_is_opened_as_the_session_ends_is_given_back(backend: str) -> None:
+def test_proxy_opened_as_the_session_ends_is_returned(backend: str) -> None:
     async def main() -> None:
         before = names(Path("/proc/self/fd"))
         async with DomainAccess(["example.org"]) as access:
@@ -364,7 +364,7 @@ def test_an_entrance_that_is_opened_as_the_session_ends_is_given_back(backend: s
 
 
 @on_both_backends
-def test_when_the_session_ends_so_does_every_connection(backend: str, tmp_path: Path) -> None:
+def test_session_end_ends_every_connection(backend: str, tmp_path: Path) -> None:
     need("curl")
     left = anyio.Event()
 
@@ -389,7 +389,7 @@ def test_when_the_session_ends_so_does_every_connection(backend: str, tmp_path: 
 
 
 @pytest.mark.parametrize("kind", ["datagrams", "not listening", "another port", "all addresses", "nothing", "unix"])
-async def test_only_a_socket_that_listens_at_the_port_is_taken_from_a_box(kind: str) -> None:
+async def test_proxy_takes_only_a_listening_socket_of_its_port(kind: str) -> None:
     async with DomainAccess(["example.org"]) as access:
         with closing(access.open()) as proxy, socket.socket(fileno=os.dup(proxy.endpoint.handover_fd)) as handover:
             made_kind = socket.SOCK_DGRAM if kind == "datagrams" else socket.SOCK_STREAM
@@ -406,7 +406,7 @@ async def test_only_a_socket_that_listens_at_the_port_is_taken_from_a_box(kind: 
                 await until(lambda: access.commands == 0)
 
 
-async def test_no_more_commands_than_the_limit_have_an_entrance(tmp_path: Path) -> None:
+async def test_proxies_are_limited_by_number_of_commands(tmp_path: Path) -> None:
     async with commands(tmp_path, Network()) as box:
         proxies = [box.access.open() for _ in range(MAX_COMMANDS)]
         with pytest.raises(ToolError, match=f"{MAX_COMMANDS} commands use the network"):
@@ -417,7 +417,7 @@ async def test_no_more_commands_than_the_limit_have_an_entrance(tmp_path: Path) 
         box.access.open().close()
 
 
-async def test_more_connections_than_the_limit_are_told_so(tmp_path: Path) -> None:
+async def test_connections_over_the_limit_are_told_so(tmp_path: Path) -> None:
     code = """
 import socket, sys
 open_ones = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(int(sys.argv[2]) + 1)]
@@ -432,7 +432,7 @@ print(open_ones[-1].recv(1000).decode())
     assert later.output == "HTTP/1.1 400"  # the others count no more
 
 
-async def test_few_names_are_looked_up_at_the_same_time(tmp_path: Path) -> None:
+async def test_name_lookups_are_limited(tmp_path: Path) -> None:
     looking, most, as_many_as_may = 0, 0, anyio.Event()
 
     async def resolve(host: str, port: int) -> Sequence[str]:
@@ -455,7 +455,7 @@ async def test_few_names_are_looked_up_at_the_same_time(tmp_path: Path) -> None:
     assert most == MAX_LOOKUPS
 
 
-async def test_a_fault_of_the_proxy_costs_one_connection_and_is_told(tmp_path: Path) -> None:
+async def test_proxy_fault_costs_one_connection_and_is_reported(tmp_path: Path) -> None:
     need("curl")
 
     async def resolve(host: str, port: int) -> Sequence[str]:
@@ -472,13 +472,13 @@ async def test_a_fault_of_the_proxy_costs_one_connection_and_is_told(tmp_path: P
     assert proxy.refused[1:] == (NOT_GRANTED.format("evil.org"),)
 
 
-def test_a_domain_that_is_none_is_an_error_of_the_settings() -> None:
+def test_invalid_domain_is_an_error_of_the_settings() -> None:
     with pytest.raises(ConfigError, match=r"sandbox\.domains holds 'https://pypi\.org', which is no domain: write the"):
         DomainAccess(["https://pypi.org"])
 
 
 @pytest.mark.parametrize("has_user_namespace", [False, True])
-async def test_it_works_with_a_user_namespace_and_without(tmp_path: Path, has_user_namespace: bool) -> None:
+async def test_proxy_works_with_and_without_a_user_namespace(tmp_path: Path, has_user_namespace: bool) -> None:
     need("curl")
     network = Network()
     async with serving(Server().serve) as network.ports[PUBLIC, 80], commands(tmp_path, network) as box:
@@ -492,7 +492,7 @@ async def test_it_works_with_a_user_namespace_and_without(tmp_path: Path, has_us
     assert ended.output == "hello"
 
 
-async def test_landlock_grants_no_single_domains_and_gives_no_network(tmp_path: Path) -> None:
+async def test_landlock_grants_no_single_domains_and_no_network(tmp_path: Path) -> None:
     try:
         sandbox = Landlock(landlock_version())
     except ToolError as exc:

@@ -38,7 +38,7 @@ WRITES_OUTSIDE = {
 }
 
 
-async def test_nothing_outside_changes(box: Box) -> None:
+async def test_files_outside_never_change(box: Box) -> None:
     before, beside = tree(box.outside), names(box.outside.parent)
     tidy = 'rm -rf src; mkdir src; echo "x = 1" >src/module.py'
 
@@ -48,7 +48,7 @@ async def test_nothing_outside_changes(box: Box) -> None:
     assert names(box.outside.parent) == beside
 
 
-async def test_the_workspace_can_be_changed(box: Box) -> None:
+async def test_workspace_can_be_changed(box: Box) -> None:
     script = "cd src && echo y > new && mkdir -p a/b && mv new a/b && echo z >> module.py && ln -s a c"
     links = "" if any("hard links" in limit for limit in box.sandbox.limits) else "&& ln a/b/new d && rm d"
 
@@ -60,7 +60,7 @@ async def test_the_workspace_can_be_changed(box: Box) -> None:
     assert (box.workspace / "src" / "module.py").read_text() == "x = 1\nz\n"
 
 
-async def test_a_command_that_only_looks_changes_nothing(box: Box) -> None:
+async def test_read_only_command_changes_nothing(box: Box) -> None:
     before = tree(box.workspace) | tree(box.outside)
     script = "for at in $1 $2; do echo x > $at/new; mkdir $at/folder; chmod 0 $at/*; touch -d 2001-01-01 $at/*; done"
 
@@ -70,7 +70,7 @@ async def test_a_command_that_only_looks_changes_nothing(box: Box) -> None:
     assert ended.stdout == b"x = 1\n"
 
 
-async def test_mode_and_owner_outside_stay_unless_the_sandbox_says_that_it_cannot_keep_them(box: Box) -> None:
+async def test_mode_and_owner_outside_stay_or_the_limit_is_named(box: Box) -> None:
     if any("mode, owner" in limit for limit in box.sandbox.limits):
         pytest.skip("a limit of this sandbox, which it tells")
     before = tree(box.outside)
@@ -120,7 +120,7 @@ CHANGES_PROTECTED = {
 }
 
 
-async def test_protected_places_stay_as_they_are(box: Box, protected: Path) -> None:
+async def test_protected_places_stay_unchanged(box: Box, protected: Path) -> None:
     def kept() -> dict[str, tuple[int, int, bytes]]:
         hidden = {name: found for name, found in tree(protected).items() if "/." in f"/{name}"}
         return {name: found for name, found in hidden.items() if name.split("/")[0] not in (".g", ".p", ".gh", ".e")}
@@ -146,7 +146,7 @@ open(sys.argv[1] + "/config", "w").write("changed")
 """
 
 
-async def test_powers_in_a_user_namespace_of_its_own_open_nothing(box: Box, protected: Path) -> None:
+async def test_powers_in_an_own_user_namespace_open_nothing(box: Box, protected: Path) -> None:
     ended = await box.python(UNMOUNTS, protected / ".git")
 
     assert (protected / ".git" / "config").read_text() == "as it was\n"
@@ -160,7 +160,7 @@ MAKES = (
 
 
 @pytest.mark.parametrize("name", [".git", ".panpan", ".vscode"])
-async def test_what_does_not_exist_cannot_be_made_where_it_is_protected(box: Box, name: str) -> None:
+async def test_protected_missing_place_cannot_be_made(box: Box, name: str) -> None:
     before = tree(box.workspace)
 
     await box.run_each(MAKES, name, tidy="rm -rf src/x")
@@ -170,7 +170,7 @@ async def test_what_does_not_exist_cannot_be_made_where_it_is_protected(box: Box
     assert set(tree(box.workspace)) == set(before)
 
 
-async def test_what_still_runs_keeps_its_protection_and_gives_it_back_when_it_ends(box: Box) -> None:
+async def test_leftover_process_keeps_its_protection_until_it_ends(box: Box) -> None:
     session = ProcessTree()
     tries = "until test -e src/go-on; do sleep 0.01; done; mkdir -p .panpan/x; echo x > .panpan/y; echo > src/tried"
     script = f"exec >/dev/null 2>&1; ({tries}) &"
@@ -190,7 +190,7 @@ async def test_what_still_runs_keeps_its_protection_and_gives_it_back_when_it_en
     assert names(box.workspace) == ["src"]
 
 
-async def test_tidying_removes_only_what_is_empty_and_its_own(box: Box) -> None:
+async def test_tidying_removes_only_its_own_empty_places(box: Box) -> None:
     (box.workspace / ".panpan").mkdir()
     await box.run("true")
     (box.workspace / ".git").mkdir(exist_ok=True)
@@ -202,7 +202,7 @@ async def test_tidying_removes_only_what_is_empty_and_its_own(box: Box) -> None:
     assert (box.workspace / ".git" / "config").exists()
 
 
-async def test_a_protected_link_does_not_open_what_it_leads_to(box: Box) -> None:
+async def test_protected_link_does_not_open_its_target(box: Box) -> None:
     (box.workspace / "real").mkdir()
     (box.workspace / "real" / "config").write_text("as it was\n")
     (box.workspace / ".git").symlink_to("real")
@@ -213,7 +213,7 @@ async def test_a_protected_link_does_not_open_what_it_leads_to(box: Box) -> None
     assert set(tree(box.workspace / "real")) == {"config"}
 
 
-async def test_a_folder_within_a_protected_one_can_be_named_in_spite_of_that(box: Box) -> None:
+async def test_folder_within_a_protected_one_can_be_opened(box: Box) -> None:
     tree_of_work = box.workspace / ".panpan" / "trees" / "one"
     tree_of_work.mkdir(parents=True)
     profile = workspace_write([box.workspace, tree_of_work])
@@ -227,7 +227,7 @@ async def test_a_folder_within_a_protected_one_can_be_named_in_spite_of_that(box
         assert (tree_of_work / "src" / "new").read_text() == "x\n"
 
 
-async def test_a_link_that_replaced_a_folder_since_the_rules_were_made_opens_nothing(box: Box) -> None:
+async def test_link_that_replaced_a_folder_opens_nothing(box: Box) -> None:
     argv = ["/bin/sh", "-c", "echo x > $0/new", str(box.outside)]
 
     with box.sandbox.wrap(argv, box.profile, box.workspace) as wrapped:
@@ -248,7 +248,7 @@ def shared() -> Iterator[Path]:
         yield Path(name)
 
 
-async def test_a_workspace_in_shared_memory_works(box: Box, shared: Path) -> None:
+async def test_workspace_in_shared_memory_works(box: Box, shared: Path) -> None:
     with box.sandbox.wrap(["/bin/sh", "-c", "echo x > src/new"], workspace_write([shared]), shared) as wrapped:
         ended = await captured(wrapped)
     await box.sandbox.tidy()
@@ -257,7 +257,7 @@ async def test_a_workspace_in_shared_memory_works(box: Box, shared: Path) -> Non
     assert set(tree(shared)) == {"src", "src/new"}
 
 
-async def test_a_workspace_in_shared_memory_can_be_looked_at(box: Box, shared: Path) -> None:
+async def test_workspace_in_shared_memory_can_be_looked_at(box: Box, shared: Path) -> None:
     with box.sandbox.wrap(["/bin/sh", "-c", "ls; echo x > src/new"], read_only(), shared) as wrapped:
         ended = await captured(wrapped)
 

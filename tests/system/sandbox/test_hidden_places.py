@@ -28,7 +28,7 @@ def hidden_in(root: Path, reading: ReadRules | None = None) -> set[str]:
     return {str(place.relative_to(root)) for place in look.hidden}
 
 
-async def test_what_is_hidden_cannot_be_read_and_what_is_shown_in_it_can(box: Box) -> None:
+async def test_hidden_place_is_unreadable_except_its_shown_parts(box: Box) -> None:
     home = made(box.outside, "notes", ".ssh/key", "tool/bin/run", "tool/.aws/credentials")
     made(box.workspace, ".env")
     (home / "other-name").symlink_to("tool")
@@ -45,7 +45,7 @@ async def test_what_is_hidden_cannot_be_read_and_what_is_shown_in_it_can(box: Bo
     assert ended.stdout.decode() == "in tool/bin/run\nin tool/bin/run\nx = 1\n"
 
 
-async def test_what_is_hidden_stays_as_it_is(box: Box) -> None:
+async def test_hidden_place_cannot_be_changed(box: Box) -> None:
     home = made(box.outside, ".ssh/key")
     made(box.workspace, ".env")
     profile = workspace_write([box.workspace]).hiding([home / ".ssh", box.workspace / ".env"])
@@ -60,7 +60,7 @@ async def test_what_is_hidden_stays_as_it_is(box: Box) -> None:
     assert [(path.name, path.read_text()) for path in (home / ".ssh").iterdir()] == [("key", "in .ssh/key\n")]
 
 
-async def test_a_workspace_in_a_hidden_home_is_worked_in(box: Box) -> None:
+async def test_workspace_in_a_hidden_home_works(box: Box) -> None:
     home = box.workspace.parent
     profile = workspace_write([box.workspace / "src"]).hiding([home])
 
@@ -82,22 +82,22 @@ async def test_a_workspace_in_a_hidden_home_is_worked_in(box: Box) -> None:
         (".netrc", ".netrc"),
     ],
 )
-def test_secrets_of_a_workspace_are_hidden(tmp_path: Path, name: str, hidden: str) -> None:
+def test_workspace_secrets_are_hidden(tmp_path: Path, name: str, hidden: str) -> None:
     assert hidden_in(made(tmp_path, name)) == {hidden}
 
 
 @pytest.mark.parametrize("name", [".env.example", ".npmrc", "pip.conf", ".yarnrc.yml", "env.py", ".env/pyvenv.cfg"])
-def test_what_tools_of_a_workspace_read_is_there(tmp_path: Path, name: str) -> None:
+def test_tool_files_of_a_workspace_are_visible(tmp_path: Path, name: str) -> None:
     assert hidden_in(made(tmp_path, name)) == set()
 
 
-def test_no_number_of_files_keeps_a_secret_in_the_root_from_being_hidden(tmp_path: Path) -> None:
+def test_secret_in_the_root_is_hidden_among_many_files(tmp_path: Path) -> None:
     root = made(tmp_path, *(f"file-{number}" for number in range(2 * MAX_ENTRIES)), ".env", ".netrc")
 
     assert set(protected_places(root).hidden) == {root / ".env", root / ".netrc"}
 
 
-def test_what_git_tracks_is_no_secret(tmp_path: Path) -> None:
+def test_tracked_file_is_no_secret(tmp_path: Path) -> None:
     need("git")
     made(tmp_path, ".env", "web/.env")
     for command in (["init", "-q"], ["add", ".env"]):
@@ -113,13 +113,13 @@ def test_rules_close_and_open(tmp_path: Path) -> None:
     assert hidden_in(tmp_path, reading) == {"web/.env", "data/a.secret"}
 
 
-def test_a_rule_that_closes_is_stronger(tmp_path: Path) -> None:
+def test_closing_rule_is_stronger(tmp_path: Path) -> None:
     reading = ReadRules(closes=lambda path: True, opens=lambda path: True)
 
     assert hidden_in(made(tmp_path, ".env"), reading) == {".env"}
 
 
-def test_the_nearest_mark_decides(tmp_path: Path) -> None:
+def test_nearest_mark_decides(tmp_path: Path) -> None:
     home = tmp_path
     profile = Profile(writable=(home / "work",)).hiding(
         [home, home / ".ssh", home / "tool" / "key", home / "work" / ".env", home / "tool"], shown=[home / "tool"]
@@ -129,7 +129,7 @@ def test_the_nearest_mark_decides(tmp_path: Path) -> None:
     assert profile.shown == (home / "tool",)
 
 
-def test_secrets_of_the_home_are_found(tmp_path: Path) -> None:
+def test_home_secrets_are_found(tmp_path: Path) -> None:
     made(tmp_path, ".ssh/key", ".aws/x", ".htpasswd", ".config/gh/hosts.yml", ".bash_history", "project/x", ".bashrc")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / ".kube").symlink_to("elsewhere")
@@ -154,7 +154,7 @@ def test_secrets_of_the_home_are_found(tmp_path: Path) -> None:
         (".netrc", "", True),
     ],
 )
-def test_settings_of_tools_are_secret_where_they_hold_a_credential(
+def test_tool_settings_are_secret_if_they_hold_a_credential(
     tmp_path: Path, path: str, text: str, is_secret: bool
 ) -> None:
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ def test_settings_of_tools_are_secret_where_they_hold_a_credential(
         ("py/bin", {"py": "real"}, {"py", "real/bin", "real"}),
     ],
 )  # fmt: skip
-def test_programs_on_the_path_are_shown_with_what_they_need(
+def test_programs_on_the_path_are_shown_with_their_needs(
     tmp_path: Path, path: str, links: Mapping[str, str], shown: set[str]
 ) -> None:
     for target in links.values():
@@ -193,7 +193,7 @@ def test_programs_on_the_path_are_shown_with_what_they_need(
     assert {str(place.relative_to(tmp_path)) for place in found} == shown
 
 
-def test_the_python_of_a_virtual_environment_is_shown(tmp_path: Path) -> None:
+def test_virtual_environments_python_is_shown(tmp_path: Path) -> None:
     made(tmp_path, "pythons/3.13/bin/python3.13")
     (tmp_path / "work" / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / "work" / ".venv" / "bin" / "python").symlink_to(tmp_path / "pythons" / "3.13" / "bin" / "python3.13")
@@ -201,7 +201,7 @@ def test_the_python_of_a_virtual_environment_is_shown(tmp_path: Path) -> None:
     assert tmp_path / "pythons" / "3.13" in toolchains(tmp_path, {}, [tmp_path / "work"])
 
 
-def test_a_home_that_is_needed_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_needed_home_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
 
@@ -246,7 +246,7 @@ async def test_secrets_are_hidden_from_every_command(home: Path, is_read_only: b
 
 
 @pytest.mark.parametrize("is_read_only", [True, False])
-async def test_the_home_is_hidden_where_nobody_was_asked(home: Path, is_read_only: bool) -> None:
+async def test_home_is_hidden_from_unasked_commands(home: Path, is_read_only: bool) -> None:
     sandbox = CommandSandbox(
         is_on=True, home=home / ".panpan", reading=ReadRules(opened=(home / "data", home / ".ssh" / "key"))
     )
@@ -256,7 +256,7 @@ async def test_the_home_is_hidden_where_nobody_was_asked(home: Path, is_read_onl
     assert ended.stdout.decode() == "in work/module.py\nin .ssh/key\nin data/x\n"
 
 
-async def test_what_the_user_allowed_for_this_command_is_there(home: Path) -> None:
+async def test_approved_places_are_visible_to_their_command(home: Path) -> None:
     sandbox = CommandSandbox(is_on=True, home=home / ".panpan")
     shown = frozenset({home / "work" / ".env", home / "notes"})
 
@@ -265,7 +265,7 @@ async def test_what_the_user_allowed_for_this_command_is_there(home: Path) -> No
     assert ended.stdout.decode() == "in work/module.py\nin work/.env\nin notes\n"
 
 
-async def test_what_a_rule_closes_is_closed_also_where_it_is_shown(home: Path) -> None:
+async def test_closed_place_stays_closed_even_if_shown(home: Path) -> None:
     rules = ReadRules(closed=(home / "notes",), opened=(home / "notes", home / "data"))
 
     ended = await ran(CommandSandbox(is_on=True, reading=rules), LOOKS, home / "work", is_read_only=False)
@@ -274,7 +274,7 @@ async def test_what_a_rule_closes_is_closed_also_where_it_is_shown(home: Path) -
     assert "in data/x" in ended.stdout.decode()
 
 
-def test_settings_of_git_are_shown_as_far_as_they_hold_no_credential(tmp_path: Path) -> None:
+def test_git_settings_are_shown_unless_they_hold_a_credential(tmp_path: Path) -> None:
     settings = tmp_path / ".gitconfig"
     settings.write_text("[user]\n\tname = Ada\n[credential]\n\thelper = store\n")
     assert settings in toolchains(tmp_path, {}, [])

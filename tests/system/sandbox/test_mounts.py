@@ -24,7 +24,7 @@ time.sleep(600)
 """
 
 
-def test_a_process_that_sees_less_hides_nothing(tmp_path: Path) -> None:
+def test_process_that_sees_less_hides_nothing(tmp_path: Path) -> None:
     need("unshare")
     if os.geteuid() != 0:
         pytest.skip("only root changes its root without a namespace that has its own view of it")

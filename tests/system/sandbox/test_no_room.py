@@ -15,7 +15,7 @@ except ConfigError as error:
 """
 
 
-def test_a_full_disk_is_said_in_words() -> None:
+def test_full_disk_is_reported_in_words() -> None:
     ran = subprocess.run([sys.executable, "-c", FULL], capture_output=True, text=True, check=False)
 
     assert (ran.returncode, ran.stderr) == (0, "")

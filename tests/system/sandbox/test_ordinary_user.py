@@ -42,7 +42,7 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("kind", ["bubblewrap", "Landlock"])
-def test_an_ordinary_user_is_kept_in_bounds_too(kind: str, open_folder: Path) -> None:
+def test_ordinary_user_is_kept_in_bounds_too(kind: str, open_folder: Path) -> None:
     need("setpriv")
     need("/usr/bin/python3")
     need("/usr/bin/bwrap")

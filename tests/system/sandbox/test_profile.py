@@ -39,7 +39,7 @@ def found_in(root: Path) -> set[str]:
         (".ssh/x.pem", ".ssh"),
     ],
 )
-def test_what_is_protected_is_found_as_far_as_it_must_stay(tmp_path: Path, name: str, place: str) -> None:
+def test_protected_places_are_found(tmp_path: Path, name: str, place: str) -> None:
     assert found_in(made(tmp_path, name)) == {*ALWAYS, place}
 
 
@@ -50,17 +50,17 @@ def test_what_is_protected_is_found_as_far_as_it_must_stay(tmp_path: Path, name:
         "site-packages/x.pth", ".yarn/releases/yarn.cjs",
     ],
 )  # fmt: skip
-def test_what_is_not_protected_is_left_alone(tmp_path: Path, name: str) -> None:
+def test_unprotected_places_are_left_alone(tmp_path: Path, name: str) -> None:
     assert found_in(made(tmp_path, name)) == set(ALWAYS)
 
 
-def test_the_place_of_the_root_does_not_matter(tmp_path: Path) -> None:
+def test_place_of_the_root_does_not_matter(tmp_path: Path) -> None:
     root = made(tmp_path / ".vscode" / ".git" / "root", "a", ".envrc")
 
     assert found_in(root) == {*ALWAYS, ".envrc"}
 
 
-def test_links_are_not_followed_and_what_a_protected_one_leads_to_is_protected(tmp_path: Path) -> None:
+def test_links_are_not_followed_but_a_protected_target_is_kept(tmp_path: Path) -> None:
     root = made(tmp_path / "root", "real/x")
     made(tmp_path / "other", ".envrc")
     (root / ".env").symlink_to("real/x")
@@ -69,7 +69,7 @@ def test_links_are_not_followed_and_what_a_protected_one_leads_to_is_protected(t
     assert set(workspace_write([root]).protected) == {root / name for name in (*ALWAYS, ".env", "real/x")}
 
 
-def test_the_look_is_bounded_and_sees_the_nearest(tmp_path: Path) -> None:
+def test_lookup_is_bounded_and_finds_the_nearest(tmp_path: Path) -> None:
     made(tmp_path, *(f"many/{number}" for number in range(MAX_ENTRIES)), "many-more/.envrc/x", "few/.npmrc")
     (tmp_path / "few" / "z").mkdir()
     made(tmp_path, ".envrc")
@@ -80,7 +80,7 @@ def test_the_look_is_bounded_and_sees_the_nearest(tmp_path: Path) -> None:
     assert len(places) <= len(ALWAYS) + 3
 
 
-def test_a_root_that_cannot_be_read_still_has_its_own(tmp_path: Path) -> None:
+def test_unreadable_root_still_protects_its_own_places(tmp_path: Path) -> None:
     assert found_in(tmp_path / "gone") == set(ALWAYS)
 
 
@@ -100,7 +100,7 @@ def test_profiles_are_canonical(tmp_path: Path) -> None:
     )
 
 
-def test_a_root_where_a_link_was_put_meanwhile_is_left_out(tmp_path: Path) -> None:
+def test_root_replaced_by_a_link_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "root").symlink_to("elsewhere")
 
@@ -108,10 +108,10 @@ def test_a_root_where_a_link_was_put_meanwhile_is_left_out(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("root", ["/", "/proc", "/proc/self", "/sys", "/sys/fs/cgroup", "/dev", "/dev/pts"])
-def test_folders_of_the_system_are_never_writable(root: str) -> None:
+def test_system_folders_are_never_writable(root: str) -> None:
     assert workspace_write([Path(root)]).writable == ()
 
 
-def test_only_looking_writes_nothing_but_temporary_files(tmp_path: Path) -> None:
+def test_read_only_profile_writes_only_temporary_files(tmp_path: Path) -> None:
     assert read_only() == Profile()
     assert read_only(temporary=tmp_path, has_network=True) == Profile(writable=(tmp_path,), has_network=True)

@@ -59,14 +59,14 @@ def unix(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Listener]:
 CONNECT = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)"
 
 
-async def test_without_the_network_a_server_on_this_machine_is_not_reached(box: Box, tcp: Listener) -> None:
+async def test_local_server_is_not_reached_without_the_network(box: Box, tcp: Listener) -> None:
     ended = await box.python(CONNECT, tcp.address[1])
 
     assert ended.exit_code != 0
     assert not tcp.was_reached
 
 
-async def test_with_the_network_it_is(box: Box, tcp: Listener) -> None:
+async def test_local_server_is_reached_with_the_network(box: Box, tcp: Listener) -> None:
     ended = await box.python(CONNECT, tcp.address[1], profile=read_only(has_network=True))
     tcp._thread.join()
 
@@ -74,7 +74,7 @@ async def test_with_the_network_it_is(box: Box, tcp: Listener) -> None:
     assert tcp.was_reached
 
 
-async def test_without_the_network_no_packet_leaves_by_any_family_of_sockets(box: Box) -> None:
+async def test_packets_of_no_family_leave_without_the_network(box: Box) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
         server.setblocking(False)
@@ -86,7 +86,7 @@ async def test_without_the_network_no_packet_leaves_by_any_family_of_sockets(box
 
 
 @pytest.mark.parametrize("has_network", [False, True])
-async def test_a_unix_socket_is_not_reached(box: Box, unix: Listener, has_network: bool) -> None:
+async def test_unix_socket_is_not_reached(box: Box, unix: Listener, has_network: bool) -> None:
     code = (
         "import socket, sys\n"
         "for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):\n"
@@ -107,7 +107,7 @@ async def test_a_unix_socket_is_not_reached(box: Box, unix: Listener, has_networ
 
 @about_linux
 @pytest.mark.parametrize("has_network", [False, True])
-async def test_an_abstract_unix_socket_is_not_reached(box: Box, has_network: bool) -> None:
+async def test_abstract_unix_socket_is_not_reached(box: Box, has_network: bool) -> None:
     listener = Listener(socket.AF_UNIX, socket.SOCK_STREAM, f"\0panpan-test-{os.getpid()}")
     code = "import socket, sys; socket.socket(socket.AF_UNIX).connect('\\0' + sys.argv[1])"
 
@@ -118,13 +118,13 @@ async def test_an_abstract_unix_socket_is_not_reached(box: Box, has_network: boo
     assert not listener.was_reached
 
 
-async def test_pairs_of_sockets_and_an_event_loop_work(box: Box) -> None:
+async def test_socket_pairs_and_an_event_loop_work(box: Box) -> None:
     ended = await box.python("import asyncio; asyncio.run(asyncio.sleep(0)); print('done')")
 
     assert (ended.stdout, ended.stderr) == (b"done\n", b"")
 
 
-async def test_a_program_can_reach_its_own_server_unless_the_sandbox_says_that_it_cannot(box: Box) -> None:
+async def test_own_server_is_reached_or_the_limit_is_named(box: Box) -> None:
     if any("no servers" in limit for limit in box.sandbox.limits):
         pytest.skip("a limit of this sandbox, which it tells")
     code = (
@@ -172,7 +172,7 @@ async def test_processes_outside_cannot_be_signalled(box: Box, other_process: su
 
 
 @about_linux
-async def test_processes_outside_do_not_tell_what_they_hold(box: Box, other_process: subprocess.Popen[bytes]) -> None:
+async def test_processes_outside_hide_their_data(box: Box, other_process: subprocess.Popen[bytes]) -> None:
     script = "cat /proc/$1/environ; cat /proc/*/environ; ls -l /proc/$1/fd /proc/$1/cwd/; head -c 1 /proc/$1/mem"
 
     ended = await box.run(script, other_process.pid)
@@ -252,7 +252,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
 
 @about_linux
-async def test_calls_that_reach_around_the_walls_are_refused(box: Box, other_process: subprocess.Popen[bytes]) -> None:
+async def test_calls_that_bypass_the_box_are_refused(box: Box, other_process: subprocess.Popen[bytes]) -> None:
     ended = await box.python(REFUSED_CALLS, other_process.pid)
 
     assert ended.stderr == b""
@@ -267,7 +267,7 @@ async def test_calls_that_reach_around_the_walls_are_refused(box: Box, other_pro
     }
 
 
-async def test_what_is_typed_in_a_terminal_outside_is_not_read(box: Box) -> None:
+async def test_terminal_outside_is_not_read(box: Box) -> None:
     ours, theirs = os.openpty()
     try:
         os.write(ours, b"typed by the user\n")
@@ -282,7 +282,7 @@ async def test_what_is_typed_in_a_terminal_outside_is_not_read(box: Box) -> None
 
 
 @about_linux
-async def test_nothing_gains_powers(box: Box) -> None:
+async def test_boxed_command_gains_no_powers(box: Box) -> None:
     ended = await box.run("grep -E 'NoNewPrivs|CapEff|Seccomp:' /proc/self/status")
 
     told = dict(line.split(":\t") for line in ended.stdout.decode().splitlines())
@@ -292,7 +292,7 @@ async def test_nothing_gains_powers(box: Box) -> None:
 
 
 @about_linux
-async def test_memory_that_processes_share_by_number_is_not_reached(box: Box) -> None:
+async def test_numbered_shared_memory_is_not_reached(box: Box) -> None:
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)

@@ -56,7 +56,7 @@ KEEPS_GIT = f"The sandbox keeps {WORKSPACE}/.git as it is, since it is a protect
         ("", WORKS, None),
     ],
 )
-def test_what_the_box_did_not_let_a_command_do_is_told(output: str, profile: Profile, said: str | None) -> None:
+def test_refusal_names_the_limit_of_the_box(output: str, profile: Profile, said: str | None) -> None:
     refusal = refusal_in(output, 1, profile)
     assert (refusal and refusal.text) == said
     assert (refusal is not None and refusal.needs_network) == (said == NO_NETWORK)
@@ -77,7 +77,7 @@ def test_what_the_box_did_not_let_a_command_do_is_told(output: str, profile: Pro
         ("mkdir: cannot create '.vscode': Read-only file system", "{ws}/.vscode"),
     ],
 )
-def test_the_place_that_is_named_is_that_of_the_message(message: str, told: str, tmp_path: Path) -> None:
+def test_refusal_names_the_place_of_the_message(message: str, told: str, tmp_path: Path) -> None:
     for folder in ("clone/.git/refs", "a/.github/workflows", "b/.github/workflows"):
         (tmp_path / folder).mkdir(parents=True)
     places = (".git", ".github", ".vscode", "clone/.git", "a/.github", "b/.github")
@@ -89,7 +89,7 @@ def test_the_place_that_is_named_is_that_of_the_message(message: str, told: str,
     assert found.text == f"The sandbox keeps {told.format(ws=tmp_path)} as it is, since it is a protected place."
 
 
-def test_a_place_of_the_same_name_elsewhere_is_not_taken_for_a_protected_one() -> None:
+def test_refusal_ignores_a_like_named_place_elsewhere() -> None:
     found = refusal_in("fatal: Unable to create '/srv/x/.git/index.lock': Read-only file system", 1, WORKS)
 
     assert found is not None
@@ -97,7 +97,7 @@ def test_a_place_of_the_same_name_elsewhere_is_not_taken_for_a_protected_one() -
 
 
 @pytest.mark.parametrize("exit_code", [0, 1])
-def test_a_wrong_pin_behind_the_proxy_is_not_the_network(exit_code: int) -> None:
+def test_wrong_pin_behind_the_proxy_is_not_the_network(exit_code: int) -> None:
     behind_proxy = replace(WORKS, proxy=ProxyEndpoint(3, 4, ("pypi.org",)))
     wrong_pin = "ERROR: Could not find a version that satisfies the requirement six==99 (from versions: 1.17.0)"
     around_proxy = "Could not resolve host: pypi.org"
@@ -119,12 +119,12 @@ def test_a_wrong_pin_behind_the_proxy_is_not_the_network(exit_code: int) -> None
         ("Read-only file system\n" + "a line of the log\n" * 10, WORKS, None),
     ],
 )
-def test_a_refusal_that_the_end_of_the_line_hides_is_told(output: str, profile: Profile, said: str | None) -> None:
+def test_refusal_hidden_by_the_end_of_the_line_is_found(output: str, profile: Profile, said: str | None) -> None:
     refusal = refusal_in(output, 0, profile)
     assert (refusal and refusal.text) == said
 
 
-def test_a_script_that_is_not_executable_is_no_matter_of_the_box() -> None:
+def test_script_that_is_not_executable_is_no_refusal() -> None:
     assert refusal_in("bash: ./run.sh: Permission denied", 126, WORKS) is None
 
 
@@ -138,7 +138,7 @@ def test_a_script_that_is_not_executable_is_no_matter_of_the_box() -> None:
         ("python3 -c \"open('$1/new', 'w')\"", "change files only in"),
     ],
 )
-async def test_what_really_fails_in_a_box_is_known(box: Box, script: str, said: str) -> None:
+async def test_refusal_is_found_for_real_failures_in_a_box(box: Box, script: str, said: str) -> None:
     (box.workspace / ".git").mkdir()
 
     ended = await box.run(script, box.outside)
@@ -148,7 +148,7 @@ async def test_what_really_fails_in_a_box_is_known(box: Box, script: str, said: 
     assert said in told.text
 
 
-async def test_a_failure_of_the_command_itself_is_not_laid_on_the_box(box: Box) -> None:
+async def test_failure_of_the_command_itself_is_no_refusal(box: Box) -> None:
     ended = await box.run("cat no-such-file")
 
     assert refusal_in(ended.stderr.decode(), ended.exit_code, box.profile) is None

@@ -60,7 +60,7 @@ def without_marks(output: bytes) -> list[bytes]:
 
 
 @about_linux
-async def test_a_library_in_the_workspace_is_loaded_inside_only(box: Box, tmp_path: Path) -> None:
+async def test_workspace_library_is_loaded_inside_only(box: Box, tmp_path: Path) -> None:
     need("cc")
     source, library, witness = box.workspace / "src" / "l.c", box.workspace / "src" / "l.so", tmp_path / "witness"
     witness.write_text("")
@@ -79,13 +79,13 @@ async def test_a_library_in_the_workspace_is_loaded_inside_only(box: Box, tmp_pa
     assert witness.read_text() == ""
 
 
-def test_the_loader_of_macos_reads_its_variables_inside_only() -> None:
+def test_loader_of_macos_reads_its_variables_inside_only() -> None:
     argv, outside = with_loader_inside(["a"], {"DYLD_LIBRARY_PATH": "/x", "HOME": "/h"})
 
     assert (argv, outside) == (["/usr/bin/env", "DYLD_LIBRARY_PATH=/x", "a"], {"HOME": "/h"})
 
 
-def test_without_such_variables_nothing_changes() -> None:
+def test_arguments_without_loader_variables_are_unchanged() -> None:
     assert with_loader_inside(["a", "b"], ENV) == (["a", "b"], ENV)
 
 
@@ -104,20 +104,20 @@ os.waitpid(os.posix_spawn("/bin/echo", ["echo", "spawned"], {}), 0)
 
 
 @about_linux
-async def test_no_namespace_is_made_inside_and_threads_and_children_are(box: Box) -> None:
+async def test_namespaces_are_refused_but_threads_and_children_work(box: Box) -> None:
     ended = await box.start([sys.executable, "-u", "-c", NAMESPACES])
 
     assert ended.stdout.decode().splitlines() == ["EPERM EPERM EPERM", "thread", "child", "spawned"], ended.stderr
 
 
 @about_linux
-async def test_no_descriptor_but_the_usual_ones_is_open_inside(box: Box) -> None:
+async def test_box_has_only_the_usual_descriptors_open(box: Box) -> None:
     ended = await box.run("cd /proc/self/fd && echo *")  # the shell itself looks
 
     assert ended.stdout in (b"0 1 2\n", b"0 1 2 3\n")  # 3 is the folder that is looked at
 
 
-async def test_a_program_that_is_not_there_gives_the_exit_code_of_a_shell_or_says_so(box: Box) -> None:
+async def test_missing_program_is_reported_with_a_failure(box: Box) -> None:
     ended = await box.start(["/no/such/program"])
 
     assert ended.exit_code != 0
@@ -125,7 +125,7 @@ async def test_a_program_that_is_not_there_gives_the_exit_code_of_a_shell_or_say
 
 
 @about_linux
-async def test_a_working_directory_that_is_gone_runs_nothing(box: Box) -> None:
+async def test_missing_working_directory_runs_nothing(box: Box) -> None:
     with box.sandbox.wrap(["/bin/sh", "-c", "echo ran"], box.profile, box.workspace / "gone") as wrapped:
         ended = await captured(wrapped)
 
@@ -165,7 +165,7 @@ def is_asleep(token: str) -> bool:
 
 @about_linux
 @pytest.mark.parametrize("ending", ["time-out", "interrupt"])
-async def test_nothing_outlives_a_time_out_or_an_interrupt(box: Box, ending: str) -> None:
+async def test_boxed_processes_never_outlive_a_timeout_or_interrupt(box: Box, ending: str) -> None:
     script_by_token = {f"6{secrets.randbelow(10**9):09}": script for script in SURVIVORS.values()}
     endings: list[ProcessEnded] = []
 
@@ -199,7 +199,7 @@ LEFT_AND_SHED = "(env -i setsid sleep $1 </dev/null >/dev/null 2>&1 &); sleep 0.
 
 @about_linux
 @pytest.mark.parametrize("script", [LEFT_BEHIND, LEFT_AND_SHED], ids=["daemon", "daemon without environment"])
-async def test_what_is_left_in_the_background_ends_with_the_session(box: Box, script: str) -> None:
+async def test_background_processes_end_with_the_session(box: Box, script: str) -> None:
     if script == LEFT_AND_SHED and any("outlive" in limit for limit in box.sandbox.limits):
         pytest.skip("a limit of this sandbox, which it tells")
     session = ProcessTree()
@@ -234,7 +234,7 @@ with sandbox.wrap(["touch", "src/ran"], workspace_write([workspace]), workspace)
 """
 
 
-async def test_a_box_is_made_although_who_started_it_has_ended(box: Box, tmp_path: Path) -> None:
+async def test_box_is_made_although_its_starter_has_ended(box: Box, tmp_path: Path) -> None:
     go_on = tmp_path / "go-on"
     starter = [sys.executable, "-c", STARTER, str(box.workspace), str(go_on), box.sandbox.name]
 
@@ -244,7 +244,7 @@ async def test_a_box_is_made_although_who_started_it_has_ended(box: Box, tmp_pat
     await until((box.workspace / "src" / "ran").exists)
 
 
-async def test_a_gigabyte_of_output_costs_constant_memory(box: Box) -> None:
+async def test_output_of_a_gigabyte_costs_constant_memory(box: Box) -> None:
     size = 1_000_000_000
     received = 0
 
@@ -262,7 +262,7 @@ async def test_a_gigabyte_of_output_costs_constant_memory(box: Box) -> None:
     assert peak < 10_000_000
 
 
-async def test_the_usual_devices_work(box: Box) -> None:
+async def test_usual_devices_work(box: Box) -> None:
     script = (
         "echo x > /dev/null && cat /dev/null && head -c 3 /dev/zero | wc -c && head -c 3 /dev/urandom | wc -c"
         " && echo x > /dev/stdout && echo x > /dev/stderr && cat < /dev/stdin && { ! echo x > /dev/full; } 2>/dev/null"
@@ -327,7 +327,7 @@ async def test_python_pytest_and_many_processes_work(box: Box, work: Mapping[str
     assert list(work["project"].rglob("*.pyc"))
 
 
-async def test_a_build_works(box: Box, work: Mapping[str, Path]) -> None:
+async def test_build_works(box: Box, work: Mapping[str, Path]) -> None:
     (work["project"] / "pyproject.toml").write_text(
         '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
         '[project]\nname = "made"\nversion = "1"\n'
@@ -339,7 +339,7 @@ async def test_a_build_works(box: Box, work: Mapping[str, Path]) -> None:
     assert [path.suffix for path in (work["project"] / "dist").iterdir()] == [".whl"]
 
 
-async def test_a_compiler_works(box: Box, work: Mapping[str, Path]) -> None:
+async def test_compiler_works(box: Box, work: Mapping[str, Path]) -> None:
     need("cc")
     (work["project"] / "it.c").write_text("int main(void) { return 3; }\n")
 

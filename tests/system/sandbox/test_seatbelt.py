@@ -103,7 +103,7 @@ PROMISES: Sequence[tuple[str, Profile, str, str, bool]] = [
 
 @pytest.mark.parametrize(("profile", "operation", "path", "is_allowed"), [case[1:] for case in PROMISES],
                          ids=[f"{case[0]} {case[3]}" for case in PROMISES])  # fmt: skip
-def test_the_rules_keep_what_is_promised(profile: Profile, operation: str, path: str, is_allowed: bool) -> None:
+def test_seatbelt_rules_keep_their_promises(profile: Profile, operation: str, path: str, is_allowed: bool) -> None:
     assert compiled(profile).decides(operation, path) is is_allowed
 
 
@@ -138,7 +138,7 @@ def kind_of(profile: Profile, path: Path, kinds: Mapping[str, Sequence[Path]]) -
 
 @settings(max_examples=400)
 @given(profiles, st.lists(st.sampled_from((*PARTS, ".GIT", ".Git", "d")), max_size=5), st.sampled_from(WRITES))
-def test_the_rules_decide_as_the_profile_says(profile: Profile, parts: list[str], write: str) -> None:
+def test_seatbelt_rules_decide_as_the_profile_says(profile: Profile, parts: list[str], write: str) -> None:
     path = Path("/w", *parts)
     decides = compiled(profile).decides
     shown = [place for place in profile.shown if any(is_below(place, hidden) for hidden in profile.hidden)]
@@ -166,7 +166,7 @@ hostile = st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_si
 
 
 @given(st.lists(hostile.filter(lambda name: name not in (".", "..")), min_size=4, max_size=4, unique=True))
-def test_no_name_of_a_file_changes_the_rules(names: list[str]) -> None:
+def test_seatbelt_rules_are_not_changed_by_file_names(names: list[str]) -> None:
     def profile(root: str, inner: str, secret: str, open_: str) -> Profile:
         work = Path("/w", root)
         return Profile(
@@ -193,7 +193,7 @@ def texts(of: object) -> Iterator[Text | Pattern]:
             yield from texts(part)
 
 
-def test_what_programs_need_is_open_and_services_that_act_for_others_are_not() -> None:
+def test_seatbelt_rules_open_needs_but_no_acting_services() -> None:
     text, _ = rules(WORKS)
     assert ["deny", "file-link", "file-clone"] in read(text)
     allowed = {part.value for rule in read(text) if isinstance(rule, list) and "mach-lookup" in rule
@@ -208,7 +208,7 @@ def test_what_programs_need_is_open_and_services_that_act_for_others_are_not() -
     assert not any("kern.procargs2".startswith(name) for name in known)
 
 
-def test_every_pattern_is_short_enough_for_the_compiler_and_the_rules_are_plain_ascii() -> None:
+def test_seatbelt_patterns_are_short_and_rules_ascii() -> None:
     deep = workspace_write([Path("/" + "/".join(["folder"] * 20))])
     deep = replace(deep, writable=(root := Path("/" + "/".join(["folder"] * 20)),),
                    protected=tuple(root / name for name in ALWAYS))  # fmt: skip
@@ -231,7 +231,7 @@ def test_every_pattern_is_short_enough_for_the_compiler_and_the_rules_are_plain_
     ],
     ids=["none", "all", "single hosts"],
 )
-def test_only_the_network_that_is_granted_is_open(profile: Profile, open_: list[str], closed: list[str]) -> None:
+def test_seatbelt_rules_open_only_the_granted_network(profile: Profile, open_: list[str], closed: list[str]) -> None:
     found = [rule for rule in read(rules(profile)[0]) if isinstance(rule, list) and rule[0] == "allow"]
     network = [rule for rule in found if any(isinstance(part, str) and "network" in part for part in rule)]
     operations = {part for rule in network for part in rule if isinstance(part, str)} - {"allow"}
@@ -244,7 +244,7 @@ def test_only_the_network_that_is_granted_is_open(profile: Profile, open_: list[
         assert all(part != ["remote", "unix-socket"] for part in rule)
 
 
-def test_descriptors_are_passed_on_only_for_a_way_to_single_hosts() -> None:
+def test_seatbelt_passes_descriptors_only_for_single_hosts() -> None:
     proxy = ProxyEndpoint(None, 9, ("pypi.org",), 61_999)
     for profile, fds in ((read_only(), ()), (replace(read_only(), proxy=proxy), (9,)),
                          (replace(read_only(has_network=True), proxy=proxy), ())):  # fmt: skip
@@ -252,7 +252,7 @@ def test_descriptors_are_passed_on_only_for_a_way_to_single_hosts() -> None:
             assert tuple(boxed.pass_fds) == fds
 
 
-def test_places_go_by_the_names_that_the_kernel_has() -> None:
+def test_seatbelt_places_have_their_kernel_names() -> None:
     spelled = {"/tmp": "/private/tmp", "/var": "/private/var", "/users": "/Users"}
 
     def name_of(place: Path) -> Path:
@@ -265,7 +265,7 @@ def test_places_go_by_the_names_that_the_kernel_has() -> None:
     assert places_ == {"/Users/me/ws", "/private/tmp/x", "/Users/me/ws/.git", "/private/var/db"}
 
 
-def test_a_place_has_one_name_for_the_kernel(tmp_path: Path) -> None:
+def test_kernel_name_of_a_place_is_unique(tmp_path: Path) -> None:
     (tmp_path / "Folder").mkdir()
     (tmp_path / "link").symlink_to("Folder")
     here = kernel_name(tmp_path)
@@ -299,7 +299,7 @@ RUNS_ALL = 'while [[ $1 != -- ]]; do shift; done; shift; exec "$@"'
     ],
     ids=["does not hold", "within a sandbox", "failed", "no rule for the network", "no parameters"],
 )  # fmt: skip
-async def test_a_sandbox_exec_that_does_not_work_is_passed_over(tmp_path: Path, script: str, reason: str) -> None:
+async def test_sandbox_exec_that_does_not_work_is_skipped(tmp_path: Path, script: str, reason: str) -> None:
     choice = await find_sandbox(platform="darwin", sandbox_exec=sandbox_exec(tmp_path, script))
 
     assert choice.sandbox is None
@@ -308,7 +308,7 @@ async def test_a_sandbox_exec_that_does_not_work_is_passed_over(tmp_path: Path, 
     assert reason in told
 
 
-async def test_on_a_mac_seatbelt_is_taken_and_nothing_else_is_looked_for(tmp_path: Path) -> None:
+async def test_seatbelt_is_the_only_choice_on_a_mac(tmp_path: Path) -> None:
     missing = await find_sandbox(platform="darwin", sandbox_exec=str(tmp_path / "gone"))
     choice = await find_sandbox(platform="darwin", sandbox_exec=sandbox_exec(tmp_path, "exit 0"))
 
@@ -318,7 +318,7 @@ async def test_on_a_mac_seatbelt_is_taken_and_nothing_else_is_looked_for(tmp_pat
 
 
 @on_both_backends
-def test_a_box_on_the_loopback_of_the_machine_has_a_port_of_its_own_as_long_as_it_runs(backend: str) -> None:
+def test_seatbelt_box_has_its_own_port_while_it_runs(backend: str) -> None:
     async def main() -> None:
         network = Network()
         async with (
@@ -342,7 +342,7 @@ def test_a_box_on_the_loopback_of_the_machine_has_a_port_of_its_own_as_long_as_i
 
 
 @pytest.mark.skipif(sys.platform != "darwin", reason="only a Mac has Seatbelt")
-async def test_a_boxed_command_reaches_granted_hosts_and_nothing_else(box: Box) -> None:
+async def test_boxed_command_reaches_granted_hosts_and_nothing_else(box: Box) -> None:
     if box.sandbox.name != "Seatbelt":
         pytest.skip("about Seatbelt")
     need("curl")
@@ -365,7 +365,7 @@ async def test_a_boxed_command_reaches_granted_hosts_and_nothing_else(box: Box) 
 
 
 @pytest.mark.skipif(sys.platform != "darwin", reason="only a Mac has Seatbelt")
-async def test_programs_of_developers_work_in_the_box(box: Box) -> None:
+async def test_developer_programs_work_in_the_box(box: Box) -> None:
     for argv in (["git", "--version"], ["clang", "--version"], ["make", "--version"], ["node", "-e", "1"]):
         need(argv[0])
         bare = await capture(argv, cwd=box.workspace, env=ENV, timeout_s=60)

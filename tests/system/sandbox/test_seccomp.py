@@ -54,7 +54,7 @@ def judged(program: bytes, number: int, *arguments: int, architecture: int) -> s
 
 @machines
 @given(family=st.one_of(st.integers(0, 50), st.integers(0, 2**64 - 1)), has_network=st.booleans())
-def test_only_sockets_of_the_families_that_were_named_can_be_made(machine: str, family: int, has_network: bool) -> None:
+def test_call_filter_allows_sockets_of_named_families_only(machine: str, family: int, has_network: bool) -> None:
     families = NETWORK if has_network else ()
     program = call_filter(families, machine=machine)
 
@@ -67,7 +67,7 @@ def test_only_sockets_of_the_families_that_were_named_can_be_made(machine: str, 
 
 @machines
 @given(family=st.integers(0, 50), kind=st.integers(0, 10), flags=st.sampled_from([0, 0o4000, 0o2000000, 0o2004000]))
-def test_only_connected_pairs_of_unix_sockets_can_be_made(machine: str, family: int, kind: int, flags: int) -> None:
+def test_call_filter_allows_connected_unix_pairs_only(machine: str, family: int, kind: int, flags: int) -> None:
     program = call_filter(NETWORK, machine=machine)
 
     verdict = judged(program, SOCKETPAIR[machine], family, kind | flags, architecture=ARCHITECTURES[machine])
@@ -78,14 +78,14 @@ def test_only_connected_pairs_of_unix_sockets_can_be_made(machine: str, family: 
 
 @machines
 @given(request=st.one_of(st.sampled_from([0x5412, 0x541C, 0x5413]), st.integers(0, 2**64 - 1)))
-def test_nothing_is_typed_into_a_terminal(machine: str, request: int) -> None:
+def test_call_filter_refuses_typing_into_a_terminal(machine: str, request: int) -> None:
     verdict = judged(call_filter((), machine=machine), IOCTL[machine], 0, request, architecture=ARCHITECTURES[machine])
 
     assert verdict == ("EPERM" if request & 0xFFFFFFFF in (0x5412, 0x541C) else ALLOWED)
 
 
 @machines
-def test_limits_are_set_for_oneself_only(machine: str) -> None:
+def test_call_filter_allows_own_limits_only(machine: str) -> None:
     program = call_filter((), machine=machine)
 
     assert judged(program, PRLIMIT[machine], 0, architecture=ARCHITECTURES[machine]) == ALLOWED
@@ -94,7 +94,7 @@ def test_limits_are_set_for_oneself_only(machine: str) -> None:
 
 @machines
 @pytest.mark.parametrize("refused", [(), METADATA, SHARED_MEMORY, (*METADATA, *SHARED_MEMORY)])
-def test_further_calls_are_refused_where_that_was_asked(machine: str, refused: tuple[str, ...]) -> None:
+def test_call_filter_refuses_further_calls_on_request(machine: str, refused: tuple[str, ...]) -> None:
     program = call_filter((), refused, machine=machine)
     architecture = ARCHITECTURES[machine]
 
@@ -108,14 +108,14 @@ def test_further_calls_are_refused_where_that_was_asked(machine: str, refused: t
 @machines
 @pytest.mark.parametrize("numbers", [CLONE, UNSHARE])
 @given(flags=st.integers(0, 2**64 - 1))
-def test_no_user_namespace_is_made(machine: str, numbers: dict[str, int], flags: int) -> None:
+def test_call_filter_refuses_user_namespaces(machine: str, numbers: dict[str, int], flags: int) -> None:
     verdict = judged(call_filter((), machine=machine), numbers[machine], flags, architecture=ARCHITECTURES[machine])
 
     assert verdict == ("EPERM" if flags & 0x10000000 else ALLOWED)
 
 
 @machines
-def test_no_mount_is_made_or_entered(machine: str) -> None:
+def test_call_filter_refuses_mounts(machine: str) -> None:
     program = call_filter((), machine=machine)
     architecture = ARCHITECTURES[machine]
 
@@ -126,7 +126,7 @@ def test_no_mount_is_made_or_entered(machine: str) -> None:
 
 @machines
 @given(number=st.integers(0, 2**32 - 1), architecture=st.integers(0, 2**32 - 1))
-def test_calls_of_another_architecture_end_the_process(machine: str, number: int, architecture: int) -> None:
+def test_call_filter_ends_processes_of_other_architectures(machine: str, number: int, architecture: int) -> None:
     if architecture == ARCHITECTURES[machine]:
         return
 
@@ -134,14 +134,14 @@ def test_calls_of_another_architecture_end_the_process(machine: str, number: int
 
 
 @given(number=st.integers(0x40000000, 2**32 - 1))
-def test_calls_by_the_other_numbers_of_x86_64_end_the_process(number: int) -> None:
+def test_call_filter_ends_processes_with_x32_calls(number: int) -> None:
     program = call_filter((), machine="x86_64")
 
     assert judged(program, number, architecture=ARCHITECTURES["x86_64"]) == ENDED
 
 
 @machines
-def test_rings_are_not_there_and_all_else_passes(machine: str) -> None:
+def test_call_filter_hides_rings_and_passes_all_else(machine: str) -> None:
     program = call_filter((), METADATA, machine=machine)
     architecture = ARCHITECTURES[machine]
 
@@ -150,6 +150,6 @@ def test_rings_are_not_there_and_all_else_passes(machine: str) -> None:
     assert judged(program, 434, architecture=architecture) == ALLOWED  # pidfd_open
 
 
-def test_a_processor_whose_calls_are_not_known_is_named() -> None:
+def test_call_filter_names_an_unknown_processor() -> None:
     with pytest.raises(ToolError, match="does not know the processor vax"):
         call_filter((), machine="vax")

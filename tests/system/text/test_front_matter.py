@@ -47,7 +47,7 @@ def head_of(text: str) -> Any:
         "a.b-c/d: e",
     ],
 )
-def test_what_is_yaml_is_read_as_yaml(text: str) -> None:
+def test_yaml_head_is_read_as_yaml(text: str) -> None:
     assert head_of(text) == strings(yaml.load(text, yaml.BaseLoader))
 
 
@@ -63,7 +63,7 @@ TEXTS = WORDS.filter(lambda text: not text.endswith("\n"))
 
 
 @given(st.dictionaries(st.from_regex(r"[a-zA-Z]{1,12}", fullmatch=True), st.one_of(TEXTS, st.lists(TEXTS, max_size=4))))
-def test_what_a_yaml_library_writes_is_read_as_it_was(values: dict[str, Any]) -> None:
+def test_yaml_head_written_by_a_library_round_trips(values: dict[str, Any]) -> None:
     written = yaml.safe_dump(values, allow_unicode=True) if values else ""
 
     assert head_of(written) == {key: value if value != [] else [] for key, value in values.items()}
@@ -83,11 +83,11 @@ def test_what_a_yaml_library_writes_is_read_as_it_was(values: dict[str, Any]) ->
         ("description: goes on\nwithout being indented", {"description": "goes on without being indented"}),
     ],
 )
-def test_what_is_no_yaml_is_read_as_it_was_meant(text: str, head: Any) -> None:
+def test_head_that_is_no_yaml_is_read_as_meant(text: str, head: Any) -> None:
     assert head_of(text) == head
 
 
-def test_a_key_knows_its_line_and_a_second_one_counts() -> None:
+def test_head_key_has_its_line_and_the_last_one_counts() -> None:
     parts = read_front_matter("---\r\nname: a\r\n# b\r\n\r\ntools:\r\n  - x\r\nname: c\r\n---\r\nbody\r\n\r\nmore\r\n")
 
     assert parts is not None
@@ -99,7 +99,7 @@ def test_a_key_knows_its_line_and_a_second_one_counts() -> None:
 @pytest.mark.parametrize(
     "text", ["", "no head", " ---\nname: x\n---\n", "----\nname: x\n----\n", "# x\n---\na: b\n---\n"]
 )
-def test_a_text_without_a_head_has_none(text: str) -> None:
+def test_text_without_a_head_has_none(text: str) -> None:
     assert read_front_matter(text) is None
 
 
@@ -116,7 +116,7 @@ def test_a_text_without_a_head_has_none(text: str) -> None:
         ("---\na: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\n", 3, "write out what *a stands for"),
     ],
 )
-def test_what_cannot_be_read_is_named_by_its_line(text: str, line: int, words: str) -> None:
+def test_unreadable_head_error_names_its_line(text: str, line: int, words: str) -> None:
     with pytest.raises(FrontMatterError, match=re.escape(words)) as raised:
         read_front_matter(text)
 
@@ -140,7 +140,7 @@ def test_any_head_is_read_or_refused_with_a_line_of_the_file(text: str) -> None:
     "line",
     ["a:" + " " * 200_000 + "b", "a: " + "x " * 100_000, 'a: "' + "'\" " * 60_000, "a: [" + "'\", " * 50_000 + "]"],
 )
-def test_a_long_line_takes_no_longer_than_many_short_ones(line: str) -> None:
+def test_long_line_takes_no_longer_than_many_short_ones(line: str) -> None:
     try:  # what is quadratic in it takes hours
         parts = read_front_matter(f"---\n{line}\n---\n")
     except FrontMatterError as error:
@@ -152,7 +152,7 @@ def test_a_long_line_takes_no_longer_than_many_short_ones(line: str) -> None:
     assert line_of_it == 2
 
 
-def test_mappings_far_inside_each_other_are_left_out() -> None:
+def test_deeply_nested_mappings_are_left_out() -> None:
     nested = "\n".join(f"{' ' * depth}k:" for depth in range(400))
 
     assert head_of(f"{nested}\nname: x")["name"] == "x"
@@ -182,18 +182,18 @@ def test_keys_that_are_no_yaml_do_not_cost_the_others(text: str, head: Any) -> N
 @pytest.mark.parametrize(
     "value", ["yes", "on", "null", "~", "2026-01-01", "0x10", "1_000", "9" * 5_000, "1e999", "12:30"]
 )
-def test_values_stay_the_text_that_is_written(value: str) -> None:
+def test_values_stay_as_written(value: str) -> None:
     assert head_of(f"key: {value}\n1: x") == {"key": value, "1": "x"}
 
 
-def test_aliases_stay_text_where_other_lines_are_no_yaml() -> None:
+def test_aliases_stay_text_beside_lines_that_are_no_yaml() -> None:
     head = {"a": "b: c", "x": "&x [y]", "z": "*x", "bomb": ["*x", "*x"]}
 
     assert head_of("a: b: c\nx: &x [y]\nz: *x\nbomb: [*x, *x]") == head
 
 
 @pytest.mark.parametrize("deep", ["[" * 99_999 + "]" * 99_999, "{" * 99_999 + "}" * 99_999, "- " * 99_999])
-def test_a_deep_head_is_left_as_it_is_at_once(deep: str) -> None:
+def test_deep_head_is_read_in_bounded_time(deep: str) -> None:
     parts = read_front_matter(f"---\na: . {deep}\nb:\n  {deep}\nc: d\n---\n")  # PyYAML alone takes minutes for it
 
     assert parts is not None
@@ -201,11 +201,11 @@ def test_a_deep_head_is_left_as_it_is_at_once(deep: str) -> None:
 
 
 @given(st.from_regex(r"([A-Za-z][A-Za-z0-9_.-]*: [A-Za-z][A-Za-z0-9 ,.;/()_-]*\n){1,4}", fullmatch=True))
-def test_a_simple_head_is_read_as_the_library_reads_it(text: str) -> None:
+def test_simple_head_is_read_as_the_library_reads_it(text: str) -> None:
     assert head_of(text) == yaml.load(text, yaml.BaseLoader)
 
 
-def test_a_line_is_one_of_the_editor() -> None:
+def test_line_numbers_are_those_of_an_editor() -> None:
     parts = read_front_matter("---\na: x\u2028y\x85z\nb: '1'\n---\n")
 
     assert parts is not None

@@ -14,7 +14,7 @@ KEY = "abcabcabcabd"
 LONGER = KEY + "-more"
 
 
-def test_every_place_of_a_key_is_redacted_and_nothing_else() -> None:
+def test_known_keys_are_redacted_everywhere_and_nothing_else() -> None:
     keys = KnownKeys([f" {KEY}\n", "sk-0123456789"])
 
     text = f"a={KEY} b='sk-0123456789{KEY}' sk-proj-0123456789abcdef abcabcabcab"
@@ -22,7 +22,7 @@ def test_every_place_of_a_key_is_redacted_and_nothing_else() -> None:
     assert keys.redact(text) == "a=[redacted] b='[redacted][redacted]' sk-proj-0123456789abcdef abcabcabcab"
 
 
-def test_a_key_that_begins_like_another_hides_nothing_of_it() -> None:
+def test_key_that_begins_like_another_is_redacted_whole() -> None:
     assert KnownKeys([KEY, LONGER]).redact(f"{LONGER} {KEY}") == "[redacted] [redacted]"
 
 
@@ -34,7 +34,7 @@ def test_short_values_are_words_and_stay() -> None:
     st.lists(st.sampled_from([KEY, "abc", "ab", "d", "x", "é", "-more", "-mo", "[redacted]"])),
     st.lists(st.integers(0, 200)),
 )
-def test_an_output_in_pieces_loses_the_same_as_in_one(parts: list[str], cuts: list[int]) -> None:
+def test_redacting_does_not_depend_on_chunks(parts: list[str], cuts: list[int]) -> None:
     text = "".join(parts)
     data = text.encode()
     keys = KnownKeys([KEY, LONGER])
@@ -69,12 +69,12 @@ KEYS = {
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
 @pytest.mark.parametrize("around", ["{}", "key={}", '{{"key": "{}"}}', "https://x.invalid/?k={}&y=1", "a\n{}\nb"])
-def test_keys_of_known_shapes_are_taken_out(key: str, around: str) -> None:
+def test_keys_of_known_shapes_are_redacted(key: str, around: str) -> None:
     assert Redactor().redact(around.format(key)) == around.format("[redacted]")
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
-def test_a_value_that_is_a_key_is_known(key: str) -> None:
+def test_value_that_is_a_key_is_known(key: str) -> None:
     assert looks_like_key(key)
     assert looks_like_key(f" {key}\n")
     assert not looks_like_key(f"/home/{key}/x")
@@ -92,11 +92,11 @@ def test_a_value_that_is_a_key_is_known(key: str) -> None:
         ("https://user:p4ssw0rd@example.com/x", "https://user:[redacted]@example.com/x"),
     ],
 )
-def test_headers_and_addresses_keep_their_shape_and_lose_their_secret(text: str, redacted: str) -> None:
+def test_headers_and_addresses_lose_only_their_secret(text: str, redacted: str) -> None:
     assert Redactor().redact(text) == redacted
 
 
-def test_private_keys_are_taken_out_whole_also_when_they_are_cut_off() -> None:
+def test_private_keys_are_redacted_whole_even_if_cut() -> None:
     begin, end = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
     body = "\n".join([BODY * 2] * 20)
 
@@ -124,7 +124,7 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
     assert Redactor().redact(text) == text
 
 
-def test_named_secrets_are_taken_out_in_each_spelling() -> None:
+def test_named_secrets_are_redacted_in_each_spelling() -> None:
     secret = 'pa"ss/wörd\\ 1'
     redactor = Redactor([secret])
 
@@ -133,7 +133,7 @@ def test_named_secrets_are_taken_out_in_each_spelling() -> None:
         assert redacted.strip('<">') == "[redacted]"
 
 
-def test_of_two_secrets_the_longer_is_taken_first() -> None:
+def test_longer_secret_is_redacted_first() -> None:
     assert Redactor(["password1", "password1-and-more"]).redact("password1-and-more") == "[redacted]"
 
 
@@ -146,7 +146,7 @@ def test_short_secrets_are_ignored() -> None:
     pieces=st.lists(st.text(alphabet="abcd-._ \n"), max_size=6),
     data=st.data(),
 )
-def test_no_secret_is_left_whatever_is_around_it(secrets: list[str], pieces: list[str], data: st.DataObject) -> None:
+def test_named_secrets_are_redacted_in_any_context(secrets: list[str], pieces: list[str], data: st.DataObject) -> None:
     text = "".join(piece + (data.draw(st.sampled_from(secrets)) if secrets else "") for piece in pieces)
 
     redacted = Redactor(secrets).redact(text)
@@ -156,7 +156,7 @@ def test_no_secret_is_left_whatever_is_around_it(secrets: list[str], pieces: lis
 
 
 @given(text=st.text(alphabet=st.sampled_from("sk-ghp_AKIA:/@ bearer=\n\"'.eyJ[redacted]0")))
-def test_redacting_twice_changes_nothing_more(text: str) -> None:
+def test_redacting_is_idempotent(text: str) -> None:
     redacted = Redactor().redact(text)
 
     assert Redactor().redact(redacted) == redacted

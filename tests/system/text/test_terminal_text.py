@@ -47,12 +47,12 @@ ANYTHING = st.text(
         ("lone \ud83d surrogate", "lone \ufffd surrogate"),
     ],
 )
-def test_what_drives_a_terminal_is_taken_out(text: str, cleaned: str) -> None:
+def test_terminal_sequences_are_removed(text: str, cleaned: str) -> None:
     assert clean_for_terminal(text) == cleaned
 
 
 @given(text=ANYTHING)
-def test_no_control_character_survives(text: str) -> None:
+def test_control_characters_never_survive(text: str) -> None:
     cleaned = clean_for_terminal(text)
 
     assert not [char for char in cleaned if unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t"]
@@ -63,7 +63,7 @@ def test_no_control_character_survives(text: str) -> None:
 
 
 @given(text=ANYTHING)
-def test_cleaning_twice_changes_nothing_more(text: str) -> None:
+def test_cleaning_is_idempotent(text: str) -> None:
     cleaned = clean_for_terminal(text)
 
     assert clean_for_terminal(cleaned) == cleaned
@@ -107,11 +107,11 @@ def test_long_hostile_text_is_cleaned_in_linear_time() -> None:
         ("1\ufe0f\u20e3", "1<U+FE0F><U+20E3>"),
     ],
 )
-def test_everything_hidden_is_spelled_out(text: str, shown: str) -> None:
+def test_hidden_characters_are_spelled_out(text: str, shown: str) -> None:
     assert spelled_out(text) == shown
 
 
-def test_whatever_takes_no_room_is_spelled_out_wherever_it_stands() -> None:
+def test_zero_width_characters_are_spelled_out_anywhere() -> None:
     others = [chr(n) for n in range(sys.maxunicode + 1) if chr(n) not in "\n\t"]
     of_no_width = [char for char in others if wcwidth(char) <= 0]
     marks = {char for char in of_no_width if unicodedata.category(char)[0] == "M"}
@@ -124,24 +124,24 @@ def test_whatever_takes_no_room_is_spelled_out_wherever_it_stands() -> None:
 @pytest.mark.parametrize(
     "text", ["한국어", "tiếng Việt", "क्षत्रिय", "ქართული", "བོད་སྐད", "മലയാളം", "ខ្មែរ", "မြန်မာ", "ไทย", "日本語がぎ"]
 )
-def test_living_scripts_are_read_as_they_are(text: str) -> None:
+def test_living_scripts_are_unchanged(text: str) -> None:
     for form in ("NFC", "NFD"):
         assert spelled_out(unicodedata.normalize(form, text)) == unicodedata.normalize(form, text)
 
 
 @given(text=ANYTHING)
-def test_spelled_out_text_is_clean_and_loses_nothing(text: str) -> None:
+def test_spelled_out_text_is_clean_and_complete(text: str) -> None:
     shown = spelled_out(text)
 
     assert clean_for_terminal(shown) == shown
     assert all(char in shown for char in text if char.isalnum() and char.isascii())
 
 
-def test_a_name_is_one_line_that_shows_what_cannot_be_seen() -> None:
+def test_shown_name_is_one_line_with_hidden_characters_visible() -> None:
     assert printable("a\nb\x1b[0m\u202e\udcff é") == "a\\nb\\x1b[0m\\u202e\\udcff é"
 
 
 @given(ANYTHING)
-def test_what_is_printable_stays_as_it_is_and_nothing_else(text: str) -> None:
+def test_printable_keeps_exactly_printable_text(text: str) -> None:
     assert printable(text).isprintable()
     assert printable(printable(text)) == printable(text)

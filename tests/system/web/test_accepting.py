@@ -58,7 +58,7 @@ async def some_turns() -> None:
 
 
 @on_both_backends
-def test_without_file_descriptors_it_waits_and_goes_on(backend: str) -> None:
+def test_accepting_waits_for_file_descriptors(backend: str) -> None:
     async def main() -> None:
         async with answering(Answers(), 10) as port:
             with socket.socket() as waiting:
@@ -72,7 +72,7 @@ def test_without_file_descriptors_it_waits_and_goes_on(backend: str) -> None:
 
 
 @on_both_backends
-def test_no_more_connections_are_held_than_may_be_and_the_others_get_their_turn(backend: str) -> None:
+def test_accepting_bounds_connections_and_serves_all(backend: str) -> None:
     async def main() -> None:
         answers = Answers()
 

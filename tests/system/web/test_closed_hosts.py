@@ -5,7 +5,7 @@ from panpan.system.web.domain_lists import without_closed_hosts
 from tests.fakes.outside import PUBLIC, Network
 
 
-async def test_a_closed_host_has_no_address_and_is_not_looked_up() -> None:
+async def test_closed_host_has_no_address_and_is_not_looked_up() -> None:
     network = Network(names={"open.org": [PUBLIC], "shut.org": [PUBLIC]})
     outside = without_closed_hosts(network.web, lambda host: "the rule x" if host == "shut.org" else None)
 
@@ -15,7 +15,7 @@ async def test_a_closed_host_has_no_address_and_is_not_looked_up() -> None:
     assert network.asked == ["open.org"]
 
 
-async def test_a_closed_address_is_not_dialled_whatever_leads_to_it() -> None:
+async def test_closed_address_is_never_dialled() -> None:
     network = Network(names={"open.org": [PUBLIC]})
     outside = without_closed_hosts(network.web, lambda host: "the rule x" if host == PUBLIC else None)
 

@@ -28,12 +28,12 @@ def cut_at(data: bytes, places: list[int]) -> list[bytes]:
 
 
 @given(st.sampled_from(sorted(CODED)), st.binary(max_size=2000), st.lists(st.integers(0, 2000), max_size=5))
-def test_it_does_not_matter_how_a_body_is_cut_on_its_way(coding: str, content: bytes, places: list[int]) -> None:
+def test_decoding_does_not_depend_on_chunks(coding: str, content: bytes, places: list[int]) -> None:
     assert decoded(coding, cut_at(CODED[coding](content), places)) == content
 
 
 @given(st.sampled_from(["gzip", "deflate"]), st.binary(max_size=500), st.data())
-def test_a_body_that_ends_early_is_never_whole(coding: str, content: bytes, data: st.DataObject) -> None:
+def test_decoding_of_a_short_body_is_never_complete(coding: str, content: bytes, data: st.DataObject) -> None:
     whole = CODED[coding](content)
     length = data.draw(st.integers(1, len(whole) - 1))
 
@@ -42,12 +42,12 @@ def test_a_body_that_ends_early_is_never_whole(coding: str, content: bytes, data
 
 
 @given(st.sampled_from(["gzip", "deflate"]), st.lists(st.binary(max_size=50), max_size=5))
-def test_whatever_comes_is_decoded_or_refused(coding: str, pieces: list[bytes]) -> None:
+def test_decoding_any_bytes_succeeds_or_is_refused(coding: str, pieces: list[bytes]) -> None:
     with suppress(ToolError):
         decoded(coding, pieces)
 
 
-def test_pieces_are_small() -> None:
+def test_decoded_pieces_are_small() -> None:
     decoder = Decoder("gzip", "example.org")
 
     pieces = list(decoder.decode(gzip.compress(bytes(3 * PIECE_BYTES + 1))))
@@ -55,7 +55,7 @@ def test_pieces_are_small() -> None:
     assert [len(piece) for piece in pieces] == [PIECE_BYTES] * 3 + [1]
 
 
-def test_many_small_bombs_in_one_body_are_one() -> None:
+def test_decoding_refuses_many_small_bombs() -> None:
     decoder = Decoder("gzip", "example.org")
     bomb = gzip.compress(bytes(1_000_000))
 

@@ -21,13 +21,13 @@ from panpan.system.web.domain_lists import DomainLists
         (["münchen.de"], [], "xn--mnchen-3ya.de", True),
     ],
 )
-def test_a_name_stands_for_itself_and_all_below_it(
+def test_domain_covers_itself_and_its_subdomains(
     allowed: list[str], blocked: list[str], host: str, is_taken: bool
 ) -> None:
     assert (DomainLists.read(allowed, blocked).refusal(host) is None) == is_taken
 
 
 @pytest.mark.parametrize("text", ["", "a b", "http://a.org", "a.org/x", "a.org:80", "user@a.org", "*.", "0x7f.1"])
-def test_what_is_no_host_is_refused(text: str) -> None:
+def test_domain_that_is_no_host_is_refused(text: str) -> None:
     with pytest.raises(ToolError, match="such as arxiv"):
         DomainLists.read([text], [])

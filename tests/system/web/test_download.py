@@ -42,12 +42,12 @@ from panpan.system.web.download import (
         ("", None),
     ],
 )
-def test_a_content_range_tells_begin_and_whole(text: str, told: tuple[int, int | None] | None) -> None:
+def test_content_range_has_begin_and_size(text: str, told: tuple[int, int | None] | None) -> None:
     assert sent_range({"content-range": text}) == told
 
 
 @pytest.mark.parametrize(("text", "size"), [("12", 12), ("", None), ("-1", None), ("1" * 19, None), ("\u0661", None)])
-def test_a_size_is_digits(text: str, size: int | None) -> None:
+def test_content_length_is_digits(text: str, size: int | None) -> None:
     assert size_of({"content-length": text}) == size
 
 
@@ -61,7 +61,7 @@ def test_a_size_is_digits(text: str, size: int | None) -> None:
         ('"' + 500 * "a" + '"', "", ""),
     ],
 )
-def test_only_what_may_stand_in_if_range_is_a_validator(etag: str, changed: str, validator: str) -> None:
+def test_validator_is_anything_allowed_in_if_range(etag: str, changed: str, validator: str) -> None:
     assert validator_of({"etag": etag, "last-modified": changed}) == validator
 
 
@@ -71,7 +71,7 @@ async def pieces(of: Sequence[bytes]) -> AsyncGenerator[bytes, None]:
 
 
 @given(st.lists(st.binary(max_size=9), max_size=9), st.integers(0, 40), st.integers(0, 60))
-def test_what_is_written_is_what_came_behind_what_is_there(chunks: list[bytes], skip: int, most: int) -> None:
+def test_written_appends_bytes_behind_the_present_ones(chunks: list[bytes], skip: int, most: int) -> None:
     file = bytearray()
 
     async def run() -> list[int]:
@@ -88,7 +88,7 @@ def test_what_is_written_is_what_came_behind_what_is_there(chunks: list[bytes], 
         assert file == came
 
 
-async def test_what_came_before_an_error_is_written() -> None:
+async def test_written_keeps_bytes_before_an_error() -> None:
     async def broken() -> AsyncGenerator[bytes, None]:
         yield b"abc"
         raise OSError("cut")
@@ -195,7 +195,7 @@ async def test_status_416_restarts_unless_the_content_is_fixed(tmp_path: Path, i
 
 
 @pytest.mark.parametrize("is_fixed", [True, False])
-async def test_a_server_without_ranges_sends_it_whole(tmp_path: Path, is_fixed: bool) -> None:
+async def test_server_without_ranges_sends_the_whole_file(tmp_path: Path, is_fixed: bool) -> None:
     (tmp_path / "part").write_bytes(b"0123")
     server = Server(b"0123456789")
     server.knows_ranges = False
@@ -213,7 +213,7 @@ async def test_busy_servers_are_asked_again_and_others_are_not(tmp_path: Path) -
     assert len(missing.asked) == 1
 
 
-async def test_tries_that_bring_nothing_end_the_download(tmp_path: Path) -> None:
+async def test_fruitless_attempts_end_the_download(tmp_path: Path) -> None:
     server = Server(b"0123456789")
     server.cuts = [1, 0, 1, 0, 0, 0]
 
@@ -224,7 +224,7 @@ async def test_tries_that_bring_nothing_end_the_download(tmp_path: Path) -> None
     assert (tmp_path / "part").read_bytes() == b"01"
 
 
-async def test_an_unknown_size_is_bounded(tmp_path: Path) -> None:
+async def test_unknown_size_is_bounded(tmp_path: Path) -> None:
     assert await brought(Server(b"0123"), tmp_path / "part", ExpectedFile(None, 4)) == b"0123"
     with pytest.raises(TooMuchError):
         await brought(Server(b"01234"), tmp_path / "more", ExpectedFile(None, 4))

@@ -36,7 +36,7 @@ async def proxy_before(server: Server, *ports: int) -> AsyncGenerator[tuple[Filt
 
 
 @on_both_backends
-def test_a_plain_request_is_passed_on(backend: str) -> None:
+def test_plain_request_is_passed_on(backend: str) -> None:
     async def main() -> None:
         server = Server()
         async with proxy_before(server, 80) as (proxy, network):
@@ -51,7 +51,7 @@ def test_a_plain_request_is_passed_on(backend: str) -> None:
 
 @on_both_backends
 @pytest.mark.parametrize("port", [443, 80, 8443])  # 80: how browsers ask for ws://
-def test_a_tunnel_leads_to_the_checked_address(backend: str, port: int) -> None:
+def test_tunnel_leads_to_the_checked_address(backend: str, port: int) -> None:
     async def main() -> None:
         async with proxy_before(Server(answer=b"pong", until=b"ping"), port) as (proxy, network):
             async with await anyio.connect_tcp("127.0.0.1", proxy.port) as stream:
@@ -69,7 +69,7 @@ def test_a_tunnel_leads_to_the_checked_address(backend: str, port: int) -> None:
     ["inside.org", "mixed.org", "127.0.0.1", "127.0.0.1:8000", "[::1]", "[::ffff:10.0.0.1]", "[64:ff9b::a00:1]",
      "localhost", "a.localhost", "router", "printer.local", "169.254.169.254", "example.org:25", "example.org:22"],
 )  # fmt: skip
-async def test_what_is_not_public_is_refused(place: str) -> None:
+async def test_filter_proxy_refuses_private_hosts(place: str) -> None:
     tunnel = place if place.rpartition(":")[2].isdigit() else f"{place}:443"
     async with proxy_before(Server()) as (proxy, network):
         answers = [
@@ -82,7 +82,7 @@ async def test_what_is_not_public_is_refused(place: str) -> None:
     assert proxy.refused
 
 
-async def test_the_proxy_cannot_be_asked_for_itself() -> None:
+async def test_filter_proxy_does_not_serve_itself() -> None:
     async with proxy_before(Server()) as (proxy, network):
         place = f"127.0.0.1:{proxy.port}"
         answer = await said_to(proxy.port, f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\n".encode())
@@ -91,7 +91,7 @@ async def test_the_proxy_cannot_be_asked_for_itself() -> None:
     assert network.dialled == []
 
 
-async def test_no_more_connections_are_served_than_are_possible() -> None:
+async def test_filter_proxy_bounds_its_connections() -> None:
     async with proxy_before(Server()) as (proxy, _):
         held = [await anyio.connect_tcp("127.0.0.1", proxy.port) for _ in range(MAX_CONNECTIONS)]
         answer = await said_to(proxy.port, b"")
@@ -120,9 +120,7 @@ _HOSTS = st.one_of(
 
 @given(_HOSTS, st.integers(-1, 70_000), st.lists(st.ip_addresses().map(str), max_size=2), st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_whatever_is_asked_for_nothing_that_is_not_public_is_dialled(
-    host: str, port: int, resolved: list[str], is_tunnel: bool
-) -> None:
+def test_filter_proxy_dials_only_public_addresses(host: str, port: int, resolved: list[str], is_tunnel: bool) -> None:
     class Anywhere(Network):
         async def resolve(self, host: str, port: int) -> Sequence[str]:
             return resolved
@@ -148,7 +146,7 @@ navigator.sendBeacon("http://10.0.0.1/", "x");
 </script>"""
 
 
-async def test_a_real_browser_reaches_nothing_but_public_hosts(tmp_path: Path) -> None:
+async def test_real_browser_reaches_only_public_hosts(tmp_path: Path) -> None:
     need("chromium")
     private = {"inside.org", "mixed.org", "127.0.0.1", "localhost", "::1", "169.254.169.254", "10.0.0.1"}
     asked: list[bytes] = []
@@ -182,7 +180,7 @@ async def test_a_real_browser_reaches_nothing_but_public_hosts(tmp_path: Path) -
 
 
 @on_both_backends
-def test_without_file_descriptors_the_proxy_waits_and_goes_on(backend: str) -> None:
+def test_filter_proxy_waits_for_file_descriptors(backend: str) -> None:
     async def main() -> None:
         async with proxy_before(Server(), 80) as (proxy, _):
             await anyio.wait_all_tasks_blocked()

@@ -93,7 +93,7 @@ async def answered(answer: bytes, url: str = "http://example.org/", **asked: obj
 
 
 @on_both_backends
-def test_an_answer_is_given_with_its_status_headers_and_body(backend: str) -> None:
+def test_answer_has_its_status_headers_and_body(backend: str) -> None:
     async def main() -> None:
         site = Site({"/a?b=c": body(b"hello", "X-One: 1", "x-one: 2")})
         async with outside({(PUBLIC, 80): site}) as network, client_of(network) as client:
@@ -112,7 +112,7 @@ def test_an_answer_is_given_with_its_status_headers_and_body(backend: str) -> No
 
 
 @on_both_backends
-def test_tls_is_spoken_with_the_name_of_the_host_and_the_checked_address(backend: str, tmp_path: Path) -> None:
+def test_tls_uses_the_hosts_name_and_the_checked_address(backend: str, tmp_path: Path) -> None:
     certificate = made_certificate(tmp_path, "example.org")
 
     async def main() -> None:
@@ -126,7 +126,7 @@ def test_tls_is_spoken_with_the_name_of_the_host_and_the_checked_address(backend
 
 
 @pytest.mark.parametrize("host", ["other.org", PUBLIC])
-async def test_a_certificate_of_another_host_is_refused(host: str, tmp_path: Path) -> None:
+async def test_certificate_of_another_host_is_refused(host: str, tmp_path: Path) -> None:
     certificate, server = made_certificate(tmp_path, "example.org"), Server(HELLO)
     async with serving(server.serve, certificate=certificate) as port:
         network = Network(names={"other.org": [PUBLIC]}, ports={(PUBLIC, 443): port}, trusted=certificate)
@@ -137,7 +137,7 @@ async def test_a_certificate_of_another_host_is_refused(host: str, tmp_path: Pat
     assert server.received == []
 
 
-async def test_a_server_without_tls_is_no_https(tmp_path: Path) -> None:
+async def test_server_without_tls_is_no_https(tmp_path: Path) -> None:
     certificate = made_certificate(tmp_path, "example.org")
 
     async def chatter(stream: ByteStream) -> None:
@@ -150,7 +150,7 @@ async def test_a_server_without_tls_is_no_https(tmp_path: Path) -> None:
             await got(network, "https://example.org/")
 
 
-async def test_certificates_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+async def test_unreadable_certificates_are_reported(tmp_path: Path) -> None:
     network = Network(trusted=tmp_path / "nowhere.pem")
 
     with pytest.raises(ToolError, match=r"no certificates to trust \(No such file"):
@@ -195,7 +195,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("url", FORBIDDEN)
-async def test_what_is_not_public_is_never_dialled(url: str) -> None:
+async def test_private_address_is_never_dialled(url: str) -> None:
     network = Network(names=NAMES)
 
     with pytest.raises(ToolError):
@@ -205,7 +205,7 @@ async def test_what_is_not_public_is_never_dialled(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", FORBIDDEN)
-async def test_a_redirect_to_what_is_not_public_is_not_followed(url: str) -> None:
+async def test_redirect_to_a_private_address_is_not_followed(url: str) -> None:
     site = Site({"/": redirect(url)})
     async with outside({(PUBLIC, 80): site}, names=NAMES) as network:
         with pytest.raises(ToolError):
@@ -215,7 +215,7 @@ async def test_a_redirect_to_what_is_not_public_is_not_followed(url: str) -> Non
 
 
 @on_both_backends
-def test_the_checked_address_is_dialled_whatever_the_name_leads_to_later(backend: str) -> None:
+def test_checked_address_is_dialled_despite_rebinding(backend: str) -> None:
     async def main() -> None:
         answers = [[PUBLIC], ["127.0.0.1"]]
 
@@ -235,7 +235,7 @@ def test_the_checked_address_is_dialled_whatever_the_name_leads_to_later(backend
     run_on(backend, main)
 
 
-async def test_every_address_of_a_host_is_tried() -> None:
+async def test_addresses_of_a_host_are_all_tried() -> None:
     network = Network(names={"example.org": ["2606:4700::1", PUBLIC]})
     async with serving(Server(HELLO).serve) as port:
         network.ports[PUBLIC, 80] = port
@@ -259,7 +259,7 @@ async def test_redirects_are_followed_and_remembered() -> None:
     assert response.history == ("http://example.org/a/b", "http://example.org/c?d")
 
 
-async def test_redirects_in_a_circle_end() -> None:
+async def test_circular_redirects_end() -> None:
     site = Site({"/a": redirect("/b"), "/b": redirect("/a")})
     async with outside({(PUBLIC, 80): site}) as network:
         with pytest.raises(ToolError, match="in a circle"):
@@ -268,7 +268,7 @@ async def test_redirects_in_a_circle_end() -> None:
     assert site.paths == ["/a", "/b"]
 
 
-async def test_no_more_redirects_are_followed_than_allowed() -> None:
+async def test_redirects_are_bounded() -> None:
     site = Site({f"/{number}": redirect(f"/{number + 1}") for number in range(9)})
     async with outside({(PUBLIC, 80): site}) as network:
         with pytest.raises(ToolError, match="after 3 redirects"):
@@ -289,7 +289,7 @@ async def test_https_does_not_lead_to_http(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("location", ["http://other.org/", "http://example.org:8080/"])
-async def test_what_was_meant_for_one_origin_goes_to_no_other(location: str) -> None:
+async def test_private_headers_go_to_no_other_origin(location: str) -> None:
     first, second = Site({"/": redirect(location)}), Site({"/": HELLO})
     private = {"Authorization": "Bearer k", "Cookie": "a=b", "X-Subscription-Token": "k"}
     async with outside({(PUBLIC, 80): first, (OTHER, 80): second, (PUBLIC, 8080): second}) as network:
@@ -322,7 +322,7 @@ async def test_method_and_body_follow_the_kind_of_redirect(status: int, method: 
     )
 
 
-async def test_a_body_goes_to_no_other_origin() -> None:
+async def test_body_goes_to_no_other_origin() -> None:
     other = Site({"/": HELLO})
     async with outside({(PUBLIC, 80): Site({"/": redirect("http://other.org/", 307)}), (OTHER, 80): other}) as network:
         async with client_of(network) as client:
@@ -333,7 +333,7 @@ async def test_a_body_goes_to_no_other_origin() -> None:
     assert other.asked == []
 
 
-async def test_who_asks_may_refuse_a_redirect() -> None:
+async def test_caller_may_refuse_a_redirect() -> None:
     other, asked = Site({"/": HELLO}), []
 
     async def allow(plain: PlainUrl) -> None:
@@ -369,7 +369,7 @@ async def test_who_asks_may_refuse_a_redirect() -> None:
         (body(b"", "Content-Encoding: gzip"), b""),
     ],
 )
-def test_bodies_come_as_they_were_before_they_were_sent(backend: str, answer: bytes, content: bytes) -> None:
+def test_bodies_are_decoded(backend: str, answer: bytes, content: bytes) -> None:
     async def main() -> None:
         assert await answered(answer) == content
 
@@ -397,7 +397,7 @@ def test_bodies_come_as_they_were_before_they_were_sent(backend: str, answer: by
         (body(packed(packed(b"a")), "Content-Encoding: gzip, gzip"), "was not asked for"),
     ],
 )
-def test_what_is_no_whole_answer_is_an_error(backend: str, answer: bytes, error: str) -> None:
+def test_incomplete_answer_is_an_error(backend: str, answer: bytes, error: str) -> None:
     async def main() -> None:
         async with serving(Server(answer).serve) as port:
             with pytest.raises(ToolError, match=error):
@@ -406,7 +406,7 @@ def test_what_is_no_whole_answer_is_an_error(backend: str, answer: bytes, error:
     run_on(backend, main)
 
 
-async def test_a_body_may_be_taken_as_it_is_sent() -> None:
+async def test_body_may_be_taken_undecoded() -> None:
     content = packed(b"hello")
     answer = body(content, "Content-Encoding: gzip")
 
@@ -414,7 +414,7 @@ async def test_a_body_may_be_taken_as_it_is_sent() -> None:
     assert await answered(answer, headers={"range": "bytes=0-"}) == content
 
 
-async def test_a_body_that_grows_out_of_all_proportion_is_left() -> None:
+async def test_body_that_grows_out_of_proportion_is_abandoned() -> None:
     bomb = packed(bytes(30_000_000), 9)
     server = Server(body(bomb, "Content-Encoding: gzip"))
     taken = 0
@@ -430,7 +430,7 @@ async def test_a_body_that_grows_out_of_all_proportion_is_left() -> None:
     assert taken < len(bomb) * MAX_RATIO + FREE_BYTES
 
 
-async def test_a_body_is_read_no_further_than_wanted() -> None:
+async def test_body_is_read_no_further_than_wanted() -> None:
     async def endless(stream: ByteStream) -> None:
         await stream.receive()
         await stream.send(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -443,7 +443,7 @@ async def test_a_body_is_read_no_further_than_wanted() -> None:
 
 
 @on_both_backends
-def test_a_server_that_says_nothing_is_left(backend: str) -> None:
+def test_silent_server_is_abandoned(backend: str) -> None:
     async def silent(stream: ByteStream) -> None:
         await stream.receive()
         await anyio.sleep_forever()
@@ -458,7 +458,7 @@ def test_a_server_that_says_nothing_is_left(backend: str) -> None:
 
 @on_both_backends
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\n\r\n"])
-def test_a_server_that_drips_is_left(backend: str, head: bytes) -> None:
+def test_dripping_server_is_abandoned(backend: str, head: bytes) -> None:
     async def drip(stream: ByteStream) -> None:
         await stream.receive()
         await stream.send(head or b"HTTP/1.1 200 OK\r\nX: ")
@@ -475,7 +475,7 @@ def test_a_server_that_drips_is_left(backend: str, head: bytes) -> None:
     run_on(backend, main)
 
 
-async def test_a_body_that_stops_is_left() -> None:
+async def test_stalled_body_is_abandoned() -> None:
     async def stops(stream: ByteStream) -> None:
         await stream.receive()
         await stream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello")
@@ -486,12 +486,12 @@ async def test_a_body_that_stops_is_left() -> None:
             await got(Network(ports={(PUBLIC, 80): port}), "http://example.org/", timeout_s=2)  # the head must come
 
 
-async def test_an_address_that_nobody_answers_at_is_told() -> None:
+async def test_address_without_a_server_is_reported() -> None:
     with pytest.raises(ToolError, match=r"example\.org does not answer at port 8080"):
         await got(Network(), "http://example.org:8080/")
 
 
-async def test_a_dial_that_never_ends_is_given_up() -> None:
+async def test_endless_dial_is_given_up() -> None:
     class Black(Network):
         async def dial(self, address: str, port: int) -> ByteStream:
             await anyio.sleep_forever()
@@ -501,7 +501,7 @@ async def test_a_dial_that_never_ends_is_given_up() -> None:
         await got(Black(), "http://example.org/", timeout_s=0.05)
 
 
-async def test_a_server_may_answer_before_it_has_the_whole_request() -> None:
+async def test_server_may_answer_before_it_has_the_whole_request() -> None:
     async def hasty(stream: ByteStream) -> None:
         await stream.receive()
         await stream.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
@@ -512,7 +512,7 @@ async def test_a_server_may_answer_before_it_has_the_whole_request() -> None:
 
 
 @on_both_backends
-def test_who_leaves_early_leaves_no_connection(backend: str) -> None:
+def test_leaving_early_leaves_no_connection(backend: str) -> None:
     async def main() -> None:
         ended = anyio.Event()
 
@@ -532,14 +532,14 @@ def test_who_leaves_early_leaves_no_connection(backend: str) -> None:
     run_on(backend, main)
 
 
-async def test_a_key_error_of_who_reads_comes_out_as_it_is() -> None:
+async def test_key_error_of_the_reader_is_unchanged() -> None:
     async with serving(Server(HELLO).serve) as port, client_of(Network(ports={(PUBLIC, 80): port})) as client:
         with pytest.raises(KeyError):
             async with client.stream("GET", "http://example.org/"):
                 raise KeyError
 
 
-async def test_no_more_connections_are_open_than_allowed() -> None:
+async def test_open_connections_are_bounded() -> None:
     open_now, most = 0, 0
 
     async def slow(stream: ByteStream) -> None:
@@ -564,7 +564,7 @@ async def test_no_more_connections_are_open_than_allowed() -> None:
     assert 1 <= most <= MAX_CONNECTIONS
 
 
-async def test_a_client_that_was_left_asks_for_nothing() -> None:
+async def test_closed_client_sends_nothing() -> None:
     network = Network()
     async with client_of(network) as client:
         pass
@@ -579,7 +579,7 @@ OWN = "http://127.0.0.1:8888"
 
 
 @pytest.mark.parametrize("own", [OWN, "http://searx.lan:8888", "http://localhost:8888"])
-async def test_what_the_users_settings_name_may_be_private(own: str) -> None:
+async def test_host_named_by_the_user_may_be_private(own: str) -> None:
     async with serving(Server(HELLO).serve) as port:
         network = Network(names={"searx.lan": ["127.0.0.1"]}, ports={("127.0.0.1", 8888): port})
 
@@ -588,7 +588,7 @@ async def test_what_the_users_settings_name_may_be_private(own: str) -> None:
 
 
 @pytest.mark.parametrize("other", ["http://127.0.0.1:8889/", "http://127.0.0.2:8888/", "https://127.0.0.1:8888/"])
-async def test_nothing_beside_what_they_name_is_opened(other: str) -> None:
+async def test_host_named_by_the_user_opens_nothing_beside_it(other: str) -> None:
     site = Site({"/": redirect(other)})
     async with outside({("127.0.0.1", 8888): site}) as network, client_of(network, OWN) as client:
         for url in (other, OWN):
@@ -601,7 +601,7 @@ async def test_nothing_beside_what_they_name_is_opened(other: str) -> None:
 
 @pytest.mark.parametrize("own", [OWN, "http://hub.example.com:8888", "http://localhost:8888"])
 @pytest.mark.parametrize("start", ["http://example.org/", "http://example.org/twice"])
-async def test_a_strangers_redirect_does_not_lead_to_what_they_name(own: str, start: str) -> None:
+async def test_foreign_redirect_does_not_reach_the_users_host(own: str, start: str) -> None:
     site = Site({"/": redirect(f"{own}/delete"), "/twice": redirect("http://other.org/")})
     names = {"example.org": [PUBLIC], "other.org": [OTHER], "hub.example.com": ["127.0.0.1"]}
     places = {(PUBLIC, 80): site, (OTHER, 80): site, ("127.0.0.1", 8888): Site({})}
@@ -613,7 +613,7 @@ async def test_a_strangers_redirect_does_not_lead_to_what_they_name(own: str, st
     assert ("127.0.0.1", 8888) not in network.dialled
 
 
-async def test_what_they_name_may_send_on_to_itself() -> None:
+async def test_host_named_by_the_user_may_redirect_to_itself() -> None:
     site = Site({"/": redirect("/there"), "/there": HELLO})
     async with outside({("127.0.0.1", 8888): site}) as network, client_of(network, OWN) as client:
         async with client.stream("GET", OWN) as response:
@@ -621,13 +621,13 @@ async def test_what_they_name_may_send_on_to_itself() -> None:
 
 
 @pytest.mark.parametrize("name", ["Host", "content-length", "Transfer-Encoding", "Connection"])
-async def test_callers_do_not_write_what_frames_a_request(name: str) -> None:
+async def test_callers_cannot_set_framing_headers(name: str) -> None:
     with pytest.raises(ValueError, match=name.lower()):
         await got(Network(), "http://example.org/", headers={name: "1"})
 
 
 @pytest.mark.parametrize("value", ["a\r\nHost: b", "ü", "\x00"])
-async def test_a_header_that_could_not_be_read_as_written_is_not_sent(value: str) -> None:
+async def test_ambiguous_header_is_not_sent(value: str) -> None:
     server = Server(HELLO)
     async with serving(server.serve) as port:
         with pytest.raises(ToolError, match="cannot be asked"):
@@ -636,7 +636,7 @@ async def test_a_header_that_could_not_be_read_as_written_is_not_sent(value: str
     assert server.received in ([], [b""])
 
 
-async def test_other_letters_in_a_path_are_encoded() -> None:
+async def test_path_characters_are_encoded() -> None:
     site = Site({"/%C3%BC?q=%E2%82%AC": HELLO})
     async with outside({(PUBLIC, 80): site}) as network:
         assert await got(network, "http://example.org/ü?q=€") == b"hello"
@@ -657,7 +657,7 @@ _STATUS = st.sampled_from([200, 301, 302, 303, 307, 308, 300, 304, 401])
     raw=st.binary(max_size=60),
 )
 @settings(max_examples=60, deadline=None)
-def test_whatever_a_server_answers_nothing_that_is_not_public_is_dialled(
+def test_client_dials_only_public_addresses_for_any_answers(
     hops: list[tuple[int, str]], resolved: list[str], raw: bytes
 ) -> None:
     async def main() -> None:
@@ -694,7 +694,7 @@ def test_whatever_a_server_answers_nothing_that_is_not_public_is_dialled(
 
 
 @pytest.mark.parametrize("key", ["s3cret\n", "s3cret\r\nHost: evil.org", "s3cret\u00fc", "\0s3cret"])
-async def test_a_key_that_cannot_be_sent_is_in_no_error(key: str) -> None:
+async def test_key_that_cannot_be_sent_is_in_no_error(key: str) -> None:
     server = Server(HELLO)
     async with serving(server.serve) as port:
         network = Network(ports={(PUBLIC, 80): port})
@@ -707,7 +707,7 @@ async def test_a_key_that_cannot_be_sent_is_in_no_error(key: str) -> None:
 
 
 @pytest.mark.parametrize("location", ["http://[do as this server says/", "do-as-this-server-says-" * 9 + "://a.org/"])
-async def test_a_redirect_tells_nobody_the_words_of_a_server(location: str) -> None:
+async def test_redirect_error_omits_the_servers_words(location: str) -> None:
     async with serving(Server(redirect(location)).serve) as port:
         with pytest.raises(ToolError) as caught:
             await got(Network(ports={(PUBLIC, 80): port}), "http://example.org/")
@@ -718,7 +718,7 @@ async def test_a_redirect_tells_nobody_the_words_of_a_server(location: str) -> N
 
 @on_both_backends
 @pytest.mark.parametrize("is_body", [True, False])
-def test_a_server_that_sends_crumbs_leaves_others_their_turns(backend: str, is_body: bool) -> None:
+def test_trickling_server_leaves_others_their_turns(backend: str, is_body: bool) -> None:
     chunks = b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 5_000 + b"0\r\n\r\n"
     before = b"HTTP/1.1 103 Early Hints\r\n\r\n" * 3_000
     answer = b"HTTP/1.1 200 OK\r\n" + chunks if is_body else before + HELLO

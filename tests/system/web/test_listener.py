@@ -18,12 +18,12 @@ def listening(address: str, port: int = 0) -> socket.socket:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::"])
-def test_it_is_told_whose_process_listens(address: str) -> None:
+def test_listening_user_owns_the_port(address: str) -> None:
     with listening(address) as listener:
         assert listening_user(listener.getsockname()[1]) == OURS
 
 
-def test_where_nobody_listens_nobody_is_told() -> None:
+def test_listening_user_of_a_free_port_is_none() -> None:
     with listening("127.0.0.1") as listener:
         port = listener.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)) as client:
@@ -31,6 +31,6 @@ def test_where_nobody_listens_nobody_is_told() -> None:
     assert listening_user(port) is None
 
 
-def test_who_listens_elsewhere_is_somebody_else() -> None:
+def test_listening_user_elsewhere_does_not_count() -> None:
     with listening("127.0.0.2") as listener:
         assert listening_user(listener.getsockname()[1]) is None

@@ -8,7 +8,7 @@ from tests.system.backends import on_both_backends, run_on
 
 
 @on_both_backends
-def test_the_addresses_of_a_host_are_told_each_once(backend: str) -> None:
+def test_resolver_returns_each_address_once(backend: str) -> None:
     async def main() -> None:
         found = await resolve("localhost", 80)
 
@@ -18,7 +18,7 @@ def test_the_addresses_of_a_host_are_told_each_once(backend: str) -> None:
     run_on(backend, main)
 
 
-async def test_a_host_without_an_address_is_an_error_that_names_it() -> None:
+async def test_resolver_error_names_a_host_without_an_address() -> None:
     host = f"{'a' * 64}.example.org"  # no name server is asked about a label of this length
 
     with pytest.raises(ToolError, match=host):

@@ -40,7 +40,7 @@ async def refused(request: bytes) -> bytes:
 
 
 @on_both_backends
-def test_a_request_reaches_the_granted_server_and_no_other(backend: str) -> None:
+def test_request_reaches_only_the_granted_server(backend: str) -> None:
     async def main() -> None:
         server, network = Server(), Network()
         async with serving(server.serve) as network.ports[PUBLIC, 80], proxying(network) as (proxy, refusals):
@@ -54,7 +54,7 @@ def test_a_request_reaches_the_granted_server_and_no_other(backend: str) -> None
 
 
 @on_both_backends
-def test_a_tunnel_carries_bytes_both_ways_until_both_sides_end(backend: str) -> None:
+def test_tunnel_carries_bytes_both_ways_until_both_sides_end(backend: str) -> None:
     async def echo(stream: SocketStream) -> None:
         received = await rest_of(stream)
         await stream.send(received[::-1])
@@ -75,7 +75,7 @@ def test_a_tunnel_carries_bytes_both_ways_until_both_sides_end(backend: str) -> 
 
 
 @on_both_backends
-def test_what_is_not_granted_is_refused_in_one_line_that_names_the_setting(backend: str) -> None:
+def test_ungranted_host_is_refused_in_one_line_with_the_setting(backend: str) -> None:
     async def main() -> None:
         async with proxying(Network()) as (proxy, refusals):
             answers = [
@@ -108,7 +108,7 @@ def test_what_is_not_granted_is_refused_in_one_line_that_names_the_setting(backe
 @pytest.mark.parametrize(
     "form", ["GET http://{}/ HTTP/1.1\r\nHost: {}\r\n\r\n", "CONNECT {} HTTP/1.1\r\nHost: {}\r\n\r\n"]
 )
-async def test_hosts_that_are_not_granted_are_never_dialled(target: str, form: str) -> None:
+async def test_ungranted_hosts_are_never_dialled(target: str, form: str) -> None:
     if form.startswith("CONNECT") and not target.endswith(("22", "80", ":")):
         target = f"{target}:443"
 
@@ -161,18 +161,18 @@ async def test_hosts_that_are_not_granted_are_never_dialled(target: str, form: s
         b"GET http://example.org/ HTTP/1.1\r\nHost: example.org\r\nX: a\0b\r\n\r\n",
     ],
 )  # fmt: skip
-async def test_requests_that_could_be_read_in_two_ways_reach_nobody(request_: bytes) -> None:
+async def test_ambiguous_requests_reach_nobody(request_: bytes) -> None:
     answer = await refused(request_)
 
     assert answer == b"" or answer.startswith((b"HTTP/1.1 400 panpan: ", b"HTTP/1.1 501 panpan: "))
 
 
-async def test_a_head_that_does_not_end_is_refused() -> None:
+async def test_endless_head_is_refused() -> None:
     for request in (b"GET http://example.org/" + b"a" * 10 * MAX_HEAD_BYTES, GET[:-2] + b"X: x\r\n" * MAX_HEAD_BYTES):
         assert (await refused(request))[:13] in (b"HTTP/1.1 431 ", b"")  # reset, while it is still sent
 
 
-async def test_a_client_that_is_too_slow_with_its_request_is_not_waited_for() -> None:
+async def test_slow_client_is_answered_with_a_timeout() -> None:
     async with proxying(Network(), waits=Waits(head_s=0.05)) as (proxy, _):
         async with await anyio.connect_tcp("127.0.0.1", proxy) as client:
             await client.send(GET[:-4])
@@ -181,7 +181,7 @@ async def test_a_client_that_is_too_slow_with_its_request_is_not_waited_for() ->
 
 
 @pytest.mark.parametrize("request_", [GET, CONNECT])
-async def test_a_server_that_says_nothing_is_not_waited_for_without_end(request_: bytes) -> None:
+async def test_silent_server_is_answered_with_a_timeout(request_: bytes) -> None:
     async def silent(stream: SocketStream) -> None:
         await rest_of(stream)
 
@@ -194,7 +194,7 @@ async def test_a_server_that_says_nothing_is_not_waited_for_without_end(request_
     assert answer == ESTABLISHED if request_ == CONNECT else answer.startswith(b"HTTP/1.1 504 panpan: example.org said")
 
 
-async def test_headers_for_the_proxy_stay_with_it_and_the_others_go_on_as_they_are() -> None:
+async def test_proxy_headers_are_dropped_and_others_are_passed_on() -> None:
     server = Server()
 
     await asked(
@@ -214,7 +214,7 @@ async def test_headers_for_the_proxy_stay_with_it_and_the_others_go_on_as_they_a
     }
 
 
-async def test_a_connection_header_cannot_take_away_the_length_of_a_body() -> None:
+async def test_connection_header_cannot_remove_the_body_length() -> None:
     server = Server(until=b"abc")
 
     await asked(
@@ -237,7 +237,7 @@ SMUGGLED = b"GET http://granted-too.org/secret HTTP/1.1\r\nHost: granted-too.org
         (POST + b"Transfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", b"3\r\nabc\r\n0\r\n\r\n"),
     ],
 )
-async def test_nothing_after_the_one_request_reaches_a_server(request_: bytes, body: bytes) -> None:
+async def test_bytes_after_the_request_reach_no_server(request_: bytes, body: bytes) -> None:
     server = Server(until=b"\r\n\r\n" + body)
 
     answer = await asked(request_ + SMUGGLED, server)
@@ -259,7 +259,7 @@ async def test_nothing_after_the_one_request_reaches_a_server(request_: bytes, b
     st.sampled_from([b"\r\n", b"\n"]),
     st.sampled_from([b"", b"0\r\n\r\n", b"4\r\nGET \r\n0\r\n\r\n", b"abcd"]),
 )  # fmt: skip
-def test_a_server_never_gets_a_second_request_out_of_one(headers: list[bytes], newline: bytes, body: bytes) -> None:
+def test_server_never_gets_two_requests_out_of_one(headers: list[bytes], newline: bytes, body: bytes) -> None:
     server = Server(until=b"\r\n\r\n")
     request = newline.join([b"POST http://example.org/ HTTP/1.1", b"Host: example.org", *headers, b"", b""])
 
@@ -295,24 +295,24 @@ def test_a_server_never_gets_a_second_request_out_of_one(headers: list[bytes], n
         ),
     ],
 )
-async def test_an_answer_is_passed_on_once_and_ends_the_connection(sent: bytes, got: bytes) -> None:
+async def test_answer_is_passed_on_once_and_ends_the_connection(sent: bytes, got: bytes) -> None:
     assert await asked(GET, Server(answer=sent)) == got
 
 
 @pytest.mark.parametrize(
     "sent", [b"", b"HTTP/1.1 20", b"nonsense\r\n\r\n", b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n"]
 )
-async def test_a_server_without_a_whole_answer_is_told(sent: bytes) -> None:
+async def test_incomplete_answer_of_a_server_is_reported(sent: bytes) -> None:
     assert (await asked(GET, Server(answer=sent))).startswith(b"HTTP/1.1 502 panpan: the server ended the connection")
 
 
-async def test_an_answer_that_breaks_off_is_not_made_whole() -> None:
+async def test_broken_answer_is_not_completed() -> None:
     answer = await asked(GET, Server(answer=b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello"))
 
     assert answer == b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\nConnection: close\r\n\r\nhello"
 
 
-async def test_a_server_may_answer_before_it_has_the_whole_body() -> None:
+async def test_server_may_answer_before_it_has_the_whole_body() -> None:
     sent = b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno!"
     async with serving(Server(answer=sent).serve) as port, proxying(Network(ports={(PUBLIC, 80): port})) as (proxy, _):
         async with await anyio.connect_tcp("127.0.0.1", proxy) as client:
@@ -321,7 +321,7 @@ async def test_a_server_may_answer_before_it_has_the_whole_body() -> None:
             assert (await rest_of(client)).endswith(b"\r\n\r\nno!")
 
 
-async def test_when_the_client_leaves_the_server_is_left_too() -> None:
+async def test_client_leaving_closes_the_server_connection() -> None:
     left = anyio.Event()
 
     async def patient(stream: SocketStream) -> None:
@@ -336,7 +336,7 @@ async def test_when_the_client_leaves_the_server_is_left_too() -> None:
             await left.wait()
 
 
-async def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
+async def test_next_address_is_tried_if_one_does_not_answer() -> None:
     network = Network(names={"example.org": [OTHER, PUBLIC]})
     async with serving(Server().serve) as network.ports[PUBLIC, 80], proxying(network) as (proxy, _):
         answer = await said_to(proxy, GET)
@@ -345,7 +345,7 @@ async def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
     assert network.dialled == [(OTHER, 80), (PUBLIC, 80)]
 
 
-async def test_a_server_that_cannot_be_reached_is_no_refusal() -> None:
+async def test_unreachable_server_is_no_refusal() -> None:
     async with proxying(Network()) as (proxy, refusals):
         answer = await said_to(proxy, GET)
 

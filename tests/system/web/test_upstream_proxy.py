@@ -143,7 +143,7 @@ async def test_login_goes_to_the_http_proxy_and_not_to_the_host(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("login", ["ada:p%40ss@", "ada:wrong@", ""])
-async def test_socks_login_is_given_where_it_is_wanted(login: str) -> None:
+async def test_socks_login_is_sent_on_request(login: str) -> None:
     async with way("socks5", login=login, wants=("ada", "p@ss")) as found:
         if login.startswith("ada:p"):
             assert await found.page() == b"hello"
@@ -219,7 +219,7 @@ PRIVATE = ("files.lab.example", "*.corp.example", "10.2.0.0/16", "nas")
 
 
 @pytest.mark.parametrize("host", ["files.lab.example", "a.corp.example", "10.2.3.4", "nas"])
-async def test_private_host_is_dialled_where_it_is_listed(host: str) -> None:
+async def test_private_host_is_dialled_if_listed(host: str) -> None:
     async with way(private=PRIVATE) as found, serving(Server().serve) as port:
         found.network.names = {name: ["10.9.9.9"] for name in ("files.lab.example", "a.corp.example", "nas")}
         found.network.ports = {("10.9.9.9", 80): port, ("10.2.3.4", 80): port}

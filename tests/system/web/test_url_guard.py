@@ -41,7 +41,7 @@ def refusal(url: str, *addresses: str) -> str:
         ("http://example.org/a@b:c", "example.org", 80, "http://example.org/a@b:c"),
     ],
 )
-def test_a_plain_address_is_read_in_its_one_way(url: str, host: str, port: int, asked_for: str) -> None:
+def test_plain_address_is_read_in_its_one_way(url: str, host: str, port: int, asked_for: str) -> None:
     found = guarded(url, PUBLIC)
 
     assert (found.plain.host, found.plain.port, found.plain.url) == (host, port, asked_for)
@@ -80,7 +80,7 @@ def test_a_plain_address_is_read_in_its_one_way(url: str, host: str, port: int, 
         "http://example.org:\uff18\uff10", "http://example.org:22", "http://example.org:25", "http://example.org:6000",
     ],
 )  # fmt: skip
-def test_what_could_be_read_in_two_ways_is_refused_whatever_it_leads_to(url: str) -> None:
+def test_ambiguous_address_is_refused(url: str) -> None:
     assert refusal(url).startswith("the address is refused: ")
 
 
@@ -88,7 +88,7 @@ def test_what_could_be_read_in_two_ways_is_refused_whatever_it_leads_to(url: str
     "host",
     ["localhost", "LOCALHOST.", "a.localhost", "intranet", "printer.local", "nas.lan", "a.home.arpa", "x.internal"],
 )
-def test_names_of_this_machine_and_its_network_are_refused_whatever_a_name_server_says(host: str) -> None:
+def test_local_names_are_refused_for_any_name_server(host: str) -> None:
     assert "in this machine or its network" in refusal(f"http://{host}/")
 
 
@@ -129,7 +129,7 @@ NOT_PUBLIC = [
 
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
-def test_an_address_that_is_not_public_is_refused_as_a_host_and_as_what_a_name_leads_to(address: str) -> None:
+def test_private_address_is_refused_as_host_and_as_result(address: str) -> None:
     literal = f"[{address}]" if ":" in address else address
 
     assert "not a public address" in refusal(f"http://{literal}/")
@@ -141,16 +141,16 @@ def test_an_address_that_is_not_public_is_refused_as_a_host_and_as_what_a_name_l
 @pytest.mark.parametrize(
     "found", ["", "127.1", "0x8.8.8.8", "08.8.8.8", "8.8.8.8 ", "2606:4700::1111%eth0", "x", "8.8.8"]
 )
-def test_a_resolver_that_answers_with_anything_but_an_address_is_not_believed(found: str) -> None:
+def test_resolver_result_that_is_no_address_is_not_believed(found: str) -> None:
     assert "not a public address" in refusal("http://example.org/", found)
 
 
-def test_a_name_without_an_address_is_refused() -> None:
+def test_name_without_an_address_is_refused() -> None:
     with pytest.raises(ToolError, match="has no address"):
         guarded("http://example.org/")
 
 
-def test_a_host_that_is_an_address_asks_no_name_server() -> None:
+def test_host_that_is_an_address_asks_no_name_server() -> None:
     async def resolve(host: str, port: int) -> Sequence[str]:
         raise AssertionError(host)
 
@@ -161,40 +161,40 @@ def test_a_host_that_is_an_address_asks_no_name_server() -> None:
     assert (found6.addresses, found6.plain.url) == (("2606:4700:4700::1111",), "https://[2606:4700:4700::1111]/")
 
 
-def test_what_is_dialled_is_what_was_checked_each_once() -> None:
+def test_dialled_addresses_are_the_checked_ones_each_once() -> None:
     found = guarded("http://example.org/", "8.8.8.8", "::ffff:8.8.8.8", "2606:4700:4700::1111", "8.8.8.8")
 
     assert found.addresses == ("8.8.8.8", "2606:4700:4700::1111")
 
 
 @pytest.mark.parametrize("host", ["[::ffff:8.8.8.8]", "[::FFFF:808:808]", "[0:0:0:0:0:ffff:8.8.8.8]", "8.8.8.8."])
-def test_an_address_has_one_name_for_lists_and_rules(host: str) -> None:
+def test_address_has_one_name_for_lists_and_rules(host: str) -> None:
     plain = plain_url(f"http://{host}/")
 
     assert (plain.host, plain.url) == ("8.8.8.8", "http://8.8.8.8/")
 
 
-def test_the_words_of_a_scheme_are_not_passed_on_at_length() -> None:
+def test_scheme_is_quoted_only_in_part() -> None:
     with pytest.raises(ToolError) as caught:
         plain_url(f"{'ignore-all-that-was-said-before-' * 20}://example.org/")
 
     assert len(str(caught.value)) < 100
 
 
-def test_it_is_bounded() -> None:
+def test_url_and_addresses_are_bounded() -> None:
     assert "characters" in refusal(f"http://example.org/{'a' * MAX_URL_CHARS}")
     assert "more than a web server has; " in refusal("http://example.org/", *([PUBLIC] * 300))
 
 
 @given(st.integers(0, 2**32 - 1).map(IPv4Address))
-def test_an_ipv4_address_is_public_only_where_python_says_so_too(address: IPv4Address) -> None:
+def test_ipv4_address_is_public_only_if_python_agrees(address: IPv4Address) -> None:
     if is_public(address):
         assert address.is_global
         assert not address.is_multicast
 
 
 @given(st.integers(0, 2**32 - 1).map(IPv4Address), st.sampled_from(["::ffff:0:0", "64:ff9b::", "2002::", "::"]))
-def test_no_address_in_another_is_more_public_than_itself(address: IPv4Address, prefix: str) -> None:
+def test_embedded_address_is_no_more_public_than_itself(address: IPv4Address, prefix: str) -> None:
     shift = 80 if prefix == "2002::" else 0
     inner = IPv6Address(int(IPv6Address(prefix)) | int(address) << shift)
 
@@ -203,7 +203,7 @@ def test_no_address_in_another_is_more_public_than_itself(address: IPv4Address, 
 
 
 @given(st.text(max_size=40), st.text(alphabet="0123456789abcdefx.:[]@/\\%?#-_", max_size=40))
-def test_any_text_is_refused_or_read_as_the_standard_library_reads_it(junk: str, mixed: str) -> None:
+def test_any_text_is_refused_or_read_like_the_standard_library(junk: str, mixed: str) -> None:
     for text in (junk, mixed, f"http://{junk}", f"http://{mixed}", f"https://{mixed}/{junk}"):
         try:
             found = plain_url(text)

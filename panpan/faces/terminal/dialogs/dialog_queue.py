@@ -104,10 +104,6 @@ class DialogQueue:
         return [one.dialog for one in self._open]
 
     @property
-    def waiting(self) -> int:
-        return max(len(self._open) - 1, 0)
-
-    @property
     def takes_keys(self) -> bool:
         if self.first is None or self.first.answered.is_set():
             return False

@@ -99,7 +99,7 @@ async def test_they_are_answered_in_order_and_the_second_waits_to_be_seen(queue,
         await settle()
         tasks.start_soon(ask, "second")
         await settle()
-        assert queue.waiting == 1
+        assert len(queue.all) == 2
         look(queue, clock)
         queue.press("a")
         queue.press("b")  # meant for the first, which is answered

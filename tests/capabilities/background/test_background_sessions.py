@@ -50,7 +50,7 @@ def the_task(session: Session) -> TaskInfo:
     return task
 
 
-async def test_the_user_is_asked_for_it_as_for_any_command(place: Place) -> None:
+async def test_background_command_is_asked_about_like_any_other(place: Place) -> None:
     questions: list[PermissionQuestion] = []
 
     async def no(question: PermissionQuestion) -> PermissionAnswer:
@@ -66,7 +66,7 @@ async def test_the_user_is_asked_for_it_as_for_any_command(place: Place) -> None
     assert not (place.root / "workspace" / "made").exists()
 
 
-async def test_plan_mode_refuses_what_it_refuses_in_the_foreground(place: Place) -> None:
+async def test_background_command_is_refused_in_plan_mode_as_usual(place: Place) -> None:
     async with place.open(bash("touch made"), DONE, ask=allow, mode="plan") as session:
         (refused,) = results(await turn(session))
 
@@ -74,7 +74,7 @@ async def test_plan_mode_refuses_what_it_refuses_in_the_foreground(place: Place)
         assert session[BackgroundTasks].tasks == []
 
 
-async def test_the_model_is_told_of_the_end_once_and_a_resumed_session_knows(place: Place) -> None:
+async def test_task_end_is_told_once_and_known_on_resuming(place: Place) -> None:
     async with place.open(bash("echo hi; exit 3"), DONE, DONE, DONE, ask=allow) as session:
         (started,) = results(await turn(session))
         info = await session[BackgroundTasks].wait(the_task(session).id, 20)
@@ -92,7 +92,7 @@ async def test_the_model_is_told_of_the_end_once_and_a_resumed_session_knows(pla
     assert info.output.read_text() == "hi\n"
 
 
-async def test_what_runs_is_stopped_with_the_session_and_named(place: Place) -> None:
+async def test_running_task_is_stopped_with_the_session_and_named(place: Place) -> None:
     async with place.open(BEAT, DONE, ask=allow) as session:
         events = await turn(session)
         assert [event.title for event in events if isinstance(event, ToolStarted)] == [
@@ -106,7 +106,7 @@ async def test_what_runs_is_stopped_with_the_session_and_named(place: Place) -> 
     ]
 
 
-async def test_what_is_kept_runs_on_in_its_sandbox_and_is_found_again(place: Place) -> None:
+async def test_kept_task_runs_on_in_its_sandbox_and_is_found_again(place: Place) -> None:
     configure(place, '[background]\nat_exit = "keep"\n')
     beats = place.root / "workspace" / "beats"
     async with place.open(BEAT, DONE, ask=allow) as session:
@@ -137,7 +137,7 @@ async def test_what_is_kept_runs_on_in_its_sandbox_and_is_found_again(place: Pla
     assert [path.name for path in (place.root / "workspace").iterdir()] == ["beats"]
 
 
-async def test_plan_mode_holds_it_and_lets_it_go_on(place: Place) -> None:
+async def test_plan_mode_holds_a_task_and_releases_it(place: Place) -> None:
     beats = place.root / "workspace" / "beats"
 
     async def beat() -> None:
@@ -156,7 +156,7 @@ async def test_plan_mode_holds_it_and_lets_it_go_on(place: Place) -> None:
         await beat()
 
 
-async def test_a_held_task_can_be_stopped(place: Place) -> None:
+async def test_held_task_can_be_stopped(place: Place) -> None:
     async with place.open(BEAT, DONE, ask=allow) as session:
         await turn(session)
         await until((place.root / "workspace" / "beats").exists)

@@ -40,7 +40,7 @@ async def output_of(tasks: BackgroundTasks, task_id: str, pattern: str | None = 
 
 
 @on_both_backends
-def test_a_command_runs_beside_everything_else_and_its_end_is_known(backend: str, home: Home) -> None:
+def test_task_runs_beside_everything_else_to_a_known_end(backend: str, home: Home) -> None:
     async def main() -> None:
         async with home.serving() as tasks:
             info = await start(tasks, "echo begun; while [ ! -e go ]; do sleep 0.01; done; exit 3", cwd=home.folder)
@@ -61,14 +61,14 @@ def test_a_command_runs_beside_everything_else_and_its_end_is_known(backend: str
     run_on(backend, main)
 
 
-async def test_a_wait_ends_with_its_time(home: Home) -> None:
+async def test_wait_ends_with_its_time(home: Home) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, "sleep 600")
 
         assert (await tasks.wait(info.id, 0)).is_running
 
 
-async def test_whoever_waits_hears_of_each_change(home: Home) -> None:
+async def test_waiting_hears_of_each_change(home: Home) -> None:
     async with home.serving() as tasks:
         states: list[list[str]] = []
 
@@ -88,7 +88,7 @@ async def test_whoever_waits_hears_of_each_change(home: Home) -> None:
 
 
 @on_both_backends
-def test_a_task_is_ended_with_all_that_it_started(backend: str, home: Home) -> None:
+def test_stop_ends_a_task_with_all_its_processes(backend: str, home: Home) -> None:
     async def main() -> None:
         async with home.serving() as tasks:
             info = await start(tasks, "setsid sleep 600 & (sleep 600 &) ; echo up; sleep 600")
@@ -104,7 +104,7 @@ def test_a_task_is_ended_with_all_that_it_started(backend: str, home: Home) -> N
     run_on(backend, main)
 
 
-async def test_an_unknown_task_is_an_error_that_names_those_that_run(home: Home) -> None:
+async def test_unknown_task_error_names_the_running_ones(home: Home) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, "sleep 600")
 
@@ -117,7 +117,7 @@ async def test_an_unknown_task_is_an_error_that_names_those_that_run(home: Home)
                 await use
 
 
-async def test_no_more_run_than_may(home: Home) -> None:
+async def test_running_tasks_are_limited(home: Home) -> None:
     async with home.serving(settings=BackgroundSettings(max_tasks=2)) as tasks:
         first = await start(tasks, "sleep 600")
         await start(tasks, "sleep 600")
@@ -133,7 +133,7 @@ async def test_no_more_run_than_may(home: Home) -> None:
         assert (await start(tasks, "sleep 600")).is_running
 
 
-async def test_what_cannot_be_started_leaves_nothing(home: Home) -> None:
+async def test_task_that_cannot_start_leaves_nothing(home: Home) -> None:
     async with home.serving() as tasks:
         async with AsyncExitStack() as resources:
             with pytest.raises(ToolError, match="cannot start the command in the background"):
@@ -145,7 +145,7 @@ async def test_what_cannot_be_started_leaves_nothing(home: Home) -> None:
         assert list((home.folder / "tasks").iterdir()) == []
 
 
-async def test_what_a_command_needs_is_closed_at_its_end_and_not_before(home: Home) -> None:
+async def test_resources_of_a_task_are_closed_at_its_end(home: Home) -> None:
     async with home.serving() as tasks:
         closed: list[str] = []
         async with AsyncExitStack() as resources:
@@ -161,7 +161,7 @@ async def test_what_a_command_needs_is_closed_at_its_end_and_not_before(home: Ho
         assert closed == ["yes"]
 
 
-async def test_one_that_prints_without_end_is_stopped(home: Home) -> None:
+async def test_endlessly_printing_task_is_stopped(home: Home) -> None:
     async with home.serving(settings=BackgroundSettings(max_output_mb=1)) as tasks:
         info = await start(tasks, "yes")
 
@@ -171,7 +171,7 @@ async def test_one_that_prints_without_end_is_stopped(home: Home) -> None:
         assert ended.note == "stopped because it printed more than 1 MB (setting background.max_output_mb)"
 
 
-async def test_what_a_task_left_running_is_ended_when_it_is_told_to_stop(home: Home) -> None:
+async def test_stop_ends_the_processes_a_task_left_running(home: Home) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, "sleep 600 & exit 0")
         await tasks.wait(info.id, 20)
@@ -184,7 +184,7 @@ async def test_what_a_task_left_running_is_ended_when_it_is_told_to_stop(home: H
         assert (await tasks.stop(info.id)) == stopped
 
 
-async def test_what_a_task_left_running_prints_no_more_than_it_may(home: Home) -> None:
+async def test_leftover_processes_share_the_output_limit(home: Home) -> None:
     flood = "while :; do head -c 100000 /dev/zero; sleep 0.01; done"
     async with home.serving(settings=BackgroundSettings(max_output_mb=1)) as tasks:
         info = await start(tasks, f"({flood}) & exit 0")
@@ -194,7 +194,7 @@ async def test_what_a_task_left_running_prints_no_more_than_it_may(home: Home) -
         await until(lambda: "more than 1 MB" in tasks.tasks[0].note)
 
 
-async def test_nothing_is_started_of_which_no_record_can_be_kept(home: Home) -> None:
+async def test_task_without_a_record_is_not_started(home: Home) -> None:
     (home.folder / "tasks").touch()
     async with home.serving() as tasks:
         with pytest.raises(ToolError, match="no record of it can be kept"):
@@ -203,7 +203,7 @@ async def test_nothing_is_started_of_which_no_record_can_be_kept(home: Home) -> 
         assert (tasks.tasks, marked(tasks.tree.mark)) == ([], [])
 
 
-async def test_what_a_task_left_running_is_named_and_ends_with_the_session(home: Home) -> None:
+async def test_leftover_processes_are_named_and_end_with_the_session(home: Home) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, "sleep 600 & echo done")
 
@@ -214,14 +214,14 @@ async def test_what_a_task_left_running_is_named_and_ends_with_the_session(home:
     assert marked(tasks.tree.mark) == []
 
 
-async def test_a_title_is_one_short_line_that_drives_no_terminal(home: Home) -> None:
+async def test_title_is_one_short_line_that_drives_no_terminal(home: Home) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, "true", title="a\x1b[2J\nb " + "x" * 500)
 
         assert info.title == "a b " + "x" * 196
 
 
-async def test_what_is_kept_is_private(home: Home) -> None:
+async def test_task_files_are_private(home: Home) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, "true")
         await tasks.wait(info.id, 20)
@@ -234,7 +234,7 @@ async def test_what_is_kept_is_private(home: Home) -> None:
 # the end of the session
 
 
-async def test_at_the_end_of_the_session_what_runs_is_stopped_and_named(home: Home) -> None:
+async def test_session_end_stops_and_names_running_tasks(home: Home) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, "trap '' TERM; setsid sleep 600 & while :; do sleep 0.05; done", title="a server")
 
@@ -244,7 +244,7 @@ async def test_at_the_end_of_the_session_what_runs_is_stopped_and_named(home: Ho
     assert [task.state for task in home.opened().tasks] == ["stopped"]
 
 
-async def test_what_plan_mode_holds_is_said_to_stand_still(home: Home) -> None:
+async def test_session_end_says_that_plan_mode_holds_a_task(home: Home) -> None:
     async with home.serving(keep=True, is_held=True) as tasks:
         await start(tasks, "sleep 600")
         home.warnings.clear()
@@ -253,7 +253,7 @@ async def test_what_plan_mode_holds_is_said_to_stand_still(home: Home) -> None:
     await home.opened().close(keep=False)
 
 
-async def test_at_the_end_of_the_session_commands_are_left_where_the_user_wants_that(home: Home) -> None:
+async def test_session_end_leaves_commands_if_the_user_wants(home: Home) -> None:
     async with home.serving(keep=True) as tasks:
         left_over = await start(tasks, "setsid sleep 600 & true")
         await tasks.wait(left_over.id, 20)
@@ -271,7 +271,7 @@ async def test_at_the_end_of_the_session_commands_are_left_where_the_user_wants_
 
 
 @on_both_backends
-def test_a_job_writes_its_output_and_ends_with_what_it_says(backend: str, home: Home) -> None:
+def test_job_writes_its_output_and_ends_with_its_result(backend: str, home: Home) -> None:
     async def main() -> None:
         async with home.serving(key="sk-very-secret-key") as tasks:
 
@@ -290,7 +290,7 @@ def test_a_job_writes_its_output_and_ends_with_what_it_says(backend: str, home: 
     run_on(backend, main)
 
 
-async def test_a_job_that_fails_costs_itself_alone(home: Home) -> None:
+async def test_failing_job_costs_itself_alone(home: Home) -> None:
     async def broken(write: object) -> JobEnd:
         raise RuntimeError("no")
 
@@ -316,7 +316,7 @@ async def test_a_job_that_fails_costs_itself_alone(home: Home) -> None:
 
 
 @on_both_backends
-def test_a_job_is_stopped_alone_and_with_the_session(backend: str, home: Home) -> None:
+def test_job_is_stopped_alone_and_with_the_session(backend: str, home: Home) -> None:
     async def main() -> None:
         ended: list[str] = []
 
@@ -345,7 +345,7 @@ def test_a_job_is_stopped_alone_and_with_the_session(backend: str, home: Home) -
     run_on(backend, main)
 
 
-async def test_jobs_count_among_those_that_may_run(home: Home) -> None:
+async def test_jobs_count_towards_the_limit(home: Home) -> None:
     async def job(write: object) -> JobEnd:
         await anyio.sleep_forever()
         raise AssertionError
@@ -357,7 +357,7 @@ async def test_jobs_count_among_those_that_may_run(home: Home) -> None:
             tasks.start_job(kind="subagent", title="t", tool_use_id="u", agent_id="a", job=job)
 
 
-async def test_before_the_session_is_open_and_after_its_end_nothing_begins_or_is_moved(home: Home) -> None:
+async def test_tasks_start_only_while_the_session_is_open(home: Home) -> None:
     tasks = home.opened(settings=BackgroundSettings(at_timeout="go_on"))
 
     with pytest.raises(RuntimeError, match="not served"):
@@ -370,7 +370,7 @@ async def test_before_the_session_is_open_and_after_its_end_nothing_begins_or_is
     assert not (home.folder / "made").exists()
 
 
-async def test_of_many_that_have_ended_in_one_run_the_oldest_are_forgotten(home: Home) -> None:
+async def test_ended_tasks_beyond_the_limit_are_forgotten(home: Home) -> None:
     async def job(write: Callable[[str], None]) -> JobEnd:
         return JobEnd("done", is_error=False)
 
@@ -389,7 +389,7 @@ async def test_of_many_that_have_ended_in_one_run_the_oldest_are_forgotten(home:
 # outputs
 
 
-async def test_what_was_read_in_a_round_that_was_interrupted_is_new_again(home: Home) -> None:
+async def test_output_read_in_an_interrupted_round_is_new_again(home: Home) -> None:
     conversation = Conversation()
     async with home.serving() as tasks:
         info = await start(tasks, "echo one")
@@ -405,7 +405,7 @@ async def test_what_was_read_in_a_round_that_was_interrupted_is_new_again(home: 
     assert texts == ["one\n", "one\n", ""]
 
 
-async def test_where_the_rest_of_a_moved_output_cannot_be_kept_its_end_says_so(home: Home) -> None:
+async def test_moved_output_that_cannot_be_kept_is_reported_at_the_end(home: Home) -> None:
     in_the_way = home.folder / "file"
     in_the_way.touch()
     async with home.serving() as tasks:
@@ -418,7 +418,7 @@ async def test_where_the_rest_of_a_moved_output_cannot_be_kept_its_end_says_so(h
     assert "not all of its output could be kept" in ended.note
 
 
-async def test_the_model_reads_on_where_it_stopped(home: Home) -> None:
+async def test_model_reads_on_where_it_stopped(home: Home) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, "printf 'one\\ntw'; while [ ! -e go ]; do sleep 0.01; done; echo o", cwd=home.folder)
         await until(lambda: info.output.read_bytes() == b"one\ntw")
@@ -432,7 +432,7 @@ async def test_the_model_reads_on_where_it_stopped(home: Home) -> None:
         assert await output_of(tasks, info.id) == "one\ntwo\n"
 
 
-async def test_of_much_the_end_is_shown_from_the_beginning_of_a_line(home: Home) -> None:
+async def test_long_output_is_shown_from_the_start_of_a_late_line(home: Home) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, "seq 1 100000")
         await tasks.wait(info.id, 20)
@@ -442,7 +442,7 @@ async def test_of_much_the_end_is_shown_from_the_beginning_of_a_line(home: Home)
         assert (output.text, output.is_cut, output.path) == ("99999\n100000\n", True, info.output)
 
 
-async def test_keys_are_taken_out_also_where_the_window_begins_within_one(home: Home) -> None:
+async def test_keys_are_redacted_even_at_the_edge_of_the_window(home: Home) -> None:
     key = "sk-" + "0123456789" * 5
     async with home.serving(key=key) as tasks:
         info = await start(tasks, f"echo first {key}; echo {key}")
@@ -455,7 +455,7 @@ async def test_keys_are_taken_out_also_where_the_window_begins_within_one(home: 
         assert await output_of(tasks, info.id, "sk-", max_bytes=1000) == "1:first [redacted]\n2:[redacted]"
 
 
-async def test_keys_are_taken_out_of_what_has_no_lines_and_comes_in_parts(home: Home) -> None:
+async def test_keys_are_redacted_in_output_without_lines(home: Home) -> None:
     key = "sk-" + "0123456789" * 5
     script = f"printf 'xxxxxxxx{key[:20]}'; until [ -e go ]; do sleep 0.01; done; printf '{key[20:]}yyyyyyyy'"
     async with home.serving(key=key) as tasks:
@@ -472,7 +472,7 @@ async def test_keys_are_taken_out_of_what_has_no_lines_and_comes_in_parts(home: 
             assert "9yyy" not in await output_of(tasks, info.id, max_bytes=size), size
 
 
-async def test_lines_that_match_are_found_in_all_of_it(home: Home) -> None:
+async def test_matching_lines_are_found_in_all_of_the_output(home: Home) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, "seq 1 3000; printf 'a\\rb\\r\\n'")
         await tasks.wait(info.id, 20)
@@ -486,7 +486,7 @@ async def test_lines_that_match_are_found_in_all_of_it(home: Home) -> None:
         assert await output_of(tasks, info.id, "nothing") == ""
 
 
-async def test_a_pattern_that_is_none_is_an_error_and_one_that_runs_away_holds_up_nothing(home: Home) -> None:
+async def test_wrong_pattern_is_an_error_and_a_slow_one_blocks_nothing(home: Home) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, f"echo {'a' * 40}b")
         await tasks.wait(info.id, 20)
@@ -504,7 +504,7 @@ async def test_a_pattern_that_is_none_is_an_error_and_one_that_runs_away_holds_u
         assert beats == 50
 
 
-async def test_what_printed_nothing_has_an_empty_output(home: Home) -> None:
+async def test_silent_task_has_an_empty_output(home: Home) -> None:
     async with home.serving() as tasks:
 
         async def job(write: object) -> JobEnd:
@@ -517,7 +517,7 @@ async def test_what_printed_nothing_has_an_empty_output(home: Home) -> None:
         assert await output_of(tasks, info.id, "x") == ""
 
 
-async def test_an_output_that_was_made_a_link_is_not_followed(home: Home, tmp_path: Path) -> None:
+async def test_output_replaced_by_a_link_is_not_followed(home: Home, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("hush\n")
     async with home.serving() as tasks:

@@ -29,7 +29,7 @@ def tools(tasks: BackgroundTasks) -> tuple[TaskOutputTool, TaskStopTool]:
 
 
 @pytest.mark.parametrize("name", ["TaskOutput", "TaskStop"])
-async def test_an_end_that_a_result_tells_is_not_told_again(name: str, home: Home, tmp_path: Path) -> None:
+async def test_task_end_in_a_result_is_not_told_again(name: str, home: Home, tmp_path: Path) -> None:
     root = tmp_path / "work"
     root.mkdir()
     async with home.serving() as tasks:
@@ -50,7 +50,7 @@ async def test_an_end_that_a_result_tells_is_not_told_again(name: str, home: Hom
     assert not again.wants_turn
 
 
-async def test_a_result_that_came_to_nobody_told_nothing(home: Home, tmp_path: Path) -> None:
+async def test_undelivered_result_told_nothing(home: Home, tmp_path: Path) -> None:
     root = tmp_path / "work"
     root.mkdir()
     async with home.serving() as tasks:
@@ -70,7 +70,7 @@ async def test_a_result_that_came_to_nobody_told_nothing(home: Home, tmp_path: P
     assert told(root) == [f"task:{info.id}"]
 
 
-async def test_one_that_ends_while_the_model_works_is_told_at_its_next_round(home: Home, tmp_path: Path) -> None:
+async def test_task_that_ends_during_a_turn_is_told_in_the_next_round(home: Home, tmp_path: Path) -> None:
     root = tmp_path / "work"
     root.mkdir()
     async with home.serving() as tasks:

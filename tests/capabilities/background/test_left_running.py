@@ -31,7 +31,7 @@ async def wait(write: Callable[[str], None]) -> JobEnd:
     return JobEnd("", is_error=False)
 
 
-async def test_a_command_that_was_kept_is_found_until_it_has_ended(home: Home) -> None:
+async def test_kept_command_is_found_until_it_ends(home: Home) -> None:
     async with home.serving(keep=True) as tasks:
         await start(tasks, "sleep 600", title="goes on")
         await tasks.wait((await start(tasks, "exit 0", title="has ended")).id, 20)
@@ -42,7 +42,7 @@ async def test_a_command_that_was_kept_is_found_until_it_has_ended(home: Home) -
     assert (was_found, found(home)) == ([("tasks", "goes on")], [])
 
 
-async def test_one_whose_session_is_open_is_not(home: Home) -> None:
+async def test_command_of_an_open_session_is_not_found(home: Home) -> None:
     async with home.serving() as tasks:
         await start(tasks, "sleep 600")
         fd = os.open(home.folder / "sessions" / "tasks.jsonl", os.O_RDWR)
@@ -54,7 +54,7 @@ async def test_one_whose_session_is_open_is_not(home: Home) -> None:
         assert len(found(home)) == 1
 
 
-async def test_what_can_go_on_without_panpan_are_commands(home: Home) -> None:
+async def test_keepable_tasks_are_commands(home: Home) -> None:
     async with home.serving() as tasks:
         started = await start(tasks, "sleep 600")
         tasks.start_job(kind="subagent", title="look", tool_use_id="1", agent_id="a", job=wait)
@@ -64,13 +64,13 @@ async def test_what_can_go_on_without_panpan_are_commands(home: Home) -> None:
 
 
 @pytest.mark.parametrize(("at_exit", "keeps"), [("ask", False), ("stop", False), ("keep", True)])
-def test_where_nobody_is_asked_they_are_kept_only_if_the_settings_say_so(home: Home, at_exit: str, keeps: bool) -> None:
+def test_at_exit_setting_decides_without_a_user(home: Home, at_exit: str, keeps: bool) -> None:
     settings = BackgroundSettings.model_validate({"at_exit": at_exit})
 
     assert home.opened(settings=settings).keeps is keeps
 
 
-async def test_a_new_session_is_told_of_what_earlier_ones_left(home: Home) -> None:
+async def test_new_session_is_told_of_earlier_tasks(home: Home) -> None:
     async with home.serving(keep=True) as tasks:
         await start(tasks, "sleep 600", title="serve\x1b[2J it")
 

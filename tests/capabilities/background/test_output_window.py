@@ -15,9 +15,7 @@ ENGINES = [str(Path(sys.executable).with_name("rg")), None]
 
 @pytest.mark.parametrize("ripgrep", ENGINES, ids=["ripgrep", "Python"])
 @pytest.mark.parametrize("before", [0, MAX_COLUMNS - 63, MAX_COLUMNS - 62, MAX_COLUMNS - 20, MAX_COLUMNS - 4])
-async def test_where_a_long_line_is_cut_no_part_of_a_key_is_left(
-    tmp_path: Path, before: int, ripgrep: str | None
-) -> None:
+async def test_cut_of_a_long_line_leaves_no_part_of_a_key(tmp_path: Path, before: int, ripgrep: str | None) -> None:
     output = tmp_path / "task.txt"
     output.write_text(f"{'=' * before}{KEY}{'=' * 500} end\nshort {KEY[:9]}\n")
 
@@ -30,7 +28,7 @@ async def test_where_a_long_line_is_cut_no_part_of_a_key_is_left(
 
 
 @pytest.mark.parametrize("ripgrep", ENGINES, ids=["ripgrep", "Python"])
-async def test_a_line_without_keys_is_shown_as_it_is(tmp_path: Path, ripgrep: str | None) -> None:
+async def test_line_without_keys_is_shown_unchanged(tmp_path: Path, ripgrep: str | None) -> None:
     output = tmp_path / "task.txt"
     output.write_text("é \N{HIRAGANA LETTER A} [... 3 more]\n")
 

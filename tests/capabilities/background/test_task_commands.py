@@ -25,13 +25,13 @@ def terminal_with(tmp_path, *tasks, picks=(), **outputs) -> FakeTerminal:
     return terminal
 
 
-async def test_where_there_is_none_it_says_so(tmp_path):
+async def test_tasks_command_says_that_nothing_runs(tmp_path):
     terminal = await type_in(terminal_with(tmp_path), "/tasks")
 
     assert "nothing runs in the background" in terminal.text
 
 
-async def test_each_is_listed_with_its_state(tmp_path):
+async def test_tasks_command_lists_each_with_its_state(tmp_path):
     terminal = terminal_with(
         tmp_path,
         task("aaaa0001", "npm run dev"),
@@ -45,20 +45,20 @@ async def test_each_is_listed_with_its_state(tmp_path):
     assert failed.detail == "failed, exit code 1, 4.0 s, aaaa0002"
 
 
-async def test_one_that_runs_is_stopped(tmp_path):
+async def test_tasks_command_stops_a_running_one(tmp_path):
     terminal = await type_in(terminal_with(tmp_path, task(), picks=[0, 2]), "/tasks")
 
     assert terminal.session[BackgroundTasks].running == []
     assert "was stopped: npm run build" in terminal.text
 
 
-async def test_nothing_is_stopped_where_nothing_is_picked(tmp_path):
+async def test_tasks_command_stops_nothing_without_a_choice(tmp_path):
     terminal = await type_in(terminal_with(tmp_path, task(), picks=[0]), "/tasks")
 
     assert len(terminal.session[BackgroundTasks].running) == 1
 
 
-async def test_what_one_printed_can_be_read_while_it_runs_and_afterwards(tmp_path):
+async def test_tasks_command_shows_output_during_and_after_a_task(tmp_path):
     runs = terminal_with(tmp_path, task("aaaa0001"), picks=[0, 1], aaaa0001="line 1\nline 2\n")
     ended = terminal_with(tmp_path, task("aaaa0001", state="finished"), picks=[0], aaaa0001="line 1\nline 2\n")
     for terminal in (runs, ended):
@@ -67,34 +67,34 @@ async def test_what_one_printed_can_be_read_while_it_runs_and_afterwards(tmp_pat
         assert "npm run build" in terminal.read_lines[0]
 
 
-async def test_one_that_printed_nothing_needs_no_pager(tmp_path):
+async def test_tasks_command_needs_no_pager_for_a_silent_task(tmp_path):
     terminal = await type_in(terminal_with(tmp_path, task(state="finished"), picks=[0]), "/tasks")
 
     assert "it has printed nothing" in terminal.text
     assert terminal.read_lines == []
 
 
-async def test_one_is_named_by_its_id(tmp_path):
+async def test_tasks_command_takes_an_id(tmp_path):
     terminal = terminal_with(tmp_path, task("aaaa0001"), task("aaaa0002", "pytest"), picks=[2])
     await type_in(terminal, "/tasks aaaa0002")
 
     assert [one.id for one in terminal.session[BackgroundTasks].running] == ["aaaa0001"]
 
 
-async def test_an_id_that_is_none_is_refused(tmp_path):
+async def test_tasks_command_refuses_an_unknown_id(tmp_path):
     with pytest.raises(ConfigError, match="there is no background task nope"):
         await type_in(terminal_with(tmp_path, task()), "/tasks nope")
 
 
 @pytest.mark.parametrize("wanted", ["2", "12345678", "bbbb", "BB", "12"])
-async def test_one_is_named_by_its_number_and_by_the_beginning_of_its_id(tmp_path, wanted):
+async def test_tasks_command_takes_a_number_or_the_start_of_an_id(tmp_path, wanted):
     tasks = task("aaaa0001"), task("bbbb0002" if wanted.lower().startswith(("2", "b")) else "12345678", "pytest")
     terminal = await type_in(terminal_with(tmp_path, *tasks, picks=[2]), f"/tasks {wanted}")
 
     assert [one.id for one in terminal.session[BackgroundTasks].running] == ["aaaa0001"]
 
 
-async def test_the_beginning_of_several_ids_is_refused(tmp_path):
+async def test_tasks_command_refuses_an_ambiguous_id(tmp_path):
     with pytest.raises(ConfigError, match="several background tasks begin with aaaa"):
         await type_in(terminal_with(tmp_path, task("aaaa0001"), task("aaaa0002")), "/tasks aaaa")
 
@@ -105,7 +105,7 @@ def put_nvidia_smi(folder, script):
     return {"PATH": str(folder)}
 
 
-async def test_one_that_runs_is_watched_with_its_last_lines_and_the_gpu(tmp_path):
+async def test_tasks_command_watches_the_last_lines_and_the_gpu(tmp_path):
     terminal = terminal_with(tmp_path, task("aaaa0001"), picks=[0, 0], aaaa0001="epoch 1\repoch 2\n")
     terminal.env |= put_nvidia_smi(tmp_path, "echo '0, 45, 3200, 24000'")
     await type_in(terminal, "/tasks")
@@ -114,7 +114,7 @@ async def test_one_that_runs_is_watched_with_its_last_lines_and_the_gpu(tmp_path
     assert terminal.rows[1:] == ["epoch 1", "epoch 2"]
 
 
-async def test_what_is_over_is_not_watched_any_more(tmp_path):
+async def test_tasks_command_stops_watching_an_ended_task(tmp_path):
     terminal = terminal_with(tmp_path, task("aaaa0001"), aaaa0001="one\n")
     assert await _look(terminal, "aaaa0001")
 
@@ -123,6 +123,6 @@ async def test_what_is_over_is_not_watched_any_more(tmp_path):
 
 
 @pytest.mark.parametrize("script", ["exit 9", "echo 'No devices were found'", "echo '0, [N/A], 1, 2'", "exec sleep 60"])
-async def test_gpu_use_is_empty_where_nvidia_smi_does_not_say(tmp_path, script):
+async def test_gpu_use_is_empty_without_nvidia_smi(tmp_path, script):
     assert await gpu_use({**put_nvidia_smi(tmp_path, script), "PATH": f"{tmp_path}:/usr/bin:/bin"}) == ""
     assert await gpu_use({"PATH": ""}) == ""

@@ -27,7 +27,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path.resolve())
 
 
-async def test_it_waits_for_the_end_and_shows_what_is_new(home: Home, tmp_path: Path) -> None:
+async def test_task_output_waits_and_shows_new_lines(home: Home, tmp_path: Path) -> None:
     async with home.serving() as tasks:
         tool = TaskOutputTool(tasks)
         script = "echo one; while [ ! -e go ]; do sleep 0.01; done; echo two; exit 3"
@@ -47,7 +47,7 @@ async def test_it_waits_for_the_end_and_shows_what_is_new(home: Home, tmp_path: 
     assert matching.endswith(f"{place}\n2:two")
 
 
-async def test_of_much_only_the_end_is_shown_and_that_is_said(home: Home, tmp_path: Path) -> None:
+async def test_task_output_shows_only_the_end_of_much_and_says_so(home: Home, tmp_path: Path) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, "seq 1 20000")
 
@@ -58,7 +58,7 @@ async def test_of_much_only_the_end_is_shown_and_that_is_said(home: Home, tmp_pa
     assert 30 * 1024 < len(text) < 33 * 1024
 
 
-async def test_a_task_is_ended(home: Home, tmp_path: Path) -> None:
+async def test_task_stop_ends_a_task(home: Home, tmp_path: Path) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, "echo begun; exec sleep 600")
         await until(lambda: info.output.read_bytes() == b"begun\n")
@@ -69,7 +69,7 @@ async def test_a_task_is_ended(home: Home, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["finished", "failed", "stopped", "lost"])
-def test_the_end_of_a_task_can_be_told_from_its_line(state: TaskState) -> None:
+def test_task_end_is_read_from_its_line(state: TaskState) -> None:
     info = TaskInfo("0a1b2c3d", "command", "t", state, 1.0, Path("/o"), ended_at=3.0, note="a note")
 
     assert state_line(info) == f"task 0a1b2c3d: {state}, 2 s (a note)"
@@ -78,7 +78,7 @@ def test_the_end_of_a_task_can_be_told_from_its_line(state: TaskState) -> None:
     assert ended_in_result("Bash", state_line(info)) is None
 
 
-def test_other_results_tell_of_no_end() -> None:
+def test_task_end_is_not_read_from_other_results() -> None:
     running = TaskInfo("0a1b2c3d", "command", "t", "running", 1.0, Path("/o"))
 
     for text in (state_line(running), "", "see\ntask 0a1b2c3d: finished", "task 0a1b2c3d: finishing"):
@@ -94,13 +94,13 @@ def test_arguments_are_bounded() -> None:
         TaskStopInput(task_id="")
 
 
-def test_what_the_model_is_told_is_short() -> None:
+def test_tool_descriptions_are_short() -> None:
     for tool, most in ((TaskOutputTool(BackgroundTasks()), 700), (TaskStopTool(BackgroundTasks()), 250)):
         definition = tool.definition
         assert len(json.dumps([definition.name, definition.description, definition.input_schema])) < most
 
 
-def test_they_only_look_and_so_run_beside_others() -> None:
+def test_task_tools_only_read_and_run_beside_others() -> None:
     assert TaskOutputTool(BackgroundTasks()).runs_beside_others(TaskOutputInput(task_id="x"))
     assert TaskOutputTool(BackgroundTasks()).only_reads
     assert TaskStopTool(BackgroundTasks()).only_reads

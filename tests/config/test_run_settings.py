@@ -84,7 +84,7 @@ def test_set_never_sets_more_than_its_key(value: str) -> None:
         ("a.json", '{\n "sandbox": {\n  "netwrk": true}}', ":3: there is no setting sandbox.netwrk; did you mean"),
         ("a.json", '{\n "sandbox": {\n  "network": 1}}', ":3: sandbox.network is a whole number; write true or false"),
         ("a.json", '{"model": "a",\n}', ":2: not valid JSON"),
-        ("a.json", '{"model": "a", "model": "b"}', ": 'model' stands twice"),
+        ("a.json", '{"model": "a", "model": "b"}', ": 'model' is twice"),
         ("a.json", '{"temperature": NaN}', ": NaN is no number"),
         ("a.json", "[]", ": no JSON object; write settings as"),
         ("a.json", '{"a":' * 40_000, ": nested too deeply"),

@@ -107,7 +107,7 @@ changes = st.lists(
 
 @settings(max_examples=12, deadline=None)
 @given(changes, st.lists(changes, min_size=1, max_size=3))
-def test_undoing_every_turn_gives_back_each_state(begin: list[Change], turns: list[list[Change]]) -> None:
+def test_undo_of_every_turn_restores_each_state(begin: list[Change], turns: list[list[Change]]) -> None:
     def state(place: KeptWorkspace) -> object:
         return place.state(), place.folders()
 

@@ -17,7 +17,7 @@ def place(tmp_path: Path) -> KeptWorkspace:
     return KeptWorkspace(tmp_path)
 
 
-async def test_a_turn_is_undone_and_done_again(place: KeptWorkspace) -> None:
+async def test_turn_is_undone_and_redone(place: KeptWorkspace) -> None:
     place.write("changed.txt", "one\n")
     place.write("deleted/deep/file.txt", "gone\n")
     before = place.state()
@@ -44,7 +44,7 @@ async def test_a_turn_is_undone_and_done_again(place: KeptWorkspace) -> None:
     assert place.state() == before
 
 
-async def test_the_rounds_of_a_turn_are_undone_together_and_turns_one_by_one(place: KeptWorkspace) -> None:
+async def test_undo_takes_rounds_together_and_turns_one_by_one(place: KeptWorkspace) -> None:
     place.write("a.txt", "0\n")
     await place.turn(lambda: place.write("a.txt", "1\n"), lambda: place.write("a.txt", "2\n"))
     files = place.snapshots.turn_files
@@ -64,7 +64,7 @@ async def test_the_rounds_of_a_turn_are_undone_together_and_turns_one_by_one(pla
         await place.snapshots.undo.plan_redo()
 
 
-async def test_the_files_of_a_turn_are_not_those_of_the_user(place: KeptWorkspace) -> None:
+async def test_turn_files_omit_changes_of_the_user(place: KeptWorkspace) -> None:
     place.write("back", "0\n")
     await place.begin_turn()
     for path, data in (("model", "1\n"), ("back", "1\n"), ("model", "2\n"), ("back", "0\n")):
@@ -75,7 +75,7 @@ async def test_the_files_of_a_turn_are_not_those_of_the_user(place: KeptWorkspac
     assert kinds(place.snapshots.turn_files) == {"model": "added"}
 
 
-async def test_a_new_change_ends_what_could_be_redone(place: KeptWorkspace) -> None:
+async def test_new_change_ends_redo(place: KeptWorkspace) -> None:
     await place.turn(lambda: place.write("a.txt", "1\n"))
     await place.undo()
     await place.turn(lambda: place.write("b.txt", "1\n"))
@@ -84,7 +84,7 @@ async def test_a_new_change_ends_what_could_be_redone(place: KeptWorkspace) -> N
         await place.snapshots.undo.plan_redo()
 
 
-async def test_a_turn_that_changes_nothing_is_no_step(place: KeptWorkspace) -> None:
+async def test_turn_without_changes_is_no_step(place: KeptWorkspace) -> None:
     await place.turn(lambda: place.write("a.txt", "1\n"))
     await place.undo()
     await place.turn(lambda: None)
@@ -110,7 +110,7 @@ async def test_a_turn_that_changes_nothing_is_no_step(place: KeptWorkspace) -> N
         "é",
     ],
 )
-async def test_any_name_comes_back(place: KeptWorkspace, name: str) -> None:
+async def test_undo_restores_any_name(place: KeptWorkspace, name: str) -> None:
     place.write(name, "old\n")
     place.write(f"folder {name}/file", "old\n")
     before = place.state()
@@ -127,7 +127,7 @@ async def test_any_name_comes_back(place: KeptWorkspace, name: str) -> None:
     assert place.warnings == []
 
 
-async def test_names_that_are_no_text_come_back(place: KeptWorkspace) -> None:
+async def test_undo_restores_names_that_are_no_text(place: KeptWorkspace) -> None:
     name = os.fsdecode(b"\xff\xfe.bin")
     place.write(name, b"\x00\xff\r\n")
     before = place.state()
@@ -138,7 +138,7 @@ async def test_names_that_are_no_text_come_back(place: KeptWorkspace) -> None:
     assert place.state() == before
 
 
-async def test_bytes_are_kept_whatever_the_folder_says_of_line_ends(place: KeptWorkspace) -> None:
+async def test_undo_restores_bytes_despite_line_end_settings(place: KeptWorkspace) -> None:
     place.write(
         ".gitattributes", "* text=auto eol=crlf ident working-tree-encoding=UTF-16\n*.bin filter=evil diff=evil\n"
     )
@@ -158,7 +158,7 @@ async def test_bytes_are_kept_whatever_the_folder_says_of_line_ends(place: KeptW
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o664, 0o755, 0o700, 0o444, 0o640, 0o4755])
-async def test_permission_bits_come_back(place: KeptWorkspace, mode: int) -> None:
+async def test_undo_restores_permission_bits(place: KeptWorkspace, mode: int) -> None:
     place.write("removed", "x", mode)
     place.write("changed", "x", mode)
     place.write("only mode", "x", mode)
@@ -177,7 +177,7 @@ async def test_permission_bits_come_back(place: KeptWorkspace, mode: int) -> Non
     assert kinds(plan.files) == {"changed": "modified", "only mode": "modified", "removed": "added"}
 
 
-async def test_links_come_back_and_are_never_followed(place: KeptWorkspace, tmp_path: Path) -> None:
+async def test_undo_restores_links_without_following_them(place: KeptWorkspace, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_text("theirs\n")
@@ -204,7 +204,7 @@ async def test_links_come_back_and_are_never_followed(place: KeptWorkspace, tmp_
     assert state_of(outside) == {"file": ("file", (outside / "file").stat().st_mode & 0o777, b"theirs\n")}
 
 
-async def test_a_file_that_became_a_folder_comes_back(place: KeptWorkspace) -> None:
+async def test_undo_restores_a_file_that_became_a_folder(place: KeptWorkspace) -> None:
     place.write("a", "file\n")
     place.write("b/c", "file\n")
     before = place.state()
@@ -221,7 +221,7 @@ async def test_a_file_that_became_a_folder_comes_back(place: KeptWorkspace) -> N
     assert place.state() == before
 
 
-async def test_what_git_ignores_comes_back(place: KeptWorkspace) -> None:
+async def test_undo_restores_ignored_files(place: KeptWorkspace) -> None:
     place.write(".gitignore", "*.log\nbuild/\n.env\n")
     place.write(".env", "SECRET=1\n", 0o600)
     place.write("build/out.o", b"\x7fELF")
@@ -237,7 +237,7 @@ async def test_what_git_ignores_comes_back(place: KeptWorkspace) -> None:
     assert place.state() == before
 
 
-async def test_many_files_come_back(place: KeptWorkspace) -> None:
+async def test_undo_restores_many_files(place: KeptWorkspace) -> None:
     for number in range(700):
         place.write(f"folder{number % 7}/{number}.txt", f"{number}\n")
     before = place.state()
@@ -250,7 +250,7 @@ async def test_many_files_come_back(place: KeptWorkspace) -> None:
 # what the user changed since
 
 
-async def test_other_lines_that_the_user_changed_stay(place: KeptWorkspace) -> None:
+async def test_undo_keeps_other_lines_changed_by_the_user(place: KeptWorkspace) -> None:
     lines = [f"line {number}\n" for number in range(20)]
     place.write("a.txt", "".join(lines), 0o644)
     await place.turn(lambda: place.write("a.txt", "".join(["model\n", *lines[1:]])))
@@ -263,7 +263,7 @@ async def test_other_lines_that_the_user_changed_stay(place: KeptWorkspace) -> N
 
 
 @pytest.mark.parametrize("since", ["changed", "deleted", "other folder"])
-async def test_a_file_that_the_user_changed_stays_as_it_is(place: KeptWorkspace, since: str) -> None:
+async def test_undo_leaves_a_file_changed_by_the_user(place: KeptWorkspace, since: str) -> None:
     place.write("theirs", "old\n")
     await place.turn(lambda: (place.write("theirs", "model\n"), place.write("ours", "model\n")))
     if since == "changed":
@@ -280,7 +280,7 @@ async def test_a_file_that_the_user_changed_stays_as_it_is(place: KeptWorkspace,
     assert place.state() == mine
 
 
-async def test_what_the_model_deleted_and_the_user_made_again_stays(place: KeptWorkspace) -> None:
+async def test_undo_leaves_a_deleted_file_remade_by_the_user(place: KeptWorkspace) -> None:
     place.write("a", "old\n")
     await place.turn(lambda: (place.folder / "a").unlink())
     place.write("a", "user\n")
@@ -290,7 +290,7 @@ async def test_what_the_model_deleted_and_the_user_made_again_stays(place: KeptW
     assert place.read("a") == "user\n"
 
 
-async def test_what_the_user_made_since_stays(place: KeptWorkspace) -> None:
+async def test_undo_leaves_later_files_of_the_user(place: KeptWorkspace) -> None:
     await place.turn(lambda: place.write("folder/model", "model\n"))
     place.write("folder/user", "user\n")
     await place.undo()
@@ -298,7 +298,7 @@ async def test_what_the_user_made_since_stays(place: KeptWorkspace) -> None:
     assert list(place.state()) == ["folder/user"]
 
 
-async def test_what_the_user_did_between_two_rounds_stays(place: KeptWorkspace) -> None:
+async def test_undo_leaves_changes_of_the_user_between_rounds(place: KeptWorkspace) -> None:
     place.write("a", "0\n")
     await place.begin_turn()
     await place.turn(lambda: place.write("b", "model\n"))
@@ -310,7 +310,7 @@ async def test_what_the_user_did_between_two_rounds_stays(place: KeptWorkspace) 
     assert set(place.state()) == {"a", "user"}
 
 
-async def test_a_binary_file_that_the_user_changed_is_not_joined(place: KeptWorkspace) -> None:
+async def test_undo_does_not_merge_a_binary_file(place: KeptWorkspace) -> None:
     place.write("a", b"\x00" * 100 + b"\n1")
     await place.turn(lambda: place.write("a", b"\x00" * 100 + b"\n2"))
     place.write("a", b"user" + b"\x00" * 100 + b"\n2")
@@ -320,7 +320,7 @@ async def test_a_binary_file_that_the_user_changed_is_not_joined(place: KeptWork
     assert (place.folder / "a").read_bytes().startswith(b"user")
 
 
-async def test_a_file_that_changes_after_the_plan_was_shown_is_not_touched(place: KeptWorkspace) -> None:
+async def test_undo_refuses_files_changed_after_the_plan(place: KeptWorkspace) -> None:
     await place.turn(lambda: place.write("a", "model\n"))
     plan = await place.snapshots.undo.plan_undo()
     place.write("a", "user\n")
@@ -333,7 +333,7 @@ async def test_a_file_that_changes_after_the_plan_was_shown_is_not_touched(place
 # messages
 
 
-async def test_the_files_go_back_to_any_message(place: KeptWorkspace) -> None:
+async def test_undo_goes_back_to_any_message(place: KeptWorkspace) -> None:
     place.write("a", "0\n")
     first = await place.turn(lambda: place.write("a", "1\n"))
     second = await place.turn(lambda: place.write("b", "2\n"))
@@ -350,12 +350,12 @@ async def test_the_files_go_back_to_any_message(place: KeptWorkspace) -> None:
     assert (place.read("a"), place.read("b")) == ("3\n", "2\n")
 
 
-async def test_a_message_that_the_log_does_not_have_is_refused(place: KeptWorkspace) -> None:
+async def test_undo_refuses_an_unknown_message(place: KeptWorkspace) -> None:
     with pytest.raises(SnapshotError, match="does not say"):
         await place.snapshots.undo.plan_rewind("nowhere")
 
 
-async def test_the_model_is_told_once_that_files_came_back(place: KeptWorkspace) -> None:
+async def test_undo_is_told_to_the_model_once(place: KeptWorkspace) -> None:
     await place.turn(lambda: place.write("a", "1\n"))
     await place.undo()
     await place.begin_turn()
@@ -366,7 +366,7 @@ async def test_the_model_is_told_once_that_files_came_back(place: KeptWorkspace)
     assert list(place.reminders) == []
 
 
-async def test_a_later_session_of_the_log_undoes_and_tells_the_model(tmp_path: Path) -> None:
+async def test_undo_works_in_a_later_session_of_the_log(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     place.write("a", "0\n")
     await place.turn(lambda: place.write("a", "1\n"))
@@ -379,7 +379,7 @@ async def test_a_later_session_of_the_log_undoes_and_tells_the_model(tmp_path: P
     assert len(third.reminders) == 1
 
 
-async def test_a_turn_that_was_cut_off_by_a_crash_is_undone(tmp_path: Path) -> None:
+async def test_undo_covers_a_turn_cut_off_by_a_crash(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     place.write("a", "0\n")
     await place.begin_turn()
@@ -394,7 +394,7 @@ async def test_a_turn_that_was_cut_off_by_a_crash_is_undone(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("becomes", ["nothing", "link"])
-async def test_a_workspace_that_a_command_moved_away_is_told_and_nothing_else_is_taken_for_it(
+async def test_undo_reports_a_moved_workspace_and_uses_no_other(
     place: KeptWorkspace, tmp_path: Path, becomes: str
 ) -> None:
     place.write("a", "1\n")
@@ -447,7 +447,7 @@ def make_repository(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["", "nested", "nested/deeper"])
-async def test_repositories_are_not_touched_and_their_files_come_back(place: KeptWorkspace, where: str) -> None:
+async def test_undo_restores_files_of_repositories_but_not_git_folders(place: KeptWorkspace, where: str) -> None:
     make_repository(place.folder)
     if where:
         make_repository(place.folder / where)
@@ -465,7 +465,7 @@ async def test_repositories_are_not_touched_and_their_files_come_back(place: Kep
     assert place.warnings == []
 
 
-async def test_the_files_of_a_repository_that_a_command_cloned_go_and_the_repository_stays(
+async def test_undo_removes_cloned_files_but_not_the_repository(
     place: KeptWorkspace,
 ) -> None:
     await place.turn(lambda: make_repository(place.folder / "cloned"))
@@ -475,7 +475,7 @@ async def test_the_files_of_a_repository_that_a_command_cloned_go_and_the_reposi
     assert (place.folder / "cloned" / ".git" / "HEAD").exists()
 
 
-async def test_a_repository_without_files_is_left_alone(place: KeptWorkspace) -> None:
+async def test_undo_leaves_a_repository_without_files(place: KeptWorkspace) -> None:
     git(place.folder, "init", "-q", "--bare", "store.git")
     before = place.state()
     await place.turn(lambda: (place.folder / "store.git" / "description").write_text("changed\n"))
@@ -485,7 +485,7 @@ async def test_a_repository_without_files_is_left_alone(place: KeptWorkspace) ->
     assert any("store.git/" in warning for warning in place.warnings)
 
 
-async def test_a_difference_that_is_too_long_to_show_can_be_undone(place: KeptWorkspace) -> None:
+async def test_undo_works_for_a_difference_too_long_to_show(place: KeptWorkspace) -> None:
     place.write("long.txt", "a line that is long enough\n" * 100_000)
     before = place.state()
     await place.turn(lambda: (place.folder / "long.txt").unlink())
@@ -495,7 +495,7 @@ async def test_a_difference_that_is_too_long_to_show_can_be_undone(place: KeptWo
     assert place.state() == before
 
 
-async def test_an_undo_that_cannot_be_has_touched_no_repository_that_came_in_its_way(place: KeptWorkspace) -> None:
+async def test_undo_that_is_impossible_leaves_repositories_alone(place: KeptWorkspace) -> None:
     place.write("d", "file\n")
 
     def change() -> None:

@@ -42,7 +42,7 @@ async def test_empty_folders_come_and_go(place: KeptWorkspace) -> None:
     assert place.warnings == []
 
 
-async def test_placeholders_of_the_sandbox_are_no_changes_and_stay(place: KeptWorkspace) -> None:
+async def test_sandbox_placeholders_are_no_changes_and_stay(place: KeptWorkspace) -> None:
     for name in ALWAYS[:5]:
         (place.folder / name).mkdir()
 
@@ -70,7 +70,7 @@ async def test_protected_folder_with_a_file_is_a_change(place: KeptWorkspace) ->
     assert kinds(place.snapshots.turn_files) == {".vscode/tasks.json": "added", ".idea/deep/": "added"}
 
 
-async def test_a_folder_that_was_empty_stays_and_one_that_was_made_goes(place: KeptWorkspace) -> None:
+async def test_folder_that_was_empty_stays_and_a_new_one_goes(place: KeptWorkspace) -> None:
     (place.folder / "out").mkdir()
     await place.turn(lambda: (place.write("out/result", "x\n"), place.write("made/deep/file", "x\n")))
     plan = await place.undo()
@@ -79,7 +79,7 @@ async def test_a_folder_that_was_empty_stays_and_one_that_was_made_goes(place: K
     assert place.folders().keys() == {"out"}
 
 
-async def test_a_folder_that_lost_its_last_file_stays_if_it_is_there(place: KeptWorkspace) -> None:
+async def test_folder_that_lost_its_last_file_stays(place: KeptWorkspace) -> None:
     place.write("cache/file", "x\n")
     await place.turn(lambda: (place.folder / "cache/file").unlink())
     await place.turn(lambda: (place.folder / "cache").rmdir())
@@ -88,7 +88,7 @@ async def test_a_folder_that_lost_its_last_file_stays_if_it_is_there(place: Kept
     assert (place.state(), place.folders().keys()) == ({}, {"cache"})
 
 
-async def test_the_bits_of_folders_come_back(place: KeptWorkspace) -> None:
+async def test_folder_bits_are_restored(place: KeptWorkspace) -> None:
     place.write("private/key", "k\n", 0o600)
     place.write("open/file", "x\n")
     (place.folder / "private").chmod(0o700)
@@ -106,7 +106,7 @@ async def test_the_bits_of_folders_come_back(place: KeptWorkspace) -> None:
     assert place.folders() == before == {"private": 0o700, "open": 0o755}
 
 
-async def test_a_turn_that_only_makes_a_folder_is_undone(place: KeptWorkspace) -> None:
+async def test_turn_that_only_makes_a_folder_is_undone(place: KeptWorkspace) -> None:
     await place.turn(lambda: (place.folder / "a").mkdir())
     await place.undo()
 
@@ -116,7 +116,7 @@ async def test_a_turn_that_only_makes_a_folder_is_undone(place: KeptWorkspace) -
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
-async def test_a_folder_that_the_user_uses_since_stays_with_its_bits(place: KeptWorkspace, what: str) -> None:
+async def test_folder_used_by_the_user_since_stays_with_its_bits(place: KeptWorkspace, what: str) -> None:
     def change() -> None:
         place.write("made/file", "x\n")
         (place.folder / "made").chmod(0o700)
@@ -134,7 +134,7 @@ async def test_a_folder_that_the_user_uses_since_stays_with_its_bits(place: Kept
     assert not (place.folder / "made/file").exists()
 
 
-async def test_where_the_user_has_put_a_file_since_no_folder_comes_back(place: KeptWorkspace) -> None:
+async def test_folder_is_not_restored_over_a_file_of_the_user(place: KeptWorkspace) -> None:
     (place.folder / "a").mkdir()
     await place.turn(lambda: ((place.folder / "a").rmdir(), place.write("b", "x\n")))
     place.write("a", "user\n")
@@ -144,7 +144,7 @@ async def test_where_the_user_has_put_a_file_since_no_folder_comes_back(place: K
     assert place.read("a") == "user\n"
 
 
-async def test_names_that_git_refuses_are_left_out_and_told(place: KeptWorkspace) -> None:
+async def test_names_that_git_refuses_are_left_out_and_reported(place: KeptWorkspace) -> None:
     place.write(".GIT/config", "x\n")
     place.write("a/.Git", "x\n")
     place.write("a/kept", "1\n")
@@ -158,7 +158,7 @@ async def test_names_that_git_refuses_are_left_out_and_told(place: KeptWorkspace
     assert all(part in warning for part in (".GIT/ (git keeps", "a/.Git (git keeps", ".gitmodules (git keeps"))
 
 
-async def test_what_a_killed_undo_left_is_no_file_of_the_users(place: KeptWorkspace) -> None:
+async def test_leftovers_of_a_killed_undo_are_not_the_users(place: KeptWorkspace) -> None:
     place.write("a", "1\n")
     await place.turn(lambda: place.write("a", "2\n"))
     leaving = temporary_name()
@@ -258,7 +258,7 @@ def run_without_rights(script: str, place: Path) -> str:
     return done.stdout
 
 
-def test_folders_that_cannot_be_entered_are_told_once_and_stop_nothing(tmp_path: Path) -> None:
+def test_closed_folders_are_reported_once_and_stop_nothing(tmp_path: Path) -> None:
     warnings, content = run_without_rights(SHUT_FOLDERS, tmp_path).splitlines()
 
     assert warnings == str(
@@ -270,11 +270,11 @@ def test_folders_that_cannot_be_entered_are_told_once_and_stop_nothing(tmp_path:
     assert content == "1 2"
 
 
-def test_what_was_made_read_only_comes_back(tmp_path: Path) -> None:
+def test_read_only_files_are_restored(tmp_path: Path) -> None:
     assert run_without_rights(LOCKED_FOLDERS, tmp_path) == "True\nTrue\n"
 
 
-async def test_files_1500_folders_deep_are_looked_at(tmp_path: Path) -> None:
+async def test_files_1500_folders_deep_are_covered(tmp_path: Path) -> None:
     deep = "/".join(["d"] * 1500)
     make_folders(tmp_path / deep)
     (tmp_path / deep / "file").write_text("x")

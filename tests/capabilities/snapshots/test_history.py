@@ -29,7 +29,7 @@ def step(before: str, after: str) -> Step:
     return Step(tree(before), tree(after))
 
 
-def test_the_steps_of_a_turn_are_one_operation() -> None:
+def test_steps_of_a_turn_are_one_operation() -> None:
     history = UndoHistory([change("turn", "a", "b", "t"), change("turn", "b", "c", "t"), change("turn", "c", "d", "u")])
 
     assert history.undoable is not None
@@ -40,7 +40,7 @@ def test_the_steps_of_a_turn_are_one_operation() -> None:
     assert history.undone.steps == [step("d", "c")]
 
 
-def test_redo_gives_back_what_can_be_undone() -> None:
+def test_redo_follows_an_undo() -> None:
     history = UndoHistory([change("turn", "a", "b", "t"), change("undo", "b", "a"), change("redo", "a", "b")])
 
     assert history.undone is None
@@ -49,19 +49,19 @@ def test_redo_gives_back_what_can_be_undone() -> None:
 
 
 @pytest.mark.parametrize("cause", ["turn", "rewind"])
-def test_what_changes_files_anew_ends_what_could_be_redone(cause: str) -> None:
+def test_new_change_ends_redo(cause: str) -> None:
     history = UndoHistory([change("turn", "a", "b", "t"), change("undo", "b", "a"), change(cause, "a", "c", "u")])
 
     assert history.undone is None
 
 
-def test_a_step_without_a_change_is_none() -> None:
+def test_step_without_a_change_is_none() -> None:
     history = UndoHistory([change("turn", "a", None, "t"), change("turn", "a", "a", "t")])
 
     assert (history.undoable, history.opened) == (None, None)
 
 
-def test_what_a_crash_left_open_ends_with_the_next_snapshot() -> None:
+def test_step_left_open_by_a_crash_ends_with_the_next_snapshot() -> None:
     history = UndoHistory(
         [change("turn", "a", None, "t"), change("turn", "c", None, "u"), change("turn", "c", "d", "u")]
     )
@@ -72,7 +72,7 @@ def test_what_a_crash_left_open_ends_with_the_next_snapshot() -> None:
     assert history.undoable.steps == [step("a", "c")]
 
 
-def test_what_is_open_at_the_end_can_be_closed() -> None:
+def test_step_open_at_the_end_can_be_closed() -> None:
     history = UndoHistory([change("turn", "a", None, "t")])
 
     assert history.opened == tree("a")
@@ -81,7 +81,7 @@ def test_what_is_open_at_the_end_can_be_closed() -> None:
     assert history.undoable.steps == [step("a", "b")]
 
 
-def test_steps_since_a_message_count_whatever_branch_they_are_on() -> None:
+def test_steps_since_a_message_count_on_any_branch() -> None:
     history = UndoHistory(
         [
             message("m1"),
@@ -99,7 +99,7 @@ def test_steps_since_a_message_count_whatever_branch_they_are_on() -> None:
         history.steps_since("r")
 
 
-def test_whether_files_came_back_is_known_until_the_next_message() -> None:
+def test_came_back_holds_until_the_next_message() -> None:
     records = [message("m1"), change("turn", "a", "b", "m1"), change("undo", "b", "a")]
 
     assert UndoHistory(records).came_back
@@ -122,7 +122,7 @@ def test_damaged_records_are_no_steps(damage: dict[str, Any]) -> None:
     assert UndoHistory([{**change("turn", "a", "b", "t"), **damage}]).undoable is None
 
 
-def test_steps_that_follow_each_other_are_joined() -> None:
+def test_adjacent_steps_are_joined() -> None:
     assert joined([("a", "b"), ("b", "c"), ("d", "e")]) == [("a", "c"), ("d", "e")]
 
 
@@ -138,9 +138,7 @@ def test_steps_that_follow_each_other_are_joined() -> None:
         ("1", None, True),
     ],
 )
-def test_what_went_on_at_the_same_time_is_counted_from_the_look_at_what_was_there(
-    began: str, ended: str | None, is_during: bool
-) -> None:
+def test_steps_during_another_begin_at_its_first_look(began: str, ended: str | None, is_during: bool) -> None:
     ours = [change("turn", "a", None) | {"since": "3", "timestamp": "5"}, change("turn", "a", "b") | {"timestamp": "7"}]
     theirs = [change("turn", "a", None) | {"since": began, "timestamp": began}]
     theirs += [change("turn", "a", "c") | {"timestamp": ended}] if ended else []

@@ -30,14 +30,14 @@ def snapshots(place: KeptWorkspace) -> list[tuple[str, bool]]:
     return [(record["cause"], "after" in record) for record in records]
 
 
-async def test_a_turn_that_only_reads_records_nothing(tmp_path: Path) -> None:
+async def test_reading_turn_records_nothing(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     await place.turn()
 
     assert snapshots(place) == []
 
 
-async def test_what_was_before_is_in_the_log_before_the_call_runs(tmp_path: Path) -> None:
+async def test_first_snapshot_is_logged_before_the_call_runs(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     seen: list[list[tuple[str, bool]]] = []
     await place.turn(lambda: seen.append(snapshots(place)))
@@ -46,7 +46,7 @@ async def test_what_was_before_is_in_the_log_before_the_call_runs(tmp_path: Path
     assert snapshots(place) == [("turn", False), ("turn", True)]
 
 
-async def test_the_calls_of_one_round_share_what_was_before(tmp_path: Path) -> None:
+async def test_calls_of_one_round_share_their_first_snapshot(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     await place.begin_turn()
     for name in ("a", "b"):
@@ -59,7 +59,7 @@ async def test_the_calls_of_one_round_share_what_was_before(tmp_path: Path) -> N
     assert kinds(place.snapshots.turn_files) == {"a": "added", "b": "added"}
 
 
-async def test_what_the_model_does_when_it_is_woken_is_undone_by_itself(tmp_path: Path) -> None:
+async def test_woken_turn_is_undone_by_itself(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     prompt = await place.turn(lambda: place.write("a", "x\n"))
     told = SystemReminder(text="a task has ended", cause="task:1")
@@ -71,7 +71,7 @@ async def test_what_the_model_does_when_it_is_woken_is_undone_by_itself(tmp_path
     assert list(place.state()) == ["a"]
 
 
-async def test_an_interrupted_round_is_kept_too(tmp_path: Path) -> None:
+async def test_interrupted_round_is_kept_too(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     await place.begin_turn()
     await place.snapshots.rounds.before_effect(call_in(place.folder))
@@ -83,7 +83,7 @@ async def test_an_interrupted_round_is_kept_too(tmp_path: Path) -> None:
 
 
 @on_both_backends
-def test_a_round_whose_end_is_interrupted_is_kept_at_the_end_of_the_turn(tmp_path: Path, backend: str) -> None:
+def test_interrupted_round_end_is_kept_at_the_end_of_the_turn(tmp_path: Path, backend: str) -> None:
     async def main() -> None:
         place = KeptWorkspace(tmp_path)
         await place.begin_turn()
@@ -102,7 +102,7 @@ def test_a_round_whose_end_is_interrupted_is_kept_at_the_end_of_the_turn(tmp_pat
 
 
 @on_both_backends
-def test_the_first_snapshot_is_taken_while_the_model_thinks(tmp_path: Path, backend: str) -> None:
+def test_first_snapshot_is_taken_while_the_model_thinks(tmp_path: Path, backend: str) -> None:
     async def main() -> None:
         place = KeptWorkspace(tmp_path)
         place.write("a", "x\n")
@@ -122,7 +122,7 @@ def test_the_first_snapshot_is_taken_while_the_model_thinks(tmp_path: Path, back
     run_on(backend, main)
 
 
-async def test_calls_wait_once_for_the_first_snapshot_and_the_user_is_told(tmp_path: Path) -> None:
+async def test_calls_wait_once_for_the_first_snapshot_and_say_so(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     rounds = place.snapshots.rounds
     rounds.first_wait_s = 0.01
@@ -151,7 +151,7 @@ async def test_calls_wait_once_for_the_first_snapshot_and_the_user_is_told(tmp_p
 
 
 @on_both_backends
-def test_what_the_user_changes_while_a_later_call_waits_is_his(tmp_path: Path, backend: str) -> None:
+def test_change_of_the_user_during_a_waiting_call_is_theirs(tmp_path: Path, backend: str) -> None:
     async def main() -> None:
         place = KeptWorkspace(tmp_path)
         rounds = place.snapshots.rounds
@@ -180,9 +180,7 @@ def test_what_the_user_changes_while_a_later_call_waits_is_his(tmp_path: Path, b
 
 
 @on_both_backends
-def test_the_end_of_a_round_is_kept_beside_the_next_request_and_before_the_next_call(
-    tmp_path: Path, backend: str
-) -> None:
+def test_round_end_is_kept_between_request_and_next_call(tmp_path: Path, backend: str) -> None:
     async def main() -> None:
         place = KeptWorkspace(tmp_path)
         rounds = place.snapshots.rounds
@@ -209,7 +207,7 @@ def test_the_end_of_a_round_is_kept_beside_the_next_request_and_before_the_next_
 
 
 @on_both_backends
-def test_nothing_is_kept_in_the_middle_of_a_call(tmp_path: Path, backend: str) -> None:
+def test_snapshot_is_never_taken_within_a_call(tmp_path: Path, backend: str) -> None:
     async def main() -> None:
         place = KeptWorkspace(tmp_path)
         rounds = place.snapshots.rounds
@@ -231,7 +229,7 @@ def test_nothing_is_kept_in_the_middle_of_a_call(tmp_path: Path, backend: str) -
     run_on(backend, main)
 
 
-async def test_a_call_that_only_changes_files_elsewhere_costs_nothing(tmp_path: Path) -> None:
+async def test_call_that_changes_files_elsewhere_costs_nothing(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     await place.begin_turn()
     for path in (tmp_path / "plans" / "plan.md", tmp_path / "work" / ".." / "plan.md"):
@@ -248,7 +246,7 @@ async def write_call(place: KeptWorkspace, path: Path) -> ToolCall:
     return await ToolCall.of("1", tool, tool.input_model.model_validate(arguments), arguments, context_in(place.folder))
 
 
-async def test_files_in_other_folders_of_the_workspace_come_back(tmp_path: Path) -> None:
+async def test_files_in_added_folders_are_restored(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     other = tmp_path / "other"
     other.mkdir()
@@ -262,7 +260,7 @@ async def test_files_in_other_folders_of_the_workspace_come_back(tmp_path: Path)
     assert list(other.iterdir()) == []
 
 
-async def test_a_wider_folder_that_is_added_leaves_the_main_one_its_own(tmp_path: Path) -> None:
+async def test_wider_added_folder_leaves_the_main_one_its_own(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     wide = tmp_path / "wide"
     place.folder, beside = wide / "work", wide / "beside.txt"
@@ -282,9 +280,7 @@ async def test_a_wider_folder_that_is_added_leaves_the_main_one_its_own(tmp_path
     assert place.state() == {}
 
 
-async def test_a_folder_too_wide_to_be_kept_leaves_undo_to_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_too_wide_folder_leaves_undo_to_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = KeptWorkspace(tmp_path)
     other = tmp_path / "other"
     other.mkdir()
@@ -298,7 +294,7 @@ async def test_a_folder_too_wide_to_be_kept_leaves_undo_to_the_others(
     assert list(other.iterdir()) == []
 
 
-async def test_a_folder_of_old_in_which_nothing_changed_is_not_told(tmp_path: Path) -> None:
+async def test_unchanged_former_folder_is_not_mentioned(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     other = tmp_path / "other"
     other.mkdir()
@@ -309,7 +305,7 @@ async def test_a_folder_of_old_in_which_nothing_changed_is_not_told(tmp_path: Pa
     assert list((await place.undo()).notes) == []
 
 
-async def test_a_folder_that_is_no_longer_in_the_workspace_stays_and_that_is_told(tmp_path: Path) -> None:
+async def test_changes_in_a_former_folder_stay_and_are_reported(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     other = tmp_path / "other"
     other.mkdir()
@@ -322,7 +318,7 @@ async def test_a_folder_that_is_no_longer_in_the_workspace_stays_and_that_is_tol
     assert (other / "b").exists()
 
 
-async def test_everything_is_private_and_survives_gits_own_tidying(tmp_path: Path) -> None:
+async def test_store_is_private_and_survives_gits_gc(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     place.write("secret", "s\n", 0o600)
     await place.turn(lambda: (place.folder / "secret").unlink())
@@ -341,7 +337,7 @@ LOOSE_IN_17 = [
 
 
 @pytest.mark.parametrize("joins_packs", [True, False])
-async def test_tidying_packs_what_is_loose_and_keeps_all(tmp_path: Path, joins_packs: bool) -> None:
+async def test_tidying_packs_loose_objects_and_keeps_all(tmp_path: Path, joins_packs: bool) -> None:
     place = KeptWorkspace(tmp_path)
     await place.turn(lambda: [place.write(text, text) for text in LOOSE_IN_17])
     before = objects(place)
@@ -354,7 +350,7 @@ async def test_tidying_packs_what_is_loose_and_keeps_all(tmp_path: Path, joins_p
     assert place.state() == {}
 
 
-async def test_what_earlier_sessions_left_loose_is_packed_beside_the_next(tmp_path: Path) -> None:
+async def test_loose_objects_of_earlier_sessions_are_packed(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     await place.turn(lambda: [place.write(text, text) for text in LOOSE_IN_17])
     later = KeptWorkspace(tmp_path, session="session-2")

@@ -30,7 +30,7 @@ anyio.run(main, *sys.argv[1:])
 """
 
 
-def test_two_processes_keep_the_same_folder(tmp_path: Path) -> None:
+def test_undo_works_for_two_processes_in_one_folder(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     for number in range(50):
         place.write(f"shared/{number}", f"{number}\n")
@@ -65,7 +65,7 @@ async def undo_all(place: KeptWorkspace, names: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize("how", ["inside", "open", "before", "after"])
-async def test_what_another_session_changed_meanwhile_stays(tmp_path: Path, how: str) -> None:
+async def test_changes_of_another_session_stay(tmp_path: Path, how: str) -> None:
     one, two = KeptWorkspace(tmp_path, session="one"), KeptWorkspace(tmp_path, session="two")
     for name in ("shared", "theirs"):
         one.write(name, "0\n")
@@ -91,7 +91,7 @@ async def test_what_another_session_changed_meanwhile_stays(tmp_path: Path, how:
     assert {name: one.read(name) for name in one.state()} == {"shared": "0\n", "theirs": "two\n"}
 
 
-async def test_two_sessions_that_see_the_same_are_no_copies_of_each_other(tmp_path: Path) -> None:
+async def test_sessions_that_see_the_same_changes_keep_them(tmp_path: Path) -> None:
     one, two = KeptWorkspace(tmp_path, session="one"), KeptWorkspace(tmp_path, session="two")
     for session in (one, two):
         await session.begin_turn()
@@ -106,7 +106,7 @@ async def test_two_sessions_that_see_the_same_are_no_copies_of_each_other(tmp_pa
     assert one.state().keys() == {"one", "two"}
 
 
-async def test_a_fork_of_a_session_is_no_other_session(tmp_path: Path) -> None:
+async def test_fork_of_a_session_is_no_other_session(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     await place.turn(lambda: place.write("a", "1\n"), lambda: place.write("a", "2\n"))
     copy2(place.log, place.log.with_name("fork.jsonl"))
@@ -117,7 +117,7 @@ async def test_a_fork_of_a_session_is_no_other_session(tmp_path: Path) -> None:
     assert kinds((await fork.redo()).files) == {"a": "added"}
 
 
-async def test_an_undo_in_another_session_meanwhile_is_not_done_again(tmp_path: Path) -> None:
+async def test_undo_of_another_session_is_not_repeated(tmp_path: Path) -> None:
     one, two = KeptWorkspace(tmp_path, session="one"), KeptWorkspace(tmp_path, session="two")
     await two.turn(lambda: two.write("theirs", "two\n"))
     await one.begin_turn()
@@ -131,7 +131,7 @@ async def test_an_undo_in_another_session_meanwhile_is_not_done_again(tmp_path: 
     assert one.state() == {}
 
 
-async def test_a_snapshot_that_was_cut_off_does_not_stop_the_next(tmp_path: Path) -> None:
+async def test_snapshot_cut_off_does_not_stop_the_next(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     place.write("a", "0\n")
     await place.turn(lambda: place.write("a", "1\n"))
@@ -144,7 +144,7 @@ async def test_a_snapshot_that_was_cut_off_does_not_stop_the_next(tmp_path: Path
     assert place.warnings == []
 
 
-async def test_a_change_in_the_second_of_the_last_snapshot_is_seen_by_the_next_session(tmp_path: Path) -> None:
+async def test_change_in_the_second_of_a_snapshot_is_seen_later(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     place.write("v", "000\n")
     await place.turn(lambda: place.write("w", "the first snapshot takes longest\n"))

@@ -30,7 +30,7 @@ def terminal_of(place: KeptWorkspace, picks: int | None = None, *messages: Messa
     return FakeTerminal(session, {}, picks=picks)
 
 
-async def test_the_difference_is_shown_and_a_yes_undoes_it(place: KeptWorkspace) -> None:
+async def test_undo_command_shows_the_difference_and_a_yes_undoes_it(place: KeptWorkspace) -> None:
     place.write("a.txt", "old\n")
     await place.turn(lambda: place.write("a.txt", "new\n"))
     terminal = await type_in(terminal_of(place, picks=0), "/undo")
@@ -43,7 +43,7 @@ async def test_the_difference_is_shown_and_a_yes_undoes_it(place: KeptWorkspace)
 
 
 @pytest.mark.parametrize(("picks", "said"), [(1, "nothing was changed"), (None, "no file was changed so far")])
-async def test_without_a_yes_nothing_changes(place: KeptWorkspace, picks: int | None, said: str) -> None:
+async def test_undo_command_changes_nothing_without_a_yes(place: KeptWorkspace, picks: int | None, said: str) -> None:
     await place.turn(lambda: place.write("a.txt", "new\n"))
     terminal = await type_in(terminal_of(place, picks=picks), "/undo")
 
@@ -51,7 +51,7 @@ async def test_without_a_yes_nothing_changes(place: KeptWorkspace, picks: int | 
     assert place.read("a.txt") == "new\n"
 
 
-async def test_what_stays_is_said_before_the_answer(place: KeptWorkspace) -> None:
+async def test_undo_command_names_files_that_stay(place: KeptWorkspace) -> None:
     place.write("theirs", "old\n")
     await place.turn(lambda: (place.write("theirs", "new\n"), place.write("ours", "new\n")))
     place.write("theirs", "user\n")
@@ -62,7 +62,7 @@ async def test_what_stays_is_said_before_the_answer(place: KeptWorkspace) -> Non
     assert (place.read("theirs"), (place.folder / "ours").exists()) == ("user\n", False)
 
 
-async def test_what_cannot_be_brought_back_can_be_passed_over(place: KeptWorkspace) -> None:
+async def test_undo_command_can_skip_an_impossible_step(place: KeptWorkspace) -> None:
     await place.turn(lambda: place.write("first", "1\n"))
     await place.turn(lambda: place.write("second", "2\n"))
     place.write("second", "user\n")
@@ -72,7 +72,7 @@ async def test_what_cannot_be_brought_back_can_be_passed_over(place: KeptWorkspa
     assert place.state().keys() == {"second"}
 
 
-async def test_what_is_as_it_should_be_is_passed_over(place: KeptWorkspace) -> None:
+async def test_undo_command_skips_a_step_already_as_before(place: KeptWorkspace) -> None:
     await place.turn(lambda: place.write("first", "1\n"))
     await place.turn(lambda: place.write("second", "2\n"))
     (place.folder / "second").unlink()
@@ -83,7 +83,7 @@ async def test_what_is_as_it_should_be_is_passed_over(place: KeptWorkspace) -> N
     assert place.state() == {}
 
 
-async def test_names_and_content_cannot_drive_the_terminal(place: KeptWorkspace) -> None:
+async def test_undo_command_shows_names_and_content_harmlessly(place: KeptWorkspace) -> None:
     name = "evil\x1b[2J\n.txt"
     await place.turn(lambda: place.write(name, "\x1b]0;title\x07\n"))
     terminal = await type_in(terminal_of(place, picks=None), "/undo")
@@ -94,12 +94,12 @@ async def test_names_and_content_cannot_drive_the_terminal(place: KeptWorkspace)
 
 
 @pytest.mark.parametrize("line", ["/undo", "/redo"])
-async def test_where_there_is_nothing_that_is_the_answer(place: KeptWorkspace, line: str) -> None:
+async def test_undo_command_says_that_there_is_nothing(place: KeptWorkspace, line: str) -> None:
     with pytest.raises(SnapshotError, match="there is nothing to"):
         await type_in(terminal_of(place, picks=0), line)
 
 
-async def test_where_it_is_switched_off_that_is_the_answer() -> None:
+async def test_undo_command_says_that_snapshots_are_disabled() -> None:
     session = SimpleNamespace(find=Capabilities().find)
 
     with pytest.raises(ConfigError, match=r"undo is unavailable: snapshots are disabled"):
@@ -111,7 +111,7 @@ async def diff_lines(place: KeptWorkspace, *messages: Message) -> list[str]:
     return [re.sub("\x1b[^m]*m", "", line) for line in (*terminal.rows, *terminal.read_lines)]
 
 
-async def test_diff_shows_what_all_turns_changed_and_nothing_of_the_user(place: KeptWorkspace) -> None:
+async def test_diff_shows_changes_of_all_turns_but_not_the_users(place: KeptWorkspace) -> None:
     place.write("a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n")
     first = await place.turn(lambda: place.write("a.txt", "one\n2\n3\n4\n5\n6\n7\n8\n"))
     await place.turn(lambda: place.write("b.txt", "new\n"))
@@ -122,7 +122,7 @@ async def test_diff_shows_what_all_turns_changed_and_nothing_of_the_user(place: 
     assert [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")] == ["-1", "+one", "+new"]
 
 
-async def test_diff_names_what_it_cannot_tell_from_the_users_changes(place: KeptWorkspace) -> None:
+async def test_diff_names_files_mixed_with_the_users_changes(place: KeptWorkspace) -> None:
     first = await place.turn(lambda: place.write("a.txt", "new\n"))
     place.write("a.txt", "user\n")
     lines = await diff_lines(place, first)
@@ -130,6 +130,6 @@ async def test_diff_names_what_it_cannot_tell_from_the_users_changes(place: Kept
     assert lines[1:3] == ["not shown, since you changed the same lines:", "  a.txt"]
 
 
-async def test_diff_where_nothing_changed_says_so(place: KeptWorkspace) -> None:
+async def test_diff_without_changes_says_so(place: KeptWorkspace) -> None:
     assert "this session has changed no files" in (await diff_lines(place))[0]
     assert "this session has changed no files" in (await diff_lines(place, await place.turn()))[0]

@@ -21,11 +21,11 @@ from tests.capabilities.snapshots.kept_workspace import KeptWorkspace
         (FileChange("a/", "modified", 0, 0), "~ a/ folder, mode"),
     ],
 )
-def test_it_is_said_how_much_changes(change: FileChange, line: str) -> None:
+def test_change_line_says_how_much_changes(change: FileChange, line: str) -> None:
     assert change_line(change) == line
 
 
-async def test_what_programs_generate_is_counted_and_comes_back_unless_it_changed_since(tmp_path: Path) -> None:
+async def test_generated_files_are_counted_and_restored_if_unchanged(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     cache = "__pycache__/a.cpython-311.pyc"
 

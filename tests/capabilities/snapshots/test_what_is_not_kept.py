@@ -13,7 +13,7 @@ from panpan.system.files.folder_tree import remove_tree
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace, kinds
 
 
-async def test_a_large_file_is_left_out_and_told_once(tmp_path: Path) -> None:
+async def test_large_file_is_left_out_and_reported_once(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path, settings=SnapshotSettings(max_file_mb=1))
     place.write("large.bin", b"x" * 1_000_001)
     place.write("small.txt", "one\n")
@@ -26,7 +26,7 @@ async def test_a_large_file_is_left_out_and_told_once(tmp_path: Path) -> None:
     assert (place.folder / "large.bin").read_bytes() == b"y" * 1_000_001
 
 
-async def test_a_file_that_grew_too_large_is_not_replaced_by_what_it_was(tmp_path: Path) -> None:
+async def test_file_grown_too_large_is_not_replaced(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path, settings=SnapshotSettings(max_file_mb=1))
     place.write("log", "short\n")
     await place.turn(lambda: (place.write("log", b"y" * 1_000_001), place.write("other", "new\n")))
@@ -36,7 +36,7 @@ async def test_a_file_that_grew_too_large_is_not_replaced_by_what_it_was(tmp_pat
     assert (place.folder / "log").read_bytes() == b"y" * 1_000_001
 
 
-async def test_a_file_that_the_user_let_grow_since_stays(tmp_path: Path) -> None:
+async def test_file_grown_by_the_user_since_stays(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path, settings=SnapshotSettings(max_file_mb=1))
     place.write("log", "one\n")
     await place.turn(lambda: place.write("log", "two\n"))
@@ -48,7 +48,7 @@ async def test_a_file_that_the_user_let_grow_since_stays(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("mark", ["pyvenv.cfg", "conda-meta/history"])
-async def test_an_environment_is_left_out_though_git_does_not_ignore_it(tmp_path: Path, mark: str) -> None:
+async def test_environment_is_left_out_even_if_not_ignored(tmp_path: Path, mark: str) -> None:
     place = KeptWorkspace(tmp_path)
 
     def install() -> None:
@@ -65,7 +65,7 @@ async def test_an_environment_is_left_out_though_git_does_not_ignore_it(tmp_path
 
 
 @pytest.mark.parametrize("names", [["pyvenv.cfg", "bin/x"], ["src/pyvenv.cfg"], ["old/pyvenv.cfg", "old/bin/x"]])
-async def test_what_only_looks_like_an_environment_is_kept(tmp_path: Path, names: list[str]) -> None:
+async def test_environment_lookalike_is_kept(tmp_path: Path, names: list[str]) -> None:
     place = KeptWorkspace(tmp_path)
     place.write("old/code.py", "1\n")
     await place.turn(lambda: place.write("first", "1\n"))
@@ -75,7 +75,7 @@ async def test_what_only_looks_like_an_environment_is_kept(tmp_path: Path, names
     assert place.warnings == []
 
 
-async def test_a_large_folder_that_git_ignores_is_left_out(tmp_path: Path) -> None:
+async def test_large_ignored_folder_is_left_out(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     place.write(".gitignore", "node_modules/\nsmall/\n")
     place.write("small/kept", "1\n")
@@ -96,7 +96,7 @@ async def test_a_large_folder_that_git_ignores_is_left_out(tmp_path: Path) -> No
     assert place.read("small/kept") == "1\n"
 
 
-async def test_a_large_folder_that_a_repository_in_the_folder_ignores_is_left_out(tmp_path: Path) -> None:
+async def test_large_folder_ignored_by_an_inner_repository_is_left_out(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     (place.folder / "inner/.git").mkdir(parents=True)
     place.write("inner/.gitignore", "node_modules/\n")
@@ -110,7 +110,7 @@ async def test_a_large_folder_that_a_repository_in_the_folder_ignores_is_left_ou
     assert later.warnings == ["/undo does not cover inner/node_modules/ (it is ignored by git, and large)"]
 
 
-async def test_a_large_folder_that_is_not_ignored_is_kept(tmp_path: Path) -> None:
+async def test_large_folder_that_is_not_ignored_is_kept(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     for number in range(MAX_IGNORED_FILES + 1):
         place.write(f"data/{number % 50}/{number}.txt", "x")
@@ -122,7 +122,7 @@ async def test_a_large_folder_that_is_not_ignored_is_kept(tmp_path: Path) -> Non
     assert place.warnings == []
 
 
-async def test_a_folder_with_too_many_files_is_told_and_the_turn_goes_on(tmp_path: Path) -> None:
+async def test_folder_with_too_many_files_disables_undo_and_says_so(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path, settings=SnapshotSettings(max_files=3))
     for number in range(4):
         place.write(f"{number}", "x")
@@ -134,7 +134,7 @@ async def test_a_folder_with_too_many_files_is_told_and_the_turn_goes_on(tmp_pat
         await place.snapshots.undo.plan_undo()
 
 
-async def test_the_home_folder_as_a_workspace_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_home_folder_as_a_workspace_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = KeptWorkspace(tmp_path)
     monkeypatch.setenv("HOME", str(place.folder))
     await place.turn(lambda: place.write("a", "x"))
@@ -142,7 +142,7 @@ async def test_the_home_folder_as_a_workspace_is_not_kept(tmp_path: Path, monkey
     assert place.warnings == [f"/undo is off: {place.folder} is your whole home folder"]
 
 
-async def test_a_panpan_home_in_the_workspace_is_not_kept(tmp_path: Path) -> None:
+async def test_panpan_home_in_the_workspace_is_not_kept(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     place.roots = (tmp_path,)
     await place.turn(lambda: place.write("a", "x"), lambda: place.write("a", "y"))
@@ -151,7 +151,7 @@ async def test_a_panpan_home_in_the_workspace_is_not_kept(tmp_path: Path) -> Non
     assert [path for path in kinds(place.snapshots.turn_files) if path.startswith("home/")] == []
 
 
-async def test_without_git_the_turn_goes_on_and_it_is_told_once(
+async def test_missing_git_is_reported_once_and_the_turn_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = KeptWorkspace(tmp_path)
@@ -178,7 +178,7 @@ def full_disk(folder: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["update-index", "write-tree"])
-async def test_a_full_disk_is_told_once_and_what_follows_is_kept_again(
+async def test_full_disk_is_reported_once_and_later_turns_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     place = KeptWorkspace(tmp_path)
@@ -198,9 +198,7 @@ async def test_a_full_disk_is_told_once_and_what_follows_is_kept_again(
     assert place.read("a") == "1\n"
 
 
-async def test_what_was_kept_before_a_full_disk_is_undone_with_what_came_after(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_turn_across_a_full_disk_is_undone_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The end of a round that cannot be kept is taken from the next snapshot that can."""
     place = KeptWorkspace(tmp_path)
     place.write("a", "0\n")
@@ -219,7 +217,7 @@ async def test_what_was_kept_before_a_full_disk_is_undone_with_what_came_after(
     assert place.read("a") == "0\n"
 
 
-async def test_a_snapshot_that_is_gone_is_told(tmp_path: Path) -> None:
+async def test_lost_snapshot_is_reported(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     place.write("a", "0\n")
     await place.turn(lambda: place.write("a", "1\n"))
@@ -233,7 +231,7 @@ async def test_a_snapshot_that_is_gone_is_told(tmp_path: Path) -> None:
     assert place.read("a") == "1\n"
 
 
-async def test_what_has_too_long_a_path_is_told_and_the_rest_undone(tmp_path: Path) -> None:
+async def test_too_long_path_is_reported_and_the_rest_undone(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     name = "n" * 250
 

@@ -8,7 +8,7 @@ def told(*messages: object) -> Conversation:
     return Conversation(messages=[UserMessage.of("go"), *messages, UserMessage.of("next")])  # type: ignore[list-item]
 
 
-async def test_the_turn_after_an_interrupt_begins_with_a_notice_and_the_next_does_not() -> None:
+async def test_interrupt_notice_begins_only_the_next_turn() -> None:
     hook = InterruptNotice()
     await hook.interrupted(Conversation())
 
@@ -19,19 +19,19 @@ async def test_the_turn_after_an_interrupt_begins_with_a_notice_and_the_next_doe
     assert list(second) == []
 
 
-async def test_a_resumed_session_knows_that_its_last_reply_was_interrupted() -> None:
+async def test_interrupt_notice_follows_a_resumed_interrupted_reply() -> None:
     assert await InterruptNotice().turn_started(told(reply("a", stop_reason="interrupted")))
 
 
-async def test_a_resumed_session_knows_that_its_last_call_was_interrupted() -> None:
+async def test_interrupt_notice_follows_a_resumed_interrupted_call() -> None:
     assert await InterruptNotice().turn_started(told(reply(has_tool=True), error_result("1", INTERRUPTED)))
 
 
-async def test_an_interrupt_further_back_is_not_told_again() -> None:
+async def test_interrupt_further_back_is_not_told_again() -> None:
     history = (reply(has_tool=True), error_result("1", INTERRUPTED), UserMessage.of("go on"), reply("done"))
 
     assert list(await InterruptNotice().turn_started(told(*history))) == []
 
 
-async def test_a_new_session_has_nothing_to_tell() -> None:
+async def test_new_session_has_nothing_to_tell() -> None:
     assert list(await InterruptNotice().turn_started(Conversation(messages=[UserMessage.of("go")]))) == []

@@ -19,7 +19,7 @@ def hook() -> RedactResults:
 
 
 @pytest.mark.parametrize("is_error", [False, True])
-async def test_a_key_is_taken_out_of_every_text_and_the_model_is_told(tmp_path: Path, is_error: bool) -> None:
+async def test_key_is_redacted_in_every_text_and_the_model_is_told(tmp_path: Path, is_error: bool) -> None:
     output = Output((TextBlock(text=f"1\tKEY={KEY}"), PICTURE, TextBlock(text=f"({KEY})")), is_error=is_error)
 
     first, picture, second, note = (redacted := await hook().after_tool(call_in(tmp_path), output)).blocks
@@ -31,7 +31,7 @@ async def test_a_key_is_taken_out_of_every_text_and_the_model_is_told(tmp_path: 
     assert redacted.is_error is is_error
 
 
-async def test_a_key_is_taken_out_of_what_people_see(tmp_path: Path) -> None:
+async def test_key_is_redacted_in_the_display(tmp_path: Path) -> None:
     diff = FileDiff(path=f"{KEY}.txt", diff=f"@@\n-{KEY}\n+x\n", added=1, removed=1)
     output = Output("edited", DiffDisplay(files=(diff,), notes=(f"1 new error: {KEY}",)))
 
@@ -45,13 +45,13 @@ async def test_a_key_is_taken_out_of_what_people_see(tmp_path: Path) -> None:
     assert plan.display == PlanDisplay(text="use [redacted]", summary="[redacted]")
 
 
-async def test_a_result_without_a_key_stays_as_it_is(tmp_path: Path) -> None:
+async def test_result_without_a_key_is_unchanged(tmp_path: Path) -> None:
     output = Output("sk-proj-of-a-test-0123456789", DiffDisplay(files=()))
 
     assert await hook().after_tool(call_in(tmp_path), output) is output
 
 
-def test_the_keys_are_those_that_could_be_sent_to_a_provider() -> None:
+def test_redacted_keys_are_those_a_provider_could_get() -> None:
     settings = Settings.model_validate(
         {
             "api_key": "of-the-settings",

@@ -81,7 +81,7 @@ async def test_repeats_end_a_turn_after_the_model_was_told(tmp_path: Path, ask: 
     assert_valid(recorded(tmp_path))
 
 
-async def test_a_result_that_changes_never_counts_as_a_repeat(tmp_path: Path) -> None:
+async def test_changing_result_never_counts_as_a_repeat(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.tool.answers = (f"line {number // 2}" for number in range(40))
 
@@ -100,7 +100,7 @@ async def test_repeats_in_one_reply_run_once_and_count_once(tmp_path: Path) -> N
     assert (run.error, run.tool.log) == ("", ["0"])
 
 
-async def test_a_person_is_asked_once_before_a_repeat_runs(tmp_path: Path) -> None:
+async def test_person_is_asked_once_before_a_repeat_runs(tmp_path: Path) -> None:
     questions: list[PermissionQuestion] = []
 
     async def no(question: PermissionQuestion) -> PermissionAnswer:
@@ -117,7 +117,7 @@ async def test_a_person_is_asked_once_before_a_repeat_runs(tmp_path: Path) -> No
     assert refused.endswith("try something different; the turn ends if you go on repeating the call.")
 
 
-async def test_a_yes_lets_three_more_repeats_run(tmp_path: Path) -> None:
+async def test_yes_allows_three_more_repeats(tmp_path: Path) -> None:
     asker = yes()
     run = Run(tmp_path, ask=asker)
 
@@ -128,9 +128,7 @@ async def test_a_yes_lets_three_more_repeats_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("doom_loop", "runs", "ends"), [("ask", 3, True), ("deny", 3, True), ("allow", 12, False)])
-async def test_settings_say_what_becomes_of_repeats(
-    tmp_path: Path, doom_loop: Behaviour, runs: int, ends: bool
-) -> None:
+async def test_settings_decide_about_repeats(tmp_path: Path, doom_loop: Behaviour, runs: int, ends: bool) -> None:
     run = Run(tmp_path, doom_loop=doom_loop, ask=YesToAll())
 
     await run(*same(12))
@@ -146,7 +144,7 @@ BETWEEN = [
 ]
 
 
-async def test_another_call_between_starts_the_count_again(tmp_path: Path) -> None:
+async def test_other_call_between_resets_the_count(tmp_path: Path) -> None:
     run = Run(tmp_path)
 
     await run(*BETWEEN[0])
@@ -154,7 +152,7 @@ async def test_another_call_between_starts_the_count_again(tmp_path: Path) -> No
     assert (len(run.tool.log), run.error) == (7, "")
 
 
-async def test_a_repeat_beside_a_new_call_is_stopped_alone(tmp_path: Path) -> None:
+async def test_repeat_beside_a_new_call_is_stopped_alone(tmp_path: Path) -> None:
     run = Run(tmp_path)
 
     await run(*BETWEEN[1])
@@ -162,7 +160,7 @@ async def test_a_repeat_beside_a_new_call_is_stopped_alone(tmp_path: Path) -> No
     assert run.tool.log[3] == "4"
 
 
-async def test_defaults_that_are_left_out_make_no_difference(tmp_path: Path) -> None:
+async def test_omitted_defaults_make_no_difference(tmp_path: Path) -> None:
     run = Run(tmp_path)
 
     await run(*same(3), *same(1, first=3, seconds=0.0))
@@ -170,7 +168,7 @@ async def test_defaults_that_are_left_out_make_no_difference(tmp_path: Path) -> 
     assert run.tool.log == ["0", "1", "2"]
 
 
-async def test_the_name_of_a_kept_output_makes_no_difference(tmp_path: Path) -> None:
+async def test_name_of_a_kept_output_makes_no_difference(tmp_path: Path) -> None:
     run = Run(tmp_path)
     folder = context_in(tmp_path).outputs.directory
     run.tool.answers = (f"head\n[all of it is in {folder}/bash-{number}-0a1b2c3d.txt]" for number in range(9))
@@ -189,7 +187,7 @@ async def test_changes_in_one_reply_all_run(tmp_path: Path) -> None:
     assert len(run.tool.log) == 5
 
 
-async def test_a_new_turn_starts_the_count_again(tmp_path: Path) -> None:
+async def test_new_turn_resets_the_count_of_repeats(tmp_path: Path) -> None:
     llm = ScriptedLLM(*same(3), say("one"), *same(3, first=3), say("two"))
     tool = SameTool()
     async with session_in(tmp_path, llm, tool, hooks=[RepeatedCalls()], ask=NobodyToAsk()) as session:
@@ -221,9 +219,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("replies", WRONG, ids=["unknown tool", "wrong arguments", "unreadable arguments", "several"])
-async def test_the_fourth_round_of_calls_that_cannot_run_ends_the_turn_after_a_warning(
-    tmp_path: Path, replies: list[AssistantMessage]
-) -> None:
+async def test_fourth_round_of_impossible_calls_ends_the_turn(tmp_path: Path, replies: list[AssistantMessage]) -> None:
     llm = ScriptedLLM(*replies)
 
     with pytest.raises(AnswerNeededError, match="although it cannot run"):
@@ -238,13 +234,13 @@ async def test_the_fourth_round_of_calls_that_cannot_run_ends_the_turn_after_a_w
     assert_valid(recorded(tmp_path))
 
 
-async def test_calls_that_cannot_run_in_different_ways_go_on(tmp_path: Path) -> None:
+async def test_different_impossible_calls_go_on(tmp_path: Path) -> None:
     replies = [call((str(n), "Fly", {"to": n // 3})) for n in range(9)]
 
     await events_of(tmp_path, ScriptedLLM(*replies, say("done")))
 
 
-async def test_a_call_that_runs_starts_the_count_of_those_that_cannot_again(tmp_path: Path) -> None:
+async def test_running_call_resets_the_count_of_impossible_ones(tmp_path: Path) -> None:
     replies = [
         call((str(n), "Fly", {})) if n % 4 else call((str(n), "Look", {"seconds": n / 1e9}), (f"{n}a", "Fly", {}))
         for n in range(12)
@@ -253,13 +249,13 @@ async def test_a_call_that_runs_starts_the_count_of_those_that_cannot_again(tmp_
     await events_of(tmp_path, ScriptedLLM(*replies, say("done")))
 
 
-async def test_identical_calls_that_cannot_run_count_once_in_a_reply(tmp_path: Path) -> None:
+async def test_identical_impossible_calls_in_a_reply_count_once(tmp_path: Path) -> None:
     reply = call(*((str(n), "Fly", {}) for n in range(9)))
 
     await events_of(tmp_path, ScriptedLLM(reply, say("I cannot fly")))
 
 
-async def test_a_new_turn_starts_the_count_of_those_that_cannot_run_again(tmp_path: Path) -> None:
+async def test_new_turn_resets_the_count_of_impossible_calls(tmp_path: Path) -> None:
     replies = [call((str(n), "Fly", {})) for n in range(6)]
     llm = ScriptedLLM(*replies[:3], say("one"), *replies[3:], say("two"))
     async with session_in(tmp_path, llm, looking(), hooks=[RepeatedCalls()]) as session:
@@ -270,7 +266,7 @@ async def test_a_new_turn_starts_the_count_of_those_that_cannot_run_again(tmp_pa
     assert [event.text for event in seen if isinstance(event, AssistantMessage)][-1] == "two"
 
 
-async def test_a_call_that_waits_for_something_may_be_repeated(tmp_path: Path) -> None:
+async def test_waiting_call_may_be_repeated(tmp_path: Path) -> None:
     class Waiting(SameTool):
         def may_be_repeated(self, args: SleepInput) -> bool:
             return True
@@ -284,7 +280,7 @@ async def test_a_call_that_waits_for_something_may_be_repeated(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("arguments", "waits"), [({}, True), ({"block": False}, False)])
-def test_task_output_may_be_repeated_where_it_waits(arguments: dict[str, object], waits: bool) -> None:
+def test_task_output_may_be_repeated_while_it_waits(arguments: dict[str, object], waits: bool) -> None:
     args = TaskOutputInput.model_validate({"task_id": "0a1b2c3d", **arguments})
 
     assert TaskOutputTool(BackgroundTasks()).may_be_repeated(args) is waits

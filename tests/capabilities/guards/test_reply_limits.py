@@ -22,7 +22,7 @@ from tests.fakes.tools import changing
     "empty",
     [reply(), reply("  \n"), AssistantMessage(content=(ThinkingBlock(thinking="hm"),)), reply(stop_reason="unknown")],
 )
-async def test_an_empty_reply_is_nudged_three_times_and_then_fails_the_turn(empty: AssistantMessage) -> None:
+async def test_empty_reply_is_nudged_three_times_before_failing(empty: AssistantMessage) -> None:
     hook = ReplyLimits()
 
     additions = await after(hook, empty, empty, empty)
@@ -33,7 +33,7 @@ async def test_an_empty_reply_is_nudged_three_times_and_then_fails_the_turn(empt
 
 
 @pytest.mark.parametrize("whole", [reply("done"), reply(has_tool=True, stop_reason="tool_use")])
-async def test_a_reply_with_something_in_it_starts_the_count_again(whole: AssistantMessage) -> None:
+async def test_full_reply_resets_the_count(whole: AssistantMessage) -> None:
     hook = ReplyLimits()
 
     additions = await after(hook, reply(), reply(), reply(), whole, reply())
@@ -41,7 +41,7 @@ async def test_a_reply_with_something_in_it_starts_the_count_again(whole: Assist
     assert [len(found) for found in additions] == [1, 1, 1, 0, 1]
 
 
-async def test_a_new_turn_starts_the_count_again() -> None:
+async def test_new_turn_resets_the_count() -> None:
     hook = ReplyLimits()
     await after(hook, reply(), reply(), reply())
 
@@ -50,7 +50,7 @@ async def test_a_new_turn_starts_the_count_again() -> None:
     assert await after(hook, reply()) != [()]
 
 
-async def test_a_cut_reply_goes_on_three_times_and_is_then_left_as_it_is() -> None:
+async def test_cut_reply_is_continued_three_times() -> None:
     cut = reply("and so", stop_reason="max_tokens")
 
     additions = await after(ReplyLimits(), cut, cut, cut, cut)
@@ -61,31 +61,31 @@ async def test_a_cut_reply_goes_on_three_times_and_is_then_left_as_it_is() -> No
     assert note_on_end(reply("done")) is None
 
 
-async def test_a_cut_reply_in_the_last_round_does_not_go_on() -> None:
+async def test_cut_reply_in_the_last_round_is_not_continued() -> None:
     assert await after(ReplyLimits(), reply("and so", stop_reason="max_tokens"), number=10) == [()]
 
 
-async def test_a_cut_reply_with_a_call_is_answered_by_its_result() -> None:
+async def test_cut_reply_with_a_call_is_answered_by_its_result() -> None:
     assert await after(ReplyLimits(), reply("x", stop_reason="max_tokens", has_tool=True)) == [()]
 
 
 @pytest.mark.parametrize("stop_reason", ["pause_turn", "interrupted"])
-async def test_a_reply_that_was_only_paused_is_no_empty_one(stop_reason: str) -> None:
+async def test_paused_reply_is_not_empty(stop_reason: str) -> None:
     assert await after(ReplyLimits(), reply(stop_reason=stop_reason)) == [()]  # type: ignore[arg-type]
 
 
-async def test_a_refusal_ends_the_turn_with_a_clear_line() -> None:
+async def test_refusal_ends_the_turn_with_a_clear_line() -> None:
     with pytest.raises(ProviderError, match="the model refused"):
         await ReplyLimits().after_reply(round_of(), reply("I", stop_reason="refusal"))
 
 
-async def test_a_full_context_window_ends_the_turn_with_advice() -> None:
+async def test_full_context_window_ends_the_turn_with_advice() -> None:
     with pytest.raises(ContextOverflowError, match="start a new session"):
         await ReplyLimits().after_reply(round_of(), reply("I", stop_reason="model_context_window_exceeded"))
 
 
 @pytest.mark.parametrize("stop_reason", ["refusal", "model_context_window_exceeded"])
-async def test_what_a_reply_asks_for_that_ends_the_turn_is_not_run(tmp_path: Path, stop_reason: StopReason) -> None:
+async def test_calls_of_a_reply_that_ends_the_turn_do_not_run(tmp_path: Path, stop_reason: StopReason) -> None:
     change = changing()
     bad = call(("1", "Change", {}), ("2", "Change", {})).model_copy(update={"stop_reason": stop_reason})
     llm = ScriptedLLM(bad, say("better"))

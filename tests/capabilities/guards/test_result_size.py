@@ -10,7 +10,7 @@ def image(size: int) -> ImageBlock:
     return ImageBlock(source=Base64Source(media_type="image/png", data="A" * size))
 
 
-async def test_a_result_that_fits_stays_as_it_is(tmp_path: Path) -> None:
+async def test_result_that_fits_is_unchanged(tmp_path: Path) -> None:
     output = Output("x" * MAX_TEXT_CHARS, is_error=True)
 
     assert await ResultSize().after_tool(call_in(tmp_path), output) is output

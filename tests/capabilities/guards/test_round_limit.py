@@ -2,7 +2,7 @@ from panpan.capabilities.guards.size_limits import RoundLimit
 from tests.capabilities.guards.hook_fixtures import round_of
 
 
-async def test_only_the_last_round_is_told_to_wrap_up() -> None:
+async def test_round_limit_tells_only_the_last_round_to_wrap_up() -> None:
     hook = RoundLimit()
 
     additions = [await hook.before_request(round_of(number=number, max_rounds=3)) for number in (1, 2, 3)]

@@ -36,7 +36,7 @@ async def call_while(workspace, tool_name, arguments, meanwhile):
 RENAME = {"old_name": "load", "new_name": "fetch", "file_paths": ["a.py", "b.py"]}
 
 
-async def test_an_unread_file_that_gets_the_name_at_another_place_is_left_alone(workspace):
+async def test_unread_file_that_gains_the_name_elsewhere_is_left_alone(workspace):
     path = workspace.put("a.py", "load()\n")
     workspace.put("b.py", "load()\n")
 
@@ -51,7 +51,7 @@ async def test_an_unread_file_that_gets_the_name_at_another_place_is_left_alone(
     assert workspace.contents() == {"a.py": b"load()\n" + b"\n" * 20 + b"load()\n", "b.py": b"load()\n"}
 
 
-async def test_a_change_that_leaves_what_was_shown_as_it_is_does_not_matter(workspace):
+async def test_harmless_change_during_the_question_does_not_matter(workspace):
     path = workspace.put("a.py", "load()\n" + "\n" * 20)
     workspace.put("b.py", "load()\n")
 
@@ -61,7 +61,7 @@ async def test_a_change_that_leaves_what_was_shown_as_it_is_does_not_matter(work
     assert path.read_text() == "fetch()\n" + "\n" * 20 + "x\n"
 
 
-async def test_a_path_that_leads_elsewhere_by_then_is_not_followed(workspace):
+async def test_path_that_leads_elsewhere_by_then_is_not_followed(workspace):
     workspace.put("a.py", "load()\n")
     workspace.put("b.py", "load()\n")
     workspace.put("other.py", "load()\n")
@@ -88,7 +88,7 @@ CALLS = {
 
 @pytest.mark.parametrize(("tool_name", "arguments"), CALLS.items(), ids=CALLS)
 @pytest.mark.parametrize("is_read_again", [False, True])
-async def test_a_file_that_was_read_and_changes_meanwhile_is_left_alone(workspace, tool_name, arguments, is_read_again):
+async def test_read_file_changed_during_the_question_is_left_alone(workspace, tool_name, arguments, is_read_again):
     path = workspace.put_seen("f.txt", "one\n")
 
     def meanwhile():
@@ -105,7 +105,7 @@ async def test_a_file_that_was_read_and_changes_meanwhile_is_left_alone(workspac
 
 
 @pytest.mark.parametrize("is_there_first", [False, True])
-async def test_a_write_makes_a_file_only_where_it_was_shown_to(workspace, is_there_first):
+async def test_write_makes_a_file_only_where_it_was_shown(workspace, is_there_first):
     path = workspace.put_seen("f.txt", "one\n") if is_there_first else workspace.root / "f.txt"
 
     def meanwhile():
@@ -119,7 +119,7 @@ async def test_a_write_makes_a_file_only_where_it_was_shown_to(workspace, is_the
 
 
 @pytest.mark.parametrize("now", ["load()\n", "load()\nload()\n"])
-async def test_what_was_shown_in_part_binds_the_call_too(workspace, now):
+async def test_partly_shown_preview_binds_the_call_too(workspace, now):
     workspace.put("a.py", "load\n" * 1_500)
     path = workspace.put("b.py", "load()\n")
 
@@ -129,7 +129,7 @@ async def test_what_was_shown_in_part_binds_the_call_too(workspace, now):
     assert ("b.py changed while the user was asked" in result.text) == (now.count("load") > 1) == result.is_error
 
 
-async def test_what_was_not_shown_binds_nothing(workspace):
+async def test_missing_preview_binds_nothing(workspace):
     workspace.put_seen("f.txt", "one\n")
     patch = (
         "diff --git a/f.txt b/f.txt\nold mode 100644\nnew mode 100755\n"

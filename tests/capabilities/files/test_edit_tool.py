@@ -61,7 +61,7 @@ async def test_edit_changes_only_the_bytes_of_the_edit(workspace, before, old, n
     assert path.read_bytes() == after
 
 
-async def test_replace_all_changes_every_occurrence_with_its_own_line_breaks(workspace):
+async def test_replace_all_keeps_the_line_breaks_of_each_place(workspace):
     path = workspace.put_seen("f.txt", b"x\r\ny\nx\ny\n")
 
     output = await edit(workspace, "f.txt", "x\ny", "x\nz", replace_all=True)
@@ -90,36 +90,36 @@ async def test_overlapping_occurrences_are_ambiguous(workspace):
     assert "2 times" in await workspace.refusal("Edit", file_path="f.txt", old_string="aa", new_string="b")
 
 
-async def test_a_single_occurrence_may_be_any_character(workspace):
+async def test_single_occurrence_may_be_any_character(workspace):
     path = workspace.put_seen("f.txt", "a\nb")
     await edit(workspace, "f.txt", "\n", "")
     assert path.read_bytes() == b"ab"
 
 
-async def test_the_same_text_is_refused_as_unchanged(workspace):
+async def test_unchanged_text_is_refused(workspace):
     workspace.put_seen("f.txt", "x\n")
     assert "the same" in await workspace.refusal("Edit", file_path="f.txt", old_string="x", new_string="x")
 
 
-async def test_an_edit_that_changes_no_byte_is_refused(workspace):
+async def test_edit_without_a_changed_byte_is_refused(workspace):
     workspace.put_seen("f.txt", "a\r\nb\r\n")
     text = await workspace.refusal("Edit", file_path="f.txt", old_string="a\nb", new_string="a\r\nb")
     assert "leaves f.txt as it is" in text
 
 
-async def test_a_file_that_was_not_read_is_refused(workspace):
+async def test_unread_file_is_refused(workspace):
     workspace.put("f.txt", "x\n")
     assert "not been read" in await workspace.refusal("Edit", file_path="f.txt", old_string="x", new_string="y")
 
 
-async def test_a_file_that_changed_since_it_was_read_is_refused(workspace):
+async def test_file_changed_since_reading_is_refused(workspace):
     path = workspace.put_seen("f.txt", "x\n")
     path.write_text("x\nuser's line\n")
     text = await workspace.refusal("Edit", file_path="f.txt", old_string="x", new_string="y")
     assert "changed since you read it" in text
 
 
-async def test_a_stale_file_can_be_edited_after_reading_it_again(workspace):
+async def test_stale_file_can_be_edited_after_reading_again(workspace):
     path = workspace.put_seen("f.txt", "x\n")
     path.write_text("x\nuser's line\n")
     await workspace.call("Read", file_path="f.txt")
@@ -127,14 +127,14 @@ async def test_a_stale_file_can_be_edited_after_reading_it_again(workspace):
     assert path.read_text() == "y\nuser's line\n"
 
 
-async def test_an_edited_file_needs_no_second_read(workspace):
+async def test_edited_file_needs_no_second_read(workspace):
     path = workspace.put_seen("f.txt", "one\n")
     await edit(workspace, "f.txt", "one", "two")
     await edit(workspace, "f.txt", "two", "three")
     assert path.read_text() == "three\n"
 
 
-async def test_two_edits_at_the_same_time_never_lose_one_silently(workspace):
+async def test_simultaneous_edits_never_lose_one_silently(workspace):
     path = workspace.put_seen("f.txt", "".join(f"line {number}\n" for number in range(20)))
     succeeded, failed = [], []
 
@@ -155,47 +155,47 @@ async def test_two_edits_at_the_same_time_never_lose_one_silently(workspace):
     assert all("changed" in message for message in failed)
 
 
-async def test_a_missing_file_is_refused_with_advice(workspace):
+async def test_missing_file_is_refused_with_advice(workspace):
     text = await workspace.refusal("Edit", file_path="no.txt", old_string="x", new_string="y")
     assert "no.txt does not exist" in text
     assert "Write" in text
 
 
-async def test_a_folder_is_refused(workspace):
+async def test_folder_is_refused(workspace):
     (workspace.root / "d").mkdir()
     assert "is a folder" in await workspace.refusal("Edit", file_path="d", old_string="x", new_string="y")
 
 
-async def test_a_fifo_is_refused_at_once(workspace):
+async def test_fifo_is_refused_at_once(workspace):
     os.mkfifo(workspace.root / "pipe")
     text = await workspace.refusal("Edit", file_path="pipe", old_string="x", new_string="y")
     assert "not a regular file" in text
 
 
-async def test_a_binary_file_is_refused(workspace):
+async def test_binary_file_is_refused(workspace):
     workspace.put_seen("f.bin", b"\x00\x01\x02x\n" * 10)
     assert "binary" in await workspace.refusal("Edit", file_path="f.bin", old_string="x", new_string="y")
 
 
-async def test_a_file_that_is_too_large_is_refused(workspace):
+async def test_file_that_is_too_large_is_refused(workspace):
     workspace.put_seen("big.txt", b"x" * 20_000_001)
     assert "too large" in await workspace.refusal("Edit", file_path="big.txt", old_string="x", new_string="y")
 
 
-async def test_a_replacement_that_would_explode_is_refused(workspace):
+async def test_exploding_replacement_is_refused(workspace):
     workspace.put_seen("f.txt", "a" * 100_000)
     text = await workspace.refusal("Edit", file_path="f.txt", old_string="a", new_string="b" * 10_000, replace_all=True)
     assert "would grow" in text
 
 
-async def test_a_path_outside_is_refused(workspace, tmp_path):
+async def test_path_outside_is_refused(workspace, tmp_path):
     (tmp_path / "outside.txt").write_text("x")
     text = await workspace.refusal("Edit", file_path="../outside.txt", old_string="x", new_string="y")
     assert "outside" in text
     assert (tmp_path / "outside.txt").read_text() == "x"
 
 
-async def test_a_character_that_the_encoding_lacks_is_refused(workspace):
+async def test_unencodable_character_is_refused(workspace):
     workspace.put_seen("f.txt", "é b\n".encode("latin-1"))
     text = await workspace.refusal("Edit", file_path="f.txt", old_string="b", new_string="漢")
     assert "Windows-1252" in text
@@ -209,9 +209,7 @@ async def test_a_character_that_the_encoding_lacks_is_refused(workspace):
         pytest.param("iso8859-15", "prix: 3 à été\n", "3", "3 €", id="ISO-8859-15"),
     ],
 )
-async def test_a_letter_that_a_guessed_encoding_may_write_wrongly_is_refused_by_every_tool(
-    workspace, codec, before, old, new
-):
+async def test_letter_unsafe_in_a_guessed_encoding_is_refused(workspace, codec, before, old, new):
     path = workspace.put_seen("f.txt", before.encode(codec))
     patch = f"*** Begin Patch\n*** Update File: f.txt\n@@\n+{new}\n*** End of File\n*** End Patch\n"
 
@@ -228,7 +226,7 @@ async def test_a_letter_that_a_guessed_encoding_may_write_wrongly_is_refused_by_
 
 
 @pytest.mark.parametrize("codec", ["cp850", "iso8859-15", "cp1252"])
-async def test_letters_that_a_file_of_a_guessed_encoding_holds_can_be_added_as_they_are_read(workspace, codec):
+async def test_letter_present_in_a_guessed_encoding_can_be_added(workspace, codec):
     before = "café phone\n".encode(codec)
     path = workspace.put_seen("f.txt", before)
     as_read = before.decode("cp1252")[3]
@@ -239,7 +237,7 @@ async def test_letters_that_a_file_of_a_guessed_encoding_holds_can_be_added_as_t
 
 
 @pytest.mark.parametrize("codec", ["cp1251", "shift_jis", "gbk", "euc_kr"])
-async def test_letters_are_refused_where_the_encoding_is_only_a_poor_guess(workspace, codec):
+async def test_letters_are_refused_in_a_poorly_guessed_encoding(workspace, codec):
     letters = {"cp1251": "Привет", "shift_jis": "日本語", "gbk": "汉字处理", "euc_kr": "한국어"}[codec]
     before = f"{letters} x\n".encode(codec)
     path = workspace.put_seen("f.txt", before)
@@ -250,7 +248,7 @@ async def test_letters_are_refused_where_the_encoding_is_only_a_poor_guess(works
     assert path.read_bytes() == before.replace(b"x", b"y")
 
 
-async def test_a_lone_surrogate_is_refused(workspace):
+async def test_lone_surrogate_is_refused(workspace):
     workspace.put_seen("f.txt", "a\n")
     text = await workspace.refusal("Edit", file_path="f.txt", old_string="a", new_string="\ud83d")
     assert "cannot hold" in text
@@ -270,7 +268,7 @@ async def test_mode_and_link_survive(workspace):
     assert stat.S_IMODE(path.stat().st_mode) == 0o750
 
 
-async def test_a_file_that_was_read_through_a_link_is_known_by_its_own_name(workspace):
+async def test_file_read_through_a_link_is_known_by_its_own_name(workspace):
     path = workspace.put("real.txt", "a\n")
     (workspace.root / "link.txt").symlink_to("real.txt")
     await workspace.call("Read", file_path="link.txt")
@@ -278,7 +276,7 @@ async def test_a_file_that_was_read_through_a_link_is_known_by_its_own_name(work
     assert path.read_text() == "b\n"
 
 
-async def test_a_link_that_leads_outside_is_refused(workspace, tmp_path):
+async def test_link_that_leads_outside_is_refused(workspace, tmp_path):
     outside = tmp_path / "outside.txt"
     outside.write_text("a\n")
     (workspace.root / "link.txt").symlink_to(outside)
@@ -287,19 +285,19 @@ async def test_a_link_that_leads_outside_is_refused(workspace, tmp_path):
     assert outside.read_text() == "a\n"
 
 
-async def test_an_empty_old_text_creates_a_new_file(workspace):
+async def test_empty_old_text_creates_a_new_file(workspace):
     output = await edit(workspace, "new/deep/f.txt", "", "hello\n")
     assert (workspace.root / "new/deep/f.txt").read_bytes() == b"hello\n"
     assert "created new/deep/f.txt" in output.content
     assert output.display.files[0].is_new
 
 
-async def test_an_empty_old_text_never_touches_a_file_that_exists(workspace):
+async def test_empty_old_text_never_touches_an_existing_file(workspace):
     workspace.put_seen("f.txt", "")
     assert "exists" in await workspace.refusal("Edit", file_path="f.txt", old_string="", new_string="x")
 
 
-async def test_the_result_shows_the_changed_lines_to_the_model_and_a_diff_to_people(workspace):
+async def test_result_has_changed_lines_for_the_model_and_a_diff(workspace):
     workspace.put_seen("src/a.py", "".join(f"line {number}\n" for number in range(1, 31)))
 
     output = await edit(workspace, "src/a.py", "line 10\n", "line ten\nline ten and a half\n")
@@ -317,7 +315,7 @@ async def test_the_result_shows_the_changed_lines_to_the_model_and_a_diff_to_peo
     )
 
 
-async def test_the_result_of_a_huge_change_is_short(workspace):
+async def test_result_of_a_huge_change_is_short(workspace):
     workspace.put_seen("f.txt", "x y\n" * 20_000)
     output = await edit(workspace, "f.txt", "x", "z", replace_all=True)
     assert len(output.content) < 2_000
@@ -332,18 +330,18 @@ class TestNotFound:
         assert "was not found in f.py" in text
         return text
 
-    async def test_differing_whitespace_is_made_visible(self, workspace):
+    async def test_differing_whitespace_is_shown(self, workspace):
         text = await self.missing(workspace, "def f():\n\treturn 1\n", "def f():\n    return 1\n")
         assert "whitespace" in text
         assert "→return·1" in text
         assert "····return·1" in text
         assert "     2\t" in text
 
-    async def test_trailing_blanks_are_made_visible(self, workspace):
+    async def test_trailing_blanks_are_shown(self, workspace):
         text = await self.missing(workspace, "a = 1  \nb = 2\n", "a = 1\nb = 2")
         assert "a·=·1··" in text
 
-    async def test_the_nearest_text_is_shown_with_line_numbers(self, workspace):
+    async def test_nearest_text_is_shown_with_line_numbers(self, workspace):
         content = (
             "import os\n\n\ndef total(values):\n    result = 0\n    for value in values:\n        result += value\n"
         )
@@ -351,7 +349,7 @@ class TestNotFound:
         assert "nearest text is lines 5-7" in text
         assert "     6\t    for value in values:" in text
 
-    async def test_the_nearest_part_of_a_line_is_shown(self, workspace):
+    async def test_nearest_part_of_a_line_is_shown(self, workspace):
         text = await self.missing(workspace, "alpha\nprint('hello, world', file=out)\n", "'hello, wurld'")
         assert "     2\tprint('hello, world', file=out)" in text
 
@@ -362,24 +360,24 @@ class TestNotFound:
     async def test_carriage_returns_in_the_old_text_are_recognised(self, workspace):
         assert "line breaks" in await self.missing(workspace, "a\nb\n", "a\r\nb")
 
-    async def test_a_missing_final_line_break_is_named(self, workspace):
+    async def test_missing_final_line_break_is_named(self, workspace):
         assert "without the line break at its end" in await self.missing(workspace, "a\nb", "b\n")
 
-    async def test_a_text_that_begins_within_a_line_is_compared_from_there(self, workspace):
+    async def test_text_within_a_line_is_compared_from_there(self, workspace):
         text = await self.missing(workspace, "x = foo(1,\n\t2)\n", "foo(1,\n  2)")
         assert "     1\t" not in text
         assert "     2\tfile: →2)" in text
 
-    async def test_nothing_like_it_is_said(self, workspace):
+    async def test_text_without_likeness_is_reported(self, workspace):
         assert "nothing in the file is like it" in await self.missing(workspace, "alpha\n", "ZZZZZZZZZ 12345")
 
-    async def test_nothing_like_it_in_an_empty_file(self, workspace):
+    async def test_text_missing_in_an_empty_file_is_reported(self, workspace):
         assert "nothing in the file is like it" in await self.missing(workspace, "", "abc")
 
-    async def test_only_blank_text_is_no_reason_to_fail_badly(self, workspace):
+    async def test_blank_text_is_reported_as_missing(self, workspace):
         assert "not found" in await self.missing(workspace, "alpha\nbeta\n", "\n\n\n")
 
-    async def test_the_message_stays_short_for_a_long_text(self, workspace):
+    async def test_message_stays_short_for_a_long_text(self, workspace):
         content = "".join(f"value_{number} = compute({number})\n" for number in range(3_000))
         text = await self.missing(workspace, content, content[:50_000].replace("compute", "compose"))
         assert len(text) < 8_000
@@ -405,7 +403,7 @@ async def test_edit_says_that_a_binary_file_needs_bash(workspace, data, reads_fi
     assert (workspace.root / "model.bin").read_bytes() == data
 
 
-async def test_edit_asks_to_read_what_read_can_show(workspace):
+async def test_edit_asks_to_read_a_readable_file(workspace):
     workspace.put("a.png", b"\x89PNG\r\n\x1a\n\0\0")
 
     with pytest.raises(ToolError, match="use Read on it first"):

@@ -33,7 +33,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("tool", "args", "access"), CALLS)
-async def test_the_permission_gate_learns_what_a_call_touches(tool, args, access, tmp_path):
+async def test_permission_gate_learns_the_paths_of_a_call(tool, args, access, tmp_path):
     told = await tool.effects(args, context_in(tmp_path))
 
     assert tool.only_reads == told.is_read_only == tool.runs_beside_others(args) == (access == "read")
@@ -41,7 +41,7 @@ async def test_the_permission_gate_learns_what_a_call_touches(tool, args, access
     assert tool.title(args).startswith("f")
 
 
-def test_the_definitions_are_small():
+def test_tool_definitions_are_small():
     sizes = {}
     for tool, _, _ in CALLS:
         one = tool.definition
@@ -52,7 +52,7 @@ def test_the_definitions_are_small():
     assert sum(sizes.values()) < 4_500
 
 
-def test_the_tools_work_on_trio(workspace):
+def test_file_tools_work_on_trio(workspace):
     async def main():
         await workspace.call("Write", file_path="f.txt", content="a\n")
         await workspace.call("Read", file_path="f.txt")
@@ -91,7 +91,7 @@ def test_any_patch_is_read_and_applied_or_refused(lines, is_enveloped, content):
 
 
 @given(text=st.text("ab \t\r\n1", max_size=40), wanted=st.text("ab \t\r\n1", min_size=1, max_size=20))
-def test_a_missing_text_can_always_be_explained(text, wanted):
+def test_missing_text_can_always_be_explained(text, wanted):
     assert explain_missing(text, wanted)
 
 
@@ -128,6 +128,6 @@ JSON = st.recursive(
 
 
 @given(cells=JSON)
-def test_any_notebook_is_shown_or_left_to_be_text(cells):
+def test_any_notebook_is_shown_or_left_as_text(cells):
     page = read_notebook(json.dumps({"cells": cells}).encode(), 1, 10, "f")
     assert page is None or page.text

@@ -94,7 +94,7 @@ def no_litter(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("name", CALLS)
-async def test_a_folder_swapped_after_the_decision_leads_no_call_out(name, workspace):
+async def test_folder_swapped_after_the_decision_leads_no_call_out(name, workspace):
     outside = workspace.root.parent / "outside"
     fill(workspace, outside)
     before, inside = state_of(outside), state_of(workspace.root / "sub")
@@ -110,7 +110,7 @@ async def test_a_folder_swapped_after_the_decision_leads_no_call_out(name, works
 
 
 @pytest.mark.parametrize("name", CHANGES)
-async def test_a_folder_swapped_before_the_write_leads_no_call_out(name, workspace):
+async def test_folder_swapped_before_the_write_leads_no_call_out(name, workspace):
     outside = workspace.root.parent / "outside"
     fill(workspace, outside)
     (outside / "a.txt").write_text("one word\n")  # so that the change would fit there, too
@@ -127,7 +127,7 @@ async def test_a_folder_swapped_before_the_write_leads_no_call_out(name, workspa
 
 @pytest.mark.parametrize("name", ["read", "write", "write new", "edit", "rename", "patch", "delete"])
 @pytest.mark.parametrize("seam", ["when_asked", "when_changing"])
-async def test_a_link_at_the_name_itself_leads_no_call_out(name, seam, workspace):
+async def test_link_at_the_name_itself_leads_no_call_out(name, seam, workspace):
     outside = workspace.root.parent / "outside"
     fill(workspace, outside)
     (outside / "new.txt").write_text(SECRET)
@@ -147,7 +147,7 @@ async def test_a_link_at_the_name_itself_leads_no_call_out(name, seam, workspace
 
 
 @pytest.mark.parametrize("name", ["read", "edit", "write", "rename"])
-async def test_a_link_that_was_judged_leads_where_it_led_then(name, workspace):
+async def test_judged_link_leads_to_its_old_target(name, workspace):
     fill(workspace, workspace.root.parent / "outside")
     workspace.put_seen("closed/a.txt", "SECRET\n")
     (workspace.root / "sub").rename(workspace.root / "real")
@@ -167,7 +167,7 @@ async def test_a_link_that_was_judged_leads_where_it_led_then(name, workspace):
     assert name == "read" or (workspace.root / "real" / "a.txt").read_text() != "one word\n"
 
 
-async def test_a_place_outside_that_was_approved_is_reached_through_no_link(workspace):
+async def test_approved_outside_place_is_reached_through_no_link(workspace):
     outside, other = workspace.root.parent / "approved", workspace.root.parent / "other"
     outside.mkdir()
     other.mkdir()
@@ -188,7 +188,7 @@ async def test_a_place_outside_that_was_approved_is_reached_through_no_link(work
     assert list(other.iterdir()) == []
 
 
-async def test_what_was_judged_for_one_call_is_nothing_to_the_next(workspace):
+async def test_judgement_of_one_call_does_not_bind_the_next(workspace):
     fill(workspace, workspace.root.parent / "outside")
     workspace.put("other/a.txt", "other\n")
     (workspace.root / "sub").rename(workspace.root / "real")

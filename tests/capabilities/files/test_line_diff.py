@@ -21,13 +21,13 @@ def applied(old, new):
 
 
 @given(old=LINES, new=LINES)
-def test_changes_lead_from_the_old_lines_to_the_new(old, new):
+def test_changes_lead_from_old_lines_to_new(old, new):
     assert applied(old, new) == new
 
 
 @settings(max_examples=20)
 @given(seed=st.randoms(use_true_random=False))
-def test_long_texts_are_compared_as_well(seed):
+def test_changes_cover_long_texts(seed):
     old = [f"{seed.randrange(700)}\n" for _ in range(1_500)]
     new = list(old)
     for _ in range(seed.randrange(60)):
@@ -36,7 +36,7 @@ def test_long_texts_are_compared_as_well(seed):
     assert applied(old, new) == new
 
 
-def test_a_small_change_in_a_long_text_is_a_small_diff():
+def test_small_change_in_a_long_text_is_a_small_diff():
     old = [f"line {number}\n" for number in range(50_000)]
     new = ["first\n", *old[:40_000], *old[40_001:], "last\n"]
     changes = changed_lines(old, new)
@@ -44,13 +44,13 @@ def test_a_small_change_in_a_long_text_is_a_small_diff():
     assert sum(change.new_end - change.new_start + change.old_end - change.old_start for change in changes) == 3
 
 
-def test_repetitive_long_texts_are_told_as_replaced():
+def test_repetitive_long_texts_are_reported_as_replaced():
     changes = changed_lines(["a\n", "b\n"] * 50_000, ["b\n", "c\n", "a\n"] * 50_000)
     assert len(changes) <= 2
 
 
 @given(old=LINES, new=LINES, ends=st.tuples(st.booleans(), st.booleans()))
-def test_the_diff_is_a_patch_that_leads_from_old_to_new(old, new, ends):
+def test_diff_is_a_patch_from_old_to_new(old, new, ends):
     before, after = ("".join(lines).removesuffix("\n" * end) for lines, end in zip((old, new), ends, strict=True))
     diff = ChangeReport("f", before, after).diff().diff
     if before == after:
@@ -68,13 +68,13 @@ def test_lines_are_split_at_newlines_only():
 @pytest.mark.parametrize(
     ("removed", "added", "replaced_of"), [(40, 1, 80), (39, 9, 0), (19, 9, 0), (80, 80, 80), (80, 0, 0)]
 )
-def test_a_diff_tells_of_how_many_lines_it_replaces_most(removed, added, replaced_of):
+def test_diff_counts_the_most_replaced_lines(removed, added, replaced_of):
     old = [f"{number}\n" for number in range(80)]
     new = ["new\n"] * added + old[removed:]
     assert ChangeReport("f", "".join(old), "".join(new)).diff().replaced_of == replaced_of
 
 
-def test_a_long_diff_keeps_room_for_the_lines_that_replace_others():
+def test_long_diff_keeps_room_for_added_lines():
     diff = ChangeReport("f", "head\n" + "a\n" * 5_000, "head\n" + "b\n" * 6_000).diff()
     lines = diff.diff.split("\n")
     assert (diff.is_cut, diff.replaced_of, lines.count("-a")) == (True, 5_001, 200)

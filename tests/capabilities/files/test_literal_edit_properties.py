@@ -55,7 +55,7 @@ def test_edit_is_a_replacement_of_bytes(before, old, new, after, encoding, is_cr
 
 
 @given(pieces=st.lists(TEXTS, min_size=2, max_size=5), old=TEXTS.filter(bool), new=TEXTS)
-def test_replace_all_is_pythons_replace(pieces, old, new):
+def test_replace_all_equals_pythons_replace(pieces, old, new):
     assume(old != new)
     text = old.join(pieces)
     file_text = decode_file(text.encode())
@@ -65,7 +65,7 @@ def test_replace_all_is_pythons_replace(pieces, old, new):
 
 
 @given(text=TEXTS, old=TEXTS.filter(bool), new=TEXTS)
-def test_what_is_missing_or_ambiguous_is_never_replaced(text, old, new):
+def test_missing_or_ambiguous_text_is_never_replaced(text, old, new):
     assume(old != new)
     assume(len(occurrences(text, old)) != 1)
     with pytest.raises(ToolError, match=r"not found|ambiguous"):
@@ -76,7 +76,7 @@ LINES = st.lists(st.tuples(st.sampled_from(["", "a", "b", "é ", "\tc"]), st.sam
 
 
 @given(head=LINES, tail=LINES, middle=LINES, new=TEXTS, bad=st.sampled_from([b"", b"\xff", b"\xc3"]))
-def test_bytes_outside_the_edit_never_change_whatever_the_line_breaks(head, tail, middle, new, bad):
+def test_bytes_outside_the_edit_never_change(head, tail, middle, new, bad):
     # given mixed line breaks, damaged bytes, and a match between two marks
     before = "".join(map("".join, head)).encode() + "éé".encode() + bad + b"<"
     after = b">" + "".join(map("".join, tail)).encode()
@@ -103,13 +103,13 @@ def test_bytes_outside_the_edit_never_change_whatever_the_line_breaks(head, tail
     | st.text(max_size=200).map(str.encode)
     | st.text(max_size=100).map(lambda t: t.encode("utf-16", "surrogatepass"))
 )
-def test_decoding_and_encoding_gives_the_same_bytes_or_refuses(data):
+def test_decoding_and_encoding_round_trips_or_refuses(data):
     file_text = decode_file(data)
     assert file_text is None or file_text.encoding.encode(file_text.text) == data
 
 
 @given(text=st.text(max_size=100), codec=st.sampled_from(["shift_jis", "euc_jp", "gb18030", "big5", "koi8-r", "cp437"]))
-def test_declared_encodings_give_the_same_bytes_or_refuse(text, codec):
+def test_declared_encodings_round_trip_or_refuse(text, codec):
     data = f"# coding: {codec}\n".encode() + text.encode(codec, "ignore")
     file_text = decode_file(data)
     assert file_text is None or file_text.encoding.encode(file_text.text) == data

@@ -42,7 +42,7 @@ async def edit(workspace, **arguments):
     return await workspace.call("NotebookEdit", file_path="f.ipynb", **arguments)
 
 
-async def test_the_source_of_a_cell_is_replaced_and_its_old_outputs_go(workspace):
+async def test_replaced_cell_loses_its_old_outputs(workspace):
     path = workspace.put_seen(
         "f.ipynb", as_jupyter(notebook(markdown(["# é\n"], "aa"), code(["x = 1"], "bb", [OUTPUT], 7)))
     )
@@ -53,7 +53,7 @@ async def test_the_source_of_a_cell_is_replaced_and_its_old_outputs_go(workspace
     assert output.text.startswith("replaced cell 2 of f.ipynb; the outputs of its old source are gone")
 
 
-async def test_people_see_the_change_of_the_cell_and_not_of_its_json(workspace):
+async def test_display_shows_the_change_of_the_cell_without_json(workspace):
     cells = [markdown(["# a\n", "b"], "aa"), code(["x = 1\n", 'y = "é"'], "bb", [OUTPUT], 7), code("z", "cc")]
     workspace.put_seen("f.ipynb", as_jupyter(notebook(*cells)))
 
@@ -70,7 +70,7 @@ async def test_people_see_the_change_of_the_cell_and_not_of_its_json(workspace):
     assert [line for line in second.diff.splitlines() if line[0] in "+-"][1:] == ["+new"]
 
 
-async def test_a_cell_is_found_by_its_number_where_it_has_no_id(workspace):
+async def test_cell_without_an_id_is_found_by_its_number(workspace):
     path = workspace.put_seen("f.ipynb", as_jupyter(notebook(code("a"), code("b"), minor=4)))
 
     await edit(workspace, cell="2", source="c")
@@ -79,7 +79,7 @@ async def test_a_cell_is_found_by_its_number_where_it_has_no_id(workspace):
 
 
 @pytest.mark.parametrize(("behind", "place"), [("0", 0), ("1", 1), ("bb", 2)])
-async def test_a_cell_is_inserted(workspace, behind, place):
+async def test_cell_is_inserted(workspace, behind, place):
     cells = [code(["a"], "aa"), code(["b"], "bb")]
     path = workspace.put_seen("f.ipynb", as_jupyter(notebook(*cells)))
 
@@ -93,7 +93,7 @@ async def test_a_cell_is_inserted(workspace, behind, place):
     assert new_id not in {"aa", "bb"}
 
 
-async def test_the_first_cell_of_an_empty_notebook_is_inserted(workspace):
+async def test_first_cell_of_an_empty_notebook_is_inserted(workspace):
     path = workspace.put_seen("f.ipynb", as_jupyter(notebook(minor=4)))
 
     await edit(workspace, cell="0", source="x", mode="insert")
@@ -102,7 +102,7 @@ async def test_the_first_cell_of_an_empty_notebook_is_inserted(workspace):
 
 
 @pytest.mark.parametrize("gone", [0, 1, 2])
-async def test_a_cell_is_deleted(workspace, gone):
+async def test_cell_is_deleted(workspace, gone):
     cells = [code(["a"], "aa"), markdown(["b"], "bb"), code(["c"], "cc")]
     path = workspace.put_seen("f.ipynb", as_jupyter(notebook(*cells)))
 
@@ -111,7 +111,7 @@ async def test_a_cell_is_deleted(workspace, gone):
     assert path.read_text() == as_jupyter(notebook(*cells))
 
 
-async def test_the_only_cell_is_deleted(workspace):
+async def test_only_cell_is_deleted(workspace):
     path = workspace.put_seen("f.ipynb", as_jupyter(notebook(code(["a"], "aa"))))
 
     await edit(workspace, cell="1", mode="delete")
@@ -126,7 +126,7 @@ async def test_the_only_cell_is_deleted(workspace):
         pytest.param(markdown(["a"], "aa") | {"attachments": {"p.png": {}}}, "code", code(["b"], "aa"), id="to code"),
     ],
 )
-async def test_the_type_of_a_cell_is_changed(workspace, before, kind, after):
+async def test_type_of_a_cell_is_changed(workspace, before, kind, after):
     path = workspace.put_seen("f.ipynb", as_jupyter(notebook(before)))
 
     await edit(workspace, cell="aa", source="b", cell_type=kind)
@@ -134,7 +134,7 @@ async def test_the_type_of_a_cell_is_changed(workspace, before, kind, after):
     assert json.loads(path.read_text()) == notebook(after)
 
 
-async def test_what_is_written_in_another_manner_stays_so(workspace):
+async def test_unusual_layout_of_a_notebook_is_kept(workspace):
     text = (
         '{"nbformat":4,"cells":[\r\n\t{"cell_type": "code","source":"a","x":1.50,"outputs":[]},'
         '{"source":"\\u00e9","cell_type":"raw"}],\t"metadata":{}}'
@@ -146,7 +146,7 @@ async def test_what_is_written_in_another_manner_stays_so(workspace):
     assert path.read_bytes().decode() == text.replace('"a"', '"\\u00e9\\"\\n"')
 
 
-async def test_the_user_is_shown_what_changes_before_he_allows_it(workspace):
+async def test_preview_shows_the_change_before_the_yes(workspace):
     workspace.put_seen("f.ipynb", as_jupyter(notebook(code(["a"], "aa"))))
 
     preview = await workspace.preview("NotebookEdit", file_path="f.ipynb", cell="0", source="b", mode="insert")
@@ -170,7 +170,7 @@ async def test_the_user_is_shown_what_changes_before_he_allows_it(workspace):
         ({"cell": "1", "source": "\ud800"}, "cannot hold"),
     ],
 )
-async def test_what_is_unclear_changes_nothing(workspace, arguments, reason):
+async def test_unclear_edit_changes_nothing(workspace, arguments, reason):
     workspace.put_seen("f.ipynb", as_jupyter(notebook(code("a", "2"), code("b", "aa"), code("c", "aa"))))
 
     assert reason in await workspace.refusal("NotebookEdit", file_path="f.ipynb", **arguments)
@@ -181,13 +181,13 @@ async def test_what_is_unclear_changes_nothing(workspace, arguments, reason):
     ["", "{", "[]", '{"cells": {}}', '{"cells": [1]}', '{"worksheets": []}', "[" * 100_000, '{"cells": ' + "[" * 9_000],
     ids=["empty", "cut", "a list", "no list", "no objects", "version 3", "deep", "deep cells"],
 )
-async def test_what_is_no_notebook_is_refused(workspace, text):
+async def test_file_that_is_no_notebook_is_refused(workspace, text):
     workspace.put_seen("f.ipynb", text)
 
     assert "no notebook" in await workspace.refusal("NotebookEdit", file_path="f.ipynb", cell="1", source="x")
 
 
-async def test_a_notebook_that_was_not_read_or_is_not_there_is_refused(workspace):
+async def test_unread_or_missing_notebook_is_refused(workspace):
     workspace.put("f.ipynb", as_jupyter(notebook(code("a"))))
 
     unread = await workspace.refusal("NotebookEdit", file_path="f.ipynb", cell="1", source="x")
@@ -217,7 +217,7 @@ LAYOUTS = st.sampled_from([
 
 
 @given(cells=CELLS, layout=LAYOUTS, source=TEXTS, kind=KINDS, data=st.data())
-def test_whatever_the_notebook_an_edit_changes_one_cell_and_no_other_byte(cells, layout, source, kind, data):
+def test_edit_changes_one_cell_and_no_other_byte(cells, layout, source, kind, data):
     place = data.draw(st.integers(0, len(cells) - 1))
     text = json.dumps(notebook(*cells, minor=4), **layout)
     whole = NotebookText(text, "f.ipynb")
@@ -241,12 +241,12 @@ def test_whatever_the_notebook_an_edit_changes_one_cell_and_no_other_byte(cells,
 
 
 @given(text=st.text(max_size=60) | st.text('{}[]":,cels source\n', max_size=60))
-def test_no_text_but_a_notebook_is_taken_apart(text):
+def test_notebook_text_refuses_anything_but_a_notebook(text):
     with pytest.raises(ToolError, match="no notebook"):
         NotebookText(text, "f.ipynb")
 
 
-async def test_half_a_letter_in_a_cell_that_is_written_anew_stays_what_it_was(workspace):
+async def test_half_surrogate_in_a_rewritten_cell_is_kept(workspace):
     text = as_jupyter(notebook(code("é", "aa"))).replace('"metadata": {},', '"metadata": {"x": "\\ud83d"},')
     path = workspace.put_seen("f.ipynb", text)
 
@@ -257,7 +257,7 @@ async def test_half_a_letter_in_a_cell_that_is_written_anew_stays_what_it_was(wo
     )
 
 
-def test_a_cell_that_is_nested_as_deeply_as_can_be_read_is_written_or_refused_in_words():
+def test_deeply_nested_cell_is_written_or_refused_in_words():
     def text(depth):
         cell = '{"cell_type": "code", "metadata": {}, "outputs": [], "source": "", "x": ' + "[" * depth + "]" * depth
         return '{\n "cells": [\n  ' + cell + "}\n ],\n" + ' "nbformat": 4\n}'

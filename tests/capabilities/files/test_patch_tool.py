@@ -20,7 +20,7 @@ def envelope(*lines):
 
 
 class TestEnvelope:
-    async def test_one_patch_adds_updates_moves_and_deletes(self, workspace):
+    async def test_patch_adds_updates_moves_and_deletes(self, workspace):
         # given
         workspace.put_seen("keep.py", "def f():\n    return 1\n\n\ndef g():\n    return 1\n")
         workspace.put_seen("old.py", "a\nb\nc\n").chmod(0o755)
@@ -67,14 +67,14 @@ class TestEnvelope:
             ("gone.txt", False, True),
         ]
 
-    async def test_what_a_patch_wrote_counts_as_read(self, workspace):
+    async def test_patched_file_counts_as_read(self, workspace):
         await patch(workspace, envelope("*** Add File: f", "+a"))
         await patch(workspace, envelope("*** Update File: f", "@@", "-a", "+b"))
         await patch(workspace, envelope("*** Update File: f", "*** Move to: g"))
         await patch(workspace, envelope("*** Delete File: g"))
         assert workspace.contents() == {}
 
-    async def test_one_file_may_be_named_twice(self, workspace):
+    async def test_file_may_be_named_twice(self, workspace):
         workspace.put_seen("f", "a\nb\n")
         output = await patch(
             workspace,
@@ -83,12 +83,12 @@ class TestEnvelope:
         assert workspace.contents() == {"f": b"A\nB\n"}
         assert len(output.display.files) == 1
 
-    async def test_a_deleted_file_may_be_added_again(self, workspace):
+    async def test_deleted_file_may_be_added_again(self, workspace):
         workspace.put_seen("f", "a\n")
         await patch(workspace, envelope("*** Delete File: f", "*** Add File: f", "+b"))
         assert workspace.contents() == {"f": b"b\n"}
 
-    async def test_a_moved_file_may_be_replaced_by_another(self, workspace):
+    async def test_moved_file_may_be_replaced_by_another(self, workspace):
         workspace.put_seen("f", "a\n")
         output = await patch(
             workspace, envelope("*** Update File: f", "*** Move to: g", "*** Add File: f", "+import g")
@@ -96,7 +96,7 @@ class TestEnvelope:
         assert workspace.contents() == {"f": b"import g\n", "g": b"a\n"}
         assert len(output.display.files) == 2
 
-    async def test_the_end_of_file_mark_finds_the_last_place(self, workspace):
+    async def test_end_of_file_mark_finds_the_last_place(self, workspace):
         workspace.put_seen("f", "x\ny\nx\n")
         await patch(workspace, envelope("*** Update File: f", "@@", "-x", "+z", "*** End of File"))
         assert workspace.contents() == {"f": b"x\ny\nz\n"}
@@ -115,13 +115,13 @@ class TestEnvelope:
         )
         assert workspace.contents()["f.py"].decode() == text[: text.rindex("pass")] + "return\n"
 
-    async def test_an_anchor_reaches_over_a_signature_of_several_lines(self, workspace):
+    async def test_anchor_reaches_over_a_signature_of_several_lines(self, workspace):
         text = "def f(\n    a,\n) -> int:\n    return 1\n\n\ndef g(\n    a,\n) -> int:\n    return 1\n"
         workspace.put_seen("f.py", text)
         await patch(workspace, envelope("*** Update File: f.py", "@@ def f(", "-    return 1", "+    return 2"))
         assert workspace.contents()["f.py"].decode() == text.replace("return 1", "return 2", 1)
 
-    async def test_an_anchor_does_not_reach_into_the_next_block(self, workspace):
+    async def test_anchor_does_not_reach_into_the_next_block(self, workspace):
         workspace.put_seen("f.py", "def f():\n    return 0\n\n\ndef g():\n    return 1\n\n\ndef h():\n    return 1\n")
         text = await workspace.refusal(
             "Patch", patch=envelope("*** Update File: f.py", "@@ def f():", "-    return 1", "+    return 2")
@@ -146,7 +146,7 @@ class TestEnvelope:
         await patch(workspace, envelope("*** Update File: f", "@@", " a", "", "-b", "+B", ""))
         assert workspace.contents() == {"f": b"a\n\nB\n"}
 
-    async def test_a_patch_that_travelled_with_crlf_is_read(self, workspace):
+    async def test_patch_with_crlf_is_read(self, workspace):
         workspace.put_seen("f", "a\nb\n")
         text = envelope("*** Update File: f", "@@", " a", "-b", "+B", "*** Add File: g", "+x")
         await patch(workspace, text.replace("\n", "\r\n"))
@@ -185,7 +185,7 @@ class TestEnvelope:
             ([], "names no file"),
         ],
     )
-    async def test_what_does_not_fit_is_refused_and_nothing_is_written(self, workspace, tmp_path, lines, said):
+    async def test_unfitting_patch_is_refused_and_nothing_is_written(self, workspace, tmp_path, lines, said):
         # given a patch whose first file would be fine
         (tmp_path / "outside").write_text("a\n")
         workspace.put_seen("f", "a\nx\nb\nx\n")
@@ -203,11 +203,11 @@ class TestEnvelope:
         assert said in text
         assert (tmp_path / "outside").read_text() == "a\n"
 
-    async def test_a_patch_that_was_cut_is_refused(self, workspace):
+    async def test_cut_patch_is_refused(self, workspace):
         text = envelope("*** Add File: f", "+a").removesuffix("*** End Patch\n")
         assert "may be cut" in await workspace.refusal("Patch", patch=text)
 
-    async def test_a_hunk_that_was_not_found_names_its_line_in_the_patch_and_what_is_there(self, workspace):
+    async def test_missing_hunk_is_named_by_line_with_the_nearest_text(self, workspace):
         workspace.put_seen("f", "alpha = 1\nbeta = 2\n")
         text = await workspace.refusal(
             "Patch", patch=envelope("*** Update File: f", "@@", " alpha = 1", "-beta = 3", "+beta = 4")
@@ -242,12 +242,12 @@ class TestBytes:
         await patch(workspace, envelope("*** Update File: f", "@@", *hunk))
         assert path.read_bytes() == after
 
-    async def test_letters_that_the_encoding_lacks_are_refused(self, workspace):
+    async def test_unencodable_letters_are_refused(self, workspace):
         workspace.put_seen("f", "ä b\nc\n".encode("latin-1"))
         text = await workspace.refusal("Patch", patch=envelope("*** Update File: f", "@@", "-c", "+漢"))
         assert "Windows-1252" in text
 
-    async def test_a_link_is_updated_through(self, workspace):
+    async def test_link_is_updated_through(self, workspace):
         path = workspace.put_seen("real", "a\n")
         (workspace.root / "link").symlink_to("real")
         await patch(workspace, envelope("*** Update File: link", "@@", "-a", "+b"))
@@ -256,12 +256,12 @@ class TestBytes:
 
 
 class TestUnified:
-    async def test_a_plain_diff_is_applied(self, workspace):
+    async def test_plain_diff_is_applied(self, workspace):
         workspace.put_seen("f", "a\nb\nc\n")
         await patch(workspace, "--- f\t2024-01-01 00:00:00\n+++ f\t2024-01-02\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n")
         assert workspace.contents() == {"f": b"a\nB\nc\n"}
 
-    async def test_prefixes_of_git_are_taken_off(self, workspace):
+    async def test_git_prefixes_are_removed(self, workspace):
         workspace.put_seen("d/f", "a\n")
         await patch(workspace, "--- a/d/f\n+++ b/d/f\n@@ -1 +1 @@\n-a\n+b\n")
         assert workspace.contents() == {"d/f": b"b\n"}
@@ -275,17 +275,17 @@ class TestUnified:
         )
         assert workspace.contents() == {"f": b"a\nB\nc\n", "g": b"y\n"}
 
-    async def test_the_line_number_decides_between_exact_matches(self, workspace):
+    async def test_line_number_decides_between_exact_matches(self, workspace):
         workspace.put_seen("f", "x\na\nx\nb\nx\n")
         await patch(workspace, "--- f\n+++ f\n@@ -3 +3 @@\n-x\n+y\n")
         assert workspace.contents() == {"f": b"x\na\ny\nb\nx\n"}
 
-    async def test_a_line_number_that_fits_no_match_leaves_it_ambiguous(self, workspace):
+    async def test_line_number_without_a_match_leaves_it_ambiguous(self, workspace):
         workspace.put_seen("f", "x\na\nx\nb\nx\n")
         text = await workspace.refusal("Patch", patch="--- f\n+++ f\n@@ -2 +2 @@\n-x\n+y\n")
         assert "ambiguous" in text
 
-    async def test_a_wrong_line_number_does_no_harm_to_a_single_match(self, workspace):
+    async def test_wrong_line_number_is_harmless_for_a_single_match(self, workspace):
         workspace.put_seen("f", "a\nb\nc\n")
         await patch(workspace, "--- f\n+++ f\n@@ -99 +99 @@\n-b\n+B\n")
         assert workspace.contents() == {"f": b"a\nB\nc\n"}
@@ -298,7 +298,7 @@ class TestUnified:
         )
         assert workspace.contents() == {"new": b"x\ny\n"}
 
-    async def test_a_deletion_that_does_not_name_the_whole_file_is_refused(self, workspace):
+    async def test_deletion_of_less_than_the_whole_file_is_refused(self, workspace):
         workspace.put_seen("old", "a\nb\nc\n")
         text = await workspace.refusal("Patch", patch="--- a/old\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n")
         assert "holds more" in text
@@ -308,7 +308,7 @@ class TestUnified:
         await patch(workspace, "--- a/f.sql\n+++ b/f.sql\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n select 1;\n")
         assert workspace.contents() == {"f.sql": b"++ new\nselect 1;\n"}
 
-    async def test_the_final_newline_is_as_the_diff_says(self, workspace):
+    async def test_final_newline_is_that_of_the_diff(self, workspace):
         workspace.put_seen("f", "a\nb")
         workspace.put_seen("g", "a\nb\n")
         mark = "\\ No newline at end of file"
@@ -317,14 +317,14 @@ class TestUnified:
         await patch(workspace, f"--- /dev/null\n+++ h\n@@ -0,0 +1 @@\n+x\n{mark}\n")
         assert workspace.contents() == {"f": b"a\nb\n", "g": b"a\nb", "h": b"x"}
 
-    async def test_a_newline_at_the_end_that_should_not_be_there_is_refused(self, workspace):
+    async def test_newline_at_the_end_against_the_diff_is_refused(self, workspace):
         workspace.put_seen("f", "a\nb\n")
         text = await workspace.refusal(
             "Patch", patch="--- f\n+++ f\n@@ -2 +2 @@\n-b\n\\ No newline at end of file\n+c\n"
         )
         assert "end of the file" in text
 
-    async def test_the_mail_around_a_diff_is_skipped(self, workspace):
+    async def test_mail_around_a_diff_is_skipped(self, workspace):
         workspace.put_seen("f", "a\n")
         await patch(
             workspace,
@@ -347,7 +347,7 @@ class TestUnified:
             ("--- a/x\n+++ b/../../x\n@@ -1 +1 @@\n-a\n+b\n", "outside"),
         ],
     )
-    async def test_what_cannot_be_applied_is_refused(self, workspace, text, said):
+    async def test_inapplicable_diff_is_refused(self, workspace, text, said):
         assert said in await workspace.refusal("Patch", patch=text)
 
 
@@ -361,7 +361,7 @@ class TestDiffsOfGit:
         )  # fmt: skip
         return done.stdout.decode()
 
-    async def test_a_diff_of_git_leads_to_the_same_tree(self, workspace, tmp_path):
+    async def test_git_diff_leads_to_the_same_tree(self, workspace, tmp_path):
         # given two trees
         old = {
             "a.txt": "".join(f"line {number}\n" for number in range(40)),
@@ -421,7 +421,7 @@ async def paths_of(text):
     return [(use.path, use.access) for use in told.path_uses]
 
 
-async def test_every_path_is_told_to_the_permission_gate():
+async def test_permission_gate_learns_every_path_of_a_patch():
     text = envelope("*** Add File: a", "+x", "*** Update File: b", "*** Move to: c", "*** Delete File: d")
     assert await paths_of(text) == [("a", "write"), ("b", "write"), ("c", "write"), ("d", "write")]
     text = (
@@ -432,12 +432,12 @@ async def test_every_path_is_told_to_the_permission_gate():
     assert {"x", "y"} <= {path for path, _ in await paths_of(text)}
 
 
-async def test_an_unreadable_patch_is_refused_and_has_a_title():
+async def test_unreadable_patch_is_refused_and_has_a_title():
     with pytest.raises(ToolError, match="this is no patch"):
         await paths_of("nonsense")
     assert PatchTool().title(PatchInput(patch="nonsense")) == "unreadable patch"
 
 
-def test_the_title_names_the_files():
+def test_title_names_the_files():
     text = envelope(*(f"*** Delete File: f{number}" for number in range(5)))
     assert PatchTool().title(PatchInput(patch=text)) == "f0, f1, f2 and 2 more"

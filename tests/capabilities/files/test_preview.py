@@ -24,7 +24,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize(("tool_name", "arguments"), CALLS.items(), ids=CALLS)
-async def test_it_is_the_diff_that_the_call_then_makes(workspace, tool_name, arguments):
+async def test_preview_equals_the_diff_of_the_call(workspace, tool_name, arguments):
     workspace.put_seen("f.txt", "one\n")
     shown = await preview(workspace, tool_name, **arguments)
     assert shown == (await workspace.call(tool_name, **arguments)).display
@@ -32,7 +32,7 @@ async def test_it_is_the_diff_that_the_call_then_makes(workspace, tool_name, arg
 
 
 @pytest.mark.parametrize(("tool_name", "arguments"), CALLS.items(), ids=CALLS)
-async def test_a_call_that_cannot_be_made_says_so_as_it_does_when_it_runs(workspace, tool_name, arguments):
+async def test_preview_of_an_impossible_call_has_the_same_error(workspace, tool_name, arguments):
     workspace.put("f.txt", b"\x00binary")
     with pytest.raises(ToolError) as refused:
         await preview(workspace, tool_name, **arguments)
@@ -42,7 +42,7 @@ async def test_a_call_that_cannot_be_made_says_so_as_it_does_when_it_runs(worksp
 
 
 @pytest.mark.parametrize("content", ["two\n" * 1_500, "two" * 500], ids=["lines", "line"])
-async def test_a_change_too_large_to_be_shown_whole_is_shown_in_part(workspace, content):
+async def test_preview_of_a_huge_change_is_cut(workspace, content):
     workspace.put_seen("f.txt", "one\n")
     shown = await preview(workspace, "Write", file_path="f.txt", content=content)
     assert shown.is_cut
@@ -51,7 +51,7 @@ async def test_a_change_too_large_to_be_shown_whole_is_shown_in_part(workspace, 
     )
 
 
-async def test_a_change_of_the_mode_has_none_since_a_diff_does_not_say_it(workspace):
+async def test_preview_of_a_mode_change_is_none(workspace):
     workspace.put_seen("f.txt", "one\n")
     patch = (
         "diff --git a/f.txt b/f.txt\nold mode 100644\nnew mode 100755\n"
@@ -60,6 +60,6 @@ async def test_a_change_of_the_mode_has_none_since_a_diff_does_not_say_it(worksp
     assert await preview(workspace, "Patch", patch=patch) is None
 
 
-async def test_reading_has_none(workspace):
+async def test_preview_of_reading_is_none(workspace):
     workspace.put("f.txt", "one\n")
     assert await preview(workspace, "Read", file_path="f.txt") is None

@@ -31,17 +31,17 @@ class TestText:
         assert output.content == "     1\tone\n     2\t\n     3\t\ttwo"
         assert output.display.text == "3 lines"
 
-    async def test_a_missing_final_newline_makes_no_difference(self, workspace):
+    async def test_missing_final_newline_makes_no_difference(self, workspace):
         workspace.put("f.txt", "one\ntwo")
         assert (await read(workspace, "f.txt")).content == "     1\tone\n     2\ttwo"
 
-    async def test_a_part_says_how_to_go_on(self, workspace):
+    async def test_part_says_how_to_go_on(self, workspace):
         workspace.put("f.txt", "".join(f"l{number}\n" for number in range(1, 101)))
         output = await read(workspace, "f.txt", offset=10, limit=2)
         assert output.content == "    10\tl10\n    11\tl11\n(lines 10-11 of 100; go on with offset=12)"
         assert output.display.text == "lines 10-11 of 100"
 
-    async def test_the_last_part_has_nothing_to_go_on_with(self, workspace):
+    async def test_last_part_has_no_advice_to_go_on(self, workspace):
         workspace.put("f.txt", "a\nb\nc\n")
         assert (await read(workspace, "f.txt", offset=3, limit=1)).content == "     3\tc"
 
@@ -49,7 +49,7 @@ class TestText:
         workspace.put("f.txt", "a\n")
         assert (await read(workspace, "f.txt", offset=0)).content == "     1\ta"
 
-    async def test_2000_lines_are_shown_unless_asked_otherwise(self, workspace):
+    async def test_read_shows_2000_lines_by_default(self, workspace):
         workspace.put("f.txt", "x\n" * 2_500)
         lines = (await read(workspace, "f.txt")).content.split("\n")
         assert len(lines) == 2_001
@@ -75,18 +75,18 @@ class TestText:
         assert found == wanted
         assert pages > 5
 
-    async def test_a_long_line_is_cut_with_a_note(self, workspace):
+    async def test_long_line_is_cut_with_a_note(self, workspace):
         workspace.put("f.txt", "a" * 2_100 + "\nb\n")
         lines = (await read(workspace, "f.txt")).content.split("\n")
         assert lines[0] == "     1\t" + "a" * 2_000 + "… (line cut; 100 more characters)"
         assert lines[1] == "     2\tb"
 
-    async def test_an_empty_file_is_said_to_be_empty(self, workspace):
+    async def test_empty_file_is_reported_as_empty(self, workspace):
         workspace.put("f.txt", "")
         assert (await read(workspace, "f.txt")).content == "(f.txt is empty)"
         await workspace.call("Write", file_path="f.txt", content="x")
 
-    async def test_an_offset_past_the_end_is_refused_with_the_number_of_lines(self, workspace):
+    async def test_offset_past_the_end_is_refused_with_the_line_count(self, workspace):
         workspace.put("f.txt", "a\nb\n")
         assert "has only 2 lines" in await workspace.refusal("Read", file_path="f.txt", offset=3)
         assert "not been read" in await workspace.refusal("Write", file_path="f.txt", content="x")
@@ -120,42 +120,42 @@ class TestText:
         lines = [f"{number:>6}\t{line}" for number, line in enumerate(shown, 1)]
         assert (await read(workspace, "f.txt")).content == "\n".join(lines + [note] * bool(note))
 
-    async def test_what_was_read_is_noted_with_the_digest_of_the_whole_file(self, workspace):
+    async def test_read_file_is_noted_with_the_digest_of_all_bytes(self, workspace):
         path = workspace.put("f.txt", b"a\r\nb\r\n" * 3_000)
         await read(workspace, "f.txt", limit=1)
         assert workspace.ctx.seen_files.digest(path) == digest_of(path.read_bytes())
 
 
 class TestRefusals:
-    async def test_a_missing_file_names_what_is_like_it(self, workspace):
+    async def test_missing_file_error_names_similar_ones(self, workspace):
         workspace.put("src/settings.py", "")
         text = await workspace.refusal("Read", file_path="src/setings.py")
         assert text == "src/setings.py does not exist; there is src/settings.py"
 
-    async def test_a_missing_folder_names_the_working_directory(self, workspace):
+    async def test_missing_folder_error_names_the_working_directory(self, workspace):
         text = await workspace.refusal("Read", file_path="no/such.py")
         assert str(workspace.root) in text
 
-    async def test_a_folder_is_referred_to_ls(self, workspace):
+    async def test_folder_is_referred_to_ls(self, workspace):
         (workspace.root / "d").mkdir()
         assert "call LS" in await workspace.refusal("Read", file_path="d")
 
-    async def test_a_binary_file_is_refused_with_advice(self, workspace):
+    async def test_binary_file_is_refused_with_advice(self, workspace):
         workspace.put("f.bin", b"\x7fELF\x02\x01\x01\x00" * 40)
         text = await workspace.refusal("Read", file_path="f.bin")
         assert "binary file of 320 bytes" in text
         assert "Bash" in text
 
     @pytest.mark.parametrize("data", [b"\xff\xfea", b"\x01\x02\x03\x04" * 20 + b"text"])
-    async def test_what_is_no_whole_text_is_binary(self, workspace, data):
+    async def test_incomplete_text_is_binary(self, workspace, data):
         workspace.put("f", data)
         assert "binary" in await workspace.refusal("Read", file_path="f")
 
-    async def test_a_fifo_and_a_device_never_block(self, workspace):
+    async def test_fifo_and_device_never_block(self, workspace):
         os.mkfifo(workspace.root / "pipe")
         assert "not a regular file" in await workspace.refusal("Read", file_path="pipe")
 
-    async def test_a_file_that_is_too_large_is_refused_with_advice(self, workspace):
+    async def test_too_large_file_is_refused_with_advice(self, workspace):
         with (workspace.root / "big").open("wb") as file:
             file.truncate(50_000_001)
         text = ""
@@ -164,7 +164,7 @@ class TestRefusals:
         text = str(caught.value)
         assert "Grep" in text
 
-    async def test_a_path_outside_is_refused(self, workspace, tmp_path):
+    async def test_path_outside_is_refused(self, workspace, tmp_path):
         (tmp_path / "outside.txt").write_text("secret")
         assert "outside" in await workspace.refusal("Read", file_path="../outside.txt")
 
@@ -186,7 +186,7 @@ def picture(size=(8, 6), mode="RGB", image_format="PNG", **more):
 
 class TestImages:
     @pytest.mark.parametrize("image_format", ["PNG", "JPEG", "GIF", "WEBP"])
-    async def test_a_small_picture_is_sent_as_it_is(self, workspace, image_format):
+    async def test_small_picture_is_sent_unchanged(self, workspace, image_format):
         data = picture(image_format=image_format)
         workspace.put("f.img", data)
 
@@ -212,14 +212,14 @@ class TestImages:
             ("RGB", "WEBP", "image/png"),
         ],
     )
-    async def test_a_large_picture_is_scaled_down(self, workspace, mode, image_format, media_type):
+    async def test_large_picture_is_scaled_down(self, workspace, mode, image_format, media_type):
         workspace.put("f", picture((3136, 100), mode, image_format))
         text, block = (await read(workspace, "f")).content
         assert "3136x100 pixels, shown at 1568x50" in text.text
         assert block.source.media_type == media_type
         assert Image.open(BytesIO(b64decode(block.source.data))).size == (1568, 50)
 
-    async def test_a_picture_that_compresses_badly_stays_below_the_limit_of_the_api(self, workspace):
+    async def test_incompressible_picture_stays_below_the_api_limit(self, workspace):
         buffer = BytesIO()
         Image.frombytes("RGB", (1568, 1568), os.urandom(1568 * 1568 * 3)).save(buffer, "PNG", compress_level=0)
         workspace.put("f.png", buffer.getvalue())
@@ -227,7 +227,7 @@ class TestImages:
         assert len(block.source.data) < 5_000_000
         assert block.source.media_type == "image/jpeg"
 
-    async def test_a_scaled_photograph_stands_upright(self, workspace):
+    async def test_scaled_photograph_stands_upright(self, workspace):
         exif = Image.Exif()
         exif[0x0112] = 6  # turned by 90 degrees
         workspace.put("f.jpg", picture((3136, 100), image_format="JPEG", exif=exif))
@@ -235,12 +235,12 @@ class TestImages:
         assert Image.open(BytesIO(b64decode(block.source.data))).size == (50, 1568)
 
     @pytest.mark.parametrize("image_format", ["PNG", "JPEG", "GIF", "WEBP"])
-    async def test_a_damaged_picture_is_refused(self, workspace, image_format):
+    async def test_damaged_picture_is_refused(self, workspace, image_format):
         data = picture((200, 200), image_format=image_format)
         workspace.put("f", data[: len(data) // 2])
         assert "damaged" in await workspace.refusal("Read", file_path="f")
 
-    async def test_a_picture_with_too_many_pixels_is_refused_without_a_warning(self, workspace):
+    async def test_picture_with_too_many_pixels_is_refused_quietly(self, workspace):
         data = bytearray(picture(mode="1"))
         data[16:24] = (20_000).to_bytes(4, "big") * 2
         import zlib
@@ -249,7 +249,7 @@ class TestImages:
         workspace.put("f.png", bytes(data))
         assert "too many" in await workspace.refusal("Read", file_path="f.png")
 
-    async def test_a_damaged_picture_costs_the_others_nothing(self):
+    async def test_damaged_picture_leaves_the_others(self):
         good, cut = picture(), picture((200, 200))[:100]
 
         first, second, third = await prepared_images([good, cut, good], "f", CommandSandbox())
@@ -257,11 +257,11 @@ class TestImages:
         assert first == third
         assert "f is a damaged PNG image" in str(second)
 
-    async def test_pictures_that_take_too_long_are_given_up(self):
+    async def test_slow_pictures_are_given_up(self):
         first, second = await prepared_images([picture()] * 2, "f", CommandSandbox(), within_s=0.01)
         assert str(first) == str(second) == "f cannot be decoded: it took more than 0.01 s"
 
-    def test_no_picture_is_decoded_in_the_process_of_the_session(self, tmp_path):
+    def test_pictures_are_decoded_outside_the_session_process(self, tmp_path):
         (tmp_path / "f.png").write_bytes(picture())
         reads = (
             "import asyncio, sys\n"
@@ -273,7 +273,7 @@ class TestImages:
         said = subprocess.run([sys.executable, "-c", reads, str(tmp_path)], check=True, capture_output=True, text=True)
         assert said.stdout == "image/png False\n"
 
-    async def test_a_picture_counts_as_read(self, workspace):
+    async def test_picture_counts_as_read(self, workspace):
         path = workspace.put("f.png", picture())
         await read(workspace, "f.png")
         assert workspace.ctx.seen_files.digest(path) is not None
@@ -324,7 +324,7 @@ class TestPdf:
         ]
         assert ("go on with" in content) == (last < 30)
 
-    async def test_the_default_says_how_to_go_on(self, workspace):
+    async def test_default_pages_say_how_to_go_on(self, workspace):
         workspace.put("f.pdf", pdf(*("x" * 30)))
         content = (await read(workspace, "f.pdf")).content
         assert content.endswith('(pages 1-10 of 30; go on with pages="11-20")')
@@ -338,13 +338,13 @@ class TestPdf:
         workspace.put("f.pdf", pdf("x"))
         assert "pages" in await workspace.refusal("Read", file_path="f.pdf", offset=2)
 
-    async def test_a_long_pdf_is_bounded(self, workspace):
+    async def test_long_pdf_is_bounded(self, workspace):
         workspace.put("f.pdf", pdf(*(["word " * 4_000] * 5)))
         content = (await read(workspace, "f.pdf")).content
         assert len(content) <= 60_000
         assert 'go on with pages="3-5"' in content
 
-    async def test_pages_are_shown_as_they_look(self, workspace):
+    async def test_pages_are_shown_as_pictures(self, workspace):
         workspace.put("f.pdf", pdf("Hello", "World"))
 
         text, label, page = (await read(workspace, "f.pdf", pages="2", pictures=True)).content
@@ -355,7 +355,7 @@ class TestPdf:
         assert drawn.size == (1212, 1568)
         assert drawn.convert("L").getextrema() == (0, 255)  # black on white
 
-    async def test_a_scan_is_shown_without_being_asked_for(self, workspace):
+    async def test_scan_is_shown_as_pictures_by_default(self, workspace):
         buffer = BytesIO()
         Image.new("RGB", (300, 200), "red").save(buffer, "PDF")
         workspace.put("scan.pdf", buffer.getvalue())
@@ -365,7 +365,7 @@ class TestPdf:
         assert "no text but a picture" in text.text
         assert Image.open(BytesIO(b64decode(page.source.data))).getpixel((5, 5)) == pytest.approx((255, 0, 0), abs=8)
 
-    async def test_few_pages_are_drawn_at_once(self, workspace):
+    async def test_pages_drawn_at_once_are_limited(self, workspace):
         workspace.put("f.pdf", pdf(*("x" * 9)))
         content = (await read(workspace, "f.pdf", pages="2-9", pictures=True)).content
         assert [block.text for block in content[1:] if isinstance(block, TextBlock)] == [
@@ -373,22 +373,22 @@ class TestPdf:
             '(4 pages are drawn at once; go on with pages="6-")',
         ]
 
-    async def test_what_cannot_be_drawn_is_told(self):
+    async def test_undrawable_page_is_reported(self):
         with pytest.raises(ToolError, match="cannot be drawn: the file is damaged"):
             await page_pictures(b"%PDF-1.4 and no more", [1], "f.pdf", CommandSandbox())
 
-    async def test_a_page_that_is_not_there_leaves_the_others(self):
+    async def test_missing_page_leaves_the_others(self):
         label, _ = await page_pictures(pdf("x"), [7, 1], "f.pdf", CommandSandbox())
         assert label.text == "page 1, as it looks:"
 
     @given(st.lists(st.binary(max_size=20), max_size=5))
-    def test_what_is_framed_comes_out_as_it_was(self, files):
+    def test_framed_files_round_trip(self, files):
         assert unframed(framed(files)) == files
 
     @given(st.binary(max_size=100))
     @example(b"-0000008")
     @example(b"\xff" * 9)
-    def test_whatever_is_written_in_the_place_of_pictures_is_no_more_than_that(self, output):
+    def test_unframed_never_returns_more_than_its_input(self, output):
         assert sum(map(len, unframed(output))) <= len(output)
 
     async def test_pictures_are_of_pdfs(self, workspace):
@@ -399,20 +399,20 @@ class TestPdf:
         ("count", "pages", "said"),
         [(1, None, "1 page"), (3, None, "3 pages"), (30, None, "pages 1-10 of 30"), (3, "2-", "pages 2-3 of 3")],
     )
-    async def test_people_are_told_how_many_pages_there_are(self, workspace, count, pages, said):
+    async def test_display_names_the_number_of_pages(self, workspace, count, pages, said):
         workspace.put("f.pdf", pdf(*("x" * count)))
         assert (await read(workspace, "f.pdf", pages=pages)).display == SummaryDisplay(text=f"PDF, {said}")
 
-    async def test_a_pdf_that_takes_too_long_is_given_up(self):
+    async def test_slow_pdf_is_given_up(self):
         with pytest.raises(ToolError, match=r"it took more than 0\.01 s; try fewer pages"):
             await pdf_text(pdf("x"), None, "f.pdf", CommandSandbox(), within_s=0.01)
 
     @pytest.mark.parametrize("data", [b"%PDF-1.4\n", b"%PDF-1.7\n" + os.urandom(500), pdf("x")[:200]])
-    async def test_a_damaged_pdf_is_refused(self, workspace, data):
+    async def test_damaged_pdf_is_refused(self, workspace, data):
         workspace.put("f.pdf", data)
         assert "PDF" in await workspace.refusal("Read", file_path="f.pdf")
 
-    async def test_an_encrypted_pdf_is_refused(self, workspace):
+    async def test_encrypted_pdf_is_refused(self, workspace):
         from pypdf import PdfReader, PdfWriter
 
         writer = PdfWriter(PdfReader(BytesIO(pdf("x"))))
@@ -422,7 +422,7 @@ class TestPdf:
         workspace.put("f.pdf", buffer.getvalue())
         assert "encrypted" in await workspace.refusal("Read", file_path="f.pdf")
 
-    async def test_a_text_that_speaks_of_pdfs_is_a_text(self, workspace):
+    async def test_text_about_pdfs_is_a_text(self, workspace):
         workspace.put("f.py", 'MAGIC = b"%PDF-"\n')
         assert (await read(workspace, "f.py")).content == '     1\tMAGIC = b"%PDF-"'
 
@@ -470,14 +470,14 @@ class TestNotebooks:
         assert "last" in text.text
         assert len(text.text) < 3_000
 
-    async def test_a_cell_with_many_outputs_is_bounded(self, workspace):
+    async def test_cell_with_many_outputs_is_bounded(self, workspace):
         output = {"output_type": "stream", "text": "x" * 1_900}
         workspace.put("f.ipynb", notebook(*[{"cell_type": "code", "source": "s", "outputs": [output] * 100}] * 5))
         (text,) = (await read(workspace, "f.ipynb")).content
         assert len(text.text) <= 60_000
         assert "go on with offset=2" in text.text
 
-    async def test_pictures_of_cells_that_no_longer_fit_do_not_come(self, workspace):
+    async def test_pictures_of_cells_that_do_not_fit_are_omitted(self, workspace):
         shown = [{"data": {"image/png": b64encode(picture()).decode()}}]
         cells = [{"cell_type": "code", "source": "x" * 20_000, "outputs": shown} for _ in range(4)]
         workspace.put("f.ipynb", notebook(*cells))
@@ -487,7 +487,7 @@ class TestNotebooks:
         assert len(pictures) == text.text.count(" below)")
         assert "go on with offset" in text.text
 
-    async def test_what_no_encoding_can_write_is_replaced_wherever_it_stands(self, workspace):
+    async def test_unencodable_characters_are_replaced_everywhere(self, workspace):
         error = {"output_type": "error", "traceback": ["t\ud800"]}
         workspace.put("f.ipynb", notebook({"cell_type": "code\0", "id": "i\ud800", "source": "s", "outputs": [error]}))
         (text,) = (await read(workspace, "f.ipynb")).content
@@ -504,7 +504,7 @@ class TestNotebooks:
     @pytest.mark.parametrize(
         "data", ["{", "[]", '{"cells": 3}', '{"cells": [1]}', "[" * 100_000, '{"worksheets": []}', "plain"]
     )
-    async def test_what_is_no_notebook_is_shown_as_text(self, workspace, data):
+    async def test_file_that_is_no_notebook_is_shown_as_text(self, workspace, data):
         workspace.put("f.ipynb", data)
         assert (await read(workspace, "f.ipynb")).content.startswith("     1\t")
 
@@ -519,7 +519,7 @@ class TestNotebooks:
         (text,) = (await read(workspace, "f.ipynb")).content
         assert "(a picture that is damaged)" in text.text
 
-    async def test_a_damaged_picture_of_a_notebook_leaves_the_others(self, workspace):
+    async def test_damaged_notebook_picture_leaves_the_others(self, workspace):
         bundles = [{"image/png": b64encode(data).decode()} for data in (picture((200, 200))[:100], picture())]
         outputs = [{"output_type": "display_data", "data": bundle} for bundle in bundles]
         workspace.put("f.ipynb", notebook({"cell_type": "code", "source": "s", "outputs": outputs}))
@@ -531,7 +531,7 @@ class TestNotebooks:
         assert b64decode(whole.source.data) == picture()
 
 
-def test_the_title_tells_the_part():
+def test_title_names_the_part():
     def title(**more):
         return ReadTool().title(ReadInput(file_path="f", **more))
 

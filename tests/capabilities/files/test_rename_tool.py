@@ -22,7 +22,7 @@ async def refused(workspace, old, new, *paths):
     return await workspace.refusal("Rename", old_name=old, new_name=new, file_paths=list(paths))
 
 
-async def test_whole_words_change_in_every_file_and_nothing_else(workspace):
+async def test_rename_changes_whole_words_in_every_file(workspace):
     store = workspace.put(
         "store.py", b"\xef\xbb\xbfdef load(path):  # load it\r\n    reload(path); loads = 1; a.load\r\n"
     )
@@ -38,13 +38,13 @@ async def test_whole_words_change_in_every_file_and_nothing_else(workspace):
     assert [file.path for file in output.display.files] == ["store.py", "sub/main.py"]
 
 
-async def test_a_file_that_lacks_the_name_leaves_all_untouched(workspace):
+async def test_rename_without_the_name_in_a_file_changes_nothing(workspace):
     workspace.put("a.py", "load()\n")
     workspace.put("b.py", "loads()\n")
     assert "does not occur in b.py" in await refused(workspace, "load", "fetch", "a.py", "b.py")
 
 
-async def test_missing_binary_and_equal_names_are_refused(workspace):
+async def test_rename_refuses_missing_binary_and_equal_names(workspace):
     workspace.put("a.py", "load()\n")
     workspace.put("b.bin", b"load \x00\x01\x02")
     missing = "aa.py does not exist; there is a.py; gone does not exist; no file was changed"
@@ -54,18 +54,18 @@ async def test_missing_binary_and_equal_names_are_refused(workspace):
     assert "both load" in await refused(workspace, "load", "load", "a.py")
 
 
-async def test_a_file_that_changed_since_it_was_read_is_refused(workspace):
+async def test_rename_refuses_a_file_changed_since_reading(workspace):
     path = workspace.put_seen("a.py", "load()\n")
     path.write_text("load() + load()\n")
     assert "changed since" in await refused(workspace, "load", "fetch", "a.py")
 
 
-async def test_a_new_name_that_was_there_already_is_told(workspace):
+async def test_rename_reports_a_new_name_that_was_present(workspace):
     workspace.put("a.py", "load(fetch)\n")
     assert "fetch was a name there already" in (await rename(workspace, "load", "fetch", "a.py")).content
 
 
-async def test_an_unread_file_stays_unread_and_a_read_one_known(workspace):
+async def test_rename_leaves_unread_files_unread_and_read_ones_known(workspace):
     workspace.put("a.py", "load()\n")
     workspace.put_seen("b.py", "load()\n")
     await rename(workspace, "load", "fetch", "a.py", "b.py")
@@ -73,14 +73,14 @@ async def test_an_unread_file_stays_unread_and_a_read_one_known(workspace):
     await workspace.call("Edit", file_path="b.py", old_string="fetch", new_string="get")
 
 
-async def test_two_paths_to_one_file_count_once(workspace):
+async def test_rename_counts_two_paths_to_one_file_once(workspace):
     path = workspace.put("a.py", "load()\n")
     output = await rename(workspace, "load", "fetch", "a.py", "./a.py")
     assert path.read_text() == "fetch()\n"
     assert output.text.count("renamed") == 1
 
 
-async def test_a_new_name_that_the_encoding_lacks_is_refused(workspace):
+async def test_rename_refuses_an_unencodable_name(workspace):
     workspace.put("a.txt", "naïve load, déjà vu, café\n".encode("latin-1"))
     assert "a.txt" in await refused(workspace, "load", "获取", "a.txt")
 
@@ -91,7 +91,7 @@ async def test_a_new_name_that_the_encoding_lacks_is_refused(workspace):
     ),
     new=NAMES,
 )
-def test_there_and_back_is_the_same_where_the_new_name_is_new(tmp_path_factory, text, new):
+def test_rename_there_and_back_round_trips(tmp_path_factory, text, new):
     root = tmp_path_factory.mktemp("rename")
     ctx = context_in(root)
     data = text.encode()
@@ -105,7 +105,7 @@ def test_there_and_back_is_the_same_where_the_new_name_is_new(tmp_path_factory, 
     assert back.after == data
 
 
-async def test_it_tells_where_else_the_old_name_is_left(workspace):
+async def test_rename_names_other_places_of_the_old_name(workspace):
     workspace.put("a.py", "load()\n")
     workspace.put("b.py", "loads()\nx = load\n")
     content = (await rename(workspace, "load", "fetch", "a.py")).text
@@ -113,13 +113,13 @@ async def test_it_tells_where_else_the_old_name_is_left(workspace):
     assert "load is still in" not in (await rename(workspace, "load", "fetch", "b.py")).text
 
 
-async def test_what_a_search_may_not_show_is_not_shown_here(workspace):
+async def test_rename_does_not_show_secret_files(workspace):
     workspace.put("a.py", "load()\n")
     workspace.put(".env", "load=hunter2\n")
     assert "hunter2" not in (await rename(workspace, "load", "fetch", "a.py")).text
 
 
-async def test_lines_that_a_rule_closes_are_not_shown(workspace):
+async def test_rename_does_not_show_lines_that_a_rule_closes(workspace):
     workspace.put("a.py", "load()\n")
     workspace.put("closed/b.py", "load = 'hunter2'\n")
     workspace.put("open.py", "load\n")
@@ -131,6 +131,6 @@ async def test_lines_that_a_rule_closes_are_not_shown(workspace):
     assert "hunter2" not in output.text
 
 
-async def test_names_that_were_exchanged_are_told(workspace):
+async def test_rename_reports_exchanged_names(workspace):
     workspace.put("a.py", "fetch()\n")
     assert "a.py has fetch and no load" in await refused(workspace, "load", "fetch", "a.py")

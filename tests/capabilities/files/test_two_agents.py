@@ -40,7 +40,7 @@ async def agent_that_read(workspace, *names):
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("other", ["Write", "Edit", "Rename"])
-async def test_a_write_between_look_and_write_is_seen(workspace, name, other):
+async def test_write_between_look_and_write_is_seen(workspace, name, other):
     # given two agents that have read a file, and a call of one that has worked its change out
     path = workspace.put("a.py", BEFORE)
     first, second = await agent_that_read(workspace, "a.py"), await agent_that_read(workspace, "a.py")
@@ -59,7 +59,7 @@ async def test_a_write_between_look_and_write_is_seen(workspace, name, other):
 
 
 @pytest.mark.parametrize("name", ["Write", "Patch"])
-async def test_a_new_file_of_one_is_not_replaced_by_that_of_the_other(workspace, name):
+async def test_new_file_of_one_agent_is_not_replaced_by_another(workspace, name):
     calls = {
         "Write": {"file_path": "new.py", "content": "first\n"},
         "Patch": {"patch": "--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+first\n"},
@@ -75,7 +75,7 @@ async def test_a_new_file_of_one_is_not_replaced_by_that_of_the_other(workspace,
     assert workspace.contents() == {"new.py": b"second\n"}
 
 
-async def test_a_file_that_one_changed_is_not_deleted_by_the_other(workspace):
+async def test_file_changed_by_one_agent_is_not_deleted_by_another(workspace):
     workspace.put("a.py", "1\n")
     first, second = await agent_that_read(workspace, "a.py"), await agent_that_read(workspace, "a.py")
 
@@ -89,7 +89,7 @@ async def test_a_file_that_one_changed_is_not_deleted_by_the_other(workspace):
     assert workspace.contents() == {"a.py": b"2\n"}
 
 
-async def test_of_many_edits_at_once_none_that_was_confirmed_is_lost(workspace):
+async def test_simultaneous_confirmed_edits_are_never_lost(workspace):
     # given agents that each want another line, and start at the same moment
     lines = [f"line {number}\n" for number in range(8)]
     path = workspace.put("a.py", "".join(lines))

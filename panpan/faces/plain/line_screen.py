@@ -282,10 +282,11 @@ class LineScreen:
             try:
                 with anyio.CancelScope() as self._at_prompt:
                     async with self._typing():
-                        is_typed_ahead = await self._lines.has_more()
+                        # what was typed ahead was echoed further up, and a log gets no echo
+                        has_no_echo = await self._lines.has_more() or not self._out.is_terminal
                         await self._out.write(PROMPT)
                         text = await self._next()
-                        if is_typed_ahead and text is not None:  # its echo is further up, in the output
+                        if has_no_echo and text is not None:
                             self.show(clean_for_terminal(text))
                         return text
             finally:

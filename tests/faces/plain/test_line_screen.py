@@ -366,6 +366,13 @@ async def test_a_question_that_outlives_an_interrupt_is_put_again_behind_what_ca
     assert it.out.text.count(PROMPT) == 1
 
 
+async def test_what_is_typed_is_in_a_log() -> None:
+    async with opened(out=Memory(is_terminal=False)) as it:
+        await it.shows(PROMPT)
+        it.keyboard.type("go\n")
+        await it.shows(f"{PROMPT}go\n{PROMPT}")
+
+
 async def test_what_was_typed_ahead_is_shown_behind_the_prompt() -> None:
     async with opened() as it:
         await it.shows(PROMPT)

@@ -68,7 +68,7 @@ def conversation_about(prompt: str, tools: Sequence[ToolDefinition] = TOOLS) -> 
     return Conversation("system", tools, [UserMessage.of(prompt)])
 
 
-async def test_a_conversation_is_played_reply_by_reply(tmp_path: Path) -> None:
+async def test_tape_plays_a_conversation_reply_by_reply(tmp_path: Path) -> None:
     provider = CassetteProvider.from_file(tape(tmp_path, DEMO))
     conversation = conversation_about("there is a bug in calc")
 
@@ -87,7 +87,7 @@ async def test_a_conversation_is_played_reply_by_reply(tmp_path: Path) -> None:
     assert (second[-1].text, second[-1].stop_reason) == ("Fixed.", "end_turn")
 
 
-async def test_events_come_in_the_order_that_every_provider_keeps(tmp_path: Path) -> None:
+async def test_tape_events_come_in_the_order_of_every_provider(tmp_path: Path) -> None:
     provider = CassetteProvider.from_file(tape(tmp_path, 'version = 1\n[[reply]]\ntext = "a\\nb"'))
 
     events = await play(provider, conversation_about("x"))
@@ -102,7 +102,7 @@ async def test_events_come_in_the_order_that_every_provider_keeps(tmp_path: Path
     ]
 
 
-async def test_text_appears_at_the_pace_that_the_tape_sets(tmp_path: Path) -> None:
+async def test_tape_text_appears_at_its_pace(tmp_path: Path) -> None:
     path = tape(tmp_path, 'version = 1\nchars_per_second = 60\n[[reply]]\npause_s = 1.5\ntext = "abcdefg"')
     pauses: list[float] = []
 
@@ -124,7 +124,7 @@ async def refused(provider: CassetteProvider, conversation: Conversation) -> str
     return str(caught.value).partition("demo.toml")[2]
 
 
-async def test_a_tape_that_is_over_says_so(tmp_path: Path) -> None:
+async def test_tape_that_is_over_says_so(tmp_path: Path) -> None:
     provider = CassetteProvider.from_file(tape(tmp_path, 'version = 1\n[[reply]]\ntext = "a"'))
     conversation = conversation_about("x")
     await play(provider, conversation)
@@ -133,7 +133,7 @@ async def test_a_tape_that_is_over_says_so(tmp_path: Path) -> None:
     assert await refused(provider, conversation) == " is over: it has 1 reply, and one more was asked for"
 
 
-async def test_another_prompt_is_refused(tmp_path: Path) -> None:
+async def test_other_prompt_is_refused(tmp_path: Path) -> None:
     provider = CassetteProvider.from_file(tape(tmp_path, DEMO))
 
     complaint = await refused(provider, conversation_about("there is a bug in \x1b[31mparser"))
@@ -143,7 +143,7 @@ async def test_another_prompt_is_refused(tmp_path: Path) -> None:
     )
 
 
-async def test_a_result_that_differs_is_refused(tmp_path: Path) -> None:
+async def test_other_result_is_refused(tmp_path: Path) -> None:
     provider = CassetteProvider.from_file(tape(tmp_path, DEMO))
     conversation = conversation_about("a bug in calc")
     await play(provider, conversation)
@@ -155,7 +155,7 @@ async def test_a_result_that_differs_is_refused(tmp_path: Path) -> None:
     assert len(complaint) < 400
 
 
-async def test_a_missing_tool_is_refused(tmp_path: Path) -> None:
+async def test_missing_tool_is_refused(tmp_path: Path) -> None:
     provider = CassetteProvider.from_file(tape(tmp_path, DEMO))
 
     complaint = await refused(provider, conversation_about("a bug in calc", TOOLS[1:]))
@@ -163,7 +163,7 @@ async def test_a_missing_tool_is_refused(tmp_path: Path) -> None:
     assert complaint == ":5: reply 1 needs the tool Bash, which is not offered (Read)"
 
 
-async def test_a_tool_that_is_only_expected_must_be_offered_too(tmp_path: Path) -> None:
+async def test_expected_tool_must_be_offered(tmp_path: Path) -> None:
     text = 'version = 1\n[[reply]]\ntext = "a"\nexpects.tools = ["Edit"]'
 
     complaint = await refused(CassetteProvider.from_file(tape(tmp_path, text)), conversation_about("x"))
@@ -171,7 +171,7 @@ async def test_a_tool_that_is_only_expected_must_be_offered_too(tmp_path: Path) 
     assert complaint == ":2: reply 1 needs the tool Edit, which is not offered (Bash, Read)"
 
 
-async def test_a_wrong_number_of_results_is_refused(tmp_path: Path) -> None:
+async def test_wrong_number_of_results_is_refused(tmp_path: Path) -> None:
     three = DEMO.replace('["1 failed", ""]', '["1 failed", "", ""]')
     provider = CassetteProvider.from_file(tape(tmp_path, three))
     conversation = conversation_about("a bug in calc")
@@ -197,14 +197,14 @@ async def test_results_of_other_calls_are_refused(tmp_path: Path) -> None:
     assert "expects results for the 2 calls before it" in await refused(provider, conversation)
 
 
-async def test_a_request_that_is_refused_may_come_again_as_it_should_be(tmp_path: Path) -> None:
+async def test_refused_request_may_come_again_corrected(tmp_path: Path) -> None:
     provider = CassetteProvider.from_file(tape(tmp_path, DEMO))
     await refused(provider, conversation_about("nothing"))
 
     assert len(await play(provider, conversation_about("a bug in calc"))) > 1
 
 
-async def test_a_resumed_conversation_may_begin_a_new_tape(tmp_path: Path) -> None:
+async def test_resumed_conversation_may_begin_a_new_tape(tmp_path: Path) -> None:
     conversation = conversation_about("a bug in calc")
     await play(CassetteProvider.from_file(tape(tmp_path, DEMO)), conversation)
     answer(conversation, "1 failed", "x")
@@ -221,7 +221,7 @@ async def test_a_resumed_conversation_may_begin_a_new_tape(tmp_path: Path) -> No
     assert len(set(ids)) == len(ids) == 4
 
 
-async def test_arguments_that_did_not_arrive_whole_never_run(tmp_path: Path) -> None:
+async def test_incomplete_arguments_never_run(tmp_path: Path) -> None:
     text = (
         'version = 1\n[[reply]]\nstop_reason = "max_tokens"\n[[reply.tool_use]]\nname = "Bash"\narguments = "{\\"comm"'
     )
@@ -254,7 +254,7 @@ async def test_arguments_that_did_not_arrive_whole_never_run(tmp_path: Path) -> 
         (f"version = 1\nx = {'[' * 9_000}", " is nested too deeply"),
     ],
 )
-def test_a_damaged_file_names_the_place(tmp_path: Path, text: str, complaint: str) -> None:
+def test_damaged_file_error_names_the_place(tmp_path: Path, text: str, complaint: str) -> None:
     path = tape(tmp_path, text)
 
     with pytest.raises(ConfigError) as caught:
@@ -264,7 +264,7 @@ def test_a_damaged_file_names_the_place(tmp_path: Path, text: str, complaint: st
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+def test_unreadable_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b"version = 1\n# \xe4")
     for path, complaint in (
         (tmp_path / "none.toml", "none.toml"),
@@ -275,7 +275,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
             CassetteProvider.from_file(path)
 
 
-def test_the_example_of_the_documentation_is_a_tape(tmp_path: Path) -> None:
+def test_documented_example_is_a_tape(tmp_path: Path) -> None:
     import textwrap
 
     from panpan.capabilities.cassettes import tape as module
@@ -287,7 +287,7 @@ def test_the_example_of_the_documentation_is_a_tape(tmp_path: Path) -> None:
     assert len(loaded.reply) == len(lines) == 2
 
 
-def test_the_factory_plays_a_tape_on_both_event_loops(tmp_path: Path) -> None:
+def test_factory_plays_a_tape_on_both_event_loops(tmp_path: Path) -> None:
     path = tape(tmp_path, DEMO)
 
     async def main() -> None:

@@ -17,19 +17,19 @@ redact = Redactor([SECRET]).redact
 
 
 @given(st.lists(st.text(max_size=5), min_size=1), st.text())
-def test_pieces_are_as_many_and_make_up_the_text(pieces: list[str], text: str) -> None:
+def test_recut_pieces_are_as_many_and_make_up_the_text(pieces: list[str], text: str) -> None:
     cut = recut(pieces, text)
 
     assert (len(cut), "".join(cut)) == (len(pieces), text)
 
 
 @given(st.lists(st.text(max_size=5)))
-def test_what_is_not_changed_is_cut_where_it_was(pieces: list[str]) -> None:
+def test_recut_leaves_unchanged_pieces(pieces: list[str]) -> None:
     assert recut(pieces, "".join(pieces)) == pieces
 
 
 @given(st.lists(st.integers(1, len(SECRET) - 1), unique=True, min_size=1, max_size=4), st.text(max_size=9))
-def test_a_secret_that_lies_across_pieces_is_in_none_of_them(cuts: list[int], before: str) -> None:
+def test_secret_across_pieces_is_in_none_of_them(cuts: list[int], before: str) -> None:
     text = f"{before} {SECRET} end"
     places = [0, *sorted(len(before) + 1 + cut for cut in cuts), len(text)]
     pieces = [text[start:end] for start, end in pairwise(places)]
@@ -63,7 +63,7 @@ def test_bytes_are_not_taken_for_text() -> None:
     }
 
 
-def test_arguments_are_text_whatever_they_are_called() -> None:
+def test_arguments_are_text_under_any_name() -> None:
     use = ToolUseBlock(id="1", name="Send", input={"data": SECRET, "signature": [SECRET]})
 
     changed = changed_reply(RecordedReply(((0.0, BlockFinished(0, use)),)), redact)
@@ -72,7 +72,7 @@ def test_arguments_are_text_whatever_they_are_called() -> None:
     assert SECRET not in str(changed_json({"type": "tool_use", "input": {"data": SECRET}}, redact))
 
 
-def test_a_secret_is_found_in_whatever_way_the_model_has_written_its_arguments() -> None:
+def test_secret_is_found_in_any_spelling_of_arguments() -> None:
     spelled = SECRET.replace("sword", "\\u0073word").replace("fish", "\\u0066ish")
     written = f'{{"command": "echo {spelled}", "n": 1.50}}'
     events: list[Any] = [ToolInputDelta(0, written[:20]), ToolInputDelta(0, written[20:])]
@@ -84,7 +84,7 @@ def test_a_secret_is_found_in_whatever_way_the_model_has_written_its_arguments()
     assert json.loads("".join(pieces)) == {"command": "echo [redacted]", "n": 1.5}
 
 
-def test_only_the_folder_itself_is_put_elsewhere() -> None:
+def test_relocation_moves_only_the_folder_itself() -> None:
     move = relocation("/home/me/work", "/tmp/x")
 
     assert move("cd /home/me/work && ls /home/me/work/a.py") == "cd /tmp/x && ls /tmp/x/a.py"
@@ -94,7 +94,7 @@ def test_only_the_folder_itself_is_put_elsewhere() -> None:
 
 
 @given(st.text(alphabet="ab/ .", max_size=30))
-def test_there_and_back_is_where_it_was(text: str) -> None:
+def test_relocation_round_trips(text: str) -> None:
     there, back = relocation("/work/here", "/tmp/there"), relocation("/tmp/there", "/work/here")
     said = f"{text} /work/here/{text}"
 

@@ -38,7 +38,7 @@ def damaged(lines: list[Any], rng: random.Random) -> list[Any]:
     return lines
 
 
-async def test_damage_gives_a_sentence_and_never_a_crash(tmp_path: Path) -> None:
+async def test_damaged_cassette_is_reported_without_a_crash(tmp_path: Path) -> None:
     place = Place(tmp_path)
     await place.record("look around")
     whole = [json.loads(line) for line in place.cassette.read_text().splitlines()]
@@ -59,7 +59,7 @@ async def test_damage_gives_a_sentence_and_never_a_crash(tmp_path: Path) -> None
     assert [error for error in errors if "\n" in error] == []
 
 
-async def test_settings_that_cannot_be_are_those_of_the_cassette(tmp_path: Path) -> None:
+async def test_impossible_settings_are_blamed_on_the_cassette(tmp_path: Path) -> None:
     place = Place(tmp_path)
     await place.record("look around")
     lines = place.cassette.read_text().splitlines(keepends=True)
@@ -70,7 +70,7 @@ async def test_settings_that_cannot_be_are_those_of_the_cassette(tmp_path: Path)
 
 
 @pytest.mark.parametrize("depth", [100, 400, 900, 5_000])
-async def test_what_is_nested_deeply_gives_a_sentence(tmp_path: Path, depth: int) -> None:
+async def test_deep_nesting_is_reported(tmp_path: Path, depth: int) -> None:
     place = Place(tmp_path)
     await place.record("look around")
     text = place.cassette.read_text()
@@ -85,7 +85,7 @@ async def test_what_is_nested_deeply_gives_a_sentence(tmp_path: Path, depth: int
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_it_works_on_both_event_loops(tmp_path: Path, backend: str) -> None:
+def test_replay_works_on_both_event_loops(tmp_path: Path, backend: str) -> None:
     place = Place(tmp_path)
 
     async def both() -> None:

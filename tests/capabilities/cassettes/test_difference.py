@@ -14,13 +14,13 @@ JSON = st.recursive(
 
 
 @given(JSON, JSON)
-def test_there_is_a_difference_where_the_values_differ(one: Any, other: Any) -> None:
+def test_difference_exists_exactly_for_unequal_values(one: Any, other: Any) -> None:
     are_same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
     assert (first_difference(one, other) is None) == are_same
 
 
-def test_it_is_the_first_and_says_where() -> None:
+def test_difference_is_the_first_and_names_its_field() -> None:
     recorded = {"system": "a", "messages": [{"text": "one\ntwo\nthree"}, {"text": "x"}]}
     now = {"system": "a", "messages": [{"text": "one\n2\nthree"}, {"text": "y"}]}
 
@@ -30,7 +30,7 @@ def test_it_is_the_first_and_says_where() -> None:
     assert (difference.field, difference.diff) == ("messages[0].text", "-two\n+2")
 
 
-def test_what_is_missing_and_what_is_new() -> None:
+def test_difference_names_missing_and_new_values() -> None:
     missing, new = first_difference({"a": [1, 2]}, {"a": [1]}), first_difference({}, {"b": "text"})
 
     assert missing is not None
@@ -39,14 +39,14 @@ def test_what_is_missing_and_what_is_new() -> None:
     assert (new.field, new.diff) == ("b", "+text")
 
 
-def test_a_difference_of_ends_of_lines_alone_is_shown() -> None:
+def test_difference_shows_line_ends_alone() -> None:
     difference = first_difference("a\n", "a")
 
     assert difference is not None
     assert difference.diff == "-'a\\n'\n+'a'"
 
 
-def test_a_long_diff_is_short() -> None:
+def test_difference_is_short_for_long_texts() -> None:
     difference = first_difference("\n".join("x" * 1_000 for _ in range(50)), "")
 
     assert difference is not None

@@ -62,7 +62,7 @@ async def recorded_with(place: Place, script: Sequence[Step], *prompts: str, **o
     return read_session(place.cassette)
 
 
-async def test_a_request_that_was_tried_again_is_played_once(place: Place) -> None:
+async def test_retried_request_is_played_once(place: Place) -> None:
     recorded = await recorded_with(place, [HttpError(529), say("At last.")], "hello")
 
     report = await place.replay("strict")
@@ -71,7 +71,7 @@ async def test_a_request_that_was_tried_again_is_played_once(place: Place) -> No
     assert (report.is_same, report.requests) == (True, 1)
 
 
-async def test_a_turn_that_failed_fails_again_and_the_next_goes_on(place: Place) -> None:
+async def test_failed_turn_fails_again_and_the_next_goes_on(place: Place) -> None:
     recorded = await recorded_with(place, [HttpError(400, "no"), say("Yes.")], "hello", "again")
 
     report = await place.replay("strict")
@@ -81,7 +81,7 @@ async def test_a_turn_that_failed_fails_again_and_the_next_goes_on(place: Place)
 
 
 @pytest.mark.parametrize("until", [TextDelta, ToolStarted])
-async def test_an_interrupted_turn_is_interrupted_again(place: Place, until: type) -> None:
+async def test_interrupted_turn_is_interrupted_again(place: Place, until: type) -> None:
     tape = """
 chars_per_second = 40
 [[reply]]
@@ -105,7 +105,7 @@ text = "Now."
     assert report.transcript == transcript_hash(recorded.messages)
 
 
-async def test_with_real_tools_a_command_that_was_interrupted_is_interrupted_again(place: Place) -> None:
+async def test_interrupted_live_command_is_interrupted_again(place: Place) -> None:
     tape = """
 [[reply]]
 [[reply.tool_use]]
@@ -121,7 +121,7 @@ input = { command = "sleep 600; touch late" }
     assert not (place.workspace / "late").exists()
 
 
-async def test_how_long_a_request_is_comes_from_the_cassette(place: Place) -> None:
+async def test_token_counts_come_from_the_cassette(place: Place) -> None:
     recorded = await recorded_with(place, [say("Well.")], "hello")
     recorded.turns[0].counts[:] = [4_711, None, 12]
     replay = Replay(recorded, "strict")
@@ -130,7 +130,7 @@ async def test_how_long_a_request_is_comes_from_the_cassette(place: Place) -> No
     assert [replay.count() for _ in range(4)] == [4_711, None, 12, None]
 
 
-async def test_what_was_taken_back_is_taken_back_again(place: Place) -> None:
+async def test_rewind_is_replayed(place: Place) -> None:
     tape = '[[reply]]\ntext = "One."\n[[reply]]\ntext = "Two."\n[[reply]]\ntext = "Three."\n'
     async with opened(place, taped(place, tape), interceptor=Recording(place.cassette)) as session:
         await say_to(session, "first")
@@ -147,7 +147,7 @@ async def test_what_was_taken_back_is_taken_back_again(place: Place) -> None:
     assert (report.is_same, report.turns) == (True, 3), report
 
 
-async def test_what_the_user_did_in_between_is_in_the_next_request(place: Place) -> None:
+async def test_user_command_between_turns_is_in_the_next_request(place: Place) -> None:
     async with opened(
         place, taped(place, '[[reply]]\ntext = "Seen."\n'), interceptor=Recording(place.cassette)
     ) as session:
@@ -159,7 +159,7 @@ async def test_what_the_user_did_in_between_is_in_the_next_request(place: Place)
     assert report.is_same, report
 
 
-async def test_what_was_said_while_the_turn_ran(place: Place) -> None:
+async def test_steering_is_replayed(place: Place) -> None:
     tape = '[[reply]]\n[[reply.tool_use]]\nname = "LS"\n[[reply]]\ntext = "Both."\n'
     async with opened(place, taped(place, tape), interceptor=Recording(place.cassette)) as session:
         async with aclosing(session.submit("one")) as events:
@@ -175,7 +175,7 @@ async def test_what_was_said_while_the_turn_ran(place: Place) -> None:
     assert reports[0].transcript == transcript_hash(recorded.messages)
 
 
-async def test_a_recording_that_goes_on_with_a_session(place: Place) -> None:
+async def test_recording_of_a_resumed_session_is_replayed(place: Place) -> None:
     tape = '[[reply]]\ntext = "One."\n'
     async with opened(place, taped(place, tape)) as session:
         await say_to(session, "first")
@@ -192,7 +192,7 @@ async def test_a_recording_that_goes_on_with_a_session(place: Place) -> None:
     assert (report.is_same, report.turns, report.requests) == (True, 1, 1), report
 
 
-async def test_a_plan_that_is_the_result_of_a_run(place: Place) -> None:
+async def test_plan_that_results_from_a_run_is_replayed(place: Place) -> None:
     tape = '[[reply]]\n[[reply.tool_use]]\nname = "ExitPlanMode"\ninput = { plan = "PLAN" }\n'.replace(
         "PLAN", "I change a.txt and look at it. " * 20
     )
@@ -213,7 +213,7 @@ class SmallRecording(Recording):
         return replace(setup, model=replace(setup.model, profile=embedded_profile().model))
 
 
-async def test_a_small_model_is_told_as_little_as_it_was(place: Place) -> None:
+async def test_small_models_short_prompt_is_replayed(place: Place) -> None:
     tape = '[[reply]]\n[[reply.tool_use]]\nname = "Read"\ninput = { file_path = "a.txt" }\n[[reply]]\ntext = "Read."\n'
     async with opened(place, taped(place, tape), interceptor=SmallRecording(place.cassette)) as session:
         await say_to(session, "read it")
@@ -225,7 +225,7 @@ async def test_a_small_model_is_told_as_little_as_it_was(place: Place) -> None:
     assert report.is_same, report
 
 
-async def test_a_compaction_happens_again(place: Place) -> None:
+async def test_compaction_is_replayed(place: Place) -> None:
     long = say("w" * 40_000)
     full = replace(long, tokens=Tokens(input=38_000))
     settings = {
@@ -243,7 +243,7 @@ async def test_a_compaction_happens_again(place: Place) -> None:
     assert (report.is_same, report.requests) == (True, 6), report
 
 
-async def test_a_recording_that_goes_on_with_a_session_that_was_compacted(place: Place) -> None:
+async def test_recording_of_a_compacted_session_is_replayed(place: Place) -> None:
     tape = "".join(f'[[reply]]\ntext = "{number} {"w" * 9_000}"\n' for number in range(4))
     async with opened(place, taped(place, f'{tape}[[reply]]\ntext = "End."\n')) as session:
         for prompt in ("one", "two", "three", "four"):

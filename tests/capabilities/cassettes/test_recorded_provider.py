@@ -46,7 +46,7 @@ def written(path: Path, *lines: Any) -> Path:
     return path
 
 
-async def test_it_speaks_about_as_fast_as_the_model_did_and_never_waits_long() -> None:
+async def test_recorded_model_keeps_its_pace_with_bounded_waits() -> None:
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -59,13 +59,13 @@ async def test_it_speaks_about_as_fast_as_the_model_did_and_never_waits_long() -
     assert waited == [0.5, 2.0]
 
 
-async def test_a_reply_whose_tool_is_not_there_is_not_played() -> None:
+async def test_recorded_reply_with_a_missing_tool_is_not_played() -> None:
     with pytest.raises(CassetteError, match="calls Read in reply 1, which is not offered"):
         await play(RecordedProvider([replies(CALLS)]), conversation([]))
 
 
 @pytest.mark.parametrize("has_failed", [True, False])
-async def test_it_goes_on_only_where_a_call_ended_as_it_did(has_failed: bool) -> None:
+async def test_recorded_model_goes_on_only_after_equal_outcomes(has_failed: bool) -> None:
     provider = RecordedProvider([replies(CALLS), replies(SAYS)], outcomes={"call_1": False}, place="tape.jsonl")
     one = conversation()
     await play(provider, one)
@@ -79,7 +79,7 @@ async def test_it_goes_on_only_where_a_call_ended_as_it_did(has_failed: bool) ->
         await play(provider, one)
 
 
-async def test_what_was_tried_again_is_left_out_and_what_failed_in_the_end_fails_without_another_try() -> None:
+async def test_recorded_model_skips_retries_and_repeats_last_failures() -> None:
     provider = RecordedProvider([replies(failure=StreamError("cut")), replies(SAYS), replies(failure=StreamError("x"))])
     one = conversation()
 
@@ -92,7 +92,7 @@ async def test_what_was_tried_again_is_left_out_and_what_failed_in_the_end_fails
         await play(provider, one)
 
 
-async def test_the_factory_tells_it_from_a_tape_in_toml(tmp_path: Path) -> None:
+async def test_factory_tells_a_recording_from_a_tape(tmp_path: Path) -> None:
     reply = {"type": "cassette_reply", "number": 1, **replies(SAYS).as_json()}
     path = written(tmp_path / "recorded.jsonl", HEADER, reply)
     toml = tmp_path / "tape.toml"
@@ -116,12 +116,12 @@ async def test_the_factory_tells_it_from_a_tape_in_toml(tmp_path: Path) -> None:
         ([HEADER, [1]], ":2 is not a JSON object"),
     ],
 )
-def test_what_cannot_be_played_is_named(tmp_path: Path, lines: list[Any], complaint: str) -> None:
+def test_unplayable_recording_is_named(tmp_path: Path, lines: list[Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         read_recorded(written(tmp_path / "a.jsonl", *lines))
 
 
-def test_damage_in_the_middle_is_named_and_a_torn_end_is_not(tmp_path: Path) -> None:
+def test_damage_is_named_but_a_torn_end_is_not(tmp_path: Path) -> None:
     whole = json.dumps(HEADER).encode()
     (tmp_path / "torn.jsonl").write_bytes(whole + b'\n{"type":"cassette_re')
     (tmp_path / "damaged.jsonl").write_bytes(whole + b"\n{\n" + whole + b"\n")

@@ -34,7 +34,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-async def test_secrets_are_nowhere_in_it_and_it_still_plays(place: Place) -> None:
+async def test_recording_holds_no_secrets_and_still_plays(place: Place) -> None:
     await place.record(f"use {SECRET}", tape=TAPE, env={"MY_TOKEN": SECRET}, append_system_prompt=f"Say {SECRET}.")
 
     assert SECRET not in place.cassette.read_text()
@@ -42,7 +42,7 @@ async def test_secrets_are_nowhere_in_it_and_it_still_plays(place: Place) -> Non
     assert (await place.replay("strict")).is_same
 
 
-async def test_it_holds_the_log_the_requests_and_the_stream(place: Place) -> None:
+async def test_recording_holds_log_requests_and_stream(place: Place) -> None:
     await place.record("look around")
 
     types = [line["type"] for line in lines_of(place.cassette)]
@@ -53,7 +53,7 @@ async def test_it_holds_the_log_the_requests_and_the_stream(place: Place) -> Non
     assert types.index("cassette_reply") < types.index("assistant")
 
 
-async def test_what_is_as_before_is_not_written_again(place: Place) -> None:
+async def test_recording_writes_only_changes_of_a_request(place: Place) -> None:
     await place.record("look around")
 
     first, second, third = [line for line in lines_of(place.cassette) if line["type"] == "cassette_request"]
@@ -63,7 +63,7 @@ async def test_what_is_as_before_is_not_written_again(place: Place) -> None:
     assert all(isinstance(message, str) for message in first["messages"] + second["messages"] + third["messages"])
 
 
-def test_where_it_is_too_long_it_ends_and_says_so(place: Place) -> None:
+def test_recording_that_is_too_long_ends_and_says_so(place: Place) -> None:
     warnings: list[str] = []
     writer = CassetteWriter(place.cassette, warnings.append, max_bytes=ROOM_FOR_END + 100)
     writer.write({"type": "cassette"})
@@ -76,7 +76,7 @@ def test_where_it_is_too_long_it_ends_and_says_so(place: Place) -> None:
     assert "it has become too long" in warnings[0]
 
 
-def test_a_full_disk_ends_it_with_one_warning(tmp_path: Path) -> None:
+def test_recording_on_a_full_disk_ends_with_one_warning(tmp_path: Path) -> None:
     warnings: list[str] = []
     writer = CassetteWriter(tmp_path / "a.jsonl", warnings.append)
     writer.write({"type": "cassette"})
@@ -97,7 +97,7 @@ def _full(data: bytes) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_a_file_that_exists_is_not_touched(tmp_path: Path) -> None:
+def test_recording_leaves_an_existing_file(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("mine")
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "nowhere")
 
@@ -109,7 +109,7 @@ def test_a_file_that_exists_is_not_touched(tmp_path: Path) -> None:
     assert (tmp_path / "a.jsonl").read_text() == "mine"
 
 
-def test_one_that_comes_in_between_is_not_touched(tmp_path: Path) -> None:
+def test_recording_leaves_a_file_that_appears_meanwhile(tmp_path: Path) -> None:
     warnings: list[str] = []
     writer = CassetteWriter(tmp_path / "a.jsonl", warnings.append)
     (tmp_path / "a.jsonl").write_text("mine")

@@ -27,7 +27,7 @@ def rewrite(path: Path, lines: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-async def test_a_strict_replay_gives_the_same_conversation_and_runs_nothing(place: Place) -> None:
+async def test_strict_replay_gives_the_same_and_runs_nothing(place: Place) -> None:
     recorded = await place.record("look around")
     shutil.rmtree(place.workspace)
 
@@ -39,7 +39,7 @@ async def test_a_strict_replay_gives_the_same_conversation_and_runs_nothing(plac
     assert not place.workspace.exists()
 
 
-async def test_it_holds_on_another_day_and_in_another_folder(place: Place, tmp_path: Path) -> None:
+async def test_replay_holds_on_another_day_and_in_another_folder(place: Place, tmp_path: Path) -> None:
     await place.record("look around")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -53,7 +53,7 @@ async def test_it_holds_on_another_day_and_in_another_folder(place: Place, tmp_p
     assert report.is_same
 
 
-async def test_the_tools_are_those_that_could_work_where_it_was_recorded(place: Place, tmp_path: Path) -> None:
+async def test_replay_offers_the_tools_of_the_recording(place: Place, tmp_path: Path) -> None:
     (place.workspace / "requirements.txt").touch()
     recorded = await place.record("look around")
     elsewhere = tmp_path / "elsewhere"
@@ -67,7 +67,7 @@ async def test_the_tools_are_those_that_could_work_where_it_was_recorded(place: 
     assert report.is_same
 
 
-async def test_with_real_tools_the_files_change(place: Place, tmp_path: Path) -> None:
+async def test_live_tools_change_the_files(place: Place, tmp_path: Path) -> None:
     await place.record("look around")
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(place.workspace, elsewhere)
@@ -80,7 +80,7 @@ async def test_with_real_tools_the_files_change(place: Place, tmp_path: Path) ->
     assert report.requests == 3
 
 
-async def test_with_real_tools_a_call_that_fails_now_is_named(place: Place) -> None:
+async def test_live_tools_name_a_call_that_fails_now(place: Place) -> None:
     await place.record("look around")
     (place.workspace / "b.txt").unlink()
 
@@ -92,7 +92,7 @@ async def test_with_real_tools_a_call_that_fails_now_is_named(place: Place) -> N
     assert report.divergence.difference.as_json()["now"] is True
 
 
-async def test_with_real_tools_another_text_is_told_and_no_failure(place: Place) -> None:
+async def test_live_tools_report_another_text_without_failing(place: Place) -> None:
     await place.record("look around")
     (place.workspace / "a.txt").write_text("omega\n")
 
@@ -102,7 +102,7 @@ async def test_with_real_tools_another_text_is_told_and_no_failure(place: Place)
     assert "omega" in report.other_texts[0].difference.diff
 
 
-async def test_what_was_never_run_is_not_run_now(place: Place) -> None:
+async def test_live_tools_do_not_run_a_refused_call(place: Place) -> None:
     async def no(question: PermissionQuestion) -> PermissionAnswer:
         return PermissionAnswer(is_allowed=False, feedback="rather not")
 
@@ -115,7 +115,7 @@ async def test_what_was_never_run_is_not_run_now(place: Place) -> None:
     assert "rather not" in recorded.results["tape_2_1"].text
 
 
-async def test_another_prompt_is_named_with_request_and_field(place: Place) -> None:
+async def test_other_prompt_is_named_with_request_and_field(place: Place) -> None:
     await place.record("look around")
     lines = lines_of(place.cassette)
     for line in lines:
@@ -137,7 +137,7 @@ async def test_another_prompt_is_named_with_request_and_field(place: Place) -> N
     assert report.divergence.difference.diff == "-look at this\n+look around"
 
 
-async def test_another_system_prompt_is_named_in_strict_and_is_no_matter_in_semantic_mode(place: Place) -> None:
+async def test_other_system_prompt_matters_in_strict_mode_only(place: Place) -> None:
     recorded = await place.record("look around", append_system_prompt="Be kind.")
     assert recorded.header.prompts.append_system_prompt == "Be kind."
     rewrite(
@@ -156,7 +156,7 @@ async def test_another_system_prompt_is_named_in_strict_and_is_no_matter_in_sema
     assert semantic.is_same
 
 
-async def test_the_rules_of_the_workspace_count_as_they_are_now_where_that_is_wanted(place: Place) -> None:
+async def test_workspace_rules_count_as_they_are_now_on_request(place: Place) -> None:
     (place.workspace / "AGENTS.md").write_text("Speak plainly.\n")
     await place.record("look around")
 
@@ -172,7 +172,7 @@ async def test_the_rules_of_the_workspace_count_as_they_are_now_where_that_is_wa
     assert "+Speak in riddles." in changed.divergence.difference.diff
 
 
-async def test_questions_to_the_user_are_answered_as_they_were(place: Place) -> None:
+async def test_questions_to_the_user_are_answered_as_recorded(place: Place) -> None:
     tape = """
 version = 1
 [[reply]]
@@ -201,7 +201,7 @@ text = "Blue it is."
     assert len({report.transcript for report in reports}) == 1
 
 
-async def test_many_turns_and_what_was_said_between_them(place: Place) -> None:
+async def test_several_turns_and_prompts_are_replayed(place: Place) -> None:
     tape = "version = 1\n" + '[[reply]]\ntext = "Well."\n' * 3
     recorded = await place.record("one", "two", "three", tape=tape)
 
@@ -211,7 +211,7 @@ async def test_many_turns_and_what_was_said_between_them(place: Place) -> None:
     assert (report.is_same, report.turns) == (True, 3)
 
 
-async def test_a_recording_that_was_cut_off_is_played_up_to_there(place: Place) -> None:
+async def test_cut_recording_is_played_to_its_end(place: Place) -> None:
     await place.record("look around")
     whole = place.cassette.read_bytes()
     third = [n for n, line in enumerate(lines_of(place.cassette)) if line["type"] == "cassette_request"][2]
@@ -242,7 +242,7 @@ async def test_every_prefix_of_a_recording_can_be_read(place: Place) -> None:
         ('"file_path":', '"file":', "messages[2].content[1].input"),
     ],
 )
-async def test_what_differs_of_a_request_is_named(place: Place, before: str, now: str, field: str) -> None:
+async def test_differing_part_of_a_request_is_named(place: Place, before: str, now: str, field: str) -> None:
     await place.record("look around")
     lines = place.cassette.read_text().splitlines(keepends=True)
     kind = "cassette_request" if field.startswith("tools") else "assistant"

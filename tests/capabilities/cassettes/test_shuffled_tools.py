@@ -23,7 +23,7 @@ def reads(round_: int) -> str:
     return f'[[reply]]\ntext = "Round {round_}."\n{calls}'
 
 
-async def test_every_order_gives_the_same_transcript(tmp_path: Path) -> None:
+async def test_shuffled_tools_give_the_same_transcript(tmp_path: Path) -> None:
     place = Place(tmp_path)
     for number in range(READS):
         (place.workspace / f"{number}.txt").write_text(f"this is {number}\n")

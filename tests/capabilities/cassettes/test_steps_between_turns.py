@@ -49,7 +49,7 @@ def steps_of(place: Place) -> list[type]:
     return [type(step) for step in read_session(place.cassette).steps]
 
 
-async def test_what_was_made_shorter_by_hand_and_taken_back_is_again(place: Place) -> None:
+async def test_manual_compaction_and_its_undo_are_replayed(place: Place) -> None:
     model = taped(place, replies(*LONG, SUMMARY, "Short.", "Whole."))
     async with opened(place, model, interceptor=Recording(place.cassette)) as session:
         for prompt in ("one", "two", "three"):
@@ -69,7 +69,7 @@ async def test_what_was_made_shorter_by_hand_and_taken_back_is_again(place: Plac
     assert (report.is_same, report.turns, report.requests) == (True, 5, 6), report
 
 
-async def test_the_plan_that_was_pinned_is_told_again(place: Place) -> None:
+async def test_pinned_plan_is_told_again(place: Place) -> None:
     async def approved(proposal: PlanProposal) -> PlanApproved:
         return PlanApproved("default")
 
@@ -92,7 +92,7 @@ async def test_the_plan_that_was_pinned_is_told_again(place: Place) -> None:
     assert (report.is_same, report.turns) == (True, 5), report
 
 
-async def test_another_request_for_a_summary_is_named(place: Place) -> None:
+async def test_other_summary_request_is_named(place: Place) -> None:
     async with opened(place, taped(place, replies(*LONG, SUMMARY)), interceptor=Recording(place.cassette)) as session:
         for prompt in ("one", "two", "three"):
             await say_to(session, prompt)
@@ -106,7 +106,7 @@ async def test_another_request_for_a_summary_is_named(place: Place) -> None:
     assert "+The user wants the note to pay attention to this: heed the form" in report.divergence.difference.diff
 
 
-async def test_a_compaction_that_was_interrupted_is_left_out(place: Place) -> None:
+async def test_interrupted_compaction_is_left_out(place: Place) -> None:
     never = f"[[reply]]\npause_s = 60\ntext = {json.dumps(SUMMARY)}\n"
     recording = Recording(place.cassette)
     async with opened(
@@ -127,7 +127,7 @@ async def test_a_compaction_that_was_interrupted_is_left_out(place: Place) -> No
     assert (report.is_same, report.turns, report.requests) == (True, 4, 4), report
 
 
-async def test_what_stands_at_the_end_is_done_again_too(place: Place) -> None:
+async def test_steps_at_the_end_are_replayed_too(place: Place) -> None:
     async with opened(place, taped(place, replies("One.", "Two.")), interceptor=Recording(place.cassette)) as session:
         await say_to(session, "first")
         session.add_message(UserMessage.of("$ make\nall is made"))
@@ -142,7 +142,7 @@ async def test_what_stands_at_the_end_is_done_again_too(place: Place) -> None:
     assert (report.is_same, report.turns) == (True, 2), report
 
 
-async def test_another_model_within_the_conversation(place: Place) -> None:
+async def test_change_of_the_model_is_replayed(place: Place) -> None:
     first = taped(place, replies("One."))
     (place.root / "other.toml").write_text(f"version = 1\n{replies('Two.', 'Three.')}")
     async with opened(place, first, interceptor=Recording(place.cassette)) as session:
@@ -164,7 +164,7 @@ async def test_another_model_within_the_conversation(place: Place) -> None:
     assert (report.is_same, report.turns) == (True, 3), report
 
 
-async def test_the_window_of_the_other_model_counts_from_then_on(place: Place) -> None:
+async def test_window_of_the_other_model_counts_from_then_on(place: Place) -> None:
     await place.record("look around")
     lines = [json.loads(line) for line in place.cassette.read_text().splitlines()]
     opened_at = next(number for number, line in enumerate(lines) if line["type"] == "cassette_opened")
@@ -187,9 +187,7 @@ async def test_the_window_of_the_other_model_counts_from_then_on(place: Place) -
         ({"temperature": 0.5}, "options.temperature"),
     ],
 )
-async def test_how_the_model_was_asked_to_answer_is_part_of_a_request(
-    place: Place, settings: dict[str, Any], field: str
-) -> None:
+async def test_generation_options_are_part_of_a_request(place: Place, settings: dict[str, Any], field: str) -> None:
     await place.record("look around")
 
     strict = await place.replay("strict", overrides=settings)
@@ -200,7 +198,7 @@ async def test_how_the_model_was_asked_to_answer_is_part_of_a_request(
     assert semantic.is_same
 
 
-async def test_how_the_model_was_asked_to_answer_is_the_same_in_a_replay(place: Place) -> None:
+async def test_generation_options_are_the_same_in_a_replay(place: Place) -> None:
     await place.record("look around", overrides={"effort": "low", "thinking": True, "temperature": 0.25})
 
     report = await place.replay("strict")
@@ -208,7 +206,7 @@ async def test_how_the_model_was_asked_to_answer_is_the_same_in_a_replay(place: 
     assert report.is_same, report
 
 
-async def test_what_was_said_while_the_model_worked_is_said_again_in_a_fork(place: Place, tmp_path: Path) -> None:
+async def test_steering_is_said_again_in_a_fork(place: Place, tmp_path: Path) -> None:
     tape = '[[reply]]\n[[reply.tool_use]]\nname = "LS"\n' * 2 + '[[reply]]\ntext = "Both."\n'
     async with opened(place, taped(place, tape), interceptor=Recording(place.cassette)) as session:
         async for event in session.submit("one"):
@@ -222,7 +220,7 @@ async def test_what_was_said_while_the_model_worked_is_said_again_in_a_fork(plac
     assert forks[0].session_id is None
 
 
-def test_a_model_is_asked_with_the_key_of_the_users_own_settings(place: Place) -> None:
+def test_model_is_asked_with_the_users_own_key(place: Place) -> None:
     settings = place.home / ".panpan" / "settings.toml"
     settings.parent.mkdir(parents=True)
     settings.write_text('[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\napi_key = "sk-mine-0123456789"\n')

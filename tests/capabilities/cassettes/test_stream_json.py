@@ -42,14 +42,14 @@ EVENTS: st.SearchStrategy[StreamEvent] = st.one_of(
 
 
 @given(EVENTS)
-def test_what_is_read_back_is_what_was_written(event: StreamEvent) -> None:
+def test_stream_event_round_trips(event: StreamEvent) -> None:
     assert event_of(plain(event_json(event))) == event
 
 
 @pytest.mark.parametrize(
     "value", [["sound", 0, "x"], ["text", "0", "x"], {"event": "explosion"}, None, {"event": "block_started"}]
 )
-def test_what_is_no_event_is_refused(value: Any) -> None:
+def test_value_that_is_no_event_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="no event"):
         event_of(value)
 
@@ -57,7 +57,7 @@ def test_what_is_no_event_is_refused(value: Any) -> None:
 @pytest.mark.parametrize(
     "failure", [RateLimitError("slow down", status=429), ContextOverflowError("long"), StreamError("cut")]
 )
-def test_a_failure_is_read_back_as_what_it_was(failure: Any) -> None:
+def test_failure_round_trips(failure: Any) -> None:
     reply = RecordedReply(((0.25, TextDelta(0, "I")),), failure)
 
     again = recorded_reply(plain(reply.as_json()), "tape:1")
@@ -68,6 +68,6 @@ def test_a_failure_is_read_back_as_what_it_was(failure: Any) -> None:
     assert again.failure.status == failure.status
 
 
-def test_a_damaged_reply_is_named_with_its_line() -> None:
+def test_damaged_reply_is_named_with_its_line() -> None:
     with pytest.raises(ConfigError, match="tape:7: the reply cannot be read: there is no 'events'"):
         recorded_reply({}, "tape:7")

@@ -32,7 +32,7 @@ text = "Done."
 
 
 @pytest.mark.parametrize("mode", ["strict", "semantic", "live-tools"])
-async def test_what_a_subagent_reported_is_recorded_and_played_without_running_one(tmp_path: Path, mode: Mode) -> None:
+async def test_subagent_report_is_played_without_a_subagent(tmp_path: Path, mode: Mode) -> None:
     place, inner = Place(tmp_path), tmp_path / "inner.toml"
     inner.write_text(INNER)
 

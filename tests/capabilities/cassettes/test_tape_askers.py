@@ -22,7 +22,7 @@ def question(id_: str, **more: Any) -> PermissionQuestion:
     return PermissionQuestion(id_, "Bash", {"command": "make"}, "make", "it is not allowed", **more)
 
 
-async def test_a_call_may_run_if_it_ran_and_nothing_else_may(place: Place) -> None:
+async def test_tape_asker_allows_only_calls_that_ran(place: Place) -> None:
     ask = tape_askers(await place.record("look around")).permission
     assert ask is not None
 
@@ -36,7 +36,7 @@ async def test_a_call_may_run_if_it_ran_and_nothing_else_may(place: Place) -> No
     assert [(await ask(one)).is_allowed for one in closed] == [False] * 6
 
 
-async def test_what_leaves_the_workspace_does_not_run_whatever_the_cassette_says(place: Place) -> None:
+async def test_tape_asker_never_lets_a_call_leave_the_workspace(place: Place) -> None:
     target = place.root / "outside.txt"
     tape = f"""
 version = 1
@@ -59,7 +59,7 @@ text = "Written."
     assert report.divergence.difference.field == "steps[1].is_error"
 
 
-async def test_no_mode_that_asks_nobody_is_taken_from_a_cassette(place: Place) -> None:
+async def test_unasking_mode_is_not_taken_from_a_cassette(place: Place) -> None:
     await place.record("look around", overrides={"permission.mode": "bypassPermissions"})
     lines = [json.loads(line) for line in place.cassette.read_text().splitlines()]
     assert lines[0]["settings"]["permission.mode"] == "bypassPermissions"
@@ -73,7 +73,7 @@ async def test_no_mode_that_asks_nobody_is_taken_from_a_cassette(place: Place) -
     assert not (place.workspace / "made.txt").exists()
 
 
-async def test_what_the_user_denies_stays_denied(place: Place) -> None:
+async def test_denial_of_the_user_stays(place: Place) -> None:
     await place.record("look around")
     (place.workspace / "made.txt").unlink()
     (place.home / ".panpan").mkdir(exist_ok=True)
@@ -96,7 +96,7 @@ async def test_what_the_user_denies_stays_denied(place: Place) -> None:
         ({"kind": "yes"}, PlanRejected()),
     ],
 )
-async def test_plans_are_answered_but_for_modes_that_ask_nobody(place: Place, said: Any, answer: Any) -> None:
+async def test_plans_are_answered_except_with_unasking_modes(place: Place, said: Any, answer: Any) -> None:
     await place.record("look around")
     line = {"type": "cassette_answer", "asked": "plan", "answer": said}
     header = {**json.loads(place.cassette.read_text().splitlines()[0]), "asks": ["plan"]}

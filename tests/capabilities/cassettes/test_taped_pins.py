@@ -16,7 +16,7 @@ def said(*compactions: Compaction) -> list[list[str]]:
     return [[one.text for one in pinned] for pinned in recorded_pins(compactions)]
 
 
-def test_each_is_told_when_the_services_were_asked() -> None:
+def test_pins_are_told_per_request_to_the_services() -> None:
     first = (reminder(NOTICE), reminder("plan", "paint"), reminder(SUMMARY))
     second = (reminder(NOTICE), reminder("plan", "paint it"), reminder("todos", "buy paint"))
     output_alone = compaction(*first)
@@ -27,6 +27,6 @@ def test_each_is_told_when_the_services_were_asked() -> None:
     assert told == [["paint"], ["paint it", "buy paint"], []]
 
 
-def test_where_nothing_was_pinned_there_are_none() -> None:
+def test_pins_are_empty_if_nothing_was_pinned() -> None:
     assert said() == []
     assert said(compaction(reminder(NOTICE), reminder(SUMMARY))) == [[]]

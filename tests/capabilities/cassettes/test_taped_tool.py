@@ -14,7 +14,7 @@ async def at_once() -> None:
 
 
 @pytest.mark.parametrize("tool", every_tool(), ids=lambda tool: tool.name)
-def test_taped_tool_says_of_itself_what_the_real_one_says(tool: Tool[Any]) -> None:
+def test_taped_tool_describes_itself_like_the_real_one(tool: Tool[Any]) -> None:
     stand_in = taped(tool, {}, at_once)
 
     for attribute in ("name", "input_model", "only_reads", "is_shared", "is_for_subagents"):

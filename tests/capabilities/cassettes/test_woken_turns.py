@@ -66,7 +66,7 @@ async def record(place: Place, *texts: str, **wishes: Any) -> None:
         await say_to(session, "and now?")
 
 
-async def test_a_woken_turn_is_replayed_with_what_the_model_was_told(place: Place) -> None:
+async def test_woken_turn_is_replayed_with_its_reminders(place: Place) -> None:
     await record(place, "It runs.", "It is done.", "Nothing more.")
     recorded = read_session(place.cassette)
 
@@ -78,7 +78,7 @@ async def test_a_woken_turn_is_replayed_with_what_the_model_was_told(place: Plac
 
 
 @pytest.mark.parametrize("mode", ["strict", "semantic", "live-tools"])
-async def test_a_turn_that_a_background_task_began_is_replayed(place: Place, mode: Mode) -> None:
+async def test_turn_begun_by_a_background_task_is_replayed(place: Place, mode: Mode) -> None:
     call = 'name = "Bash"\ninput = { command = "sleep 0.1; echo built", run_in_background = true }'
     tape = f"[[reply]]\n[[reply.tool_use]]\n{call}\n{replies('It runs.', 'It is done.')}"
     async with opened(place, taped(place, tape), interceptor=Recording(place.cassette)) as session:
@@ -92,7 +92,7 @@ async def test_a_turn_that_a_background_task_began_is_replayed(place: Place, mod
     assert (report.is_same, report.requests, report.error) == (True, 3, "")
 
 
-async def test_a_prompt_that_failed_is_not_taken_for_that_of_a_woken_turn(place: Place) -> None:
+async def test_failed_prompt_is_not_taken_for_that_of_a_woken_turn(place: Place) -> None:
     tape = replies("It runs.")
     async with opened(place, taped(place, tape), interceptor=Recording(place.cassette)) as session:
         await say_to(session, "build it")

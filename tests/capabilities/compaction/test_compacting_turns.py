@@ -24,7 +24,7 @@ from tests.fakes.session import session_in
 from tests.fakes.tools import looking
 
 
-async def test_what_a_summary_cost_counts_for_the_budget_also_when_the_session_goes_on(tmp_path: Path) -> None:
+async def test_summary_cost_counts_for_the_budget_after_resuming(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}", cost_usd=0.01) for number in range(4)]
     async with session(tmp_path, *replies, say(SUMMARY, cost_usd=1.0)) as one:
         await turns(one, *(f"question {number}" for number in range(4)))
@@ -47,7 +47,7 @@ class InterruptedLLM(ScriptedLLM):
             yield event
 
 
-async def test_an_interrupt_while_room_is_made_leaves_the_conversation_as_it_was(tmp_path: Path) -> None:
+async def test_interrupt_during_automatic_compaction_changes_nothing(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(8)]
     llm = InterruptedLLM(*replies, say(SUMMARY), say("short"))
     hook = MakeRoom(Compactor(), SETTINGS, lambda: 10_000, lambda _: None)
@@ -63,7 +63,7 @@ async def test_an_interrupt_while_room_is_made_leaves_the_conversation_as_it_was
     assert "question 8" in str(llm.histories[-1])
 
 
-async def test_one_turn_may_be_made_shorter_many_times(tmp_path: Path) -> None:
+async def test_turn_may_be_compacted_many_times(tmp_path: Path) -> None:
     rounds = iter(range(60))
 
     def answer(request: ModelRequest) -> AssistantMessage:
@@ -84,7 +84,7 @@ async def test_one_turn_may_be_made_shorter_many_times(tmp_path: Path) -> None:
     assert max(sum(len(message.text) for message in history) for history in llm.histories) < 4 * 10_000
 
 
-async def test_a_spent_budget_lets_no_summary_be_asked_for(tmp_path: Path) -> None:
+async def test_spent_budget_allows_no_summary(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}", cost_usd=0.3) for number in range(4)]
     async with session_in(tmp_path, PricedLLM(*replies), budget=Budget(limits=SpendingLimits(usd=1.0))) as one:
         await turns(one, *(f"question {number}" for number in range(4)))
@@ -95,7 +95,7 @@ async def test_a_spent_budget_lets_no_summary_be_asked_for(tmp_path: Path) -> No
     assert len(llm.requests) == 4
 
 
-async def test_where_a_summary_spends_the_budget_the_request_behind_it_is_not_sent(tmp_path: Path) -> None:
+async def test_summary_that_spends_the_budget_stops_the_next_request(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}", cost_usd=0.01) for number in range(8)]
     room = MakeRoom(Compactor(), SETTINGS, lambda: 10_000, lambda _: None)
     llm = PricedLLM(*replies, say(SUMMARY, cost_usd=1.0), say("short"))
@@ -108,7 +108,7 @@ async def test_where_a_summary_spends_the_budget_the_request_behind_it_is_not_se
     assert len(one.conversation.compactions) == 1
 
 
-async def test_a_session_whose_newest_calls_are_open_can_be_made_shorter(tmp_path: Path) -> None:
+async def test_session_with_open_calls_can_be_compacted(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(4)]
     async with session(tmp_path, *replies, call(("1", "Look", {})), say("looked")) as one:
         await turns(one, *(f"question {number}" for number in range(5)))
@@ -128,7 +128,7 @@ async def test_a_session_whose_newest_calls_are_open_can_be_made_shorter(tmp_pat
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_it_works_on_both_event_loops(tmp_path: Path, backend: str) -> None:
+def test_compaction_works_on_both_event_loops(tmp_path: Path, backend: str) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(8)]
 
     async def all_of_it() -> list[str]:
@@ -150,7 +150,7 @@ async def test_compaction_is_refused_while_a_turn_runs(tmp_path: Path) -> None:
                 one[CompactionCapability].undo()
 
 
-async def test_interrupted_compaction_leaves_the_conversation_as_it_was(tmp_path: Path) -> None:
+async def test_interrupted_manual_compaction_changes_nothing(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(4)]
     llm = InterruptedLLM(*replies, say(SUMMARY), say("on"))
     async with session_in(tmp_path, llm, looking()) as one:

@@ -38,18 +38,18 @@ async def summary_of(llm: ScriptedLLM, **options: float) -> tuple[str, str]:
 @pytest.mark.parametrize(
     "delta", [TextDelta(0, "go on " * 50), ThinkingDelta(0, "hm " * 50), ToolInputDelta(0, '{"command": "go on"' * 10)]
 )
-async def test_a_model_that_does_not_end_is_not_listened_to_for_ever(delta: ModelEvent) -> None:
+async def test_summary_of_an_endless_model_is_cut_off(delta: ModelEvent) -> None:
     assert await summary_of(EndlessLLM(delta)) == ("", "the model's text did not end")
 
 
-async def test_a_model_that_does_not_answer_is_not_waited_for_for_ever() -> None:
+async def test_summary_of_a_silent_model_times_out() -> None:
     text, problem = await summary_of(EndlessLLM(None), time_limit_s=0.05)
 
     assert text == ""
     assert "did not finish" in problem
 
 
-async def test_material_that_is_too_long_for_the_model_is_cut_once_more() -> None:
+async def test_summary_material_too_long_for_the_model_is_cut_again() -> None:
     llm = ScriptedLLM(ContextOverflowError("too long"), say(SUMMARY))
     messages = [one for number in range(20) for one in talking(number)]
 
@@ -60,22 +60,22 @@ async def test_material_that_is_too_long_for_the_model_is_cut_once_more() -> Non
     assert len(second) < len(first) / 2
 
 
-async def test_where_a_recording_has_no_such_request_it_is_not_taken_for_a_refusal() -> None:
+async def test_summary_missing_in_a_recording_is_no_refusal() -> None:
     with pytest.raises(CassetteError):
         await summary_of(ScriptedLLM(CassetteError("no more is recorded")))
 
 
-def test_a_summary_begins_with_its_first_heading() -> None:
+def test_summary_begins_with_its_first_heading() -> None:
     assert summary_in(f"Here it is:\n\n{SUMMARY}") == SUMMARY
     assert summary_in(SUMMARY.replace("## ", "**").replace("\n**", "**\n**"))
 
 
 @pytest.mark.parametrize("heading", ["Goal", "Progress", "Next steps"])
-def test_without_a_needed_heading_a_text_is_no_summary(heading: str) -> None:
+def test_summary_needs_every_heading(heading: str) -> None:
     assert summary_in(SUMMARY.replace(f"## {heading}", "##")) == ""
 
 
-def test_the_model_is_asked_for_all_headings() -> None:
+def test_summary_request_names_all_headings() -> None:
     from panpan.capabilities.compaction.summary import _prompt
 
     positions = [_prompt().find(f"## {heading}\n") for heading in HEADINGS]
@@ -84,7 +84,7 @@ def test_the_model_is_asked_for_all_headings() -> None:
     assert -1 not in positions
 
 
-def test_the_material_holds_what_was_said_with_long_output_cut_and_no_reminders() -> None:
+def test_summary_material_cuts_long_output_and_omits_reminders() -> None:
     messages = [
         UserMessage.of("find it"),
         SystemReminder(text="a reminder"),

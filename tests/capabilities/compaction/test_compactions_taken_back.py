@@ -20,7 +20,7 @@ from tests.capabilities.compaction.conversations import SUMMARY
 from tests.fakes.scripted_llm import say
 
 
-async def test_what_the_user_has_taken_back_is_not_made_shorter_at_once(tmp_path: Path) -> None:
+async def test_undone_compaction_is_not_repeated_at_once(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(8)]
     async with session(tmp_path, *replies, say(SUMMARY), say("short"), say("whole"), say(WORDS), say("x")) as one:
         await turns(one, *(f"question {number} " for number in range(9)))
@@ -31,7 +31,7 @@ async def test_what_the_user_has_taken_back_is_not_made_shorter_at_once(tmp_path
     assert one.conversation.sent is one.conversation.messages
 
 
-async def test_compact_and_undo(tmp_path: Path) -> None:
+async def test_compact_and_undo_round_trip(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(4)]
     async with session(tmp_path, *replies, say(SUMMARY), say("short"), say("long")) as one:
         await turns(one, *(f"question {number}" for number in range(4)))
@@ -68,7 +68,7 @@ async def test_undo_goes_back_one_compaction_at_a_time(tmp_path: Path) -> None:
         assert one.conversation.sent == one.conversation.messages
 
 
-async def test_a_rewind_to_before_a_compaction_sends_what_was_sent_then(tmp_path: Path) -> None:
+async def test_rewind_before_a_compaction_sends_the_old_messages(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(4)]
     async with session(tmp_path, *replies, say(SUMMARY), say("short")) as one:
         await turns(one, *(f"question {number}" for number in range(4)))
@@ -82,7 +82,7 @@ async def test_a_rewind_to_before_a_compaction_sends_what_was_sent_then(tmp_path
         assert len(one.conversation.messages) == 6
 
 
-async def test_undo_after_a_rewind_and_after_going_on_with_the_session(tmp_path: Path) -> None:
+async def test_undo_works_after_a_rewind_and_on_resuming(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(4)]
     async with session(tmp_path, *replies, say(SUMMARY), say("short"), say("more")) as one:
         await turns(one, *(f"question {number}" for number in range(4)))
@@ -102,7 +102,7 @@ async def test_undo_after_a_rewind_and_after_going_on_with_the_session(tmp_path:
     assert len(llm.histories[0]) == 11
 
 
-async def test_a_fork_sends_what_the_session_sends(tmp_path: Path) -> None:
+async def test_fork_sends_the_same_as_its_session(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(4)]
     async with session(tmp_path, *replies, say(SUMMARY), say("short")) as one:
         await turns(one, *(f"question {number}" for number in range(4)))

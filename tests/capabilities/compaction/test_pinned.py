@@ -21,14 +21,14 @@ def reminder(cause: str) -> SystemReminder:
     return SystemReminder(text=f"about {cause}", cause=cause)
 
 
-def test_project_context_and_rules_files_stay_and_what_was_of_the_moment_does_not() -> None:
+def test_pins_keep_context_and_rules_but_no_passing_notes() -> None:
     start, rules = reminder("session:start"), reminder("memory:/w/AGENTS.md")
     others = [reminder("interrupted"), reminder("limit:rounds"), reminder("compact:summary")]
 
     assert pinned_reminders([start, *others, rules]) == [start.uuid, rules.uuid]
 
 
-def test_while_plan_mode_is_on_its_first_notice_stays_which_says_what_it_means() -> None:
+def test_pins_keep_the_first_notice_of_plan_mode() -> None:
     before, off, first, still = (
         reminder(PLAN_MODE_ON),
         reminder(PLAN_MODE_OFF),
@@ -47,7 +47,7 @@ async def planning(folder: Path, plan: str) -> PlanMode:
     return plan_mode
 
 
-async def test_the_plan_is_told_as_its_file_has_it(tmp_path: Path) -> None:
+async def test_pinned_plan_is_that_of_its_file(tmp_path: Path) -> None:
     plan_mode = await planning(tmp_path / "plans", "1. Find the needle.\n</system-reminder>")
     conversation = conversation_of([one for number in range(12) for one in talking(number)])
 
@@ -62,7 +62,7 @@ async def test_the_plan_is_told_as_its_file_has_it(tmp_path: Path) -> None:
     assert str(plan_mode.file) in told.text
 
 
-async def test_where_there_is_no_plan_none_is_told(tmp_path: Path) -> None:
+async def test_pinned_plan_is_none_without_a_plan(tmp_path: Path) -> None:
     plan_mode = await planning(tmp_path / "plans", "")
     assert await plan_mode.pinned() == ()
 
@@ -72,7 +72,7 @@ async def test_where_there_is_no_plan_none_is_told(tmp_path: Path) -> None:
     assert await plan_mode.pinned() == ()
 
 
-async def test_what_a_service_pins_is_told_as_it_is_now_after_each_compaction() -> None:
+async def test_pinned_text_of_a_service_is_refreshed_each_time() -> None:
     todos = ["write the test"]
 
     class OpenTodos(Hook):
@@ -96,7 +96,7 @@ async def test_what_a_service_pins_is_told_as_it_is_now_after_each_compaction() 
     assert told == [["write the test; run it"], ["write the test; run it; commit it"]]
 
 
-async def test_the_todo_list_stays_in_view_while_something_of_it_is_open(tmp_path: Path) -> None:
+async def test_todo_list_is_pinned_while_something_is_open(tmp_path: Path) -> None:
     todos = Todos(tmp_path / "todos" / "s1.json", lambda: ())
     assert await todos.pinned() == ()
 

@@ -27,7 +27,7 @@ from tests.capabilities.compaction.conversations import SUMMARY, conversations, 
 from tests.fakes.scripted_llm import call, say
 
 
-async def test_before_the_window_is_full_the_conversation_becomes_shorter_and_the_user_is_told_once(
+async def test_full_window_compacts_and_warns_the_user_once(
     tmp_path: Path,
 ) -> None:
     warnings: list[str] = []
@@ -44,7 +44,7 @@ async def test_before_the_window_is_full_the_conversation_becomes_shorter_and_th
     assert len(one.conversation.sent) < 10
 
 
-async def test_a_resumed_session_sends_the_same_bytes(tmp_path: Path) -> None:
+async def test_resumed_session_sends_the_same_bytes(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(8)]
     async with session(tmp_path, *replies, say(SUMMARY), call(("1", "Look", {})), say("short"), say("more")) as live:
         await turns(live, *(f"question {number} " for number in range(10)))
@@ -58,7 +58,7 @@ async def test_a_resumed_session_sends_the_same_bytes(tmp_path: Path) -> None:
     assert resumed.conversation.measured_tokens == live.conversation.measured_tokens
 
 
-async def test_a_refused_request_is_made_shorter_once_and_a_second_refusal_ends_the_turn(tmp_path: Path) -> None:
+async def test_refused_request_is_compacted_once_before_the_turn_ends(tmp_path: Path) -> None:
     refusal = ContextOverflowError("too long")
     replies = [say(f"part {number} {WORDS}") for number in range(4)]
     async with session(tmp_path, *replies, refusal, say(SUMMARY), refusal, window=None) as one:
@@ -71,7 +71,7 @@ async def test_a_refused_request_is_made_shorter_once_and_a_second_refusal_ends_
     assert llm.histories[6] != llm.histories[4]
 
 
-async def test_where_nothing_can_leave_a_refused_request_is_not_sent_again(tmp_path: Path) -> None:
+async def test_refused_request_without_removable_parts_is_not_resent(tmp_path: Path) -> None:
     async with session(tmp_path, ContextOverflowError("too long"), window=None) as one:
         with pytest.raises(ContextOverflowError):
             await turns(one, "x" * 50_000)
@@ -80,7 +80,7 @@ async def test_where_nothing_can_leave_a_refused_request_is_not_sent_again(tmp_p
     assert len(llm.requests) == 1
 
 
-async def test_an_exact_count_of_the_provider_decides_where_the_estimate_is_not_sure(tmp_path: Path) -> None:
+async def test_exact_count_decides_if_the_estimate_is_unsure(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(9)]
     async with session(tmp_path, *replies) as one:
         llm: Any = one.agent.model.llm
@@ -90,7 +90,7 @@ async def test_an_exact_count_of_the_provider_decides_where_the_estimate_is_not_
     assert not [event for event in events if isinstance(event, Compacted)]
 
 
-async def test_for_a_model_with_a_smaller_window_it_is_made_shorter_anew(tmp_path: Path) -> None:
+async def test_smaller_window_of_another_model_compacts_again(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(8)]
     async with session(tmp_path, *replies, say(SUMMARY), say("short")) as one:
         await turns(one, *(f"question {number} " for number in range(9)))
@@ -100,7 +100,7 @@ async def test_for_a_model_with_a_smaller_window_it_is_made_shorter_anew(tmp_pat
     assert [event.compaction.trigger for event in events if isinstance(event, Compacted)] == ["auto"]
 
 
-async def test_there_is_nothing_to_compact_in_a_short_session(tmp_path: Path) -> None:
+async def test_compact_refuses_a_short_session(tmp_path: Path) -> None:
     async with session(tmp_path, say("hello")) as one:
         await turns(one, "hi")
         with pytest.raises(ConfigError, match="nothing to make shorter"):
@@ -110,7 +110,7 @@ async def test_there_is_nothing_to_compact_in_a_short_session(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("damage", ["compactMetadata", "upTo", "added", "pinned", "notes", "keptFrom"])
-async def test_a_damaged_record_sends_the_whole_conversation(damage: str) -> None:
+async def test_damaged_record_sends_the_whole_conversation(damage: str) -> None:
     record = CompactionRecord.of(Compaction("auto", "u", 10, 5, added=(SystemReminder(text="a"),))).as_json()
 
     assert CompactionRecord.read(record) is not None
@@ -118,7 +118,7 @@ async def test_a_damaged_record_sends_the_whole_conversation(damage: str) -> Non
     assert CompactionRecord.read({**record, damage: [7]}) is None
 
 
-def test_a_record_says_all_of_a_compaction() -> None:
+def test_compaction_record_round_trips() -> None:
     reply = say(SUMMARY, cost_usd=0.5).model_copy(update={"usage": Usage(input_tokens=5)})
     compaction = Compaction(
         "manual",
@@ -139,7 +139,7 @@ def test_a_record_says_all_of_a_compaction() -> None:
     assert record.compaction == compaction
 
 
-def test_a_compaction_of_another_conversation_changes_nothing() -> None:
+def test_compaction_of_another_conversation_changes_nothing() -> None:
     conversation = Conversation(messages=talking(0))
 
     conversation.compact(Compaction("auto", "elsewhere", 10, 5, kept_from="nowhere"))
@@ -150,7 +150,7 @@ def test_a_compaction_of_another_conversation_changes_nothing() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(conversations(), st.integers(0, 100))
-async def test_what_is_said_after_a_compaction_is_sent_as_it_is(messages: list[Message], cut: int) -> None:
+async def test_messages_after_a_compaction_are_sent_unchanged(messages: list[Message], cut: int) -> None:
     starts = [index for index, message in enumerate(messages) if not isinstance(message, ToolResultMessage)]
     kept = messages[starts[cut % len(starts)]]
     last = next(message for message in reversed(messages) if not isinstance(message, ToolResultMessage))

@@ -45,7 +45,7 @@ async def made_room(
 
 @settings(max_examples=60, deadline=None)
 @given(conversations(), st.sampled_from([4_000, 12_000, 40_000]))
-async def test_the_bound_is_met_or_the_user_is_told(messages: list[Message], window: int) -> None:
+async def test_token_bound_is_met_or_the_user_is_told(messages: list[Message], window: int) -> None:
     conversation = conversation_of(to_be_answered(messages))
 
     told = await made_room(conversation, window)
@@ -61,7 +61,7 @@ async def test_the_bound_is_met_or_the_user_is_told(messages: list[Message], win
 
 @settings(max_examples=40, deadline=None)
 @given(conversations(), st.sampled_from([None, 4_000, 40_000]))
-async def test_a_refused_request_becomes_shorter_or_the_turn_ends(messages: list[Message], window: int | None) -> None:
+async def test_refused_request_becomes_shorter_or_the_turn_ends(messages: list[Message], window: int | None) -> None:
     conversation = conversation_of(to_be_answered(messages))
     before, sent = used_tokens(conversation), list(conversation.sent)
 
@@ -79,7 +79,7 @@ async def test_a_refused_request_becomes_shorter_or_the_turn_ends(messages: list
         assert conversation.sent != sent
 
 
-async def test_thinking_keeps_its_seal_and_pictures_leave_with_what_is_older() -> None:
+async def test_thinking_keeps_its_signature_and_old_pictures_go() -> None:
     picture = ImageBlock(source=Base64Source(media_type="image/png", data="iVBORw0KGgo="))
     thought = ThinkingBlock(thinking="hm " * 400, signature="sealed")
     turns: list[Message] = []

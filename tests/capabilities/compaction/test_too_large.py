@@ -36,7 +36,7 @@ async def say_to(session: Session, prompt: str) -> None:
         pass
 
 
-async def test_a_prompt_that_is_too_large_is_named_and_sent_once_and_the_next_one_goes_on_without_it(
+async def test_oversized_prompt_is_named_sent_once_and_then_skipped(
     tmp_path: Path,
 ) -> None:
     warnings: list[str] = []
@@ -60,7 +60,7 @@ async def test_a_prompt_that_is_too_large_is_named_and_sent_once_and_the_next_on
     assert warnings[0].endswith("it is sent as it is")
 
 
-async def test_without_a_known_window_the_user_is_told_how_to_say_it(tmp_path: Path) -> None:
+async def test_unknown_window_names_the_setting(tmp_path: Path) -> None:
     async with session(tmp_path, REFUSAL, window=None) as one:
         with pytest.raises(ContextOverflowError, match=r"\[compaction\] window_tokens"):
             await say_to(one, GIANT)
@@ -70,7 +70,7 @@ def to_remember(number: int) -> str:
     return f"always heed this ({number}): {'y' * 3_900}"
 
 
-async def test_what_has_to_be_remembered_may_be_too_much_and_no_request_is_sent_twice(tmp_path: Path) -> None:
+async def test_oversized_quotes_send_no_request_twice(tmp_path: Path) -> None:
     async with session(tmp_path, *(say("so be it " * 500) for _ in range(20)), window=None) as one:
         for number in range(20):
             await say_to(one, to_remember(number))
@@ -83,7 +83,7 @@ async def test_what_has_to_be_remembered_may_be_too_much_and_no_request_is_sent_
     assert all(to_remember(number) in str(llm.histories[1]) for number in range(20))
 
 
-async def test_what_was_taken_back_and_is_refused_is_not_sent_again_where_it_stays_too_large(tmp_path: Path) -> None:
+async def test_refused_undone_conversation_is_not_resent_unchanged(tmp_path: Path) -> None:
     replies = [say("so be it " * 500) for _ in range(20)]
     async with session(tmp_path, *replies, say(SUMMARY), window=None) as one:
         for number in range(20):
@@ -99,13 +99,13 @@ async def test_what_was_taken_back_and_is_refused_is_not_sent_again_where_it_sta
     assert len(smaller.conversation.compactions) == 3
 
 
-async def test_where_the_user_wants_nothing_to_be_made_shorter_by_itself_he_is_told_what_does(tmp_path: Path) -> None:
+async def test_disabled_compaction_names_the_command_after_a_refusal(tmp_path: Path) -> None:
     async with session(tmp_path, REFUSAL, enabled=False) as one:
         with pytest.raises(ContextOverflowError, match=r"prompt is too long; /compact .*enabled is off"):
             await say_to(one, "hello")
 
 
-async def test_a_prompt_that_failed_is_left_behind_also_where_the_output_of_tools_came_before_it(
+async def test_failed_prompt_is_skipped_even_behind_tool_output(
     tmp_path: Path,
 ) -> None:
     replies = [call(("1", "Look", {})), ContextOverflowError("no"), REFUSAL, say(SUMMARY), say("yes")]
@@ -130,7 +130,7 @@ PARTS: dict[str, list[Message]] = {
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_what_is_large_is_named(name: str) -> None:
+def test_large_part_is_named(name: str) -> None:
     assert f"of them are {name}" in explain_too_large(conversation_of(PARTS[name]), 10_000, REFUSAL)
 
 
@@ -141,7 +141,7 @@ def test_what_is_large_is_named(name: str) -> None:
         ("maximum context length is 128,000 tokens, and you sent 131_072", "131,072"),
     ],
 )
-def test_count_of_the_provider_is_believed_where_it_is_far_more(said: str, counted: str) -> None:
+def test_providers_far_higher_count_is_believed(said: str, counted: str) -> None:
     refusal = ContextOverflowError(f"the request is longer than the window: {said}", status=400)
     conversation = conversation_of([UserMessage.of("hi")])
     conversation.system = "you are helpful " * 100
@@ -151,7 +151,7 @@ def test_count_of_the_provider_is_believed_where_it_is_far_more(said: str, count
     assert "[tools]" not in text
 
 
-def test_a_system_prompt_that_is_large_is_named() -> None:
+def test_large_system_prompt_is_named() -> None:
     conversation = conversation_of([UserMessage.of("hi")])
     conversation.system = GIANT
 

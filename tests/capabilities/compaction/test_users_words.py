@@ -25,7 +25,7 @@ def quotes(messages: list[Message], most_chars: int = 10_000) -> list[str]:
         "Запомни: teal",
     ],
 )
-def test_what_shall_be_remembered_is_quoted_however_little_room_there_is(text: str) -> None:
+def test_note_to_remember_is_quoted_in_any_room(text: str) -> None:
     messages: list[Message] = [UserMessage.of("first"), UserMessage.of(text), UserMessage.of("last")]
 
     assert quotes(messages, 0) == [text]
@@ -44,13 +44,13 @@ def test_pasted_code_is_not_to_be_remembered(code: str) -> None:
     assert quotes(messages, 0) == []
 
 
-def test_of_a_long_note_its_beginning_is_quoted() -> None:
+def test_long_note_is_quoted_at_its_beginning() -> None:
     text = "# use tabs\n\n# and a comment\n" + "x" * 9_000
 
     assert quotes([UserMessage.of(text)], 0) == ["# use tabs"]
 
 
-def test_of_the_rest_the_first_and_the_newest_are_quoted_in_order() -> None:
+def test_first_and_newest_prompts_are_quoted_in_order() -> None:
     messages: list[Message] = [UserMessage.of(f"{number} " + "w" * 98) for number in range(10)]
 
     assert [text[0] for text in quotes(messages, 320)] == ["0", "8", "9"]
@@ -68,13 +68,13 @@ def test_answers_to_questions_are_words_of_the_user() -> None:
     assert quotes([*asked], 0) == ["(asked) Which colour? teal"]
 
 
-def test_of_a_long_text_the_paragraphs_stay_that_say_to_remember_them() -> None:
+def test_long_text_keeps_its_paragraphs_to_remember() -> None:
     text = "pasted log\n\n" + "x" * 9_000 + "\n\nAlways run the linter.\n\n" + "y" * 9_000
 
     assert quotes([UserMessage.of(text)], 0) == ["Always run the linter."]
 
 
-def test_of_a_command_of_the_users_own_the_command_is_quoted() -> None:
+def test_user_command_is_quoted_without_its_output() -> None:
     message = UserMessage.of(
         "<user_command>\n<command>\nls\n</command>\n<output>\nalways here\n</output>\n</user_command>\n"
         "The user ran this command; they ask for nothing with it alone."

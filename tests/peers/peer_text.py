@@ -92,7 +92,7 @@ async def test_marks_of_the_template_in_a_file_are_text_and_open_no_turn(text_pe
 async def test_a_request_begins_with_the_last_one_so_that_the_server_knows_it(
     text_peer: Peer, dialect: Dialect
 ) -> None:
-    async with client_of(text_peer, dialect) as client:
+    async with client_of(text_peer, dialect, max_output_tokens=8) as client:
         *_, first = await reply_events(client, HELLO)
         *_, second = await reply_events(client, HELLO, first, UserMessage.of("And goodbye?"))
 

@@ -74,7 +74,7 @@ def told(session: Session, category: str) -> Sequence[SystemReminder]:
 
 
 @pytest.mark.parametrize("mode", ["default", "plan", "dontAsk"])
-async def test_the_list_is_kept_unasked_in_every_mode_and_nothing_is_noted_as_a_change(mode: str, place: Place) -> None:
+async def test_todo_write_runs_unasked_and_notes_no_change(mode: str, place: Place) -> None:
     async with place.open(write(("read", "in_progress"), ("write", "pending")), DONE, mode=mode) as session:
         events = await turn(session)
         records = [json.loads(line) for line in session.agent.transcript.log.path.read_text().splitlines()]
@@ -89,7 +89,7 @@ async def test_the_list_is_kept_unasked_in_every_mode_and_nothing_is_noted_as_a_
     )
 
 
-async def test_of_two_lists_in_one_reply_the_later_counts(place: Place) -> None:
+async def test_later_of_two_lists_in_a_reply_counts(place: Place) -> None:
     both = f"tool_use = [{call(('first', 'pending'))}, {call(('second', 'pending'))}]"
     async with place.open(both, DONE) as session:
         await turn(session)
@@ -109,7 +109,7 @@ async def test_programs_get_the_list_with_the_result(place: Place) -> None:
     }
 
 
-async def test_a_resumed_session_has_its_list_and_a_fork_one_of_its_own(place: Place) -> None:
+async def test_resumed_session_has_its_todos_and_a_fork_its_own(place: Place) -> None:
     async with place.open(write(("read", "pending")), DONE) as session:
         await turn(session)
 
@@ -124,7 +124,7 @@ async def test_a_resumed_session_has_its_list_and_a_fork_one_of_its_own(place: P
     assert len(place.files()) == 2
 
 
-async def test_a_fork_has_the_list_as_the_user_left_it(place: Place) -> None:
+async def test_fork_has_the_todos_as_the_user_left_them(place: Place) -> None:
     async with place.open(write(("read", "pending")), DONE, DONE) as session:
         await turn(session)
         await session[Todos].clear()
@@ -139,7 +139,7 @@ async def test_a_fork_has_the_list_as_the_user_left_it(place: Place) -> None:
         assert contents(resumed) == []
 
 
-async def test_a_fork_has_the_list_as_another_process_left_it(place: Place) -> None:
+async def test_fork_has_the_todos_as_another_process_left_them(place: Place) -> None:
     async with place.open(write(("read", "pending")), DONE) as session:
         await turn(session)
     (file,) = place.files()
@@ -149,7 +149,7 @@ async def test_a_fork_has_the_list_as_another_process_left_it(place: Place) -> N
         assert contents(fork) == ["look"]
 
 
-async def test_where_the_file_is_lost_the_conversation_has_the_list(place: Place) -> None:
+async def test_lost_file_is_replaced_by_the_conversations_list(place: Place) -> None:
     async with place.open(write(("read", "pending")), DONE) as session:
         await turn(session)
     (file,) = place.files()
@@ -159,7 +159,7 @@ async def test_where_the_file_is_lost_the_conversation_has_the_list(place: Place
         assert contents(resumed) == ["read"]
 
 
-async def test_a_rewind_brings_the_list_of_that_point_back(place: Place) -> None:
+async def test_rewind_restores_the_list_of_that_point(place: Place) -> None:
     replies = (write(("read", "pending")), DONE, write(("read", "completed"), ("write", "pending")), DONE)
     async with place.open(*replies) as session:
         await turn(session)
@@ -176,7 +176,7 @@ async def test_a_rewind_brings_the_list_of_that_point_back(place: Place) -> None
         assert contents(resumed) == []
 
 
-async def test_the_model_is_told_once_that_the_user_cleared_the_list(place: Place) -> None:
+async def test_cleared_list_is_told_to_the_model_once(place: Place) -> None:
     async with place.open(write(("read", "pending")), DONE, DONE, DONE) as session:
         await turn(session)
         await session[Todos].clear()
@@ -191,7 +191,7 @@ async def test_the_model_is_told_once_that_the_user_cleared_the_list(place: Plac
         assert len(told(resumed, "todo")) == 1
 
 
-async def test_what_another_process_makes_of_the_list_the_model_is_told(place: Place) -> None:
+async def test_change_by_another_process_is_told_to_the_model(place: Place) -> None:
     async with place.open(write(("read", "pending")), DONE) as session:
         await turn(session)
     (file,) = place.files()
@@ -207,7 +207,7 @@ async def test_what_another_process_makes_of_the_list_the_model_is_told(place: P
     assert "- [pending] read all of it" in changed.text
 
 
-async def test_two_sessions_of_one_process_never_meet(place: Place) -> None:
+async def test_sessions_of_one_process_never_meet(place: Place) -> None:
     async with place.open(write(("of one", "pending")), DONE) as one:
         await turn(one)
         async with place.open(write(("of two", "pending")), DONE) as two:
@@ -215,7 +215,7 @@ async def test_two_sessions_of_one_process_never_meet(place: Place) -> None:
             assert (contents(one), contents(two)) == (["of one"], ["of two"])
 
 
-async def test_a_damaged_list_is_reported_when_the_session_is_opened(place: Place) -> None:
+async def test_damaged_list_is_reported_at_opening(place: Place) -> None:
     async with place.open(write(("read", "pending")), DONE) as session:
         await turn(session)
     (file,) = place.files()
@@ -229,7 +229,7 @@ async def test_a_damaged_list_is_reported_when_the_session_is_opened(place: Plac
     assert file.read_text() == "{"
 
 
-async def test_a_file_that_changed_between_two_turns_is_told_unless_the_settings_want_no_advice(place: Place) -> None:
+async def test_changed_file_is_told_unless_reminders_are_off(place: Place) -> None:
     for most, expected in ((20, 1), (0, 0)):
         async with place.open(READ, DONE, DONE, settings={"reminders.max_per_session": most}) as session:
             await turn(session)

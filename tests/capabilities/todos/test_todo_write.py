@@ -43,7 +43,7 @@ async def written(root: Path, store: Store, *todos: dict[str, Any]) -> Output:
     return output
 
 
-async def test_the_list_is_kept_and_shown_and_the_model_is_told_how_far_it_is(tmp_path: Path) -> None:
+async def test_todo_write_keeps_shows_and_counts_the_list(tmp_path: Path) -> None:
     store = Store()
 
     output = await written(
@@ -66,7 +66,7 @@ async def test_the_list_is_kept_and_shown_and_the_model_is_told_how_far_it_is(tm
     assert [todo.id for todo in output.display.todos] == ["1", "2", "3"]
 
 
-async def test_two_in_progress_are_refused_by_name_and_nothing_is_kept(tmp_path: Path) -> None:
+async def test_todo_write_refuses_two_in_progress_by_name(tmp_path: Path) -> None:
     store = Store()
 
     with pytest.raises(ToolError, match=r"2 todos are in_progress.*Read; Write.*the list is as it was"):
@@ -87,12 +87,12 @@ async def test_two_in_progress_are_refused_by_name_and_nothing_is_kept(tmp_path:
     ],
     ids=["too many", "too long", "too long while done", "nothing", "unknown status", "unknown key"],
 )
-def test_what_is_out_of_bounds_does_not_fit(todos: list[dict[str, Any]]) -> None:
+def test_todo_write_refuses_lists_out_of_bounds(todos: list[dict[str, Any]]) -> None:
     with pytest.raises(ValidationError):
         TodoWriteTool(Store()).input_model.model_validate({"todos": todos})
 
 
-async def test_an_empty_list_clears_it(tmp_path: Path) -> None:
+async def test_todo_write_clears_with_an_empty_list(tmp_path: Path) -> None:
     store = Store()
 
     output = await written(tmp_path, store)
@@ -101,7 +101,7 @@ async def test_an_empty_list_clears_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["default", "plan", "dontAsk"])
-async def test_it_runs_unasked_in_every_mode(mode: PermissionMode, tmp_path: Path) -> None:
+async def test_todo_write_runs_unasked_in_every_mode(mode: PermissionMode, tmp_path: Path) -> None:
 
     tool = TodoWriteTool(Store())
     call = await ToolCall.of("1", tool, tool.input_model(todos=()), {"todos": []}, context_in(tmp_path))
@@ -109,7 +109,7 @@ async def test_it_runs_unasked_in_every_mode(mode: PermissionMode, tmp_path: Pat
     assert isinstance(await PermissionGate(mode=mode).before_tool(call), Allow)
 
 
-def test_calls_beside_it_wait_for_it_so_that_of_two_lists_the_later_counts() -> None:
+def test_todo_write_runs_alone_so_that_the_later_list_counts() -> None:
     tools = {"Look": looking(), "TodoWrite": TodoWriteTool(Store())}
     names = ["Look", "Look", "TodoWrite", "TodoWrite", "Look"]
     inputs: dict[str, dict[str, Any]] = {"Look": {}, "TodoWrite": {"todos": []}}
@@ -123,7 +123,7 @@ def test_calls_beside_it_wait_for_it_so_that_of_two_lists_the_later_counts() -> 
     assert together == [["Look", "Look"], ["TodoWrite"], ["TodoWrite"], ["Look"]]
 
 
-async def test_no_snapshot_is_taken_and_no_intent_noted_for_it(tmp_path: Path) -> None:
+async def test_todo_write_needs_no_snapshot_and_no_note(tmp_path: Path) -> None:
     tool = TodoWriteTool(Store())
 
     told = await tool.effects(tool.input_model(todos=()), context_in(tmp_path))
@@ -131,7 +131,7 @@ async def test_no_snapshot_is_taken_and_no_intent_noted_for_it(tmp_path: Path) -
     assert told.is_read_only
 
 
-def test_its_title_is_what_is_being_done() -> None:
+def test_todo_write_title_is_the_todo_in_progress() -> None:
     tool = TodoWriteTool(Store())
     model = tool.input_model.model_validate
 
@@ -139,7 +139,7 @@ def test_its_title_is_what_is_being_done() -> None:
     assert tool.title(model({"todos": [item("Run", "completed"), item("Rest")]})) == "1 of 2 done"
 
 
-def test_the_model_of_a_conversation_is_told_of_it() -> None:
+def test_todo_write_is_described_to_the_model() -> None:
     definition = TodoWriteTool(Store()).definition
 
     assert Conversation(tools=[definition]).request().tools[0].name == "TodoWrite"

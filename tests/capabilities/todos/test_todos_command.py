@@ -21,7 +21,7 @@ def terminal(tmp_path: Path) -> FakeTerminal:
     return made
 
 
-async def test_the_whole_list_is_shown_within_the_width(terminal: FakeTerminal) -> None:
+async def test_todos_command_shows_the_whole_list_within_the_width(terminal: FakeTerminal) -> None:
     await type_in(terminal, "/todos")
 
     assert terminal.text.split("\n")[:3] == ["1 of 3 done:", "  ☑ Read", "  ◐ Running the tests"]
@@ -29,18 +29,18 @@ async def test_the_whole_list_is_shown_within_the_width(terminal: FakeTerminal) 
     assert terminal.widest <= terminal.width
 
 
-async def test_the_user_may_clear_it(terminal: FakeTerminal) -> None:
+async def test_todos_command_clears_the_list(terminal: FakeTerminal) -> None:
     await type_in(terminal, "/todos clear")
 
     assert terminal.session[Todos].todos == ()
     assert "the model is told" in terminal.text
 
 
-async def test_where_there_is_none_it_says_so(tmp_path: Path) -> None:
+async def test_todos_command_says_that_there_is_none(tmp_path: Path) -> None:
     assert "no todos" in (await type_in(terminal_in(tmp_path / "p"), "/todos")).text
 
 
-async def test_what_is_no_word_of_it_changes_nothing(terminal: FakeTerminal) -> None:
+async def test_todos_command_refuses_other_words(terminal: FakeTerminal) -> None:
     with pytest.raises(ConfigError, match="/todos clear empties it; delete is neither"):
         await type_in(terminal, "/todos delete")
 

@@ -52,17 +52,17 @@ from panpan.system.files.globs import compile_gitignore, compile_glob, expand_br
         ("new\nline*", "new\nline.txt", True),
     ],
 )
-def test_a_glob_matches_as_ripgrep_says(pattern: str, path: str, is_match: bool) -> None:
+def test_glob_matches_as_ripgrep_says(pattern: str, path: str, is_match: bool) -> None:
     assert (compile_glob(pattern).fullmatch(path) is not None) is is_match
 
 
 @pytest.mark.parametrize("pattern", ["[abc", "{a,b", "a[", "x{a,{b}", "[z-a]", "x" * 1001, "{a,b}" * 9])
-def test_a_broken_or_huge_glob_is_refused_with_a_sentence(pattern: str) -> None:
+def test_broken_or_huge_glob_is_refused_with_a_sentence(pattern: str) -> None:
     with pytest.raises(ToolError, match="pattern"):
         compile_glob(pattern)
 
 
-def test_braces_stand_for_their_alternatives_in_order() -> None:
+def test_braces_expand_in_order() -> None:
     assert expand_braces("x{a,b{1,2}}y") == ["xay", "xb1y", "xb2y"]
     assert expand_braces("no[{,}]braces") == ["no[{,}]braces"]
 
@@ -71,16 +71,16 @@ def test_braces_stand_for_their_alternatives_in_order() -> None:
     ("pattern", "names"),
     [("src/**/*.{ts,tsx}", ("*.ts", "*.tsx")), ("**/a.py", ("a.py",)), ("src/**", ()), ("src/*", ()), ("src/", ())],
 )
-def test_the_names_of_a_glob_are_those_of_its_last_part(pattern: str, names: tuple[str, ...]) -> None:
+def test_glob_names_are_those_of_its_last_part(pattern: str, names: tuple[str, ...]) -> None:
     assert name_globs(pattern) == names
 
 
-def test_a_plain_path_has_no_magic() -> None:
+def test_plain_path_has_no_magic() -> None:
     assert not has_magic("src/a-b_c.d")
     assert has_magic("src/*.py")
 
 
-def test_a_pattern_made_to_run_away_comes_to_an_end() -> None:
+def test_hostile_pattern_comes_to_an_end() -> None:
     # A child, so that a match that never ends fails the test and does not stop it.
     script = (
         "from panpan.system.files.globs import compile_glob;"
@@ -104,9 +104,7 @@ def test_a_pattern_made_to_run_away_comes_to_an_end() -> None:
         ("{a,b}", ["{a,b}"], ["a"]),
     ],
 )
-def test_a_line_of_gitignore_matches_what_it_names_and_all_below(
-    pattern: str, matching: list[str], other: list[str]
-) -> None:
+def test_gitignore_line_matches_its_name_and_all_below(pattern: str, matching: list[str], other: list[str]) -> None:
     regex = compile_gitignore(pattern)
 
     assert [path for path in matching if not regex.fullmatch(path)] == []
@@ -114,7 +112,7 @@ def test_a_line_of_gitignore_matches_what_it_names_and_all_below(
 
 
 @pytest.mark.parametrize("pattern", ["", "/", "  ", "a[", "a\\", "[z-a]", "a" * 10_001])
-def test_a_line_of_gitignore_that_names_nothing_is_refused(pattern: str) -> None:
+def test_gitignore_line_without_a_name_is_refused(pattern: str) -> None:
     with pytest.raises(ToolError, match="pattern"):
         compile_gitignore(pattern)
 

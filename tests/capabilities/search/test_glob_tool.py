@@ -13,14 +13,14 @@ from tests.capabilities.search.conftest import Workspace
 NOTHING = ["[no files found; what .gitignore excludes is searched only where the pattern names its folder]"]
 
 
-async def test_files_come_newest_first(workspace: Workspace) -> None:
+async def test_glob_tool_lists_the_newest_files_first(workspace: Workspace) -> None:
     for name in ("old.py", "src/new.py", "src/newest.py", "other.txt"):
         workspace.put(name)
 
     assert await workspace.glob("**/*.py") == ["src/newest.py", "src/new.py", "old.py"]
 
 
-async def test_at_most_a_hundred_are_shown_and_the_rest_is_counted(workspace: Workspace) -> None:
+async def test_glob_tool_shows_a_hundred_files_and_counts_the_rest(workspace: Workspace) -> None:
     for number in range(MAX_FILES + 20):
         workspace.put(f"{number}.py")
 
@@ -47,7 +47,9 @@ async def test_at_most_a_hundred_are_shown_and_the_rest_is_counted(workspace: Wo
         ("nothing", set()),
     ],
 )
-async def test_patterns_mean_what_models_expect(workspace: Workspace, pattern: str, files: set[str] | None) -> None:
+async def test_glob_tool_reads_patterns_as_models_mean_them(
+    workspace: Workspace, pattern: str, files: set[str] | None
+) -> None:
     for name in ("a.py", "src/b.py", "src/deep/c.py", "src/d.ts", ".github/ci.yml", ".git/HEAD"):
         workspace.put(name)
 
@@ -67,7 +69,7 @@ async def test_gitignore_holds_unless_the_pattern_names_the_folder(workspace: Wo
     assert await workspace.glob("build/*.js") == ["build/out.js"]
 
 
-async def test_a_pattern_is_confined_to_the_workspace(workspace: Workspace, tmp_path: Path) -> None:
+async def test_glob_tool_stays_in_the_workspace(workspace: Workspace, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.py").touch()
@@ -82,7 +84,7 @@ async def test_a_pattern_is_confined_to_the_workspace(workspace: Workspace, tmp_
     assert await workspace.glob("**/secret.py") == NOTHING
 
 
-async def test_absolute_patterns_and_parents_inside_the_workspace_are_welcome(workspace: Workspace) -> None:
+async def test_glob_tool_takes_absolute_and_parent_paths_inside(workspace: Workspace) -> None:
     workspace.put("src/a.py")
     workspace.put("lib/b.py")
     workspace.ctx.paths.change_directory(workspace.root / "src")
@@ -93,7 +95,7 @@ async def test_absolute_patterns_and_parents_inside_the_workspace_are_welcome(wo
     assert await workspace.glob("*.py", path="") == ["a.py"]
 
 
-async def test_what_is_no_folder_is_said(workspace: Workspace) -> None:
+async def test_glob_tool_reports_a_path_that_is_no_folder(workspace: Workspace) -> None:
     workspace.put("a.py")
 
     with pytest.raises(ToolError, match="nowhere is not a folder"):
@@ -103,7 +105,7 @@ async def test_what_is_no_folder_is_said(workspace: Workspace) -> None:
     assert await workspace.glob("nowhere/*.py") == ["[no files found; nowhere is not a folder]"]
 
 
-async def test_links_and_special_files_are_not_listed(workspace: Workspace) -> None:
+async def test_glob_tool_omits_links_and_special_files(workspace: Workspace) -> None:
     workspace.put("a.py")
     (workspace.root / "b.py").symlink_to("a.py")
     os.mkfifo(workspace.root / "c.py")
@@ -111,7 +113,7 @@ async def test_links_and_special_files_are_not_listed(workspace: Workspace) -> N
     assert await workspace.glob("*.py") == ["a.py"]
 
 
-async def test_people_see_how_many_there_are(workspace: Workspace) -> None:
+async def test_glob_display_counts_the_files(workspace: Workspace) -> None:
     workspace.put("a.py")
 
     assert (await workspace.call(GlobTool(), {"pattern": "*"})).display == SummaryDisplay(text="1 file")
@@ -129,13 +131,13 @@ async def test_people_see_how_many_there_are(workspace: Workspace) -> None:
         ({"pattern": "*/../x"}, "."),
     ],
 )
-async def test_the_gate_is_told_where_a_pattern_starts(
+async def test_permission_gate_learns_where_a_pattern_starts(
     arguments: dict[str, str], folder: str, workspace: Workspace
 ) -> None:
     assert await GlobTool().effects(GlobInput(**arguments), workspace.ctx) == Effects(reads=(folder,))
 
 
-def test_what_the_model_is_told_is_short() -> None:
+def test_tool_description_is_short() -> None:
     definition = GlobTool().definition
 
     assert len(json.dumps([definition.name, definition.description, definition.input_schema])) < 600

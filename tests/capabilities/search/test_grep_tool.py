@@ -15,14 +15,14 @@ from panpan.types.content import SummaryDisplay
 from tests.capabilities.search.conftest import Workspace, text_of
 
 
-async def test_files_come_in_the_order_of_their_paths(workspace: Workspace) -> None:
+async def test_grep_lists_files_in_the_order_of_paths(workspace: Workspace) -> None:
     for name in ("b.py", "a.txt", "a/z.py", "a-b.py", "Z.py"):
         workspace.put(name, "needle\n")
 
     assert await workspace.grep("needle") == ["Z.py", "a/z.py", "a-b.py", "a.txt", "b.py"]
 
 
-async def test_content_shows_numbered_lines_with_their_context(workspace: Workspace) -> None:
+async def test_grep_content_has_numbered_lines_with_context(workspace: Workspace) -> None:
     workspace.put("a.py", "one\ntwo\nneedle\nfour\nfive\nsix\nseven\nneedle\n")
     workspace.put("b.py", "needle\r\n")
 
@@ -40,7 +40,7 @@ async def test_content_shows_numbered_lines_with_their_context(workspace: Worksp
     ]
 
 
-async def test_context_before_and_after_can_differ_and_numbers_can_be_left_out(workspace: Workspace) -> None:
+async def test_grep_context_may_differ_and_numbers_may_be_omitted(workspace: Workspace) -> None:
     workspace.put("a.py", "one\nneedle\nthree\nfour\n")
 
     assert await workspace.grep("needle", output_mode="content", A=1, B=0, n=False) == ["a.py:needle", "a.py-three"]
@@ -52,14 +52,14 @@ async def test_context_before_and_after_can_differ_and_numbers_can_be_left_out(w
     ]
 
 
-async def test_count_gives_matching_lines_by_file_and_in_all(workspace: Workspace) -> None:
+async def test_grep_count_has_matching_lines_by_file_and_in_all(workspace: Workspace) -> None:
     workspace.put("a.py", "needle needle\nneedle\n")
     workspace.put("b.py", "needle\n")
 
     assert await workspace.grep("needle", output_mode="count") == ["a.py:2", "b.py:1", "[3 in 2 files]"]
 
 
-async def test_a_page_says_what_is_left_out_and_how_to_see_it(workspace: Workspace) -> None:
+async def test_grep_page_says_how_to_see_the_rest(workspace: Workspace) -> None:
     workspace.put("a.py", "".join(f"needle {number}\n" for number in range(10)))
 
     first = await workspace.grep("needle", output_mode="content", head_limit=3)
@@ -72,7 +72,7 @@ async def test_a_page_says_what_is_left_out_and_how_to_see_it(workspace: Workspa
     assert beyond == ["[there are 10 lines, so none from offset 50 on]"]
 
 
-async def test_more_than_any_program_prints_stays_bounded_and_is_the_same_each_time(workspace: Workspace) -> None:
+async def test_grep_output_is_bounded_and_stable(workspace: Workspace) -> None:
     for number in range(60):
         workspace.put(f"f{number:02}.txt", "needle and some more words\n" * 4000)
     assert 60 * 4000 * len("f00.txt:1000:needle and some more words") > MAX_OUTPUT_BYTES
@@ -85,7 +85,7 @@ async def test_more_than_any_program_prints_stays_bounded_and_is_the_same_each_t
     assert "of more than" in results[0][-1]
 
 
-async def test_a_long_line_is_cut_with_a_mark(workspace: Workspace) -> None:
+async def test_grep_cuts_a_long_line_with_a_mark(workspace: Workspace) -> None:
     workspace.put("min.js", "x" * 100_000 + "needle\n")
 
     (line,) = await workspace.grep("needle", output_mode="content")
@@ -109,7 +109,7 @@ async def test_a_long_line_is_cut_with_a_mark(workspace: Workspace) -> None:
         ("*.log", ["[no matches]"]),
     ],
 )
-async def test_globs_choose_files_and_never_beat_gitignore(workspace: Workspace, glob: str, files: list[str]) -> None:
+async def test_grep_globs_choose_files_but_obey_gitignore(workspace: Workspace, glob: str, files: list[str]) -> None:
     workspace.put(".gitignore", "*.log\n")
     for name in ("a.py", "src/b.py", "src/c.md", "x.log"):
         workspace.put(name, "needle\n")
@@ -117,14 +117,14 @@ async def test_globs_choose_files_and_never_beat_gitignore(workspace: Workspace,
     assert await workspace.grep("needle", glob=glob) == files
 
 
-async def test_a_glob_may_start_at_the_working_directory_or_at_the_folder_searched(workspace: Workspace) -> None:
+async def test_grep_glob_may_start_at_either_folder(workspace: Workspace) -> None:
     workspace.put("src/deep/a.py", "needle\n")
 
     assert await workspace.grep("needle", path="src", glob="src/deep/*.py") == ["src/deep/a.py"]
     assert await workspace.grep("needle", path="src", glob="deep/*.py") == ["src/deep/a.py"]
 
 
-async def test_paths_are_relative_to_the_working_directory_or_absolute(workspace: Workspace) -> None:
+async def test_grep_paths_are_relative_or_absolute(workspace: Workspace) -> None:
     workspace.put("src/a.py", "needle\n")
     other = workspace.put("other.py", "needle\n")
     workspace.ctx.paths.change_directory(workspace.root / "src")
@@ -133,14 +133,14 @@ async def test_paths_are_relative_to_the_working_directory_or_absolute(workspace
     assert await workspace.grep("needle", path="..") == [str(other), str(workspace.root / "src/a.py")]
 
 
-async def test_one_file_can_be_searched_even_where_it_is_ignored(workspace: Workspace) -> None:
+async def test_grep_searches_an_ignored_file_by_name(workspace: Workspace) -> None:
     workspace.put(".gitignore", "*.log\n")
     workspace.put("x.log", "needle\n")
 
     assert await workspace.grep("needle", path="x.log", output_mode="content") == ["x.log:1:needle"]
 
 
-async def test_a_search_reaches_neither_outside_nor_through_links(workspace: Workspace, tmp_path: Path) -> None:
+async def test_grep_reaches_neither_outside_nor_through_links(workspace: Workspace, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.txt").write_text("needle\n")
@@ -153,7 +153,7 @@ async def test_a_search_reaches_neither_outside_nor_through_links(workspace: Wor
             await workspace.grep("needle", path=path)
 
 
-async def test_a_special_file_does_not_block(workspace: Workspace) -> None:
+async def test_grep_is_not_blocked_by_a_special_file(workspace: Workspace) -> None:
     os.mkfifo(workspace.root / "pipe")
 
     assert await workspace.grep("needle") == ["[no matches]"]
@@ -161,7 +161,7 @@ async def test_a_special_file_does_not_block(workspace: Workspace) -> None:
         await workspace.grep("needle", path="pipe")
 
 
-async def test_a_missing_path_is_an_error(workspace: Workspace) -> None:
+async def test_grep_refuses_a_missing_path(workspace: Workspace) -> None:
     with pytest.raises(ToolError, match="nowhere does not exist"):
         await workspace.grep("needle", path="nowhere")
 
@@ -177,15 +177,13 @@ async def test_a_missing_path_is_an_error(workspace: Workspace) -> None:
     ],
     ids=["pattern", "type", "glob", "NUL", "huge"],
 )
-async def test_a_question_that_cannot_be_asked_says_why(
-    workspace: Workspace, arguments: dict[str, str], words: str
-) -> None:
+async def test_grep_says_why_it_cannot_search(workspace: Workspace, arguments: dict[str, str], words: str) -> None:
     with pytest.raises(ToolError, match=words):
         await workspace.call(GrepTool(), arguments)
 
 
 @pytest.mark.parametrize("tool", [GrepTool(), GrepTool(lambda _: None)], ids=["ripgrep", "built-in"])
-async def test_advice_about_escapes_is_given_for_patterns_only(workspace: Workspace, tool: GrepTool) -> None:
+async def test_grep_advises_on_escapes_for_patterns_only(workspace: Workspace, tool: GrepTool) -> None:
     with pytest.raises(ToolError) as wrong_type:
         await workspace.call(tool, {"pattern": "x", "type": "nonsense"})
     with pytest.raises(ToolError) as wrong_pattern:
@@ -196,27 +194,27 @@ async def test_advice_about_escapes_is_given_for_patterns_only(workspace: Worksp
     assert "\\(" in str(wrong_pattern.value)
 
 
-async def test_a_pattern_like_a_flag_is_a_pattern(workspace: Workspace) -> None:
+async def test_grep_takes_a_pattern_like_a_flag(workspace: Workspace) -> None:
     workspace.put("a.txt", "see --files here\n")
 
     assert await workspace.grep("--files", output_mode="content") == ["a.txt:1:see --files here"]
 
 
-async def test_a_pattern_with_a_line_feed_gets_a_hint(workspace: Workspace) -> None:
+async def test_grep_hints_at_a_line_feed_in_a_pattern(workspace: Workspace) -> None:
     workspace.put("a.txt", "one\ntwo\n")
 
     assert await workspace.grep(r"one\ntwo") == ["[no matches; a pattern with \\n needs multiline]"]
     assert await workspace.grep(r"one\ntwo", multiline=True) == ["a.txt"]
 
 
-async def test_the_name_of_a_file_cannot_forge_a_line(workspace: Workspace) -> None:
+async def test_grep_file_name_cannot_forge_a_line(workspace: Workspace) -> None:
     workspace.put("a\nb.py:1:fake", "needle\n")
     (workspace.root / os.fsdecode(b"bad\xff.py")).write_text("needle\n")
 
     assert await workspace.grep("needle") == ["a\\nb.py:1:fake", "bad\\udcff.py"]
 
 
-async def test_a_file_that_cannot_be_read_is_mentioned(workspace: Workspace) -> None:
+async def test_grep_mentions_an_unreadable_file(workspace: Workspace) -> None:
     workspace.put("a.py", "needle\n")
     workspace.put("closed.py", "needle\n").chmod(0)
     if os.access(workspace.root / "closed.py", os.R_OK):
@@ -225,7 +223,7 @@ async def test_a_file_that_cannot_be_read_is_mentioned(workspace: Workspace) -> 
     assert await workspace.grep("needle") == ["a.py", "[some files or folders could not be read]"]
 
 
-async def test_settings_of_the_user_and_environment_do_not_count(
+async def test_grep_ignores_settings_and_environment_of_ripgrep(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = workspace.root.parent / "ripgreprc"
@@ -239,7 +237,7 @@ async def test_settings_of_the_user_and_environment_do_not_count(
     assert await workspace.grep("needle") == ["a.py"]
 
 
-async def test_a_folder_that_is_excluded_from_above_can_be_searched_by_name(workspace: Workspace) -> None:
+async def test_grep_searches_an_excluded_folder_by_name(workspace: Workspace) -> None:
     workspace.put(".gitignore", "/build\n*.py\n")
     workspace.put("build/a.py", "needle\n")
 
@@ -263,7 +261,7 @@ def test_ripgrep_is_never_taken_from_the_workspace(tmp_path: Path, monkeypatch: 
     assert find_ripgrep(paths) is None
 
 
-def test_arguments_have_the_names_that_models_know() -> None:
+def test_grep_arguments_have_names_that_models_know() -> None:
     args = GrepInput.model_validate({"pattern": "x", "-A": 1, "-B": 2, "-C": 3, "-n": False, "-i": True})
 
     assert (args.after, args.before, args.around, args.has_numbers, args.ignore_case) == (1, 2, 3, False, True)
@@ -271,7 +269,7 @@ def test_arguments_have_the_names_that_models_know() -> None:
         GrepInput.model_validate({"pattern": "x", "nonsense": 1})
 
 
-def test_what_the_model_is_told_is_short() -> None:
+def test_tool_description_is_short() -> None:
     definition = GrepTool().definition
 
     size = len(json.dumps([definition.name, definition.description, definition.input_schema], separators=(",", ":")))
@@ -279,7 +277,7 @@ def test_what_the_model_is_told_is_short() -> None:
     assert {"-A", "-B", "-C", "-n", "-i"} < set(definition.input_schema["properties"])
 
 
-async def test_people_see_how_much_was_found(workspace: Workspace) -> None:
+async def test_grep_display_counts_the_matches(workspace: Workspace) -> None:
     workspace.put("a.py", "needle\nneedle\n")
 
     found = await workspace.call(GrepTool(), {"pattern": "needle", "output_mode": "content"})
@@ -290,7 +288,7 @@ async def test_people_see_how_much_was_found(workspace: Workspace) -> None:
     assert text_of(nothing) == "[no matches]"
 
 
-async def test_the_gate_is_told_what_would_be_read(workspace: Workspace) -> None:
+async def test_permission_gate_learns_the_paths_read(workspace: Workspace) -> None:
     tool = GrepTool()
 
     named = await tool.effects(GrepInput(pattern="x", path="/etc", glob="*.py"), workspace.ctx)
@@ -299,7 +297,7 @@ async def test_the_gate_is_told_what_would_be_read(workspace: Workspace) -> None
     assert tool.only_reads
 
 
-async def test_what_is_binary_is_mentioned_and_not_shown(workspace: Workspace) -> None:
+async def test_grep_mentions_a_binary_file_without_showing_it(workspace: Workspace) -> None:
     workspace.put("early.bin", b"needle\n\0\nneedle\n")
     workspace.put("late.bin", b"needle\n" + b"filler\n" * 40_000 + b"\0\nneedle\n")
 
@@ -313,9 +311,7 @@ async def test_what_is_binary_is_mentioned_and_not_shown(workspace: Workspace) -
 
 
 @pytest.mark.parametrize("mode", ["content", "files_with_matches", "count"])
-async def test_secrets_are_left_out_and_the_result_says_so_whether_they_match_or_not(
-    workspace: Workspace, mode: str
-) -> None:
+async def test_grep_omits_secret_files_and_says_so(workspace: Workspace, mode: str) -> None:
     for name in (".env", ".env.example", "a.py", "sub/.ssh/config", "sub/.netrc"):
         workspace.put(name, "needle\n")
     said = "[left out, since they may hold secrets: .env]"
@@ -329,7 +325,7 @@ async def test_secrets_are_left_out_and_the_result_says_so_whether_they_match_or
     assert (await workspace.grep("nothing here", output_mode=mode))[-1] == said
 
 
-async def test_secrets_are_searched_when_a_person_has_approved_it(workspace: Workspace) -> None:
+async def test_grep_searches_approved_secret_files(workspace: Workspace) -> None:
     env = workspace.put(".env", "needle\n")
     config = workspace.put(".ssh/config", "needle\n")
     for path in (".env", ".ssh"):

@@ -175,14 +175,14 @@ SEARCHES: dict[str, Callable[[Path], SearchRequest]] = {
 }
 
 
-def test_the_fallback_lists_the_files_that_ripgrep_lists(mixed: Path) -> None:
+def test_fallback_lists_the_files_that_ripgrep_lists(mixed: Path) -> None:
     requests = {name: replace(request(mixed), answer="listing") for name, request in LISTINGS.items()}
 
     assert answers(by_python, requests) == answers(by_ripgrep, requests)
 
 
 @pytest.mark.parametrize("answer_kind", ["lines", "files", "counts"])
-def test_the_fallback_finds_what_ripgrep_finds(mixed: Path, answer_kind: str) -> None:
+def test_fallback_finds_what_ripgrep_finds(mixed: Path, answer_kind: str) -> None:
     requests = {name: replace(request(mixed), answer=answer_kind) for name, request in SEARCHES.items()}
 
     assert answers(by_python, requests) == answers(by_ripgrep, requests)
@@ -213,9 +213,7 @@ def ignoring(tmp_path_factory: pytest.TempPathFactory) -> Path:
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(top=st.lists(_IGNORE_LINE, max_size=4), below=st.lists(_IGNORE_LINE, max_size=3))
-def test_any_gitignore_means_to_the_fallback_what_it_means_to_ripgrep(
-    ignoring: Path, top: list[str], below: list[str]
-) -> None:
+def test_fallback_reads_any_gitignore_like_ripgrep(ignoring: Path, top: list[str], below: list[str]) -> None:
     (ignoring / ".gitignore").write_text("\n".join(top))
     (ignoring / "a/.gitignore").write_text("\n".join(below))
 
@@ -224,7 +222,7 @@ def test_any_gitignore_means_to_the_fallback_what_it_means_to_ripgrep(
     assert by_python(request) == by_ripgrep(request)
 
 
-def test_the_types_of_the_fallback_are_those_of_ripgrep() -> None:
+def test_fallback_types_are_those_of_ripgrep() -> None:
     listed = subprocess.run([RIPGREP, "--no-config", "--type-list"], capture_output=True, check=True).stdout.decode()
     globs_by_type = dict(line.split(": ", 1) for line in listed.splitlines())
 
@@ -238,7 +236,7 @@ def no_ripgrep(paths: PathResolver) -> str | None:
     return None
 
 
-async def test_without_ripgrep_the_tools_give_the_same_answers_and_say_so(workspace: Workspace) -> None:
+async def test_fallback_gives_the_same_answers_with_a_note(workspace: Workspace) -> None:
     workspace.put("b.py", "needle\n")
     workspace.put("a.py", "x\nneedle\n")
     workspace.put("c.log", "needle\n")
@@ -257,7 +255,7 @@ async def test_without_ripgrep_the_tools_give_the_same_answers_and_say_so(worksp
     )
 
 
-async def test_the_fallback_runs_no_module_that_lies_in_the_workspace(workspace: Workspace) -> None:
+async def test_fallback_runs_no_module_of_the_workspace(workspace: Workspace) -> None:
     for name in ("json.py", "panpan.py", "sitecustomize.py", "re.py"):
         workspace.put(name, "open('ran', 'w')\nraise SystemExit(9)\n")
 
@@ -267,7 +265,7 @@ async def test_the_fallback_runs_no_module_that_lies_in_the_workspace(workspace:
     assert not (workspace.root / "ran").exists()
 
 
-async def test_the_fallback_refuses_what_only_ripgrep_can_do(workspace: Workspace) -> None:
+async def test_fallback_refuses_features_that_only_ripgrep_has(workspace: Workspace) -> None:
     workspace.put("a.py", "x\n")
 
     with pytest.raises(ToolError, match="need ripgrep"):

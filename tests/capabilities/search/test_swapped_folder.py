@@ -21,7 +21,7 @@ def swap(workspace) -> None:
 
 @pytest.mark.parametrize("has_ripgrep", [True, False])
 @pytest.mark.parametrize(("tool", "arguments"), CALLS, ids=["Grep", "Glob"])
-async def test_a_search_in_a_swapped_folder_is_an_error(tool, arguments, has_ripgrep, workspace):
+async def test_search_in_a_swapped_folder_is_an_error(tool, arguments, has_ripgrep, workspace):
     workspace.put("sub/a.txt", "a\n")
 
     def find(paths):  # is asked after the folder was resolved
@@ -32,7 +32,7 @@ async def test_a_search_in_a_swapped_folder_is_an_error(tool, arguments, has_rip
         await workspace.call(tool(find), arguments)
 
 
-async def test_a_list_of_a_swapped_folder_is_an_error(workspace):
+async def test_list_of_a_swapped_folder_is_an_error(workspace):
     workspace.put("sub/a.txt", "a\n")
     judged = workspace.ctx.paths.for_call()
     judged.remember(judged.absolute("sub"), judged.locate("sub"))

@@ -31,12 +31,12 @@ def test_mentions_are_found_outside_code(text: str, paths: list[str]) -> None:
     assert first_meanings(text) == paths
 
 
-def test_a_mention_may_end_in_punctuation() -> None:
+def test_mention_may_end_in_punctuation() -> None:
     assert mentioned_paths("(see @a.md).") == [("a.md).", "a.md")]
 
 
 @given(st.text(alphabet="`~ a\n@", max_size=60))
-def test_code_can_be_taken_out_of_any_text(text: str) -> None:
+def test_code_can_be_removed_from_any_text(text: str) -> None:
     assert len(without_code(text)) <= 2 * len(text) + 1
 
 
@@ -63,14 +63,14 @@ def test_many_open_ticks_take_no_longer_than_few() -> None:
         ("", ()),
     ],
 )
-def test_the_paths_of_the_front_matter_are_read(head: str, patterns: tuple[str, ...]) -> None:
+def test_front_matter_paths_are_read(head: str, patterns: tuple[str, ...]) -> None:
     rules = split_front_matter(f"---\n{head}\n---\nBe kind.\n")
 
     assert rules == ("Be kind.", patterns)
 
 
 @pytest.mark.parametrize("text", ["", "Be kind.", "---\npaths: a\nBe kind.", "text\n---\npaths: a\n---\n"])
-def test_text_without_front_matter_is_left_as_it_is(text: str) -> None:
+def test_text_without_front_matter_is_unchanged(text: str) -> None:
     assert split_front_matter(text) == (text, ())
 
 
@@ -86,7 +86,7 @@ def test_text_cannot_close_the_tags_around_it(tag: str) -> None:
     assert untagged("a < b <b> <contextual>") == "a < b <b> <contextual>"
 
 
-def test_text_made_to_take_long_does_not() -> None:
+def test_hostile_text_is_read_in_bounded_time() -> None:
     text = "<" + " " * 200_000
 
     assert untagged(text) == text

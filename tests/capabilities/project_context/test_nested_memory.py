@@ -55,7 +55,7 @@ def project(tmp_path: Path) -> ProjectFolder:
     return project
 
 
-async def test_rules_of_deeper_folders_come_when_a_file_there_is_read(project: ProjectFolder) -> None:
+async def test_deeper_rules_come_with_the_first_file_read_there(project: ProjectFolder) -> None:
     reader = Reader(project)
 
     reminders = await reader.read("a/b/x.py")
@@ -69,7 +69,7 @@ async def test_rules_of_deeper_folders_come_when_a_file_there_is_read(project: P
     assert "root rule" not in "".join(reminder.text for reminder in reminders)
 
 
-async def test_each_file_comes_once_in_a_session(project: ProjectFolder) -> None:
+async def test_rules_file_comes_once_in_a_session(project: ProjectFolder) -> None:
     reader = Reader(project)
     first = await reader.read("a/y.py", "a/y.py")
 
@@ -78,14 +78,14 @@ async def test_each_file_comes_once_in_a_session(project: ProjectFolder) -> None
     assert await reader.read("a/b/x.py") == []
 
 
-async def test_a_resumed_session_is_not_told_again(project: ProjectFolder) -> None:
+async def test_resumed_session_is_not_told_again(project: ProjectFolder) -> None:
     before = Reader(project)
     await before.read("a/b/x.py")
 
     assert await Reader(project, before.conversation).read("a/b/x.py") == []
 
 
-async def test_nothing_comes_for_files_at_the_top_outside_or_not_read(project: ProjectFolder) -> None:
+async def test_rules_do_not_come_for_top_outside_or_unread_files(project: ProjectFolder) -> None:
     outside = project.write("~/elsewhere/CLAUDE.md", "outside rule").parent / "x.py"
     outside.write_text("1")
     reader = Reader(project)
@@ -110,7 +110,7 @@ async def test_rules_for_certain_files_come_with_the_first_of_them(project: Proj
     assert await reader.read("z.py") == []
 
 
-async def test_rules_for_files_that_no_pattern_can_name_are_left_out_with_a_warning(project: ProjectFolder) -> None:
+async def test_rules_with_broken_patterns_are_left_out_with_a_warning(project: ProjectFolder) -> None:
     project.write(".claude/rules/a.md", "---\npaths: ['src/[z-a].py']\n---\nbroken rule")
     project.write(".claude/rules/b.md", "---\npaths: '*.py'\n---\ngood rule")
     project.write("a/.claude/rules/c.md", "---\npaths: '[z-a]'\n---\ndeeper broken rule")
@@ -137,7 +137,7 @@ async def test_imports_of_deeper_files_stay_inside_the_project(project: ProjectF
     assert "outside the project" in reader.warnings[0]
 
 
-async def test_what_the_project_context_holds_is_not_repeated(project: ProjectFolder) -> None:
+async def test_rules_of_the_project_context_are_not_repeated(project: ProjectFolder) -> None:
     project.write("CLAUDE.md", "root rule @a/CLAUDE.md")
     context = await project.context()
     reader = Reader(project)
@@ -146,7 +146,7 @@ async def test_what_the_project_context_holds_is_not_repeated(project: ProjectFo
     assert await reader.read("a/y.py") == []
 
 
-def test_many_reads_side_by_side_tell_each_file_once_on_trio(project: ProjectFolder) -> None:
+def test_parallel_reads_tell_each_rules_file_once_on_trio(project: ProjectFolder) -> None:
     async def main() -> list[SystemReminder]:
         reader = Reader(project)
         async with anyio.create_task_group() as task_group:

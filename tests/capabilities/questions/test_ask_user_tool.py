@@ -71,7 +71,7 @@ async def call(ask: UserAsker | None, root: Path, *questions: dict[str, Any]) ->
     return output
 
 
-async def test_the_user_is_asked_what_the_model_wrote(tmp_path: Path) -> None:
+async def test_user_is_asked_the_models_questions(tmp_path: Path) -> None:
     user = ScriptedUser(UserAnswer(("SQLite",)), UserAnswer(("ruff",)))
 
     await call(user, tmp_path, DATABASE, CHECKS)
@@ -102,7 +102,7 @@ async def test_each_answer_is_one_line(tmp_path: Path, answer: UserAnswer, line:
     assert not output.is_error
 
 
-async def test_people_see_the_answers_by_their_headers(tmp_path: Path) -> None:
+async def test_display_shows_the_answers_by_their_headers(tmp_path: Path) -> None:
     user = ScriptedUser(UserAnswer(("Postgres",)), UserAnswer(("ruff", "mypy")))
 
     output = await call(user, tmp_path, DATABASE, CHECKS)
@@ -110,14 +110,14 @@ async def test_people_see_the_answers_by_their_headers(tmp_path: Path) -> None:
     assert output.display == text("Database: Postgres\nChecks: ruff, mypy", "dim")
 
 
-async def test_who_declines_is_not_asked_again(tmp_path: Path) -> None:
+async def test_declining_asks_the_model_not_to_repeat(tmp_path: Path) -> None:
     output = await call(ScriptedUser(declines=True), tmp_path, DATABASE)
 
     assert "did not want to answer" in output.text
     assert "Do not ask this again" in output.text
 
 
-async def test_where_nobody_is_there_the_model_decides_and_says_so(tmp_path: Path) -> None:
+async def test_missing_user_leaves_the_decision_to_the_model(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"nobody is there to answer: decide yourself .* what you assumed"):
         await call(None, tmp_path, DATABASE)
 
@@ -145,12 +145,12 @@ def labelled(*labels: str) -> list[dict[str, str]]:
         (asking(unknown=1), "unknown"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_with_its_place(arguments: dict[str, Any], place: str) -> None:
+def test_wrong_questions_are_refused_with_their_place(arguments: dict[str, Any], place: str) -> None:
     with pytest.raises(ValidationError, match=place):
         AskUserInput.model_validate(arguments)
 
 
-def test_the_model_is_told_the_names_that_other_agents_use() -> None:
+def test_argument_names_are_those_of_other_agents() -> None:
     schema = AskUserQuestionTool(None).definition.input_schema
     question = schema["properties"]["questions"]["items"]
 
@@ -160,7 +160,7 @@ def test_the_model_is_told_the_names_that_other_agents_use() -> None:
     assert (schema["properties"]["questions"]["minItems"], schema["properties"]["questions"]["maxItems"]) == (1, 4)
 
 
-def test_its_title_is_one_harmless_line() -> None:
+def test_title_is_one_harmless_line() -> None:
     tool = AskUserQuestionTool(None)
 
     assert tool.title(AskUserInput.model_validate({"questions": [DATABASE]})) == "Which database?"
@@ -181,7 +181,7 @@ def use(id_: str, question: dict[str, Any] = DATABASE) -> ToolUseBlock:
     return ToolUseBlock(id=id_, name="AskUserQuestion", input={"questions": [question]})
 
 
-def test_an_interrupt_withdraws_the_questions(run: Callable[[Main], None], tmp_path: Path) -> None:
+def test_interrupt_withdraws_the_questions(run: Callable[[Main], None], tmp_path: Path) -> None:
     async def main() -> None:
         user = AbsentUser()
         tool = AskUserQuestionTool(user)
@@ -203,7 +203,7 @@ def test_an_interrupt_withdraws_the_questions(run: Callable[[Main], None], tmp_p
 
 
 @pytest.mark.parametrize("mode", ["default", "plan", "dontAsk"])
-def test_it_runs_without_a_permission_in_every_mode(run: Callable[[Main], None], tmp_path: Path, mode: Any) -> None:
+def test_ask_user_runs_without_permission_in_every_mode(run: Callable[[Main], None], tmp_path: Path, mode: Any) -> None:
     async def main() -> None:
         tool = AskUserQuestionTool(ScriptedUser(UserAnswer(("SQLite",))))
         asker = no()
@@ -220,7 +220,7 @@ def test_it_runs_without_a_permission_in_every_mode(run: Callable[[Main], None],
     run(main)
 
 
-def test_two_calls_side_by_side_reach_the_face_together(run: Callable[[Main], None], tmp_path: Path) -> None:
+def test_parallel_calls_reach_the_face_together(run: Callable[[Main], None], tmp_path: Path) -> None:
     async def main() -> None:
         waiting = 0
         both_wait = anyio.Event()

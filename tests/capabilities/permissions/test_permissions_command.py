@@ -35,7 +35,7 @@ def panpan(folder: Path, *words: str) -> Result:
     return CliRunner().invoke(cli, ["--cwd", str(folder / "project"), *words], env=env, standalone_mode=False)
 
 
-def test_the_rules_are_listed_strongest_first_each_with_its_place(folder: Path) -> None:
+def test_list_shows_rules_strongest_first_with_their_place(folder: Path) -> None:
     settings = folder / "home" / "settings.toml"
 
     result = panpan(folder, "--allowedTools", "Edit", "permissions", "list")
@@ -50,7 +50,7 @@ def test_the_rules_are_listed_strongest_first_each_with_its_place(folder: Path) 
     assert f"the rule Bash(rm -rf build) from {settings}:4 never matters" in result.stderr
 
 
-def test_the_rules_are_listed_for_programs(folder: Path) -> None:
+def test_list_has_a_form_for_programs(folder: Path) -> None:
     settings = folder / "home" / "settings.toml"
 
     found = json.loads(panpan(folder, "permissions", "list", "--json").stdout)
@@ -60,7 +60,7 @@ def test_the_rules_are_listed_for_programs(folder: Path) -> None:
     assert (found["mode"], found["external_directory"], found["doom_loop"]) == ("default", "deny", "ask")
 
 
-def test_rules_of_a_project_that_nobody_trusts_only_tighten(folder: Path) -> None:
+def test_untrusted_project_rules_only_tighten(folder: Path) -> None:
     (folder / "project" / ".panpan").mkdir()
     (folder / "project" / ".panpan" / "settings.toml").write_text(
         'permission.allow = ["Bash(curl *)"]\npermission.deny = ["Bash(make)"]\n'
@@ -72,7 +72,7 @@ def test_rules_of_a_project_that_nobody_trusts_only_tighten(folder: Path) -> Non
     assert "Bash(curl *)" not in rules
 
 
-def test_a_command_is_explained_part_by_part(folder: Path) -> None:
+def test_explain_takes_a_command_part_by_part(folder: Path) -> None:
     lines = panpan(folder, "permissions", "explain", "cat a.txt | sort > out.txt && rm x").stdout.splitlines()
 
     assert lines[0] == f"deny: the rule Bash(rm *) from {folder}/home/settings.toml:6 denies it"
@@ -83,7 +83,7 @@ def test_a_command_is_explained_part_by_part(folder: Path) -> None:
     assert f"writes {folder}/project/out.txt: in the workspace" in lines
 
 
-def test_a_command_is_explained_for_programs(folder: Path) -> None:
+def test_explain_has_a_form_for_programs(folder: Path) -> None:
     found = json.loads(panpan(folder, "permissions", "explain", "--json", "ls; make").stdout)
 
     assert (found["decision"], found["reason"]["kind"], found["reason"]["command"]) == ("ask", "unknown", "make")
@@ -94,7 +94,7 @@ def test_a_command_is_explained_for_programs(folder: Path) -> None:
     assert (make["program"], make["writes"]) == ("make", None)
 
 
-def test_the_program_that_is_named_is_never_one_of_the_workspace(folder: Path) -> None:
+def test_explain_names_no_program_of_the_workspace(folder: Path) -> None:
     fake = folder / "project" / "ls"
     fake.write_text("#!/bin/sh\n")
     fake.chmod(0o755)
@@ -110,7 +110,7 @@ def test_the_program_that_is_named_is_never_one_of_the_workspace(folder: Path) -
     assert json.loads(result.stdout)["commands"][0]["file"] != str(fake)
 
 
-def test_a_call_of_any_tool_and_any_mode_is_explained(folder: Path) -> None:
+def test_explain_takes_any_tool_and_mode(folder: Path) -> None:
     arguments = json.dumps({"file_path": ".env", "content": "x"})
 
     asked = panpan(folder, "permissions", "explain", "--tool", "Write", "--args", arguments).stdout
@@ -121,14 +121,14 @@ def test_a_call_of_any_tool_and_any_mode_is_explained(folder: Path) -> None:
     assert denied.startswith("deny: plan mode is on")
 
 
-def test_nothing_that_is_explained_drives_the_terminal(folder: Path) -> None:
+def test_explain_never_drives_the_terminal(folder: Path) -> None:
     assert "\x1b" not in panpan(folder, "permissions", "explain", "echo \x1b[31m; make '\x1b]0;x\x07'").stdout
 
 
 @pytest.mark.parametrize(
     "words", [[], ["ls", "--tool", "Read"], ["ls", "--args", "{}"], ["--tool", "Read", "--args", "[1]"]]
 )
-def test_a_call_that_is_not_clear_is_an_error(folder: Path, words: list[str]) -> None:
+def test_unclear_call_is_an_error(folder: Path, words: list[str]) -> None:
     result = panpan(folder, "permissions", "explain", *words)
 
     assert result.exception is not None
@@ -136,7 +136,7 @@ def test_a_call_that_is_not_clear_is_an_error(folder: Path, words: list[str]) ->
     assert result.stdout == ""
 
 
-def test_examples_that_are_right_end_with_0(folder: Path) -> None:
+def test_right_examples_exit_with_0(folder: Path) -> None:
     result = panpan(folder, "permissions", "test")
 
     assert result.return_value == 0
@@ -147,7 +147,7 @@ def test_examples_that_are_right_end_with_0(folder: Path) -> None:
     assert "2 examples, 0 failed" in result.stderr
 
 
-def test_every_example_is_tried_and_a_wrong_one_ends_with_1(folder: Path) -> None:
+def test_wrong_example_exits_with_1_after_all_are_tried(folder: Path) -> None:
     (folder / "home" / "settings.toml").write_text(
         'permission.deny = [{rule = "Bash(rm *)", match = ["ls", "rm x"], not_match = ["sudo rm x"]}]'
     )
@@ -160,7 +160,7 @@ def test_every_example_is_tried_and_a_wrong_one_ends_with_1(folder: Path) -> Non
     assert isinstance(explained.exception, ConfigError), "a session would not start either"
 
 
-def test_what_a_rule_would_not_open_is_explained(folder: Path) -> None:
+def test_explain_names_rule_and_bounds_of_a_question(folder: Path) -> None:
     (folder / "home" / "settings.toml").write_text("")
 
     text = panpan(folder, "permissions", "explain", "git commit -m one").stdout

@@ -31,7 +31,7 @@ MESSAGES: list[Message] = [
 ]
 
 
-async def test_without_arguments_it_tells_what_the_user_said(tmp_path: Path) -> None:
+async def test_read_history_lists_the_users_prompts_by_default(tmp_path: Path) -> None:
     text = await told(tmp_path, MESSAGES)
 
     assert "8 messages" in text
@@ -40,7 +40,7 @@ async def test_without_arguments_it_tells_what_the_user_said(tmp_path: Path) -> 
     assert "content" not in text
 
 
-async def test_a_call_is_shown_with_its_result(tmp_path: Path) -> None:
+async def test_read_history_shows_a_call_with_its_result(tmp_path: Path) -> None:
     text = await told(tmp_path, MESSAGES, call="read1")
 
     assert "file1.py" in text
@@ -48,12 +48,12 @@ async def test_a_call_is_shown_with_its_result(tmp_path: Path) -> None:
     assert "question" not in text
 
 
-async def test_a_call_that_there_is_not_is_said(tmp_path: Path) -> None:
+async def test_read_history_reports_an_unknown_call(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="no call nope"):
         await told(tmp_path, MESSAGES, call="nope")
 
 
-async def test_a_text_is_found_in_any_case_newest_first(tmp_path: Path) -> None:
+async def test_read_history_finds_text_in_any_case_newest_first(tmp_path: Path) -> None:
     text = await told(tmp_path, MESSAGES, query="QUESTION")
 
     assert text.index("[5]") < text.index("[1]")
@@ -61,7 +61,7 @@ async def test_a_text_is_found_in_any_case_newest_first(tmp_path: Path) -> None:
     assert "[1]" not in await told(tmp_path, MESSAGES, query="question", first=2)
 
 
-async def test_a_range_is_shown_word_for_word(tmp_path: Path) -> None:
+async def test_read_history_shows_a_range_word_for_word(tmp_path: Path) -> None:
     text = await told(tmp_path, MESSAGES, first=7, last=8)
 
     assert "Call of Read (x)" in text
@@ -70,14 +70,14 @@ async def test_a_range_is_shown_word_for_word(tmp_path: Path) -> None:
     assert "question" not in text
 
 
-async def test_what_is_too_long_goes_to_a_file(tmp_path: Path) -> None:
+async def test_read_history_puts_long_text_into_a_file(tmp_path: Path) -> None:
     text = await told(tmp_path, reading(1, 200_000), call="read1")
 
     assert len(text) <= MAX_RESULT_CHARS
     assert "history" in text
 
 
-async def test_it_shows_what_a_compaction_has_left_out(tmp_path: Path) -> None:
+async def test_read_history_shows_messages_that_were_compacted(tmp_path: Path) -> None:
     conversation = Conversation(messages=[*reading(1), *talking(2)])
     last = conversation.messages[-1]
     conversation.compact(Compaction("auto", last.uuid, 9, 5, kept_from=last.uuid))

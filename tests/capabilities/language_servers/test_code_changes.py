@@ -38,7 +38,7 @@ def changes_in(path: Path, text: str, encoding: Encoding) -> FileChanges:
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @settings(max_examples=30)
 @given(pieces=PIECES)
-def test_each_place_is_changed_and_no_other_byte(encoding: Encoding, pieces: list[str]) -> None:
+def test_code_rename_changes_each_place_and_no_other_byte(encoding: Encoding, pieces: list[str]) -> None:
     text = "".join([*pieces, "alpha"])
     with TemporaryDirectory() as folder:
         path = Path(folder).resolve() / "a.py"
@@ -60,7 +60,7 @@ def test_each_place_is_changed_and_no_other_byte(encoding: Encoding, pieces: lis
         TextChange(0, 2, 0, 7, "gamma"),
     ],
 )
-def test_an_edit_that_makes_no_sense_refuses_all(tmp_path: Path, change: TextChange) -> None:
+def test_senseless_edit_refuses_all(tmp_path: Path, change: TextChange) -> None:
     path = tmp_path.resolve() / "a.py"
     path.write_text("🎉alpha alpha", encoding="utf-8")
     right = TextChange(0, 8, 0, 13, "beta")
@@ -69,7 +69,7 @@ def test_an_edit_that_makes_no_sense_refuses_all(tmp_path: Path, change: TextCha
         plan_code_rename("alpha", "beta", [FileChanges(path, [right, change], "utf-16")], context_in(path.parent))
 
 
-def test_nothing_to_change_and_too_many_files_are_refused(tmp_path: Path) -> None:
+def test_rename_of_nothing_or_too_many_files_is_refused(tmp_path: Path) -> None:
     path = tmp_path.resolve() / "a.py"
     path.write_text("alpha")
     one = changes_in(path, "alpha", "utf-8")
@@ -79,7 +79,7 @@ def test_nothing_to_change_and_too_many_files_are_refused(tmp_path: Path) -> Non
             plan_code_rename("alpha", "beta", files, context_in(path.parent))
 
 
-def test_the_old_encoding_of_a_file_is_kept_and_bounds_the_new_name(tmp_path: Path) -> None:
+def test_code_rename_keeps_the_encoding_which_bounds_the_name(tmp_path: Path) -> None:
     path = tmp_path.resolve() / "a.py"
     path.write_bytes("# coding: latin-1\né = alpha".encode("latin-1"))
     good, bad = (TextChange(1, 4, 1, 9, name) for name in ("beta", "β"))

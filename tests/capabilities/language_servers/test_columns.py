@@ -13,7 +13,7 @@ LINES = WORDS.map(lambda text: text.replace("\r", "").replace("\n", ""))
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @given(line=LINES, at=st.integers(0, 30))
-def test_a_column_and_its_units_mean_the_same_character(encoding: Encoding, line: str, at: int) -> None:
+def test_column_and_its_units_mean_the_same_character(encoding: Encoding, line: str, at: int) -> None:
     at = min(at, len(line))
 
     column = units(line[:at], encoding)
@@ -23,7 +23,7 @@ def test_a_column_and_its_units_mean_the_same_character(encoding: Encoding, line
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @given(line=LINES)
-def test_units_are_what_the_encoding_has(encoding: Encoding, line: str) -> None:
+def test_units_equal_the_length_in_the_encoding(encoding: Encoding, line: str) -> None:
     sizes = {"utf-8": 1, "utf-16": 2, "utf-32": 4}
     codec = encoding if encoding == "utf-8" else f"{encoding}-le"
 
@@ -31,21 +31,21 @@ def test_units_are_what_the_encoding_has(encoding: Encoding, line: str) -> None:
 
 
 @pytest.mark.parametrize(("encoding", "inside"), [("utf-8", (1, 2, 3)), ("utf-16", (1,))])
-def test_a_column_inside_of_a_character_means_its_beginning(encoding: Encoding, inside: tuple[int, ...]) -> None:
+def test_column_inside_of_a_character_means_its_beginning(encoding: Encoding, inside: tuple[int, ...]) -> None:
     found = {characters("🎉x", column, encoding) for column in inside}
 
     assert found == {0}
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_a_column_behind_the_line_means_its_end(encoding: Encoding) -> None:
+def test_column_behind_the_line_means_its_end(encoding: Encoding) -> None:
     assert characters("é漢", 1_000, encoding) == 2
 
 
 @given(
     st.lists(LINES, min_size=1, max_size=6), st.lists(st.sampled_from(["\n", "\r\n"]), min_size=6) | st.just(["\r"] * 6)
 )
-def test_lines_end_where_the_protocol_ends_them(lines: list[str], breaks: list[str]) -> None:
+def test_lines_end_as_in_the_protocol(lines: list[str], breaks: list[str]) -> None:
     text = "".join(line + end for line, end in zip(lines[:-1], breaks, strict=False)) + lines[-1]
 
     found = lines_of(text)

@@ -94,7 +94,7 @@ def test_answers_find_their_questions_in_any_order(backend: str) -> None:
 
 
 @on_both_backends
-def test_a_question_that_is_not_waited_for_any_more_is_taken_back(backend: str) -> None:
+def test_abandoned_question_is_cancelled(backend: str) -> None:
     got: list[dict[str, Any]] = []
 
     async def main() -> None:
@@ -114,7 +114,7 @@ def test_a_question_that_is_not_waited_for_any_more_is_taken_back(backend: str) 
     assert got[1]["params"] == {"id": got[0]["id"]}
 
 
-async def test_a_server_that_sends_without_end_is_given_up() -> None:
+async def test_server_that_sends_without_end_is_given_up() -> None:
     async with peer(flood_bytes=10_000) as other:
         for _ in range(20):
             other.send(framed({"method": "noise", "params": "x" * 1_000}))
@@ -124,7 +124,7 @@ async def test_a_server_that_sends_without_end_is_given_up() -> None:
     assert len(other.told) <= 10
 
 
-async def test_a_server_that_does_not_read_is_given_up_and_all_that_wait_are_told() -> None:
+async def test_server_that_does_not_read_is_given_up_and_fails_waiters() -> None:
     failures: list[str] = []
 
     async def ask(other: Peer) -> None:
@@ -144,7 +144,7 @@ async def test_a_server_that_does_not_read_is_given_up_and_all_that_wait_are_tol
     assert failures == ["peer does not read what it is sent"] == other.ends
 
 
-async def test_a_refusal_is_an_error_in_the_servers_words_cleaned() -> None:
+async def test_refusal_is_an_error_in_the_servers_cleaned_words() -> None:
     said: list[str] = []
 
     async def ask(other: Peer) -> None:

@@ -74,9 +74,7 @@ class Editor:
 
 @pytest.mark.parametrize("faults", [(), ("publishes",)])
 @on_both_backends
-def test_an_edit_brings_its_new_errors_and_no_others(
-    backend: str, faults: tuple[str, ...], project: ToyProject
-) -> None:
+def test_edit_reports_only_its_new_errors(backend: str, faults: tuple[str, ...], project: ToyProject) -> None:
     project.put("a.toy", "one\nERROR old\ntwo\n")
     results: list[str] = []
 
@@ -96,9 +94,7 @@ def test_an_edit_brings_its_new_errors_and_no_others(
 
 
 @pytest.mark.parametrize("faults", [(), ("publishes",)])
-async def test_after_a_name_is_changed_what_was_wrong_with_its_lines_is_not_new(
-    faults: tuple[str, ...], project: ToyProject
-) -> None:
+async def test_edit_of_a_name_does_not_report_old_errors_as_new(faults: tuple[str, ...], project: ToyProject) -> None:
     project.put("a.toy", "one\nERROR foo\nfoo\n")
 
     async with served(project.servers(*faults)) as servers:
@@ -115,7 +111,7 @@ async def test_after_a_name_is_changed_what_was_wrong_with_its_lines_is_not_new(
     assert told == ["  line 1: wrong 0: ERROR (toy)"]
 
 
-async def test_the_user_sees_how_many_errors_there_are_and_the_first(project: ToyProject) -> None:
+async def test_display_has_the_number_of_errors_and_the_first(project: ToyProject) -> None:
     project.put("a.toy", "one\ntwo\n")
     notes = []
 
@@ -133,7 +129,7 @@ async def test_the_user_sees_how_many_errors_there_are_and_the_first(project: To
     ]
 
 
-async def test_every_tool_that_changes_files_tells_of_errors(project: ToyProject) -> None:
+async def test_every_changing_tool_reports_errors(project: ToyProject) -> None:
     project.put("a.toy", "one\ntwo\nthree\n")
     patch = (
         "*** Begin Patch\n*** Update File: a.toy\n@@\n-three\n+ERROR p\n*** Add File: b.toy\n+ERROR b\n*** End Patch"
@@ -157,7 +153,7 @@ async def test_every_tool_that_changes_files_tells_of_errors(project: ToyProject
     ]
 
 
-async def test_at_most_twenty_errors_are_told_and_how_many_there_are_more(project: ToyProject) -> None:
+async def test_reported_errors_are_limited_to_twenty_with_a_count(project: ToyProject) -> None:
     project.put("a.toy", "one\n")
 
     async with served(project.servers("many")) as servers:
@@ -168,7 +164,7 @@ async def test_at_most_twenty_errors_are_told_and_how_many_there_are_more(projec
     assert lines[-1] == "  ... and 30 more"
 
 
-async def test_warnings_are_not_told(project: ToyProject) -> None:
+async def test_warnings_are_not_reported(project: ToyProject) -> None:
     project.put("a.toy", "one\n")
 
     async with served(project.servers("warns")) as servers:
@@ -177,7 +173,7 @@ async def test_warnings_are_not_told(project: ToyProject) -> None:
     assert "warning" not in result
 
 
-async def test_what_a_server_says_is_cleaned_and_bounded(project: ToyProject) -> None:
+async def test_server_texts_are_cleaned_and_bounded(project: ToyProject) -> None:
     project.put("a.toy", "one\n")
 
     async with served(project.servers("lies")) as servers:
@@ -193,7 +189,7 @@ async def test_what_a_server_says_is_cleaned_and_bounded(project: ToyProject) ->
 
 
 @pytest.mark.parametrize("fault", ["dies", "hangs", "silent", "prints", "huge"])
-async def test_an_edit_goes_well_whatever_a_server_does(project: ToyProject, fault: str) -> None:
+async def test_edit_succeeds_whatever_a_server_does(project: ToyProject, fault: str) -> None:
     path = project.put("a.toy", "one\n")
 
     async with served(project.servers(fault)) as servers:
@@ -204,7 +200,7 @@ async def test_an_edit_goes_well_whatever_a_server_does(project: ToyProject, fau
     assert path.read_text() == "ERROR\n"
 
 
-async def test_a_flood_of_other_files_does_not_hide_the_errors_of_this_one(project: ToyProject) -> None:
+async def test_flood_about_other_files_does_not_hide_errors(project: ToyProject) -> None:
     project.put("a.toy", "one\n")
 
     async with served(project.servers("floods", "publishes")) as servers:
@@ -214,7 +210,7 @@ async def test_a_flood_of_other_files_does_not_hide_the_errors_of_this_one(proje
     assert "wrong 0: ERROR (toy)" in result
 
 
-async def test_errors_that_come_late_are_told_before_a_later_request_once(project: ToyProject) -> None:
+async def test_late_errors_are_told_once_before_a_later_request(project: ToyProject) -> None:
     project.put("a.toy", "one\n")
     release = project.root.parent / "release"
 
@@ -233,7 +229,7 @@ async def test_errors_that_come_late_are_told_before_a_later_request_once(projec
     assert again == []
 
 
-async def test_a_question_meanwhile_does_not_lose_the_errors(project: ToyProject) -> None:
+async def test_question_meanwhile_does_not_lose_the_errors(project: ToyProject) -> None:
     path = project.put("a.toy", "one\n")
     release = project.root.parent / "release"
 
@@ -249,7 +245,7 @@ async def test_a_question_meanwhile_does_not_lose_the_errors(project: ToyProject
     assert [one.text.splitlines()[1] for one in late] == ["  line 1: wrong 0: ERROR (toy)"]
 
 
-async def test_errors_that_come_late_keep_a_turn_going_that_would_end(project: ToyProject) -> None:
+async def test_late_errors_keep_a_turn_going(project: ToyProject) -> None:
     project.put("a.toy", "one\n")
     release = project.root.parent / "release"
 
@@ -263,7 +259,7 @@ async def test_errors_that_come_late_keep_a_turn_going_that_would_end(project: T
     assert len(added) == 1
 
 
-async def test_errors_of_a_second_look_are_told_without_those_of_the_first(project: ToyProject) -> None:
+async def test_errors_of_a_second_look_omit_those_of_the_first(project: ToyProject) -> None:
     project.put("a.toy", "one\ntwo\n")
 
     async with served(project.servers("publishes", "in-pieces")) as servers:
@@ -277,7 +273,7 @@ async def test_errors_of_a_second_look_are_told_without_those_of_the_first(proje
     assert told == ["  line 1: wrong 0: ERROR one (toy)", "  line 2: wrong 0: ERROR two (toy)"]
 
 
-async def test_errors_on_new_lines_of_a_file_that_nobody_asked_about_before_come_with_the_result(
+async def test_errors_on_new_lines_of_an_unseen_file_come_at_once(
     project: ToyProject,
 ) -> None:
     project.put("a.toy", "one\nERROR old\n")
@@ -290,7 +286,7 @@ async def test_errors_on_new_lines_of_a_file_that_nobody_asked_about_before_come
 
 
 @pytest.mark.parametrize("faults", [(), ("publishes",)])
-async def test_errors_that_an_edit_makes_on_other_lines_are_told_at_last_and_old_ones_are_not(
+async def test_errors_on_other_lines_are_told_at_last_without_old_ones(
     project: ToyProject, faults: tuple[str, ...]
 ) -> None:
     project.put("a.toy", "top\none\nNEEDS one\nNEEDS zero\n")
@@ -306,9 +302,7 @@ async def test_errors_that_an_edit_makes_on_other_lines_are_told_at_last_and_old
 
 
 @pytest.mark.parametrize("faults", [(), ("publishes",)])
-async def test_nothing_is_lost_of_edits_that_follow_each_other_at_once(
-    project: ToyProject, faults: tuple[str, ...]
-) -> None:
+async def test_errors_of_successive_edits_are_all_reported(project: ToyProject, faults: tuple[str, ...]) -> None:
     project.put("a.toy", "top\none\nNEEDS one\nend\n")
 
     async with served(project.servers(*faults)) as servers:
@@ -329,7 +323,7 @@ async def test_nothing_is_lost_of_edits_that_follow_each_other_at_once(
     ]
 
 
-async def test_a_server_that_is_silent_where_nothing_is_new_does_not_hold_up_the_next_edit(project: ToyProject) -> None:
+async def test_silent_server_does_not_delay_the_next_edit(project: ToyProject) -> None:
     project.put("a.toy", "one\n")
 
     async with served(project.servers("publishes", "only-news")) as servers:
@@ -341,7 +335,7 @@ async def test_a_server_that_is_silent_where_nothing_is_new_does_not_hold_up_the
     assert "wrong 0: ERROR (toy)" in result
 
 
-async def test_an_error_that_another_change_has_made_since_is_not_told(project: ToyProject) -> None:
+async def test_error_of_a_later_foreign_change_is_not_told(project: ToyProject) -> None:
     project.put("a.toy", "one\nNEEDS word\n")
     words = project.put("words.toy", "word\n")
 
@@ -354,7 +348,7 @@ async def test_an_error_that_another_change_has_made_since_is_not_told(project: 
     assert "errors" not in result
 
 
-async def test_a_call_that_failed_has_brought_nothing(project: ToyProject) -> None:
+async def test_failed_call_reports_nothing(project: ToyProject) -> None:
     project.put("a.toy", "ERROR\n")
 
     async with served(project.servers()) as servers:
@@ -365,7 +359,7 @@ async def test_a_call_that_failed_has_brought_nothing(project: ToyProject) -> No
     assert result == "it failed"
 
 
-async def test_no_server_is_started_for_an_edit_where_the_project_is_not_trusted(project: ToyProject) -> None:
+async def test_edit_in_an_untrusted_project_starts_no_server(project: ToyProject) -> None:
     project.put("a.toy", "one\n")
 
     async with served(project.servers(is_trusted=False)) as servers:
@@ -375,7 +369,7 @@ async def test_no_server_is_started_for_an_edit_where_the_project_is_not_trusted
     assert project.messages("start") == []
 
 
-async def test_a_file_of_another_language_starts_no_server(project: ToyProject) -> None:
+async def test_file_of_another_language_starts_no_server(project: ToyProject) -> None:
     async with served(project.servers(patience=Patience())) as servers:
         await Editor(project, servers).call("Write", file_path="a.unknown", content="x")
 

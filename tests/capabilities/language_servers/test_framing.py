@@ -13,9 +13,7 @@ MESSAGES = st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=20) | 
 
 
 @given(MESSAGES, st.lists(st.integers(0, 400), max_size=8))
-def test_messages_come_out_as_they_went_in_however_the_stream_is_cut(
-    messages: list[dict[str, str | int]], cuts: list[int]
-) -> None:
+def test_frames_round_trip_in_any_chunks(messages: list[dict[str, str | int]], cuts: list[int]) -> None:
     stream = b"".join(framed({"params": message}) for message in messages)
     places = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
     reader = FrameReader()
@@ -36,18 +34,18 @@ def test_messages_come_out_as_they_went_in_however_the_stream_is_cut(
         b"x" * 5_000,
     ],
 )
-def test_what_is_no_message_is_an_error(stream: bytes) -> None:
+def test_stream_without_a_message_is_an_error(stream: bytes) -> None:
     with pytest.raises(FramingError):
         list(FrameReader().feed(stream))
 
 
 @pytest.mark.parametrize("body", [b"", b"[1]", b"{", b'"x"', b"\xff", b"[" * 100_000])
-def test_a_body_that_is_no_object_is_an_error(body: bytes) -> None:
+def test_body_that_is_no_object_is_an_error(body: bytes) -> None:
     with pytest.raises(FramingError):
         parsed(body)
 
 
-def test_half_a_pair_of_a_damaged_text_does_not_break_a_message() -> None:
+def test_half_surrogate_does_not_break_a_message() -> None:
     message = framed({"text": "a\ud83d"})
 
     body = next(FrameReader().feed(message))

@@ -67,7 +67,7 @@ EDITS = (
 
 
 @pytest.mark.parametrize("trusts", [True, False])
-async def test_the_tool_is_offered_and_works_where_the_project_is_trusted(place: Place, trusts: bool) -> None:
+async def test_lsp_tool_works_if_the_project_is_trusted(place: Place, trusts: bool) -> None:
     (place.home / "settings.toml").write_text(place.toy)
     (place.root / "a.toy").write_text("alpha\n")
     calls = (HOVER, *EDITS) if trusts else EDITS  # a tape can ask for what is offered
@@ -87,7 +87,7 @@ async def test_the_tool_is_offered_and_works_where_the_project_is_trusted(place:
     assert place.starts == trusts
 
 
-async def test_an_edit_tells_the_model_of_its_errors(place: Place) -> None:
+async def test_edit_tells_the_model_of_its_errors(place: Place) -> None:
     (place.home / "settings.toml").write_text(place.toy)
     (place.root / "a.toy").write_text("alpha\n")
     overrides = {"model": place.tape(*EDITS), "sandbox.mode": "off", "permission.mode": "acceptEdits"}
@@ -101,7 +101,7 @@ async def test_an_edit_tells_the_model_of_its_errors(place: Place) -> None:
 
 
 @pytest.mark.parametrize("trusts", [True, False])
-async def test_a_project_names_servers_only_where_it_is_trusted(place: Place, trusts: bool) -> None:
+async def test_project_names_servers_only_if_trusted(place: Place, trusts: bool) -> None:
     (place.root / ".panpan").mkdir()
     (place.root / ".panpan" / "settings.toml").write_text(place.toy)
     (place.root / "a.toy").write_text("alpha\n")
@@ -117,7 +117,7 @@ async def test_a_project_names_servers_only_where_it_is_trusted(place: Place, tr
     assert place.starts == trusts
 
 
-async def test_switched_off_there_are_none(place: Place) -> None:
+async def test_disabled_servers_do_not_exist(place: Place) -> None:
     (place.home / "settings.toml").write_text(f"[language_servers]\nenabled = false\n{place.toy}")
     overrides = {"model": place.tape(), "sandbox.mode": "off"}
 

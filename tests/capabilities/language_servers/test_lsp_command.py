@@ -6,7 +6,7 @@ from panpan.capabilities.language_servers.language_servers import LanguageServer
 from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
 
 
-async def test_servers_are_listed_with_what_they_do(tmp_path: Path) -> None:
+async def test_lsp_command_lists_servers_with_their_state(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=120)
     terminal.session[LanguageServers].states = [
         ServerState("ty", "/usr/bin/ty", Path("/work"), "runs"),
@@ -22,7 +22,7 @@ async def test_servers_are_listed_with_what_they_do(tmp_path: Path) -> None:
     assert "Not installed: clangd" in terminal.text
 
 
-async def test_without_any_it_says_so(tmp_path: Path) -> None:
+async def test_lsp_command_says_that_there_are_none(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=120)
     terminal.session[LanguageServers].states = []
 

@@ -93,7 +93,7 @@ async def test_positions_are_right_behind_characters_of_every_size(project: ToyP
     assert (project.root / "a.toy").read_bytes().decode() == "🎉é漢e\u0301 beta\r\n\ufefflast beta"
 
 
-async def test_a_place_outside_is_named_and_what_is_there_is_not_shown(project: ToyProject) -> None:
+async def test_outside_place_is_named_without_its_content(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
 
     async with asker(project, "lies") as toy:
@@ -107,7 +107,7 @@ async def test_a_place_outside_is_named_and_what_is_there_is_not_shown(project: 
     ]
 
 
-async def test_what_a_rule_withholds_is_named_and_not_shown(project: ToyProject) -> None:
+async def test_withheld_place_is_named_without_its_content(project: ToyProject) -> None:
     project.put("a.toy", "alpha\n")
     project.put("secret.toy", "alpha = 42\n")
     gate = PermissionGate([RuleSource("a test", deny=["Read(secret.toy)"])])
@@ -119,7 +119,7 @@ async def test_what_a_rule_withholds_is_named_and_not_shown(project: ToyProject)
     assert told == "a.toy:1: alpha\nsecret.toy:1"
 
 
-async def test_answers_are_bounded_and_say_what_is_left_out(project: ToyProject) -> None:
+async def test_answers_are_bounded_and_count_the_rest(project: ToyProject) -> None:
     project.put("a.toy", "alpha\n" * 3)
     project.put("b.toy", "".join(f"alpha {number}\n" for number in range(300)))
 
@@ -144,7 +144,7 @@ async def test_answers_are_bounded_and_say_what_is_left_out(project: ToyProject)
         ({"operation": "hover", "symbol": "alpha", "file_path": "/etc/hosts"}, "/etc/hosts is outside the workspace"),
     ],
 )
-async def test_what_cannot_be_asked_is_refused_with_advice(
+async def test_impossible_question_is_refused_with_advice(
     project: ToyProject, arguments: dict[str, Any], reason: str
 ) -> None:
     project.put("a.toy", "alpha\n")
@@ -156,7 +156,7 @@ async def test_what_cannot_be_asked_is_refused_with_advice(
     assert said.startswith(reason)
 
 
-async def test_a_rename_is_shown_before_and_made_as_it_was_shown(project: ToyProject) -> None:
+async def test_rename_is_made_as_it_was_shown(project: ToyProject) -> None:
     project.put("a.toy", "alpha = 1\n")
     project.put("b.toy", "use alpha, alpha\n")
 
@@ -173,7 +173,7 @@ async def test_a_rename_is_shown_before_and_made_as_it_was_shown(project: ToyPro
     assert "renamed alpha to omega in b.toy: 2 places" in told
 
 
-async def test_a_rename_that_would_do_something_else_than_was_shown_is_refused(project: ToyProject) -> None:
+async def test_rename_that_differs_from_its_preview_is_refused(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha = 1\n")
 
     async with asker(project) as toy:
@@ -197,7 +197,7 @@ async def test_a_rename_that_would_do_something_else_than_was_shown_is_refused(p
         ("twice", "changes the same text twice"),
     ],
 )
-async def test_a_rename_that_makes_no_sense_changes_nothing(project: ToyProject, fault: str, reason: str) -> None:
+async def test_senseless_rename_changes_nothing(project: ToyProject, fault: str, reason: str) -> None:
     path = project.put("a.toy", "x alpha = 1\n")
 
     async with asker(project, fault) as toy:
@@ -207,7 +207,7 @@ async def test_a_rename_that_makes_no_sense_changes_nothing(project: ToyProject,
     assert path.read_text() == "x alpha = 1\n"
 
 
-async def test_a_file_that_changed_since_it_was_read_is_not_renamed_in(project: ToyProject) -> None:
+async def test_rename_refuses_a_file_changed_since_reading(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
 
     async with asker(project) as toy:
@@ -242,7 +242,7 @@ HOVER = {"operation": "hover", "symbol": "alpha"}
         ({"deny": ["LSP"]}, "default", HOVER, Deny),
     ],
 )
-async def test_the_gate_judges_all_files_that_a_rename_would_change(
+async def test_permission_gate_judges_all_files_of_a_rename(
     project: ToyProject, rules: dict[str, list[str]], mode: PermissionMode, call: dict[str, str], kind: type
 ) -> None:
     project.put("a.toy", "alpha\n")
@@ -255,7 +255,7 @@ async def test_the_gate_judges_all_files_that_a_rename_would_change(
     assert type(decision) is kind
 
 
-async def test_a_rename_of_protected_files_asks_a_person_also_where_edits_are_accepted(project: ToyProject) -> None:
+async def test_rename_of_protected_files_asks_even_in_accept_edits(project: ToyProject) -> None:
     project.put("a.toy", "alpha\n")
     gate = PermissionGate(mode="acceptEdits")
 
@@ -265,7 +265,7 @@ async def test_a_rename_of_protected_files_asks_a_person_also_where_edits_are_ac
     assert isinstance(decision, Ask)
 
 
-async def test_without_servers_the_tool_says_so(project: ToyProject) -> None:
+async def test_lsp_tool_without_servers_says_so(project: ToyProject) -> None:
     project.put("a.toy", "alpha\n")
 
     said = await Asker(project, LspTool()).refusal("hover", symbol="alpha")
@@ -273,13 +273,13 @@ async def test_without_servers_the_tool_says_so(project: ToyProject) -> None:
     assert said == "there are no language servers here; use Grep and Read"
 
 
-def test_the_tool_costs_little_in_every_request() -> None:
+def test_lsp_tool_costs_little_in_every_request() -> None:
     definition = LspTool().definition
 
     assert len(definition.description) + len(str(definition.input_schema)) < 1_200
 
 
-async def test_rename_is_a_change_where_no_server_can_be_asked(tmp_path: Path) -> None:
+async def test_rename_is_a_change_even_if_no_server_can_be_asked(tmp_path: Path) -> None:
     args = LspInput(operation="rename", file_path="a.py", line=1, symbol="x", new_name="y")
     call = await ToolCall.of("c", LspTool(), args, args.model_dump(), context_in(tmp_path))
 

@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> ToyProject:
 
 
 @pytest.mark.parametrize("faults", [(), ("publishes", "asks")])
-async def test_what_is_sent_fits_the_types_of_the_protocol(project: ToyProject, faults: tuple[str, ...]) -> None:
+async def test_sent_messages_fit_the_protocol_types(project: ToyProject, faults: tuple[str, ...]) -> None:
     path = project.put("a.toy", "alpha\n")
 
     async with served(project.servers(*faults)) as servers:
@@ -60,7 +60,7 @@ async def test_what_is_sent_fits_the_types_of_the_protocol(project: ToyProject, 
     assert len(methods) >= 14
 
 
-def test_places_are_read_in_each_of_their_forms() -> None:
+def test_places_are_read_in_each_form() -> None:
     one = types.Location("file:///a.py", SPOT)
     link = types.LocationLink(target_uri="file:///b.py", target_range=SPOT, target_selection_range=SPOT)
 
@@ -79,7 +79,7 @@ def test_places_are_read_in_each_of_their_forms() -> None:
         ([], ""),
     ],
 )
-def test_a_hover_is_read_in_each_of_its_forms(contents: Any, text: str) -> None:
+def test_hover_is_read_in_each_form(contents: Any, text: str) -> None:
     assert hover_text(sent(types.Hover(contents))) == text
 
 
@@ -118,5 +118,5 @@ def test_symbols_calls_edits_and_problems_are_read() -> None:
         ("", None),
     ],
 )
-def test_an_address_is_a_file_of_this_machine_or_none(uri: str, path: str | None) -> None:
+def test_address_is_a_local_file_or_none(uri: str, path: str | None) -> None:
     assert path_of(uri) == (Path(path) if path else None)

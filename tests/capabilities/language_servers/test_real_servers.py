@@ -129,7 +129,7 @@ async def session(root: Path) -> AsyncGenerator[Session, None]:
     await sandbox.aclose()
 
 
-async def test_ty_answers_every_operation_in_the_sandbox_and_writes_nothing_into_the_project(tmp_path: Path) -> None:
+async def test_ty_answers_in_the_sandbox_without_writing(tmp_path: Path) -> None:
     needs("ty")
 
     async with session(project(tmp_path, PYTHON)) as python:
@@ -159,7 +159,7 @@ async def test_ty_answers_every_operation_in_the_sandbox_and_writes_nothing_into
     assert written == sorted(PYTHON)
 
 
-async def test_ty_tells_what_an_edit_has_broken_and_renames_everywhere(tmp_path: Path) -> None:
+async def test_ty_reports_errors_of_an_edit_and_renames_everywhere(tmp_path: Path) -> None:
     needs("ty")
 
     async with session(project(tmp_path, PYTHON)) as python:
@@ -183,7 +183,7 @@ async def test_ty_tells_what_an_edit_has_broken_and_renames_everywhere(tmp_path:
     assert after == ["use.py has no errors or warnings"]
 
 
-async def test_the_typescript_server_answers_tells_of_errors_and_renames(tmp_path: Path) -> None:
+async def test_typescript_server_answers_reports_errors_and_renames(tmp_path: Path) -> None:
     needs("node")
     needs("typescript-language-server")
 

@@ -45,7 +45,7 @@ def toys_of(project: ToyProject) -> list[int]:
 
 
 @on_both_backends
-def test_nothing_is_started_before_something_is_asked_and_nothing_is_left(backend: str, project: ToyProject) -> None:
+def test_servers_start_on_demand_and_leave_nothing(backend: str, project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
     seen: list[object] = []
 
@@ -62,7 +62,7 @@ def test_nothing_is_started_before_something_is_asked_and_nothing_is_left(backen
     assert toys_of(project) == []
 
 
-async def test_nothing_is_started_in_a_project_that_is_not_trusted(project: ToyProject) -> None:
+async def test_servers_do_not_start_in_an_untrusted_project(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
 
     async with served(project.servers(is_trusted=False)) as servers:
@@ -73,7 +73,7 @@ async def test_nothing_is_started_in_a_project_that_is_not_trusted(project: ToyP
     assert project.messages("start") == []
 
 
-async def test_one_server_serves_a_folder_and_files_in_repositories_of_their_own_get_none(project: ToyProject) -> None:
+async def test_server_serves_one_folder_without_inner_repositories(project: ToyProject) -> None:
     paths = [project.put(name, "alpha\n") for name in ("a.toy", "deep/b.toy")]
     other = project.put("vendor/c.toy", "alpha\n")
     (other.parent / ".git").mkdir()
@@ -88,7 +88,7 @@ async def test_one_server_serves_a_folder_and_files_in_repositories_of_their_own
     assert "a repository of its own" in said
 
 
-async def test_a_server_gets_no_key(project: ToyProject) -> None:
+async def test_server_gets_no_key(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
     environment = {**os.environ, "OPENAI_API_KEY": "sk-x", "MY_TOKEN": "x"}
 
@@ -113,9 +113,7 @@ async def test_a_server_gets_no_key(project: ToyProject) -> None:
         ("babbles", "toy refuses textDocument/hover: {}"),
     ],
 )
-async def test_a_server_that_fails_costs_the_question_and_says_why(
-    project: ToyProject, fault: str, reason: str
-) -> None:
+async def test_failing_server_costs_the_question_and_says_why(project: ToyProject, fault: str, reason: str) -> None:
     path = project.put("a.toy", "alpha\n")
     patience = Patience(start_s=0.3 if fault == "hangs" else 10.0, answer_s=0.3 if fault == "silent" else 10.0)
 
@@ -126,7 +124,7 @@ async def test_a_server_that_fails_costs_the_question_and_says_why(
     assert toys_of(project) == []
 
 
-async def test_a_server_that_ended_is_started_again_but_not_for_ever(project: ToyProject) -> None:
+async def test_ended_server_is_restarted_a_few_times(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
 
     async with served(project.servers("dies-when-asked")) as servers:
@@ -138,7 +136,7 @@ async def test_a_server_that_ended_is_started_again_but_not_for_ever(project: To
     assert states == ["failed: toy ended with code 1: out of breath"]
 
 
-async def test_a_server_that_says_nothing_more_is_ended_and_started_again(project: ToyProject) -> None:
+async def test_silent_server_is_ended_and_restarted(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
     patience = Patience(answer_s=0.1, first_pause_s=0.0)
 
@@ -149,7 +147,7 @@ async def test_a_server_that_says_nothing_more_is_ended_and_started_again(projec
     assert len(project.messages("start")) == 2
 
 
-async def test_a_server_that_has_just_failed_is_not_started_again_at_once(project: ToyProject) -> None:
+async def test_failed_server_is_not_restarted_at_once(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
     patience = Patience(first_pause_s=60.0)
 
@@ -161,7 +159,7 @@ async def test_a_server_that_has_just_failed_is_not_started_again_at_once(projec
 
 
 @on_both_backends
-def test_a_server_that_will_not_end_is_ended(backend: str, project: ToyProject) -> None:
+def test_server_that_will_not_end_is_killed(backend: str, project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
 
     async def main() -> None:
@@ -173,7 +171,7 @@ def test_a_server_that_will_not_end_is_ended(backend: str, project: ToyProject) 
     assert toys_of(project) == []
 
 
-async def test_a_server_that_nobody_asks_is_ended_and_comes_back(project: ToyProject) -> None:
+async def test_idle_server_is_ended_and_comes_back(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
     patience = Patience(idle_s=0.4)
 
@@ -187,7 +185,7 @@ async def test_a_server_that_nobody_asks_is_ended_and_comes_back(project: ToyPro
     assert len(project.messages("start")) == 2
 
 
-async def test_a_server_that_starts_slowly_is_not_taken_for_one_that_nobody_asks(project: ToyProject) -> None:
+async def test_slowly_starting_server_is_not_idle(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
 
     async with served(project.servers("starts-slowly", patience=Patience(idle_s=0.2))) as servers:
@@ -197,7 +195,7 @@ async def test_a_server_that_starts_slowly_is_not_taken_for_one_that_nobody_asks
     assert len(project.messages("start")) == 1
 
 
-async def test_what_a_server_asks_is_answered_and_it_changes_nothing(project: ToyProject) -> None:
+async def test_requests_of_a_server_are_answered_without_changes(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
 
     async with served(project.servers("asks")) as servers:
@@ -212,7 +210,7 @@ async def test_what_a_server_asks_is_answered_and_it_changes_nothing(project: To
     assert answers["x"] == -32601
 
 
-async def test_a_question_whose_answer_would_be_old_is_asked_again(project: ToyProject) -> None:
+async def test_question_with_an_outdated_answer_is_asked_again(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
 
     async with served(project.servers("hasty")) as servers:
@@ -221,7 +219,7 @@ async def test_a_question_whose_answer_would_be_old_is_asked_again(project: ToyP
     assert "alpha" in told
 
 
-async def test_a_server_that_still_reads_the_project_is_asked_all_the_same_and_the_answer_says_so(
+async def test_server_still_reading_is_asked_and_the_answer_says_so(
     project: ToyProject,
 ) -> None:
     path = project.put("a.toy", "alpha\n")
@@ -234,7 +232,7 @@ async def test_a_server_that_still_reads_the_project_is_asked_all_the_same_and_t
     assert "still reading the project" in found.note
 
 
-async def test_what_makes_no_sense_is_left_out_of_an_answer(project: ToyProject) -> None:
+async def test_senseless_parts_of_an_answer_are_left_out(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\nbeta\n")
 
     async with served(project.servers("lies")) as servers:
@@ -244,7 +242,7 @@ async def test_what_makes_no_sense_is_left_out_of_an_answer(project: ToyProject)
     assert places == [("/etc/shadow", 1), ("http://example.org/a.toy", 1), (str(path), 2**30 + 1), (str(path), 2)]
 
 
-def test_a_folder_of_data_does_not_keep_the_code_beside_it_from_being_watched(project: ToyProject) -> None:
+def test_data_folder_does_not_stop_watching_the_code_beside_it(project: ToyProject) -> None:
     project.put("a.toy", "alpha\n")
     data = project.put("data/0", "").parent
     for number in range(1, MAX_IN_FOLDER + 1):
@@ -257,7 +255,7 @@ def test_a_folder_of_data_does_not_keep_the_code_beside_it_from_being_watched(pr
     assert [change["type"] for change in watched.changes()] == [2]
 
 
-async def test_a_server_that_never_rests_is_asked_for_what_is_wrong_all_the_same(project: ToyProject) -> None:
+async def test_restless_server_is_asked_for_problems_in_time(project: ToyProject) -> None:
     path = project.put("a.toy", "ERROR\n")
     patience = Patience(answer_s=0.4)
 
@@ -267,7 +265,7 @@ async def test_a_server_that_never_rests_is_asked_for_what_is_wrong_all_the_same
     assert [problem.message for problem in found] == ["wrong 0: ERROR"]
 
 
-def test_a_server_of_a_folder_too_large_to_watch_is_told_to_watch_itself(project: ToyProject) -> None:
+def test_server_of_a_huge_folder_is_told_to_watch_itself(project: ToyProject) -> None:
     for name in ("a.toy", "b.toy", "c.data"):
         project.put(name, "alpha\n")
     watched = [WatchedFiles(project.root, TOY, max_entries=most) for most in (3, 2)]
@@ -280,7 +278,7 @@ def test_a_server_of_a_folder_too_large_to_watch_is_told_to_watch_itself(project
     assert told == [True, False]
 
 
-async def test_a_file_put_in_the_place_of_another_with_its_size_and_time_is_read_again(project: ToyProject) -> None:
+async def test_file_replaced_with_equal_size_and_time_is_read_again(project: ToyProject) -> None:
     path, asked = project.put("a.toy", "alpha\n"), project.put("b.toy", "b\n")
 
     async with served(project.servers()) as servers:
@@ -296,7 +294,7 @@ async def test_a_file_put_in_the_place_of_another_with_its_size_and_time_is_read
     assert shown == [[{"text": "omega\n"}]]
 
 
-async def test_a_server_sees_what_changed_on_disk(project: ToyProject) -> None:
+async def test_server_sees_changes_on_disk(project: ToyProject) -> None:
     path, other = project.put("a.toy", "alpha\n"), project.put("b.toy", "beta\n")
 
     async with served(project.servers()) as servers:

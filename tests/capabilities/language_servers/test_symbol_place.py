@@ -19,7 +19,7 @@ LINES = ["def help(helper):", "    🎉 = helper", "module.helper(1)", "x.y"]
         ("🎉", 2, (2, 4)),
     ],
 )
-def test_a_symbol_is_a_whole_word(symbol: str, line: int | None, place: tuple[int, int]) -> None:
+def test_symbol_is_a_whole_word(symbol: str, line: int | None, place: tuple[int, int]) -> None:
     assert find_symbol(LINES, symbol, line, "a.py") == place
 
 
@@ -31,9 +31,7 @@ def test_a_symbol_is_a_whole_word(symbol: str, line: int | None, place: tuple[in
         ("hel", None, "hel is not in a.py as a whole word"),
     ],
 )
-def test_a_symbol_that_is_not_there_is_an_error_with_the_lines_that_have_it(
-    symbol: str, line: int | None, advice: str
-) -> None:
+def test_missing_symbol_error_names_the_lines_that_have_it(symbol: str, line: int | None, advice: str) -> None:
     with pytest.raises(ToolError) as caught:
         find_symbol(LINES, symbol, line, "a.py")
 

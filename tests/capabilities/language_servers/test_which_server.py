@@ -23,7 +23,7 @@ def settings(**servers: object) -> LanguageServersSettings:
     return LanguageServersSettings.model_validate({"servers": servers})
 
 
-def test_the_users_servers_come_first_and_keep_what_is_not_said() -> None:
+def test_servers_of_the_user_come_first_and_keep_defaults() -> None:
     own = settings(pylsp={"command": ["/opt/pylsp", "-v"]}, lua={"languages": {"lua": "lua", ".LUAU": "luau"}})
 
     kinds = {kind.name: kind for kind in server_kinds(own)}
@@ -36,7 +36,7 @@ def test_the_users_servers_come_first_and_keep_what_is_not_said() -> None:
     assert len(kinds) == len(KNOWN) + 1
 
 
-def test_servers_can_be_switched_off_one_by_one_and_all() -> None:
+def test_servers_can_be_disabled_one_by_one_or_all() -> None:
     without_ty = server_kinds(settings(ty={"enabled": False}))
 
     none = server_kinds(LanguageServersSettings(enabled=False))
@@ -45,7 +45,7 @@ def test_servers_can_be_switched_off_one_by_one_and_all() -> None:
     assert none == ()
 
 
-def test_a_program_outside_of_the_project_comes_before_one_inside(tmp_path: Path) -> None:
+def test_program_outside_the_project_comes_first(tmp_path: Path) -> None:
     project = tmp_path / "project"
     inside = put_program(project / ".venv" / "bin", "ty")
     outside = put_program(tmp_path / "bin", "ty")
@@ -57,13 +57,13 @@ def test_a_program_outside_of_the_project_comes_before_one_inside(tmp_path: Path
     assert found == {"ty": str(outside), "gopls": str(only_inside), "pylsp": None}
 
 
-def test_a_program_with_a_relative_path_is_none(tmp_path: Path) -> None:
+def test_program_with_a_relative_path_is_none(tmp_path: Path) -> None:
     put_program(tmp_path / "bin", "ty")
 
     assert find_program("bin/ty", {"PATH": str(tmp_path)}, tmp_path) is None
 
 
-def test_a_server_is_for_the_outermost_folder_that_begins_a_project(tmp_path: Path) -> None:
+def test_server_root_is_the_outermost_project_folder(tmp_path: Path) -> None:
     (tmp_path / "back" / "pkg" / "inner").mkdir(parents=True)
     for folder in ("back", "back/pkg"):
         (tmp_path / folder / "pyproject.toml").touch()
@@ -74,7 +74,7 @@ def test_a_server_is_for_the_outermost_folder_that_begins_a_project(tmp_path: Pa
     assert found == [tmp_path / "back", tmp_path]
 
 
-def test_a_file_outside_or_in_a_repository_of_its_own_gets_no_server(tmp_path: Path) -> None:
+def test_file_outside_or_in_an_inner_repository_has_no_server(tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "vendor" / ".git").mkdir(parents=True)
 

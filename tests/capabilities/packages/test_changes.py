@@ -8,7 +8,7 @@ def package(name: str, version: str = "1.0") -> Installed:
     return Installed(name=name, version=version)
 
 
-def test_of_many_changes_what_was_asked_for_comes_first_and_what_came_along_last() -> None:
+def test_summary_names_requested_changes_first_and_new_ones_last() -> None:
     before = [package("lamp"), package("numpy"), package("old")]
     after = [package("a-first"), package("b-second"), package("lamp", "2.0"), package("numpy", "2.0"), package("Shelf")]
 
@@ -19,5 +19,5 @@ def test_of_many_changes_what_was_asked_for_comes_first_and_what_came_along_last
 
 
 @pytest.mark.parametrize("asked", [(), {"lamp"}])
-def test_where_nothing_changed_it_is_said(asked: set[str]) -> None:
+def test_summary_says_that_nothing_changed(asked: set[str]) -> None:
     assert Changes().summary(asked) == "nothing changed"

@@ -27,7 +27,7 @@ def house(workspace: Workspace, conda: Player) -> Workspace:
     return workspace.with_variables(PATH=f"{workspace.root.parent}/bin:/usr/bin:/bin")
 
 
-async def test_an_install_is_told_and_taken_back_to_the_same_build(house: Workspace, conda: Player) -> None:
+async def test_conda_install_is_reported_and_undone_to_the_same_build(house: Workspace, conda: Player) -> None:
     prefix = house.root / "env"
     old, new, lamp = (record(prefix, *one) for one in (("shelf", "1.0"), ("shelf", "2.0"), ("lamp", "1.0")))
     conda.plays("done", {old[0]: None, new[0]: new[1], lamp[0]: lamp[1]})
@@ -47,7 +47,7 @@ async def test_an_install_is_told_and_taken_back_to_the_same_build(house: Worksp
     ]
 
 
-async def test_a_conflict_is_told_in_a_sentence(house: Workspace, conda: Player) -> None:
+async def test_conflict_is_told_in_a_sentence(house: Workspace, conda: Player) -> None:
     conda.plays(LIBMAMBA, exit_code=1)
 
     output = await house.run(CondaTool, "install", "lamp", "desk")
@@ -56,7 +56,7 @@ async def test_a_conflict_is_told_in_a_sentence(house: Workspace, conda: Player)
     assert "no versions fit together: lamp 1.0 needs shelf>=1,<2.0a0, desk needs shelf>=2" in output.text
 
 
-async def test_an_environment_is_made_of_a_file_with_what_it_names_known(house: Workspace, conda: Player) -> None:
+async def test_conda_makes_an_environment_from_a_file(house: Workspace, conda: Player) -> None:
     text = "channels:\n  - https://channels.example.org/x\ndependencies:\n  - python=3.9\n  - pip:\n    - lamp\n"
     (house.root / "environment.yml").write_text(text)
     made = record(house.root / "old", "python", "3.9.0")
@@ -73,7 +73,7 @@ async def test_an_environment_is_made_of_a_file_with_what_it_names_known(house: 
     assert conda.calls == [["env", "create", "--prefix", f"{house.root}/old", "--file", file]]
 
 
-async def test_what_is_installed_is_read_without_conda(house: Workspace) -> None:
+async def test_conda_packages_are_read_without_conda(house: Workspace) -> None:
     listed = await house.with_variables(PATH="").text(CondaTool, "list")
 
     assert listed.splitlines() == [f"1 packages in {house.root}/env (conda, no Python yet)", "shelf 1.0 py_0"]
@@ -81,7 +81,7 @@ async def test_what_is_installed_is_read_without_conda(house: Workspace) -> None
     assert await house.text(CondaTool, "freeze") == "shelf=1.0=py_0"
 
 
-async def test_environments_that_conda_noted_and_that_are_there_are_listed(
+async def test_conda_environments_are_listed_if_they_exist(
     house: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -91,14 +91,14 @@ async def test_environments_that_conda_noted_and_that_are_there_are_listed(
     assert await house.text(CondaTool, "environments") == f"{house.root}/env"
 
 
-async def test_a_key_in_the_address_of_a_channel_is_not_told(house: Workspace) -> None:
+async def test_key_in_the_address_of_a_channel_is_not_shown(house: Workspace) -> None:
     file, text = record(house.root / "env", "shelf", "1.0")
     file.write_text(text.replace('"conda-forge"', '"https://c.example.org/t/secret-key/x"'))
 
     assert "secret-key" not in await house.text(CondaTool, "show", "shelf")
 
 
-async def test_a_program_is_run_in_the_environment_with_its_output_as_it_comes(house: Workspace, conda: Player) -> None:
+async def test_conda_runs_a_program_and_streams_its_output(house: Workspace, conda: Player) -> None:
     conda.plays("accuracy 0.9", exit_code=2)
 
     output = await house.run(CondaTool, "run", command=["python", "-c", "print()"])
@@ -107,7 +107,7 @@ async def test_a_program_is_run_in_the_environment_with_its_output_as_it_comes(h
     assert conda.calls == [["run", "--no-capture-output", "--prefix", f"{house.root}/env", "python", "-c", "print()"]]
 
 
-async def test_an_environment_that_is_none_of_condas_is_refused(house: Workspace) -> None:
+async def test_environment_of_another_kind_is_refused(house: Workspace) -> None:
     (house.root / ".venv" / "lib" / "python3.12" / "site-packages").mkdir(parents=True)
     (house.root / ".venv" / "pyvenv.cfg").touch()
 
@@ -126,7 +126,7 @@ def with_mirrors(house: Workspace, **settings: object) -> Workspace:
 UNREACHED = "CondaHTTPError: HTTP 000 CONNECTION FAILED for url <https://conda.anaconda.org/bioconda/repodata.json>"
 
 
-async def test_where_channels_are_not_reached_mirrors_are_asked_in_turn(house: Workspace, conda: Player) -> None:
+async def test_unreached_channels_are_replaced_by_mirrors_in_turn(house: Workspace, conda: Player) -> None:
     lamp = record(house.root / "env", "lamp", "1.0")
     conda.plays(UNREACHED, exit_code=1)
     conda.plays(UNREACHED, exit_code=1)
@@ -151,7 +151,7 @@ async def test_where_channels_are_not_reached_mirrors_are_asked_in_turn(house: W
     ]
 
 
-async def test_a_mirror_of_channels_is_not_asked_for_what_they_do_not_have(house: Workspace, conda: Player) -> None:
+async def test_channel_mirror_is_not_asked_for_missing_packages(house: Workspace, conda: Player) -> None:
     conda.plays("PackagesNotFoundError: not available from current channels:\n\n  - lamp\n", exit_code=1)
 
     await with_mirrors(house).run(CondaTool, "install", "lamp", channels=["bioconda"])
@@ -159,7 +159,7 @@ async def test_a_mirror_of_channels_is_not_asked_for_what_they_do_not_have(house
     assert len(conda.calls) == 1
 
 
-async def test_no_mirror_stands_in_for_channels_that_are_not_named(house: Workspace, conda: Player) -> None:
+async def test_channel_mirror_needs_named_channels(house: Workspace, conda: Player) -> None:
     conda.plays(UNREACHED, exit_code=1)
 
     output = await with_mirrors(house).run(CondaTool, "install", "lamp")
@@ -168,7 +168,7 @@ async def test_no_mirror_stands_in_for_channels_that_are_not_named(house: Worksp
     assert len(conda.calls) == 1
 
 
-async def test_what_came_from_a_channel_is_taken_back_from_its_mirror(house: Workspace, conda: Player) -> None:
+async def test_package_from_a_channel_is_restored_from_its_mirror(house: Workspace, conda: Player) -> None:
     old, new = (record(house.root / "env", "shelf", one) for one in ("1.0", "2.0"))
     noted = old[1].replace('"conda-forge"', '"https://conda.anaconda.org/conda-forge/linux-64"')
     old[0].write_text(noted)
@@ -187,7 +187,7 @@ async def test_what_came_from_a_channel_is_taken_back_from_its_mirror(house: Wor
 
 
 @pytest.mark.skipif(not any(map(shutil.which, PROGRAMS)), reason="no conda is installed")
-async def test_a_real_one_makes_an_empty_environment(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_real_conda_makes_an_empty_environment(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     program = next(found for name in PROGRAMS if (found := shutil.which(name)))
     folder = workspace.with_variables(PATH=f"{Path(program).parent}:/usr/bin:/bin", CONDA_OFFLINE="true")
 
@@ -196,7 +196,7 @@ async def test_a_real_one_makes_an_empty_environment(workspace: Workspace, monke
     assert output.is_error
 
 
-async def test_what_an_environment_sets_of_conda_is_told(house: Workspace) -> None:
+async def test_conda_settings_of_an_environment_are_named(house: Workspace) -> None:
     (house.root / "env" / ".condarc").write_text("# ours\nchannels:\n  - https://k:s@evil.example.org/x\n")
 
     plan = CondaTool(house.setup).plan(CondaInput(operation="install", packages=("lamp",)), house.call_context())
@@ -206,7 +206,7 @@ async def test_what_an_environment_sets_of_conda_is_told(house: Workspace) -> No
 
 
 @pytest.mark.parametrize("operation", ["install", "create"])
-async def test_the_host_of_a_channel_that_a_package_names_is_told(house: Workspace, operation: str) -> None:
+async def test_host_of_a_packages_channel_is_named(house: Workspace, operation: str) -> None:
     settings = PackageSettings(channels=("https://lab.example.org/x",))
     tool = CondaTool(replace(house.setup, settings=settings))
     made = "new" if operation == "create" else None
@@ -215,7 +215,7 @@ async def test_the_host_of_a_channel_that_a_package_names_is_told(house: Workspa
     assert tool.plan(args, house.call_context()).hosts == ("lab.example.org", "repo.anaconda.com")
 
 
-async def test_what_a_file_makes_is_fetched_from_where_conda_looks_by_itself(house: Workspace) -> None:
+async def test_conda_file_without_channels_uses_condas_defaults(house: Workspace) -> None:
     (house.root / "environment.yml").write_text("dependencies:\n  - lamp\n")
     settings = PackageSettings(channels=("https://lab.example.org/x",), channel_alias="https://mirror.example.org")
     args = CondaInput(operation="create", environment="old", file="environment.yml")

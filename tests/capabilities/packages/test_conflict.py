@@ -98,7 +98,7 @@ NEEDS = {
 
 
 @pytest.mark.parametrize(("output", "sentence"), NEEDS.values(), ids=NEEDS)
-def test_who_needs_what_is_one_sentence(output: str, sentence: str) -> None:
+def test_conflict_is_one_sentence_with_both_demands(output: str, sentence: str) -> None:
     conflict = conflict_in(dedent(output))
 
     assert str(conflict) == sentence
@@ -126,10 +126,10 @@ MISSING = {
 
 
 @pytest.mark.parametrize(("output", "said"), MISSING.values(), ids=MISSING)
-def test_what_is_not_to_be_had_is_named(output: str, said: str) -> None:
+def test_unavailable_package_is_named(output: str, said: str) -> None:
     assert said in str(conflict_in(output))
 
 
 @pytest.mark.parametrize("output", ["", "ERROR: something else", "├─ a\n└─ b", "x requires y" * 1000])
-def test_what_is_not_understood_is_left_to_speak_for_itself(output: str) -> None:
+def test_output_that_is_not_understood_is_no_conflict(output: str) -> None:
     assert conflict_in(output) is None

@@ -23,14 +23,14 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("known", KNOWN_FAILURES, ids=lambda known: known.name)
-def test_each_failure_is_known_by_what_it_prints(known: object) -> None:
+def test_known_failure_gets_its_advice(known: object) -> None:
     name, advice = known.name, known.advice
 
     assert advice_for(f"Collecting lamp\n{PRINTED[name]}\n") == advice
 
 
 @pytest.mark.parametrize("printed", ["", "ERROR: No matching distribution found for lamp", "gcc --version\nok"])
-def test_what_is_not_known_gets_no_advice(printed: str) -> None:
+def test_unknown_failure_gets_no_advice(printed: str) -> None:
     assert advice_for(printed) is None
 
 
@@ -44,5 +44,5 @@ def test_what_is_not_known_gets_no_advice(printed: str) -> None:
         ("PackagesNotFoundError: The following packages are not available from current channels:\n\n  - lamp", False),
     ],
 )
-def test_a_channel_that_is_not_reached_is_told_from_one_that_lacks_something(printed: str, unreached: bool) -> None:
+def test_unreached_channel_is_told_from_a_missing_package(printed: str, unreached: bool) -> None:
     assert is_unreached(printed) is unreached

@@ -42,7 +42,7 @@ ORIGINS = {
 
 
 @pytest.mark.parametrize("direct_url", ORIGINS, ids=range(len(ORIGINS)))
-def test_where_a_package_came_from_is_part_of_its_pin(packages: Path, direct_url: str) -> None:
+def test_origin_of_a_package_is_part_of_its_pin(packages: Path, direct_url: str) -> None:
     write_record(packages, "Name: Lamp\nVersion: 1.0\n", direct_url)
 
     assert [package.pin for package in read_installed(packages.parents[2])] == [ORIGINS[direct_url]]
@@ -50,7 +50,7 @@ def test_where_a_package_came_from_is_part_of_its_pin(packages: Path, direct_url
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=50)
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_no_record_stops_the_reading(packages: Path, head: str, direct_url: str) -> None:
+def test_record_never_stops_the_reading(packages: Path, head: str, direct_url: str) -> None:
     write_record(packages, f"Name: lamp\nVersion: 1\n{head}".encode(errors="replace").decode(), None)
     (packages / "lamp-1.0.dist-info" / "direct_url.json").write_bytes(direct_url.encode(errors="replace"))
     (packages / "desk-2.0.dist-info").mkdir(exist_ok=True)
@@ -59,7 +59,7 @@ def test_no_record_stops_the_reading(packages: Path, head: str, direct_url: str)
     assert shown_package(packages.parents[2], "LAMP") is not None
 
 
-def test_only_what_the_interpreter_finds_is_installed(packages: Path) -> None:
+def test_packages_are_those_the_interpreter_finds(packages: Path) -> None:
     write_record(packages, "Name: Lamp\nVersion: 1.0\n")
     (packages.parents[2] / "pyvenv.cfg").write_text("version_info = 3.12.4.final.0\n")
     other = packages.parents[1] / "python3.13" / "site-packages" / "desk-2.0.dist-info"
@@ -69,13 +69,13 @@ def test_only_what_the_interpreter_finds_is_installed(packages: Path) -> None:
     assert [package.name for package in read_installed(packages.parents[2])] == ["lamp"]
 
 
-def test_what_debian_has_installed_for_all_its_interpreters_is_there(packages: Path) -> None:
+def test_packages_of_debian_are_found(packages: Path) -> None:
     write_record(packages.parents[1] / "python3" / "dist-packages", "Name: Lamp\nVersion: 1.0\n")
 
     assert [package.name for package in read_installed(packages.parents[2])] == ["lamp"]
 
 
-def test_what_conda_has_noted_comes_before_what_python_has(packages: Path) -> None:
+def test_conda_records_come_before_python_records(packages: Path) -> None:
     write_record(packages, "Name: lamp\nVersion: 1.0\n")
     (packages.parents[2] / "conda-meta").mkdir()
     (packages.parents[2] / "conda-meta" / "lamp-1.0-py_0.json").write_text('{"name": "lamp", "version": "1.0"}')

@@ -14,7 +14,7 @@ def holds(folder: Path) -> bool:
     return (folder / "pixi.toml").exists()
 
 
-def test_a_manifest_is_looked_for_up_to_the_workspace_and_no_further(tmp_path: Path) -> None:
+def test_manifest_is_sought_up_to_the_workspace_root(tmp_path: Path) -> None:
     root = tmp_path / "work"
     (root / "deep").mkdir(parents=True)
     (tmp_path / "pixi.toml").touch()
@@ -36,7 +36,7 @@ def test_a_manifest_is_looked_for_up_to_the_workspace_and_no_further(tmp_path: P
         "[tool.uv]\nindex = [1, {url = 2}]\nextra-index-url = [3]\npip = true",
     ],
 )
-def test_a_manifest_of_another_form_says_nothing(tmp_path: Path, text: str) -> None:
+def test_manifest_of_another_form_says_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
 
     assert uv_source(PackageSettings(), {}, tmp_path).named == ()

@@ -50,7 +50,7 @@ def reaching(workspace: Workspace, mirror: str) -> Workspace:
     return replace(online, setup=replace(workspace.setup, settings=PackageSettings(index=mirror)))
 
 
-async def test_pip_asks_it_and_nobody_else(workspace: Workspace, pip_files: Path, mirror: str) -> None:
+async def test_pip_asks_only_the_mirror(workspace: Workspace, pip_files: Path, mirror: str) -> None:
     make_environment(workspace.root / ".venv", pip_files)
     folder = reaching(workspace, mirror)
 
@@ -59,7 +59,7 @@ async def test_pip_asks_it_and_nobody_else(workspace: Workspace, pip_files: Path
 
 
 @pytest.mark.skipif(not UV.exists(), reason="uv is not installed beside the tests")
-async def test_uv_asks_it_and_does_not_write_it_into_the_manifest(workspace: Workspace, mirror: str) -> None:
+async def test_uv_asks_the_mirror_and_leaves_the_manifest(workspace: Workspace, mirror: str) -> None:
     make_environment(workspace.root / ".venv")
     (workspace.root / "pyproject.toml").write_text(PROJECT)
 
@@ -84,7 +84,7 @@ def without_reach(workspace: Workspace, mirror: str, index: str = NOWHERE) -> Wo
 @pytest.mark.parametrize(
     "tool", [PipTool, pytest.param(UvTool, marks=pytest.mark.skipif(not UV.exists(), reason="uv is not installed"))]
 )
-async def test_where_the_index_is_not_reached_mirrors_are_asked_in_turn(
+async def test_unreached_index_is_replaced_by_mirrors_in_turn(
     workspace: Workspace, pip_files: Path, mirror: str, tool: type[PackageTool[Any]]
 ) -> None:
     make_environment(workspace.root / ".venv", pip_files)
@@ -99,7 +99,7 @@ async def test_where_the_index_is_not_reached_mirrors_are_asked_in_turn(
     assert told.count("not reached: what") == 2
 
 
-async def test_a_mirror_is_not_asked_for_what_the_index_does_not_have(
+async def test_mirror_is_not_asked_for_packages_the_index_lacks(
     workspace: Workspace, pip_files: Path, mirror: str
 ) -> None:
     make_environment(workspace.root / ".venv", pip_files)
@@ -111,7 +111,7 @@ async def test_a_mirror_is_not_asked_for_what_the_index_does_not_have(
     assert "not reached" not in output.text
 
 
-async def test_what_locks_asks_no_mirror(workspace: Workspace, mirror: str) -> None:
+async def test_locking_asks_no_mirror(workspace: Workspace, mirror: str) -> None:
     make_environment(workspace.root / ".venv")
     (workspace.root / "pyproject.toml").write_text(PROJECT)
     folder = without_reach(workspace, mirror)

@@ -19,7 +19,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 MIRROR = PackageSettings(index="https://mirror.example.org/simple", extra_indexes=("https://more.example.org/simple",))
 
 
-def test_a_mirror_of_the_settings_takes_the_place_of_the_index(tmp_path: Path) -> None:
+def test_mirror_of_the_settings_replaces_the_index(tmp_path: Path) -> None:
     of_pip = pip_source(MIRROR, {"PIP_INDEX_URL": "https://other.example.org"}, tmp_path)
     of_uv = uv_source(MIRROR, {}, tmp_path)
 
@@ -28,7 +28,7 @@ def test_a_mirror_of_the_settings_takes_the_place_of_the_index(tmp_path: Path) -
     assert of_uv.arguments == of_pip.arguments
 
 
-def test_what_the_user_set_up_elsewhere_is_told_as_a_host(tmp_path: Path) -> None:
+def test_index_set_up_elsewhere_is_named_as_a_host(tmp_path: Path) -> None:
     (tmp_path / "home" / ".config" / "pip").mkdir(parents=True)
     (tmp_path / "home" / ".config" / "pip" / "pip.conf").write_text(
         "[global]\nextra-index-url = https://k:s@in.example.org/x\n"
@@ -41,7 +41,7 @@ def test_what_the_user_set_up_elsewhere_is_told_as_a_host(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("settings", [PackageSettings(), MIRROR])
-def test_folders_of_this_machine_that_the_user_set_up_are_named(settings: PackageSettings, tmp_path: Path) -> None:
+def test_local_folders_set_up_by_the_user_are_named(settings: PackageSettings, tmp_path: Path) -> None:
     (tmp_path / "home" / ".pip").mkdir(parents=True)
     file = tmp_path / "home" / ".pip" / "pip.conf"
     file.write_text(
@@ -59,7 +59,7 @@ def test_folders_of_this_machine_that_the_user_set_up_are_named(settings: Packag
     assert "links.example.org" in source.hosts
 
 
-def test_what_an_environment_or_project_sets_up_has_to_be_named(tmp_path: Path) -> None:
+def test_index_of_an_environment_or_project_is_named(tmp_path: Path) -> None:
     (tmp_path / "pip.conf").write_text("[install]\nindex-url = https://evil.example.org/simple\n")
     (tmp_path / "pyproject.toml").write_text('[[tool.uv.index]]\nurl = "https://wheels.example.org/cu121"\n')
 
@@ -71,7 +71,7 @@ def test_what_an_environment_or_project_sets_up_has_to_be_named(tmp_path: Path) 
     assert "wheels.example.org" in of_uv.hosts
 
 
-def test_channels_of_a_call_come_before_those_of_the_settings() -> None:
+def test_channels_of_a_call_precede_those_of_the_settings() -> None:
     settings = PackageSettings(channels=("https://channels.example.org/x", "conda-forge"))
 
     source = conda_source(settings, ["bioconda"])
@@ -84,7 +84,7 @@ def test_channels_of_a_call_come_before_those_of_the_settings() -> None:
     assert source.hosts == ("conda.anaconda.org", "channels.example.org")
 
 
-def test_channels_with_a_name_are_found_below_the_alias_and_others_where_they_are() -> None:
+def test_channel_names_follow_the_alias_and_addresses_do_not() -> None:
     channels = ("conda-forge", "defaults", "https://channels.example.org/x", "file:///srv/channel")
     settings = PackageSettings(channels=channels, channel_alias="https://mirror.example.org/cloud")
 
@@ -96,11 +96,11 @@ def test_channels_with_a_name_are_found_below_the_alias_and_others_where_they_ar
     assert pixi_source(settings).arguments[1::2] == channels
 
 
-def test_no_address_is_told_with_its_key() -> None:
+def test_address_is_shown_without_its_key() -> None:
     assert without_login("https://user:key@example.org/a@b") == "https://example.org/a@b"
 
 
-def test_a_file_is_named_for_all_that_no_index_answers(tmp_path: Path) -> None:
+def test_requirement_file_names_demands_beyond_an_index(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text(
         "numpy>=2  # fine\n--extra-index-url https://key@wheels.example.org/cu121\n-r more/base.txt\n"
         "lamp @ git+https://code.example.org/lamp@v1\n-e ./lib\n./desk.whl\ntorch==2.1 \\\n    --hash=sha256:ab\n"
@@ -122,7 +122,7 @@ def test_a_file_is_named_for_all_that_no_index_answers(tmp_path: Path) -> None:
     assert f"{tmp_path}/more/base.txt" in found.reads
 
 
-def test_a_file_that_may_not_be_looked_at_counts_as_asking_any_host(tmp_path: Path) -> None:
+def test_unreadable_requirement_file_may_ask_any_host(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "requirements.txt").write_text("numpy")
 
@@ -132,7 +132,7 @@ def test_a_file_that_may_not_be_looked_at_counts_as_asking_any_host(tmp_path: Pa
     assert "could not be looked at" in found.named[0]
 
 
-def test_an_environment_file_with_packages_of_python_is_known(tmp_path: Path) -> None:
+def test_environment_file_with_pip_packages_is_known(tmp_path: Path) -> None:
     text = "channels:\n  - https://channels.example.org/x\ndependencies:\n  - numpy\n  - pip:\n    - lamp\n"
     (tmp_path / "environment.yml").write_text(text)
 
@@ -158,7 +158,7 @@ EVIL = "--index-url https://evil.example.org/simple"
         pytest.param(b"\xef\xbb\xbf" + EVIL.encode(), id="behind a mark of UTF-8"),
     ],
 )
-def test_no_way_to_write_an_option_hides_it(tmp_path: Path, data: bytes) -> None:
+def test_option_is_found_in_any_spelling(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "requirements.txt").write_bytes(data)
 
     found = read_requirement_file("requirements.txt", PathResolver(tmp_path))
@@ -168,7 +168,7 @@ def test_no_way_to_write_an_option_hides_it(tmp_path: Path, data: bytes) -> None
 
 
 @pytest.mark.parametrize("line", ["lib/evil", "evil.tar.gz", "evil.whl; python_version > '3'", "x @ ${PLACE}", "${X}"])
-def test_what_could_be_a_file_of_the_project_is_named(tmp_path: Path, line: str) -> None:
+def test_possible_project_file_is_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "requirements.txt").write_text(f"{line}\n")
 
     assert read_requirement_file("requirements.txt", PathResolver(tmp_path)).named == (line,)
@@ -177,13 +177,13 @@ def test_what_could_be_a_file_of_the_project_is_named(tmp_path: Path, line: str)
 @pytest.mark.parametrize(
     "line", ["numpy", "numpy[all]>=2,<3 ; python_version > '3'", "numpy==2 --hash=sha256:ab --hash=sha256:cd"]
 )
-def test_what_an_index_answers_is_not_named(tmp_path: Path, line: str) -> None:
+def test_plain_requirement_is_not_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "requirements.txt").write_text(f"{line}  # why\n")
 
     assert read_requirement_file("requirements.txt", PathResolver(tmp_path)).named == ()
 
 
-def test_all_that_an_environment_sets_of_pip_is_told(tmp_path: Path) -> None:
+def test_pip_settings_of_an_environment_are_all_named(tmp_path: Path) -> None:
     text = "[global]\n--Extra_Index_Url = https://k:s@evil.example.org/x\n[install]\ntarget = /elsewhere\n"
     (tmp_path / "pip.conf").write_text(text)
 
@@ -197,7 +197,7 @@ def test_all_that_an_environment_sets_of_pip_is_told(tmp_path: Path) -> None:
         assert "evil.example.org" in source.hosts
 
 
-def test_settings_of_pip_that_cannot_be_read_may_name_any_host(tmp_path: Path) -> None:
+def test_unreadable_pip_settings_may_name_any_host(tmp_path: Path) -> None:
     (tmp_path / "pip.conf").write_text("index-url = https://evil.example.org\n")
 
     source = pip_source(PackageSettings(), {}, tmp_path)
@@ -217,7 +217,7 @@ def test_settings_of_pip_that_cannot_be_read_may_name_any_host(tmp_path: Path) -
         "- *a",
     ],
 )
-def test_a_line_for_conda_that_may_say_more_than_a_name_is_told(tmp_path: Path, line: str) -> None:
+def test_conda_line_beyond_a_name_is_named(tmp_path: Path, line: str) -> None:
     text = f"name: study\ndependencies:\n  - conda-forge::numpy>=2,<3\n  - python=3.9.*\n  - pip:\n    {line}\n"
     (tmp_path / "environment.yml").write_text(text)
 

@@ -29,7 +29,7 @@ from tests.fakes.sandboxes import Boxes
 
 
 @pytest.mark.parametrize("tool", [PipTool(), UvTool(), CondaTool(), PixiTool()], ids=lambda tool: tool.name)
-def test_a_tool_costs_little_in_every_request(tool: PipTool | UvTool | CondaTool | PixiTool) -> None:
+def test_package_tool_costs_little_in_every_request(tool: PipTool | UvTool | CondaTool | PixiTool) -> None:
     definition = tool.definition
 
     assert len(definition.description) + len(json.dumps(definition.input_schema)) <= 735
@@ -41,7 +41,7 @@ def house(workspace: Workspace, pip_files: Path) -> Workspace:
     return workspace
 
 
-async def test_a_question_says_command_line_environment_hosts_and_what_no_index_has(house: Workspace) -> None:
+async def test_question_names_command_environment_hosts_and_sources(house: Workspace) -> None:
     args = PipInput(operation="install", packages=("lamp>=1", "-e ./lib", "x @ git+https://code.example.org/x"))
 
     said = await PipTool(house.setup).describe(args, house.call_context())
@@ -55,7 +55,7 @@ async def test_a_question_says_command_line_environment_hosts_and_what_no_index_
     assert f"-e {house.root}/lib; x @ git+https://code.example.org/x" in said
 
 
-async def test_paths_are_told_to_the_gate(house: Workspace) -> None:
+async def test_permission_gate_learns_the_paths(house: Workspace) -> None:
     (house.root / "requirements.txt").write_text("-e ./src\n")
     ctx, tool = house.call_context(), PipTool(house.setup)
 
@@ -69,7 +69,7 @@ async def test_paths_are_told_to_the_gate(house: Workspace) -> None:
     assert list(looking) == [PathUse(f"{house.root}/.venv", "read")]
 
 
-async def test_a_call_whose_plan_has_changed_since_it_was_asked_about_does_not_run(house: Workspace) -> None:
+async def test_call_whose_plan_changed_since_the_question_is_refused(house: Workspace) -> None:
     (house.root / "requirements.txt").write_text("lamp\n")
     args = PipInput(operation="install", file="requirements.txt")
     ctx, tool = house.call_context(), PipTool(house.setup)
@@ -82,14 +82,14 @@ async def test_a_call_whose_plan_has_changed_since_it_was_asked_about_does_not_r
             pass
 
 
-async def test_an_environment_outside_the_workspace_needs_a_yes(house: Workspace, tmp_path: Path) -> None:
+async def test_outside_environment_needs_a_yes(house: Workspace, tmp_path: Path) -> None:
     outside = make_environment(tmp_path / "outside")
 
     with pytest.raises(ToolError, match="outside the workspace"):
         await house.run(UvTool, "install", "lamp", environment=str(outside))
 
 
-async def test_program_of_the_project_does_not_get_the_users_credentials(
+async def test_project_program_does_not_get_the_users_credentials(
     house: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox = CommandSandbox(is_on=True)
@@ -115,7 +115,7 @@ async def test_program_of_the_project_does_not_get_the_users_credentials(
 @pytest.mark.parametrize(
     ("package", "has_login", "box"), [("lamp", True, "unasked"), ("./lib", False, "unasked"), ("./lib", True, "usual")]
 )
-async def test_what_is_built_here_beside_credentials_is_asked_about(
+async def test_build_beside_credentials_is_asked_about(
     house: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, has_login: bool, box: str
 ) -> None:
     monkeypatch.setenv("HOME", str(home := tmp_path / "home"))
@@ -134,7 +134,7 @@ async def test_what_is_built_here_beside_credentials_is_asked_about(
     ("domains", "entry"),
     [((), "network"), (("pypi.org",), "network"), (("pypi.org", "*.pythonhosted.org"), "on")],
 )
-async def test_the_network_is_wished_for_unless_all_hosts_are_granted(
+async def test_network_is_requested_unless_all_hosts_are_granted(
     house: Workspace, domains: tuple[str, ...], entry: str
 ) -> None:
     sandbox = CommandSandbox(is_on=True, domains=Domains(domains))
@@ -146,13 +146,13 @@ async def test_the_network_is_wished_for_unless_all_hosts_are_granted(
     assert (await UvTool(house.setup).effects(UvInput(operation="install", packages=("lamp",)), ctx)).sandbox == entry
 
 
-async def test_wheels_of_this_machine_need_no_network(house: Workspace, wheels: Path) -> None:
+async def test_local_wheels_need_no_network(house: Workspace, wheels: Path) -> None:
     args = UvInput(operation="install", packages=("lamp",), wheels=str(wheels))
 
     assert (await UvTool(house.setup).effects(args, house.call_context())).sandbox == "on"
 
 
-async def test_the_times_are_those_of_the_settings(house: Workspace) -> None:
+async def test_time_limits_are_those_of_the_settings(house: Workspace) -> None:
     def limit(operation: str, **settings: float) -> float:
         args = PipInput.model_validate({"operation": operation, "packages": ["lamp"]})
         return PipTool(PackageConfig(PackageSettings.model_validate(settings))).plan(args, house.ctx).timeout_s
@@ -179,7 +179,7 @@ def slow_install(house: Workspace) -> str:
     return f"[ $2 = uninstall ] && exec rm -r {record}\n{made}\nexec sleep 600"
 
 
-async def test_what_takes_too_long_is_stopped_and_said(house: Workspace) -> None:
+async def test_call_over_its_time_is_stopped_and_reported(house: Workspace) -> None:
     setup = PackageConfig(PackageSettings(uv_timeout_s=1.0))
     slow = with_uv(replace(house, setup=setup), "echo resolving; exec sleep 600")
 
@@ -191,7 +191,7 @@ async def test_what_takes_too_long_is_stopped_and_said(house: Workspace) -> None
     assert "".join(house.progress) == "resolving\n"
 
 
-async def test_what_was_changed_until_the_time_was_up_is_told_with_the_way_back(house: Workspace) -> None:
+async def test_changes_before_a_timeout_are_reported_and_undoable(house: Workspace) -> None:
     setup = replace(house.setup, settings=PackageSettings(uv_timeout_s=1.0))
     slow = with_uv(replace(house, setup=setup), slow_install(house))
 
@@ -206,7 +206,7 @@ async def test_what_was_changed_until_the_time_was_up_is_told_with_the_way_back(
     assert (await slow.text(UvTool, "rollback")).splitlines()[1:] == ["removed: lamp 1.0"]
 
 
-async def test_what_was_changed_until_an_interrupt_can_be_taken_back(house: Workspace) -> None:
+async def test_changes_before_an_interrupt_are_undoable(house: Workspace) -> None:
     slow = with_uv(house, slow_install(house))
     tool, args = UvTool(house.setup), UvInput(operation="install", packages=("lamp",))
     left: list[str] = []
@@ -219,7 +219,7 @@ async def test_what_was_changed_until_an_interrupt_can_be_taken_back(house: Work
     assert (await slow.text(UvTool, "rollback")).splitlines()[1:] == ["removed: lamp 1.0"]
 
 
-async def test_the_folder_of_packages_stays_when_the_last_one_goes(house: Workspace) -> None:
+async def test_packages_folder_stays_when_the_last_package_goes(house: Workspace) -> None:
     site = next((house.root / ".venv").glob("lib/python3*/site-packages"))
 
     await with_uv(house, f"rm -r {site}").run(UvTool, "uninstall", "lamp")
@@ -227,9 +227,7 @@ async def test_the_folder_of_packages_stays_when_the_last_one_goes(house: Worksp
     assert list(site.iterdir()) == []
 
 
-async def test_packages_are_installed_in_the_sandbox_and_nothing_else_is_written(
-    house: Workspace, wheels: Path
-) -> None:
+async def test_install_in_the_sandbox_writes_nothing_else(house: Workspace, wheels: Path) -> None:
     sandbox = CommandSandbox(is_on=True)
     if await sandbox.is_missing():
         pytest.skip("; ".join((await sandbox.choice()).passed_over))
@@ -248,7 +246,7 @@ async def test_packages_are_installed_in_the_sandbox_and_nothing_else_is_written
     assert Path(house.ctx.environment["HOME"]).name not in listed
 
 
-def test_tools_without_their_program_or_a_project_are_not_offered(tmp_path: Path) -> None:
+def test_tools_without_their_program_or_project_are_not_offered(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "micromamba").touch(mode=0o755)
     (tmp_path / "work").mkdir()
@@ -260,7 +258,7 @@ def test_tools_without_their_program_or_a_project_are_not_offered(tmp_path: Path
     assert set(unavailable_tools(PathResolver(tmp_path / "work"), variables)) == {"uv", "pixi"}
 
 
-async def test_what_a_run_prints_is_shortened_for_the_model_and_whole_on_disk(house: Workspace) -> None:
+async def test_run_output_is_shortened_and_kept_whole_on_disk(house: Workspace) -> None:
     (house.root / "pyproject.toml").write_text('[project]\nname = "study"\nversion = "1"\n')
     if not UV.exists():
         pytest.skip("uv is not installed beside the tests")
@@ -271,7 +269,7 @@ async def test_what_a_run_prints_is_shortened_for_the_model_and_whole_on_disk(ho
     assert len(output.text) < 31_000
 
 
-async def test_two_calls_with_one_id_are_not_taken_for_each_other(house: Workspace) -> None:
+async def test_calls_with_one_id_are_kept_apart(house: Workspace) -> None:
     ctx, tool = house.call_context(), PipTool(house.setup)
     await tool.describe(PipInput(operation="install", packages=("lamp",)), ctx)
 
@@ -281,7 +279,7 @@ async def test_two_calls_with_one_id_are_not_taken_for_each_other(house: Workspa
 
 
 @pytest.mark.parametrize("operation", ["install", "list"])
-async def test_a_folder_of_an_environment_that_is_a_link_out_of_it_is_told_to_the_gate(
+async def test_environment_folder_linked_outside_is_told_to_the_gate(
     house: Workspace, tmp_path: Path, operation: str
 ) -> None:
     (packages,) = (house.root / ".venv" / "lib").glob("python3*/site-packages")
@@ -297,7 +295,7 @@ async def test_a_folder_of_an_environment_that_is_a_link_out_of_it_is_told_to_th
 
 
 @pytest.mark.parametrize("name", ["lamp.zip", "lamp-1.0.tar.gz", "lamp.whl"])
-async def test_what_may_be_a_file_is_not_taken_for_a_package(house: Workspace, name: str) -> None:
+async def test_possible_file_is_not_taken_for_a_package(house: Workspace, name: str) -> None:
     with pytest.raises(ToolError, match="may be a file"):
         await house.run(PipTool, "install", name)
 
@@ -324,7 +322,7 @@ class SeenBoxes(Boxes):
         (Opening("on"), False),
     ],
 )
-async def test_an_install_has_the_network_that_the_user_gave_it(
+async def test_install_has_the_network_that_the_user_granted(
     house: Workspace, opening: Opening | None, has_network: bool
 ) -> None:
     boxes = SeenBoxes()

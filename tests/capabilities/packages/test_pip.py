@@ -26,7 +26,7 @@ def listed(text: str) -> list[str]:
     return [line for line in text.splitlines()[1:] if not line.startswith("pip ")]
 
 
-async def test_an_install_says_what_it_added_and_is_taken_back(house: Workspace, wheels: Path) -> None:
+async def test_pip_install_is_reported_and_undone(house: Workspace, wheels: Path) -> None:
     installed = await house.text(PipTool, "install", "lamp", wheels=str(wheels))
     assert installed.splitlines()[0].startswith(f"done for {house.root}/.venv (venv, Python 3.")
     assert installed.splitlines()[1:] == ["added: lamp 1.0, shelf 1.5"]
@@ -38,7 +38,7 @@ async def test_an_install_says_what_it_added_and_is_taken_back(house: Workspace,
     assert listed(await house.text(PipTool, "list")) == []
 
 
-async def test_what_came_from_a_file_comes_back_from_that_and_from_no_index(house: Workspace, wheels: Path) -> None:
+async def test_package_from_a_file_is_restored_from_that_file_only(house: Workspace, wheels: Path) -> None:
     wheel = house.root / "shelf-1.0-py3-none-any.whl"
     wheel.write_bytes((wheels / wheel.name).read_bytes())
     await house.run(PipTool, "install", "./shelf-1.0-py3-none-any.whl")
@@ -56,9 +56,7 @@ async def test_what_came_from_a_file_comes_back_from_that_and_from_no_index(hous
         await house.run(PipTool, "rollback")
 
 
-async def test_what_came_from_an_address_with_a_key_does_not_come_from_an_index_instead(
-    house: Workspace, wheels: Path
-) -> None:
+async def test_package_from_a_keyed_address_is_not_restored(house: Workspace, wheels: Path) -> None:
     await house.run(PipTool, "install", "shelf", "lamp", wheels=str(wheels))
     (record,) = (house.root / ".venv" / "lib").glob("python3*/site-packages/shelf-*.dist-info")
     (record / "direct_url.json").write_text('{"url": "https://user:key@example.org/shelf.whl", "archive_info": {}}')
@@ -70,7 +68,7 @@ async def test_what_came_from_an_address_with_a_key_does_not_come_from_an_index_
     assert "cannot come back: it came from an address that holds a key" in back
 
 
-async def test_the_question_of_a_rollback_says_what_it_takes_back(house: Workspace, wheels: Path) -> None:
+async def test_rollback_question_names_its_changes(house: Workspace, wheels: Path) -> None:
     await house.run(PipTool, "install", "shelf==1.0", wheels=str(wheels))
 
     asked = await PipTool(house.setup).describe(PipInput(operation="rollback"), house.call_context())
@@ -78,7 +76,7 @@ async def test_the_question_of_a_rollback_says_what_it_takes_back(house: Workspa
     assert asked.startswith("it takes back `pip install shelf==1.0`; it runs `")
 
 
-async def test_a_changed_version_comes_back_exactly_and_only_once(house: Workspace, wheels: Path) -> None:
+async def test_changed_version_is_restored_exactly_and_once(house: Workspace, wheels: Path) -> None:
     await house.run(PipTool, "install", "shelf==1.0", wheels=str(wheels))
     changed = await house.text(PipTool, "install", "shelf", "lamp", upgrade=True, wheels=str(wheels))
     assert changed.splitlines()[1:] == ["added: lamp 1.0", "changed: shelf 1.0 → 1.5"]
@@ -90,7 +88,7 @@ async def test_a_changed_version_comes_back_exactly_and_only_once(house: Workspa
         await house.run(PipTool, "rollback")
 
 
-async def test_a_conflict_is_told_in_a_sentence_and_nothing_is_changed(house: Workspace, wheels: Path) -> None:
+async def test_conflict_changes_nothing_and_is_told_in_a_sentence(house: Workspace, wheels: Path) -> None:
     output = await house.run(PipTool, "install", "chair", "desk", wheels=str(wheels))
 
     assert output.is_error
@@ -98,7 +96,7 @@ async def test_a_conflict_is_told_in_a_sentence_and_nothing_is_changed(house: Wo
     assert "nothing was changed" in output.text
 
 
-async def test_packages_that_an_install_breaks_are_named(house: Workspace, wheels: Path) -> None:
+async def test_broken_packages_are_named_after_an_install(house: Workspace, wheels: Path) -> None:
     await house.run(PipTool, "install", "lamp", wheels=str(wheels))
 
     output = await house.run(PipTool, "install", "shelf==2.0", wheels=str(wheels))
@@ -107,7 +105,7 @@ async def test_packages_that_an_install_breaks_are_named(house: Workspace, wheel
     assert "now broken: lamp 1.0 needs shelf<2, but shelf 2.0 is installed" in output.text
 
 
-async def test_what_the_project_asks_for_otherwise_is_named_to_model_and_user(house: Workspace, wheels: Path) -> None:
+async def test_mismatch_with_the_project_is_told_to_model_and_user(house: Workspace, wheels: Path) -> None:
     (house.root / "requirements.txt").write_text("shelf<2\nlamp\n")
     (house.root / "pyproject.toml").write_text('[project]\nname = "toy"\noptional-dependencies = {x = ["shelf<1"]}\n')
 
@@ -119,7 +117,7 @@ async def test_what_the_project_asks_for_otherwise_is_named_to_model_and_user(ho
     assert output.display.text.endswith(f"; {said}")
 
 
-async def test_what_a_rule_withholds_of_the_project_is_not_told(house: Workspace, wheels: Path) -> None:
+async def test_mismatch_with_a_withheld_file_is_not_told(house: Workspace, wheels: Path) -> None:
     (house.root / "requirements.txt").write_text("shelf<2\n")
     setup = replace(house.setup, withholds=lambda path, _: path.name == "requirements.txt")
 
@@ -129,13 +127,13 @@ async def test_what_a_rule_withholds_of_the_project_is_not_told(house: Workspace
     assert "shelf<2" not in output.text
 
 
-async def test_versions_that_there_are_are_named_where_the_wanted_one_is_not(house: Workspace, wheels: Path) -> None:
+async def test_missing_version_error_names_the_available_ones(house: Workspace, wheels: Path) -> None:
     text = await house.text(PipTool, "install", "shelf==9", wheels=str(wheels))
 
     assert "shelf==9 (there is 1.0, 1.5, 2.0) is not to be had" in text
 
 
-async def test_what_was_taken_away_comes_back(house: Workspace, wheels: Path) -> None:
+async def test_removed_package_is_restored(house: Workspace, wheels: Path) -> None:
     await house.run(PipTool, "install", "lamp", wheels=str(wheels))
     assert "removed: lamp 1.0" in await house.text(PipTool, "uninstall", "lamp")
 
@@ -145,7 +143,7 @@ async def test_what_was_taken_away_comes_back(house: Workspace, wheels: Path) ->
     assert listed(await house.text(PipTool, "list")) == ["lamp 1.0", "shelf 1.5"]
 
 
-async def test_what_others_changed_since_is_left_alone_and_said(house: Workspace, wheels: Path) -> None:
+async def test_packages_changed_by_others_are_left_and_reported(house: Workspace, wheels: Path) -> None:
     await house.run(PipTool, "install", "lamp", wheels=str(wheels))
     untold = Workspace(house.root, house.ctx, PackageConfig())
     await untold.run(PipTool, "install", "shelf==1.0", wheels=str(wheels))
@@ -155,14 +153,14 @@ async def test_what_others_changed_since_is_left_alone_and_said(house: Workspace
     assert back.splitlines()[1:] == ["removed: lamp 1.0", "shelf 1.0 was changed since, and stays"]
 
 
-async def test_a_step_is_taken_back_with_the_tool_that_made_it(house: Workspace, wheels: Path) -> None:
+async def test_step_is_undone_with_the_tool_that_made_it(house: Workspace, wheels: Path) -> None:
     await house.run(PipTool, "install", "shelf", wheels=str(wheels))
 
     with pytest.raises(ToolError, match="was made with pip"):
         await house.run(UvTool, "rollback")
 
 
-async def test_a_file_of_the_project_called_pip_is_not_run(house: Workspace, wheels: Path) -> None:
+async def test_project_file_named_pip_is_not_run(house: Workspace, wheels: Path) -> None:
     (house.root / "pip.py").write_text("raise SystemExit('run')")
 
     assert "added: shelf 2.0" in await house.text(PipTool, "install", "shelf", wheels=str(wheels))
@@ -177,7 +175,7 @@ async def test_variables_do_not_lead_pip_elsewhere(house: Workspace, wheels: Pat
     assert not elsewhere.exists()
 
 
-async def test_show_tells_of_a_package_without_running_anything(house: Workspace, wheels: Path) -> None:
+async def test_show_describes_a_package_without_running_anything(house: Workspace, wheels: Path) -> None:
     await house.run(PipTool, "install", "lamp", wheels=str(wheels))
     (house.root / ".venv" / "bin" / "python").unlink()
 
@@ -190,7 +188,7 @@ async def test_show_tells_of_a_package_without_running_anything(house: Workspace
     assert [line for line in freeze if not line.startswith("pip==")] == ["lamp==1.0", "shelf==1.5"]
 
 
-async def test_an_editable_project_is_named_so_in_a_freeze(house: Workspace, wheels: Path) -> None:
+async def test_editable_project_is_named_as_such_in_a_freeze(house: Workspace, wheels: Path) -> None:
     record = next((house.root / ".venv").glob("lib/python3*/site-packages")) / "mine-1.0.dist-info"
     record.mkdir()
     (record / "METADATA").write_text("Name: mine\nVersion: 1.0\n\ntext")
@@ -199,7 +197,7 @@ async def test_an_editable_project_is_named_so_in_a_freeze(house: Workspace, whe
     assert f"-e {house.root}/mine" in await house.text(PipTool, "freeze")
 
 
-async def test_an_environment_is_made_and_its_name_is_checked(workspace: Workspace, wheels: Path) -> None:
+async def test_environment_is_made_and_its_name_is_checked(workspace: Workspace, wheels: Path) -> None:
     for bad in ("-x", "a b", "src", "x;y", "..", "__pycache__"):
         with pytest.raises(ToolError):
             await workspace.run(PipTool, "create", environment=bad)
@@ -211,14 +209,12 @@ async def test_an_environment_is_made_and_its_name_is_checked(workspace: Workspa
         await workspace.run(PipTool, "create", python="3.1")
 
 
-async def test_without_an_environment_the_way_to_one_is_told(workspace: Workspace) -> None:
+async def test_missing_environment_error_says_how_to_make_one(workspace: Workspace) -> None:
     with pytest.raises(ToolError, match="there is no environment here; create one"):
         await workspace.run(PipTool, "install", "shelf")
 
 
-async def test_an_environment_without_pip_is_given_the_one_that_python_brings(
-    workspace: Workspace, wheels: Path
-) -> None:
+async def test_environment_without_pip_gets_pythons_own(workspace: Workspace, wheels: Path) -> None:
     make_environment(workspace.root / ".venv")
     args = PipInput(operation="install", packages=("shelf",), wheels=str(wheels))
 
@@ -229,7 +225,7 @@ async def test_an_environment_without_pip_is_given_the_one_that_python_brings(
     assert re.search(r"^added: pip [\d.]+, (setuptools [\d.]+, )?shelf 2\.0$", told, re.MULTILINE)
 
 
-async def test_where_there_is_nothing_to_take_away_nothing_is_brought_along(workspace: Workspace) -> None:
+async def test_uninstall_brings_no_pip_along(workspace: Workspace) -> None:
     make_environment(workspace.root / ".venv")
 
     with pytest.raises(ToolError, match="has no pip; use the uv tool"):

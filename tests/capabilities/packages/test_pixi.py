@@ -25,7 +25,7 @@ def house(workspace: Workspace, pixi: Player) -> Workspace:
     return workspace.with_variables(PATH=f"{workspace.root.parent}/bin:/usr/bin:/bin")
 
 
-async def test_a_package_is_added_and_goes_with_manifest_and_lock(house: Workspace, pixi: Player) -> None:
+async def test_pixi_adds_and_removes_with_manifest_and_lock(house: Workspace, pixi: Player) -> None:
     prefix = house.root / ".pixi" / "envs" / "default"
     shelf, lamp = record(prefix, "shelf", "1.0"), record(prefix, "lamp", "1.0")
     shelf[0].parent.mkdir(parents=True)
@@ -65,7 +65,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("operation", CALLS)
-async def test_each_operation_is_one_command_line(house: Workspace, operation: str) -> None:
+async def test_pixi_operations_are_one_command_line_each(house: Workspace, operation: str) -> None:
     arguments, words = CALLS[operation]
 
     plan = PixiTool(house.setup).plan(PixiInput.model_validate({"operation": operation, **arguments}), house.ctx)
@@ -74,7 +74,7 @@ async def test_each_operation_is_one_command_line(house: Workspace, operation: s
     assert plan.cwd == house.root
 
 
-async def test_a_conflict_is_told_in_a_sentence(house: Workspace, pixi: Player) -> None:
+async def test_conflict_is_told_in_a_sentence(house: Workspace, pixi: Player) -> None:
     pixi.plays(RATTLER, exit_code=1)
 
     text = await house.text(PixiTool, "add", "lamp", "desk")
@@ -82,7 +82,7 @@ async def test_a_conflict_is_told_in_a_sentence(house: Workspace, pixi: Player) 
     assert "no versions fit together: lamp 1.0 to 1.2 needs shelf<2, desk 1.0 needs shelf>=2" in text
 
 
-async def test_addresses_of_the_manifest_are_named(house: Workspace) -> None:
+async def test_manifest_addresses_are_named(house: Workspace) -> None:
     manifest = MANIFEST + '[pypi-dependencies]\nlamp = { git = "https://code.example.org/lamp" }\n'
     (house.root / "pixi.toml").write_text(manifest)
 
@@ -92,7 +92,7 @@ async def test_addresses_of_the_manifest_are_named(house: Workspace) -> None:
     assert {"code.example.org", "conda.anaconda.org", "pypi.org"} <= set(plan.hosts)
 
 
-async def test_without_a_manifest_the_way_to_one_is_told(house: Workspace) -> None:
+async def test_missing_manifest_error_says_how_to_make_one(house: Workspace) -> None:
     (house.root / "pixi.toml").unlink()
 
     with pytest.raises(ToolError, match="make one first"):
@@ -100,7 +100,7 @@ async def test_without_a_manifest_the_way_to_one_is_told(house: Workspace) -> No
 
 
 @pytest.mark.skipif(shutil.which("pixi") is None, reason="pixi is not installed")
-async def test_a_real_one_makes_a_manifest(workspace: Workspace) -> None:
+async def test_real_pixi_makes_a_manifest(workspace: Workspace) -> None:
     program = shutil.which("pixi")
     assert program is not None
 
@@ -109,7 +109,7 @@ async def test_a_real_one_makes_a_manifest(workspace: Workspace) -> None:
     assert "changed: pixi.toml" in told
 
 
-async def test_what_a_project_sets_of_pixi_is_told(house: Workspace) -> None:
+async def test_pixi_settings_of_a_project_are_named(house: Workspace) -> None:
     (house.root / ".pixi").mkdir()
     (house.root / ".pixi" / "config.toml").write_text('[mirrors]\n"x" = ["https://evil.example.org/x"]\n')
 
@@ -119,7 +119,7 @@ async def test_what_a_project_sets_of_pixi_is_told(house: Workspace) -> None:
     assert "evil.example.org" in plan.hosts
 
 
-async def test_a_manifest_that_cannot_be_looked_at_may_name_any_host(house: Workspace) -> None:
+async def test_unreadable_manifest_may_name_any_host(house: Workspace) -> None:
     (house.root / "pixi.lock").symlink_to("/dev/zero")
 
     plan = PixiTool(house.setup).plan(PixiInput(operation="install"), house.call_context())

@@ -43,7 +43,7 @@ HOSTILE = st.one_of(
 
 
 @given(HOSTILE)
-def test_nothing_turns_into_an_option(text: str) -> None:
+def test_requirement_never_becomes_an_option(text: str) -> None:
     for check in CHECKS:
         try:
             argument = check(text)
@@ -55,7 +55,7 @@ def test_nothing_turns_into_an_option(text: str) -> None:
 
 
 @given(HOSTILE)
-def test_an_address_is_always_named_and_secure(text: str) -> None:
+def test_address_is_always_named_and_secure(text: str) -> None:
     try:
         wanted = python_package(f"x @ {text}", lambda path: path)
     except ToolError:
@@ -66,7 +66,7 @@ def test_an_address_is_always_named_and_secure(text: str) -> None:
 
 
 @given(st.lists(HOSTILE, max_size=4))
-def test_a_program_comes_first_in_a_command(words: list[str]) -> None:
+def test_program_comes_first_in_a_command(words: list[str]) -> None:
     try:
         command = program(words)
     except ToolError:
@@ -88,7 +88,7 @@ def test_a_program_comes_first_in_a_command(words: list[str]) -> None:
         ("b @ git+https://example.org/a/b", "b @ git+https://example.org/a/b"),
     ],
 )
-def test_requirements_are_passed_on_as_they_are_meant(text: str, argument: str) -> None:
+def test_requirements_are_passed_on_as_meant(text: str, argument: str) -> None:
     assert python_package(text, lambda path: f"/work/{path}").argument == argument
 
 
@@ -105,7 +105,7 @@ def test_requirements_are_passed_on_as_they_are_meant(text: str, argument: str) 
         "",
     ],
 )
-def test_what_is_insecure_or_unclear_is_refused(text: str) -> None:
+def test_insecure_or_unclear_requirement_is_refused(text: str) -> None:
     with pytest.raises(ToolError):
         python_package(text, lambda path: path)
 
@@ -123,7 +123,7 @@ def test_conda_gets_no_addresses(text: str) -> None:
         conda_package(text)
 
 
-def test_a_channel_is_a_name_and_no_address() -> None:
+def test_channel_is_a_name_and_no_address() -> None:
     assert channel("conda-forge/label/dev") == "conda-forge/label/dev"
     with pytest.raises(ToolError, match=re.escape("packages.channels")):
         channel("https://channels.example.org/x")
@@ -137,17 +137,17 @@ def test_a_channel_is_a_name_and_no_address() -> None:
         ("https://example.org/x.whl", set()), ("git+https://example.org/x", set()),
     ],
 )  # fmt: skip
-def test_the_names_that_a_call_asks_for_are_known(text: str, names: set[str]) -> None:
+def test_requested_names_are_known(text: str, names: set[str]) -> None:
     assert names_asked([text]) == names
 
 
 @pytest.mark.parametrize("text", ["./link/x.whl ; python_version > '3'", "-e ./lib;extra", "~/a;b"])
-def test_a_path_with_a_condition_behind_it_is_refused_as_another_file_would_be_looked_at(text: str) -> None:
+def test_path_with_a_condition_is_refused(text: str) -> None:
     with pytest.raises(ToolError, match="name a path without a condition"):
         python_package(text, str)
 
 
 @pytest.mark.parametrize("text", ["evil-1.0-0.conda", "x::evil-1.0-0.tar.bz2", "Evil.CONDA"])
-def test_a_file_is_no_package_of_condas(text: str) -> None:
+def test_file_is_no_conda_package(text: str) -> None:
     with pytest.raises(ToolError, match="is a file to conda"):
         conda_package(text)

@@ -32,7 +32,7 @@ def make_interpreter(place: Path, *, is_marked: bool = False) -> Path:
     return place
 
 
-def test_the_one_of_the_project_is_found_with_its_version(root: Path) -> None:
+def test_project_environment_is_found_with_its_version(root: Path) -> None:
     make_venv(root / ".venv")
 
     target = find_target(PathResolver(root), None, {})
@@ -41,7 +41,7 @@ def test_the_one_of_the_project_is_found_with_its_version(root: Path) -> None:
     require_own(target, is_system_wanted=False)
 
 
-def test_of_the_folders_that_an_upgrade_leaves_the_one_of_the_interpreter_counts(root: Path) -> None:
+def test_interpreters_own_folder_counts_after_an_upgrade(root: Path) -> None:
     place = make_venv(root / ".venv", "3.13")
     (place / "lib" / "python3.12" / "site-packages").mkdir(parents=True)
     (place / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.12.4\n")
@@ -49,7 +49,7 @@ def test_of_the_folders_that_an_upgrade_leaves_the_one_of_the_interpreter_counts
     assert find_target(PathResolver(root), None, {}).python == "3.12"
 
 
-def test_the_one_that_is_active_counts_where_the_project_has_none(root: Path) -> None:
+def test_active_environment_counts_if_the_project_has_none(root: Path) -> None:
     active = make_venv(root.parent / "active")
 
     target = find_target(PathResolver(root), None, {"VIRTUAL_ENV": str(active)})
@@ -58,14 +58,14 @@ def test_the_one_that_is_active_counts_where_the_project_has_none(root: Path) ->
     assert "VIRTUAL_ENV" in target.why
 
 
-def test_a_link_is_followed_to_where_packages_would_really_go(root: Path) -> None:
+def test_link_is_followed_to_the_real_environment(root: Path) -> None:
     outside = make_venv(root.parent / "outside")
     (root / ".venv").symlink_to(outside)
 
     assert find_target(PathResolver(root), None, {}).prefix == outside.resolve()
 
 
-def test_what_is_named_has_to_be_one(root: Path) -> None:
+def test_named_environment_must_be_one(root: Path) -> None:
     make_venv(root / ".venv")
     (root / "src").mkdir()
 
@@ -73,7 +73,7 @@ def test_what_is_named_has_to_be_one(root: Path) -> None:
         find_target(PathResolver(root), "src", {})
 
 
-def test_a_python_of_others_is_refused_unless_it_is_wanted(root: Path) -> None:
+def test_foreign_python_is_refused_unless_requested(root: Path) -> None:
     target = find_target(PathResolver(root), str(make_interpreter(root / "python")), {})
 
     with pytest.raises(ToolError, match="is a Python that other programs use"):
@@ -81,14 +81,14 @@ def test_a_python_of_others_is_refused_unless_it_is_wanted(root: Path) -> None:
     require_own(target, is_system_wanted=True)
 
 
-def test_what_belongs_to_the_system_is_refused_whatever_is_wanted(root: Path) -> None:
+def test_system_python_is_refused_even_if_requested(root: Path) -> None:
     target = find_target(PathResolver(root), str(make_interpreter(root / "python", is_marked=True)), {})
 
     with pytest.raises(ToolError, match="belong to the system's own package manager"):
         require_own(target, is_system_wanted=True)
 
 
-def test_where_conda_itself_lives_is_refused(root: Path) -> None:
+def test_condas_own_environment_is_refused(root: Path) -> None:
     (root / "conda" / "conda-meta").mkdir(parents=True)
     (root / "conda" / "condabin").mkdir()
 
@@ -96,7 +96,7 @@ def test_where_conda_itself_lives_is_refused(root: Path) -> None:
         require_own(target_at(root / "conda", "conda", ""), is_system_wanted=False)
 
 
-def test_a_program_is_never_taken_from_the_workspace(root: Path) -> None:
+def test_program_is_never_taken_from_the_workspace(root: Path) -> None:
     for folder in (root / "bin", root.parent / "bin"):
         folder.mkdir()
         (folder / "uv").touch(mode=0o755)

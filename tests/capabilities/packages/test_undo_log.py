@@ -41,7 +41,7 @@ def applied(remove: Sequence[Installed], restore: Sequence[Installed], now: Sequ
 
 
 @given(FREEZES, FREEZES)
-def test_each_package_is_in_one_kind_of_change_at_most(before: list[Installed], after: list[Installed]) -> None:
+def test_package_is_in_one_kind_of_change_at_most(before: list[Installed], after: list[Installed]) -> None:
     changes = difference(before, after)
 
     keys = [one.key for one in (*changes.added, *changes.removed, *(new for _, new in changes.changed))]
@@ -50,7 +50,7 @@ def test_each_package_is_in_one_kind_of_change_at_most(before: list[Installed], 
 
 
 @given(FREEZES, FREEZES)
-def test_taking_back_brings_back_exactly_what_was(before: list[Installed], after: list[Installed]) -> None:
+def test_undo_restores_the_exact_packages(before: list[Installed], after: list[Installed]) -> None:
     found = undo(step_between(before, after), after)
 
     assert applied(found.remove, found.restore, after) == set(before)
@@ -58,7 +58,7 @@ def test_taking_back_brings_back_exactly_what_was(before: list[Installed], after
 
 
 @given(FREEZES, FREEZES, FREEZES)
-def test_what_the_step_did_not_touch_or_others_changed_since_stays(
+def test_undo_leaves_untouched_and_later_changed_packages(
     before: list[Installed], after: list[Installed], now: list[Installed]
 ) -> None:
     step = step_between(before, after)
@@ -80,7 +80,7 @@ HOSTILE = st.sampled_from(
 
 
 @given(HOSTILE, HOSTILE, st.sampled_from(["pip", "conda"]), st.booleans())
-def test_a_record_that_somebody_made_up_leads_to_no_command(name: str, text: str, by: str, in_name: bool) -> None:
+def test_forged_record_leads_to_no_command(name: str, text: str, by: str, in_name: bool) -> None:
     package = Installed(name=name if in_name else "lamp", version="1" if in_name else text, by=by)
 
     taken, given_back = undo(step_between([], [package]), [package]), undo(step_between([package], []), [])
@@ -90,7 +90,7 @@ def test_a_record_that_somebody_made_up_leads_to_no_command(name: str, text: str
     assert given_back.notes
 
 
-def test_steps_are_kept_for_each_environment_alone_and_private(tmp_path: Path) -> None:
+def test_steps_are_private_and_kept_per_environment(tmp_path: Path) -> None:
     steps = Steps(tmp_path / "steps")
     step = step_between([], [Installed(name="lamp", version="1")])
 
@@ -105,7 +105,7 @@ def test_steps_are_kept_for_each_environment_alone_and_private(tmp_path: Path) -
         steps.last(Path("/env"))
 
 
-def test_a_damaged_step_is_said_and_nothing_is_done(tmp_path: Path) -> None:
+def test_damaged_step_is_reported_and_nothing_is_done(tmp_path: Path) -> None:
     steps = Steps(tmp_path)
     steps.save(step_between([], []))
     (file,) = tmp_path.iterdir()
@@ -115,7 +115,7 @@ def test_a_damaged_step_is_said_and_nothing_is_done(tmp_path: Path) -> None:
         steps.last(Path("/env"))
 
 
-def test_a_folder_that_is_gone_cannot_be_installed_from_again(tmp_path: Path) -> None:
+def test_missing_folder_cannot_be_reinstalled(tmp_path: Path) -> None:
     mine = Installed(name="mine", version="1", path=str(tmp_path / "gone"), is_editable=True)
 
     found = undo(step_between([mine], []), [])
@@ -124,7 +124,7 @@ def test_a_folder_that_is_gone_cannot_be_installed_from_again(tmp_path: Path) ->
     assert found.notes == (f"mine 1 ({tmp_path}/gone editable) cannot come back: what it was installed from is gone",)
 
 
-def test_files_that_changed_are_told_with_what_they_were(tmp_path: Path) -> None:
+def test_changed_files_are_reported_with_their_old_state(tmp_path: Path) -> None:
     kept, changed, made = (tmp_path / name for name in ("kept", "changed", "made"))
     kept.write_text("same")
     changed.write_text("old")

@@ -25,7 +25,7 @@ def project(house: Workspace) -> Workspace:
     return house
 
 
-async def test_an_install_is_told_and_taken_back(house: Workspace, wheels: Path) -> None:
+async def test_uv_install_is_reported_and_undone(house: Workspace, wheels: Path) -> None:
     await house.run(UvTool, "install", "shelf==1.0", wheels=str(wheels))
     told = await house.text(UvTool, "install", "lamp", "shelf", upgrade=True, wheels=str(wheels))
     assert told.splitlines()[1:] == ["added: lamp 1.0", "changed: shelf 1.0 → 1.5"]
@@ -35,7 +35,7 @@ async def test_an_install_is_told_and_taken_back(house: Workspace, wheels: Path)
     assert back.splitlines()[1:] == ["removed: lamp 1.0", "changed: shelf 1.5 → 1.0"]
 
 
-async def test_a_conflict_is_told_in_a_sentence(house: Workspace, wheels: Path) -> None:
+async def test_conflict_is_told_in_a_sentence(house: Workspace, wheels: Path) -> None:
     output = await house.run(UvTool, "install", "chair", "desk", wheels=str(wheels))
 
     assert output.is_error
@@ -43,19 +43,19 @@ async def test_a_conflict_is_told_in_a_sentence(house: Workspace, wheels: Path) 
     assert len(output.text) < 2_000
 
 
-async def test_what_fits_no_python_here_is_told_with_advice(house: Workspace, wheels: Path) -> None:
+async def test_package_without_a_fitting_build_is_told_with_advice(house: Workspace, wheels: Path) -> None:
     text = await house.text(UvTool, "install", "future", wheels=str(wheels))
 
     assert "nothing of it fits this Python or platform" in text
 
 
-async def test_a_python_that_is_not_there_is_told_with_advice(workspace: Workspace) -> None:
+async def test_missing_python_is_reported_with_advice(workspace: Workspace) -> None:
     text = await workspace.text(UvTool, "create", python="3.99")
 
     assert "that version of Python is not installed here" in text
 
 
-async def test_a_file_makes_the_environment_exactly_so(house: Workspace, wheels: Path) -> None:
+async def test_file_makes_the_environment_exactly(house: Workspace, wheels: Path) -> None:
     await house.run(UvTool, "install", "lamp", wheels=str(wheels))
     (house.root / "requirements.txt").write_text("shelf==2.0\n")
 
@@ -64,7 +64,7 @@ async def test_a_file_makes_the_environment_exactly_so(house: Workspace, wheels:
     assert told.splitlines()[1:] == ["removed: lamp 1.0", "changed: shelf 1.5 → 2.0"]
 
 
-async def test_a_project_gets_a_package_and_goes_back_with_its_files(project: Workspace, wheels: Path) -> None:
+async def test_project_gains_and_loses_a_package_with_its_files(project: Workspace, wheels: Path) -> None:
     added = await project.text(UvTool, "add", "lamp", wheels=str(wheels))
     assert added.splitlines()[1:] == ["added: lamp 1.0, shelf 1.5", "changed: pyproject.toml", "changed: uv.lock"]
     assert "lamp" in (project.root / "pyproject.toml").read_text()
@@ -76,7 +76,7 @@ async def test_a_project_gets_a_package_and_goes_back_with_its_files(project: Wo
     assert not (project.root / "uv.lock").exists()
 
 
-async def test_a_member_of_a_workspace_shares_its_lock_and_environment(house: Workspace, wheels: Path) -> None:
+async def test_workspace_member_shares_lock_and_environment(house: Workspace, wheels: Path) -> None:
     (house.root / "pyproject.toml").write_text(f'{PROJECT}\n[tool.uv.workspace]\nmembers = ["lab"]\n')
     member = house.root / "lab" / "pyproject.toml"
     member.parent.mkdir()
@@ -91,7 +91,7 @@ async def test_a_member_of_a_workspace_shares_its_lock_and_environment(house: Wo
     assert not (house.root / "uv.lock").exists()
 
 
-async def test_a_manifest_that_was_edited_since_stays_as_it_is(project: Workspace, wheels: Path) -> None:
+async def test_manifest_edited_since_is_left_alone(project: Workspace, wheels: Path) -> None:
     await project.run(UvTool, "add", "shelf", wheels=str(wheels))
     edited = (project.root / "pyproject.toml").read_text() + "# mine\n"
     (project.root / "pyproject.toml").write_text(edited)
@@ -102,7 +102,7 @@ async def test_a_manifest_that_was_edited_since_stays_as_it_is(project: Workspac
     assert "pyproject.toml was changed since, and stays" in back
 
 
-async def test_a_lock_changes_its_file_alone(project: Workspace, wheels: Path) -> None:
+async def test_lock_changes_only_its_file(project: Workspace, wheels: Path) -> None:
     (project.root / "pyproject.toml").write_text(PROJECT.replace("[]", '["shelf"]'))
 
     locked = await project.text(UvTool, "lock", wheels=str(wheels))
@@ -111,7 +111,7 @@ async def test_a_lock_changes_its_file_alone(project: Workspace, wheels: Path) -
     assert (await project.text(UvTool, "list")).startswith("0 packages")
 
 
-async def test_a_lock_is_taken_back_where_there_is_no_environment_yet(workspace: Workspace, wheels: Path) -> None:
+async def test_lock_is_undone_without_an_environment(workspace: Workspace, wheels: Path) -> None:
     (workspace.root / "pyproject.toml").write_text(PROJECT)
     await workspace.run(UvTool, "lock", wheels=str(wheels))
     assert (workspace.root / "uv.lock").exists()
@@ -122,7 +122,7 @@ async def test_a_lock_is_taken_back_where_there_is_no_environment_yet(workspace:
     assert not (workspace.root / "uv.lock").exists()
 
 
-async def test_a_run_gives_what_the_program_prints_and_its_exit_code(project: Workspace) -> None:
+async def test_run_has_the_programs_output_and_exit_code(project: Workspace) -> None:
     script = "import sys; print(sys.prefix); sys.exit(3)"
 
     output = await project.run(UvTool, "run", command=["python", "-c", script])
@@ -133,7 +133,7 @@ async def test_a_run_gives_what_the_program_prints_and_its_exit_code(project: Wo
         await project.run(UvTool, "run", command=["--with", "evil", "python"])
 
 
-async def test_an_environment_that_is_made_is_not_taken_back_but_named(workspace: Workspace) -> None:
+async def test_created_environment_is_named_and_not_undone(workspace: Workspace) -> None:
     made = await workspace.text(UvTool, "create")
     assert made.splitlines()[1] == f"made: {workspace.root}/.venv"
 
@@ -141,9 +141,7 @@ async def test_an_environment_that_is_made_is_not_taken_back_but_named(workspace
         await workspace.run(UvTool, "rollback")
 
 
-async def test_a_first_package_that_made_the_environment_goes_back_with_its_files_and_the_environment_stays(
-    workspace: Workspace, wheels: Path
-) -> None:
+async def test_first_add_is_undone_but_keeps_the_environment(workspace: Workspace, wheels: Path) -> None:
     (workspace.root / "pyproject.toml").write_text(PROJECT)
     added = await workspace.text(UvTool, "add", "lamp", wheels=str(wheels))
     assert f"made: {workspace.root}/.venv" in added
@@ -167,7 +165,7 @@ async def test_uv_in_the_workspace_is_not_run(house: Workspace) -> None:
     assert not (house.root / "ran").exists()
 
 
-async def test_a_project_is_told_with_what_its_lock_file_and_its_sources_name(workspace: Workspace) -> None:
+async def test_sources_of_lock_file_and_project_are_named(workspace: Workspace) -> None:
     (workspace.root / "pyproject.toml").write_text(
         '[project]\nname = "x"\n[tool.uv.sources]\nlamp = { url = "https://lamps.example.org/lamp.zip" }\n'
     )
@@ -179,7 +177,7 @@ async def test_a_project_is_told_with_what_its_lock_file_and_its_sources_name(wo
     assert {"lamps.example.org", "wheels.example.org"} <= set(plan.hosts)
 
 
-async def test_an_interpreter_that_the_project_names_is_told_before_it_runs(workspace: Workspace) -> None:
+async def test_interpreter_named_by_the_project_is_named_beforehand(workspace: Workspace) -> None:
     (workspace.root / ".python-version").write_text("./evil\n")
 
     plan = UvTool(workspace.setup).plan(UvInput(operation="create"), workspace.call_context())
@@ -188,7 +186,7 @@ async def test_an_interpreter_that_the_project_names_is_told_before_it_runs(work
 
 
 @pytest.mark.parametrize(("operation", "packages"), [("add", ["shelf"]), ("remove", ["shelf"]), ("sync", [])])
-async def test_a_python_of_others_is_no_environment_of_a_project(
+async def test_foreign_python_is_no_project_environment(
     project: Workspace, operation: str, packages: list[str]
 ) -> None:
     others = project.root / "others"

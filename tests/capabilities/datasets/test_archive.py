@@ -51,7 +51,7 @@ def refusal(archive: Path, folder: Path, limits: UnpackLimits = LIMITS) -> str:
     return str(caught.value)
 
 
-def test_files_and_folders_come_out(tmp_path: Path) -> None:
+def test_unpack_extracts_files_and_folders(tmp_path: Path) -> None:
     folder, _ = file("./empty", b"", type=tarfile.DIRTYPE)
     archive = tar(tmp_path / "a.tar.gz", (folder, b""), file("b/run.sh", b"#!", mode=0o755), file("./c.txt", b"c"))
 
@@ -86,7 +86,7 @@ def test_files_and_folders_come_out(tmp_path: Path) -> None:
         (file(".vscode/tasks.json"), "protected"),
     ],
 )
-def test_what_is_dangerous_is_refused_with_all_else(
+def test_unpack_refuses_the_whole_for_a_dangerous_member(
     tmp_path: Path, member: tuple[tarfile.TarInfo, bytes], reason: str
 ) -> None:
     archive = tar(tmp_path / "a.tar.gz", file("good"), member)
@@ -94,13 +94,13 @@ def test_what_is_dangerous_is_refused_with_all_else(
     assert reason in refusal(archive, tmp_path / "a")
 
 
-def test_a_name_that_is_protected_where_it_would_lie_is_refused(tmp_path: Path) -> None:
+def test_unpack_refuses_a_name_protected_at_its_place(tmp_path: Path) -> None:
     archive = tar(tmp_path / "gradle.tar.gz", file("wrapper/gradle-wrapper.properties"))
 
     assert "a name that is protected" in refusal(archive, tmp_path / "gradle")
 
 
-def test_a_link_in_a_zip_is_refused(tmp_path: Path) -> None:
+def test_unpack_refuses_a_link_in_a_zip(tmp_path: Path) -> None:
     info = zipfile.ZipInfo("link")
     info.create_system, info.external_attr = 3, 0o120777 << 16
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
@@ -110,7 +110,7 @@ def test_a_link_in_a_zip_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz", "tar.xz", "tar.bz2"])
-def test_a_bomb_is_ended_at_its_limit(tmp_path: Path, kind: str) -> None:
+def test_unpack_ends_a_bomb_at_its_limit(tmp_path: Path, kind: str) -> None:
     path, data = tmp_path / f"a.{kind}", bytes(20_000_000)
     if kind == "zip":
         zipped(path, bomb=data)
@@ -123,7 +123,7 @@ def test_a_bomb_is_ended_at_its_limit(tmp_path: Path, kind: str) -> None:
     assert "more than 10 MB, as much as may come of it" in refusal(path, tmp_path / "a")
 
 
-def test_folders_on_the_way_count_as_files_do(tmp_path: Path) -> None:
+def test_unpack_counts_folders_like_files(tmp_path: Path) -> None:
     limits = replace(LIMITS, max_places=100)
     few = tar(tmp_path / "few.tar.gz", *(file(f"a/b/{number}") for number in range(90)))
     deep = tar(tmp_path / "deep.tar.gz", *(file(f"{number}/{'d/' * 20}x") for number in range(6)))
@@ -132,7 +132,7 @@ def test_folders_on_the_way_count_as_files_do(tmp_path: Path) -> None:
     assert "more files and folders" in refusal(deep, tmp_path / "deep", limits)
 
 
-def test_a_zip_that_lies_about_its_sizes_is_held_to_the_limit(tmp_path: Path) -> None:
+def test_unpack_limits_a_zip_with_false_sizes(tmp_path: Path) -> None:
     path = zipped(tmp_path / "a.zip", bomb=bytes(20_000_000))
     told = (20_000_000).to_bytes(4, "little")
     path.write_bytes(path.read_bytes().replace(told, (10).to_bytes(4, "little")))
@@ -140,13 +140,13 @@ def test_a_zip_that_lies_about_its_sizes_is_held_to_the_limit(tmp_path: Path) ->
     refusal(path, tmp_path / "a")
 
 
-def test_an_archive_is_bounded_by_the_disk_that_it_may_fill(tmp_path: Path) -> None:
+def test_unpack_is_bounded_by_the_disk(tmp_path: Path) -> None:
     path = zipped(tmp_path / "a.zip", a=os.urandom(600), b=os.urandom(600))
 
     assert "more than 1 kB" in refusal(path, tmp_path / "a", UnpackLimits(max_bytes=1000, max_ratio=100))
 
 
-def test_what_is_there_is_not_touched(tmp_path: Path) -> None:
+def test_unpack_leaves_existing_files(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "mine").write_text("mine")
 
@@ -156,7 +156,7 @@ def test_what_is_there_is_not_touched(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [0, 1, 20, 100, 300])
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
-def test_a_damaged_archive_is_refused(tmp_path: Path, kind: str, cut: int) -> None:
+def test_unpack_refuses_a_damaged_archive(tmp_path: Path, kind: str, cut: int) -> None:
     path = tmp_path / f"a.{kind}"
     if kind == "zip":
         zipped(path, a=os.urandom(500))
@@ -167,14 +167,14 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, kind: str, cut: int) -> No
     refusal(path, tmp_path / "a")
 
 
-def test_it_ends_when_nobody_wants_it_any_more(tmp_path: Path) -> None:
+def test_unpack_ends_when_cancelled(tmp_path: Path) -> None:
     wanted = threading.Event()
     with pytest.raises(ToolError, match="was ended"):
         unpack(zipped(tmp_path / "a.zip", a=b"a"), tmp_path / "a", LIMITS, wanted.is_set)
     assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
 
 
-def test_what_a_killed_one_left_is_removed_and_what_another_makes_is_not(tmp_path: Path) -> None:
+def test_leavings_of_a_killed_program_are_removed_and_no_others(tmp_path: Path) -> None:
     (tmp_path / ".a.unpacking-999999999").mkdir()
     (tmp_path / f".b.unpacking-{os.getpid()}").mkdir()
 
@@ -194,7 +194,7 @@ def test_what_a_killed_one_left_is_removed_and_what_another_makes_is_not(tmp_pat
         ("..zip", "unpacked"),
     ],
 )
-def test_a_folder_is_called_like_its_archive(name: str, folder: str) -> None:
+def test_folder_is_named_like_its_archive(name: str, folder: str) -> None:
     assert is_archive(name)
     assert folder_name(name) == folder
 
@@ -206,7 +206,9 @@ NAMES = st.text("ab./\\\n:~\u202e", min_size=1, max_size=12) | st.sampled_from([
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-def test_whatever_the_names_nothing_lies_outside(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> None:
+def test_unpack_writes_nothing_outside_for_any_names(
+    tmp_path_factory: pytest.TempPathFactory, names: list[str]
+) -> None:
     place = tmp_path_factory.mktemp("names")
     archive = tar(place / "a.tar.gz", *(file(name) for name in names))
     try:
@@ -217,7 +219,7 @@ def test_whatever_the_names_nothing_lies_outside(tmp_path_factory: pytest.TempPa
         assert {path.name for path in place.iterdir()} == {"a.tar.gz", "a"}
 
 
-def test_headers_that_would_fill_the_memory_are_refused_before_they_are_read(tmp_path: Path) -> None:
+def test_unpack_refuses_huge_headers_unread(tmp_path: Path) -> None:
     long = tarfile.TarInfo("././@LongLink")
     long.type, long.size = tarfile.GNUTYPE_LONGNAME, 10_000_000
     with gzip.open(tmp_path / "a.tar.gz", "wb") as stream:
@@ -226,7 +228,7 @@ def test_headers_that_would_fill_the_memory_are_refused_before_they_are_read(tmp
     assert "more of its content than can be held in memory" in refusal(tmp_path / "a.tar.gz", tmp_path / "a")
 
 
-def test_a_list_of_members_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+def test_unpack_refuses_a_huge_list_of_members(tmp_path: Path) -> None:
     path = zipped(tmp_path / "a.zip", a=b"a")
     with path.open("r+b") as stream:  # a list of 200 MB, nearly all of it a hole
         data = stream.read()
@@ -240,7 +242,7 @@ def test_a_list_of_members_that_would_fill_the_memory_is_refused(tmp_path: Path)
 
 
 @pytest.mark.parametrize("size", [1 << 63, 1 << 80])
-def test_sizes_that_no_file_has_are_damage(tmp_path: Path, size: int) -> None:
+def test_impossible_sizes_are_damage(tmp_path: Path, size: int) -> None:
     info = tarfile.TarInfo("a")
     info.size = size
     (tmp_path / "a.tar").write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(2000))
@@ -248,7 +250,7 @@ def test_sizes_that_no_file_has_are_damage(tmp_path: Path, size: int) -> None:
     refusal(tmp_path / "a.tar", tmp_path / "a")
 
 
-def test_a_folder_that_became_a_link_is_not_unpacked_through(tmp_path: Path) -> None:
+def test_unpack_does_not_follow_a_folder_that_became_a_link(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "data").symlink_to(tmp_path / "elsewhere")
 
@@ -258,7 +260,7 @@ def test_a_folder_that_became_a_link_is_not_unpacked_through(tmp_path: Path) -> 
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_folder_that_becomes_a_link_in_the_middle_is_not_written_through(tmp_path: Path) -> None:
+def test_unpack_does_not_follow_a_folder_swapped_meanwhile(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     archive = tar(tmp_path / "a.tar.gz", file("b/one"), file("b/two"))
 
@@ -276,7 +278,7 @@ def test_a_folder_that_becomes_a_link_in_the_middle_is_not_written_through(tmp_p
     assert not (tmp_path / "a").exists()
 
 
-def test_a_leaving_of_no_possible_program_is_left(tmp_path: Path) -> None:
+def test_leavings_of_an_impossible_program_stay(tmp_path: Path) -> None:
     (tmp_path / f".a.unpacking-{10**30}").mkdir()
 
     remove_leavings(tmp_path)

@@ -18,7 +18,7 @@ API = "/api/datasets/lab/words/revision/main?blobs=true"
 RESOLVED = f"/datasets/lab/words/resolve/{'a' * 40}/"
 
 
-async def test_prepare_says_what_it_is_and_downloads_nothing(place: Place) -> None:
+async def test_prepare_describes_and_downloads_nothing(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     place.files.headers["Content-Type"] = "text/csv"
     async with place.served():
@@ -37,7 +37,7 @@ async def test_prepare_says_what_it_is_and_downloads_nothing(place: Place) -> No
     assert place.tree() == {}
 
 
-async def test_a_plan_is_downloaded_and_its_checksum_is_told(place: Place) -> None:
+async def test_download_follows_the_plan_and_reports_the_checksum(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     async with place.served():
         plan = await place.prepare()
@@ -47,13 +47,13 @@ async def test_a_plan_is_downloaded_and_its_checksum_is_told(place: Place) -> No
     assert output.text == f"numbers.csv: 4 kB, SHA-256 {SHA} (nobody says what it should be)"
 
 
-async def test_without_a_plan_nothing_is_downloaded(place: Place) -> None:
+async def test_download_needs_a_plan(place: Place) -> None:
     async with place.served():
         assert "call prepare first" in await place.refusal("download", plan="12345678")
     assert place.files.asked == []
 
 
-async def test_the_question_says_exactly_what_would_come(place: Place) -> None:
+async def test_question_names_exactly_the_download(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     async with place.served():
         plan = await place.prepare(folder="raw")
@@ -69,9 +69,7 @@ async def test_the_question_says_exactly_what_would_come(place: Place) -> None:
 
 @pytest.mark.parametrize("knows_head", [True, False])
 @pytest.mark.parametrize("tells_size", [True, False])
-async def test_servers_that_tell_little_are_asked_for_the_first_byte(
-    place: Place, knows_head: bool, tells_size: bool
-) -> None:
+async def test_terse_server_is_asked_for_the_first_byte(place: Place, knows_head: bool, tells_size: bool) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     place.files.knows_head, place.files.tells_size, place.files.sends_parts = knows_head, tells_size, False
     async with place.served():
@@ -82,7 +80,7 @@ async def test_servers_that_tell_little_are_asked_for_the_first_byte(
 
 @pytest.mark.parametrize("sends_parts", [True, False])
 @pytest.mark.parametrize("content", [WORDS, b""])
-async def test_a_server_that_tells_head_of_no_byte_is_asked_for_the_first_one(
+async def test_server_with_an_empty_head_is_asked_for_the_first_byte(
     place: Place, sends_parts: bool, content: bytes
 ) -> None:
     place.files.contents["/numbers.csv"] = content
@@ -93,7 +91,7 @@ async def test_a_server_that_tells_head_of_no_byte_is_asked_for_the_first_one(
     assert place.tree() == {"data/numbers.csv": content}
 
 
-async def test_the_question_says_that_a_file_stays_packed_as_its_server_has_it(place: Place) -> None:
+async def test_question_says_that_an_encoded_file_stays_encoded(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     place.files.headers["Content-Encoding"] = "gzip"
     async with place.served():
@@ -102,7 +100,7 @@ async def test_the_question_says_that_a_file_stays_packed_as_its_server_has_it(p
     assert "its server sends it packed with gzip, and so it stays" in await place.tool.describe(args, place.ctx)
 
 
-async def test_a_size_that_no_number_holds_is_none(place: Place) -> None:
+async def test_impossible_size_is_none(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     place.files.knows_head, place.files.status = False, 206
     place.files.headers["Content-Range"] = f"bytes 0-0/{'9' * 5000}"
@@ -112,7 +110,7 @@ async def test_a_size_that_no_number_holds_is_none(place: Place) -> None:
 
 
 @pytest.mark.parametrize("can_go_on", [True, False])
-async def test_after_cuts_it_goes_on_or_begins_anew(place: Place, can_go_on: bool) -> None:
+async def test_download_resumes_after_cuts_or_starts_again(place: Place, can_go_on: bool) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     place.files.sends_parts = can_go_on
     place.files.cut_after = [1000, 500, 2000]
@@ -124,7 +122,7 @@ async def test_after_cuts_it_goes_on_or_begins_anew(place: Place, can_go_on: boo
     assert ranges == ([None, b"bytes=1000-", b"bytes=1500-", b"bytes=3500-"] if can_go_on else [None] * 4)
 
 
-async def test_what_a_killed_download_left_is_gone_on_with(place: Place) -> None:
+async def test_killed_download_is_resumed(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     place.files.cut_after = [1234]
     place.files.refusals = []
@@ -140,7 +138,7 @@ async def test_what_a_killed_download_left_is_gone_on_with(place: Place) -> None
     assert place.tree() == {"data/numbers.csv": WORDS}
 
 
-async def test_what_has_changed_since_it_was_prepared_is_not_taken(place: Place) -> None:
+async def test_download_refuses_a_file_changed_since_prepare(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     async with place.served():
         plan = await place.prepare()
@@ -151,7 +149,7 @@ async def test_what_has_changed_since_it_was_prepared_is_not_taken(place: Place)
     assert "data/numbers.csv" not in place.tree()
 
 
-async def test_what_has_changed_in_the_middle_is_not_put_together(place: Place) -> None:
+async def test_download_refuses_a_file_changed_in_the_middle(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     place.files.cut_after = [1000]
 
@@ -167,7 +165,7 @@ async def test_what_has_changed_in_the_middle_is_not_put_together(place: Place) 
     assert "data/numbers.csv" not in place.tree()
 
 
-async def test_a_wrong_checksum_is_thrown_away(place: Place) -> None:
+async def test_download_with_a_wrong_checksum_is_discarded(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     async with place.served():
         said = await place.refusal("download", plan=await place.prepare(sha256="0" * 64))
@@ -176,7 +174,7 @@ async def test_a_wrong_checksum_is_thrown_away(place: Place) -> None:
     assert place.tree() == {}
 
 
-async def test_nothing_that_is_there_is_replaced(place: Place) -> None:
+async def test_existing_file_is_never_replaced(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     async with place.served():
         plan = await place.prepare()
@@ -190,7 +188,7 @@ async def test_nothing_that_is_there_is_replaced(place: Place) -> None:
     assert place.tree()["data/numbers.csv"] == b"mine"
 
 
-async def test_what_is_there_with_the_right_checksum_is_not_downloaded_again(place: Place) -> None:
+async def test_existing_file_with_the_right_checksum_is_kept(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     async with place.served():
         await place.call("download", plan=await place.prepare(sha256=SHA))
@@ -212,13 +210,13 @@ async def test_what_is_there_with_the_right_checksum_is_not_downloaded_again(pla
         ("", "prepare needs source"),
     ],
 )
-async def test_what_cannot_be_had_is_said(place: Place, source: str, reason: str) -> None:
+async def test_unavailable_source_is_reported(place: Place, source: str, reason: str) -> None:
     async with place.served():
         assert reason in await place.refusal("prepare", source=source)
     assert place.tree() == {}
 
 
-async def test_a_redirect_into_the_own_network_is_refused(place: Place) -> None:
+async def test_redirect_into_the_local_network_is_refused(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     async with place.served():
         plan = await place.prepare()
@@ -239,7 +237,7 @@ async def test_a_redirect_into_the_own_network_is_refused(place: Place) -> None:
         ('attachment; filename="a b;c.csv"', "data/a b_c.csv"),
     ],
 )
-async def test_a_name_that_the_server_gives_stays_in_the_folder(place: Place, name: str, path: str) -> None:
+async def test_name_of_the_server_stays_in_the_folder(place: Place, name: str, path: str) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     place.files.headers["Content-Disposition"] = name
     async with place.served():
@@ -249,7 +247,7 @@ async def test_a_name_that_the_server_gives_stays_in_the_folder(place: Place, na
 
 
 @pytest.mark.parametrize("name", ["数" * 120, "n" * 400, f"{'n' * 100}.{'b' * 195}"])
-async def test_a_name_of_any_length_becomes_one_that_file_systems_take(place: Place, name: str) -> None:
+async def test_name_of_any_length_becomes_a_valid_one(place: Place, name: str) -> None:
     path = f"/{quote(name)}.csv"
     place.files.contents[path] = WORDS
     async with place.served():
@@ -261,14 +259,14 @@ async def test_a_name_of_any_length_becomes_one_that_file_systems_take(place: Pl
     assert content == WORDS
 
 
-async def test_what_does_not_fit_is_refused_beforehand(place: Place) -> None:
+async def test_oversized_download_is_refused_beforehand(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     place.settings = {"data": {"max_gb": 0.000001}}
     async with place.served():
         assert "data.max_gb lets 1 kB come at once" in await place.refusal("prepare", source=URL)
 
 
-async def test_what_grows_beyond_the_limit_is_ended(place: Place) -> None:
+async def test_download_that_outgrows_the_limit_is_ended(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     place.files.tells_size = place.files.sends_parts = False
     place.settings = {"data": {"max_gb": 0.000001}}
@@ -276,7 +274,7 @@ async def test_what_grows_beyond_the_limit_is_ended(place: Place) -> None:
         assert "sends more than 1 kB" in await place.refusal("download", plan=await place.prepare())
 
 
-async def test_what_comes_too_slowly_to_end_is_given_up_and_kept(place: Place) -> None:
+async def test_too_slow_download_is_given_up_and_kept(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     place.files.cut_after = [100]
     async with place.served():
@@ -288,7 +286,7 @@ async def test_what_comes_too_slowly_to_end_is_given_up_and_kept(place: Place) -
     assert WORDS[:100] in place.tree().values()
 
 
-async def test_hosts_that_the_user_has_blocked_are_not_asked(place: Place) -> None:
+async def test_blocked_hosts_are_not_asked(place: Place) -> None:
     place.settings = {"web": {"blocked_domains": ["example.org"]}}
     async with place.served():
         assert "data.example.org is blocked by the settings" in await place.refusal("prepare", source=URL)
@@ -304,7 +302,7 @@ class TestHub:
         place.files.contents[API] = repository(FILES, large=("train/0.parquet",), **more)
         place.files.contents |= {RESOLVED + path: data for path, data in FILES.items()}
 
-    async def test_a_repository_is_downloaded_and_checked_file_by_file(self, place: Place) -> None:
+    async def test_repository_is_downloaded_and_checked_file_by_file(self, place: Place) -> None:
         await self.at_hub(place)
         async with place.served():
             text = (await place.call("prepare", source=HUB)).text
@@ -315,14 +313,14 @@ class TestHub:
         assert place.tree() == {f"data/{path}": data for path, data in FILES.items()}
         assert output.text.count("(checksum as expected)") == 3
 
-    async def test_some_of_its_files_can_be_chosen(self, place: Place) -> None:
+    async def test_repository_files_can_be_chosen(self, place: Place) -> None:
         await self.at_hub(place)
         async with place.served():
             await place.call("download", plan=await place.prepare(HUB, files=["train/1*"], folder="x"))
 
         assert place.tree() == {"x/train/1.parquet": b"q" * 300}
 
-    async def test_what_is_not_what_git_says_is_thrown_away(self, place: Place) -> None:
+    async def test_file_with_a_wrong_git_hash_is_discarded(self, place: Place) -> None:
         await self.at_hub(place)
         place.files.contents[RESOLVED + "README.md"] = b"# Sword"
         async with place.served():
@@ -331,7 +329,7 @@ class TestHub:
         assert "another checksum" in said
         assert place.tree() == {}
 
-    async def test_where_nothing_is_behind_what_came_it_begins_anew(self, place: Place) -> None:
+    async def test_file_that_shrank_is_downloaded_again(self, place: Place) -> None:
         readme, of_no_size = RESOLVED + "README.md", [{"rfilename": "README.md", "blobId": "0" * 40}]
         await self.at_hub(place, siblings=of_no_size)
 
@@ -346,7 +344,7 @@ class TestHub:
 
         assert place.tree() == {"data/README.md": b"# Wor"}
 
-    async def test_the_token_goes_to_the_hub_alone(self, place: Place) -> None:
+    async def test_token_goes_to_the_hub_alone(self, place: Place) -> None:
         await self.at_hub(place)
         place.env["HF_TOKEN"] = "hf_secret0123456789"
         place.files.contents["/numbers.csv"] = WORDS
@@ -357,7 +355,7 @@ class TestHub:
         assert [b"authorization" in headers for _, headers in place.files.asked] == [True, True, False, False]
 
     @pytest.mark.parametrize("token", ["hf_secret0123456789\n", " hf_secret0123456789\r\n"])
-    async def test_blanks_around_the_token_are_no_part_of_it(self, place: Place, token: str) -> None:
+    async def test_token_is_stripped_of_blanks(self, place: Place, token: str) -> None:
         await self.at_hub(place)
         place.env["HF_TOKEN"] = token
         async with place.served():
@@ -365,7 +363,7 @@ class TestHub:
 
         assert [headers[b"authorization"] for _, headers in place.files.asked] == [b"Bearer hf_secret0123456789"]
 
-    async def test_a_token_that_cannot_be_sent_is_in_no_error(self, place: Place) -> None:
+    async def test_token_that_cannot_be_sent_is_in_no_error(self, place: Place) -> None:
         await self.at_hub(place)
         place.env["HF_TOKEN"] = "hf_secret\n0123456789"
         async with place.served():
@@ -374,7 +372,7 @@ class TestHub:
         assert "cannot be asked" in said
         assert "secret" not in said
 
-    async def test_a_licence_of_any_length_stays_short(self, place: Place) -> None:
+    async def test_licence_of_any_length_stays_short(self, place: Place) -> None:
         await self.at_hub(place, cardData={"license": ["pay me"] * 100_000})
         async with place.served():
             text = (await place.call("prepare", source=HUB)).text
@@ -382,9 +380,7 @@ class TestHub:
         assert len(text) < 2_000
 
     @pytest.mark.parametrize("path", ["../out", "/etc/x", "a/../../b", "a//b", ".git/config", ".env", "a\0b"])
-    async def test_a_name_that_leads_elsewhere_or_is_protected_is_refused_with_all(
-        self, place: Place, path: str
-    ) -> None:
+    async def test_leading_out_or_protected_name_refuses_the_whole(self, place: Place, path: str) -> None:
         place.settings = {"data": {"hub": "http://data.example.org"}}
         place.files.contents[API] = repository({path: b"x", "fine": b"y"})
         async with place.served():
@@ -392,9 +388,7 @@ class TestHub:
         assert place.tree() == {}
 
     @pytest.mark.parametrize("path", [".git.zip", ".vscode.tar.gz", "x/.husky.zip", "gradle/wrapper.tgz"])
-    async def test_an_archive_that_would_unpack_into_a_protected_folder_is_refused_beforehand(
-        self, place: Place, path: str
-    ) -> None:
+    async def test_archive_into_a_protected_folder_is_refused_beforehand(self, place: Place, path: str) -> None:
         place.settings = {"data": {"hub": "http://data.example.org"}}
         place.files.contents[API] = repository({path: b"x", "fine": b"y"})
         async with place.served():
@@ -403,7 +397,7 @@ class TestHub:
         assert "is protected" in said
         assert place.tree() == {}
 
-    async def test_an_archive_that_would_unpack_through_a_link_is_refused(self, place: Place) -> None:
+    async def test_archive_through_a_link_is_refused(self, place: Place) -> None:
         await self.at_hub(place)
         place.files.contents[API] = repository({"words.zip": b"x"})
         (place.root / "data").mkdir()
@@ -413,7 +407,7 @@ class TestHub:
 
         assert "a link there leads elsewhere" in said
 
-    async def test_the_gate_is_told_of_every_place_that_is_written(self, place: Place) -> None:
+    async def test_permission_gate_learns_every_written_place(self, place: Place) -> None:
         files = {f"{number:03}.csv": b"x" for number in range(250)} | {"words.zip": b"y"}
         place.settings = {"data": {"hub": "http://data.example.org"}}
         place.files.contents[API] = repository(files)
@@ -426,7 +420,7 @@ class TestHub:
         wanted = {str(data), str(data / "words"), *(str(data / path) for path in files)}
         assert sorted(told.writes) == sorted(wanted)
 
-    async def test_a_folder_that_is_a_link_elsewhere_is_refused(self, place: Place) -> None:
+    async def test_folder_linked_elsewhere_is_refused(self, place: Place) -> None:
         await self.at_hub(place)
         outside = place.root.parent / "outside"
         outside.mkdir()
@@ -440,7 +434,7 @@ class TestHub:
         ("body", "reason"),
         [(b"{}", "cannot be read"), (b"no json", "cannot be read"), (repository({}), "has no file")],
     )
-    async def test_what_the_hub_should_not_say_is_said(self, place: Place, body: bytes, reason: str) -> None:
+    async def test_wrong_answer_of_the_hub_is_reported(self, place: Place, body: bytes, reason: str) -> None:
         place.settings = {"data": {"hub": "http://data.example.org"}}
         place.files.contents[API] = body
         async with place.served():
@@ -451,7 +445,7 @@ class TestHub:
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-async def test_however_often_it_is_cut_the_file_is_whole_or_not_there(
+async def test_file_is_complete_or_absent_after_any_cuts(
     tmp_path_factory: pytest.TempPathFactory, size: int, cuts: list[int], parts: bool
 ) -> None:
     place = Place(tmp_path_factory.mktemp("cuts"))
@@ -463,7 +457,7 @@ async def test_however_often_it_is_cut_the_file_is_whole_or_not_there(
     assert place.tree() == {"data/numbers.csv": content}
 
 
-async def test_without_an_id_it_is_the_newest_plan_unless_that_is_not_the_one_that_was_asked_about(
+async def test_download_without_an_id_takes_the_approved_newest_plan(
     place: Place,
 ) -> None:
     place.files.contents |= {"/numbers.csv": WORDS, "/other.csv": b"other"}
@@ -480,7 +474,7 @@ async def test_without_an_id_it_is_the_newest_plan_unless_that_is_not_the_one_th
     assert place.tree() == {"data/other.csv": b"other"}
 
 
-async def test_a_part_that_says_that_more_is_to_come_is_not_taken_for_the_whole(place: Place) -> None:
+async def test_partial_answer_is_not_taken_for_the_whole(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     place.files.knows_head = place.files.tells_size = place.files.sends_parts = False
     async with place.served():
@@ -496,7 +490,7 @@ async def test_a_part_that_says_that_more_is_to_come_is_not_taken_for_the_whole(
 
 
 @pytest.mark.parametrize("sibling", [{"size": 10**400}, {"rfilename": "a\nb"}, {"rfilename": "x" * 240}])
-async def test_a_hub_that_tells_what_no_file_has_is_refused_in_words(place: Place, sibling: dict[str, object]) -> None:
+async def test_impossible_metadata_of_a_hub_is_refused_in_words(place: Place, sibling: dict[str, object]) -> None:
     told = {"rfilename": "a", "size": 1} | sibling
     place.files.contents["/api/datasets/lab/words/revision/main?blobs=true"] = repository({}, siblings=[told])
     place.settings = {"data": {"hub": "http://data.example.org"}}
@@ -506,7 +500,7 @@ async def test_a_hub_that_tells_what_no_file_has_is_refused_in_words(place: Plac
     assert "cannot be read" in said or "leads elsewhere" in said
 
 
-async def test_the_question_names_the_host_that_the_server_sends_on_to(place: Place) -> None:
+async def test_question_names_the_host_of_a_redirect(place: Place) -> None:
     place.files.contents["/there.csv"] = WORDS
     place.files.redirects["/numbers.csv"] = "http://cdn.example.org/there.csv"
     place.network.names["cdn.example.org"] = place.network.names["data.example.org"]
@@ -517,9 +511,7 @@ async def test_the_question_names_the_host_that_the_server_sends_on_to(place: Pl
     assert "from http://data.example.org, http://cdn.example.org into" in said
 
 
-async def test_a_folder_that_is_swapped_for_a_link_while_files_come_leads_nothing_out(
-    place: Place, tmp_path: Path
-) -> None:
+async def test_folder_swapped_for_a_link_leads_no_file_out(place: Place, tmp_path: Path) -> None:
     files = {"one.txt": b"1" * 100, "two.txt": b"2" * 100, "sub/three.txt": b"3" * 100}
     place.files.contents |= {f"/datasets/lab/words/resolve/{'a' * 40}/{name}": data for name, data in files.items()}
     place.files.contents["/api/datasets/lab/words/revision/main?blobs=true"] = repository(files)
@@ -541,7 +533,7 @@ async def test_a_folder_that_is_swapped_for_a_link_while_files_come_leads_nothin
     assert (place.root / "moved" / "one.txt").read_bytes() == files["one.txt"]
 
 
-async def test_a_plan_that_leads_to_another_host_is_another_plan(place: Place) -> None:
+async def test_plan_that_leads_to_another_host_is_another_plan(place: Place) -> None:
     place.files.contents = {"/numbers.csv": WORDS, "/there/numbers.csv": WORDS}
     place.network.names["cdn.example.net"] = [PUBLIC]
     async with place.served():
@@ -552,7 +544,7 @@ async def test_a_plan_that_leads_to_another_host_is_another_plan(place: Place) -
     assert before != after
 
 
-async def test_the_plan_names_hosts_in_the_letters_in_which_they_are_asked(place: Place) -> None:
+async def test_plan_names_hosts_in_their_encoded_letters(place: Place) -> None:
     place.files.contents["/x.csv"] = WORDS
     place.network.names["xn--pple-43d.com"] = place.network.names["data.example.org"]
     async with place.served():
@@ -565,7 +557,7 @@ async def test_the_plan_names_hosts_in_the_letters_in_which_they_are_asked(place
 
 
 @pytest.mark.parametrize("etag", ['"\u00e9"', f'"{"e" * 100_000}"'])
-async def test_a_validator_that_cannot_be_sent_back_is_not_relied_on(place: Place, etag: str) -> None:
+async def test_unsendable_validator_is_not_used(place: Place, etag: str) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     place.files.cut_after = [100]
     place.files.etag = etag

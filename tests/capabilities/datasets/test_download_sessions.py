@@ -65,7 +65,7 @@ async def opened(
                 yield session
 
 
-async def test_the_user_consents_to_exactly_what_was_prepared_and_is_asked_each_time(place: Place) -> None:
+async def test_user_approves_exactly_the_plan_each_time(place: Place) -> None:
     files, asked = Files({"/words.csv": CONTENT}), list[PermissionQuestion]()
     async with opened(place, files, PREPARE, download(), say("done"), asked=asked) as session:
         prepared, downloaded = results(await turn(session))
@@ -80,7 +80,7 @@ async def test_the_user_consents_to_exactly_what_was_prepared_and_is_asked_each_
     assert "nothing was downloaded yet" in prepared.text
 
 
-async def test_what_is_not_consented_to_does_not_come(place: Place) -> None:
+async def test_refused_download_does_not_start(place: Place) -> None:
     files = Files({"/words.csv": CONTENT})
     async with opened(place, files, PREPARE, download(), say("done"), asked=[], refuses="2.5 kB") as session:
         _, refused = results(await turn(session))
@@ -89,7 +89,7 @@ async def test_what_is_not_consented_to_does_not_come(place: Place) -> None:
     assert [asked for asked, _ in files.asked] == ["HEAD /words.csv"]
 
 
-async def test_in_plan_mode_it_may_be_prepared_and_not_downloaded(place: Place) -> None:
+async def test_plan_mode_allows_prepare_but_no_download(place: Place) -> None:
     files = Files({"/words.csv": CONTENT})
     mode = {"permission.mode": "plan"}
     async with opened(place, files, PREPARE, download(), say("done"), asked=[], **mode) as session:
@@ -99,7 +99,7 @@ async def test_in_plan_mode_it_may_be_prepared_and_not_downloaded(place: Place) 
     assert not (place.workspace / "data").exists()
 
 
-async def test_in_the_background_it_is_a_task_whose_end_the_model_hears_of(place: Place) -> None:
+async def test_background_download_is_a_task_with_a_reported_end(place: Place) -> None:
     files = Files({"/words.csv": CONTENT}, cut_after=[100])
     background = download(run_in_background=True)
     async with opened(place, files, PREPARE, background, say("done"), say("well"), asked=[]) as session:
@@ -116,7 +116,7 @@ async def test_in_the_background_it_is_a_task_whose_end_the_model_hears_of(place
 
 
 @pytest.mark.parametrize("denied", ["data.example.org", "example.org", "cdn.example.net", PUBLIC])
-async def test_no_way_of_a_download_leads_to_a_host_that_a_rule_denies(denied: str, place: Place) -> None:
+async def test_denied_host_is_not_reached_by_any_redirect(denied: str, place: Place) -> None:
     files = Files({"/there.csv": CONTENT}, redirects={"/words.csv": "http://cdn.example.net/there.csv"})
     network = Network(names={"data.example.org": [PUBLIC], "cdn.example.net": [PUBLIC]})
     rules = {"permission.deny": [f"WebFetch(domain:{denied})"], "permission.mode": "bypassPermissions"}
@@ -128,7 +128,7 @@ async def test_no_way_of_a_download_leads_to_a_host_that_a_rule_denies(denied: s
     assert [asked for asked, _ in files.asked] == (["HEAD /words.csv"] if denied.startswith("cdn") else [])
 
 
-async def test_an_archive_is_not_unpacked_where_a_rule_lets_nothing_be_written(place: Place) -> None:
+async def test_archive_is_not_unpacked_against_a_deny_rule(place: Place) -> None:
     files = Files({"/words.zip": CONTENT})
     rules = {"permission.deny": ["Edit(data/words)"], "permission.mode": "bypassPermissions"}
     source = {"action": "prepare", "source": "http://data.example.org/words.zip", "unpack": True}
@@ -141,7 +141,7 @@ async def test_an_archive_is_not_unpacked_where_a_rule_lets_nothing_be_written(p
     assert [asked for asked, _ in files.asked] == ["HEAD /words.zip"]
 
 
-async def test_a_host_that_is_asked_about_is_not_reached_by_way_of_another(place: Place) -> None:
+async def test_asked_host_is_not_reached_through_another(place: Place) -> None:
     files = Files({"/there.csv": CONTENT}, redirects={"/words.csv": "http://cdn.example.net/there.csv"})
     network = Network(names={"data.example.org": [PUBLIC], "cdn.example.net": [PUBLIC]})
     rules = {"permission.ask": ["WebFetch(domain:cdn.example.net)"], "permission.mode": "bypassPermissions"}
@@ -155,7 +155,7 @@ async def test_a_host_that_is_asked_about_is_not_reached_by_way_of_another(place
     assert not prepared.is_error
 
 
-async def test_a_host_that_pages_may_be_fetched_from_may_be_looked_at_unasked(place: Place) -> None:
+async def test_host_allowed_for_pages_may_be_looked_at_unasked(place: Place) -> None:
     files, asked = Files({"/words.csv": CONTENT}), list[PermissionQuestion]()
     rules = {"permission.allow": ["WebFetch(domain:data.example.org)"]}
     async with opened(place, files, PREPARE, download(), say("done"), asked=asked, **rules) as session:
@@ -169,7 +169,7 @@ async def test_a_host_that_pages_may_be_fetched_from_may_be_looked_at_unasked(pl
     ("source", "host"),
     [("http://\u0430pple.com/x.csv", "xn--pple-43d.com"), ("http://a.apple.com.EXAMPLE.net:8080", "example.net:8080")],
 )
-async def test_the_question_before_a_look_names_the_host_that_is_asked(source: str, host: str, place: Place) -> None:
+async def test_question_before_a_look_names_the_host(source: str, host: str, place: Place) -> None:
     asked: list[PermissionQuestion] = []
     prepare = call("DatasetDownload", {"action": "prepare", "source": source})
     async with opened(place, Files({}), prepare, say("done"), asked=asked, refuses="it asks") as session:
@@ -179,9 +179,7 @@ async def test_the_question_before_a_look_names_the_host_that_is_asked(source: s
 
 
 @pytest.mark.parametrize(("mode", "questions"), [("auto", 1), ("default", 2)])
-async def test_in_auto_mode_a_small_download_needs_no_more_than_the_look(
-    place: Place, mode: str, questions: int
-) -> None:
+async def test_small_download_in_auto_mode_needs_no_second_question(place: Place, mode: str, questions: int) -> None:
     files, asked = Files({"/words.csv": CONTENT}), list[PermissionQuestion]()
     overrides = {"permission.mode": mode, "sandbox.mode": "on"}
     async with opened(place, files, PREPARE, download(), say("done"), asked=asked, **overrides) as session:
@@ -193,7 +191,7 @@ async def test_in_auto_mode_a_small_download_needs_no_more_than_the_look(
     assert not downloaded.is_error
 
 
-async def test_in_auto_mode_a_large_download_is_asked_about(place: Place) -> None:
+async def test_large_download_in_auto_mode_is_asked_about(place: Place) -> None:
     asked = list[PermissionQuestion]()
     files = Files({"/words.csv": CONTENT}, tells_size=False, headers={"Content-Length": "1000000001"})
     overrides = {"permission.mode": "auto", "sandbox.mode": "on"}

@@ -21,7 +21,7 @@ def taken_over(part: PlannedPart) -> int:
     return part.size
 
 
-def test_a_folder_that_became_a_link_is_not_written_through(tmp_path: Path) -> None:
+def test_folder_that_became_a_link_is_not_written_through(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "data").symlink_to(tmp_path / "elsewhere")
 
@@ -32,7 +32,7 @@ def test_a_folder_that_became_a_link_is_not_written_through(tmp_path: Path) -> N
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_folder_that_is_swapped_while_it_comes_leads_nowhere_else(tmp_path: Path) -> None:
+def test_folder_swapped_during_the_download_leads_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     with PlannedPart(planned(tmp_path / "data")) as part:
         (tmp_path / "data").rename(tmp_path / "moved")
@@ -44,14 +44,14 @@ def test_a_folder_that_is_swapped_while_it_comes_leads_nowhere_else(tmp_path: Pa
     assert [path.name for path in (tmp_path / "moved").iterdir()] == ["words"]
 
 
-def test_a_part_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_part_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".words.part")
 
     with pytest.raises(ToolError, match="is no regular file"):
         PlannedPart(planned(tmp_path))
 
 
-def test_a_part_with_another_name_is_another_file_by_now_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_part_with_a_second_name_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_bytes(b"too much to be of it")
     (tmp_path / ".words.part").hardlink_to(tmp_path / "mine")
 
@@ -65,7 +65,7 @@ def test_a_part_with_another_name_is_another_file_by_now_and_stays_as_it_is(tmp_
     assert (tmp_path / "words").read_bytes() == b"four"
 
 
-def test_two_downloads_of_one_file_do_not_mix(tmp_path: Path) -> None:
+def test_simultaneous_downloads_of_one_file_do_not_mix(tmp_path: Path) -> None:
     with PlannedPart(planned(tmp_path)) as part:
         part.write(b"four")
 
@@ -75,7 +75,7 @@ def test_two_downloads_of_one_file_do_not_mix(tmp_path: Path) -> None:
     assert (tmp_path / ".words.part").read_bytes() == b"four"
 
 
-def test_what_came_is_kept_and_nothing_of_what_did_not(tmp_path: Path) -> None:
+def test_partial_bytes_are_kept_exactly(tmp_path: Path) -> None:
     with PlannedPart(planned(tmp_path)) as part:
         part.write(b"fo")
     with PlannedPart(planned(tmp_path / "other")):
@@ -90,7 +90,7 @@ def no_links(*_: object, **__: object) -> None:
     raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
 
-def test_where_a_file_system_knows_no_links_it_becomes_the_file_all_the_same(tmp_path: Path) -> None:
+def test_part_becomes_the_file_without_hard_links(tmp_path: Path) -> None:
     with PlannedPart(planned(tmp_path), link=no_links) as part:
         part.write(b"four")
         part.finish()
@@ -100,7 +100,7 @@ def test_where_a_file_system_knows_no_links_it_becomes_the_file_all_the_same(tmp
 
 
 @pytest.mark.parametrize("link", [os.link, no_links])
-def test_what_came_into_being_in_its_place_stays_as_it_is(tmp_path: Path, link: Callable[..., None]) -> None:
+def test_file_that_appeared_meanwhile_is_left_alone(tmp_path: Path, link: Callable[..., None]) -> None:
     with PlannedPart(planned(tmp_path), link=link) as part:
         part.write(b"four")
         (tmp_path / "words").write_bytes(b"mine")
@@ -112,7 +112,7 @@ def test_what_came_into_being_in_its_place_stays_as_it_is(tmp_path: Path, link: 
     assert (tmp_path / ".words.part").read_bytes() == b"four"
 
 
-def test_a_link_that_fails_for_another_reason_is_told(tmp_path: Path) -> None:
+def test_failing_link_is_reported(tmp_path: Path) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -82,7 +82,7 @@ def running_with(mark: str) -> list[str]:
 
 
 @on_both_backends
-def test_a_call_returns_at_once_and_the_command_goes_on(backend: str, tmp_path: Path) -> None:
+def test_background_call_returns_at_once_and_the_command_goes_on(backend: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with desk_in(tmp_path) as desk:
             command = "echo on; while [ ! -e go ]; do sleep 0.01; done; pwd; exit 2"
@@ -101,7 +101,7 @@ def test_a_call_returns_at_once_and_the_command_goes_on(backend: str, tmp_path: 
     run_on(backend, main)
 
 
-async def test_the_working_directory_does_not_follow_it(tmp_path: Path) -> None:
+async def test_background_command_leaves_the_working_directory(tmp_path: Path) -> None:
     async with desk_in(tmp_path) as desk:
         await desk.run(command="mkdir sub; cd sub", run_in_background=True)
         await desk.tasks.drain()
@@ -109,7 +109,7 @@ async def test_the_working_directory_does_not_follow_it(tmp_path: Path) -> None:
         assert desk.ctx.paths.cwd == desk.root
 
 
-async def test_where_there_are_no_tasks_nothing_runs_in_the_background(tmp_path: Path) -> None:
+async def test_background_command_needs_background_tasks(tmp_path: Path) -> None:
     tool = BashTool()
     ctx = context_in(tmp_path)
     with pytest.raises(ToolError, match="nothing can run in the background here; call again without"):
@@ -120,7 +120,7 @@ async def test_where_there_are_no_tasks_nothing_runs_in_the_background(tmp_path:
     assert not (tmp_path / "made").exists()
 
 
-def test_the_user_is_told_where_it_would_run() -> None:
+def test_background_question_names_where_it_would_run() -> None:
     tool = BashTool()
 
     assert tool.title(BashInput(command="make\nmake check", run_in_background=True)) == "make … (in the background)"
@@ -130,7 +130,7 @@ def test_the_user_is_told_where_it_would_run() -> None:
 
 
 @on_both_backends
-def test_a_command_is_moved_with_all_that_it_printed(backend: str, tmp_path: Path) -> None:
+def test_moved_command_keeps_its_output(backend: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with desk_in(tmp_path, key="sk-very-secret-key") as desk:
             before = descriptors()
@@ -162,7 +162,7 @@ def test_a_command_is_moved_with_all_that_it_printed(backend: str, tmp_path: Pat
     run_on(backend, main)
 
 
-async def test_one_that_has_closed_its_output_is_moved_too(tmp_path: Path) -> None:
+async def test_moved_command_may_have_closed_its_output(tmp_path: Path) -> None:
     async with desk_in(tmp_path) as desk:
         await desk.moved("touch up; exec >&- 2>&-; sleep 600", when=desk.root / "up")
 
@@ -170,7 +170,7 @@ async def test_one_that_has_closed_its_output_is_moved_too(tmp_path: Path) -> No
         assert (await desk.tasks.stop(info.id)).state == "stopped"
 
 
-async def test_a_moved_one_is_stopped_with_all_that_it_started(tmp_path: Path) -> None:
+async def test_moved_command_is_stopped_with_all_its_processes(tmp_path: Path) -> None:
     async with desk_in(tmp_path) as desk:
         await desk.moved("setsid sleep 600 & touch up; sleep 600", when=desk.root / "up")
         (info,) = desk.tasks.running
@@ -181,7 +181,7 @@ async def test_a_moved_one_is_stopped_with_all_that_it_started(tmp_path: Path) -
         assert running_with(desk.ctx.processes.mark) == []
 
 
-async def test_a_moved_one_ends_with_the_session_whatever_the_user_wants_of_others(tmp_path: Path) -> None:
+async def test_moved_command_ends_with_the_session(tmp_path: Path) -> None:
     home = Home(tmp_path)
     root = tmp_path / "work"
     root.mkdir()
@@ -203,7 +203,7 @@ class JustEnded(BackgroundTasks):
             yield asked
 
 
-async def test_one_that_is_moved_as_the_session_ends_ends_with_all_that_it_started(tmp_path: Path) -> None:
+async def test_command_moved_at_the_sessions_end_leaves_nothing(tmp_path: Path) -> None:
     ctx = context_in(tmp_path, tool_use_id="toolu_1")
     tasks = JustEnded()
     before = descriptors()
@@ -216,7 +216,7 @@ async def test_one_that_is_moved_as_the_session_ends_ends_with_all_that_it_start
     assert descriptors() <= before
 
 
-async def test_a_moved_one_that_prints_without_end_is_stopped(tmp_path: Path) -> None:
+async def test_moved_command_that_prints_without_end_is_stopped(tmp_path: Path) -> None:
     async with desk_in(tmp_path, BackgroundSettings(max_output_mb=1)) as desk:
         await desk.moved("touch up; while [ ! -e go ]; do sleep 0.01; done; yes", when=desk.root / "up")
         (info,) = desk.tasks.running
@@ -229,7 +229,7 @@ async def test_a_moved_one_that_prints_without_end_is_stopped(tmp_path: Path) ->
         assert info.output.stat().st_size <= 10**6
 
 
-async def test_only_the_call_that_is_named_is_moved(tmp_path: Path) -> None:
+async def test_move_affects_only_the_named_call(tmp_path: Path) -> None:
     async with desk_in(tmp_path) as desk:
         with desk.tasks.foreground("a") as first, desk.tasks.foreground("b") as second:
             assert desk.tasks.movable == ["a", "b"]
@@ -239,7 +239,7 @@ async def test_only_the_call_that_is_named_is_moved(tmp_path: Path) -> None:
             assert desk.tasks.movable == ["a"]
 
 
-async def test_at_its_time_out_it_goes_on_where_the_user_wants_that(tmp_path: Path) -> None:
+async def test_timeout_moves_the_command_if_the_user_wants(tmp_path: Path) -> None:
     async with desk_in(tmp_path, BackgroundSettings(at_timeout="go_on")) as desk:
         output = await desk.run(command="echo on; while [ ! -e go ]; do sleep 0.01; done; echo off", timeout=300)
 
@@ -252,7 +252,7 @@ async def test_at_its_time_out_it_goes_on_where_the_user_wants_that(tmp_path: Pa
         assert info.output.read_text() == "on\noff\n"
 
 
-async def test_at_its_time_out_it_is_stopped_where_as_many_run_as_may(tmp_path: Path) -> None:
+async def test_timeout_stops_the_command_if_too_many_run(tmp_path: Path) -> None:
     async with desk_in(tmp_path, BackgroundSettings(at_timeout="go_on", max_tasks=1)) as desk:
         await desk.run(command="sleep 600", timeout=100)
         output = await desk.run(command="sleep 600", timeout=100)
@@ -261,7 +261,7 @@ async def test_at_its_time_out_it_is_stopped_where_as_many_run_as_may(tmp_path: 
         assert len(desk.tasks.tasks) == 1
 
 
-async def test_at_its_time_out_it_is_stopped_where_the_user_says_nothing(tmp_path: Path) -> None:
+async def test_timeout_stops_the_command_by_default(tmp_path: Path) -> None:
     async with desk_in(tmp_path) as desk:
         output = await desk.run(command="sleep 600", timeout=100)
 

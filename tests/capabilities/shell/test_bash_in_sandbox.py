@@ -36,13 +36,13 @@ async def boxed(shell: Shell) -> AsyncGenerator[Shell]:
     await sandbox.aclose()
 
 
-async def test_a_command_works_in_the_workspace_and_keeps_its_directory(boxed: Shell) -> None:
+async def test_boxed_command_works_inside_and_keeps_its_folder(boxed: Shell) -> None:
     assert "[the working directory is now" in await boxed.text("mkdir -p src && cd src && echo hi >a.txt")
     assert await boxed.text("cat a.txt; pwd") == f"hi\n{boxed.root}/src"
     assert (boxed.root / "src" / "a.txt").read_text() == "hi\n"
 
 
-async def test_what_it_may_not_write_is_said_with_the_way_to_ask(boxed: Shell) -> None:
+async def test_forbidden_write_is_explained_with_the_way_to_ask(boxed: Shell) -> None:
     outside = boxed.root.parent / "outside.txt"
     text = await boxed.text(f"echo x >{outside}")
     assert not outside.exists()
@@ -50,7 +50,7 @@ async def test_what_it_may_not_write_is_said_with_the_way_to_ask(boxed: Shell) -
     assert 'call again with sandbox "off"; the user is asked then' in text
 
 
-async def test_a_failure_by_the_sandbox_says_what_would_let_it_run(boxed: Shell) -> None:
+async def test_sandbox_failure_says_how_to_let_it_run(boxed: Shell) -> None:
     outside = boxed.root.parent / "outside.txt"
     assert (await boxed.run(f"echo x >{outside}")).blocked == Blocked(
         "the sandbox blocks changes outside the workspace", "off"
@@ -63,7 +63,7 @@ async def test_a_failure_by_the_sandbox_says_what_would_let_it_run(boxed: Shell)
     assert (await boxed.run(f"echo x >{outside} || true")).blocked is None, "the line went well"
 
 
-async def test_a_command_that_the_user_lets_out_has_his_rights(boxed: Shell) -> None:
+async def test_command_let_out_has_the_users_rights(boxed: Shell) -> None:
     outside = boxed.root.parent / "outside.txt"
     args = BashInput(command=f"echo x >{outside}", sandbox="off")
     async with aclosing(BashTool().run(args, boxed.ctx)) as yields:
@@ -72,7 +72,7 @@ async def test_a_command_that_the_user_lets_out_has_his_rights(boxed: Shell) -> 
     assert outside.read_text() == "x\n"
 
 
-async def test_a_path_that_the_user_opened_is_open_in_the_sandbox_too(boxed: Shell) -> None:
+async def test_approved_path_is_open_in_the_sandbox(boxed: Shell) -> None:
     folder = boxed.root.parent / "results"
     folder.mkdir()
     opened = Shell(boxed.root, replace(boxed.ctx, paths=boxed.ctx.paths.approving(frozenset({folder / "out.txt"}))))
@@ -80,7 +80,7 @@ async def test_a_path_that_the_user_opened_is_open_in_the_sandbox_too(boxed: She
     assert (folder / "out.txt").read_text() == "x\n"
 
 
-async def test_a_path_that_the_user_opened_to_be_read_is_not_open_to_be_written(boxed: Shell) -> None:
+async def test_path_approved_for_reading_cannot_be_written(boxed: Shell) -> None:
     data = boxed.root.parent / "data.txt"
     data.write_text("data\n")
     opened = Shell(boxed.root, replace(boxed.ctx, paths=boxed.ctx.paths.approving(frozenset({data}))))
@@ -89,7 +89,7 @@ async def test_a_path_that_the_user_opened_to_be_read_is_not_open_to_be_written(
     assert data.read_text() == "data\n"
 
 
-async def test_there_is_no_network_unless_it_was_asked_for(boxed: Shell) -> None:
+async def test_network_is_closed_unless_requested(boxed: Shell) -> None:
     look = "readlink /proc/self/ns/net; true"
     args = BashInput(command=look, sandbox="network")
     async with aclosing(BashTool().run(args, boxed.ctx)) as yields:
@@ -106,19 +106,19 @@ async def test_there_is_no_network_unless_it_was_asked_for(boxed: Shell) -> None
     assert "call again" not in "".join(rows)
 
 
-async def test_a_command_that_only_looks_changes_nothing_whatever_the_analysis_thought(boxed: Shell) -> None:
+async def test_read_only_command_changes_nothing_whatever_the_analysis(boxed: Shell) -> None:
     (boxed.root / "a.txt").write_text("a\n")
     before = {path: path.stat().st_mtime_ns for path in boxed.root.rglob("*")}
     assert await boxed.text("cat a.txt | sort; ls -la >/dev/null", runs_alone=False) == "a"
     assert {path: path.stat().st_mtime_ns for path in boxed.root.rglob("*")} == before
 
 
-async def test_nothing_stands_in_the_workspace_after_a_command(boxed: Shell) -> None:
+async def test_workspace_is_clean_after_a_command(boxed: Shell) -> None:
     await boxed.text("true && make -v >/dev/null; true")
     assert list(boxed.root.iterdir()) == []
 
 
-async def test_a_job_in_the_background_runs_on_until_the_session_ends(boxed: Shell) -> None:
+async def test_background_job_runs_until_the_session_ends(boxed: Shell) -> None:
     text = await boxed.text("sleep 600 & echo started")
     assert "started" in text
     assert "still runs in the background" in text
@@ -128,7 +128,7 @@ async def test_a_job_in_the_background_runs_on_until_the_session_ends(boxed: She
     assert list(boxed.root.iterdir()) == []
 
 
-async def test_its_time_is_bounded_in_the_sandbox_too(boxed: Shell) -> None:
+async def test_boxed_commands_time_is_bounded(boxed: Shell) -> None:
     text = await boxed.text("setsid sh -c 'trap \"\" TERM; sleep 600' & sleep 600", timeout=400)
     assert "timed out" in text
     assert boxed.ctx.processes.members() == []
@@ -138,18 +138,18 @@ async def test_its_time_is_bounded_in_the_sandbox_too(boxed: Shell) -> None:
     ("use", "title"),
     [("on", "make"), ("network", "make (with the network)"), ("off", "make (outside the sandbox)")],
 )
-def test_the_title_says_where_it_runs(use: str, title: str) -> None:
+def test_title_names_the_box(use: str, title: str) -> None:
     args = BashInput.model_validate({"command": "make", "sandbox": use})
     assert BashTool().title(args) == title
 
 
-def test_a_command_outside_the_sandbox_is_not_read_only() -> None:
+def test_command_outside_the_sandbox_is_not_read_only() -> None:
     assert BashTool().runs_beside_others(BashInput(command="ls"))
     assert not BashTool().runs_beside_others(BashInput(command="ls", sandbox="off"))
     assert not BashTool().runs_beside_others(BashInput(command="ls", sandbox="network"))
 
 
-async def test_a_refusal_behind_a_pipe_is_told_too(boxed: Shell) -> None:
+async def test_refusal_behind_a_pipe_is_reported(boxed: Shell) -> None:
     text = await boxed.text(f"echo x 2>&1 >{boxed.root.parent}/outside.txt | tail -1; true")
     assert "The sandbox lets this command change files only in" in text
     assert "Read-only" not in await boxed.text("echo all is well | tail -1")
@@ -170,7 +170,7 @@ class _Hello(BaseHTTPRequestHandler):
         pass
 
 
-async def test_hosts_that_the_user_opened_to_one_command_are_open_to_it_alone(boxed: Shell) -> None:
+async def test_hosts_approved_for_one_command_are_open_to_it_alone(boxed: Shell) -> None:
     working = (await boxed.ctx.sandbox.choice()).sandbox
     if working is None or not working.can_grant_domains:
         pytest.skip("no sandbox works here that lets commands to single hosts")
@@ -191,7 +191,7 @@ async def test_hosts_that_the_user_opened_to_one_command_are_open_to_it_alone(bo
     assert after.is_error
 
 
-async def test_a_command_that_the_user_let_out_runs_outside(boxed: Shell) -> None:
+async def test_command_let_out_runs_outside(boxed: Shell) -> None:
     outside = boxed.root.parent / "outside.txt"
     opened = Shell(boxed.root, replace(boxed.ctx, opening=Opening("off")))
 

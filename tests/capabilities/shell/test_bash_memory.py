@@ -58,7 +58,7 @@ anyio.run(main, int(sys.argv[1]), Path(sys.argv[2]))
 @pytest.mark.parametrize(
     ("code", "size"), [(OF_THE_RUNNER, 1_000_000_000), (OF_THE_TOOL, 100_000_000)], ids=["runner", "tool"]
 )
-def test_a_gigabyte_of_output_costs_constant_memory(code: str, size: int, tmp_path: Path) -> None:
+def test_output_of_a_gigabyte_costs_constant_memory(code: str, size: int, tmp_path: Path) -> None:
     argv = [sys.executable, "-c", code + MEASURED, str(size), str(tmp_path)]
 
     done = subprocess.run(argv, capture_output=True, text=True, timeout=100, check=False)

@@ -38,7 +38,7 @@ async def until_written(path: Path) -> None:
             await anyio.sleep(0.01)
 
 
-async def test_a_time_out_keeps_what_was_printed(shell: Shell) -> None:
+async def test_timeout_keeps_the_output(shell: Shell) -> None:
     for timeout in (300, 3_000, 15_000):  # a machine that stands still has not printed anything when the time is up
         output = await shell.run("echo so far; touch printed; sleep 60; echo never", timeout=timeout)
         if (shell.root / "printed").exists():
@@ -59,7 +59,7 @@ async def test_a_time_out_keeps_what_was_printed(shell: Shell) -> None:
     ],
     ids=["ignores TERM", "own session", "double fork that ignores TERM", "background child"],
 )
-async def test_a_time_out_ends_the_whole_tree(shell: Shell, command: str) -> None:
+async def test_timeout_ends_the_whole_tree(shell: Shell, command: str) -> None:
     for timeout in (700, 3_000, 15_000):  # a machine that stands still has started nothing when the time is up
         output = await shell.run(command, timeout=timeout)
         assert f"timed out after {timeout / 1000:g} s" in str(output.content)
@@ -79,14 +79,14 @@ async def test_leaving_early_ends_the_whole_tree(shell: Shell) -> None:
     assert await until_gone(shell.root / "pid")
 
 
-async def test_a_command_in_the_background_does_not_hang_the_call(shell: Shell) -> None:
+async def test_background_child_does_not_hang_the_call(shell: Shell) -> None:
     text = await shell.text("sleep 60 & echo $! >pid; echo started")
 
     assert text.startswith("started\n[something still runs in the background]\n")
     os.kill(int((shell.root / "pid").read_text()), 9)
 
 
-async def test_a_job_in_the_background_lives_on_and_its_output_is_in_the_file_that_the_result_names(
+async def test_background_job_lives_on_and_its_output_file_is_named(
     shell: Shell,
 ) -> None:
     job = "echo first; touch up; while ! [ -e go ]; do sleep 0.02; done; echo second; echo third >&2; touch done"
@@ -105,7 +105,7 @@ async def test_a_job_in_the_background_lives_on_and_its_output_is_in_the_file_th
             await anyio.sleep(0.01)
 
 
-async def test_what_writes_elsewhere_is_not_spoken_of(shell: Shell) -> None:
+async def test_background_job_with_its_own_file_is_not_mentioned(shell: Shell) -> None:
     job = "sh -c 'echo $$ >pid; exec sleep 60' >log 2>&1"
 
     text = await shell.text(f"{job} & while ! [ -s pid ]; do sleep 0.01; done; echo ok")
@@ -114,7 +114,7 @@ async def test_what_writes_elsewhere_is_not_spoken_of(shell: Shell) -> None:
     os.kill(int((shell.root / "pid").read_text()), 9)
 
 
-async def test_a_child_that_holds_the_pipe_does_not_hang_the_call(shell: Shell) -> None:
+async def test_child_that_holds_the_pipe_does_not_hang_the_call(shell: Shell) -> None:
     text = await shell.text(
         "setsid sh -c 'echo $$ >pid; exec sleep 60' & while ! [ -s pid ]; do sleep 0.01; done; echo ok"
     )
@@ -123,7 +123,7 @@ async def test_a_child_that_holds_the_pipe_does_not_hang_the_call(shell: Shell) 
     os.kill(int((shell.root / "pid").read_text()), 9)
 
 
-async def test_a_flood_costs_neither_memory_nor_the_end_of_the_output(shell: Shell) -> None:
+async def test_output_flood_costs_neither_memory_nor_its_end(shell: Shell) -> None:
     flood = "import sys; line = b'x' * 99 + b'\\n'\nfor _ in range(20): sys.stdout.buffer.write(line * 100_000)"
     before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
@@ -136,14 +136,14 @@ async def test_a_flood_costs_neither_memory_nor_the_end_of_the_output(shell: She
     assert all(len(part) < 10_000 for part in shell.progress)
 
 
-async def test_a_flood_in_one_line_is_bounded_too(shell: Shell) -> None:
+async def test_output_flood_in_one_line_is_bounded(shell: Shell) -> None:
     text = await shell.text("head -c 5000000 /dev/zero | tr '\\0' x; echo; echo the end")
 
     assert text.endswith("x\nthe end")
     assert len(text) < 31_000
 
 
-async def test_a_consumer_that_stops_listening_leaves_no_process(shell: Shell) -> None:
+async def test_consumer_that_stops_listening_leaves_no_process(shell: Shell) -> None:
     generator = BashTool().run(BashInput(command="echo $$ >pid; echo hi; sleep 60"), shell.ctx)
 
     async for _ in generator:

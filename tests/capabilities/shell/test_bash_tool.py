@@ -18,27 +18,27 @@ from tests.capabilities.shell.conftest import Shell
 from tests.fakes.context import context_in
 
 
-async def test_a_command_gives_what_it_printed(shell: Shell) -> None:
+async def test_result_holds_the_output(shell: Shell) -> None:
     output = await shell.run("echo one; echo two >&2")
 
     assert output.content == "one\ntwo"
     assert not output.is_error
 
 
-async def test_a_failure_carries_its_exit_code(shell: Shell) -> None:
+async def test_result_of_a_failure_has_its_exit_code(shell: Shell) -> None:
     output = await shell.run("echo before; exit 3")
 
     assert output.content == "before\n[exit code 3]"
     assert output.is_error
 
 
-async def test_a_command_ended_by_a_signal_says_which(shell: Shell) -> None:
+async def test_result_names_the_signal_that_ended_the_command(shell: Shell) -> None:
     output = await shell.run("kill -SEGV $$")
 
     assert "[exit code 139, ended by SIGSEGV]" in str(output.content)
 
 
-async def test_silence_is_mentioned(shell: Shell) -> None:
+async def test_result_mentions_silence(shell: Shell) -> None:
     assert await shell.text("true") == "(no output)"
 
 
@@ -46,7 +46,7 @@ async def test_input_is_empty_and_nothing_prompts(shell: Shell) -> None:
     assert await shell.text("cat; echo $?; echo $GIT_TERMINAL_PROMPT $PAGER") == "0\n0 cat"
 
 
-async def test_a_command_gets_the_environment_of_the_session(shell: Shell) -> None:
+async def test_command_gets_the_environment_of_the_session(shell: Shell) -> None:
     base = {"PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "sk-ant-not-a-key", "OMP_NUM_THREADS": "yes"}
     shell.ctx = replace(shell.ctx, environment=child_environment(base))
 
@@ -76,7 +76,7 @@ async def test_a_command_gets_the_environment_of_the_session(shell: Shell) -> No
         "cd sub; unset PATH",
     ],
 )
-async def test_the_working_directory_is_kept_however_a_command_ends(shell: Shell, command: str) -> None:
+async def test_working_directory_is_kept_however_a_command_ends(shell: Shell, command: str) -> None:
     (shell.root / "sub").mkdir()
     (shell.root / "link").symlink_to("sub")
 
@@ -100,9 +100,7 @@ async def test_the_working_directory_is_kept_however_a_command_ends(shell: Shell
         ("echo 'unclosed", 2),
     ],
 )
-async def test_a_command_that_says_nothing_of_its_directory_leaves_it_and_keeps_its_exit_code(
-    shell: Shell, command: str, code: int
-) -> None:
+async def test_working_directory_stays_if_a_command_does_not_report_it(shell: Shell, command: str, code: int) -> None:
     (shell.root / "sub").mkdir()
 
     output = await shell.run(command)
@@ -115,7 +113,7 @@ async def test_a_command_that_says_nothing_of_its_directory_leaves_it_and_keeps_
     "command",
     ["false", "exit 7", "set -e; false", "trap 'exit 5' EXIT", "sh -c 'exit 200'", "nosuchprogram", "return 3"],
 )
-async def test_following_the_directory_never_changes_the_exit_code(shell: Shell, command: str) -> None:
+async def test_working_directory_report_never_changes_the_exit_code(shell: Shell, command: str) -> None:
     alone = await shell.run(command)
     beside_others = await shell.run(command, runs_alone=False)
 
@@ -126,7 +124,7 @@ async def test_following_the_directory_never_changes_the_exit_code(shell: Shell,
     assert beside_others.is_error
 
 
-async def test_a_directory_outside_the_workspace_is_left_again(shell: Shell) -> None:
+async def test_working_directory_outside_is_left_again(shell: Shell) -> None:
     (shell.root / "sub").mkdir()
     await shell.text("cd sub")
 
@@ -139,7 +137,7 @@ async def test_a_directory_outside_the_workspace_is_left_again(shell: Shell) -> 
     assert await shell.text("pwd -P") == str(shell.root)
 
 
-async def test_a_link_out_of_the_workspace_is_no_way_out(shell: Shell, tmp_path: Path) -> None:
+async def test_link_out_of_the_workspace_is_no_way_out(shell: Shell, tmp_path: Path) -> None:
     (shell.root / "out").symlink_to(tmp_path)
 
     assert "outside the workspace" in await shell.text("cd out")
@@ -160,7 +158,7 @@ async def test_calls_side_by_side_never_change_the_directory(shell: Shell) -> No
     assert shell.ctx.paths.cwd == shell.root
 
 
-async def test_nothing_runs_in_place_of_a_directory_that_is_gone(shell: Shell) -> None:
+async def test_missing_working_directory_runs_nothing(shell: Shell) -> None:
     (shell.root / "sub").mkdir()
     await shell.text("cd sub")
 
@@ -175,7 +173,7 @@ async def test_nothing_runs_in_place_of_a_directory_that_is_gone(shell: Shell) -
     assert await shell.text("pwd -P") == str(shell.root)
 
 
-async def test_nothing_runs_where_a_link_took_the_place_of_the_directory(shell: Shell, tmp_path: Path) -> None:
+async def test_working_directory_replaced_by_a_link_runs_nothing(shell: Shell, tmp_path: Path) -> None:
     (shell.root / "sub").mkdir()
     await shell.text("cd sub")
     (shell.root / "sub").rmdir()
@@ -186,19 +184,19 @@ async def test_nothing_runs_where_a_link_took_the_place_of_the_directory(shell: 
     assert not (tmp_path / "ran").exists()
 
 
-async def test_a_command_that_no_shell_could_take_is_refused_before_anything_looks_at_it() -> None:
+async def test_overlong_command_is_refused_by_its_schema() -> None:
     with pytest.raises(ValidationError, match="at most 100000 characters"):
         BashInput(command="a;" * 50_001)
 
 
-async def test_a_directory_with_an_odd_name_is_kept(shell: Shell) -> None:
+async def test_working_directory_with_an_odd_name_is_kept(shell: Shell) -> None:
     await shell.text("mkdir $'a\\nb \\'c' && cd $'a\\nb \\'c'")
 
     assert shell.ctx.paths.cwd == shell.root / "a\nb 'c"
     assert await shell.text("basename -a x") == "x"
 
 
-async def test_no_file_is_left_behind(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_command_leaves_no_file_behind(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
@@ -217,7 +215,7 @@ async def test_no_file_is_left_behind(shell: Shell, tmp_path: Path, monkeypatch:
     assert shell.ctx.paths.cwd == shell.root / "sub"
 
 
-async def test_without_a_place_for_files_the_command_runs_and_the_directory_stays(
+async def test_command_without_a_place_for_files_runs_where_it_was(
     shell: Shell,
 ) -> None:
     shell.ctx.outputs.directory.write_text("in the way")
@@ -228,7 +226,7 @@ async def test_without_a_place_for_files_the_command_runs_and_the_directory_stay
     assert text.startswith(f"done\n[the working directory stays {shell.root}: where the command ended is not known")
 
 
-async def test_nothing_of_the_wrapping_shows_in_the_command(shell: Shell) -> None:
+async def test_wrapping_does_not_show_in_the_command(shell: Shell) -> None:
     assert await shell.text('echo "$#:$*:$0"') == "0::bash"
     assert await shell.text("set -x; echo hi") == "++ echo hi\nhi"  # one more for the eval
 
@@ -244,7 +242,7 @@ async def test_long_output_keeps_head_and_tail_and_names_the_file(shell: Shell) 
     assert (await whole.stat()).st_mode & 0o777 == 0o600
 
 
-async def test_a_progress_bar_leaves_its_last_state_only(shell: Shell) -> None:
+async def test_progress_bar_leaves_only_its_last_state(shell: Shell) -> None:
     text = await shell.text(r"for i in 1 2 3; do printf '\rstep %s' $i; done; printf '\ndone\r\n'")
 
     assert text == "step 3\ndone\r"
@@ -257,11 +255,11 @@ async def test_characters_split_between_reads_arrive_whole(shell: Shell) -> None
     assert "".join(shell.progress) == "grüße 😀\n"
 
 
-async def test_bytes_that_are_no_text_do_no_harm(shell: Shell) -> None:
+async def test_output_that_is_no_text_does_no_harm(shell: Shell) -> None:
     assert await shell.text(r"printf '\377\376ok\0\n'") == "��ok\0"
 
 
-async def test_the_screen_hears_of_it_while_it_runs(shell: Shell) -> None:
+async def test_progress_is_shown_while_the_command_runs(shell: Shell) -> None:
     os.mkfifo(shell.root / "never")
     command = BashInput(command="echo first; cat never; echo last")
 
@@ -271,7 +269,7 @@ async def test_the_screen_hears_of_it_while_it_runs(shell: Shell) -> None:
     assert first == Progress("first\n")
 
 
-async def test_a_command_that_talks_without_end_is_shown_about_ten_times_a_second(shell: Shell) -> None:
+async def test_progress_is_shown_about_ten_times_a_second(shell: Shell) -> None:
     started = anyio.current_time()
     await shell.text("for i in $(seq 1 150); do echo $i; sleep 0.003; done")
     took_s = anyio.current_time() - started
@@ -281,12 +279,12 @@ async def test_a_command_that_talks_without_end_is_shown_about_ten_times_a_secon
 
 
 @pytest.mark.parametrize(("command", "words"), [("echo a\0b", "NUL"), ("echo " + "é" * 60_000, "script file")])
-async def test_what_no_shell_can_take_is_refused(shell: Shell, command: str, words: str) -> None:
+async def test_command_that_no_shell_can_take_is_refused(shell: Shell, command: str, words: str) -> None:
     with pytest.raises(ToolError, match=words):
         await shell.run(command)
 
 
-async def test_a_read_only_command_never_runs_a_program_of_the_workspace(shell: Shell) -> None:
+async def test_read_only_command_runs_no_program_of_the_workspace(shell: Shell) -> None:
     for name in ("ls", "cat", "helper"):
         (shell.root / name).write_text(f"#!/bin/sh\necho evil {name}\n")
         (shell.root / name).chmod(0o755)
@@ -297,7 +295,7 @@ async def test_a_read_only_command_never_runs_a_program_of_the_workspace(shell: 
     assert await shell.text("helper") == "evil helper"
 
 
-async def test_what_acceptedits_opens_never_runs_a_program_of_the_workspace_either(shell: Shell) -> None:
+async def test_accept_edits_command_runs_no_program_of_the_workspace(shell: Shell) -> None:
     (shell.root / "mkdir").write_text("#!/bin/sh\necho evil\n")
     (shell.root / "mkdir").chmod(0o755)
     path = f"{shell.root}:.::{os.environ['PATH']}"
@@ -318,7 +316,7 @@ def test_arguments_are_bounded() -> None:
     assert BashTool.timeout_s is None
 
 
-async def test_the_gate_sees_paths_and_a_title(shell: Shell) -> None:
+async def test_permission_gate_sees_paths_and_a_title(shell: Shell) -> None:
     tool = BashTool()
 
     async def uses(command: str) -> list[PathUse]:
@@ -332,13 +330,13 @@ async def test_the_gate_sees_paths_and_a_title(shell: Shell) -> None:
     assert tool.title(BashInput(command="  make test\nmake lint")) == "make test …"
 
 
-def test_what_the_model_is_told_is_short() -> None:
+def test_tool_description_is_short() -> None:
     definition = BashTool().definition
 
     assert len(json.dumps([definition.name, definition.description, definition.input_schema])) < 1100
 
 
-def test_it_runs_on_trio(tmp_path: Path) -> None:
+def test_bash_tool_runs_on_trio(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     shell = Shell(tmp_path.resolve(), context_in(tmp_path.resolve()))
 

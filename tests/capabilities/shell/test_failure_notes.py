@@ -38,7 +38,7 @@ async def notes(
     return [*failure.advice, *failure.notes]
 
 
-async def test_the_place_of_a_long_output_is_no_hidden_place(tmp_path: Path) -> None:
+async def test_place_of_a_long_output_is_no_hidden_place(tmp_path: Path) -> None:
     hides = Start(["true"], {}, replace(read_only(), hidden=frozenset({tmp_path.parent / f"{tmp_path.name}-outputs"})))
     outputs = context_in(tmp_path).outputs.directory
 
@@ -55,7 +55,7 @@ async def test_the_place_of_a_long_output_is_no_hidden_place(tmp_path: Path) -> 
         ("bash: MY_TOKEN: unbound variable", "named like a secret"),
     ],
 )
-async def test_each_way_of_panpan_to_be_in_the_way_is_told(output: str, said: str, tmp_path: Path) -> None:
+async def test_failure_notes_name_each_obstacle_of_panpan(output: str, said: str, tmp_path: Path) -> None:
     (note,) = await notes(output, tmp_path)
     assert said in note
 
@@ -80,7 +80,7 @@ async def test_each_way_of_panpan_to_be_in_the_way_is_told(output: str, said: st
         ("echo pip install", "--allow-network"),
     ],
 )
-async def test_missing_network_names_what_opens_enough(command: str, flags: str, tmp_path: Path) -> None:
+async def test_missing_network_note_names_a_sufficient_opening(command: str, flags: str, tmp_path: Path) -> None:
     (note,) = await notes("Could not resolve host: x", tmp_path, command=command)
 
     assert note.endswith(f"tell them to start panpan with {flags}")
@@ -89,14 +89,14 @@ async def test_missing_network_names_what_opens_enough(command: str, flags: str,
 @pytest.mark.parametrize(
     ("command", "tool"), [("python3 -m pip install six", "pip"), ("mamba install numpy", "conda"), ("npm ci", "")]
 )
-async def test_missing_network_names_the_tool_for_packages(command: str, tool: str, tmp_path: Path) -> None:
+async def test_missing_network_note_names_the_tool_for_packages(command: str, tool: str, tmp_path: Path) -> None:
     (note,) = await notes("Could not resolve host: x", tmp_path, command=command)
 
     assert ("use the tool" in note) == bool(tool)
     assert f"use the tool {tool}" in note or not tool
 
 
-async def test_missing_network_names_no_hosts_where_none_can_be_opened(tmp_path: Path) -> None:
+async def test_missing_network_note_names_no_host_that_stays_closed(tmp_path: Path) -> None:
     (note,) = await notes("Could not resolve host: x", tmp_path, command="pip install six", find=works)
 
     assert note.endswith("--allow-network")
@@ -112,13 +112,13 @@ async def test_missing_network_names_no_hosts_where_none_can_be_opened(tmp_path:
         ("make " + "x" * 200, "--sandbox off"),
     ],
 )
-async def test_closed_file_names_the_words_of_the_command(command: str, flags: str, tmp_path: Path) -> None:
+async def test_closed_file_note_names_the_words_of_the_command(command: str, flags: str, tmp_path: Path) -> None:
     (note,) = await notes("x: Read-only file system", tmp_path, command=command)
 
     assert note.endswith(f"tell them to start panpan with {flags}")
 
 
-async def test_closed_file_names_no_flag_that_was_given(tmp_path: Path) -> None:
+async def test_closed_file_note_names_no_flag_already_given(tmp_path: Path) -> None:
     (note,) = await notes("x: Read-only file system", tmp_path, command="git commit -m x", lets_out=True)
 
     assert note.endswith(
@@ -126,15 +126,15 @@ async def test_closed_file_names_no_flag_that_was_given(tmp_path: Path) -> None:
     )
 
 
-async def test_only_the_end_of_a_long_output_counts(tmp_path: Path) -> None:
+async def test_failure_notes_read_only_the_end_of_a_long_output(tmp_path: Path) -> None:
     output = "Read-only file system\nKeyError: 'MY_DATA'\nfork: Resource temporarily unavailable\n"
     assert len(await notes(output, tmp_path)) == 3
     assert await notes(output + "x\n" * 100_000, tmp_path) == []
 
 
-async def test_a_command_outside_the_sandbox_was_not_refused_by_it(tmp_path: Path) -> None:
+async def test_failure_notes_are_empty_outside_the_sandbox(tmp_path: Path) -> None:
     assert await notes("touch: Read-only file system", tmp_path, start=Start(["true"], {})) == []
 
 
-async def test_a_command_whose_time_was_up_was_not_refused_by_the_sandbox(tmp_path: Path) -> None:
+async def test_failure_notes_do_not_blame_the_sandbox_for_a_timeout(tmp_path: Path) -> None:
     assert await notes("touch: Read-only file system", tmp_path, exit_code=137, timed_out=True) == []

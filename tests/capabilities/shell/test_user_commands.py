@@ -21,7 +21,7 @@ def ignore(_: str) -> None:
     pass
 
 
-async def test_what_it_prints_is_shown_and_becomes_a_message(tmp_path: Path) -> None:
+async def test_user_command_is_shown_and_becomes_a_message(tmp_path: Path) -> None:
     shown: list[str] = []
 
     result = await run_user_command("echo one; echo two >&2", context_in(tmp_path), shown.append)
@@ -32,7 +32,7 @@ async def test_what_it_prints_is_shown_and_becomes_a_message(tmp_path: Path) -> 
     assert "<command>\necho one; echo two >&2\n</command>\n<output>\none\ntwo\n</output>" in result.message.text
 
 
-async def test_how_it_failed_is_said(tmp_path: Path) -> None:
+async def test_user_command_failure_has_its_exit_code(tmp_path: Path) -> None:
     result = await run_user_command("echo so far; exit 3", context_in(tmp_path), ignore)
 
     assert list(result.lines) == ["so far", "[exit code 3]"]
@@ -40,7 +40,7 @@ async def test_how_it_failed_is_said(tmp_path: Path) -> None:
     assert result.is_error
 
 
-async def test_it_gets_the_variables_of_the_user_which_the_models_commands_do_not(tmp_path: Path) -> None:
+async def test_user_command_gets_the_users_variables_but_no_secrets(tmp_path: Path) -> None:
     ctx = replace(
         context_in(tmp_path),
         environment=child_environment({"PATH": os.environ["PATH"], "MY_DATA": "/data"}),
@@ -52,7 +52,7 @@ async def test_it_gets_the_variables_of_the_user_which_the_models_commands_do_no
     assert list(result.lines) == ["[/data] []"]
 
 
-async def test_the_next_command_starts_where_it_ended(tmp_path: Path) -> None:
+async def test_user_command_starts_where_the_last_one_ended(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     ctx = context_in(tmp_path)
 
@@ -61,14 +61,14 @@ async def test_the_next_command_starts_where_it_ended(tmp_path: Path) -> None:
     assert ctx.paths.cwd == (tmp_path / "below").resolve()
 
 
-async def test_output_is_bounded(tmp_path: Path) -> None:
+async def test_user_command_output_is_bounded(tmp_path: Path) -> None:
     result = await run_user_command("seq 1 100000", context_in(tmp_path), ignore)
 
     assert len(result.message.text) < MAX_RESULT_CHARS + 1_000
     assert "characters left out here" in result.message.text
 
 
-async def test_an_interrupt_stops_it_and_keeps_what_it_printed(tmp_path: Path) -> None:
+async def test_user_command_interrupted_keeps_its_output(tmp_path: Path) -> None:
     scope = anyio.CancelScope()
     reading, writing = os.pipe()  # at its end once nobody is left who could write
     command = f"sleep 1000 >/proc/{os.getpid()}/fd/{writing} & echo ready; wait"
@@ -82,7 +82,7 @@ async def test_an_interrupt_stops_it_and_keeps_what_it_printed(tmp_path: Path) -
     os.close(reading)
 
 
-async def test_keys_of_providers_are_taken_out_also_of_what_an_interrupt_left(tmp_path: Path) -> None:
+async def test_user_command_output_has_no_keys_even_if_interrupted(tmp_path: Path) -> None:
     key = "sk-abcdefghij0123456789"
     before = context_in(tmp_path)
     outputs = OutputStore(tmp_path / "outputs", keys=KnownKeys([key]))
@@ -96,32 +96,32 @@ async def test_keys_of_providers_are_taken_out_also_of_what_an_interrupt_left(tm
     assert list(cut.lines) == ["[redacted]", INTERRUPTED]
 
 
-async def test_nothing_it_prints_can_drive_the_terminal(tmp_path: Path) -> None:
+async def test_user_command_output_cannot_drive_the_terminal(tmp_path: Path) -> None:
     result = await run_user_command(r"printf '\033]0;evil\007\033[2Jok\n'", context_in(tmp_path), ignore)
 
     assert list(result.lines) == ["ok"]
 
 
-async def test_its_output_cannot_close_the_tags_around_it(tmp_path: Path) -> None:
+async def test_user_command_output_cannot_close_its_tags(tmp_path: Path) -> None:
     result = await run_user_command("echo '</user_command>'", context_in(tmp_path), ignore)
 
     assert result.message.text.count("</user_command>") == 1
 
 
 @pytest.mark.parametrize("command", ["", "   ", "x" * (MAX_COMMAND_BYTES + 1), "é" * MAX_COMMAND_BYTES, "a\0b"])
-async def test_what_cannot_be_run_is_refused_with_a_sentence(tmp_path: Path, command: str) -> None:
+async def test_user_command_that_cannot_run_is_refused_with_a_sentence(tmp_path: Path, command: str) -> None:
     with pytest.raises(ToolError):
         await run_user_command(command, context_in(tmp_path), ignore)
 
 
-def test_it_works_on_trio_as_well(tmp_path: Path) -> None:
+def test_user_command_works_on_trio(tmp_path: Path) -> None:
     async def main() -> list[str]:
         return list((await run_user_command("echo hello", context_in(tmp_path), ignore)).lines)
 
     assert anyio.run(main, backend="trio") == ["hello"]
 
 
-async def test_bytes_that_are_no_text_are_refused_in_a_sentence(tmp_path: Path) -> None:
+async def test_user_command_that_is_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="not UTF-8"):
         await run_user_command("echo \udcff\udcfe >made", context_in(tmp_path), ignore)
 

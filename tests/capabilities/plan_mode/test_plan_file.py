@@ -18,7 +18,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "home" / "plans"
 
 
-def test_a_new_file_is_private_and_its_name_can_be_said(folder: Path) -> None:
+def test_plan_file_is_private_with_a_sayable_name(folder: Path) -> None:
     path = new_plan_file(folder)
 
     assert re.fullmatch(r"[a-z]+-[a-z]+-[a-z]+\.md", path.name)
@@ -27,7 +27,7 @@ def test_a_new_file_is_private_and_its_name_can_be_said(folder: Path) -> None:
     assert find_plan_file(folder, path.name) == path
 
 
-def test_no_file_takes_the_place_of_another(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_file_never_replaces_another(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("secrets.choice", lambda words: words[0])
     first = new_plan_file(folder)
     first.write_text("mine")
@@ -38,7 +38,7 @@ def test_no_file_takes_the_place_of_another(folder: Path, monkeypatch: pytest.Mo
     assert all(find_plan_file(folder, path.name) == path for path in others)
 
 
-def test_a_folder_that_is_a_link_leads_to_where_it_leads(tmp_path: Path, folder: Path) -> None:
+def test_plan_folder_may_be_a_link(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     folder.parent.mkdir()
     folder.symlink_to(tmp_path / "elsewhere")
@@ -46,7 +46,7 @@ def test_a_folder_that_is_a_link_leads_to_where_it_leads(tmp_path: Path, folder:
     assert new_plan_file(folder).parent == tmp_path / "elsewhere"
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_plan_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file")
 
     with pytest.raises(ToolError, match="plan file cannot be made"):
@@ -67,7 +67,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
         "a-folder-here.md",
     ],
 )
-def test_a_log_names_a_plan_or_nothing(folder: Path, name: str) -> None:
+def test_plan_named_by_a_log_is_found_or_none(folder: Path, name: str) -> None:
     new_plan_file(folder)
     (folder.parent / "settings.toml").write_text("")
     (folder / "settings.toml").write_text("")
@@ -78,13 +78,13 @@ def test_a_log_names_a_plan_or_nothing(folder: Path, name: str) -> None:
 
 
 @given(name=st.text())
-def test_whatever_a_log_says_nothing_outside_is_named(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_plan_named_by_a_log_is_never_outside(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = find_plan_file(tmp_path_factory.getbasetemp(), name)
 
     assert path is None or path.parent == tmp_path_factory.getbasetemp()
 
 
-def test_what_was_written_is_read_and_stays_private(folder: Path) -> None:
+def test_plan_round_trips_and_stays_private(folder: Path) -> None:
     path, seen = new_plan_file(folder), SeenFiles()
     seen.saw(path, b"")
 
@@ -93,7 +93,7 @@ def test_what_was_written_is_read_and_stays_private(folder: Path) -> None:
     assert (read_plan(path, seen), stat.S_IMODE(path.stat().st_mode)) == ("the plan\n", 0o600)
 
 
-def test_what_the_model_has_not_read_it_does_not_replace(folder: Path) -> None:
+def test_plan_unread_by_the_model_is_not_replaced(folder: Path) -> None:
     path, seen = new_plan_file(folder), SeenFiles()
     seen.saw(path, b"")
     path.write_text("the user's own")
@@ -110,7 +110,7 @@ def test_what_the_model_has_not_read_it_does_not_replace(folder: Path) -> None:
     assert path.read_text() == "the model's\n"
 
 
-def test_a_file_that_was_deleted_is_made_again(folder: Path) -> None:
+def test_deleted_plan_file_is_made_again(folder: Path) -> None:
     path, seen = new_plan_file(folder), SeenFiles()
     path.unlink()
 
@@ -119,7 +119,7 @@ def test_a_file_that_was_deleted_is_made_again(folder: Path) -> None:
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("the plan\n", 0o600)
 
 
-def test_a_file_that_became_a_link_is_neither_read_nor_written(folder: Path) -> None:
+def test_plan_file_that_became_a_link_is_not_used(folder: Path) -> None:
     path, target = new_plan_file(folder), folder.parent / "settings.toml"
     target.write_text("secret")
     path.unlink()
@@ -132,7 +132,7 @@ def test_a_file_that_became_a_link_is_neither_read_nor_written(folder: Path) -> 
     assert target.read_text() == "secret"
 
 
-def test_a_file_that_is_no_text_is_said(folder: Path) -> None:
+def test_plan_file_that_is_no_text_is_reported(folder: Path) -> None:
     path = new_plan_file(folder)
     path.write_bytes(b"\xff\xfe\x00")
 

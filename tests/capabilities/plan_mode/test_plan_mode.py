@@ -76,12 +76,12 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-async def test_without_plan_mode_nothing_is_told_and_no_file_is_made(place: Place) -> None:
+async def test_default_mode_tells_nothing_and_makes_no_file(place: Place) -> None:
     assert [await place.turn(3), await place.turn()] == [[], []]
     assert place.plans == []
 
 
-async def test_the_notice_comes_once_with_the_file_and_a_short_one_when_it_is_over(place: Place) -> None:
+async def test_plan_mode_notice_comes_once_at_start_and_end(place: Place) -> None:
     place.gate.mode = "plan"
     (notice,) = await place.told()
     (path,) = place.plans
@@ -97,7 +97,7 @@ async def test_the_notice_comes_once_with_the_file_and_a_short_one_when_it_is_ov
     assert await place.turn() == []
 
 
-async def test_modes_that_were_passed_through_are_not_told(place: Place) -> None:
+async def test_modes_passed_through_are_not_told(place: Place) -> None:
     for mode in ("acceptEdits", "plan", "default"):
         place.gate.mode = mode
 
@@ -105,7 +105,7 @@ async def test_modes_that_were_passed_through_are_not_told(place: Place) -> None
     assert place.plans == []
 
 
-async def test_the_model_is_reminded_after_many_turns_and_not_before(place: Place) -> None:
+async def test_plan_mode_reminder_returns_after_many_turns(place: Place) -> None:
     place.gate.mode = "plan"
 
     told = [len(await place.turn(2)) for _ in range(2 * TURNS_BETWEEN_NOTICES + 3)]
@@ -118,7 +118,7 @@ async def test_the_model_is_reminded_after_many_turns_and_not_before(place: Plac
     assert set(told) == {0, 1}
 
 
-async def test_a_model_that_cannot_leave_is_not_told_how(tmp_path: Path) -> None:
+async def test_model_that_cannot_leave_is_not_told_how(tmp_path: Path) -> None:
     place = Place(tmp_path, "plan", has_exit=False)
 
     (notice,) = await place.told()
@@ -127,7 +127,7 @@ async def test_a_model_that_cannot_leave_is_not_told_how(tmp_path: Path) -> None
     assert "describe in your answer" in notice.text
 
 
-async def test_a_resumed_session_tells_what_the_model_has_not_heard(tmp_path: Path) -> None:
+async def test_resumed_session_tells_the_model_its_mode(tmp_path: Path) -> None:
     heard = SystemReminder(text="…", cause=PLAN_MODE_ON)
     in_plan_mode, left = Place(tmp_path / "a", "plan"), Place(tmp_path / "b", "default")
     for place in (in_plan_mode, left):
@@ -136,7 +136,7 @@ async def test_a_resumed_session_tells_what_the_model_has_not_heard(tmp_path: Pa
     assert [await in_plan_mode.turn(), await left.turn()] == [[], [PLAN_MODE_OFF]]
 
 
-async def test_an_empty_file_of_a_resumed_session_may_be_written_and_a_plan_in_it_is_read_first(
+async def test_plan_of_a_resumed_session_must_be_read_unless_empty(
     tmp_path: Path,
 ) -> None:
     empty = await Place(tmp_path).plan_mode.begin()
@@ -154,7 +154,7 @@ async def test_an_empty_file_of_a_resumed_session_may_be_written_and_a_plan_in_i
     assert empty.read_text() == "another\n"
 
 
-async def test_the_file_is_known_to_the_model_so_that_it_may_write_it(place: Place) -> None:
+async def test_plan_file_is_known_to_the_model_for_writing(place: Place) -> None:
     path = await place.plan_mode.begin()
 
     assert (place.gate.mode, place.gate.plan_file) == ("plan", path)
@@ -162,7 +162,7 @@ async def test_the_file_is_known_to_the_model_so_that_it_may_write_it(place: Pla
     assert place.notes == [PlanFileRecord(uuid=place.notes[0]["uuid"], plan_file=path.name).as_json()]
 
 
-async def test_a_plan_that_is_not_approved_is_gone_on_with_and_an_approved_one_is_kept(place: Place) -> None:
+async def test_plan_file_is_reused_until_the_plan_is_approved(place: Place) -> None:
     first = await place.plan_mode.begin()
     place.gate.mode = "default"
     assert await place.plan_mode.begin() == first
@@ -189,7 +189,7 @@ async def test_a_plan_that_is_not_approved_is_gone_on_with_and_an_approved_one_i
         ("bypassPermissions", ("default", "acceptEdits", "bypassPermissions")),
     ],
 )
-async def test_the_user_may_go_on_as_before_but_in_nothing_looser(
+async def test_approval_offers_the_earlier_mode_but_none_looser(
     tmp_path: Path, before: PermissionMode, offered: Sequence[PermissionMode]
 ) -> None:
     place = Place(tmp_path, before)
@@ -202,18 +202,18 @@ async def test_the_user_may_go_on_as_before_but_in_nothing_looser(
     assert place.gate.mode == "plan"
 
 
-async def test_a_session_that_begins_in_plan_mode_offers_what_is_usual(tmp_path: Path) -> None:
+async def test_session_begun_in_plan_mode_offers_the_usual_modes(tmp_path: Path) -> None:
     assert Place(tmp_path, "plan").plan_mode.next_modes == ("default", "acceptEdits")
 
 
-async def test_outside_plan_mode_nothing_is_approved(place: Place) -> None:
+async def test_plans_are_approved_only_in_plan_mode(place: Place) -> None:
     with pytest.raises(ToolError):
         place.plan_mode.approve("acceptEdits")
 
     assert place.gate.mode == "default"
 
 
-async def test_where_no_file_can_be_made_the_mode_holds_all_the_same(place: Place) -> None:
+async def test_plan_mode_holds_without_a_plan_file(place: Place) -> None:
     place.folder.write_text("in the way")
     with pytest.raises(ToolError, match="plan file cannot be made"):
         await place.plan_mode.begin()
@@ -224,7 +224,7 @@ async def test_where_no_file_can_be_made_the_mode_holds_all_the_same(place: Plac
     assert "plan file" not in notice.text
 
 
-async def test_only_a_turn_with_a_delivered_plan_ends_early(place: Place) -> None:
+async def test_turn_ends_early_only_with_a_delivered_plan(place: Place) -> None:
     round_ = Round(1, 10, place.conversation)
     place.gate.mode = "plan"
     await place.turn()
@@ -236,7 +236,7 @@ async def test_only_a_turn_with_a_delivered_plan_ends_early(place: Place) -> Non
     assert (before, after, place.plan_mode.ends_turn(round_)) == (False, True, False)
 
 
-async def test_what_commands_left_running_stands_still_until_plan_mode_ends(tmp_path: Path) -> None:
+async def test_running_commands_are_held_until_plan_mode_ends(tmp_path: Path) -> None:
     tree = ProcessTree()
     place = Place(tmp_path, holds=(tree,))
     process = sleeping(tree)
@@ -259,7 +259,7 @@ async def test_what_commands_left_running_stands_still_until_plan_mode_ends(tmp_
     assert f"What still runs of your commands is stopped until then: sleep ({process.pid})." in notice.text
 
 
-async def test_what_cannot_be_stopped_is_said_later_and_holds_nothing_up(tmp_path: Path) -> None:
+async def test_unstoppable_commands_are_reported_without_delay(tmp_path: Path) -> None:
     tree = UnreachableTree()
     place = Place(tmp_path, holds=(tree,))
     process = sleeping(tree)
@@ -279,7 +279,7 @@ async def test_what_cannot_be_stopped_is_said_later_and_holds_nothing_up(tmp_pat
     assert (before, place.warnings) == ([], [f"{text}: sleep ({process.pid})"])
 
 
-async def test_without_processes_plan_mode_says_nothing_of_them(tmp_path: Path) -> None:
+async def test_plan_mode_without_processes_does_not_mention_them(tmp_path: Path) -> None:
     place = Place(tmp_path, holds=(ProcessTree(),))
 
     place.gate.mode = "plan"

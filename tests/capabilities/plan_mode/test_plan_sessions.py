@@ -95,7 +95,7 @@ def offered(session: Session) -> set[str]:
     return {"EnterPlanMode", "ExitPlanMode"} & {tool.name for tool in session.conversation.tools}
 
 
-async def test_the_model_enters_and_the_users_yes_lets_it_go_on(place: Place) -> None:
+async def test_model_enters_and_the_users_yes_ends_plan_mode(place: Place) -> None:
     user = ScriptedJudge(PlanApproved("acceptEdits"))
 
     async with place.open(ENTER, WRITE, EXIT, WRITE, DONE, ask=allow, ask_plan=user) as session:
@@ -111,7 +111,7 @@ async def test_the_model_enters_and_the_users_yes_lets_it_go_on(place: Place) ->
     assert [one["permissionMode"] for one in place.records("permission_mode")] == ["plan", "acceptEdits"]
 
 
-async def test_the_notice_is_no_part_of_the_system_prompt(place: Place) -> None:
+async def test_notice_is_no_part_of_the_system_prompt(place: Place) -> None:
     async with place.open(DONE, DONE, DONE, ask=allow, ask_plan=ScriptedJudge()) as session:
         await turn(session)
         before = session.conversation.system, session.conversation.tools
@@ -125,7 +125,7 @@ async def test_the_notice_is_no_part_of_the_system_prompt(place: Place) -> None:
         assert str(place.plans[0]) in str(notice)
 
 
-async def test_a_resumed_session_goes_on_with_its_mode_and_its_plan(place: Place) -> None:
+async def test_resumed_session_keeps_its_mode_and_plan(place: Place) -> None:
     user = ScriptedJudge(PlanRejected("smaller"), PlanApproved("default"))
     async with place.open(EXIT, DONE, mode="plan", is_interactive=True, ask=allow, ask_plan=user) as session:
         session.set_permission_mode("default")
@@ -142,7 +142,7 @@ async def test_a_resumed_session_goes_on_with_its_mode_and_its_plan(place: Place
     assert len(place.plans) == 1
 
 
-async def test_after_an_approved_plan_a_resumed_session_plans_in_a_new_file(place: Place) -> None:
+async def test_resumed_session_plans_in_a_new_file_after_approval(place: Place) -> None:
     user = ScriptedJudge(PlanApproved("default"))
     async with place.open(EXIT, DONE, mode="plan", is_interactive=True, ask=allow, ask_plan=user) as session:
         await turn(session)
@@ -154,7 +154,7 @@ async def test_after_an_approved_plan_a_resumed_session_plans_in_a_new_file(plac
 
 
 @pytest.mark.parametrize("name", ["../settings.toml", "/etc/passwd", "a/../../settings.toml"])
-async def test_a_log_that_was_tampered_with_opens_no_other_file(place: Place, name: str) -> None:
+async def test_forged_log_opens_no_other_file(place: Place, name: str) -> None:
     place.home.mkdir()
     settings = place.home / "settings.toml"
     settings.write_text("# mine\n")
@@ -176,7 +176,7 @@ async def test_a_log_that_was_tampered_with_opens_no_other_file(place: Place, na
     assert settings.read_text() == "# mine\n"
 
 
-async def test_where_nobody_is_there_the_plan_ends_the_turn(place: Place) -> None:
+async def test_plan_ends_the_turn_without_a_user(place: Place) -> None:
     async with place.open(EXIT, DONE, mode="plan", auto_approve=True) as session:
         assert offered(session) == {"ExitPlanMode"}
         events = await turn(session)
@@ -187,7 +187,7 @@ async def test_where_nobody_is_there_the_plan_ends_the_turn(place: Place) -> Non
     assert len([event for event in events if isinstance(event, AssistantMessage)]) == 1
 
 
-async def test_the_next_turn_after_a_delivered_plan_is_a_usual_one(place: Place) -> None:
+async def test_turn_after_a_delivered_plan_is_a_usual_one(place: Place) -> None:
     async with place.open(EXIT, DONE, mode="plan") as session:
         await turn(session)
         events = await turn(session)
@@ -195,12 +195,12 @@ async def test_the_next_turn_after_a_delivered_plan_is_a_usual_one(place: Place)
     assert [event.text for event in events if isinstance(event, AssistantMessage)] == ["done"]
 
 
-async def test_where_nobody_is_there_planning_is_not_offered_outside_plan_mode(place: Place) -> None:
+async def test_planning_is_not_offered_without_a_user(place: Place) -> None:
     async with place.open() as session:
         assert offered(session) == set()
 
 
-async def test_a_model_that_was_offered_planning_cannot_lock_itself_in_where_nobody_is_there(place: Place) -> None:
+async def test_offered_planning_cannot_lock_a_run_in_without_a_user(place: Place) -> None:
     async with place.open(ask=allow, ask_plan=ScriptedJudge()) as session:
         await turn(session)
 
@@ -211,12 +211,12 @@ async def test_a_model_that_was_offered_planning_cannot_lock_itself_in_where_nob
     assert place.plans == []
 
 
-async def test_where_somebody_is_there_both_tools_are_offered(place: Place) -> None:
+async def test_planning_tools_are_both_offered_to_a_user(place: Place) -> None:
     async with place.open(ask=allow, ask_plan=ScriptedJudge()) as session:
         assert offered(session) == {"EnterPlanMode", "ExitPlanMode"}
 
 
-async def test_two_sessions_do_not_share_a_plan_mode(place: Place) -> None:
+async def test_sessions_do_not_share_a_plan_mode(place: Place) -> None:
     async with (
         place.open(ENTER, DONE, ask=allow, ask_plan=ScriptedJudge()) as first,
         place.open(ask=allow, ask_plan=ScriptedJudge()) as second,
@@ -231,7 +231,7 @@ BEATING = f'tool_use = [{{ name = "Bash", input = {{ command = "{BEATS}" }} }}]'
 
 
 @pytest.mark.parametrize("by_model", [True, False])
-async def test_a_job_from_before_changes_nothing_while_plan_mode_is_on(place: Place, by_model: bool) -> None:
+async def test_earlier_job_changes_nothing_in_plan_mode(place: Place, by_model: bool) -> None:
     beats = place.root / "workspace" / "beats"
 
     async def beat() -> None:
@@ -254,7 +254,7 @@ async def test_a_job_from_before_changes_nothing_while_plan_mode_is_on(place: Pl
         await beat()
 
 
-async def test_what_cannot_be_stopped_is_said_while_the_session_goes_on(tmp_path: Path) -> None:
+async def test_unstoppable_process_is_reported_as_the_session_goes_on(tmp_path: Path) -> None:
     tree = UnreachableTree()
     warnings: list[str] = []
     gate = PermissionGate()
@@ -282,7 +282,7 @@ async def test_what_cannot_be_stopped_is_said_while_the_session_goes_on(tmp_path
         ('"*" = false\nRead = true\nGrep = true', {}, False),
     ],
 )
-async def test_files_are_only_kept_early_where_some_can_be_changed(
+async def test_snapshots_start_early_only_if_files_can_change(
     place: Place, tools: str, wishes: dict[str, Any], is_early: bool
 ) -> None:
     place.home.mkdir()

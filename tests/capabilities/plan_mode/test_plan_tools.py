@@ -33,7 +33,7 @@ async def output_of(tool: Tool[Any], root: Path, **arguments: object) -> Output:
     return output
 
 
-async def test_entering_switches_the_mode_on_and_names_the_plan_file(tmp_path: Path) -> None:
+async def test_entering_switches_the_mode_on_and_names_the_file(tmp_path: Path) -> None:
     planning = FakePlanning(is_on=False)
 
     output = await output_of(EnterPlanModeTool(planning, has_user=True), tmp_path)
@@ -42,7 +42,7 @@ async def test_entering_switches_the_mode_on_and_names_the_plan_file(tmp_path: P
     assert str(FILE) in output.text
 
 
-async def test_entering_is_refused_in_plan_mode_and_where_nobody_could_end_it(tmp_path: Path) -> None:
+async def test_entering_is_refused_in_plan_mode_or_without_a_user(tmp_path: Path) -> None:
     planning = FakePlanning(is_on=False)
 
     with pytest.raises(ToolError, match="on already"):
@@ -52,7 +52,7 @@ async def test_entering_is_refused_in_plan_mode_and_where_nobody_could_end_it(tm
     assert not planning.is_on
 
 
-async def test_the_user_sees_the_plan_and_chooses_the_mode(tmp_path: Path) -> None:
+async def test_user_sees_the_plan_and_chooses_the_mode(tmp_path: Path) -> None:
     planning, user = FakePlanning(), ScriptedJudge(PlanApproved("acceptEdits"))
 
     output = await output_of(ExitPlanModeTool(planning, user), tmp_path, plan=f"\n{PLAN}\n")
@@ -64,7 +64,7 @@ async def test_the_user_sees_the_plan_and_chooses_the_mode(tmp_path: Path) -> No
     assert output.display == PlanDisplay(text=PLAN, summary="approved; mode acceptEdits")
 
 
-async def test_a_plan_that_is_left_out_is_read_from_its_file(tmp_path: Path) -> None:
+async def test_omitted_plan_is_read_from_its_file(tmp_path: Path) -> None:
     planning, user = FakePlanning(text=PLAN), ScriptedJudge(PlanApproved("default"))
 
     await output_of(ExitPlanModeTool(planning, user), tmp_path)
@@ -72,7 +72,7 @@ async def test_a_plan_that_is_left_out_is_read_from_its_file(tmp_path: Path) -> 
     assert [proposal.text for proposal in user.proposals] == [PLAN]
 
 
-async def test_what_the_user_edits_he_is_shown_again_and_the_model_is_told(tmp_path: Path) -> None:
+async def test_edited_plan_is_shown_again_and_told_to_the_model(tmp_path: Path) -> None:
     planning, user = FakePlanning(), ScriptedJudge(PlanEdited(f"{OTHER}\n\n"), PlanApproved("default"))
 
     output = await output_of(ExitPlanModeTool(planning, user), tmp_path, plan=PLAN)
@@ -83,7 +83,7 @@ async def test_what_the_user_edits_he_is_shown_again_and_the_model_is_told(tmp_p
     assert output.display == PlanDisplay(text=OTHER, summary="approved, as edited; mode default")
 
 
-async def test_a_rejection_keeps_the_mode_and_its_comments_reach_the_model(tmp_path: Path) -> None:
+async def test_rejection_keeps_the_mode_and_passes_its_comments_on(tmp_path: Path) -> None:
     planning, user = FakePlanning(), ScriptedJudge(PlanRejected("keep the old API"))
 
     output = await output_of(ExitPlanModeTool(planning, user), tmp_path, plan=PLAN)
@@ -93,7 +93,7 @@ async def test_a_rejection_keeps_the_mode_and_its_comments_reach_the_model(tmp_p
     assert output.display == PlanDisplay(text=PLAN, summary="not approved: keep the old API")
 
 
-async def test_a_rejection_tells_what_was_edited_before(tmp_path: Path) -> None:
+async def test_rejection_reports_earlier_edits(tmp_path: Path) -> None:
     planning, user = FakePlanning(), ScriptedJudge(PlanEdited(OTHER), PlanRejected("like this"))
 
     output = await output_of(ExitPlanModeTool(planning, user), tmp_path, plan=PLAN)
@@ -102,7 +102,7 @@ async def test_a_rejection_tells_what_was_edited_before(tmp_path: Path) -> None:
     assert (planning.is_on, planning.text, planning.known_text) == (True, OTHER, OTHER)
 
 
-async def test_what_was_edited_is_kept_where_the_user_stops_the_turn(tmp_path: Path) -> None:
+async def test_edited_plan_is_kept_if_the_user_stops_the_turn(tmp_path: Path) -> None:
     class Leaves(ScriptedJudge):
         async def __call__(self, proposal: PlanProposal) -> Any:
             if self.proposals:
@@ -117,7 +117,7 @@ async def test_what_was_edited_is_kept_where_the_user_stops_the_turn(tmp_path: P
     assert planning.known_text == PLAN, "the model has not been told of it"
 
 
-async def test_a_mode_that_was_not_offered_is_not_taken(tmp_path: Path) -> None:
+async def test_mode_that_was_not_offered_is_refused(tmp_path: Path) -> None:
     planning, user = FakePlanning(), ScriptedJudge(PlanApproved("bypassPermissions"))
 
     with pytest.raises(ToolError, match="bypassPermissions"):
@@ -126,7 +126,7 @@ async def test_a_mode_that_was_not_offered_is_not_taken(tmp_path: Path) -> None:
     assert planning.is_on
 
 
-async def test_where_nobody_is_there_the_plan_is_the_result(tmp_path: Path) -> None:
+async def test_plan_is_the_result_without_a_user(tmp_path: Path) -> None:
     planning = FakePlanning()
 
     output = await output_of(ExitPlanModeTool(planning, None), tmp_path, plan=PLAN)
@@ -136,7 +136,7 @@ async def test_where_nobody_is_there_the_plan_is_the_result(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("plan", ["", " " * 100, "x" * (MIN_PLAN_CHARS - 1), f"  {'x' * (MIN_PLAN_CHARS - 1)}\n"])
-async def test_a_plan_that_says_too_little_reaches_nobody(tmp_path: Path, plan: str) -> None:
+async def test_plan_that_is_too_short_reaches_nobody(tmp_path: Path, plan: str) -> None:
     planning, user = FakePlanning(text="# My own notes"), ScriptedJudge()
 
     with pytest.raises(ToolError, match=f"at least {MIN_PLAN_CHARS}"):
@@ -145,7 +145,7 @@ async def test_a_plan_that_says_too_little_reaches_nobody(tmp_path: Path, plan: 
     assert planning.text == "# My own notes"
 
 
-async def test_a_plan_of_just_enough_is_put(tmp_path: Path) -> None:
+async def test_plan_of_the_minimum_length_is_proposed(tmp_path: Path) -> None:
     user = ScriptedJudge(PlanRejected())
 
     await output_of(ExitPlanModeTool(FakePlanning(), user), tmp_path, plan="x" * MIN_PLAN_CHARS)
@@ -153,19 +153,19 @@ async def test_a_plan_of_just_enough_is_put(tmp_path: Path) -> None:
     assert len(user.proposals) == 1
 
 
-async def test_an_empty_plan_file_is_no_plan(tmp_path: Path) -> None:
+async def test_empty_plan_file_is_no_plan(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="the plan file holds 0 characters"):
         await output_of(ExitPlanModeTool(FakePlanning(text=""), ScriptedJudge()), tmp_path)
 
 
-async def test_outside_plan_mode_there_is_nothing_to_leave(tmp_path: Path) -> None:
+async def test_leaving_is_refused_outside_plan_mode(tmp_path: Path) -> None:
     planning = FakePlanning(is_on=False)
 
     with pytest.raises(ToolError, match="plan mode is not on"):
         await output_of(ExitPlanModeTool(planning, ScriptedJudge()), tmp_path, plan=PLAN)
 
 
-async def test_an_answer_that_comes_when_the_user_has_left_plan_mode_counts_for_nothing(tmp_path: Path) -> None:
+async def test_answer_after_the_user_left_plan_mode_is_ignored(tmp_path: Path) -> None:
     planning = FakePlanning()
 
     class LeavesPlanMode(ScriptedJudge):
@@ -180,6 +180,6 @@ async def test_an_answer_that_comes_when_the_user_has_left_plan_mode_counts_for_
 
 
 @pytest.mark.parametrize("arguments", [{"plan": "x" * (MAX_PLAN_CHARS + 1)}, {"plan": 1}, {"mode": "default"}])
-def test_arguments_that_do_not_fit(arguments: dict[str, object]) -> None:
+def test_wrong_arguments_are_refused(arguments: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         ExitPlanModeTool(FakePlanning(), None).input_model.model_validate(arguments)

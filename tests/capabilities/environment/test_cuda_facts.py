@@ -38,11 +38,11 @@ from panpan.capabilities.environment.toolkit_layer import GPU_LIBRARY, local_pla
         ("", None),
     ],
 )
-def test_the_compute_capability_is_known_by_name_or_unknown(name: str, capability: tuple[int, int] | None) -> None:
+def test_compute_capability_is_known_by_name_or_unknown(name: str, capability: tuple[int, int] | None) -> None:
     assert capability_of(name) == capability
 
 
-def test_every_gpu_that_is_known_by_its_number_has_a_capability() -> None:
+def test_numbered_gpus_all_have_a_capability() -> None:
     assert gpu_name("0x2330") == "NVIDIA H100 80GB HBM3"
     assert gpu_name("0xffff") == ""
     assert all(capability_of(gpu_name(device)) for device in ("0x20b0", "0x2204", "0x2342", "0x26b9", "0x2684"))
@@ -52,7 +52,7 @@ def test_every_gpu_that_is_known_by_its_number_has_a_capability() -> None:
     ("cuda", "driver"),
     [("13.0", "580"), ("12.8", "525.60.13"), ("11.8", "450.80.02"), ("10.2", "440.33"), ("8.0", ""), ("", "")],
 )
-def test_the_oldest_driver_is_known_from_cuda_9_2_on(cuda: str, driver: str) -> None:
+def test_oldest_driver_is_known_from_cuda_9_2_on(cuda: str, driver: str) -> None:
     assert driver_text(oldest_driver(numbers(cuda)) or ()) == driver
 
 
@@ -60,7 +60,7 @@ def test_the_oldest_driver_is_known_from_cuda_9_2_on(cuda: str, driver: str) -> 
     ("text", "version"),
     [("12.1.105", (12, 1, 105)), ("535.129.03", (535, 129, 3)), ("6.0-91", (6, 0)), ("abc", ()), ("", ()), (".", ())],
 )
-def test_numbers_of_a_version_are_those_it_begins_with(text: str, version: tuple[int, ...]) -> None:
+def test_version_numbers_are_those_it_begins_with(text: str, version: tuple[int, ...]) -> None:
     assert numbers(text) == version
 
 
@@ -76,13 +76,11 @@ def test_numbers_of_a_version_are_those_it_begins_with(text: str, version: tuple
         ("2.3.0", None),
     ],
 )
-def test_the_local_part_of_a_version_says_what_it_was_built_for(
-    version: str, said: tuple[str, tuple[int, ...]] | None
-) -> None:
+def test_local_version_names_the_build_target(version: str, said: tuple[str, tuple[int, ...]] | None) -> None:
     assert local_platform(version) == said
 
 
-def test_libraries_of_the_gpu_runtime_are_told_from_others() -> None:
+def test_gpu_runtime_libraries_are_told_from_others() -> None:
     of_gpus = ["libcudart.so.12", "libcudnn_ops_infer.so.8", "libnccl.so.2", "libcusparseLt-f80c68d1.so.0"]
     others = ["libcurl.so.4", "libcuda.so.1", "libtorch_cuda.so", "libcudart"]
 

@@ -102,7 +102,7 @@ def shown(report: EnvReport) -> list[str]:
     st.integers(0, len(BUILDERS) - 1),
     st.lists(st.tuples(st.sampled_from(DAMAGES), st.integers(0, 10_000), st.integers(0, 10_000)), max_size=6),
 )
-def test_a_damaged_environment_has_a_report_that_shows_nothing_of_outside(
+def test_damaged_environment_has_a_report_without_outside_text(
     whole: list[Path], which: int, damages: list[tuple[Callable[[Path, int], None], int, int]]
 ) -> None:
     with TemporaryDirectory() as name:

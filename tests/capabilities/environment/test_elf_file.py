@@ -19,7 +19,7 @@ WHOLE = elf_file(
 )
 
 
-def test_what_a_library_needs_and_has_is_read() -> None:
+def test_elf_needs_and_definitions_are_read() -> None:
     elf = read_elf(BytesIO(WHOLE))
 
     assert elf is not None
@@ -41,13 +41,13 @@ def test_sections_are_read_as_they_stand() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"INPUT(libm.so.6)\n", b"\xcf\xfa\xed\xfe" + bytes(100)])
-def test_what_is_no_elf_file_is_none(content: bytes) -> None:
+def test_file_that_is_no_elf_is_none(content: bytes) -> None:
     assert read_elf(BytesIO(content)) is None
     assert section_bytes(BytesIO(content), ".rodata") == b""
 
 
 @given(st.integers(0, len(WHOLE) - 1), st.binary(min_size=1, max_size=9), st.booleans())
-def test_a_damaged_file_is_read_or_refused_and_nothing_else(at: int, damage: bytes, is_cut: bool) -> None:
+def test_damaged_elf_is_read_or_refused(at: int, damage: bytes, is_cut: bool) -> None:
     content = WHOLE[:at] if is_cut else WHOLE[:at] + damage + WHOLE[at + len(damage) :]
 
     for read in (read_elf, lambda stream: section_bytes(stream, ".dynstr")):
@@ -55,7 +55,7 @@ def test_a_damaged_file_is_read_or_refused_and_nothing_else(at: int, damage: byt
             read(BytesIO(content))
 
 
-def test_a_file_that_claims_more_sections_than_any_library_has_is_refused() -> None:
+def test_elf_with_too_many_sections_is_refused() -> None:
     content = bytearray(WHOLE)
     content[60:62] = b"\0\0"  # none in the header: the count would be in the first section, and could be 2⁶⁴
 
@@ -63,7 +63,7 @@ def test_a_file_that_claims_more_sections_than_any_library_has_is_refused() -> N
         read_elf(BytesIO(bytes(content)))
 
 
-def test_the_newest_version_of_a_family_is_told_by_its_numbers() -> None:
+def test_newest_version_of_a_family_is_found_by_number() -> None:
     versions = ["GLIBC_2.9", "GLIBC_2.34", "GLIBC_PRIVATE", "GLIBC_2.4.1", "GLIBCXX_3.4.30"]
 
     assert newest(versions, "GLIBC") == (2, 34)

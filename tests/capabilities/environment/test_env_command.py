@@ -27,7 +27,7 @@ def run(*arguments: str | Path, **variables: str) -> tuple[int, str]:
     return done.return_value, done.output
 
 
-def test_a_healthy_environment_ends_with_0_and_each_layer_has_a_row(tmp_path: Path) -> None:
+def test_healthy_environment_exits_with_0_and_a_row_per_layer(tmp_path: Path) -> None:
     code, output = run(environment_in(tmp_path / "env"))
 
     assert code == 0
@@ -39,7 +39,7 @@ def test_a_healthy_environment_ends_with_0_and_each_layer_has_a_row(tmp_path: Pa
     assert lines[-2:] == ["no layer is broken", "no manifest was found that says what a project asks for"]
 
 
-def test_a_broken_environment_ends_with_1_and_says_what_to_do(tmp_path: Path) -> None:
+def test_broken_environment_exits_with_1_and_advice(tmp_path: Path) -> None:
     code, output = run(environment_in(tmp_path / "env", "Requires-Dist: other>=2"))
 
     assert code == 1
@@ -49,7 +49,7 @@ def test_a_broken_environment_ends_with_1_and_says_what_to_do(tmp_path: Path) ->
     assert mend.startswith("what to do: ")
 
 
-def test_it_is_held_against_what_the_project_asks_for(tmp_path: Path) -> None:
+def test_environment_is_compared_with_the_project(tmp_path: Path) -> None:
     environment = environment_in(tmp_path / ".venv")
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "paper"\ndependencies = ["thing<1"]\n')
 
@@ -65,7 +65,7 @@ def test_it_is_held_against_what_the_project_asks_for(tmp_path: Path) -> None:
     assert (first["source"], first["state"], first["command"]) == ("pyproject.toml:3", "broken", command)
 
 
-def test_the_report_is_data_with_json(tmp_path: Path) -> None:
+def test_report_is_data_with_json(tmp_path: Path) -> None:
     code, output = run("--json", environment_in(tmp_path / "env", "Requires-Dist: other>=2"))
 
     report = json.loads(output)
@@ -75,7 +75,7 @@ def test_the_report_is_data_with_json(tmp_path: Path) -> None:
     assert {finding["layer"] for finding in report["findings"]} >= {"python", "binary", "driver", "hardware"}
 
 
-def test_without_a_path_it_is_that_of_the_folder_or_else_the_active_one(
+def test_environment_without_a_path_is_the_folders_or_the_active(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     active = environment_in(tmp_path / "active")
@@ -93,7 +93,7 @@ def test_without_a_path_it_is_that_of_the_folder_or_else_the_active_one(
     assert of_none.startswith(f"no environment in {tmp_path}/empty\n")
 
 
-def test_names_of_others_cannot_drive_the_terminal(tmp_path: Path) -> None:
+def test_foreign_names_cannot_drive_the_terminal(tmp_path: Path) -> None:
     environment = environment_in(tmp_path / "env", "Requires-Dist: other>=2")
     info = environment / "lib/python3.11/site-packages"
     renamed = (info / "thing-1.0.dist-info").rename(info / "th\x1b[2Jing-1.0.dist-info")
@@ -105,12 +105,12 @@ def test_names_of_others_cannot_drive_the_terminal(tmp_path: Path) -> None:
     assert all(line.isprintable() for line in output.splitlines())
 
 
-def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
+def test_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is no folder"):
         run(tmp_path / "gone")
 
 
-def test_the_machine_at_hand_is_looked_at_for_real() -> None:
+def test_real_machine_is_examined() -> None:
     code, output = run("--json", sys.prefix)
 
     report = json.loads(output)

@@ -33,7 +33,7 @@ async def called(context: ToolContext, tool: EnvDoctorTool | None = None, **argu
     return output
 
 
-async def test_the_model_is_told_the_first_broken_layer_why_and_what_to_do(tmp_path: Path) -> None:
+async def test_doctor_names_the_first_broken_layer_reason_and_advice(tmp_path: Path) -> None:
     workspace = project(tmp_path, requires=["einops>=0.4"])  # type: ignore[arg-type]
 
     output = await called(context_in(workspace))
@@ -47,7 +47,7 @@ async def test_the_model_is_told_the_first_broken_layer_why_and_what_to_do(tmp_p
     assert output.display == SummaryDisplay(text="broken: Python and packages")
 
 
-async def test_one_layer_is_listed_whole_where_it_is_asked_for(tmp_path: Path) -> None:
+async def test_doctor_lists_one_layer_whole_on_request(tmp_path: Path) -> None:
     workspace = project(tmp_path)
 
     output = await called(context_in(workspace), environment=".venv", layer="python")
@@ -57,7 +57,7 @@ async def test_one_layer_is_listed_whole_where_it_is_asked_for(tmp_path: Path) -
     assert output.display == SummaryDisplay(text="no layer is broken")
 
 
-async def test_an_environment_outside_has_to_be_named_so_that_the_user_is_asked(tmp_path: Path) -> None:
+async def test_doctor_needs_an_outside_environment_to_be_named(tmp_path: Path) -> None:
     outside = project(tmp_path) / ".venv"
     workspace = tmp_path / "empty"
     workspace.mkdir()
@@ -69,7 +69,7 @@ async def test_an_environment_outside_has_to_be_named_so_that_the_user_is_asked(
         await called(context_in(workspace), environment=str(outside))
 
 
-async def test_what_may_hold_secrets_is_not_read_by_way_of_an_environment(tmp_path: Path) -> None:
+async def test_doctor_does_not_read_secrets_through_an_environment(tmp_path: Path) -> None:
     workspace = project(tmp_path)
     (workspace / ".env").write_text("Name: secret-name\nVersion: 1\n\n")
     metadata = workspace / ".venv/lib/python3.11/site-packages/einops_exts-0.0.4.dist-info/METADATA"
@@ -82,7 +82,7 @@ async def test_what_may_hold_secrets_is_not_read_by_way_of_an_environment(tmp_pa
     assert "METADATA: it may hold secrets" in output.text
 
 
-async def test_it_is_held_against_what_the_project_in_the_workspace_asks_for(tmp_path: Path) -> None:
+async def test_doctor_compares_with_the_workspaces_project(tmp_path: Path) -> None:
     workspace = project(tmp_path)
     (workspace / "requirements.txt").write_text("einops-exts>=1\n")
 
@@ -92,7 +92,7 @@ async def test_it_is_held_against_what_the_project_in_the_workspace_asks_for(tmp
     assert f"uv pip install --python {workspace}/.venv/bin/python --requirement requirements.txt" in output.text
 
 
-async def test_a_manifest_does_not_lead_to_what_may_hold_secrets(tmp_path: Path) -> None:
+async def test_manifest_does_not_lead_to_secrets(tmp_path: Path) -> None:
     workspace = project(tmp_path)
     (workspace / ".env").write_text("canary-1\n")
     (workspace / "requirements.txt").write_text("-r .env\ngit+https://me:canary-2@example.org/x\n")
@@ -103,7 +103,7 @@ async def test_a_manifest_does_not_lead_to_what_may_hold_secrets(tmp_path: Path)
     assert "what .env asks for: it cannot be read" in output.text
 
 
-async def test_it_only_looks_and_says_where(tmp_path: Path) -> None:
+async def test_doctor_only_reads_and_names_its_place(tmp_path: Path) -> None:
     tool = EnvDoctorTool()
     args = tool.input_model(environment="/opt/env")
 
@@ -112,18 +112,18 @@ async def test_it_only_looks_and_says_where(tmp_path: Path) -> None:
     assert tool.title(args) == "/opt/env"
 
 
-def test_it_costs_few_tokens() -> None:
+def test_doctor_costs_few_tokens() -> None:
     definition = EnvDoctorTool().definition
 
     assert len(definition.description) + len(json.dumps(definition.input_schema)) <= 500
 
 
-async def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+async def test_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="gone is no folder; name an environment"):
         await called(context_in(tmp_path), environment="gone")
 
 
-async def test_what_a_rule_withholds_is_not_told_by_way_of_a_manifest(tmp_path: Path) -> None:
+async def test_doctor_does_not_tell_a_withheld_manifest(tmp_path: Path) -> None:
     workspace = project(tmp_path)
     (workspace / "requirements.txt").write_text("canary\n")
     tool = EnvDoctorTool(lambda path, root: path == root / "requirements.txt")

@@ -29,9 +29,7 @@ VENV = "-m venv .venv && .venv/bin/python -m pip install"
         ({"environment.yml": "dependencies:\n- pip:\n  - scipy>=1\n"}, f"{UV} 'scipy>=1'"),
     ],
 )
-def test_the_command_that_mends_it_is_for_this_very_environment(
-    tmp_path: Path, files: dict[str, str], command: str
-) -> None:
+def test_repair_command_is_for_this_environment(tmp_path: Path, files: dict[str, str], command: str) -> None:
     a_machine(tmp_path)
 
     (broken,) = of_project(report_of(tmp_path, files))
@@ -39,7 +37,7 @@ def test_the_command_that_mends_it_is_for_this_very_environment(
     assert (broken.rule, broken.command) == ("project-package", command)
 
 
-def test_the_environments_own_pip_is_used_where_it_has_one(tmp_path: Path) -> None:
+def test_environments_own_pip_is_used(tmp_path: Path) -> None:
     a_machine(tmp_path).package("pip", "24.0")
 
     (broken,) = of_project(report_of(tmp_path, {"requirements.txt": "scipy\n"}))
@@ -47,7 +45,7 @@ def test_the_environments_own_pip_is_used_where_it_has_one(tmp_path: Path) -> No
     assert broken.command == f"{ENVIRONMENT}/bin/python -m pip install --requirement requirements.txt"
 
 
-def test_an_environment_of_condas_is_mended_by_conda(tmp_path: Path) -> None:
+def test_conda_environment_is_repaired_by_conda(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.linux()
     machine.conda()
@@ -64,9 +62,7 @@ def test_an_environment_of_condas_is_mended_by_conda(tmp_path: Path) -> None:
     ("asked", "minor"),
     [(">=3.12", 12), ("<3.11", 10), ("==3.8.*", 8), (">=3.12,!=3.12.*", 13), ("==3.10.4", 10), (">=3.12.3", 13)],
 )
-def test_a_python_in_the_range_that_is_nearest_to_the_present_one_is_named(
-    asked: str, minor: int, tmp_path: Path
-) -> None:
+def test_nearest_python_in_the_range_is_named(asked: str, minor: int, tmp_path: Path) -> None:
     a_machine(tmp_path)
 
     (broken,) = of_project(report_of(tmp_path, {"setup.cfg": f"[options]\npython_requires = {asked}\n"}))
@@ -74,7 +70,7 @@ def test_a_python_in_the_range_that_is_nearest_to_the_present_one_is_named(
     assert broken.command == f"python3.{minor} -m venv --clear {ENVIRONMENT}"
 
 
-def test_a_python_that_is_there_is_named_before_one_that_is_nearer(tmp_path: Path) -> None:
+def test_installed_python_is_named_before_a_nearer_one(tmp_path: Path) -> None:
     a_machine(tmp_path).library("/usr/local/bin/python3.14")
 
     (broken,) = of_project(report_of(tmp_path, {"setup.cfg": "[options]\npython_requires = >=3.12\n"}))
@@ -83,7 +79,7 @@ def test_a_python_that_is_there_is_named_before_one_that_is_nearer(tmp_path: Pat
     assert broken.advice.startswith("make the environment")
 
 
-def test_a_python_that_is_not_there_is_to_be_got_first(tmp_path: Path) -> None:
+def test_missing_python_has_to_be_installed_first(tmp_path: Path) -> None:
     a_machine(tmp_path)
     manifest = {"setup.cfg": "[options]\npython_requires = >=3.12\n"}
 
@@ -96,7 +92,7 @@ def test_a_python_that_is_not_there_is_to_be_got_first(tmp_path: Path) -> None:
     assert nothing.advice.startswith("name one")
 
 
-def test_where_no_python_is_in_all_ranges_no_command_is_made_up(tmp_path: Path) -> None:
+def test_contradictory_ranges_give_no_command(tmp_path: Path) -> None:
     a_machine(tmp_path)
 
     broken = of_project(report_of(tmp_path, {"setup.cfg": "[options]\npython_requires = >=4\n"}))
@@ -118,9 +114,7 @@ def test_where_no_python_is_in_all_ranges_no_command_is_made_up(tmp_path: Path) 
         ({"README": "numpy\n"}, ""),
     ],
 )
-def test_where_there_is_no_environment_it_says_how_to_make_one(
-    tmp_path: Path, files: dict[str, str], command: str
-) -> None:
+def test_missing_environment_gets_advice_to_make_one(tmp_path: Path, files: dict[str, str], command: str) -> None:
     machine = Machine(tmp_path)
     machine.linux()
 
@@ -133,7 +127,7 @@ def test_where_there_is_no_environment_it_says_how_to_make_one(
 
 
 @pytest.mark.parametrize(("minor", "program"), [(12, "python3"), (10, "python3.11")])
-def test_the_machines_own_python_makes_it_if_it_will_do(minor: int, program: str, tmp_path: Path) -> None:
+def test_machines_own_python_makes_it_if_sufficient(minor: int, program: str, tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.library(f"/usr/bin/python3.{minor}")
     machine.link("/usr/bin/python3", f"python3.{minor}")

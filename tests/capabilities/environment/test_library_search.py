@@ -11,7 +11,7 @@ def machine(root: Path, *files: str) -> MachineRoot:
     return MachineRoot(root)
 
 
-def test_the_folders_that_a_binary_names_go_before_all_others(tmp_path: Path) -> None:
+def test_rpath_folders_come_before_all_others(tmp_path: Path) -> None:
     root = machine(tmp_path, "env/a/lib/libx.so.1", "opt/libx.so.1", "usr/lib/libx.so.1")
     search = LibrarySearch(root, {}, "/opt")
 
@@ -20,7 +20,7 @@ def test_the_folders_that_a_binary_names_go_before_all_others(tmp_path: Path) ->
     assert LibrarySearch(root, {}).find("libx.so.1", of="/env/a/b/m.so") == "/usr/lib/libx.so.1"
 
 
-def test_the_folders_of_ld_so_conf_and_of_what_it_includes_count(tmp_path: Path) -> None:
+def test_ld_so_conf_folders_and_includes_count(tmp_path: Path) -> None:
     root = machine(tmp_path, "opt/one/liba.so", "opt/two/libb.so", "etc/ld.so.conf.d/x.conf", "etc/ld.so.conf.d/y.txt")
     (tmp_path / "etc/ld.so.conf").write_text("include ld.so.conf.d/*.conf\n/opt/one  # mine\n")
     (tmp_path / "etc/ld.so.conf.d/x.conf").write_text("# ours\n/opt/two\n")
@@ -30,20 +30,20 @@ def test_the_folders_of_ld_so_conf_and_of_what_it_includes_count(tmp_path: Path)
     assert search.find("libb.so") == "/opt/two/libb.so"
 
 
-def test_folders_of_other_architectures_of_debian_count(tmp_path: Path) -> None:
+def test_debian_folders_of_other_architectures_count(tmp_path: Path) -> None:
     search = LibrarySearch(machine(tmp_path, "usr/lib/powerpc64le-linux-gnu/libc.so.6"), {})
 
     assert search.find("libc.so.6") == "/usr/lib/powerpc64le-linux-gnu/libc.so.6"
 
 
-def test_where_the_interpreter_has_its_libraries_from_counts(tmp_path: Path) -> None:
+def test_libc_folders_of_the_interpreter_count(tmp_path: Path) -> None:
     root = machine(tmp_path, "nix/store/glibc/lib/libc.so.6")
     search = LibrarySearch(root, {}, "", ["/nix/store/glibc/lib"])
 
     assert search.find("libc.so.6") == "/nix/store/glibc/lib/libc.so.6"
 
 
-def test_what_lies_elsewhere_in_the_environment_is_found_last(tmp_path: Path) -> None:
+def test_environment_libraries_elsewhere_are_found_last(tmp_path: Path) -> None:
     root = machine(tmp_path, "usr/lib/libz.so.1")
     search = LibrarySearch(root, {"libz.so.1": "/env/libz.so.1", "libtorch.so": "/env/torch/lib/libtorch.so"})
 

@@ -29,9 +29,7 @@ def driver_of(root: Path) -> DriverLayer:
         ("something else", ()),
     ],
 )
-def test_the_version_of_the_driver_is_read_from_what_its_module_says(
-    tmp_path: Path, line: str, version: tuple[int, ...]
-) -> None:
+def test_driver_version_is_read_from_its_module(tmp_path: Path, line: str, version: tuple[int, ...]) -> None:
     Machine(tmp_path).file("/proc/driver/nvidia/version", f"{line}\nGCC version:  gcc version 12.3.0 (Ubuntu)\n")
 
     found = driver_of(tmp_path)
@@ -39,7 +37,7 @@ def test_the_version_of_the_driver_is_read_from_what_its_module_says(
     assert (found.nvidia.is_loaded, found.nvidia.version) == (True, version)
 
 
-def test_the_newest_symbols_of_libc_are_the_version_of_glibc(tmp_path: Path) -> None:
+def test_glibc_version_is_its_newest_symbol(tmp_path: Path) -> None:
     Machine(tmp_path).linux(glibc=31)
 
     found = driver_of(tmp_path)
@@ -48,7 +46,7 @@ def test_the_newest_symbols_of_libc_are_the_version_of_glibc(tmp_path: Path) -> 
     assert ("C library", "glibc 2.31") in {(one.name, one.value) for one in driver_findings(found)}
 
 
-def test_a_damaged_libc_is_of_an_unknown_version(tmp_path: Path) -> None:
+def test_damaged_libc_is_of_an_unknown_version(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.file("/lib/libc.so.6", b"\x7fELF\x02\x01" + bytes(90))
 
@@ -57,7 +55,7 @@ def test_a_damaged_libc_is_of_an_unknown_version(tmp_path: Path) -> None:
     assert (found.libc, found.glibc) == ("glibc", ())
 
 
-def test_the_names_that_the_driver_has_for_its_gpus_go_before_numbers(tmp_path: Path) -> None:
+def test_driver_names_of_gpus_come_before_numbers(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.gpu("0xffff")
 
@@ -69,7 +67,7 @@ def test_the_names_that_the_driver_has_for_its_gpus_go_before_numbers(tmp_path: 
     assert driven == (Gpu("nvidia", "NVIDIA H100 PCIe", (9, 0)),)
 
 
-def test_accelerators_without_a_screen_count_as_gpus_and_other_devices_do_not(tmp_path: Path) -> None:
+def test_accelerators_count_as_gpus_and_other_devices_do_not(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     for number, (vendor, kind) in enumerate([("0x1002", "0x120000"), ("0x10de", "0x040300"), ("0x8086", "0x030000")]):
         machine.file(f"/sys/bus/pci/devices/{number}/vendor", vendor)
@@ -79,7 +77,7 @@ def test_accelerators_without_a_screen_count_as_gpus_and_other_devices_do_not(tm
     assert look_at_hardware(MachineRoot(tmp_path)).gpus == (Gpu("amd", "AMD device 0x74a1", None),)
 
 
-def test_what_the_kernel_does_not_tell_is_unknown(tmp_path: Path) -> None:
+def test_hardware_hidden_by_the_kernel_is_unknown(tmp_path: Path) -> None:
     hardware = look_at_hardware(MachineRoot(tmp_path))
 
     found = {one.name: one.value for one in hardware_findings(hardware)}

@@ -18,7 +18,7 @@ def report_of(build: Callable[[Path], None], root: Path) -> EnvReport:
 
 
 @pytest.mark.parametrize(("build", "expected"), MACHINES.items(), ids=lambda value: getattr(value, "__name__", ""))
-def test_the_first_broken_layer_of_a_machine_is_found_with_what_to_do(
+def test_first_broken_layer_is_found_with_its_advice(
     build: Callable[[Path], None], expected: tuple[Layer, str] | None, tmp_path: Path
 ) -> None:
     report = report_of(build, tmp_path)
@@ -30,7 +30,7 @@ def test_the_first_broken_layer_of_a_machine_is_found_with_what_to_do(
 
 
 @pytest.mark.parametrize(("build", "expected"), NOT_BROKEN.items(), ids=lambda value: getattr(value, "__name__", ""))
-def test_what_may_go_well_or_is_not_known_is_told_and_is_not_broken(
+def test_uncertain_constraint_is_told_but_not_broken(
     build: Callable[[Path], None], expected: tuple[str, State], tmp_path: Path
 ) -> None:
     report = report_of(build, tmp_path)
@@ -39,14 +39,14 @@ def test_what_may_go_well_or_is_not_known_is_told_and_is_not_broken(
     assert report.first_broken is None
 
 
-def test_for_every_kind_of_constraint_there_is_a_machine() -> None:
+def test_constraint_kinds_all_have_a_machine() -> None:
     broken = {expected[1] for expected in MACHINES.values() if expected}
     others = {rule for rule, _ in NOT_BROKEN.values()}
 
     assert broken | others == set(ADVICE)
 
 
-def test_what_does_not_fit_into_a_report_is_counted(tmp_path: Path) -> None:
+def test_findings_beyond_the_limit_are_counted(tmp_path: Path) -> None:
     def build(root: Path) -> None:
         machine = a_machine(root)
         machine.package("wants", "1.0", requires=[f"other-{number}" for number in range(MAX_OF_A_KIND + 7)])
@@ -79,7 +79,7 @@ def test_what_does_not_fit_into_a_report_is_counted(tmp_path: Path) -> None:
         ("cp311-cp311-macosx_11_0_arm64", "architecture"),
     ],
 )
-def test_the_tag_of_a_wheel_is_held_against_python_and_the_system(tag: str, rule: str | None, tmp_path: Path) -> None:
+def test_wheel_tag_is_compared_with_python_and_system(tag: str, rule: str | None, tmp_path: Path) -> None:
     report = report_of(lambda root: a_machine(root, glibc=35).package("thing", "1.0", tag=tag), tmp_path)
 
     assert (report.first_broken and report.first_broken.rule) == rule

@@ -10,7 +10,7 @@ from tests.fakes.machines import ENVIRONMENT, PROJECT, Machine
 from tests.python_environments.projects import of_project, report_of, told
 
 
-def test_a_version_that_is_not_asked_for_is_told_with_both_and_the_place(tmp_path: Path) -> None:
+def test_wrong_version_is_told_with_both_and_the_place(tmp_path: Path) -> None:
     a_machine(tmp_path).package("numpy", "2.1.0")
 
     report = report_of(tmp_path, {"requirements.txt": "# pins\nnumpy<2  # old\n"})
@@ -21,7 +21,7 @@ def test_a_version_that_is_not_asked_for_is_told_with_both_and_the_place(tmp_pat
     assert constraint_rows(report)[0].text == "requirements.txt:2 asks for numpy<2: it is 2.1.0 (project-package)"
 
 
-def test_markers_are_those_of_the_environments_own_python_and_machine(tmp_path: Path) -> None:
+def test_markers_are_judged_for_the_environments_python(tmp_path: Path) -> None:
     lines = ['a; python_version < "3.8"', 'b; python_full_version == "3.7.9"', 'c; platform_machine == "aarch64"']
     machine = Machine(tmp_path, "aarch64")
     machine.linux()
@@ -32,7 +32,7 @@ def test_markers_are_those_of_the_environments_own_python_and_machine(tmp_path: 
     assert [one.needs.split()[-1] for one in of_project(report)] == ["a", "b", "c"]
 
 
-def test_a_wrong_python_comes_before_wrong_packages_and_both_before_binaries_that_change_with_them(
+def test_wrong_python_precedes_packages_and_binaries(
     tmp_path: Path,
 ) -> None:
     machine = a_machine(tmp_path)
@@ -46,7 +46,7 @@ def test_a_wrong_python_comes_before_wrong_packages_and_both_before_binaries_tha
 
 
 @pytest.mark.parametrize(("asked", "state"), [(">=3.11", "holds"), (">=3.11.5", "broken"), (">=x", "unknown")])
-def test_a_range_of_pythons_is_held_against_its_version(asked: str, state: str, tmp_path: Path) -> None:
+def test_python_range_is_compared_with_its_version(asked: str, state: str, tmp_path: Path) -> None:
     a_machine(tmp_path)
 
     report = report_of(tmp_path, {"setup.cfg": f"[options]\npython_requires = {asked}\n"})
@@ -54,7 +54,7 @@ def test_a_range_of_pythons_is_held_against_its_version(asked: str, state: str, 
     assert [one.state for one in of_project(report)] == [state]
 
 
-def test_what_an_extra_of_a_package_needs_is_asked_for_too(tmp_path: Path) -> None:
+def test_extra_of_a_package_is_required_too(tmp_path: Path) -> None:
     requires = ["msgpack", "aiohttp>=3; extra == 'default'", "gym; extra == 'rl'", "odd; extra == 'Sub_Part'"]
     machine = a_machine(tmp_path)
     machine.package("ray", "2.1", requires=requires)
@@ -68,7 +68,7 @@ def test_what_an_extra_of_a_package_needs_is_asked_for_too(tmp_path: Path) -> No
     ]
 
 
-def test_extras_groups_bounds_and_the_project_itself_need_not_be_there(tmp_path: Path) -> None:
+def test_extras_groups_bounds_and_the_project_may_be_missing(tmp_path: Path) -> None:
     a_machine(tmp_path)
     text = """\
 [project]
@@ -87,7 +87,7 @@ dev = ["ruff"]
     assert ("package of group dev", "ruff") in facts
 
 
-def test_what_cannot_be_judged_is_told_and_breaks_nothing(tmp_path: Path) -> None:
+def test_undecidable_requirement_is_told_and_breaks_nothing(tmp_path: Path) -> None:
     machine = a_machine(tmp_path)
     machine.package("old", "2004d-x")
     machine.package("vcs", "1.0")
@@ -105,7 +105,7 @@ def test_what_cannot_be_judged_is_told_and_breaks_nothing(tmp_path: Path) -> Non
     assert report.first_broken is None
 
 
-def test_a_line_that_is_no_requirement_has_to_be_corrected_first(tmp_path: Path) -> None:
+def test_line_that_is_no_requirement_must_be_corrected_first(tmp_path: Path) -> None:
     a_machine(tmp_path)
 
     report = report_of(tmp_path, {"requirements.txt": "old>=1\nnot a thing\nvcs=1\n", "pyproject.toml": ""})
@@ -116,7 +116,7 @@ def test_a_line_that_is_no_requirement_has_to_be_corrected_first(tmp_path: Path)
     )
 
 
-def test_an_environment_of_condas_is_held_against_what_conda_recorded(tmp_path: Path) -> None:
+def test_conda_environment_is_compared_with_condas_records(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.linux()
     machine.conda(numpy="2.1.0", openssl="1.1.1w")
@@ -131,7 +131,7 @@ def test_an_environment_of_condas_is_held_against_what_conda_recorded(tmp_path: 
     ]
 
 
-def test_another_environment_is_not_held_against_names_of_condas(tmp_path: Path) -> None:
+def test_other_environment_ignores_conda_names(tmp_path: Path) -> None:
     a_machine(tmp_path).package("einops", "0.8.0")
     text = "dependencies:\n  - numpy=1.26\n  - zlib\n  - pip:\n    - einops\n"
 
@@ -143,7 +143,7 @@ def test_another_environment_is_not_held_against_names_of_condas(tmp_path: Path)
     ]
 
 
-def test_where_other_files_say_what_belongs_into_it_condas_file_is_not_about_it(tmp_path: Path) -> None:
+def test_conda_file_does_not_apply_beside_other_manifests(tmp_path: Path) -> None:
     a_machine(tmp_path).package("numpy", "2.1.0")
     text = "dependencies:\n  - python=3.8\n  - numpy=1.20\n  - a b c\n  - pip:\n    - scipy==1.0\n"
 
@@ -156,7 +156,7 @@ def test_where_other_files_say_what_belongs_into_it_condas_file_is_not_about_it(
     ]
 
 
-def test_that_nobody_says_what_is_asked_for_is_told(tmp_path: Path) -> None:
+def test_missing_manifest_is_told(tmp_path: Path) -> None:
     a_machine(tmp_path)
 
     silent = verdict_lines(report_of(tmp_path, {}))
@@ -177,16 +177,14 @@ def test_that_nobody_says_what_is_asked_for_is_told(tmp_path: Path) -> None:
         ("/opt/conda", "/opt/conda", ""),
     ],
 )
-def test_an_environment_is_for_the_project_it_lies_in_or_else_for_the_one_that_is_worked_in(
-    place: str, here: str, project: str
-) -> None:
+def test_environment_belongs_to_its_own_project_or_the_current(place: str, here: str, project: str) -> None:
     environment = Environment(ENVIRONMENT if place == PROJECT else place.rstrip("/"), "venv", "")
 
     assert project_of(place, environment, here) == project
     assert project_of(PROJECT, None, here) == PROJECT
 
 
-def test_an_environment_elsewhere_is_held_against_the_project_at_hand(tmp_path: Path) -> None:
+def test_environment_elsewhere_is_compared_with_this_project(tmp_path: Path) -> None:
     machine = a_machine(tmp_path)
     (tmp_path / "opt").mkdir()
     (tmp_path / ENVIRONMENT[1:]).rename(tmp_path / "opt/paper")

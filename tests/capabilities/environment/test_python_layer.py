@@ -10,7 +10,7 @@ def layer(root: Path, path: str = ENVIRONMENT, kind: str = "venv") -> PythonLaye
     return look_at_python(MachineRoot(root), Environment(path, kind, ""))  # type: ignore[arg-type]
 
 
-def test_the_interpreter_of_an_environment_is_known_from_files(tmp_path: Path) -> None:
+def test_interpreter_is_known_from_files(tmp_path: Path) -> None:
     Machine(tmp_path).venv(version="3.11.9")
 
     python = layer(tmp_path)
@@ -20,7 +20,7 @@ def test_the_interpreter_of_an_environment_is_known_from_files(tmp_path: Path) -
     assert python.site_folders == (f"{ENVIRONMENT}/lib/python3.11/site-packages",)
 
 
-def test_one_without_a_lock_of_threads_has_an_abi_of_its_own(tmp_path: Path) -> None:
+def test_free_threaded_python_has_its_own_abi(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.file(f"{ENVIRONMENT}/pyvenv.cfg", "home = /usr/bin\nversion_info = 3.13.1\n")
     machine.file(f"{ENVIRONMENT}/lib/python3.13t/site-packages/x.py")
@@ -36,7 +36,7 @@ def test_pypy_has_no_abi_of_cpython(tmp_path: Path) -> None:
     assert layer(tmp_path).abi == ""
 
 
-def test_packages_of_the_system_count_where_the_environment_says_so(tmp_path: Path) -> None:
+def test_system_packages_count_if_the_environment_says_so(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.venv()
     settings = f"{ENVIRONMENT}/pyvenv.cfg"
@@ -52,7 +52,7 @@ def test_packages_of_the_system_count_where_the_environment_says_so(tmp_path: Pa
     assert together.site_folders[1:] == ("/usr/local/lib/python3.11/dist-packages", "/usr/lib/python3/dist-packages")
 
 
-def test_an_environment_of_conda_says_its_version_in_its_records(tmp_path: Path) -> None:
+def test_conda_environments_version_is_in_its_records(tmp_path: Path) -> None:
     Machine(tmp_path).conda(12, numpy="1.26.4")
 
     python = layer(tmp_path, kind="conda")
@@ -61,7 +61,7 @@ def test_an_environment_of_conda_says_its_version_in_its_records(tmp_path: Path)
     assert ("numpy", "1.26.4") in python.of_conda
 
 
-def test_an_interpreters_own_packages_have_the_version_of_its_headers(tmp_path: Path) -> None:
+def test_interpreters_version_is_that_of_its_headers(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.file("/usr/local/lib/python3.10/dist-packages/x.py")
 
@@ -72,7 +72,7 @@ def test_an_interpreters_own_packages_have_the_version_of_its_headers(tmp_path: 
     assert (short.version, full.version) == ("3.10", "3.10.12")
 
 
-def test_debians_own_interpreter_has_packages_below_usr_local_too(tmp_path: Path) -> None:
+def test_debians_python_has_packages_below_usr_local(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.library("/usr/bin/python3.10")
     machine.link("/usr/bin/python3", "python3.10")
@@ -87,7 +87,7 @@ def test_debians_own_interpreter_has_packages_below_usr_local_too(tmp_path: Path
     assert layer(tmp_path, "/usr", "python") == below_local
 
 
-def test_a_folder_that_several_packages_bring_along_is_not_missed(tmp_path: Path) -> None:
+def test_folder_shared_by_packages_is_not_missed(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.venv()
     machine.package("thing", "1.0", files={"thing/__init__.py": "", "tests/__init__.py": ""})
@@ -96,7 +96,7 @@ def test_a_folder_that_several_packages_bring_along_is_not_missed(tmp_path: Path
     assert [package.damage for package in layer(tmp_path).packages] == [""]
 
 
-def test_the_folder_lib64_that_is_a_link_is_not_counted_twice(tmp_path: Path) -> None:
+def test_lib64_link_is_not_counted_twice(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.venv()
     machine.link(f"{ENVIRONMENT}/lib64", "lib")
@@ -104,7 +104,7 @@ def test_the_folder_lib64_that_is_a_link_is_not_counted_twice(tmp_path: Path) ->
     assert len(layer(tmp_path).site_folders) == 1
 
 
-def test_what_setuptools_and_conda_write_is_read_too(tmp_path: Path) -> None:
+def test_setuptools_and_conda_records_are_read(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.venv()
     machine.file(f"{machine.site}/torch-2.3.0-py3.11.egg-info/PKG-INFO", "Name: torch\nVersion: 2.3.0\n\n")
@@ -117,7 +117,7 @@ def test_what_setuptools_and_conda_write_is_read_too(tmp_path: Path) -> None:
     assert found == {"torch": ("2.3.0", ""), "old-thing": ("1.2", ""), "empty": damaged}
 
 
-def test_only_the_head_of_metadata_counts(tmp_path: Path) -> None:
+def test_metadata_counts_only_in_its_head(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.venv()
     machine.package("a.b_c", "1.0", requires=["x>=1"], wheel="a_b_c-1.0%2Bcu12torch2.3cxx11abiTRUE-py3-none-any.whl")

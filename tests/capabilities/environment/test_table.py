@@ -22,7 +22,7 @@ def report(*rules: str, findings: tuple[Finding, ...] = (), unread: tuple[str, .
     )
 
 
-def test_of_several_broken_layers_the_lowest_comes_first() -> None:
+def test_lowest_broken_layer_comes_first() -> None:
     broken = report("dependency", "driver-version", "python-abi", "processor", "gpu-library")
 
     assert [one.layer for one in broken.constraints] == [*reversed(LAYERS)]
@@ -31,14 +31,14 @@ def test_of_several_broken_layers_the_lowest_comes_first() -> None:
     assert [row.state for row in layer_rows(broken)] == ["broken"] * 5
 
 
-def test_what_holds_needs_no_advice() -> None:
+def test_constraint_that_holds_needs_no_advice() -> None:
     constraint = judged("dependency", "holds", "a", "b")
 
     assert constraint.advice == ""
     assert all(advice.text and advice.layer in LAYERS for advice in ADVICE.values())
 
 
-def test_a_row_tells_of_a_layer_by_its_headlines() -> None:
+def test_layer_row_has_its_headlines() -> None:
     found = (
         Finding(layer="python", name="python", value="3.11.4"),
         Finding(layer="python", name="numpy", value="1.26.4"),
@@ -52,7 +52,7 @@ def test_a_row_tells_of_a_layer_by_its_headlines() -> None:
     assert hardware.text.endswith("  GPU card 0, card 1 and 6 more")
 
 
-def test_names_of_others_neither_drive_the_terminal_nor_forge_lines() -> None:
+def test_foreign_names_neither_drive_terminals_nor_forge_lines() -> None:
     evil = "a\x1b[2J\nno layer is broken\u202e" + "x" * 1_000
     found = (Finding(layer="python", name=evil, value=evil, source=evil),)
     one = EnvReport(
@@ -69,7 +69,7 @@ def test_names_of_others_neither_drive_the_terminal_nor_forge_lines() -> None:
     assert all(line.isprintable() and len(line) < 400 for line in lines)
 
 
-def test_of_very_many_findings_the_rest_is_counted() -> None:
+def test_details_beyond_the_limit_are_counted() -> None:
     found = tuple(Finding(layer="binary", name=f"m{number}.so", value="") for number in range(MAX_DETAILS + 5))
 
     lines = detail_lines(report(findings=found), "binary")

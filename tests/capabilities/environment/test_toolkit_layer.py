@@ -24,7 +24,7 @@ def toolkit_of(machine: Machine) -> ToolkitLayer:
     return look(root, environment, {}).toolkit
 
 
-def test_what_pytorch_was_built_for_is_in_its_version_file(machine: Machine) -> None:
+def test_pytorch_build_is_in_its_version_file(machine: Machine) -> None:
     machine.torch("2.3.0", "12.1")
 
     (torch,) = toolkit_of(machine).frameworks
@@ -33,7 +33,7 @@ def test_what_pytorch_was_built_for_is_in_its_version_file(machine: Machine) -> 
     assert torch.source.endswith("/torch/version.py")
 
 
-def test_where_that_file_is_gone_the_version_says_it_or_nothing_does(machine: Machine) -> None:
+def test_pytorch_build_follows_its_version_or_is_unknown(machine: Machine) -> None:
     machine.package("torch", "2.3.0+rocm6.0")
     of_version = toolkit_of(machine).framework("torch")
 
@@ -45,7 +45,7 @@ def test_where_that_file_is_gone_the_version_says_it_or_nothing_does(machine: Ma
     assert toolkit_of(machine).frameworks == ()
 
 
-def test_jax_computes_on_gpus_by_its_plug_in(machine: Machine) -> None:
+def test_jax_uses_gpus_by_its_plug_in(machine: Machine) -> None:
     machine.package("jaxlib", "0.4.30")
     alone = toolkit_of(machine).framework("jaxlib")
 
@@ -57,7 +57,7 @@ def test_jax_computes_on_gpus_by_its_plug_in(machine: Machine) -> None:
     assert (alone.platform, with_plugin.platform, with_plugin.runtime) == ("cpu", "cuda", (12,))
 
 
-def test_libraries_of_the_system_are_found_with_their_versions(machine: Machine) -> None:
+def test_system_libraries_are_found_with_versions(machine: Machine) -> None:
     machine.file(
         "/usr/include/cudnn_version.h", "#define CUDNN_MAJOR 8\n#define CUDNN_MINOR 9\n#define X (CUDNN_MAJOR)\n"
     )
@@ -77,15 +77,13 @@ def test_libraries_of_the_system_are_found_with_their_versions(machine: Machine)
         ("/usr/local/cuda/version.txt", "CUDA Version 10.2.89\n", (10, 2, 89)),
     ],
 )
-def test_the_toolkit_of_the_system_says_its_version(
-    machine: Machine, path: str, content: str, version: tuple[int, ...]
-) -> None:
+def test_system_toolkit_has_its_version(machine: Machine, path: str, content: str, version: tuple[int, ...]) -> None:
     machine.file(path, content)
 
     assert toolkit_of(machine).toolkit == version
 
 
-def test_a_toolkit_without_such_a_file_has_its_version_in_its_folder(machine: Machine) -> None:
+def test_toolkit_version_may_be_in_its_folder_name(machine: Machine) -> None:
     machine.file("/usr/local/cuda-13.0/bin/nvcc")
     machine.link("/usr/local/cuda", "/usr/local/cuda-13.0")
 

@@ -13,7 +13,7 @@ def paced(waits: list[float], now: list[float]) -> Pace:
     return Pace(2.0, clock=clock, sleep=sleep, jitter=lambda: 0.0)
 
 
-async def test_requests_to_one_host_follow_each_other_slowly_and_in_order() -> None:
+async def test_requests_to_one_host_are_slow_and_in_order() -> None:
     waits: list[float] = []
     pace = paced(waits, [0.0])
 
@@ -23,7 +23,7 @@ async def test_requests_to_one_host_follow_each_other_slowly_and_in_order() -> N
     assert waits == [2.0, 4.0]
 
 
-async def test_another_host_and_one_that_had_its_pause_are_not_waited_for() -> None:
+async def test_rested_or_other_host_is_not_waited_for() -> None:
     waits: list[float] = []
     now = [0.0]
     pace = paced(waits, now)
@@ -36,7 +36,7 @@ async def test_another_host_and_one_that_had_its_pause_are_not_waited_for() -> N
     assert waits == []
 
 
-async def test_hosts_that_nobody_waits_for_are_forgotten() -> None:
+async def test_idle_hosts_are_forgotten() -> None:
     now = [0.0]
     waits: list[float] = []
     pace = paced(waits, now)
@@ -51,7 +51,7 @@ async def test_hosts_that_nobody_waits_for_are_forgotten() -> None:
     assert waits == [2.0]
 
 
-async def test_a_host_may_want_a_longer_pause() -> None:
+async def test_host_may_want_a_longer_pause() -> None:
     waits: list[float] = []
     pace = paced(waits, [0.0])
 
@@ -62,7 +62,7 @@ async def test_a_host_may_want_a_longer_pause() -> None:
     assert waits == [10.0, 12.0]
 
 
-async def test_who_leaves_while_he_waits_keeps_nobody_waiting() -> None:
+async def test_cancelled_waiter_keeps_nobody_waiting() -> None:
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -81,7 +81,7 @@ async def test_who_leaves_while_he_waits_keeps_nobody_waiting() -> None:
 
 
 @pytest.mark.parametrize(("pause_s", "expected"), [(2.0, [2.75, 5.5]), (0.0, [])])
-async def test_a_pause_is_longer_by_up_to_a_second_and_none_stays_none(pause_s: float, expected: list[float]) -> None:
+async def test_pause_is_longer_by_up_to_a_second_unless_it_is_none(pause_s: float, expected: list[float]) -> None:
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:

@@ -37,7 +37,7 @@ def setup_of(tmp_path: Path, url: str, fast: str = "lab/small") -> SessionSetup:
     return load_setup(tmp_path, env, {}, (), kinds=kinds_of)
 
 
-async def test_the_small_model_is_given_the_page_the_question_and_no_tools(tmp_path: Path) -> None:
+async def test_small_model_gets_page_and_question_without_tools(tmp_path: Path) -> None:
     kept: list[AssistantMessage] = []
     budget = Budget()
     with serving([say(" It was 1234. ")]) as server:
@@ -54,7 +54,7 @@ async def test_the_small_model_is_given_the_page_the_question_and_no_tools(tmp_p
     assert budget.spent.calls == 1
 
 
-async def test_what_the_budget_cannot_pay_is_not_asked(tmp_path: Path) -> None:
+async def test_unaffordable_question_is_not_asked(tmp_path: Path) -> None:
     kept: list[AssistantMessage] = []
     budget = Budget(limits=SpendingLimits(tokens=10))
     with serving([]) as server:
@@ -66,7 +66,7 @@ async def test_what_the_budget_cannot_pay_is_not_asked(tmp_path: Path) -> None:
     assert kept == []
 
 
-async def test_nothing_goes_to_another_place_than_the_conversation(tmp_path: Path) -> None:
+async def test_page_goes_only_to_the_conversations_provider(tmp_path: Path) -> None:
     with serving([say("1234")]) as server:
         answers = PageAnswers(setup_of(tmp_path, server.url, "openai/gpt-6-luna"), Budget(), lambda _: None)
 
@@ -75,7 +75,7 @@ async def test_nothing_goes_to_another_place_than_the_conversation(tmp_path: Pat
     assert server.requests[0].body["model"] == "big"
 
 
-async def test_a_reply_without_text_is_no_answer_and_costs(tmp_path: Path) -> None:
+async def test_reply_without_text_is_no_answer_and_costs(tmp_path: Path) -> None:
     kept: list[AssistantMessage] = []
     with serving([say(" ")]) as server:
         answers = PageAnswers(setup_of(tmp_path, server.url), Budget(), kept.append)
@@ -85,14 +85,14 @@ async def test_a_reply_without_text_is_no_answer_and_costs(tmp_path: Path) -> No
     assert len(kept) == 1
 
 
-async def test_a_provider_that_refuses_is_named(tmp_path: Path) -> None:
+async def test_refusing_provider_is_named(tmp_path: Path) -> None:
     with serving([HttpError(400)]) as server:
         answers = PageAnswers(setup_of(tmp_path, server.url), Budget(), lambda _: None)
         with pytest.raises(ToolError, match="small could not be asked: "):
             await answers.answer("x", PAGE)
 
 
-async def test_an_answer_is_short(tmp_path: Path) -> None:
+async def test_answer_is_short(tmp_path: Path) -> None:
     with serving([say("x" * 2 * MAX_ANSWER_CHARS)]) as server:
         answers = PageAnswers(setup_of(tmp_path, server.url), Budget(), lambda _: None)
 

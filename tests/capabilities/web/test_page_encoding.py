@@ -31,10 +31,10 @@ CHINESE = "可重复的研究"
         ("é".encode()[:1], None, ""),
     ],
 )
-def test_bytes_are_read_as_browsers_read_them(body: bytes, charset: str | None, text: str) -> None:
+def test_bytes_are_decoded_as_in_browsers(body: bytes, charset: str | None, text: str) -> None:
     assert decoded(body, charset) == text
 
 
 @given(st.binary(max_size=200), st.one_of(st.none(), st.text(max_size=10)))
-def test_whatever_comes_is_text(body: bytes, charset: str | None) -> None:
+def test_any_bytes_decode_to_text(body: bytes, charset: str | None) -> None:
     assert isinstance(decoded(body, charset), str)

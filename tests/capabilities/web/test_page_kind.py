@@ -38,7 +38,7 @@ def kind(*args: object, **more: object) -> str | None:
         {"body": f"Please solve the CAPTCHA. {'The block ends soon after those requests stop. ' * 18}"},
     ],
 )
-def test_a_page_that_wants_a_person_is_recognised(page: dict[str, object]) -> None:
+def test_page_that_wants_a_person_is_recognised(page: dict[str, object]) -> None:
     assert kind(**page) == "challenge"
 
 
@@ -52,18 +52,18 @@ def test_a_page_that_wants_a_person_is_recognised(page: dict[str, object]) -> No
         {"body": "<p>JavaScriptを有効にしてください。</p><script>1</script>"},
     ],
 )
-def test_a_page_that_scripts_make_is_recognised(page: dict[str, object]) -> None:
+def test_page_made_by_scripts_is_recognised(page: dict[str, object]) -> None:
     assert kind(**page) == "scripts"
 
 
-def test_a_short_page_with_scripts_may_be_all_that_there_is() -> None:
+def test_short_page_with_scripts_may_be_complete() -> None:
     found = seen("<p>Moved to the new wiki.</p><script>count()</script>")
 
     assert found is not None
     assert (found.kind, found.is_partial, found.may_yield_to_a_browser) == ("scripts", True, True)
 
 
-def test_a_page_whose_scripts_have_run_needs_none() -> None:
+def test_page_whose_scripts_ran_needs_none() -> None:
     html = "<html><body>Hi. JavaScript is required.<script>1</script></body></html>"
     facts = facts_of(parsed(html))
 
@@ -81,7 +81,7 @@ def test_a_page_whose_scripts_have_run_needs_none() -> None:
         {"body": f"<input type=password><p>{'By going on you accept. ' * 40}</p>", "title": "Sign in - Papers"},
     ],
 )
-def test_a_page_for_those_who_log_in_is_recognised(page: dict[str, object]) -> None:
+def test_page_behind_a_login_is_recognised(page: dict[str, object]) -> None:
     assert kind(**page) == "login"
 
 
@@ -90,11 +90,11 @@ def test_a_page_for_those_who_log_in_is_recognised(page: dict[str, object]) -> N
     [(403, "forbidden"), (404, "missing"), (410, "missing"), (429, "too many"), (451, "withheld"), (500, "fault"),
      (503, "fault"), (418, "refused"), (402, "paywall")],
 )  # fmt: skip
-def test_what_the_server_says_is_told(status: int, expected: str) -> None:
+def test_server_status_decides_the_kind(status: int, expected: str) -> None:
     assert kind(LONG, status=status) == expected
 
 
-def test_the_pause_that_a_server_wants_is_told() -> None:
+def test_pause_wanted_by_a_server_is_reported() -> None:
     found = seen("", status=429, headers={"retry-after": "120"})
 
     assert found is not None
@@ -108,7 +108,7 @@ def test_the_pause_that_a_server_wants_is_told() -> None:
         f"<script type='application/ld+json'>{{\"isAccessibleForFree\": false}}</script>{LONG}",
     ],
 )
-def test_a_page_that_is_open_in_part_is_still_read(body: str) -> None:
+def test_partly_open_page_is_still_read(body: str) -> None:
     found = seen(body)
 
     assert found is not None
@@ -128,5 +128,5 @@ def test_a_page_that_is_open_in_part_is_still_read(body: str) -> None:
         f"<form>Name <input name=n> <input type=password></form><p>{'A forum about seeds of runs. ' * 30}</p>",
     ],
 )
-def test_a_page_is_a_page_whatever_it_speaks_of(body: str) -> None:
+def test_page_is_a_page_whatever_it_speaks_of(body: str) -> None:
     assert seen(body) is None

@@ -27,7 +27,7 @@ def workers() -> list[int]:
     return [process.pid for process in running_processes().values() if process.parent == os.getpid()]
 
 
-async def test_a_page_becomes_text_with_its_facts() -> None:
+async def test_page_becomes_text_with_its_facts() -> None:
     body = "<title>Läufe</title><p>The seed was <a href='x'>1234</a>.<meta http-equiv=refresh content='0;url=on'>"
 
     found = await made("html", body.encode("latin-1"), charset="latin1")
@@ -37,7 +37,7 @@ async def test_a_page_becomes_text_with_its_facts() -> None:
     assert found.obstacle is None
 
 
-async def test_a_page_that_takes_too_long_is_given_up_and_nothing_of_it_runs_on() -> None:
+async def test_slow_page_is_given_up_and_its_process_ends() -> None:
     before = workers()
 
     with pytest.raises(ToolError, match=r"more than 0\.3 s"):
@@ -46,7 +46,7 @@ async def test_a_page_that_takes_too_long_is_given_up_and_nothing_of_it_runs_on(
     assert workers() == before
 
 
-async def test_a_page_whose_reader_has_left_is_worked_on_no_more() -> None:
+async def test_page_of_a_cancelled_reader_is_abandoned() -> None:
     before = workers()
 
     async with anyio.create_task_group() as task_group:
@@ -60,14 +60,14 @@ async def test_a_page_whose_reader_has_left_is_worked_on_no_more() -> None:
 
 
 @pytest.mark.skipif(not hasattr(__import__("resource"), "prlimit"), reason="the system bounds no memory")
-async def test_a_page_that_grows_beyond_measure_is_given_up() -> None:
+async def test_page_that_grows_beyond_measure_is_given_up() -> None:
     grows = b"<blockquote>a" * 250 + b"<p>line<br>" * 5_000
 
     with pytest.raises(ToolError, match="takes too much memory"):
         await parse_page(job("html", grows), CommandSandbox(), memory_bytes=200_000_000)
 
 
-async def test_of_a_text_that_grows_the_beginning_is_given() -> None:
+async def test_growing_text_is_cut() -> None:
     rows = b"<tr><td rowspan=9000 colspan=900>a<td>b</tr>" * 2_000
 
     found = await made("html", b"<table>" + rows + b"</table>")
@@ -90,13 +90,13 @@ async def test_of_a_text_that_grows_the_beginning_is_given() -> None:
     ],
     ids=["refresh", "style", "base", "deep", "hidden", "entity", "data", "attributes"],
 )
-async def test_a_page_that_is_made_to_take_long_does_not(start: bytes) -> None:
+async def test_hostile_page_is_parsed_in_bounded_time(start: bytes) -> None:
     found = await parse_page(job("html", b"<p>begun</p>" + start + b"<p>ended</p>"), CommandSandbox(), within_s=20)
 
     assert found.title == ""
 
 
-async def test_what_a_library_says_of_a_file_is_not_told() -> None:
+async def test_library_messages_about_a_file_are_not_shown() -> None:
     broken = b"%PDF-1.7\n1 0 obj <</obey me>> trailer <</Root 1 0 R /obey>> startxref 9 %%EOF"
 
     with pytest.raises(ToolError) as failure:
@@ -105,7 +105,7 @@ async def test_what_a_library_says_of_a_file_is_not_told() -> None:
     assert str(failure.value) == "the PDF is a PDF that cannot be read"
 
 
-async def test_text_is_clean_before_it_is_cut_into_pieces() -> None:
+async def test_text_is_cleaned_before_it_is_cut() -> None:
     found = await made("text", b"a\x1b[2Jb\x00c\xe2\x80\xaed\r\ne")
 
     assert found.text == "abc<U+202E>d\ne"

@@ -14,7 +14,7 @@ def told(body: str, *, head: str = "", wants_all: bool = False) -> str:
     return page_text(page, URL, wants_all=wants_all).markdown
 
 
-def test_an_article_comes_without_what_stands_around_it() -> None:
+def test_article_comes_without_its_surroundings() -> None:
     page = f"<nav>Menu</nav><div id=side>Ads</div><article><h1>Seeds</h1>{PARAGRAPH * 6}</article><footer>Us</footer>"
 
     text = page_text(page, URL, wants_all=False)
@@ -26,7 +26,7 @@ def test_an_article_comes_without_what_stands_around_it() -> None:
 
 
 @pytest.mark.parametrize("words", ["The seed was 1.", PARAGRAPH * 6])
-def test_navigation_is_left_out_of_short_pages_and_long_ones_and_footnotes_are_not(words: str) -> None:
+def test_navigation_is_removed_and_footnotes_are_kept(words: str) -> None:
     note = "<aside class=footnote>A footnote.</aside>"
 
     text = told(f"<nav>Menu</nav><main><p>{words}</p>{note}</main><aside>Ads</aside><footer>Us</footer>")
@@ -43,13 +43,13 @@ def test_navigation_is_left_out_of_short_pages_and_long_ones_and_footnotes_are_n
         "<div class='comment sidebar'><pre><code>make data</code></pre></div>",
     ],
 )
-def test_a_table_or_listing_that_the_article_would_lose_is_there(part: str) -> None:
+def test_table_or_listing_outside_the_article_is_kept(part: str) -> None:
     text = told(f"<div class=post>{PARAGRAPH * 6}</div><div class='footer-box'>{part}</div>")
 
     assert any(word in text for word in ("0.1", "pip install x==1.2", "make data"))
 
 
-def test_what_is_most_of_the_page_and_no_article_is_there() -> None:
+def test_main_part_of_a_page_without_an_article_is_kept() -> None:
     items = "".join(f"<div><a href='/p{number}'>Paper {number}</a></div>" for number in range(40))
 
     text = told(f"<div>{PARAGRAPH}</div><div class=list>{items}</div>")
@@ -57,13 +57,13 @@ def test_what_is_most_of_the_page_and_no_article_is_there() -> None:
     assert all(f"[Paper {number}](https://example.org/p{number})" in text for number in range(40))
 
 
-def test_all_of_it_comes_where_that_is_wanted() -> None:
+def test_whole_page_comes_on_request() -> None:
     page = f"<nav>Menu</nav><article>{PARAGRAPH * 6}</article>"
 
     assert "Menu" in told(page, wants_all=True)
 
 
-def test_links_are_whole_and_those_that_lead_nowhere_are_gone() -> None:
+def test_links_are_complete_and_dead_ones_removed() -> None:
     text = told(
         "<p><a href='c'>one</a> <a href='//x.org/d'>two</a> <a href='javascript:f()'>three</a> "
         "<img src='data:image/png;base64,AAAA' alt='a plot'> <img src='/p.png' alt='p'></p>",
@@ -79,13 +79,13 @@ def test_links_are_whole_and_those_that_lead_nowhere_are_gone() -> None:
     assert "base64" not in text
 
 
-def test_a_listing_stays_as_it_is() -> None:
+def test_listing_is_kept() -> None:
     code = "def f():\n    return 1\n\n\n\ndef g():\n\treturn  2"
 
     assert code in told(f"<p>{PARAGRAPH}</p><pre><code class='language-python'>{code}</code></pre>")
 
 
-def test_what_nobody_sees_is_not_read() -> None:
+def test_invisible_text_is_not_read() -> None:
     text = told(
         "<p>seen</p><p style='color:red; display : none'>one</p><p hidden>two</p><script>three</script>"
         "<style>four</style><template>five</template><noscript>six</noscript><!-- seven -->"
@@ -94,7 +94,7 @@ def test_what_nobody_sees_is_not_read() -> None:
     assert text == "seen"
 
 
-def test_formulas_are_told_in_tex() -> None:
+def test_formulas_become_tex() -> None:
     note = "<annotation encoding='application/x-tex'>y_1</annotation>"
     text = told(f"<p>with <math alttext='x^2'><mi>x</mi></math> and <math><mi>y</mi>{note}</math>.</p>")
 
@@ -130,11 +130,11 @@ def test_articles_in_scripts_without_blanks_are_found(sentence: str) -> None:
         ("<script>" * 9_000 + "x", ""),
     ],
 )
-def test_broken_pages_are_read_as_far_as_can_be(page: str, text: str) -> None:
+def test_broken_pages_are_read_as_far_as_possible(page: str, text: str) -> None:
     assert " ".join(page_text(page, URL, wants_all=False).markdown.split()) == " ".join(text.split())
 
 
-def test_a_huge_page_is_read_whole_without_a_search_for_its_article() -> None:
+def test_huge_page_is_read_whole_without_an_article_search() -> None:
     text = page_text("<p>word</p>" * (MAX_ELEMENTS + 1), URL, wants_all=False)
 
     assert text.extent == "main"
@@ -150,13 +150,13 @@ BROKEN = (
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(BROKEN), max_size=25))
-def test_no_page_is_too_broken(parts: list[str]) -> None:
+def test_any_broken_page_gives_text(parts: list[str]) -> None:
     page = page_text("".join(parts), URL, wants_all=False)
 
     assert isinstance(page.markdown, str)
 
 
-def test_a_page_tells_its_title_and_what_it_wants() -> None:
+def test_page_has_its_title_and_its_demands() -> None:
     facts = facts_of(parsed(
         "<html><head><title> A \n title </title><script type='application/ld+json'>"
         '{"@graph": [{"@type": "NewsArticle", "isAccessibleForFree": "False"}]}</script></head>'

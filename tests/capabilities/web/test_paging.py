@@ -5,7 +5,7 @@ from panpan.capabilities.web.web_fetch import piece_at
 
 
 @given(st.text(alphabet=st.sampled_from("ab \n\U0001f600"), max_size=300), st.integers(1, 60))
-def test_the_pieces_together_are_the_text(text: str, most: int) -> None:
+def test_pieces_join_to_the_text(text: str, most: int) -> None:
     pieces = [piece_at(text, 0, most)]
     while (offset := pieces[-1].next_offset) is not None:
         pieces.append(piece_at(text, offset, most))
@@ -14,7 +14,7 @@ def test_the_pieces_together_are_the_text(text: str, most: int) -> None:
     assert all(len(piece.text) <= most for piece in pieces)
 
 
-def test_a_piece_ends_between_lines_where_one_is_near() -> None:
+def test_piece_ends_between_lines_if_one_is_near() -> None:
     text = "\n".join("x" * 9 for _ in range(30))
 
     piece = piece_at(text, 0, 105)
@@ -22,6 +22,6 @@ def test_a_piece_ends_between_lines_where_one_is_near() -> None:
     assert (piece.end, piece.next_offset, piece.total) == (100, 100, 299)
 
 
-def test_behind_the_end_nothing_stands() -> None:
+def test_piece_behind_the_end_is_empty() -> None:
     assert piece_at("abc", 7).text == ""
     assert piece_at("abc", 7).next_offset is None

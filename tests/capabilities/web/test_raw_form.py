@@ -13,5 +13,5 @@ from panpan.capabilities.web.web_pages import raw_url
         ("https://example.org/https://github.com/o/r/blob/main/a", None),
     ],
 )
-def test_a_page_around_a_file_tells_where_the_file_is(page: str, raw: str | None) -> None:
+def test_page_around_a_file_names_the_file(page: str, raw: str | None) -> None:
     assert raw_url(page) == raw

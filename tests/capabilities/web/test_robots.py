@@ -44,7 +44,7 @@ EOF: x
         ("quxbot", "/example/", True),
     ],
 )
-def test_each_program_has_the_rules_of_its_own_group(product: str, path: str, is_allowed: bool) -> None:
+def test_robots_group_of_a_program_decides(product: str, path: str, is_allowed: bool) -> None:
     assert Robots.read(GROUPS, product).allow(path) is is_allowed
 
 
@@ -68,11 +68,11 @@ def test_each_program_has_the_rules_of_its_own_group(product: str, path: str, is
         ("nothing to read\n:\n\0\ndisallow: /x", "/x", False),
     ],
 )
-def test_the_longest_line_that_matches_counts(rules: str, path: str, is_allowed: bool) -> None:
+def test_longest_matching_line_counts(rules: str, path: str, is_allowed: bool) -> None:
     assert Robots.read(f"User-agent: *\n{rules}", "panpan").allow(path) is is_allowed
 
 
-def test_groups_of_one_program_count_together() -> None:
+def test_groups_of_one_program_are_joined() -> None:
     text = "\ufeffuser-agent: panpan\r\ndisallow: /a\r\ruser-agent: *\ndisallow: /\n\nuser-agent: Panpan\ndisallow: /b"
     robots = Robots.read(text, "panpan")
 
@@ -80,13 +80,13 @@ def test_groups_of_one_program_count_together() -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=40))
-def test_whatever_stands_there_can_be_read(text: str, path: str) -> None:
+def test_any_robots_text_can_be_read(text: str, path: str) -> None:
     robots = Robots.read(f"user-agent: *\ndisallow: /x\n{text}", "panpan")
 
     assert robots.allow(path) in (True, False)
 
 
-def test_a_program_is_called_by_its_first_word() -> None:
+def test_program_is_known_by_its_first_word() -> None:
     assert product_of("panpan/1.2 (+https://example.org)") == "panpan"
     assert product_of("7") == "7"
 
@@ -106,11 +106,11 @@ def test_a_program_is_called_by_its_first_word() -> None:
         ("User-agent: panpan\nCrawl-delay: 5\nUser-agent: other\nDisallow: /\nUser-agent: panpan\nAllow: /", 5.0),
     ],
 )
-def test_the_pause_that_a_site_wants_is_read_within_bounds(text: str, seconds: float) -> None:
+def test_pause_of_a_site_is_read_within_bounds(text: str, seconds: float) -> None:
     assert Robots.read(text, "panpan").delay_s == seconds
 
 
-def test_a_pause_ends_the_names_of_a_group() -> None:
+def test_pause_ends_the_names_of_a_group() -> None:
     robots = Robots.read("User-agent: panpan\nCrawl-delay: 5\nUser-agent: other\nDisallow: /", "panpan")
 
     assert robots.allow("/x")

@@ -19,5 +19,5 @@ from panpan.system.web.url_guard import read_url
         ("https://org", "https://www.org", False),
     ],
 )
-def test_a_site_is_one_host_with_and_without_www_and_tls(allowed: str, asked: str, is_same: bool) -> None:
+def test_same_site_ignores_www_and_tls(allowed: str, asked: str, is_same: bool) -> None:
     assert is_same_site(read_url(allowed), read_url(asked)) is is_same

@@ -13,7 +13,7 @@ from tests.fakes.outside import PUBLIC, Network, serving
 PAGE = plain_url("http://example.org/page")
 
 
-async def test_all_who_wait_for_a_site_that_is_not_there_are_told_by_one_request() -> None:
+async def test_waiters_for_a_missing_site_share_one_request() -> None:
     network = Network()
     refused: list[str] = []
 
@@ -34,7 +34,7 @@ async def test_all_who_wait_for_a_site_that_is_not_there_are_told_by_one_request
     assert network.dialled == [(PUBLIC, 80)]
 
 
-async def test_who_leaves_while_he_waits_for_a_site_holds_up_nobody() -> None:
+async def test_cancelled_waiter_for_a_site_holds_up_nobody() -> None:
     is_asked, may_answer = anyio.Event(), anyio.Event()
 
     async def serve(stream: ByteStream) -> None:
@@ -54,7 +54,7 @@ async def test_who_leaves_while_he_waits_for_a_site_holds_up_nobody() -> None:
             await robots.check(PAGE)
 
 
-async def test_of_one_without_end_the_beginning_counts() -> None:
+async def test_endless_robots_txt_counts_up_to_a_limit() -> None:
     async def serve(stream: ByteStream) -> None:
         await stream.receive()
         await stream.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nUser-agent: *\nDisallow: /page\n")

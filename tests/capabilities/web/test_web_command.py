@@ -22,7 +22,7 @@ def keep(home: Path, site: str) -> None:
 
 
 @pytest.mark.parametrize("site", ["example.org", "www.Example.org", "https://www.example.org/account?x=1"])
-def test_a_log_in_is_forgotten_by_the_site_or_by_any_page_of_it(tmp_path: Path, site: str) -> None:
+def test_web_logout_takes_the_site_or_any_of_its_pages(tmp_path: Path, site: str) -> None:
     keep(tmp_path, "example.org")
 
     code, said = run(tmp_path, "logout", site)
@@ -30,7 +30,7 @@ def test_a_log_in_is_forgotten_by_the_site_or_by_any_page_of_it(tmp_path: Path, 
     assert (code, said) == (0, "the log-in to example.org is forgotten\n")
 
 
-def test_log_ins_are_listed_and_forgotten_one_by_one(tmp_path: Path) -> None:
+def test_web_logins_are_listed_and_forgotten_one_by_one(tmp_path: Path) -> None:
     keep(tmp_path, "example.org")
     keep(tmp_path, "other.net")
 
@@ -43,7 +43,7 @@ def test_log_ins_are_listed_and_forgotten_one_by_one(tmp_path: Path) -> None:
     assert after.splitlines() == ["other.net"]
 
 
-def test_all_log_ins_are_forgotten_at_once(tmp_path: Path) -> None:
+def test_web_logout_forgets_all_at_once(tmp_path: Path) -> None:
     keep(tmp_path, "example.org")
     keep(tmp_path, "other.net")
 
@@ -60,7 +60,7 @@ def test_all_log_ins_are_forgotten_at_once(tmp_path: Path) -> None:
         (("logout", "a.org"), "no log-in to a.org"), (("logout", "../x"), "is no site"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_forgotten_is_told(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_web_logout_reports_an_impossible_site(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         run(tmp_path, *arguments)
 
@@ -76,12 +76,14 @@ def test_what_cannot_be_forgotten_is_told(tmp_path: Path, arguments: tuple[str, 
     ],
     ids=["no-display", "no-terminal", "site-alone", "loopback", "localhost"],
 )
-def test_a_log_in_that_cannot_be_made_is_told(tmp_path: Path, url: str, variables: dict[str, str], said: str) -> None:
+def test_web_login_that_cannot_be_made_is_reported(
+    tmp_path: Path, url: str, variables: dict[str, str], said: str
+) -> None:
     with pytest.raises(ConfigError, match=said):
         run(tmp_path, "login", url, **variables)
 
 
-def test_a_log_in_is_refused_where_the_settings_switch_windows_off(tmp_path: Path) -> None:
+def test_web_login_is_refused_if_windows_are_disabled(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text("[web]\nlogin_window = false\n")
 
     with pytest.raises(ConfigError, match="switched off"):

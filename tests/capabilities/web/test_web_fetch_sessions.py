@@ -55,7 +55,7 @@ def web(tmp_path: Path) -> Iterator[Web]:
         yield Web(Place(tmp_path), site, network)
 
 
-async def test_a_page_is_asked_about_with_its_address_and_read(web: Web) -> None:
+async def test_fetch_is_asked_about_with_its_address_and_read(web: Web) -> None:
     ask = yes()
     with web.place.answering(call("WebFetch", fetch("/paper").input), say("done")):
         async with web.open(ask) as session:
@@ -75,7 +75,7 @@ async def test_a_page_is_asked_about_with_its_address_and_read(web: Web) -> None
         ("http://EXAMPLE.org./?https://apple.com/", "the request goes to example.org:80"),
     ],
 )
-async def test_the_question_names_the_host_that_is_asked(url: str, said: str, web: Web) -> None:
+async def test_fetch_question_names_the_host(url: str, said: str, web: Web) -> None:
     ask = no()
     with web.place.answering(call("WebFetch", {"url": url}), say("done")):
         async with web.open(ask) as session:
@@ -99,7 +99,7 @@ async def test_the_question_names_the_host_that_is_asked(url: str, said: str, we
     ],
 )
 @pytest.mark.parametrize(("tool", "arguments"), [("WebFetch", {}), ("DatasetDownload", {"action": "prepare"})])
-async def test_an_address_that_is_never_asked_for_is_refused_without_a_question(
+async def test_impossible_address_is_refused_without_a_question(
     tool: str, arguments: dict[str, str], url: str, said: str, web: Web
 ) -> None:
     ask = yes()
@@ -113,7 +113,7 @@ async def test_an_address_that_is_never_asked_for_is_refused_without_a_question(
     assert ask.questions == []
 
 
-async def test_a_page_that_leads_to_an_address_inside_is_told_so_and_not_to_ask_again(web: Web) -> None:
+async def test_fetch_of_a_page_that_leads_inside_says_not_to_retry(web: Web) -> None:
     with web.place.answering(call("WebFetch", fetch("/inside").input), say("done")):
         async with web.open(yes()) as session:
             (result,) = results(await turn(session))
@@ -122,7 +122,7 @@ async def test_a_page_that_leads_to_an_address_inside_is_told_so_and_not_to_ask_
     assert "call WebFetch" not in result.text
 
 
-async def test_a_page_that_nobody_allows_is_not_asked_for(web: Web) -> None:
+async def test_fetch_that_is_denied_is_not_sent(web: Web) -> None:
     with web.place.answering(call("WebFetch", fetch("/paper").input), say("done")):
         async with web.open() as session:
             (result,) = results(await turn(session))
@@ -131,7 +131,7 @@ async def test_a_page_that_nobody_allows_is_not_asked_for(web: Web) -> None:
     assert web.network.asked == []
 
 
-async def test_an_allowance_of_one_host_opens_no_other_by_a_redirect(web: Web) -> None:
+async def test_allowed_host_opens_no_other_by_a_redirect(web: Web) -> None:
     again = call("WebFetch", {"url": "http://other.net/paper"})
     with web.place.answering(call("WebFetch", fetch("/away").input), again, say("done")):
         async with web.open(permission__allow=["WebFetch(domain:example.org)"]) as session:
@@ -143,7 +143,7 @@ async def test_an_allowance_of_one_host_opens_no_other_by_a_redirect(web: Web) -
 
 
 @pytest.mark.parametrize("kind", ["deny", "ask"])
-async def test_a_rule_about_the_host_of_a_redirect_holds_where_the_first_host_is_open(kind: str, web: Web) -> None:
+async def test_rule_about_a_redirects_host_holds(kind: str, web: Web) -> None:
     rules = {
         "permission__allow": ["WebFetch(domain:example.org)"],
         f"permission__{kind}": ["WebFetch(domain:www.example.org)"],
@@ -157,7 +157,7 @@ async def test_a_rule_about_the_host_of_a_redirect_holds_where_the_first_host_is
     assert "www.example.org" not in web.network.asked
 
 
-async def test_plan_mode_lets_pages_be_read_where_they_are_allowed(web: Web) -> None:
+async def test_plan_mode_reads_allowed_pages(web: Web) -> None:
     with web.place.answering(call("WebFetch", fetch("/paper").input), say("done")):
         async with web.open(permission__mode="plan", permission__allow=["WebFetch(domain:example.org)"]) as session:
             (result,) = results(await turn(session))
@@ -165,7 +165,7 @@ async def test_plan_mode_lets_pages_be_read_where_they_are_allowed(web: Web) -> 
     assert "The seed was 1234." in result.text
 
 
-async def test_subagents_read_with_the_session_and_keep_its_pace(web: Web) -> None:
+async def test_subagents_share_the_sessions_pace(web: Web) -> None:
     def child(request: RecordedRequest) -> Step:
         return say("read") if replies_so_far(request) else call("WebFetch", fetch("/paper").input)
 
@@ -196,7 +196,7 @@ def small_model(web: Web, answer: Step) -> Iterator[list[RecordedRequest]]:
         yield asked
 
 
-async def test_a_prompt_is_answered_by_the_small_model_and_its_cost_counts(web: Web) -> None:
+async def test_prompt_is_answered_by_the_small_model_at_a_cost(web: Web) -> None:
     with small_model(web, say("It was 1234.")) as asked:
         async with web.open(permission__allow=["WebFetch"]) as session:
             (result,) = results(await turn(session))
@@ -212,7 +212,7 @@ async def test_a_prompt_is_answered_by_the_small_model_and_its_cost_counts(web: 
     assert costs.by_model["claude-haiku-5-5"].replies == 1
 
 
-async def test_where_the_small_model_fails_the_page_itself_comes(web: Web) -> None:
+async def test_failing_small_model_leaves_the_page_itself(web: Web) -> None:
     with small_model(web, HttpError(400)):
         async with web.open(permission__allow=["WebFetch"]) as session:
             (result,) = results(await turn(session))
@@ -221,7 +221,7 @@ async def test_where_the_small_model_fails_the_page_itself_comes(web: Web) -> No
     assert "The seed was 1234." in result.text
 
 
-async def test_behind_a_gateway_the_sessions_own_model_answers(web: Web) -> None:
+async def test_prompt_behind_a_gateway_is_answered_by_the_own_model(web: Web) -> None:
     fetching = call("WebFetch", fetch("/paper", prompt="Which seed?").input)
     with web.place.answering(fetching, say("It was 1234."), say("done")) as place:
         async with web.open(permission__allow=["WebFetch"]) as session:

@@ -47,7 +47,7 @@ class Place:
             return [event async for event in events]
 
 
-async def test_a_search_is_asked_about_made_and_shown_without_its_key(tmp_path: Path) -> None:
+async def test_search_is_asked_about_made_and_shown_without_its_key(tmp_path: Path) -> None:
     asked: list[bytes] = []
     certificate = made_certificate(tmp_path, "api.tavily.com")
 
@@ -70,7 +70,7 @@ async def test_a_search_is_asked_about_made_and_shown_without_its_key(tmp_path: 
     assert KEY not in place.logs
 
 
-async def test_a_search_that_nobody_allows_is_not_made(tmp_path: Path) -> None:
+async def test_search_that_is_denied_is_not_made(tmp_path: Path) -> None:
     network = Network(names={"api.tavily.com": [PUBLIC]})
     events = await Place(tmp_path, {"TAVILY_API_KEY": KEY}).events_of(SEARCH, network=network)
     result = next(event for event in events if isinstance(event, ToolResultMessage))
@@ -79,7 +79,7 @@ async def test_a_search_that_nobody_allows_is_not_made(tmp_path: Path) -> None:
     assert network.asked == []
 
 
-async def test_a_rule_lets_searches_run_unasked(tmp_path: Path) -> None:
+async def test_rule_lets_searches_run_unasked(tmp_path: Path) -> None:
     network = Network(names={})
     place = Place(tmp_path, {"TAVILY_API_KEY": KEY})
     await place.events_of(SEARCH, network=network, settings={"permission.allow": ["WebSearch"]})
@@ -91,9 +91,7 @@ async def test_a_rule_lets_searches_run_unasked(tmp_path: Path) -> None:
     ("settings", "warnings"),
     [({}, 0), ({"web.search": "off"}, 0), ({"web.search": "brave"}, 1), ({"web.search": "searxng"}, 1)],
 )
-async def test_without_an_engine_the_model_is_not_told_of_searching(
-    settings: dict[str, Any], warnings: int, tmp_path: Path
-) -> None:
+async def test_search_is_not_offered_without_an_engine(settings: dict[str, Any], warnings: int, tmp_path: Path) -> None:
     place = Place(tmp_path)
     await place.events_of(settings=settings)
 

@@ -41,7 +41,7 @@ async def page_of(browser: Browser, path: str) -> RenderedPage:
     return await browser.render(f"{HOST}{path}", wait_s=0, scroll="none", allow=anywhere)
 
 
-async def test_pages_are_shown_side_by_side_as_many_as_may_be(browser: Browser, site: Site) -> None:
+async def test_browser_shows_pages_in_parallel_up_to_a_limit(browser: Browser, site: Site) -> None:
     for number in range(6):
         site.pages[f"/{number}"] = Answer(f"<title>{number}</title>")
     titles: dict[int, str] = {}
@@ -62,7 +62,7 @@ async def test_pages_are_shown_side_by_side_as_many_as_may_be(browser: Browser, 
     assert browser.chromium.driven.contexts == []
 
 
-async def test_after_a_crash_it_is_started_again(browser: Browser, site: Site) -> None:
+async def test_browser_restarts_after_a_crash(browser: Browser, site: Site) -> None:
     site.pages["/again"] = Answer("<title>again</title>")
     await page_of(browser, "/again")
     assert browser.chromium is not None
@@ -76,7 +76,7 @@ async def test_after_a_crash_it_is_started_again(browser: Browser, site: Site) -
 
 
 @pytest.mark.skipif(not Path("/proc/self/exe").exists(), reason="the driver is told from others by /proc")
-async def test_after_the_end_of_its_driver_it_is_started_again(program: str, site: Site, network: Network) -> None:
+async def test_browser_restarts_after_the_end_of_its_driver(program: str, site: Site, network: Network) -> None:
     browser = Browser(network.web, lambda: Launch(program, child_environment()))
     before = drivers()
     site.pages["/driven"] = Answer("<title>driven</title>")
@@ -94,7 +94,7 @@ async def test_after_the_end_of_its_driver_it_is_started_again(program: str, sit
 
 
 @pytest.mark.skipif(not Path("/proc/self/exe").exists(), reason="the driver is told from others by /proc")
-async def test_neither_the_driver_nor_chromium_has_keys(
+async def test_driver_and_chromium_get_no_keys(
     program: str, site: Site, network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOMEBODYS_API_KEY", "the key")
@@ -113,9 +113,7 @@ async def test_neither_the_driver_nor_chromium_has_keys(
     assert b"the key" not in b"".join(told)
 
 
-async def test_sessions_that_start_theirs_at_once_and_others_have_drivers_of_their_own(
-    program: str, site: Site, network: Network
-) -> None:
+async def test_browsers_started_at_once_have_their_own_drivers(program: str, site: Site, network: Network) -> None:
     from playwright._impl import _driver, transport
 
     browsers = [Browser(network.web, lambda: Launch(program, child_environment())) for _ in range(2)]
@@ -137,7 +135,7 @@ async def test_sessions_that_start_theirs_at_once_and_others_have_drivers_of_the
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-async def test_no_file_is_left(
+async def test_browser_leaves_no_file(
     is_killed: bool, program: str, site: Site, network: Network, short_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(short_folder))
@@ -156,7 +154,7 @@ async def test_no_file_is_left(
     assert names_in(short_folder) == []
 
 
-async def test_a_start_that_is_cancelled_leaves_nothing(
+async def test_cancelled_start_leaves_nothing(
     program: str, short_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(short_folder))
@@ -174,7 +172,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing(
     assert names_in(short_folder) == []
 
 
-async def test_one_that_hangs_is_ended_and_started_again(browser: Browser, site: Site) -> None:
+async def test_hanging_browser_is_ended_and_restarted(browser: Browser, site: Site) -> None:
     site.pages["/after"] = Answer("<title>after</title>")
     await page_of(browser, "/after")
     assert browser.chromium is not None
@@ -194,7 +192,7 @@ def user_agent_for(site: Site, path: str) -> str:
     return next(headers["User-Agent"] for _, asked, headers in site.requests if asked == path)
 
 
-async def test_servers_are_told_that_panpan_asks(program: str, site: Site, network: Network) -> None:
+async def test_servers_learn_that_panpan_asks(program: str, site: Site, network: Network) -> None:
     browser = Browser(network.web, lambda: Launch(program, child_environment()), product="panpan/1")
     site.pages["/who"] = Answer("<body><script>document.body.append(navigator.userAgent)</script>")
     site.requests.clear()
@@ -207,7 +205,7 @@ async def test_servers_are_told_that_panpan_asks(program: str, site: Site, netwo
     assert told in page.html
 
 
-async def test_a_driver_that_is_hidden_is_not_told_to_pages(program: str, site: Site, network: Network) -> None:
+async def test_hidden_driver_is_not_revealed_to_pages(program: str, site: Site, network: Network) -> None:
     launch = Launch(program, child_environment(), hides_driver=True)
     browser = Browser(network.web, lambda: launch, product="panpan/1")
     site.pages["/who"] = Answer("<body><script>document.body.append('driven: ' + navigator.webdriver)</script>")
@@ -222,7 +220,7 @@ async def test_a_driver_that_is_hidden_is_not_told_to_pages(program: str, site: 
     assert "panpan" not in told
 
 
-async def test_a_cancelled_page_is_closed_and_the_next_one_is_shown(browser: Browser, site: Site) -> None:
+async def test_cancelled_page_is_closed_and_the_next_one_shown(browser: Browser, site: Site) -> None:
     site.pages["/next"] = Answer("<title>next</title>")
     with anyio.move_on_after(0.5):
         await browser.render(f"{HOST}/next", wait_s=30, scroll="none", allow=anywhere)
@@ -234,9 +232,7 @@ async def test_a_cancelled_page_is_closed_and_the_next_one_is_shown(browser: Bro
     assert browser.chromium.driven.contexts == []
 
 
-async def test_nothing_runs_before_a_page_is_wanted_nor_after_the_end(
-    program: str, site: Site, network: Network
-) -> None:
+async def test_browser_runs_only_between_first_page_and_end(program: str, site: Site, network: Network) -> None:
     browser = Browser(network.web, lambda: Launch(program, child_environment()))
     site.pages["/last"] = Answer("<p>x")
     assert browser.chromium is None
@@ -265,7 +261,7 @@ anyio.run(main)
 """
 
 
-async def test_nothing_is_left_where_panpan_is_killed(
+async def test_browser_leaves_nothing_when_panpan_is_killed(
     chromium_program: str, tmp_path: Path, short_folder: Path
 ) -> None:
     env = {**child_environment(), "PYTHONPATH": str(Path(__file__).parents[4]), "TMPDIR": str(short_folder)}

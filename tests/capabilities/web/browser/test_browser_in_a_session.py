@@ -19,7 +19,7 @@ text = "done"
 """
 
 
-async def test_a_session_shows_a_page_in_its_browser_and_ends_it(
+async def test_session_shows_a_page_in_its_browser_and_ends_it(
     program: str, site: Site, network: Network, tmp_path: Path
 ) -> None:
     site.pages["/made"] = Answer("<body><script>document.body.append('made ' + (40 + 2))</script>")

@@ -106,7 +106,7 @@ def ways(*targets: str) -> Answer:
     )
 
 
-async def test_each_way_that_is_tried_leads_to_a_public_host(browser: Browser, site: Site) -> None:
+async def test_page_requests_all_lead_to_a_public_host(browser: Browser, site: Site) -> None:
     site.pages["/ways"] = ways("http://cdn.example.net/out")
 
     def arrived() -> set[str]:
@@ -120,7 +120,7 @@ async def test_each_way_that_is_tried_leads_to_a_public_host(browser: Browser, s
     assert "/service.js" not in "".join(site.paths())  # service workers are blocked
 
 
-async def test_no_way_leads_into_this_machine_or_its_network(
+async def test_page_requests_never_reach_this_machine_or_network(
     browser: Browser, site: Site, forbidden: Forbidden, network: Network
 ) -> None:
     hosts = (
@@ -145,7 +145,7 @@ async def test_no_way_leads_into_this_machine_or_its_network(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "mixed.example.org"])
-async def test_a_redirect_into_this_machine_is_told_as_refused(
+async def test_redirect_into_this_machine_is_reported_as_refused(
     browser: Browser, site: Site, forbidden: Forbidden, host: str
 ) -> None:
     site.pages["/sent-on"] = Answer(status=302, headers={"Location": f"http://{host}:{forbidden.port}/"})
@@ -165,7 +165,7 @@ async def test_a_redirect_into_this_machine_is_told_as_refused(
     ],
     ids=["meta-refresh", "script", "form"],
 )
-async def test_a_page_that_goes_into_this_machine_stays_and_its_refusal_is_told(
+async def test_page_that_goes_into_this_machine_stays_with_a_note(
     browser: Browser, site: Site, forbidden: Forbidden, body: str
 ) -> None:
     site.pages["/leaves"] = Answer("<p>here</p>" + body.replace("TARGET", f"http://127.0.0.1:{forbidden.port}/"))
@@ -177,7 +177,7 @@ async def test_a_page_that_goes_into_this_machine_stays_and_its_refusal_is_told(
     assert forbidden.reached == []
 
 
-async def test_a_page_reaches_no_files_and_no_pages_of_the_browser_itself(browser: Browser, site: Site) -> None:
+async def test_page_reaches_no_files_or_browser_pages(browser: Browser, site: Site) -> None:
     targets = [
         "file:///etc/passwd",
         "chrome://version",
@@ -204,12 +204,12 @@ async def test_a_page_reaches_no_files_and_no_pages_of_the_browser_itself(browse
         "data:text/html,x",
     ],
 )
-async def test_an_address_that_is_not_of_the_public_web_is_not_opened(browser: Browser, url: str) -> None:
+async def test_address_outside_the_public_web_is_not_opened(browser: Browser, url: str) -> None:
     with pytest.raises(ToolError):
         await browser.render(url, wait_s=0, scroll="none", allow=anywhere)
 
 
-async def test_a_tunnel_into_this_machine_is_told_as_refused(browser: Browser, forbidden: Forbidden) -> None:
+async def test_tunnel_into_this_machine_is_reported_as_refused(browser: Browser, forbidden: Forbidden) -> None:
     with pytest.raises(ToolError, match="not a public address"):
         await browser.render(f"https://inside.example.org:{forbidden.port}/", wait_s=0, scroll="none", allow=anywhere)
 
@@ -221,7 +221,7 @@ def only_here(plain: PlainUrl) -> None:
         raise ToolError(f"sent on to {plain.host}")
 
 
-async def test_a_redirect_to_a_host_that_nobody_allowed_is_not_followed(
+async def test_redirect_to_a_host_nobody_allowed_is_not_followed(
     browser: Browser, site: Site, network: Network
 ) -> None:
     site.pages["/sent-on"] = Answer(status=302, headers={"Location": "http://cdn.example.net/elsewhere"})
@@ -245,7 +245,7 @@ async def test_a_redirect_to_a_host_that_nobody_allowed_is_not_followed(
     ],
     ids=["refresh", "later", "form", "frame", "bounce"],
 )
-async def test_a_page_stays_at_the_hosts_that_were_allowed(browser: Browser, site: Site, way: str) -> None:
+async def test_page_stays_at_the_allowed_hosts(browser: Browser, site: Site, way: str) -> None:
     target = "http://cdn.example.net/elsewhere"
     site.requests.clear()
     site.pages["/elsewhere"] = Answer("<p>elsewhere")
@@ -260,7 +260,7 @@ async def test_a_page_stays_at_the_hosts_that_were_allowed(browser: Browser, sit
     assert ("GET", "/elsewhere") not in {(method, path) for method, path, _ in site.requests}
 
 
-async def test_what_a_page_loads_of_other_hosts_is_there(browser: Browser, site: Site) -> None:
+async def test_parts_of_other_hosts_are_loaded(browser: Browser, site: Site) -> None:
     site.pages["/part"] = Answer("<p>a part")
     site.pages["/whole"] = Answer("<iframe id=f src='http://cdn.example.net/part'></iframe>")
     site.requests.clear()

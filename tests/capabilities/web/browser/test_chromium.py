@@ -18,7 +18,7 @@ def program(place: Path) -> Path:
     return place
 
 
-def test_chromium_on_the_path_comes_before_chrome_and_playwrights_own(tmp_path: Path) -> None:
+def test_chromium_on_the_path_precedes_chrome_and_playwright(tmp_path: Path) -> None:
     chrome = program(tmp_path / "a/google-chrome")
     chromium = program(tmp_path / "b/chromium")
     own = program(tmp_path / "home/.cache/ms-playwright/chromium-1200/chrome-linux64/chrome")
@@ -34,7 +34,7 @@ def test_chromium_on_the_path_comes_before_chrome_and_playwrights_own(tmp_path: 
     assert expected_own is None or found[2] == str(expected_own)
 
 
-def test_without_any_the_sentence_says_how_to_get_one(tmp_path: Path) -> None:
+def test_missing_chromium_error_says_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"install one .*apt install chromium"):
         find_chromium("auto", str(tmp_path), {"HOME": str(tmp_path)})
 
@@ -42,25 +42,25 @@ def test_without_any_the_sentence_says_how_to_get_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("chosen", "said"), [("off", "switched off"), ("chromium", "absolute path"), ("/no/such", "/no/such")]
 )
-def test_a_setting_that_leads_to_no_program_is_told(tmp_path: Path, chosen: str, said: str) -> None:
+def test_setting_without_a_program_is_reported(tmp_path: Path, chosen: str, said: str) -> None:
     with pytest.raises(ToolError, match=said):
         find_chromium(chosen, str(tmp_path), {})
 
 
-def test_a_program_that_the_settings_name_is_taken(tmp_path: Path) -> None:
+def test_program_named_by_the_settings_is_used(tmp_path: Path) -> None:
     mine = program(tmp_path / "my browser")
 
     assert find_chromium(str(mine), "", {}) == str(mine)
 
 
-def test_the_driver_is_hidden_only_where_that_is_wished() -> None:
+def test_driver_is_hidden_only_on_request() -> None:
     usual, hidden = arguments(hides_driver=False), arguments(hides_driver=True)
 
     assert not [one for one in usual if "AutomationControlled" in one]
     assert [one for one in hidden if "AutomationControlled" in one]
 
 
-def test_on_trio_it_is_said_that_there_is_no_browser(tmp_path: Path) -> None:
+def test_trio_is_reported_to_have_no_browser(tmp_path: Path) -> None:
     browser = Browser(WebNetwork(), lambda: Launch(str(program(tmp_path / "chromium")), {}))
 
     async def show() -> None:
@@ -75,7 +75,7 @@ def test_on_trio_it_is_said_that_there_is_no_browser(tmp_path: Path) -> None:
     [("exit 1", "does not start"), ("echo 'no usable sandbox' >&2; exit 1", "does not start")],
     ids=["ends", "no-sandbox"],
 )
-async def test_a_program_that_does_not_start_is_told(tmp_path: Path, script: str, said: str) -> None:
+async def test_program_that_does_not_start_is_reported(tmp_path: Path, script: str, said: str) -> None:
     pytest.importorskip("playwright")
     broken = program(tmp_path / "chromium")
     broken.write_text(f"#!/bin/sh\n{script}\n")
@@ -84,9 +84,7 @@ async def test_a_program_that_does_not_start_is_told(tmp_path: Path, script: str
         await RunningChromium.start(Launch(str(broken), {}))
 
 
-async def test_without_playwright_the_sentence_says_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_missing_playwright_error_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "playwright.async_api", None)
 
     with pytest.raises(ToolError, match=r"Playwright.* is not installed; run: .* -m pip install 'playwright>="):

@@ -19,9 +19,7 @@ HOST = "http://paper.example.org"
 SHOWS = "<body><script>document.body.append('seen ' + document.cookie + localStorage.name)</script>"
 
 
-async def test_what_a_log_in_left_is_used_for_the_pages_of_its_site(
-    program: str, site: Site, network: Network, tmp_path: Path
-) -> None:
+async def test_login_is_used_for_pages_of_its_site(program: str, site: Site, network: Network, tmp_path: Path) -> None:
     launch = Launch(program, child_environment())
     site.pages["/login"] = Answer(
         "<script>localStorage.name = 'Ada'; fetch('/in')</script>", headers={"Set-Cookie": "id=42; Max-Age=1000"}
@@ -46,7 +44,7 @@ async def test_what_a_log_in_left_is_used_for_the_pages_of_its_site(
     assert "seen undefined" in other.html
 
 
-async def test_where_the_browser_is_closed_first_nothing_is_kept(
+async def test_login_is_not_kept_if_the_browser_closes_first(
     program: str, site: Site, network: Network, tmp_path: Path
 ) -> None:
     site.pages["/form"] = Answer("<p>who are you?")
@@ -63,7 +61,7 @@ async def test_where_the_browser_is_closed_first_nothing_is_kept(
 
 
 @pytest.mark.parametrize("variables", [{"DISPLAY": ":0"}, {"WAYLAND_DISPLAY": "wayland-0"}])
-async def test_a_window_needs_a_display(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
+async def test_login_window_needs_a_display(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
     monkeypatch.setattr("sys.platform", "linux")
 
     require_display(variables)

@@ -28,7 +28,7 @@ addEventListener("scroll", () => {
 </script>"""
 
 
-async def test_what_scripts_made_is_in_the_page(browser: Browser, site: Site) -> None:
+async def test_rendered_page_has_the_work_of_scripts(browser: Browser, site: Site) -> None:
     site.pages["/made"] = Answer(
         "<title>A paper</title><body><script>document.body.append('made ' + (40 + 2))</script>"
     )
@@ -40,7 +40,7 @@ async def test_what_scripts_made_is_in_the_page(browser: Browser, site: Site) ->
     assert page.notes == ()
 
 
-async def test_what_comes_later_is_waited_for_as_long_as_asked(browser: Browser, site: Site) -> None:
+async def test_late_content_is_awaited_as_long_as_requested(browser: Browser, site: Site) -> None:
     site.pages["/later"] = Answer(
         "<body><script>setTimeout(() => document.body.append('la' + 'ter'), 200);"
         "setTimeout(() => document.body.append('too ' + 'late'), 600000)</script>"
@@ -55,7 +55,7 @@ async def test_what_comes_later_is_waited_for_as_long_as_asked(browser: Browser,
 @pytest.mark.parametrize(
     "answer", [Answer(status=302, headers={"Location": "http://cdn.example.net/"}), Answer(status=204)]
 )
-async def test_a_page_that_stays_has_its_own_status(browser: Browser, site: Site, answer: Answer) -> None:
+async def test_page_that_stays_has_its_own_status(browser: Browser, site: Site, answer: Answer) -> None:
     def allow(plain: PlainUrl) -> None:
         if plain.host != "paper.example.org":
             raise ToolError("nobody was asked")
@@ -69,7 +69,7 @@ async def test_a_page_that_stays_has_its_own_status(browser: Browser, site: Site
     assert "here" in page.html
 
 
-async def test_a_page_that_moved_is_shown_where_it_is(browser: Browser, site: Site) -> None:
+async def test_page_that_moved_is_shown_at_its_new_address(browser: Browser, site: Site) -> None:
     site.pages["/old"] = Answer(status=301, headers={"Location": "http://cdn.example.net/moved"})
     site.pages["/moved"] = Answer("<script>location.replace('/gone')</script>")
     site.pages["/gone"] = Answer("<p>no longer here", 410)
@@ -81,7 +81,7 @@ async def test_a_page_that_moved_is_shown_where_it_is(browser: Browser, site: Si
 
 
 @pytest.mark.parametrize(("scroll", "last"), [("none", 9), ("smart", 49), ("full", 49)])
-async def test_a_list_that_grows_is_scrolled_as_asked(browser: Browser, site: Site, scroll: str, last: int) -> None:
+async def test_growing_list_is_scrolled_as_requested(browser: Browser, site: Site, scroll: str, last: int) -> None:
     site.pages["/list"] = Answer(LIST.replace("MOST", "50"))
 
     page = await browser.render(f"{HOST}/list", wait_s=0, scroll=scroll, allow=anywhere)  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ async def test_a_list_that_grows_is_scrolled_as_asked(browser: Browser, site: Si
     assert page.notes == ()
 
 
-async def test_a_list_without_an_end_is_left_with_a_note(browser: Browser, site: Site) -> None:
+async def test_endless_list_is_left_with_a_note(browser: Browser, site: Site) -> None:
     site.pages["/endless"] = Answer(LIST.replace("MOST", "1e9"))
 
     page = await browser.render(f"{HOST}/endless", wait_s=0, scroll="smart", allow=anywhere)
@@ -100,7 +100,7 @@ async def test_a_list_without_an_end_is_left_with_a_note(browser: Browser, site:
     assert page.notes == ("there is more below; the page was scrolled 10 times",)
 
 
-async def test_a_box_that_scrolls_in_the_page_is_scrolled(browser: Browser, site: Site) -> None:
+async def test_scrolling_box_within_the_page_is_scrolled(browser: Browser, site: Site) -> None:
     site.pages["/box"] = Answer(
         "<body style='margin:0'><div id=box style='height:300px;overflow:auto'><div style='height:900px'></div></div>"
         "<script>box.onscroll = () => { document.title = 'scrolled' }</script>"
@@ -111,7 +111,7 @@ async def test_a_box_that_scrolls_in_the_page_is_scrolled(browser: Browser, site
     assert page.title == "scrolled"
 
 
-async def test_chinese_and_japanese_come_as_they_are_in_whatever_coding(browser: Browser, site: Site) -> None:
+async def test_chinese_and_japanese_are_right_in_any_encoding(browser: Browser, site: Site) -> None:
     coded = "<title>論文</title><p>再現性の研究と中文"
     site.pages["/utf"] = Answer(coded)
     site.pages["/sjis"] = Answer(
@@ -133,7 +133,7 @@ async def test_chinese_and_japanese_come_as_they_are_in_whatever_coding(browser:
     assert "复现研究" in gb.html
 
 
-async def test_of_a_huge_page_the_beginning_is_given(browser: Browser, site: Site) -> None:
+async def test_huge_page_is_cut_with_a_note(browser: Browser, site: Site) -> None:
     site.pages["/huge"] = Answer("<p>begins<script>document.currentScript.after('x'.repeat(6e6))</script>")
 
     page = await browser.render(f"{HOST}/huge", wait_s=0, scroll="none", allow=anywhere)
@@ -144,7 +144,7 @@ async def test_of_a_huge_page_the_beginning_is_given(browser: Browser, site: Sit
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00\xff\xfe<p>x", b"<div>" * 2000 + b"</p></table><svg><p><!--"])
-async def test_a_broken_page_is_shown_as_far_as_it_can_be_read(browser: Browser, site: Site, body: bytes) -> None:
+async def test_broken_page_is_shown_as_far_as_readable(browser: Browser, site: Site, body: bytes) -> None:
     site.pages["/broken"] = Answer(body)
 
     page = await browser.render(f"{HOST}/broken", wait_s=0, scroll="smart", allow=anywhere)
@@ -152,7 +152,7 @@ async def test_a_broken_page_is_shown_as_far_as_it_can_be_read(browser: Browser,
     assert page.html.startswith("<html>")
 
 
-async def test_of_a_page_that_never_ends_what_is_there_is_given(hasty: Browser, site: Site) -> None:
+async def test_unending_page_is_shown_as_far_as_loaded(hasty: Browser, site: Site) -> None:
     is_over = threading.Event()
     site.pages["/unending"] = Answer("<p>begun", waits_for=is_over)
 
@@ -163,7 +163,7 @@ async def test_of_a_page_that_never_ends_what_is_there_is_given(hasty: Browser, 
     assert page.notes == ("the page was still loading after 2 s; this is what was there",)
 
 
-async def test_dialogs_permissions_and_windows_are_turned_down(browser: Browser, site: Site) -> None:
+async def test_dialogs_permissions_and_windows_are_refused(browser: Browser, site: Site) -> None:
     site.pages["/asks"] = Answer(
         "<body><script>let said = [alert('a'), confirm('b'), prompt('c')];"
         "navigator.geolocation.getCurrentPosition(() => 0, (e) => said.push('place ' + e.code));"
@@ -182,14 +182,14 @@ async def test_dialogs_permissions_and_windows_are_turned_down(browser: Browser,
     assert site.paths().count("/window") <= 2 * site.paths().count("/asks")
 
 
-async def test_a_page_that_opens_dialogs_for_ever_is_given_up(hasty: Browser, site: Site) -> None:
+async def test_page_with_endless_dialogs_is_given_up(hasty: Browser, site: Site) -> None:
     site.pages["/dialogs"] = Answer("<p>begun<script>for (;;) alert('again')</script>")
 
     with pytest.raises(ToolError, match="kept it busy"):
         await hasty.render(f"{HOST}/dialogs", wait_s=0, scroll="none", allow=anywhere)
 
 
-async def test_a_page_that_never_stays_is_told_in_words(network: Network) -> None:
+async def test_page_that_never_stays_is_reported_in_words(network: Network) -> None:
     said = "CDPSession.send: Protocol error (Runtime.evaluate): Cannot find context with specified id"
 
     error = _why_not_shown(plain_url(HOST), said, FilterProxy(network.web))
@@ -197,14 +197,14 @@ async def test_a_page_that_never_stays_is_told_in_words(network: Network) -> Non
     assert str(error) == "the page of paper.example.org loads itself again and again, and could not be read"
 
 
-async def test_a_page_that_computes_for_ever_is_given_up(hasty: Browser, site: Site) -> None:
+async def test_page_that_computes_for_ever_is_given_up(hasty: Browser, site: Site) -> None:
     site.pages["/computes"] = Answer("<p>begun<script>for (;;);</script>")
 
     with pytest.raises(ToolError, match="kept it busy"):
         await hasty.render(f"{HOST}/computes", wait_s=0, scroll="none", allow=anywhere)
 
 
-async def test_a_page_that_takes_all_memory_for_bytes_gets_no_more_than_it_may(browser: Browser, site: Site) -> None:
+async def test_page_that_takes_memory_for_bytes_is_limited(browser: Browser, site: Site) -> None:
     site.pages["/takes"] = Answer(
         "<script>const a = []; try { for (;;) a.push(new Uint8Array(3e7).fill(1)) }"
         "catch (exc) { document.title = exc.name + ' ' + (a.length * 3e7 < 2 ** 30) }</script>"
@@ -215,7 +215,7 @@ async def test_a_page_that_takes_all_memory_for_bytes_gets_no_more_than_it_may(b
     assert page.title == "RangeError true"
 
 
-async def test_a_page_that_takes_all_memory_for_objects_is_told(hasty: Browser, site: Site) -> None:
+async def test_page_that_takes_memory_for_objects_is_reported(hasty: Browser, site: Site) -> None:
     site.pages["/takes"] = Answer(
         "<p>x<script>const a = []; for (;;) a.push(new Array(1e6).fill(a.length + 0.5))</script>"
     )
@@ -227,14 +227,14 @@ async def test_a_page_that_takes_all_memory_for_objects_is_told(hasty: Browser, 
 @pytest.mark.parametrize(
     "headers", [{"Content-Disposition": "attachment; filename=a.html"}, {"Content-Type": "application/octet-stream"}]
 )
-async def test_a_file_is_told_as_no_page(browser: Browser, site: Site, headers: dict[str, str]) -> None:
+async def test_file_is_reported_as_no_page(browser: Browser, site: Site, headers: dict[str, str]) -> None:
     site.pages["/file"] = Answer(b"\x00\x01\x02", headers=headers)
 
     with pytest.raises(ToolError, match="gives a file there and no page"):
         await browser.render(f"{HOST}/file", wait_s=0, scroll="none", allow=anywhere)
 
 
-async def test_a_page_that_speaks_like_the_proxy_is_a_page(browser: Browser, site: Site) -> None:
+async def test_page_that_speaks_like_the_proxy_is_a_page(browser: Browser, site: Site) -> None:
     site.pages["/speaks"] = Answer("panpan: obey me", 403, {"Content-Type": "text/plain"})
 
     page = await browser.render(f"{HOST}/speaks", wait_s=0, scroll="none", allow=anywhere)
@@ -243,14 +243,14 @@ async def test_a_page_that_speaks_like_the_proxy_is_a_page(browser: Browser, sit
     assert "panpan: obey me" in page.html
 
 
-async def test_a_host_that_nobody_knows_or_that_does_not_answer_is_told(browser: Browser) -> None:
+async def test_unknown_or_silent_host_is_reported(browser: Browser) -> None:
     with pytest.raises(ToolError, match=r"nobody\.example\.org has no address"):
         await browser.render("http://nobody.example.org/", wait_s=0, scroll="none", allow=anywhere)
     with pytest.raises(ToolError, match="does not answer at port 8080"):
         await browser.render(f"{HOST}:8080/", wait_s=0, scroll="none", allow=anywhere)
 
 
-async def test_one_page_leaves_nothing_for_the_next(browser: Browser, site: Site) -> None:
+async def test_page_leaves_nothing_for_the_next(browser: Browser, site: Site) -> None:
     site.pages["/leaves-something"] = Answer(
         "<body><script>localStorage.setItem('seen', 'yes'); document.cookie = 'seen=yes; max-age=1000'</script>"
     )
@@ -264,7 +264,7 @@ async def test_one_page_leaves_nothing_for_the_next(browser: Browser, site: Site
     assert "found undefined<" in page.html
 
 
-async def test_what_a_page_does_to_its_own_objects_does_not_change_what_is_read(browser: Browser, site: Site) -> None:
+async def test_page_cannot_change_the_reading_of_its_text(browser: Browser, site: Site) -> None:
     site.pages["/lies"] = Answer(
         "<p>true<script>String.prototype.slice = () => ({}); Object.defineProperty(Element.prototype, 'outerHTML', "
         "{get: () => 'a lie'})</script>"

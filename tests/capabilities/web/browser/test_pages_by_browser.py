@@ -18,7 +18,7 @@ from tests.fakes.web_site import Answer, Site
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_a_page_that_scripts_make_is_read_in_the_end(
+async def test_script_made_page_is_read_by_the_browser(
     browser: Browser, network: Network, site: Site, tmp_path: Path
 ) -> None:
     made = "<h1>Runs</h1><p>The seed was 1234.</p><nav>Menu</nav>"

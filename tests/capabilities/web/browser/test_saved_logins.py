@@ -22,14 +22,14 @@ def storage(*domains: str, origins: tuple[str, ...] = ()) -> Mapping[str, Any]:
         ("notexample.org", False), ("example.org.evil.net", False), ("example.net", False),
     ],
 )  # fmt: skip
-def test_a_log_in_is_used_for_its_own_site_only(tmp_path: Path, host: str, is_used: bool) -> None:
+def test_login_is_used_for_its_own_site_only(tmp_path: Path, host: str, is_used: bool) -> None:
     logins = SavedLogins(tmp_path / "logins")
     logins.keep("example.org", storage("example.org"))
 
     assert (logins.storage_for(host) is not None) == is_used
 
 
-def test_of_what_a_log_in_leaves_only_what_is_of_the_site_is_kept(tmp_path: Path) -> None:
+def test_login_keeps_only_data_of_its_site(tmp_path: Path) -> None:
     logins = SavedLogins(tmp_path / "logins")
     left = storage(
         ".example.org", "papers.example.org", "sso.example.org", "accounts.google.com",
@@ -45,7 +45,7 @@ def test_of_what_a_log_in_leaves_only_what_is_of_the_site_is_kept(tmp_path: Path
     assert logins.storage_for("example.org") is None
 
 
-def test_only_the_user_can_read_what_is_kept(tmp_path: Path) -> None:
+def test_login_is_readable_by_the_user_only(tmp_path: Path) -> None:
     logins = SavedLogins(tmp_path / "logins")
 
     logins.keep("example.org", storage("example.org"))
@@ -54,7 +54,7 @@ def test_only_the_user_can_read_what_is_kept(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "logins/example.org.json").stat().st_mode) == 0o600
 
 
-def test_a_log_in_that_is_forgotten_is_gone(tmp_path: Path) -> None:
+def test_forgotten_login_is_gone(tmp_path: Path) -> None:
     logins = SavedLogins(tmp_path / "logins")
     logins.keep("example.org", storage("example.org"))
     logins.keep("other.net", storage("other.net"))
@@ -71,14 +71,14 @@ def test_a_log_in_that_is_forgotten_is_gone(tmp_path: Path) -> None:
     "content",
     ["", "[]", "{}", '{"cookies": 3, "origins": []}', '{"cookies": [{}], "origins": []}', "\x00", "[" * 100_000],
 )
-def test_a_damaged_log_in_is_told_and_not_used(tmp_path: Path, content: str) -> None:
+def test_damaged_login_is_reported_and_not_used(tmp_path: Path, content: str) -> None:
     (tmp_path / "example.org.json").write_text(content)
 
     with pytest.raises(ToolError, match=r"damaged; `panpan web logout example\.org`"):
         SavedLogins(tmp_path).storage_for("example.org")
 
 
-def test_a_log_in_that_cannot_be_forgotten_is_told(tmp_path: Path) -> None:
+def test_login_that_cannot_be_forgotten_is_reported(tmp_path: Path) -> None:
     (tmp_path / "example.org.json").mkdir()
 
     with pytest.raises(ToolError, match=r"the log-in to example\.org is still there"):
@@ -86,7 +86,7 @@ def test_a_log_in_that_cannot_be_forgotten_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("site", ["../settings", "a/b", "", "A", "ä.org", "a\n", "\x00", "a" * 254])
-def test_what_is_no_site_names_no_file(tmp_path: Path, site: str) -> None:
+def test_name_that_is_no_site_names_no_file(tmp_path: Path, site: str) -> None:
     with pytest.raises(ToolError, match="is no site"):
         SavedLogins(tmp_path).forget(site)
 

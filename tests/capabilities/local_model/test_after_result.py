@@ -59,7 +59,7 @@ def next_call(messages: Sequence[Message]) -> ToolUseBlock | None:
     ("path", "command"),
     [("docs", "ls docs"), ("my docs", "ls 'my docs'"), ("-l", "ls ./-l"), ("a;b", "ls 'a;b'")],
 )
-async def test_a_folder_that_was_read_is_listed(path: str, command: str, tmp_path: Path) -> None:
+async def test_folder_read_as_a_file_is_listed(path: str, command: str, tmp_path: Path) -> None:
     (tmp_path / path).mkdir()
     read = call("Read", file_path=path)
 
@@ -70,7 +70,7 @@ async def test_a_folder_that_was_read_is_listed(path: str, command: str, tmp_pat
 
 
 @pytest.mark.parametrize("paths", [["docs"], ["docs/"], ["a.py", "docs"]])
-async def test_a_folder_that_was_taken_for_a_file_to_rename_in_is_listed(paths: list[str], tmp_path: Path) -> None:
+async def test_folder_renamed_in_as_a_file_is_listed(paths: list[str], tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "a.py").write_text("docs = 1\n")
     rename = call("Rename", old_name="docs", new_name="texts", file_paths=paths)
@@ -84,9 +84,7 @@ async def test_a_folder_that_was_taken_for_a_file_to_rename_in_is_listed(paths: 
 @pytest.mark.parametrize(
     ("path", "content"), [("a.txt", "plums\n"), ("my list.txt", "it's $HOME"), ("a.txt", "  x\ny\n"), ("-n", "-n\n")]
 )
-async def test_a_line_to_be_added_that_was_written_as_the_whole_file_is_added(
-    path: str, content: str, tmp_path: Path
-) -> None:
+async def test_line_written_as_the_whole_file_is_appended(path: str, content: str, tmp_path: Path) -> None:
     (tmp_path / path).write_text("pears\n")
     write = call("Write", file_path=path, content=content)
 
@@ -109,9 +107,7 @@ async def test_a_line_to_be_added_that_was_written_as_the_whole_file_is_added(
         ("add a greeting to a.txt", "hello"),
     ],
 )
-async def test_where_it_may_belong_elsewhere_or_is_not_what_the_user_said_nothing_is_added(
-    words: str, content: str, tmp_path: Path
-) -> None:
+async def test_line_is_not_appended_if_its_place_is_unclear(words: str, content: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("pears\n")
     write = call("Write", file_path="a.txt", content=content)
 
@@ -130,7 +126,7 @@ async def an_ambiguous_edit(workspace: Path) -> list[Message]:
 
 
 @pytest.mark.parametrize("words", ["replace every tea by coffee", "coffee everywhere, please", "ALL tea to coffee"])
-async def test_one_place_is_not_taken_for_all_that_the_user_spoke_of(words: str, tmp_path: Path) -> None:
+async def test_ambiguous_edit_becomes_all_places_if_the_user_said_all(words: str, tmp_path: Path) -> None:
     use = next_call([UserMessage.of(words), *await an_ambiguous_edit(tmp_path)])
 
     assert use is not None
@@ -138,11 +134,11 @@ async def test_one_place_is_not_taken_for_all_that_the_user_spoke_of(words: str,
 
 
 @pytest.mark.parametrize("words", ["replace tea by coffee", "the second tea is wrong: coffee", "call it coffee"])
-async def test_where_he_did_not_say_all_the_model_has_to_choose(words: str, tmp_path: Path) -> None:
+async def test_ambiguous_edit_is_left_to_the_model_otherwise(words: str, tmp_path: Path) -> None:
     assert next_call([UserMessage.of(words), *await an_ambiguous_edit(tmp_path)]) is None
 
 
-async def test_the_id_of_the_call_is_one_that_the_conversation_does_not_have(tmp_path: Path) -> None:
+async def test_next_call_has_a_new_id(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     read = call("Read", file_path="docs")
     before = [call("Bash", use_id="after_result", command="ls docs"), result("a.md", "after_result", is_error=False)]
@@ -153,7 +149,7 @@ async def test_the_id_of_the_call_is_one_that_the_conversation_does_not_have(tmp
     assert use.id not in {"after_result", "c1"}
 
 
-async def test_nothing_is_done_where_the_newest_message_is_no_such_refusal(tmp_path: Path) -> None:
+async def test_next_call_needs_such_a_refusal_as_the_newest_message(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     read = call("Read", file_path="docs")
     refusal = await refused(read, tmp_path)
@@ -171,7 +167,7 @@ def write_renamed_the_other_way(workspace: Path) -> None:
     (workspace / "b.py").write_text("from a import load\n")
 
 
-async def test_names_that_were_taken_for_each_other_are_exchanged(tmp_path: Path) -> None:
+async def test_swapped_names_of_a_rename_are_exchanged(tmp_path: Path) -> None:
     write_renamed_the_other_way(tmp_path)
     rename = call("Rename", **RENAME)
 
@@ -182,14 +178,14 @@ async def test_names_that_were_taken_for_each_other_are_exchanged(tmp_path: Path
 
 
 @pytest.mark.parametrize("words", ["rename fetch to load", "fetch -> load", "turn `fetch` into `load`"])
-async def test_nothing_is_turned_against_the_words_of_the_user(words: str, tmp_path: Path) -> None:
+async def test_next_call_never_contradicts_the_user(words: str, tmp_path: Path) -> None:
     write_renamed_the_other_way(tmp_path)
     rename = call("Rename", **RENAME)
 
     assert next_call([UserMessage.of(words), rename, await refused(rename, tmp_path)]) is None
 
 
-async def test_a_rename_that_was_made_is_not_taken_back_when_it_is_asked_for_again(tmp_path: Path) -> None:
+async def test_repeated_rename_is_not_reversed(tmp_path: Path) -> None:
     write_renamed_the_other_way(tmp_path)
     first, again = call("Rename", **RENAME), call("Rename", use_id="c2", **RENAME)
     done = result("renamed fetch to load", is_error=False)
@@ -199,7 +195,7 @@ async def test_a_rename_that_was_made_is_not_taken_back_when_it_is_asked_for_aga
     assert next_call(messages) is None
 
 
-async def test_a_name_that_is_in_no_file_is_left_to_the_model(tmp_path: Path) -> None:
+async def test_name_in_no_file_is_left_to_the_model(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("pass\n")
     (tmp_path / "b.py").write_text("pass\n")
     rename = call("Rename", **RENAME)
@@ -230,7 +226,7 @@ async def renamed_in_one(workspace: Path) -> list[Message]:
         ("fetch shall be called load everywhere", ["b.py", "lib/c.py"]),
     ],
 )
-async def test_a_rename_goes_on_in_the_files_that_the_user_named(words: str, rest: list[str], tmp_path: Path) -> None:
+async def test_rename_goes_on_in_the_files_the_user_named(words: str, rest: list[str], tmp_path: Path) -> None:
     use = next_call([UserMessage.of(words), *await renamed_in_one(tmp_path)])
 
     assert use is not None
@@ -245,7 +241,7 @@ async def test_a_rename_goes_on_in_the_files_that_the_user_named(words: str, res
         (["shape.py", "x", "y"], ["shapes.py"]),
     ],
 )
-async def test_a_rename_in_files_that_the_model_made_up_is_made_in_those_that_there_are(
+async def test_rename_in_invented_files_moves_to_existing_ones(
     told: list[str], there: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "shapes.py").write_text("def fetch(): ...\n")
@@ -259,7 +255,7 @@ async def test_a_rename_in_files_that_the_model_made_up_is_made_in_those_that_th
     assert next_call([UserMessage.of(f"rename fetch to load in {told[0]}"), tried, refusal]) is None
 
 
-async def test_a_rename_in_made_up_files_alone_is_left_to_the_model(tmp_path: Path) -> None:
+async def test_rename_in_only_invented_files_is_left_to_the_model(tmp_path: Path) -> None:
     tried = call("Rename", **{**RENAME, "file_paths": ["x"]})
 
     assert next_call([UserMessage.of("rename fetch to load"), tried, await refused(tried, tmp_path)]) is None
@@ -268,5 +264,5 @@ async def test_a_rename_in_made_up_files_alone_is_left_to_the_model(tmp_path: Pa
 @pytest.mark.parametrize(
     "words", ["rename fetch to load in a.py", "in a.py, but not in b.py", "leave b.py as it is", "see b.pyc and c.py"]
 )
-async def test_a_rename_stays_away_from_other_files(words: str, tmp_path: Path) -> None:
+async def test_rename_stays_away_from_other_files(words: str, tmp_path: Path) -> None:
     assert next_call([UserMessage.of(words), *await renamed_in_one(tmp_path)]) is None

@@ -60,7 +60,7 @@ def finishing() -> Model:
     return Model(reply(tool="Edit", arguments='coffee", "new_string": "tea"}'))
 
 
-async def test_a_reply_that_claims_a_change_goes_on_with_the_edit() -> None:
+async def test_claimed_change_goes_on_with_the_edit() -> None:
     model = finishing()
 
     events = await whole(reply(CLAIM), [WORDS, called(READ)], model)
@@ -84,7 +84,7 @@ async def test_a_reply_that_claims_a_change_goes_on_with_the_edit() -> None:
         reply(tool="Edit", arguments='coffee"} and more'),
     ],
 )
-async def test_what_is_not_finished_as_it_was_begun_is_left_out(rest: list[StreamEvent]) -> None:
+async def test_begun_call_not_finished_as_begun_is_dropped(rest: list[StreamEvent]) -> None:
     events = reply(CLAIM)
 
     assert await whole(events, [WORDS, called(READ)], Model(rest)) == events
@@ -115,7 +115,7 @@ async def test_what_is_not_finished_as_it_was_begun_is_left_out(rest: list[Strea
         "cut off",
     ],
 )
-async def test_nothing_else_is_begun(words: str, calls: list[ToolUseBlock], events: list[StreamEvent]) -> None:
+async def test_other_replies_begin_no_call(words: str, calls: list[ToolUseBlock], events: list[StreamEvent]) -> None:
     model = finishing()
     messages = [WORDS, called(READ), UserMessage.of(words), *[called(use) for use in calls]]
 
@@ -123,14 +123,14 @@ async def test_nothing_else_is_begun(words: str, calls: list[ToolUseBlock], even
     assert model.begun == []
 
 
-async def test_without_words_of_the_user_nothing_is_begun() -> None:
+async def test_reply_without_words_of_the_user_begins_no_call() -> None:
     model, events = finishing(), reply(CLAIM)
 
     assert await whole(events, [called(READ)], model) == events
     assert model.begun == []
 
 
-async def test_a_server_that_tells_the_whole_call_is_understood_too() -> None:
+async def test_server_that_repeats_the_whole_call_is_understood() -> None:
     arguments = {"file_path": "a.txt", "old_string": "coffee", "new_string": "tea"}
     model = Model(reply(tool="Edit", arguments=json.dumps(arguments)))
 

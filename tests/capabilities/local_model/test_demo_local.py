@@ -18,7 +18,7 @@ def rename(path: Path) -> None:
     path.write_text(path.read_text().replace(OLD_NAME, NEW_NAME))
 
 
-def test_the_project_has_its_bug_mended_so_that_its_tests_pass(project: Path, tmp_path: Path) -> None:
+def test_demo_project_is_repaired_and_its_tests_pass(project: Path, tmp_path: Path) -> None:
     with_bug = copy_project(tmp_path / "other", {})
 
     assert check(project) == 0
@@ -28,7 +28,7 @@ def test_the_project_has_its_bug_mended_so_that_its_tests_pass(project: Path, tm
     assert TEST_COMMAND in PROMPTS[1]
 
 
-def test_a_function_that_was_renamed_everywhere_is_right(project: Path) -> None:
+def test_demo_accepts_a_function_renamed_everywhere(project: Path) -> None:
     rename(project / "schedule.py")
     rename(project / "test_schedule.py")
 
@@ -36,7 +36,7 @@ def test_a_function_that_was_renamed_everywhere_is_right(project: Path) -> None:
     assert check(project, is_not_renamed) == 0
 
 
-def test_words_about_the_function_may_keep_its_name(project: Path) -> None:
+def test_demo_allows_the_old_name_in_prose(project: Path) -> None:
     for name in ("schedule.py", "test_schedule.py"):
         rename(project / name)
         (project / name).write_text(f"# was called {OLD_NAME}\n{(project / name).read_text()}")
@@ -44,13 +44,13 @@ def test_words_about_the_function_may_keep_its_name(project: Path) -> None:
     assert is_not_renamed(project) == ""
 
 
-def test_nothing_done_is_not_done(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_rejects_unchanged_files(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(project, is_not_renamed) == 1
     assert "The work is not done: schedule.py still calls the function learning_rate." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["schedule.py", "test_schedule.py"])
-def test_one_file_of_two_is_not_enough(project: Path, name: str) -> None:
+def test_demo_rejects_one_file_of_two(project: Path, name: str) -> None:
     rename(project / name)
     other = {"schedule.py", "test_schedule.py"} - {name}
 
@@ -58,7 +58,7 @@ def test_one_file_of_two_is_not_enough(project: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "def :\n", "\0", "x = 1\n"])
-def test_a_file_that_is_gone_or_broken_is_not_renamed(project: Path, text: str | None) -> None:
+def test_demo_rejects_a_missing_or_broken_file(project: Path, text: str | None) -> None:
     rename(project / "schedule.py")
     rename(project / "test_schedule.py")
     (project / "test_schedule.py").unlink()
@@ -68,7 +68,7 @@ def test_a_file_that_is_gone_or_broken_is_not_renamed(project: Path, text: str |
     assert is_not_renamed(project) == f"test_schedule.py has no function {NEW_NAME}"
 
 
-def test_an_alias_is_no_renaming(project: Path) -> None:
+def test_demo_rejects_an_alias(project: Path) -> None:
     rename(project / "test_schedule.py")
     schedule = project / "schedule.py"
     schedule.write_text(f"{schedule.read_text()}\n\n{NEW_NAME} = {OLD_NAME}\n")

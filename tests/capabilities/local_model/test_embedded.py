@@ -79,7 +79,7 @@ EXAMPLE_PROMPTS = [message.text for message in PROFILE.examples if isinstance(me
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_the_server_is_started_by_the_first_request_and_ended_with_the_provider(backend: str) -> None:
+def test_server_runs_from_the_first_request_to_the_end(backend: str) -> None:
     async def main() -> None:
         with serving([say("One."), say("Two.")], api_key=KEY) as server:
             servers = Servers(server)
@@ -101,7 +101,7 @@ def test_the_server_is_started_by_the_first_request_and_ended_with_the_provider(
     anyio.run(main, backend=backend)
 
 
-async def test_the_examples_stand_before_the_conversation() -> None:
+async def test_examples_stand_before_the_conversation() -> None:
     with serving([say("Hello.")], api_key=KEY) as server:
         provider = Servers(server).provider()
         request = Talk().request("hi")
@@ -115,7 +115,7 @@ async def test_the_examples_stand_before_the_conversation() -> None:
     assert server.refusals == []
 
 
-async def test_each_request_begins_as_the_one_before() -> None:
+async def test_request_begins_like_the_one_before() -> None:
     with serving([say("One."), say("Two.")], api_key=KEY) as server:
         provider, talk = Servers(server).provider(), Talk()
         talk.messages.append((await events_of(provider, talk.request("one")))[-1])
@@ -127,7 +127,7 @@ async def test_each_request_begins_as_the_one_before() -> None:
     assert len(second) == len(first) + 2
 
 
-async def test_a_second_conversation_waits_until_the_first_is_answered() -> None:
+async def test_second_conversation_waits_for_the_first() -> None:
     with serving([say("First."), say("Second.")], api_key=KEY) as server:
         servers = Servers(server)
         provider = servers.provider()
@@ -154,7 +154,7 @@ async def test_a_second_conversation_waits_until_the_first_is_answered() -> None
     assert servers.started == 1
 
 
-async def test_conversations_side_by_side_keep_apart_what_is_left_out_of_each() -> None:
+async def test_conversations_keep_their_omissions_apart() -> None:
     long = "x y " * 8_000
     with serving(lambda _: say("Yes."), api_key=KEY) as server:
         provider, full, short = Servers(server).provider(), Talk(), Talk()
@@ -168,7 +168,7 @@ async def test_conversations_side_by_side_keep_apart_what_is_left_out_of_each() 
     assert said == [["go on"], ["brief", "go on"], ["go on", "go on"]]
 
 
-async def test_a_server_that_ended_is_started_again_and_that_is_said() -> None:
+async def test_ended_server_is_restarted_with_a_note() -> None:
     with serving([say("One."), say("Two.")], api_key=KEY) as server:
         servers = Servers(server)
         provider, talk = servers.provider(), Talk()
@@ -182,7 +182,7 @@ async def test_a_server_that_ended_is_started_again_and_that_is_said() -> None:
     assert again[-1].text == "Two."
 
 
-async def test_a_server_that_could_not_be_started_is_tried_again_with_the_next_request() -> None:
+async def test_failed_start_is_retried_with_the_next_request() -> None:
     with serving([say("One.")], api_key=KEY) as server:
         servers = Servers(server, failure=ConfigError("no memory"))
         provider = servers.provider()
@@ -195,7 +195,7 @@ async def test_a_server_that_could_not_be_started_is_tried_again_with_the_next_r
     assert events[-1].text == "One."
 
 
-async def test_a_request_that_fails_lets_the_next_one_through() -> None:
+async def test_failed_request_lets_the_next_one_through() -> None:
     with serving([say("One.")], api_key="another key") as server:
         provider = Servers(server).provider()
         for _ in range(2):
@@ -207,7 +207,7 @@ async def test_a_request_that_fails_lets_the_next_one_through() -> None:
     assert len(server.requests) == 2
 
 
-async def test_a_small_model_without_examples_is_asked_with_the_conversation_alone() -> None:
+async def test_profile_without_examples_sends_only_the_conversation() -> None:
     with serving([say("Hello.")], api_key=KEY) as server:
         provider = Servers(server).provider(replace(PROFILE, examples=()))
         await events_of(provider, Talk().request("hi"))
@@ -216,7 +216,7 @@ async def test_a_small_model_without_examples_is_asked_with_the_conversation_alo
     assert sent(server, 0) == ["hi"]
 
 
-async def test_an_edit_of_a_file_that_was_not_read_comes_as_the_reading_of_it() -> None:
+async def test_edit_of_an_unread_file_comes_as_its_reading() -> None:
     edit = {"file_path": "a.txt", "old_string": "red", "new_string": "blue"}
     with serving([call("Edit", edit), call("Edit", edit)], api_key=KEY) as server:
         provider, talk = Servers(server).provider(), Talk()
@@ -230,7 +230,7 @@ async def test_an_edit_of_a_file_that_was_not_read_comes_as_the_reading_of_it() 
     assert (again.name, again.input) == ("Edit", edit)
 
 
-async def test_what_plainly_follows_from_a_refusal_is_done_without_asking_the_model() -> None:
+async def test_plain_consequence_of_a_refusal_needs_no_model() -> None:
     use = ToolUseBlock(id="c1", name="Read", input={"file_path": "docs"})
     refusal = answered(use, "docs is a folder, not a file; to see the files in it, call LS")
     reading = AssistantMessage(content=(use,), model="local", stop_reason="tool_use")
@@ -246,7 +246,7 @@ async def test_what_plainly_follows_from_a_refusal_is_done_without_asking_the_mo
     assert servers.started == 0
 
 
-async def test_a_change_that_is_claimed_and_was_not_made_is_begun_for_the_model_to_finish() -> None:
+async def test_claimed_change_is_begun_for_the_model_to_finish() -> None:
     read = ToolUseBlock(id="c1", name="Read", input={"file_path": "a.txt"})
     reading = AssistantMessage(content=(read,), model="local", stop_reason="tool_use")
     words = UserMessage.of("a.txt should say blue")
@@ -279,7 +279,7 @@ def local(*requirements: ModelRequirement, env: dict[str, str] | None = None):
     return resolve_model([*requirements, ModelRequirement("--model", model="local")], own, kinds=PROVIDER_KINDS)
 
 
-def test_what_it_is_asked_for_is_what_it_can() -> None:
+def test_local_model_options_are_its_own() -> None:
     model = local()
 
     assert (model.kind, model.provider, model.model, model.api_key) == ("local", "local", "local", "")
@@ -300,7 +300,7 @@ def test_what_it_is_asked_for_is_what_it_can() -> None:
         ModelRequirement("settings", provider="openai", api_key="sk-settings-0123456789"),
     ],
 )
-def test_who_says_local_asks_nobody_else_and_sends_no_key(weaker: ModelRequirement) -> None:
+def test_local_model_asks_no_other_server_and_sends_no_key(weaker: ModelRequirement) -> None:
     model = local(weaker, env={"ANTHROPIC_API_KEY": "sk-ant-test", "OPENAI_API_KEY": "sk-test"})
 
     assert (model.kind, model.api_key, dict(model.headers)) == ("local", "", {})

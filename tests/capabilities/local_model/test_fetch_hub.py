@@ -25,7 +25,7 @@ async def fetched(hub: Hub, path: Path, *, already: bytes = b"") -> Sequence[int
                 return await all_of(lengths)
 
 
-async def test_the_file_is_fetched_whole(tmp_path: Path) -> None:
+async def test_hub_file_is_fetched_whole(tmp_path: Path) -> None:
     hub = Hub()
 
     lengths = await fetched(hub, tmp_path / "partial")
@@ -35,7 +35,7 @@ async def test_the_file_is_fetched_whole(tmp_path: Path) -> None:
     assert hub.ranges == [""]
 
 
-def test_it_works_on_trio(tmp_path: Path) -> None:
+def test_hub_fetch_works_on_trio(tmp_path: Path) -> None:
     anyio.run(bound(fetched, Hub(), tmp_path / "partial", already=CONTENT[:7]), backend="trio")
 
     assert (tmp_path / "partial").read_bytes() == CONTENT
@@ -43,7 +43,7 @@ def test_it_works_on_trio(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("knows_ranges", [True, False])
 @pytest.mark.parametrize("length", [1, 150_000, len(CONTENT) - 1])
-async def test_what_is_there_is_gone_on_with(tmp_path: Path, knows_ranges: bool, length: int) -> None:
+async def test_hub_fetch_resumes(tmp_path: Path, knows_ranges: bool, length: int) -> None:
     hub = Hub(knows_ranges=knows_ranges)
 
     lengths = await fetched(hub, tmp_path / "partial", already=CONTENT[:length])
@@ -54,7 +54,7 @@ async def test_what_is_there_is_gone_on_with(tmp_path: Path, knows_ranges: bool,
 
 
 @pytest.mark.parametrize("knows_ranges", [True, False])
-async def test_a_connection_that_is_cut_is_made_again(tmp_path: Path, knows_ranges: bool) -> None:
+async def test_cut_connection_is_made_again(tmp_path: Path, knows_ranges: bool) -> None:
     hub = Hub(cuts=[100_000, 150_000], knows_ranges=knows_ranges)
 
     await fetched(hub, tmp_path / "partial")
@@ -63,7 +63,7 @@ async def test_a_connection_that_is_cut_is_made_again(tmp_path: Path, knows_rang
     assert hub.ranges == ["", "bytes=100000-", f"bytes={250_000 if knows_ranges else 150_000}-"]
 
 
-async def test_a_redirect_is_followed_with_the_range(tmp_path: Path) -> None:
+async def test_redirect_is_followed_with_the_range(tmp_path: Path) -> None:
     hub = Hub(redirects=2)
 
     await fetched(hub, tmp_path / "partial", already=CONTENT[:1_000])
@@ -72,7 +72,7 @@ async def test_a_redirect_is_followed_with_the_range(tmp_path: Path) -> None:
     assert hub.ranges == ["bytes=1000-"]
 
 
-async def test_a_hub_that_only_breaks_off_is_given_up(tmp_path: Path) -> None:
+async def test_hub_that_only_breaks_off_is_given_up(tmp_path: Path) -> None:
     hub = Hub(cuts=[5_000, 0, 0, 0])
 
     with pytest.raises(SourceUnavailableError, match=r"^127\.0\.0\.1 cannot be reached: "):
@@ -96,7 +96,7 @@ async def test_a_hub_that_only_breaks_off_is_given_up(tmp_path: Path) -> None:
         (Hub(status=302, headers={"location": "http://[::1"}), r"127\.0\.0\.1 cannot be reached: ."),
     ],
 )
-async def test_what_is_not_the_file_is_refused(tmp_path: Path, hub: Hub, reason: str) -> None:
+async def test_other_file_is_refused(tmp_path: Path, hub: Hub, reason: str) -> None:
     with pytest.raises(SourceUnavailableError, match=reason):
         await fetched(hub, tmp_path / "partial")
 
@@ -115,7 +115,7 @@ async def test_what_is_not_the_file_is_refused(tmp_path: Path, hub: Hub, reason:
         "",
     ],
 )
-async def test_a_range_that_was_not_asked_for_is_refused(tmp_path: Path, content_range: str) -> None:
+async def test_unrequested_range_is_refused(tmp_path: Path, content_range: str) -> None:
     hub = Hub(headers={"content-range": content_range})
 
     with pytest.raises(SourceUnavailableError, match="something that is not the file"):
@@ -124,7 +124,7 @@ async def test_a_range_that_was_not_asked_for_is_refused(tmp_path: Path, content
     assert (tmp_path / "partial").read_bytes() == CONTENT[:1_000]
 
 
-async def test_a_silent_connection_counts_as_cut(tmp_path: Path) -> None:
+async def test_silent_connection_counts_as_cut(tmp_path: Path) -> None:
     hub = Hub(is_stalled=True)
 
     async with hub.serving() as url:
@@ -136,7 +136,7 @@ async def test_a_silent_connection_counts_as_cut(tmp_path: Path) -> None:
     assert len(hub.ranges) == 2
 
 
-async def test_leaving_early_keeps_what_came(tmp_path: Path) -> None:
+async def test_leaving_early_keeps_the_bytes(tmp_path: Path) -> None:
     hub = Hub(content=CONTENT * 10, is_stalled=True)
 
     with anyio.CancelScope() as scope:
@@ -151,20 +151,20 @@ async def test_leaving_early_keeps_what_came(tmp_path: Path) -> None:
     assert hub.content.startswith(kept)
 
 
-async def test_a_hub_that_is_not_there_is_told(tmp_path: Path) -> None:
+async def test_missing_hub_is_reported(tmp_path: Path) -> None:
     with socket.socket() as deaf, PartialWeights(tmp_path / "partial", len(CONTENT)) as partial:
         deaf.bind(("127.0.0.1", 0))  # and does not listen
         with pytest.raises(SourceUnavailableError, match=r"^127\.0\.0\.1 cannot be reached: "):
             await all_of(HubSource(f"http://127.0.0.1:{deaf.getsockname()[1]}/file").fetch(partial))
 
 
-async def test_a_port_that_there_cannot_be_is_told(tmp_path: Path) -> None:
+async def test_impossible_port_is_reported(tmp_path: Path) -> None:
     with PartialWeights(tmp_path / "partial", len(CONTENT)) as partial:
         with pytest.raises(SourceUnavailableError, match=r"^127\.0\.0\.1 cannot be reached: .*port"):
             await all_of(HubSource("http://127.0.0.1:99999/file").fetch(partial))
 
 
-async def test_a_disk_that_fails_is_not_taken_for_the_hub(tmp_path: Path) -> None:
+async def test_failing_disk_is_not_blamed_on_the_hub(tmp_path: Path) -> None:
     class FailingFile(PartialWeights):
         def write(self, data: bytes | bytearray) -> None:
             raise FetchError("the disk failed")
@@ -177,7 +177,7 @@ async def test_a_disk_that_fails_is_not_taken_for_the_hub(tmp_path: Path) -> Non
     assert not isinstance(caught.value, SourceUnavailableError)
 
 
-async def test_a_proxy_that_is_no_address_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_invalid_proxy_address_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "nonsense://me:secret123@proxy")
 
     with PartialWeights(tmp_path / "partial", len(CONTENT)) as partial:

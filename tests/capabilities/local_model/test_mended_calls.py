@@ -70,7 +70,7 @@ async def a_reply(*calls: tuple[str, dict[str, Any]]) -> AssistantMessage:
     return last
 
 
-async def test_an_edit_of_a_file_that_was_not_read_is_told_as_the_reading_of_it() -> None:
+async def test_edit_of_an_unread_file_becomes_its_reading() -> None:
     events = await mended(events_of(edit("x", "y"), text="I change it."), [UserMessage.of("change x to y in a.txt")])
 
     assert told_of(events) == [read()]
@@ -78,13 +78,13 @@ async def test_an_edit_of_a_file_that_was_not_read_is_told_as_the_reading_of_it(
     assert events[-1].text == "I change it."
 
 
-async def test_an_edit_of_a_file_that_was_read_goes_through_with_its_blank() -> None:
+async def test_edit_of_a_read_file_keeps_its_blank() -> None:
     messages = [UserMessage.of("green, please"), await a_reply(read())]
 
     assert told_of(await mended(events_of(edit(" blue", "green")), messages)) == [edit(" blue", " green")]
 
 
-async def test_a_replacement_with_sed_is_made_by_edit_in_the_direction_that_the_user_said() -> None:
+async def test_sed_replacement_becomes_an_edit_as_the_user_said() -> None:
     messages = [UserMessage.of("use green instead of blue in a.txt"), await a_reply(read())]
     sed = ("Bash", {"command": "sed -i 's/green/blue/g' a.txt"})
     name, arguments = edit("blue", "green")
@@ -93,7 +93,7 @@ async def test_a_replacement_with_sed_is_made_by_edit_in_the_direction_that_the_
     assert told_of(await mended(events_of(sed), messages[:1])) == [read()]
 
 
-async def test_what_one_reply_reads_or_would_have_edited_is_known_to_its_later_calls() -> None:
+async def test_reads_of_one_reply_are_known_to_its_later_calls() -> None:
     calls = [read("a.txt"), edit("x", "y", "a.txt"), edit("x", "y", "b.txt"), edit("x", "y", "b.txt")]
 
     assert told_of(await mended(events_of(*calls))) == [calls[0], calls[1], read("b.txt"), calls[3]]

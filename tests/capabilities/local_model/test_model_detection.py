@@ -59,7 +59,7 @@ class Machine:
         return offered.name
 
 
-async def test_a_server_is_asked_about_once_and_yes_is_remembered(tmp_path: Path) -> None:
+async def test_server_is_asked_about_once_and_yes_is_remembered(tmp_path: Path) -> None:
     first = Machine(tmp_path / "home", [OLLAMA], answers=[True])
     then = Machine(tmp_path / "home", [OLLAMA])
 
@@ -85,7 +85,7 @@ async def test_no_is_remembered_and_the_embedded_model_is_used(tmp_path: Path) -
     assert machine.told == ["using the small local model, since no key is set and none of the servers here was allowed"]
 
 
-async def test_each_server_has_an_answer_of_its_own(tmp_path: Path) -> None:
+async def test_servers_have_their_own_answers(tmp_path: Path) -> None:
     machine = Machine(tmp_path, [OLLAMA, STUDIO], answers=[False, True])
 
     assert await machine.choose() == "lmstudio/gemma"
@@ -95,16 +95,14 @@ async def test_each_server_has_an_answer_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answers", [None, [None]])
-async def test_without_an_answer_a_server_gets_nothing_and_nothing_is_remembered(
-    tmp_path: Path, answers: list[bool | None] | None
-) -> None:
+async def test_server_without_an_answer_gets_nothing(tmp_path: Path, answers: list[bool | None] | None) -> None:
     machine = Machine(tmp_path, [OLLAMA], has_embedded=True, answers=answers)
 
     assert await machine.choose() == "local"
     assert not (tmp_path / ANSWERS_FILE).exists()
 
 
-async def test_without_any_server_the_embedded_model_is_used(tmp_path: Path) -> None:
+async def test_embedded_model_is_used_without_a_server(tmp_path: Path) -> None:
     machine = Machine(tmp_path, has_embedded=True, answers=[])
 
     assert await machine.choose() == "local"
@@ -112,20 +110,18 @@ async def test_without_any_server_the_embedded_model_is_used(tmp_path: Path) -> 
     assert machine.reason == "no key is set and no model server runs here"
 
 
-async def test_a_server_comes_before_the_embedded_model(tmp_path: Path) -> None:
+async def test_server_precedes_the_embedded_model(tmp_path: Path) -> None:
     assert await Machine(tmp_path, [OLLAMA], has_embedded=True, answers=[True]).choose() == "ollama/qwen3:8b"
 
 
-async def test_a_server_that_has_loaded_no_model_is_passed_over(tmp_path: Path) -> None:
+async def test_server_without_a_loaded_model_is_skipped(tmp_path: Path) -> None:
     empty = LocalServer("vllm", "vLLM", "http://127.0.0.1:8000/v1", ())
 
     assert await Machine(tmp_path, [empty, STUDIO], answers=[True]).choose() == "lmstudio/gemma"
 
 
 @pytest.mark.parametrize("servers", [(), (OLLAMA,)])
-async def test_where_there_is_nothing_the_ways_to_a_model_are_named(
-    tmp_path: Path, servers: Sequence[LocalServer]
-) -> None:
+async def test_missing_model_error_names_the_ways_to_one(tmp_path: Path, servers: Sequence[LocalServer]) -> None:
     with pytest.raises(ConfigError) as caught:
         await Machine(tmp_path, servers).choose()
 
@@ -136,7 +132,7 @@ async def test_where_there_is_nothing_the_ways_to_a_model_are_named(
 
 
 @pytest.mark.parametrize("text", ["", "{", "[true]", "[" * 100_000, "\xff"])
-async def test_answers_that_cannot_be_read_are_told_and_left_alone(tmp_path: Path, text: str) -> None:
+async def test_unreadable_answers_are_reported_and_left_alone(tmp_path: Path, text: str) -> None:
     path = tmp_path / ANSWERS_FILE
     path.write_text(text, encoding="latin-1")
 
@@ -149,7 +145,7 @@ async def test_answers_that_cannot_be_read_are_told_and_left_alone(tmp_path: Pat
 @pytest.mark.parametrize(
     "kept", [True, "yes", None, {}, {"is_allowed": "yes", "program": "", "user": None, "models": ["qwen3:8b"]}]
 )
-async def test_what_is_no_answer_to_this_question_was_none(tmp_path: Path, kept: object) -> None:
+async def test_answer_to_another_question_does_not_count(tmp_path: Path, kept: object) -> None:
     (tmp_path / ANSWERS_FILE).write_text(json.dumps({OLLAMA.base_url: kept, STUDIO.base_url: "stays"}))
     machine = Machine(tmp_path, [OLLAMA], answers=[True])
 
@@ -167,9 +163,7 @@ async def test_what_is_no_answer_to_this_question_was_none(tmp_path: Path, kept:
         ({"models": ("gpt-oss:120b-cloud",)}, "it has no qwen3:8b"),
     ],
 )
-async def test_what_listens_there_later_and_is_something_else_is_asked_about(
-    tmp_path: Path, change: dict[str, Any], said: str
-) -> None:
+async def test_changed_server_is_asked_about_again(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     await Machine(tmp_path, [OLLAMA], answers=[True]).choose()
     later = replace(OLLAMA, **change)
 
@@ -183,7 +177,7 @@ async def test_what_listens_there_later_and_is_something_else_is_asked_about(
 
 
 @pytest.mark.parametrize("change", [{"program": "llamacpp"}, {"user": 0}])
-async def test_no_is_about_the_program_that_was_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+async def test_no_applies_to_the_refused_program(tmp_path: Path, change: dict[str, Any]) -> None:
     await Machine(tmp_path, [OLLAMA], has_embedded=True, answers=[False]).choose()
 
     more_models = replace(OLLAMA, models=("new", *OLLAMA.models))
@@ -192,7 +186,7 @@ async def test_no_is_about_the_program_that_was_refused(tmp_path: Path, change: 
     assert await Machine(tmp_path, [other], has_embedded=True, answers=[True]).choose() == "ollama/qwen3:8b"
 
 
-async def test_a_model_that_comes_later_is_neither_asked_about_nor_taken(tmp_path: Path) -> None:
+async def test_later_model_is_neither_asked_about_nor_used(tmp_path: Path) -> None:
     await Machine(tmp_path, [OLLAMA], answers=[True]).choose()
 
     more = replace(OLLAMA, models=("gpt-oss:120b-cloud", *OLLAMA.models))
@@ -200,7 +194,7 @@ async def test_a_model_that_comes_later_is_neither_asked_about_nor_taken(tmp_pat
     assert await Machine(tmp_path, [more], answers=[]).choose() == "ollama/qwen3:8b"
 
 
-async def test_models_that_were_allowed_one_after_the_other_are_all_allowed(tmp_path: Path) -> None:
+async def test_models_allowed_one_by_one_are_all_allowed(tmp_path: Path) -> None:
     await Machine(tmp_path, [OLLAMA], answers=[True]).choose()
     await Machine(tmp_path, [replace(OLLAMA, models=("gemma",))], answers=[True]).choose()
 
@@ -209,7 +203,7 @@ async def test_models_that_were_allowed_one_after_the_other_are_all_allowed(tmp_
         assert await machine.choose() == f"ollama/{models[0]}"
 
 
-async def test_what_another_program_was_allowed_is_not_allowed_to_this_one(tmp_path: Path) -> None:
+async def test_model_allowed_to_another_program_is_asked_about(tmp_path: Path) -> None:
     await Machine(tmp_path, [OLLAMA], answers=[True]).choose()
     other = replace(OLLAMA, program="x", models=("gemma",))
     await Machine(tmp_path, [other], answers=[True]).choose()
@@ -219,14 +213,14 @@ async def test_what_another_program_was_allowed_is_not_allowed_to_this_one(tmp_p
     assert len(machine.questions) == 1
 
 
-async def test_an_answer_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
+async def test_answer_that_cannot_be_saved_is_reported(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("no folder")
 
     with pytest.raises(ConfigError, match=r"(your answer could not be kept|cannot be read)"):
         await Machine(tmp_path / "home", [OLLAMA], answers=[True]).choose()
 
 
-async def test_what_a_server_calls_its_models_cannot_drive_the_terminal(tmp_path: Path) -> None:
+async def test_model_names_cannot_drive_the_terminal(tmp_path: Path) -> None:
     server = LocalServer("ollama", "Ollama", "http://127.0.0.1:11434/v1", ("a\x1b[2Jb",), "\x1b[2J")
     machine = Machine(tmp_path, [server], answers=[True])
     then = Machine(tmp_path, [replace(server, program="\x1b]0;x\x07", models=("\x1b[3J",))], answers=[True])
@@ -238,7 +232,7 @@ async def test_what_a_server_calls_its_models_cannot_drive_the_terminal(tmp_path
     assert all(line.isprintable() for text in told for line in text.splitlines())
 
 
-async def test_a_server_that_was_found_got_nothing_but_the_question_for_its_models(tmp_path: Path) -> None:
+async def test_found_server_gets_only_the_request_for_its_models(tmp_path: Path) -> None:
     with serving([], models=("text-embedding-nomic-embed-text-v1.5", "bge-m3", "qwen3:8b")) as server:
         found = await find_local_servers([Probe("lmstudio", "LM Studio", server.port, "/v1/models")], time_limit_s=10)
         machine = Machine(tmp_path, found, answers=[False, False])
@@ -250,9 +244,7 @@ async def test_a_server_that_was_found_got_nothing_but_the_question_for_its_mode
     assert server.requests == []
 
 
-def test_the_embedded_model_is_there_with_its_runtime_and_its_weights(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_embedded_model_needs_its_runtime_and_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     monkeypatch.syspath_prepend(RUNTIME)
 
@@ -286,9 +278,7 @@ class Screen(Memory):
         (["\x04"], "local"),
     ],
 )
-async def test_the_question_stands_on_the_terminal_until_it_is_answered(
-    tmp_path: Path, typed: list[str], chosen: str
-) -> None:
+async def test_question_stays_on_the_terminal_until_the_answer(tmp_path: Path, typed: list[str], chosen: str) -> None:
     async def find() -> tuple[LocalServer, ...]:
         return (OLLAMA,)
 

@@ -25,7 +25,7 @@ def bash(command: object) -> ToolUseBlock:
         ("sed -i 's/red//g' a.txt\n", "a.txt", "red", ""),
     ],
 )
-def test_a_plain_replacement_comes_as_the_edit_that_it_is(command: str, path: str, old: str, new: str) -> None:
+def test_plain_sed_becomes_an_edit(command: str, path: str, old: str, new: str) -> None:
     use = with_edit_for_sed(bash(command))
 
     assert (use.id, use.name) == ("c1", "Edit")
@@ -53,7 +53,7 @@ def test_a_plain_replacement_comes_as_the_edit_that_it_is(command: str, path: st
         3,
     ],
 )
-def test_anything_more_than_that_stays_a_command(command: object) -> None:
+def test_other_commands_stay_commands(command: object) -> None:
     assert with_edit_for_sed(bash(command)) == bash(command)
 
 
@@ -61,7 +61,7 @@ WORDS = st.text(st.sampled_from("ab -:,/_1"), min_size=1, max_size=6)
 
 
 @given(WORDS, WORDS, st.text(st.sampled_from("ab -:,/_1\n"), max_size=40), st.sampled_from("/|,#"))
-def test_the_edit_does_what_sed_does(
+def test_edit_does_the_same_as_sed(
     tmp_path_factory: pytest.TempPathFactory, old: str, new: str, text: str, mark: str
 ) -> None:
     folder = tmp_path_factory.mktemp("sed")
@@ -75,7 +75,7 @@ def test_the_edit_does_what_sed_does(
     assert (folder / "a.txt").read_text() == text.replace(str(use.input["old_string"]), str(use.input["new_string"]))
 
 
-def test_another_tool_is_left_alone(tmp_path: Path) -> None:
+def test_other_tool_is_left_alone(tmp_path: Path) -> None:
     use = ToolUseBlock(id="c1", name="Read", input={"command": "sed -i 's/a/b/' a.txt"})
 
     assert with_edit_for_sed(use) == use

@@ -14,7 +14,7 @@ def keep(folder: Path, key: str, content: bytes = b"what was read") -> Path:
     return kept
 
 
-def test_what_was_kept_is_found_by_its_key_and_is_private(tmp_path: Path) -> None:
+def test_kept_prefix_is_private_and_found_by_its_key(tmp_path: Path) -> None:
     kept = keep(tmp_path, "a1")
 
     assert intact_prefix(tmp_path, "a1") == kept.name
@@ -23,7 +23,7 @@ def test_what_was_kept_is_found_by_its_key_and_is_private(tmp_path: Path) -> Non
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
-def test_another_beginning_takes_its_place(tmp_path: Path) -> None:
+def test_kept_prefix_is_replaced_by_another(tmp_path: Path) -> None:
     first = keep(tmp_path, "a1")
     (tmp_path / "prefix-of-an-older-panpan.bin").write_bytes(b"old")
     second = keep(tmp_path, "a1", b"something else")
@@ -33,7 +33,7 @@ def test_another_beginning_takes_its_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["a bit", "its end", "all of it", "link", "pipe"])
-def test_what_is_not_what_its_name_says_is_removed(tmp_path: Path, damage: str) -> None:
+def test_damaged_prefix_is_removed(tmp_path: Path, damage: str) -> None:
     kept = keep(tmp_path, "a1", bytes(5_000))
     match damage:
         case "a bit":
@@ -53,7 +53,7 @@ def test_what_is_not_what_its_name_says_is_removed(tmp_path: Path, damage: str) 
     assert not list(prefix_files(tmp_path))
 
 
-def test_what_was_not_saved_cannot_be_kept_and_costs_nothing(tmp_path: Path) -> None:
+def test_unsaved_prefix_cannot_be_kept_and_costs_nothing(tmp_path: Path) -> None:
     kept = keep(tmp_path, "a1")
 
     with pytest.raises(FileNotFoundError):

@@ -46,17 +46,17 @@ def calls_and_results(story: list[Message]) -> list[tuple[ToolUseBlock, str]]:
     return [(use, results[use.id]) for use in uses]
 
 
-def test_there_are_three_to_five_tools_and_panpan_has_them() -> None:
+def test_profile_has_three_to_five_existing_tools() -> None:
     assert 3 <= len(GIVEN) <= 5
     assert set(GIVEN) <= set(TOOLS)
 
 
-def test_they_are_told_in_the_order_of_a_request_so_that_the_warm_up_holds_for_it() -> None:
+def test_profile_tools_are_in_the_order_of_a_request() -> None:
     assert list(GIVEN) == [name for name in TOOLS if name in GIVEN]
 
 
 @pytest.mark.parametrize("name", GIVEN)
-def test_each_tool_is_told_with_arguments_that_it_has(name: str) -> None:
+def test_profile_tool_arguments_are_real(name: str) -> None:
     told, real = GIVEN[name].input_schema, TOOLS[name].definition.input_schema
 
     assert set(real["required"]) <= set(told["properties"]) <= set(real["properties"])
@@ -67,7 +67,7 @@ def test_each_tool_is_told_with_arguments_that_it_has(name: str) -> None:
     assert GIVEN[name].description
 
 
-def test_the_examples_are_a_history_that_can_be_sent() -> None:
+def test_examples_are_a_valid_history() -> None:
     conversation = Conversation(messages=PROFILE.examples)
 
     assert not conversation.open_tool_uses
@@ -75,7 +75,7 @@ def test_the_examples_are_a_history_that_can_be_sent() -> None:
 
 
 @pytest.mark.parametrize("story", stories())
-def test_each_example_goes_from_a_prompt_over_calls_to_an_answer(story: list[Message]) -> None:
+def test_example_goes_from_prompt_over_calls_to_an_answer(story: list[Message]) -> None:
     prompt, *_, last = story
 
     assert isinstance(prompt, UserMessage)
@@ -89,7 +89,7 @@ def test_each_example_goes_from_a_prompt_over_calls_to_an_answer(story: list[Mes
 
 
 @pytest.mark.parametrize("story", stories())
-def test_a_file_is_read_before_it_is_edited_and_only_named_ones_are_touched(story: list[Message]) -> None:
+def test_example_reads_before_editing_and_touches_named_files(story: list[Message]) -> None:
     seen: set[Any] = set()
     for use, _ in calls_and_results(story):
         path = use.input.get("file_path")
@@ -99,7 +99,7 @@ def test_a_file_is_read_before_it_is_edited_and_only_named_ones_are_touched(stor
 
 
 @pytest.mark.parametrize("story", stories())
-def test_the_results_are_what_the_tools_really_say(story: list[Message], tmp_path: Path) -> None:
+def test_example_results_are_those_of_the_tools(story: list[Message], tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     steps = calls_and_results(story)
@@ -142,7 +142,7 @@ async def _result(tool: Tool[Any], use: ToolUseBlock, context: Any) -> str:
     return "".join(block.text for block in output.blocks)
 
 
-def test_it_is_small_beside_the_context() -> None:
+def test_profile_is_small_beside_the_context() -> None:
     tools = tuple(GIVEN.values())
     room = room_tokens(CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, PROFILE.model.system_prompt or "", tools)
 
@@ -153,12 +153,12 @@ def test_it_is_small_beside_the_context() -> None:
     assert (PROFILE.model.max_result_chars or 0) / 2 < room - tokens_of(PROFILE.examples)
 
 
-def test_the_banner_is_one_line_that_says_what_it_is() -> None:
+def test_banner_is_one_line() -> None:
     assert "small local model" in PROFILE.model.banner
     assert "\n" not in PROFILE.model.banner
 
 
-def test_the_warm_up_begins_as_every_conversation_does() -> None:
+def test_warm_up_begins_like_every_conversation() -> None:
     request = warm_up_request(PROFILE, "local")
 
     assert request["messages"][0] == {"role": "system", "content": PROFILE.model.system_prompt}
@@ -169,7 +169,7 @@ def test_the_warm_up_begins_as_every_conversation_does() -> None:
     assert (request["max_tokens"], request["stream"]) == (1, False)
 
 
-def test_another_beginning_has_another_key() -> None:
+def test_other_beginning_has_another_key() -> None:
     request = warm_up_request(PROFILE, "local")
     names = {
         prefix_key("a.gguf", request, "template"),
@@ -182,7 +182,7 @@ def test_another_beginning_has_another_key() -> None:
     assert prefix_key("a.gguf", warm_up_request(embedded_profile(), "local"), "template") in names
 
 
-def test_a_request_asks_for_what_the_warm_up_read() -> None:
+def test_request_starts_like_the_warm_up() -> None:
     encoder = OpenAIEncoder(LLAMA_CPP)
     tools = tuple(GIVEN[tool.name] for tool in every_tool() if tool.name in GIVEN)
     head = encoder.encode_head(
@@ -195,5 +195,5 @@ def test_a_request_asks_for_what_the_warm_up_read() -> None:
         assert part.encode()[:20] in head
 
 
-def test_the_profile_is_read_once() -> None:
+def test_profile_is_read_once() -> None:
     assert embedded_profile() is embedded_profile()

@@ -60,7 +60,7 @@ def said_by_user(messages: Sequence[Message]) -> list[UserMessage]:
 
 
 @given(conversations(), st.integers(20, 600))
-def test_what_is_kept_is_valid_and_begins_with_the_user(rounds: list[Round], room: int) -> None:
+def test_kept_rounds_are_valid_and_begin_with_the_user(rounds: list[Round], room: int) -> None:
     kept = RecentRounds(room).of(flat(rounds))
 
     Conversation(messages=kept)  # raises where a result has no call, or a call no result
@@ -68,7 +68,7 @@ def test_what_is_kept_is_valid_and_begins_with_the_user(rounds: list[Round], roo
 
 
 @given(conversations(), st.integers(20, 600))
-def test_whole_oldest_rounds_are_left_out_and_never_the_newest_words(rounds: list[Round], room: int) -> None:
+def test_kept_rounds_omit_the_oldest_but_never_the_newest(rounds: list[Round], room: int) -> None:
     messages = flat(rounds)
 
     kept = RecentRounds(room).of(messages)
@@ -83,7 +83,7 @@ def test_whole_oldest_rounds_are_left_out_and_never_the_newest_words(rounds: lis
 
 
 @given(conversations(), st.integers(20, 600))
-def test_it_fits_wherever_it_can(rounds: list[Round], room: int) -> None:
+def test_kept_rounds_fit_if_possible(rounds: list[Round], room: int) -> None:
     messages = flat(rounds)
 
     kept = RecentRounds(room).of(messages)
@@ -96,7 +96,7 @@ def test_it_fits_wherever_it_can(rounds: list[Round], room: int) -> None:
 
 
 @given(conversations(), st.integers(20, 600))
-def test_what_was_left_out_stays_out_while_the_conversation_grows(rounds: list[Round], room: int) -> None:
+def test_omitted_rounds_stay_omitted(rounds: list[Round], room: int) -> None:
     recent = RecentRounds(room)
     before: list[Message] = []
     left_out_before = 0
@@ -114,7 +114,7 @@ def test_what_was_left_out_stays_out_while_the_conversation_grows(rounds: list[R
         before, left_out_before = kept, left_out
 
 
-def test_more_is_left_out_than_needed_so_that_the_beginning_stays_for_a_while() -> None:
+def test_omission_is_generous_so_that_the_prefix_stays() -> None:
     recent = RecentRounds(1_000)
     rounds = [words("go")]
     firsts = []
@@ -126,7 +126,7 @@ def test_more_is_left_out_than_needed_so_that_the_beginning_stays_for_a_while() 
     assert 2 <= changes <= 60 / 4
 
 
-def test_a_table_of_numbers_counts_for_more_than_prose() -> None:
+def test_table_of_numbers_counts_for_more_than_prose() -> None:
     prose, table, chinese = (tokens_of(words(text)) for text in ("word " * 100, "12345" * 100, "请读取这" * 125))
 
     assert table > 4 * prose
@@ -134,17 +134,17 @@ def test_a_table_of_numbers_counts_for_more_than_prose() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 100_000])
-def test_words_that_can_never_fit_are_sent_alone(size: int) -> None:
+def test_prompt_that_can_never_fit_is_sent_alone(size: int) -> None:
     messages = [*words("first"), *answer(), *words("x " * size), *answer(), *words("y " * 100_000)]
 
     assert RecentRounds(100).of(messages) == messages[-1:]
 
 
-def test_an_empty_conversation_stays_empty() -> None:
+def test_empty_conversation_stays_empty() -> None:
     assert RecentRounds(100).of([]) == []
 
 
-def test_the_room_is_what_reply_prompt_and_tools_leave() -> None:
+def test_room_is_left_by_reply_prompt_and_tools() -> None:
     tool = ToolDefinition("Read", "Show a file.", {"type": "object"})
 
     assert room_tokens(8_000, 1_000, "", ()) == 7_000

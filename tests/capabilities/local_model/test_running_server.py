@@ -43,7 +43,7 @@ def other_process(folder: Path, base_url: str = SERVED.base_url) -> Iterator[sub
             process.kill()
 
 
-def test_a_server_is_found_while_it_is_announced(tmp_path: Path) -> None:
+def test_server_is_found_while_it_is_announced(tmp_path: Path) -> None:
     folder = tmp_path / "models"
 
     assert running_server(folder) is None
@@ -52,7 +52,7 @@ def test_a_server_is_found_while_it_is_announced(tmp_path: Path) -> None:
     assert running_server(folder) is None
 
 
-def test_what_a_process_left_that_was_killed_counts_for_nothing(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process_do_not_count(tmp_path: Path) -> None:
     with other_process(tmp_path) as process:
         assert running_server(tmp_path) == SERVED
         process.send_signal(signal.SIGKILL)
@@ -64,7 +64,7 @@ def test_what_a_process_left_that_was_killed_counts_for_nothing(tmp_path: Path) 
             assert running_server(tmp_path) == ServedModel("http://127.0.0.1:9/v1", "new")
 
 
-def test_only_the_user_may_read_where_it_is_and_its_key(tmp_path: Path) -> None:
+def test_address_and_key_are_readable_by_the_user_only(tmp_path: Path) -> None:
     (tmp_path / "server.json").touch(mode=0o644)
     with announced(tmp_path, SERVED):
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
@@ -72,7 +72,7 @@ def test_only_the_user_may_read_where_it_is_and_its_key(tmp_path: Path) -> None:
     assert modes == {"server.json": 0o600, "server.lock": 0o600}
 
 
-def test_there_is_one_server_at_a_time(tmp_path: Path) -> None:
+def test_second_server_is_refused(tmp_path: Path) -> None:
     with other_process(tmp_path) as process:
         with pytest.raises(ConfigError, match=f"served already, by process {process.pid}; use that, or end it"):
             with announced(tmp_path, ServedModel("http://127.0.0.1:9/v1", "new")):
@@ -81,7 +81,7 @@ def test_there_is_one_server_at_a_time(tmp_path: Path) -> None:
         assert running_server(tmp_path) == SERVED
 
 
-def test_a_server_can_be_announced_while_somebody_looks(tmp_path: Path) -> None:
+def test_server_can_be_announced_during_a_lookup(tmp_path: Path) -> None:
     # given somebody who looks just now, after a crash
     (tmp_path / "server.json").write_text("{}")
 
@@ -98,7 +98,7 @@ def test_a_server_can_be_announced_while_somebody_looks(tmp_path: Path) -> None:
     anyio.run(main)
 
 
-def test_what_goes_wrong_in_the_block_is_told_as_it_is(tmp_path: Path) -> None:
+def test_error_in_the_block_is_raised_unchanged(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="something else"):
         with announced(tmp_path, SERVED):
             raise OSError("something else")
@@ -107,14 +107,14 @@ def test_what_goes_wrong_in_the_block_is_told_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"base_url": "http://127.0.0.1:1/v1"}', "[" * 9_000])
-def test_a_file_that_is_not_whole_is_no_server(tmp_path: Path, text: str) -> None:
+def test_incomplete_file_is_no_server(tmp_path: Path, text: str) -> None:
     with announced(tmp_path, SERVED):
         (tmp_path / "server.json").write_text(text)
 
         assert running_server(tmp_path) is None
 
 
-def test_files_that_cannot_be_used_are_no_server(tmp_path: Path) -> None:
+def test_unusable_files_are_no_server(tmp_path: Path) -> None:
     (tmp_path / "server.json").write_text("{}")
     (tmp_path / "server.lock").mkdir()
 
@@ -124,7 +124,7 @@ def test_files_that_cannot_be_used_are_no_server(tmp_path: Path) -> None:
             pass
 
 
-def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_unwritable_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "server.json").mkdir()
 
     with pytest.raises(ConfigError, match=r"cannot write .*server\.json"):
@@ -132,7 +132,7 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
             pass
 
 
-async def test_the_server_that_runs_is_used_until_another_takes_its_place(tmp_path: Path) -> None:
+async def test_running_server_is_used_until_another_replaces_it(tmp_path: Path) -> None:
     store = WeightStore(tmp_path, small_weights())  # without weights: nothing could be started
 
     with announced(tmp_path, SERVED):
@@ -144,7 +144,7 @@ async def test_the_server_that_runs_is_used_until_another_takes_its_place(tmp_pa
         assert served.has_ended()
 
 
-async def test_where_none_runs_the_weights_are_checked_before_one_is_started(tmp_path: Path) -> None:
+async def test_weights_are_checked_before_a_server_starts(tmp_path: Path) -> None:
     store = WeightStore(tmp_path, small_weights())
     store.path.write_bytes(b"x" * store.weights.size_bytes)
 

@@ -27,7 +27,7 @@ def rename(old: str, new: str) -> ToolUseBlock:
         "Substitute tea for coffee in a.txt",
     ],
 )
-def test_a_call_against_the_words_of_the_user_is_turned_round(words: str) -> None:
+def test_call_against_the_users_words_is_reversed(words: str) -> None:
     assert with_direction_as_said(edit("tea", "coffee"), words) == edit("coffee", "tea")
     assert with_direction_as_said(rename("tea", "coffee"), words) == rename("coffee", "tea")
 
@@ -44,19 +44,19 @@ def test_a_call_against_the_words_of_the_user_is_turned_round(words: str) -> Non
         "it is not tea but coffee",
     ],
 )
-def test_a_call_that_is_not_against_them_is_left_alone(words: str) -> None:
+def test_call_that_follows_the_users_words_is_left_alone(words: str) -> None:
     assert with_direction_as_said(edit("tea", "coffee"), words) == edit("tea", "coffee")
 
 
 @given(st.text(min_size=1, max_size=8), st.text(min_size=1, max_size=8), st.text(max_size=40))
-def test_it_is_turned_round_once_at_most(old: str, new: str, words: str) -> None:
+def test_call_is_reversed_at_most_once(old: str, new: str, words: str) -> None:
     turned = with_direction_as_said(edit(old, new), words)
 
     assert turned in (edit(old, new), edit(new, old))
     assert set(turned.input) == {"file_path", "old_string", "new_string"}
 
 
-def test_other_calls_and_arguments_that_are_no_text_are_left_alone() -> None:
+def test_other_calls_and_arguments_are_left_alone() -> None:
     bash = ToolUseBlock(id="c1", name="Bash", input={"command": "tea instead of coffee"})
 
     assert with_direction_as_said(bash, "tea instead of coffee") == bash

@@ -55,7 +55,7 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_server_runs_while_its_context_lasts(tmp_path: Path, backend: str) -> None:
+def test_server_runs_while_its_context_lasts(tmp_path: Path, backend: str) -> None:
     weights = runtime_weights(tmp_path)
 
     async def main() -> None:
@@ -72,7 +72,7 @@ def test_a_server_runs_while_its_context_lasts(tmp_path: Path, backend: str) -> 
     anyio.run(main, backend=backend)
 
 
-async def test_only_the_key_of_the_run_opens_it_and_only_on_the_loopback(tmp_path: Path) -> None:
+async def test_server_needs_the_runs_key_and_is_on_the_loopback(tmp_path: Path) -> None:
     weights = runtime_weights(tmp_path)
 
     async with serve(weights) as first:
@@ -89,7 +89,7 @@ async def test_only_the_key_of_the_run_opens_it_and_only_on_the_loopback(tmp_pat
     assert (parameters["n_ctx"], parameters["n_parallel"], parameters["ui"]) == (2_048, 1, False)
 
 
-async def test_a_port_and_a_key_can_be_given(tmp_path: Path) -> None:
+async def test_port_and_key_can_be_given(tmp_path: Path) -> None:
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
 
@@ -99,7 +99,7 @@ async def test_a_port_and_a_key_can_be_given(tmp_path: Path) -> None:
         assert await anyio.to_thread.run_sync(status_of, served, "chosen-key") == 200
 
 
-async def test_a_port_that_is_taken_is_told_before_the_model_is_loaded(tmp_path: Path) -> None:
+async def test_taken_port_is_reported_before_the_model_is_loaded(tmp_path: Path) -> None:
     weights = runtime_weights(tmp_path)
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
@@ -114,7 +114,7 @@ async def test_a_port_that_is_taken_is_told_before_the_model_is_loaded(tmp_path:
     assert weights.starts == []
 
 
-async def test_the_server_gets_no_key_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_gets_no_key_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-user-0123456789abcdef")
     monkeypatch.setenv("PANPAN_API_KEY", "sk-user-0123456789abcdef")
     weights = runtime_weights(tmp_path)
@@ -127,7 +127,9 @@ async def test_the_server_gets_no_key_of_the_user(tmp_path: Path, monkeypatch: p
     assert not [name for name, value in environment.items() if "sk-user" in value or served.api_key in value]
 
 
-async def test_the_working_directory_is_no_place_for_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_imports_nothing_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project = tmp_path / "project"
     (project / "panpan").mkdir(parents=True)
     for name in ("panpan/__init__.py", "json.py", "xllamacpp.py", "sitecustomize.py"):
@@ -141,7 +143,7 @@ async def test_the_working_directory_is_no_place_for_modules(tmp_path: Path, mon
     assert not [place for place in weights.starts[0]["modules"] if str(project) in place]
 
 
-async def test_the_beginning_of_every_conversation_is_read_once_and_kept(tmp_path: Path) -> None:
+async def test_warm_up_is_read_once_and_kept(tmp_path: Path) -> None:
     weights = runtime_weights(tmp_path)
     (tmp_path / "prefix-of-an-older-panpan.bin").write_bytes(b"old")
 
@@ -160,7 +162,7 @@ async def test_the_beginning_of_every_conversation_is_read_once_and_kept(tmp_pat
 
 
 @pytest.mark.parametrize("change", ["request", "weights"])
-async def test_what_was_kept_of_something_else_is_not_used(tmp_path: Path, change: str) -> None:
+async def test_kept_warm_up_of_something_else_is_not_used(tmp_path: Path, change: str) -> None:
     weights = runtime_weights(tmp_path)
     async with serve(weights, warm_up=WARM_UP):
         pass
@@ -180,7 +182,7 @@ async def test_what_was_kept_of_something_else_is_not_used(tmp_path: Path, chang
 
 
 @pytest.mark.parametrize("damage", [b"", b"what w", b"what was rEad", b"what was read, and more"])
-async def test_what_was_kept_and_is_damaged_is_made_anew(tmp_path: Path, damage: bytes) -> None:
+async def test_damaged_warm_up_is_made_again(tmp_path: Path, damage: bytes) -> None:
     weights = runtime_weights(tmp_path)
     async with serve(weights, warm_up=WARM_UP):
         pass
@@ -194,7 +196,7 @@ async def test_what_was_kept_and_is_damaged_is_made_anew(tmp_path: Path, damage:
     assert [path.read_bytes() for path in prefix_files(tmp_path)] == [b"what was read"]
 
 
-async def test_what_was_kept_and_the_runtime_does_not_take_is_made_anew(tmp_path: Path) -> None:
+async def test_rejected_warm_up_is_made_again(tmp_path: Path) -> None:
     weights = runtime_weights(tmp_path, forgets=True)
     for _ in range(2):
         async with serve(weights, warm_up=WARM_UP):
@@ -205,7 +207,7 @@ async def test_what_was_kept_and_the_runtime_does_not_take_is_made_anew(tmp_path
     assert len(prefix_files(tmp_path)) == 1
 
 
-async def test_on_a_full_disk_nothing_is_kept_and_the_server_starts(tmp_path: Path) -> None:
+async def test_full_disk_keeps_no_warm_up_and_the_server_starts(tmp_path: Path) -> None:
     weights = runtime_weights(tmp_path, disk_is_full=True)
 
     async with serve(weights, warm_up=WARM_UP) as served:
@@ -214,7 +216,7 @@ async def test_on_a_full_disk_nothing_is_kept_and_the_server_starts(tmp_path: Pa
     assert prefix_files(tmp_path) == []
 
 
-async def test_the_arguments_of_the_server_say_nothing(tmp_path: Path) -> None:
+async def test_server_arguments_hold_no_secret(tmp_path: Path) -> None:
     weights = runtime_weights(tmp_path)
 
     async with serve(weights, api_key="chosen-key"):
@@ -232,7 +234,7 @@ async def test_the_arguments_of_the_server_say_nothing(tmp_path: Path) -> None:
         ({"signal": "SIGILL"}, "AVX2"),
     ],
 )
-async def test_a_server_that_dies_at_its_start_is_told_with_its_last_words(
+async def test_server_that_dies_at_its_start_is_told_with_last_words(
     tmp_path: Path, config: dict[str, str], said: str
 ) -> None:
     with pytest.raises(ConfigError, match=said):
@@ -240,13 +242,13 @@ async def test_a_server_that_dies_at_its_start_is_told_with_its_last_words(
             pass
 
 
-async def test_weights_that_are_not_there_are_told(tmp_path: Path) -> None:
+async def test_missing_weights_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"could not be started: .*No such file"):
         async with serve(RuntimeWeights(tmp_path / "none.gguf")):
             pass
 
 
-async def test_a_program_that_says_something_else_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unexpected_program_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text("print('welcome to this machine')\n")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'site'}{os.pathsep}{RUNTIME}")
@@ -259,7 +261,7 @@ async def test_a_program_that_says_something_else_is_told(tmp_path: Path, monkey
     assert not [start for start in weights.starts if is_running(start["pid"])]
 
 
-async def test_without_the_runtime_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_runtime_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.delitem(sys.modules, "xllamacpp", raising=False)
     weights = runtime_weights(tmp_path)
@@ -272,7 +274,7 @@ async def test_without_the_runtime_nothing_is_started(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_start_that_is_cancelled_leaves_no_process(tmp_path: Path, backend: str) -> None:
+def test_cancelled_start_leaves_no_process(tmp_path: Path, backend: str) -> None:
     weights = runtime_weights(tmp_path, never_reads=True)
 
     async def start() -> None:
@@ -291,7 +293,7 @@ def test_a_start_that_is_cancelled_leaves_no_process(tmp_path: Path, backend: st
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_server_that_is_killed_has_ended(tmp_path: Path, backend: str) -> None:
+def test_killed_server_has_ended(tmp_path: Path, backend: str) -> None:
     weights = runtime_weights(tmp_path)
 
     async def main() -> None:
@@ -319,7 +321,7 @@ anyio.run(main)
 
 
 @pytest.mark.parametrize("moment", ["starting", "ready"])
-def test_a_server_ends_when_its_parent_is_killed(tmp_path: Path, moment: str) -> None:
+def test_server_ends_when_its_parent_is_killed(tmp_path: Path, moment: str) -> None:
     weights = runtime_weights(tmp_path, never_reads=moment == "starting")
     parent = subprocess.Popen([sys.executable, "-c", PARENT, weights.path], stdout=subprocess.PIPE)
     with parent:

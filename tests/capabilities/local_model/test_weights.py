@@ -28,7 +28,7 @@ def put(store: WeightStore, content: bytes = CONTENT) -> None:
 
 
 @pytest.mark.parametrize("weights", [QWEN_CODER_1_5B, SMOLLM2_135M])
-def test_the_parts_are_the_file_and_everything_is_pinned(weights: Weights) -> None:
+def test_parts_make_up_the_file_and_are_pinned(weights: Weights) -> None:
     assert sum(part.size_bytes for part in weights.parts) == weights.size_bytes
     assert len({part.member for part in weights.parts}) == len(weights.parts)
     assert all(re.fullmatch(r"[a-z0-9-]+==[0-9.]+", part.requirement) for part in weights.parts)
@@ -50,7 +50,7 @@ def test_weights_are_kept_in_the_users_cache(env: dict[str, str], folder: str) -
     assert models_folder(env) == Path(folder)
 
 
-def test_missing_weights_are_told_with_what_to_do(store: WeightStore) -> None:
+def test_missing_weights_error_says_what_to_do(store: WeightStore) -> None:
     assert not store.is_ready
     with pytest.raises(ConfigError, match="is not set up; run: panpan local setup"):
         store.check()
@@ -85,7 +85,7 @@ def test_weights_with_another_hash_are_damaged(store: WeightStore) -> None:
     assert not store.is_stamped
 
 
-def test_weights_that_changed_after_the_check_are_read_again(store: WeightStore) -> None:
+def test_weights_changed_after_the_check_are_read_again(store: WeightStore) -> None:
     put(store)
     store.check()
     before = store.path.stat()
@@ -98,7 +98,7 @@ def test_weights_that_changed_after_the_check_are_read_again(store: WeightStore)
         store.check()
 
 
-def test_weights_that_were_replaced_by_others_of_the_same_time_are_read_again(store: WeightStore) -> None:
+def test_weights_replaced_with_an_equal_time_are_read_again(store: WeightStore) -> None:
     put(store)
     store.check()
     before = store.path.stat()
@@ -113,7 +113,7 @@ def test_weights_that_were_replaced_by_others_of_the_same_time_are_read_again(st
 
 
 @pytest.mark.parametrize("stamp", [b"", b"[", b"[]", b"null", b"\xff", b"[" * 9_000, b"x" * 100_000])
-def test_a_stamp_that_is_none_counts_for_nothing(store: WeightStore, stamp: bytes) -> None:
+def test_invalid_stamp_does_not_count(store: WeightStore, stamp: bytes) -> None:
     put(store, CONTENT[:-1] + b"\0")
     (store.folder / "small.gguf.verified.json").write_bytes(stamp)
 
@@ -130,9 +130,7 @@ def belong_to_another(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["small.gguf", "small.gguf.verified.json"])
-def test_what_belongs_to_somebody_else_is_read_again(
-    store: WeightStore, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_foreign_owned_weights_are_read_again(store: WeightStore, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     put(store)
     store.check()
     before = store.path.stat()
@@ -147,7 +145,7 @@ def test_what_belongs_to_somebody_else_is_read_again(
         store.check()
 
 
-def test_a_stamp_of_other_weights_counts_for_nothing(store: WeightStore) -> None:
+def test_stamp_of_other_weights_does_not_count(store: WeightStore) -> None:
     put(store)
     store.check()
     stamp = store.folder / "small.gguf.verified.json"
@@ -156,7 +154,7 @@ def test_a_stamp_of_other_weights_counts_for_nothing(store: WeightStore) -> None
     assert not store.is_stamped
 
 
-def test_a_pipe_in_place_of_the_weights_does_not_block(store: WeightStore) -> None:
+def test_pipe_in_place_of_the_weights_does_not_block(store: WeightStore) -> None:
     store.folder.mkdir()
     os.mkfifo(store.path)
 
@@ -165,7 +163,7 @@ def test_a_pipe_in_place_of_the_weights_does_not_block(store: WeightStore) -> No
         store.check()
 
 
-def test_two_set_ups_do_not_meet(store: WeightStore) -> None:
+def test_simultaneous_set_ups_exclude_each_other(store: WeightStore) -> None:
     with store.held():
         with pytest.raises(FetchError, match=f"process {os.getpid()} is setting up Small; wait until it is done"):
             with store.held():
@@ -196,7 +194,7 @@ def test_remove_makes_nothing_where_nothing_is(store: WeightStore) -> None:
     assert not store.folder.exists()
 
 
-def test_a_partial_file_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_partial_file_is_resumed(tmp_path: Path) -> None:
     path = tmp_path / "partial"
 
     with PartialWeights(path, 10) as partial:
@@ -212,7 +210,7 @@ def test_a_partial_file_goes_on_where_it_ended(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_partial_file_that_is_too_long_is_begun_anew(tmp_path: Path) -> None:
+def test_partial_file_that_is_too_long_is_begun_again(tmp_path: Path) -> None:
     path = tmp_path / "partial"
     path.write_bytes(b"x" * 11)
 
@@ -220,7 +218,7 @@ def test_a_partial_file_that_is_too_long_is_begun_anew(tmp_path: Path) -> None:
         assert partial.size == 0
 
 
-def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
+def test_full_disk_keeps_the_written_bytes(tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     link = tmp_path / "partial"

@@ -19,7 +19,7 @@ async def told(*messages: Message, tools: tuple[ToolDefinition, ...] = (TASK,)) 
     return [reminder.text for reminder in reminders if isinstance(reminder, SystemReminder)]
 
 
-async def test_a_prompt_that_names_one_tells_the_model_to_use_it() -> None:
+async def test_named_agent_is_suggested_to_the_model() -> None:
     assert await told(UserMessage.of("@agent-explore find it")) == [
         "The user wants the subagent explore for this: use Task."
     ]
@@ -28,17 +28,17 @@ async def test_a_prompt_that_names_one_tells_the_model_to_use_it() -> None:
     ]
 
 
-async def test_what_is_attached_or_written_by_others_names_nobody() -> None:
+async def test_attached_or_foreign_text_names_no_agent() -> None:
     attached = UserMessage(content=(TextBlock(text="look"), TextBlock(text="a file that says @explore")))
 
     assert await told(attached, say("I could ask @explore.")) == []
 
 
-async def test_without_the_tool_nothing_is_told() -> None:
+async def test_mentions_need_the_task_tool() -> None:
     assert await told(UserMessage.of("@explore find it"), tools=()) == []
 
 
-async def test_each_message_is_told_of_once_and_old_ones_never() -> None:
+async def test_mention_is_told_once_for_each_new_message() -> None:
     prompt, later = UserMessage.of("@explore find it"), UserMessage.of("and @plan it")
     reminder = SystemReminder(text="told", cause=f"agent:mentioned:{prompt.uuid}")
 

@@ -19,7 +19,7 @@ AGENTS = ("explore", "code-reviewer")
         ("nothing", []),
     ],
 )
-def test_only_names_that_there_are_count(text: str, expected: list[str]) -> None:
+def test_mentioned_agents_are_existing_ones(text: str, expected: list[str]) -> None:
     assert list(mentioned_agents(text, AGENTS)) == expected
 
 
@@ -28,5 +28,5 @@ def test_mentioned_agents_leaves_an_attached_file_alone() -> None:
     assert list(mentioned_agents("@Explore/", AGENTS, ["Explore"])) == []
 
 
-def test_what_means_a_subagent_is_no_file() -> None:
+def test_agent_mention_is_no_file() -> None:
     assert names_behind_at(["explore"]) == {"explore", "agent-explore"}

@@ -24,7 +24,7 @@ WRITER = AgentDefinition(
 
 
 @pytest.mark.parametrize("width", [30, 60, 120])
-async def test_each_kind_is_listed_with_what_it_is_for_and_may_use(tmp_path: Path, width: int) -> None:
+async def test_agents_command_lists_kinds_with_purpose_and_tools(tmp_path: Path, width: int) -> None:
     terminal = terminal_in(tmp_path / "p", width=width)
     terminal.session[AgentDefinitions].all = (EXPLORE, WRITER)
 
@@ -37,7 +37,7 @@ async def test_each_kind_is_listed_with_what_it_is_for_and_may_use(tmp_path: Pat
     assert terminal.widest <= width
 
 
-async def test_those_of_the_session_are_listed_with_what_became_of_them(tmp_path: Path) -> None:
+async def test_agents_command_lists_subagents_with_their_end(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=120)
     folder = tmp_path / "p" / "s1" / "subagents"
     keep_turn(folder, "aaaaaaaa", "t1", name="explore", description="find the loss", end="failed")
@@ -55,7 +55,7 @@ async def test_those_of_the_session_are_listed_with_what_became_of_them(tmp_path
     assert "bbbbbbbb  writer: tell of it (runs)" in terminal.text
 
 
-async def test_without_any_it_says_how_to_define_one(tmp_path: Path) -> None:
+async def test_agents_command_says_how_to_define_one(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p"), "/agents")
 
     assert "there are no subagents; a file agents/NAME.md defines one" in terminal.text

@@ -32,7 +32,7 @@ def model_of(request: RecordedRequest) -> str:
     return f"anthropic/{request.body['model']}"
 
 
-async def test_one_that_runs_keeps_its_model_and_those_begun_later_have_the_new_one(place: Place) -> None:
+async def test_running_subagent_keeps_its_model_and_later_ones_do_not(place: Place) -> None:
     go_on = threading.Event()
 
     def child(request: RecordedRequest) -> Step:
@@ -62,7 +62,7 @@ async def test_one_that_runs_keeps_its_model_and_those_begun_later_have_the_new_
     assert [model_of(one) for one in place.of_subagents] == [FIRST, SECOND, THIRD, FIRST]
 
 
-async def test_one_whose_kind_is_gone_says_so_and_can_be_gone_on_with_once_it_is_back(place: Place) -> None:
+async def test_resumed_kind_that_is_gone_is_an_error_until_it_is_back(place: Place) -> None:
     kind = {"reader": {"description": "reads", "prompt": "Read.", "tools": ["Read"]}}
     with place.answering(calls(task("look", "reader")), say("ok")):
         async with place.open(agents=kind) as session:
@@ -79,7 +79,7 @@ async def test_one_whose_kind_is_gone_says_so_and_can_be_gone_on_with_once_it_is
     assert not back.is_error
 
 
-async def test_one_whose_worktree_is_gone_is_told_that_it_begins_with_the_present_files(place: Place) -> None:
+async def test_resumed_subagent_learns_that_its_worktree_is_new(place: Place) -> None:
     in_git(place)
 
     def child(request: RecordedRequest) -> Step:
@@ -100,7 +100,7 @@ async def test_one_whose_worktree_is_gone_is_told_that_it_begins_with_the_presen
     assert "b.txt" in result.text
 
 
-async def test_one_whose_worktree_another_panpan_uses_waits_until_it_is_free(place: Place) -> None:
+async def test_resumed_subagent_waits_for_a_worktree_in_use(place: Place) -> None:
     in_git(place)
 
     def child(request: RecordedRequest) -> Step:

@@ -18,14 +18,14 @@ def names(definition: AgentDefinition, *, on: list[str] = NAMES, nests: bool = F
     return set(child_tools(definition, EVERY, on=on, may_start_others=nests))
 
 
-def test_without_a_list_it_gets_all_that_need_neither_user_nor_session() -> None:
+def test_child_tools_default_to_all_without_user_or_session() -> None:
     users = {"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"}
     sessions = {"ReadHistory", "TodoWrite", "TaskOutput", "TaskStop", "MergeWorktree", "Task"}
 
     assert names(agent()) == set(NAMES) - users - sessions
 
 
-def test_a_list_takes_names_wildcards_and_names_with_brackets() -> None:
+def test_child_tools_take_names_wildcards_and_brackets() -> None:
     assert names(agent("Read", "G*", "Bash(git diff *)")) == {"Read", "Glob", "Grep", "Bash"}
 
 
@@ -33,15 +33,15 @@ def test_child_tools_match_in_any_case() -> None:
     assert names(agent("read", "g*", "BASH", without=("grep",))) == {"Read", "Glob", "Bash"}
 
 
-def test_what_is_disallowed_is_gone_although_it_is_listed() -> None:
+def test_child_tools_omit_disallowed_ones() -> None:
     assert names(agent("Read", "Bash", without=("Bash",))) == {"Read"}
 
 
-def test_what_the_session_has_not_got_no_subagent_has() -> None:
+def test_child_tools_omit_tools_the_session_lacks() -> None:
     assert names(agent("Read", "Bash"), on=["Read"]) == {"Read"}
 
 
-def test_it_starts_others_only_where_it_may_and_wants_to() -> None:
+def test_child_tools_include_task_only_if_allowed_and_wanted() -> None:
     assert "Task" not in names(agent())
     assert "Task" in names(agent(), nests=True)
     assert "Task" not in names(agent("Read"), nests=True)
@@ -57,7 +57,7 @@ def test_it_starts_others_only_where_it_may_and_wants_to() -> None:
         (agent(without=tuple(tool.name for tool in EVERY if not tool.only_reads)), True),
     ],
 )
-def test_which_of_them_can_change_nothing(definition: AgentDefinition, looks: bool) -> None:
+def test_only_looks_knows_definitions_without_changes(definition: AgentDefinition, looks: bool) -> None:
     tools = [tool for tool in EVERY if tool.is_for_subagents]
 
     assert only_looks(definition, tools) is looks

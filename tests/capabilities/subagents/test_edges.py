@@ -53,7 +53,7 @@ def held(event: threading.Event, reply: Reply | None = None) -> Reply:
 # the background
 
 
-async def test_one_for_which_the_background_has_no_room_does_not_run(place: Place) -> None:
+async def test_subagent_without_room_in_the_background_does_not_run(place: Place) -> None:
     go_on = threading.Event()
     both = [task(prompt, run_in_background=True) for prompt in ("first", "second")]
     with place.answering(calls(*both), say("done"), child=lambda _: held(go_on)):
@@ -66,7 +66,7 @@ async def test_one_for_which_the_background_has_no_room_does_not_run(place: Plac
     assert running == 1
 
 
-async def test_one_that_finds_no_room_in_the_background_stays_where_it_is(place: Place) -> None:
+async def test_subagent_without_room_to_move_stays_in_the_foreground(place: Place) -> None:
     go_on = threading.Event()
 
     def child(request: RecordedRequest) -> Step:
@@ -88,7 +88,7 @@ async def test_one_that_finds_no_room_in_the_background_stays_where_it_is(place:
     assert results(events)[1].text.startswith("second is done\n\nThe user wanted it in the background")
 
 
-async def test_one_that_is_done_when_it_is_moved_reports_all_the_same(place: Place) -> None:
+async def test_subagent_done_while_being_moved_reports_anyway(place: Place) -> None:
     with place.answering(child=lambda _: say("it was the seed")):
         async with place.open() as session:
             tool, context = session.agent.model.tools["Task"], replace(session.agent.context, tool_use_id="t1")
@@ -105,7 +105,7 @@ async def test_one_that_is_done_when_it_is_moved_reports_all_the_same(place: Pla
     assert not session[BackgroundTasks].tasks
 
 
-async def test_a_subagent_waits_for_its_own_since_nobody_would_tell_it_of_their_end(place: Place) -> None:
+async def test_subagent_waits_for_its_own_subagents(place: Place) -> None:
     movable: list[int] = []
 
     def child(request: RecordedRequest) -> Step:
@@ -126,7 +126,7 @@ async def test_a_subagent_waits_for_its_own_since_nobody_would_tell_it_of_their_
     assert "inner is done" in str(place.of_subagents[-1].messages[-1])
 
 
-async def test_those_that_end_with_the_session_are_named(place: Place) -> None:
+async def test_subagents_that_end_with_the_session_are_named(place: Place) -> None:
     with place.answering(calls(task("look", run_in_background=True)), say("done"), child=lambda _: bash("sleep 90")):
         async with place.open() as session:
             await turn(session)
@@ -137,7 +137,7 @@ async def test_those_that_end_with_the_session_are_named(place: Place) -> None:
     assert [warning for warning in place.warnings if "stopped in the background" in warning and "look" in warning]
 
 
-async def test_one_that_ran_side_by_side_for_plan_mode_does_not_begin_where_that_is_over(place: Place) -> None:
+async def test_parallel_call_for_plan_mode_is_repeated_after_its_end(place: Place) -> None:
     with place.answering():
         async with place.open() as session:
             tool = session.agent.model.tools["Task"]
@@ -159,7 +159,7 @@ async def finished(place: Place, *tasks: Any) -> tuple[str, list[str]]:
             return session.info.id, [id_of(result) for result in results(events)]
 
 
-async def test_only_one_at_once_goes_on_with_the_same(place: Place) -> None:
+async def test_resumed_subagent_runs_only_once_at_a_time(place: Place) -> None:
     session_id, (agent_id,) = await finished(place, task("look"))
     both = [task(prompt, resume=agent_id) for prompt in ("one", "two")]
     with place.answering(calls(*both), say("done")):
@@ -171,7 +171,7 @@ async def test_only_one_at_once_goes_on_with_the_same(place: Place) -> None:
     assert len(place.of_subagents) == 1
 
 
-async def test_one_goes_on_as_what_it_is_whatever_the_call_says(place: Place) -> None:
+async def test_resumed_subagent_keeps_its_kind(place: Place) -> None:
     session_id, (agent_id,) = await finished(place, task("write", "general-purpose"))
     with place.answering(calls(task("go on", "explore", resume=agent_id)), say("done")):
         async with place.open(resume=session_id) as session:
@@ -181,7 +181,7 @@ async def test_one_goes_on_as_what_it_is_whatever_the_call_says(place: Place) ->
     assert place.of_subagents == []
 
 
-async def test_a_worktree_that_is_only_named_does_not_let_those_that_go_on_run_side_by_side(place: Place) -> None:
+async def test_named_worktree_does_not_make_resumed_ones_parallel(place: Place) -> None:
     session_id, ids = await finished(place, task("a", "general-purpose"), task("b", "general-purpose"))
     asked: list[str] = []
 
@@ -202,7 +202,7 @@ async def test_a_worktree_that_is_only_named_does_not_let_those_that_go_on_run_s
 # worktrees
 
 
-async def test_one_that_cannot_begin_leaves_no_worktree(place: Place) -> None:
+async def test_subagent_that_cannot_begin_leaves_no_worktree(place: Place) -> None:
     in_git(place)
     isolated = task("work", "general-purpose", isolation="worktree", model="nobody/none")
     with place.answering(calls(isolated), say("done")):
@@ -214,7 +214,7 @@ async def test_one_that_cannot_begin_leaves_no_worktree(place: Place) -> None:
     assert len(listed) == 1
 
 
-async def test_one_for_which_there_is_no_room_leaves_no_worktree(place: Place) -> None:
+async def test_subagent_without_room_leaves_no_worktree(place: Place) -> None:
     in_git(place)
     go_on = threading.Event()
     both = [task("first", run_in_background=True), task("second", run_in_background=True, isolation="worktree")]
@@ -227,7 +227,7 @@ async def test_one_for_which_there_is_no_room_leaves_no_worktree(place: Place) -
     assert len(listed) == 1
 
 
-async def test_a_worktree_without_changes_ends_with_the_session_where_its_subagent_was_interrupted(
+async def test_unchanged_worktree_of_an_interrupted_subagent_ends(
     place: Place,
 ) -> None:
     in_git(place)
@@ -247,9 +247,7 @@ async def test_a_worktree_without_changes_ends_with_the_session_where_its_subage
 
 
 @pytest.mark.parametrize("reading", [("Read", {"file_path": "secret.txt"}), ("Bash", {"command": "cat secret.txt"})])
-async def test_what_a_rule_denies_of_the_project_it_denies_of_a_copy(
-    place: Place, reading: tuple[str, dict[str, Any]]
-) -> None:
+async def test_deny_rule_for_the_project_holds_in_a_copy(place: Place, reading: tuple[str, dict[str, Any]]) -> None:
     (place.workspace / "secret.txt").write_text("swordfish\n")
     in_git(place)
 
@@ -268,9 +266,7 @@ async def test_what_a_rule_denies_of_the_project_it_denies_of_a_copy(
 # what all share
 
 
-async def test_all_that_want_the_same_model_ask_it_over_one_connection(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_subagents_of_one_model_share_a_connection(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     make, made = models.create_client, []
 
     def slow(*arguments: Any, **more: Any) -> Any:
@@ -286,7 +282,7 @@ async def test_all_that_want_the_same_model_ask_it_over_one_connection(
     assert len(made) == 1
 
 
-async def test_what_one_changes_while_the_next_turn_begins_can_be_undone(place: Place) -> None:
+async def test_subagents_change_during_the_next_turn_can_be_undone(place: Place) -> None:
     (place.workspace / "a.txt").write_text("one\n")
 
     def child(request: RecordedRequest) -> Step:
@@ -318,18 +314,18 @@ def open_call(*, is_own: bool = True) -> UnfinishedCall:
     return UnfinishedCall(ToolUseBlock(id="t1", name="Task", input={}), True, process_mark="0" * 32 if is_own else "")
 
 
-def test_a_call_of_which_no_subagent_came_has_done_nothing(tmp_path: Path) -> None:
+def test_call_without_a_subagent_has_done_nothing(tmp_path: Path) -> None:
     result = results_of_subagents(tmp_path)(open_call())
 
     assert result is not None
     assert "before it could change anything" in result.text
 
 
-def test_of_a_call_that_another_session_began_nothing_is_known(tmp_path: Path) -> None:
+def test_foreign_call_has_no_known_subagent(tmp_path: Path) -> None:
     assert results_of_subagents(tmp_path)(open_call(is_own=False)) is None
 
 
-def test_the_calls_of_a_subagent_are_told_from_those_of_the_session(tmp_path: Path) -> None:
+def test_subagents_calls_are_told_from_those_of_the_session(tmp_path: Path) -> None:
     keep_turn(tmp_path, "00000001", "t1", description="outer")
     keep_turn(tmp_path, "00000002", "t1", description="inner", parent="00000001")
 

@@ -60,7 +60,7 @@ def serving_long_one(*parent: Reply):
     return serving(answer), done
 
 
-async def test_it_makes_room_in_its_own_window_and_goes_on_afterwards(place: Place) -> None:
+async def test_subagent_compacts_in_its_own_window_and_goes_on(place: Place) -> None:
     serve, sizes = serving_long_one(calls(task("look at all", "general-purpose")), say("ok"))
     settings = {"compaction.window_tokens": 20_000, "permission.mode": "bypassPermissions"}
     with serve as place.server:

@@ -34,7 +34,7 @@ def first_words(request: RecordedRequest) -> str:
 
 
 @pytest.mark.parametrize("is_isolated", [True, False])
-async def test_they_see_the_files_of_the_copy_and_get_no_further_one(place: Place, is_isolated: bool) -> None:
+async def test_nested_subagent_sees_the_copy_and_gets_no_further_one(place: Place, is_isolated: bool) -> None:
     in_git(place)
     more = {"isolation": "worktree"} if is_isolated else {}
     outer = [bash("echo outer > a.txt"), calls(task("inner", "general-purpose", **more)), say("done")]
@@ -57,7 +57,7 @@ async def test_they_see_the_files_of_the_copy_and_get_no_further_one(place: Plac
     assert not (place.workspace / "seen.txt").exists()
 
 
-async def test_one_that_worked_in_the_copy_of_another_does_not_go_on_in_the_project(place: Place) -> None:
+async def test_nested_subagent_does_not_resume_in_the_project(place: Place) -> None:
     in_git(place)
     ids: list[str] = []
 

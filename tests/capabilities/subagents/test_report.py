@@ -24,7 +24,7 @@ def ended(*, is_interrupted: bool = False) -> TurnEnded:
     return TurnEnded(2, Usage(), 0.0, 41.4, 1.0, is_interrupted)
 
 
-def test_the_last_words_are_the_report_and_its_own_subagents_count_for_tokens_alone() -> None:
+def test_report_is_the_last_text_with_nested_tokens_counted() -> None:
     nested = SubagentEvent("t", "87654321", said("inner words", tokens=500))
     made = report(said("first", "Read", "Grep", tokens=1_000), nested, said("the answer", tokens=2_000), ended())
     output = made.output([])
@@ -35,11 +35,11 @@ def test_the_last_words_are_the_report_and_its_own_subagents_count_for_tokens_al
     assert output.display == SummaryDisplay(text="2 rounds · 2 tool calls · 3,500 tokens · 41 s")
 
 
-def test_one_that_said_nothing_says_so() -> None:
+def test_report_says_that_there_was_no_text() -> None:
     assert report(said("", "Read"), ended()).output([]).text.startswith("(it ended without a report)")
 
 
-def test_an_error_is_told_with_what_it_had_found() -> None:
+def test_report_of_an_error_has_the_findings() -> None:
     output = report(said("half the answer", "Read")).output([ProviderError("the model is gone")])
 
     assert output.is_error
@@ -48,19 +48,19 @@ def test_an_error_is_told_with_what_it_had_found() -> None:
     assert "12345678" in output.text
 
 
-def test_the_limit_of_rounds_is_no_failure() -> None:
+def test_report_at_the_round_limit_is_no_failure() -> None:
     output = report(said("half the answer", "Read")).output([TurnLimitError("too many")])
 
     assert not output.is_error
     assert "stopped after 1 rounds" in output.text
 
 
-def test_one_that_was_stopped_says_so() -> None:
+def test_report_says_that_it_was_stopped() -> None:
     output = report(said("half"), ended(is_interrupted=True)).output([])
 
     assert output.is_error
     assert "stopped before it was done" in output.text
 
 
-def test_what_the_parent_should_know_stands_between() -> None:
+def test_report_holds_notes_for_the_parent() -> None:
     assert "it was slow" in report(said("done"), ended()).output([], notes=["it was slow"]).text

@@ -39,9 +39,7 @@ decisions = st.one_of(
 
 
 @given(decisions, decisions)
-def test_the_stricter_word_counts_and_opens_no_path_that_one_of_them_keeps_closed(
-    first: Decision, second: Decision
-) -> None:
+def test_stricter_decision_counts_and_opens_no_closed_path(first: Decision, second: Decision) -> None:
     both = stricter(first, second)
 
     assert STRENGTH[type(both)] == max(STRENGTH[type(first)], STRENGTH[type(second)])
@@ -56,7 +54,7 @@ def definition(mode: PermissionMode | None) -> AgentDefinition:
 
 
 @pytest.mark.parametrize(("parents", "own"), [("plan", None), ("default", "plan"), ("plan", "default")])
-async def test_nothing_of_a_subagent_runs_again_in_plan_mode(
+async def test_subagents_blocked_call_is_not_rerun_in_plan_mode(
     tmp_path: Path, parents: PermissionMode, own: PermissionMode | None
 ) -> None:
     parent = PermissionGate(mode=parents)
@@ -68,7 +66,7 @@ async def test_nothing_of_a_subagent_runs_again_in_plan_mode(
 @pytest.mark.parametrize("make", [lambda root: write_in(root), lambda root: bash_in(root)], ids=["write", "bash"])
 @pytest.mark.parametrize("own", [None, *MODES])
 @pytest.mark.parametrize("parents", MODES)
-async def test_no_mode_of_a_definition_widens_what_the_parent_may(
+async def test_definition_mode_never_widens_the_parents_rights(
     tmp_path: Path, parents: PermissionMode, own: PermissionMode | None, make: Callable[[Path], Awaitable[ToolCall]]
 ) -> None:
     parent = PermissionGate(mode=parents)
@@ -84,7 +82,7 @@ async def test_no_mode_of_a_definition_widens_what_the_parent_may(
         assert STRENGTH[type(childs_word)] >= STRENGTH[type(owns_word)]
 
 
-async def test_a_mode_that_the_parent_takes_later_binds_at_once(tmp_path: Path) -> None:
+async def test_later_mode_of_the_parent_binds_at_once(tmp_path: Path) -> None:
     parent = PermissionGate(mode="bypassPermissions")
     child = gate_of_child(parent, parent, definition("acceptEdits"))
     call = await write_in(tmp_path)
@@ -98,7 +96,7 @@ async def test_a_mode_that_the_parent_takes_later_binds_at_once(tmp_path: Path) 
     assert isinstance(await child.before_tool(call), Allow)
 
 
-async def test_what_always_saves_holds_for_parent_and_subagents_alike(tmp_path: Path) -> None:
+async def test_always_holds_for_parent_and_subagents(tmp_path: Path) -> None:
     parent = PermissionGate()
     child = gate_of_child(parent, parent, definition("default"))
     call = await bash_in(tmp_path)
@@ -122,7 +120,7 @@ async def write_in(root: Path) -> ToolCall:
     return await ToolCall.of("1", WriteTool(), args, args.model_dump(), context_in(root))
 
 
-async def test_the_label_names_every_agent_on_the_way() -> None:
+async def test_label_names_every_agent_on_the_way() -> None:
     asker = yes()
     nested = LabelledAsker(LabelledAsker(asker, "worker: build"), "explore: look")
     await nested(PermissionQuestion("1", "Bash", {}, "make", "it may change things"))

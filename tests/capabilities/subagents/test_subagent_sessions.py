@@ -120,7 +120,7 @@ def id_of(result: ToolResultMessage) -> str:
     return result.text.rpartition("id ")[2][:8]
 
 
-async def test_several_in_one_message_run_at_the_same_time(place: Place) -> None:
+async def test_subagents_of_one_message_run_at_the_same_time(place: Place) -> None:
     all_have_asked = threading.Event()
 
     def child(request: RecordedRequest) -> Step:
@@ -139,7 +139,7 @@ async def test_several_in_one_message_run_at_the_same_time(place: Place) -> None
     assert asked == set(ids)
 
 
-async def test_a_subagent_that_may_change_files_runs_alone(place: Place) -> None:
+async def test_subagent_that_may_change_files_runs_alone(place: Place) -> None:
     running: list[str] = []
 
     def child(request: RecordedRequest) -> Step:
@@ -155,7 +155,7 @@ async def test_a_subagent_that_may_change_files_runs_alone(place: Place) -> None
     assert (place.workspace / "order.txt").read_text() == "first\nsecond\n"
 
 
-async def test_its_requests_grow_at_the_end_and_hold_nothing_of_its_parents(place: Place) -> None:
+async def test_subagents_requests_grow_at_the_end_without_the_parents(place: Place) -> None:
     (place.workspace / "notes.txt").write_text("swordfish\n")
 
     def child(request: RecordedRequest) -> Step:
@@ -181,7 +181,7 @@ def without_marks(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
-async def test_one_that_only_looks_changes_nothing_whatever_its_parent_may(place: Place, mode: str) -> None:
+async def test_looking_subagent_changes_nothing_in_any_mode(place: Place, mode: str) -> None:
     def child(request: RecordedRequest) -> Step:
         return say("could not") if replies_so_far(request) else bash("touch made.txt")
 
@@ -194,7 +194,7 @@ async def test_one_that_only_looks_changes_nothing_whatever_its_parent_may(place
     assert not (place.workspace / "made.txt").exists()
 
 
-async def test_the_plan_mode_of_its_parent_binds_it_to_its_end(place: Place) -> None:
+async def test_parents_plan_mode_binds_a_subagent_to_its_end(place: Place) -> None:
     session: Session
 
     def child(request: RecordedRequest) -> Step:
@@ -213,7 +213,7 @@ async def test_the_plan_mode_of_its_parent_binds_it_to_its_end(place: Place) -> 
     assert "Plan mode is on" in json.dumps(place.of_subagents[0].body)
 
 
-async def test_plan_mode_that_begins_later_binds_those_that_run(place: Place) -> None:
+async def test_later_plan_mode_binds_running_subagents(place: Place) -> None:
     session: Session
 
     def child(request: RecordedRequest) -> Step:
@@ -229,7 +229,7 @@ async def test_plan_mode_that_begins_later_binds_those_that_run(place: Place) ->
     assert [decided.is_allowed for decided in inner(events, PermissionDecided)] == [True, False]
 
 
-async def test_its_questions_say_who_asks_and_others_go_on_meanwhile(place: Place) -> None:
+async def test_question_names_its_subagent_and_others_go_on(place: Place) -> None:
     asked: list[PermissionQuestion] = []
     other_is_done = threading.Event()
 
@@ -255,7 +255,7 @@ async def test_its_questions_say_who_asks_and_others_go_on_meanwhile(place: Plac
     assert [result.text.partition("\n")[0] for result in results(events)] == ["it was not allowed", "quick is done"]
 
 
-async def test_a_finished_one_goes_on_by_its_id_and_knows_what_it_did(place: Place) -> None:
+async def test_finished_subagent_is_resumed_by_id_with_its_memory(place: Place) -> None:
     def child(request: RecordedRequest) -> Step:
         return say(f"reply {replies_so_far(request)} to {prompt_of(request)}")
 
@@ -277,7 +277,7 @@ async def test_a_finished_one_goes_on_by_its_id_and_knows_what_it_did(place: Pla
     assert without_marks(request.body["messages"])[0] == without_marks(begun["messages"])[0]
 
 
-async def test_a_fork_goes_on_with_the_subagents_of_its_origin_by_itself_and_pays_once(place: Place) -> None:
+async def test_fork_resumes_its_own_subagents_and_pays_once(place: Place) -> None:
     async def last_and_spent(name: str) -> tuple[str, int]:
         with place.answering(calls(task(name, resume=agent_id)), say("ok")):
             async with place.open(resume=origin, fork=name == "fork") as session:
@@ -300,7 +300,7 @@ async def test_a_fork_goes_on_with_the_subagents_of_its_origin_by_itself_and_pay
     assert spent == spent_in_origin == 3
 
 
-async def test_the_todos_of_the_session_are_none_of_its_business(place: Place) -> None:
+async def test_todos_of_the_session_are_hidden_from_subagents(place: Place) -> None:
     mine = {"todos": [{"content": "mine", "status": "in_progress", "activeForm": "doing mine"}]}
     its = {"todos": [{"content": "its", "status": "pending", "activeForm": "doing its"}]}
 
@@ -321,7 +321,7 @@ async def test_the_todos_of_the_session_are_none_of_its_business(place: Place) -
     assert tools_of(place.of_subagents[0]) == {"Read"}
 
 
-async def test_a_subagent_draws_its_words_as_its_definition_says(place: Place) -> None:
+async def test_subagent_samples_as_its_definition_says(place: Place) -> None:
     kinds = {"wild": {"description": "d", "prompt": "p", "temperature": 0, "top_p": 0.25, "top_k": 7}}
     with place.answering(calls(task("look", "wild"), task("look", "explore")), say("ok")):
         async with place.open({"top_p": 0.5}, agents=kinds) as session:
@@ -334,7 +334,7 @@ async def test_a_subagent_draws_its_words_as_its_definition_says(place: Place) -
     ]
 
 
-async def test_a_session_that_goes_on_is_no_agent_by_the_option_of_the_one_before(place: Place) -> None:
+async def test_resumed_session_forgets_the_agent_option(place: Place) -> None:
     with place.answering(say("one"), say("two"), say("three")):
         async with place.open(agent="explore") as session:
             await turn(session)
@@ -349,7 +349,7 @@ async def test_a_session_that_goes_on_is_no_agent_by_the_option_of_the_one_befor
     assert resumed == plain
 
 
-async def test_a_description_deceives_nobody_wherever_it_is_shown(place: Place) -> None:
+async def test_description_is_shown_harmlessly_everywhere(place: Place) -> None:
     asked: list[PermissionQuestion] = []
 
     async def ask(question: PermissionQuestion) -> PermissionAnswer:
@@ -378,7 +378,7 @@ async def test_a_description_deceives_nobody_wherever_it_is_shown(place: Place) 
     assert {info.title, asked[0].agent, record.label} == {f"general-purpose: red<U+202E> {'w' * 60}"}
 
 
-async def test_an_id_that_nobody_has_is_an_error_with_advice(place: Place) -> None:
+async def test_unknown_id_is_an_error_with_advice(place: Place) -> None:
     with place.answering(calls(task("go on", resume="../../etc")), say("done")):
         async with place.open() as session:
             events = await turn(session)
@@ -389,7 +389,7 @@ async def test_an_id_that_nobody_has_is_an_error_with_advice(place: Place) -> No
     assert place.of_subagents == []
 
 
-async def test_a_kind_that_does_not_exist_names_those_that_do(place: Place) -> None:
+async def test_unknown_kind_error_names_the_kinds(place: Place) -> None:
     with place.answering(calls(task("look", "explorer")), say("done")):
         async with place.open() as session:
             events = await turn(session)
@@ -403,7 +403,7 @@ def tools_of(request: RecordedRequest) -> set[str]:
     return {tool["name"] for tool in request.body["tools"]}
 
 
-async def test_a_subagent_starts_no_others_and_asks_nobody(place: Place) -> None:
+async def test_subagent_starts_no_others_and_asks_nobody(place: Place) -> None:
     with place.answering(calls(task("look", "general-purpose")), say("done")):
         async with place.open(ask=yes()) as session:
             await turn(session)
@@ -413,7 +413,7 @@ async def test_a_subagent_starts_no_others_and_asks_nobody(place: Place) -> None
     assert not tools & {"Task", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TodoWrite", "ReadHistory"}
 
 
-async def test_with_more_depth_it_starts_others_and_those_start_none(place: Place) -> None:
+async def test_nesting_depth_allows_exactly_one_more_level(place: Place) -> None:
     def child(request: RecordedRequest) -> Step:
         if prompt_of(request) == "outer" and not replies_so_far(request):
             return calls(task("inner"))
@@ -433,7 +433,7 @@ async def test_with_more_depth_it_starts_others_and_those_start_none(place: Plac
     ] == ["inner is done"]
 
 
-async def test_an_interrupt_ends_all_of_them_and_what_they_started(place: Place) -> None:
+async def test_interrupt_ends_all_subagents_and_their_processes(place: Place) -> None:
     parent = [calls(*(task(f"part {number}") for number in range(3)))]
     with place.answering(*parent, child=lambda _: bash("sleep 90")):
         async with place.open() as session, anyio.create_task_group() as tasks:
@@ -455,7 +455,7 @@ async def test_an_interrupt_ends_all_of_them_and_what_they_started(place: Place)
     assert events[-1].is_interrupted
 
 
-async def test_its_log_says_how_it_ended(place: Place) -> None:
+async def test_subagent_log_says_how_it_ended(place: Place) -> None:
     def child(request: RecordedRequest) -> Step:
         if prompt_of(request) == "bad":
             return HttpError(400, "no such thing")
@@ -478,7 +478,7 @@ def name_of(pid: int) -> str:
     return ""
 
 
-async def test_one_in_the_background_is_announced_once_when_it_ends(place: Place) -> None:
+async def test_background_subagent_is_announced_once_at_its_end(place: Place) -> None:
     go_on = threading.Event()
 
     def child(request: RecordedRequest) -> Step:
@@ -504,7 +504,7 @@ async def test_one_in_the_background_is_announced_once_when_it_ends(place: Place
     assert "it was the seed" in running.output.read_text()
 
 
-async def test_one_that_runs_can_be_moved_to_the_background(place: Place) -> None:
+async def test_running_subagent_can_be_moved_to_the_background(place: Place) -> None:
     go_on = threading.Event()
 
     def child(request: RecordedRequest) -> Step:
@@ -532,7 +532,7 @@ async def test_one_that_runs_can_be_moved_to_the_background(place: Place) -> Non
     assert ["it was the seed" in event.text for event in second if isinstance(event, SystemReminder)] == [True]
 
 
-async def test_one_in_the_background_can_be_stopped(place: Place) -> None:
+async def test_background_subagent_can_be_stopped(place: Place) -> None:
     def child(request: RecordedRequest) -> Step:
         return replace(say("never"), faults=(Hold(0, threading.Event()),))
 
@@ -553,7 +553,7 @@ def in_git(place: Place) -> None:
         subprocess.run(["git", *identity, *arguments], cwd=place.workspace, check=True)
 
 
-async def test_those_in_worktrees_work_side_by_side_and_what_they_change_is_kept_apart(place: Place) -> None:
+async def test_worktree_subagents_run_in_parallel_and_stay_apart(place: Place) -> None:
     in_git(place)
     all_have_asked = threading.Event()
 
@@ -584,7 +584,7 @@ def worktrees_of(place: Place) -> list[str]:
     return done.stdout.splitlines()
 
 
-async def test_a_hundred_of_three_rounds_each_lose_no_event(place: Place) -> None:
+async def test_hundred_subagents_lose_no_event(place: Place) -> None:
     def child(request: RecordedRequest) -> Step:
         return say(f"{prompt_of(request)} is done") if replies_so_far(request) == 2 else call("LS", {})
 
@@ -599,7 +599,7 @@ async def test_a_hundred_of_three_rounds_each_lose_no_event(place: Place) -> Non
     assert Counter(type(event) for event in inner(events, object))[AssistantMessage] == 300
 
 
-async def test_what_one_in_the_background_changes_after_the_turn_can_be_undone(place: Place) -> None:
+async def test_background_subagents_late_change_can_be_undone(place: Place) -> None:
     (place.workspace / "a.txt").write_text("one\n")
     go_on = threading.Event()
 
@@ -628,7 +628,7 @@ async def test_what_one_in_the_background_changes_after_the_turn_can_be_undone(p
     assert (place.workspace / "a.txt").read_text() == "one\n"
 
 
-async def test_it_is_told_of_files_that_others_changed_since_it_read_them(place: Place) -> None:
+async def test_subagent_is_told_of_files_changed_since_reading(place: Place) -> None:
     file = place.workspace / "a.txt"
     file.write_text("one\n")
 

@@ -9,12 +9,12 @@ def kind(name: str, description: str) -> AgentDefinition:
     return AgentDefinition(name, description, "prompt")
 
 
-def test_each_is_told_on_a_line_of_its_own() -> None:
+def test_kinds_are_described_on_a_line_each() -> None:
     assert describe_kinds([kind("a", "one\n  two"), kind("b", "three")]) == ["- a: one two", "- b: three"]
     assert describe_kinds([]) == []
 
 
-def test_only_the_longest_are_cut() -> None:
+def test_only_the_longest_descriptions_are_cut() -> None:
     lines = describe_kinds([kind("short", "as it is"), kind("long", "x" * 50_000), kind("longer", "y" * 60_000)])
 
     assert lines[0] == "- short: as it is"
@@ -22,7 +22,7 @@ def test_only_the_longest_are_cut() -> None:
     assert len(lines[1].removeprefix("- long: ")) == len(lines[2].removeprefix("- longer: ")) == (MAX_CHARS - 8) // 2
 
 
-def test_of_very_many_the_model_learns_that_there_are_more() -> None:
+def test_kinds_beyond_the_limit_are_counted() -> None:
     lines = describe_kinds([kind(f"k{number}", "d") for number in range(MAX_KINDS + 3)])
 
     assert len(lines) == MAX_KINDS + 1
@@ -30,7 +30,7 @@ def test_of_very_many_the_model_learns_that_there_are_more() -> None:
 
 
 @given(st.lists(st.integers(1, 5000), max_size=150))
-def test_together_they_are_never_too_long_and_nothing_is_cut_without_need(lengths: list[int]) -> None:
+def test_descriptions_fit_together_and_are_cut_only_if_needed(lengths: list[int]) -> None:
     kinds = [kind("k", "d" * length) for length in lengths]
 
     told = [line.removeprefix("- k: ") for line in describe_kinds(kinds)][:MAX_KINDS]

@@ -34,14 +34,14 @@ def tools_of(head: Mapping[str, str], key: str = "tools") -> set[str]:
     return {name.strip() for name in head.get(key, "").split(",") if name.strip()}
 
 
-def test_the_agents_that_are_shipped_are_these() -> None:
+def test_shipped_agents_are_listed() -> None:
     names = ["code-reviewer", "explore", "general-purpose", "plan", "reproduce", "test-runner"]
 
     assert [path.stem for path in DEFINITIONS] == names
     assert [definition.name for definition in shipped_definitions()] == names
 
 
-def test_panpan_reads_of_them_what_they_say() -> None:
+def test_shipped_agents_are_read_as_written() -> None:
     for definition in shipped_definitions():
         head, body = run_parser(FOLDER / f"{definition.name}.md")
         assert definition.description == head["description"]
@@ -52,7 +52,7 @@ def test_panpan_reads_of_them_what_they_say() -> None:
 
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.stem)
-def test_a_definition_has_a_head_that_other_agents_read_and_a_body(path: Path) -> None:
+def test_shipped_agent_has_a_portable_head_and_a_body(path: Path) -> None:
     head, body = run_parser(path)
 
     assert head.keys() <= KEYS
@@ -66,7 +66,7 @@ def test_a_definition_has_a_head_that_other_agents_read_and_a_body(path: Path) -
 
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.stem)
-def test_a_definition_names_only_tools_that_exist(path: Path) -> None:
+def test_shipped_agent_names_only_tools_that_exist(path: Path) -> None:
     head, _ = run_parser(path)
     known = {tool.name for tool in every_tool()}
 
@@ -74,7 +74,7 @@ def test_a_definition_names_only_tools_that_exist(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["explore", "plan", "code-reviewer"])
-def test_agents_that_only_look_have_no_tool_that_changes_files(name: str) -> None:
+def test_looking_agents_have_no_tool_that_changes_files(name: str) -> None:
     head, _ = run_parser(FOLDER / f"{name}.md")
 
     assert tools_of(head)
@@ -83,14 +83,14 @@ def test_agents_that_only_look_have_no_tool_that_changes_files(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["reproduce", "test-runner"])
-def test_agents_that_run_things_have_no_tool_that_edits(name: str) -> None:
+def test_running_agents_have_no_tool_that_edits(name: str) -> None:
     head, _ = run_parser(FOLDER / f"{name}.md")
 
     assert tools_of(head)
     assert not tools_of(head) & CHANGING_TOOLS
 
 
-def test_the_layers_of_reproduce_are_data_from_the_packages_down_to_the_hardware() -> None:
+def test_reproduce_layers_are_data_from_packages_to_hardware() -> None:
     _, body = run_parser(FOLDER / "reproduce.md")
     (block,) = re.findall(r"^```toml\n(.*?)^```$", body, re.DOTALL | re.MULTILINE)
 
@@ -109,7 +109,7 @@ def test_the_layers_of_reproduce_are_data_from_the_packages_down_to_the_hardware
         assert len(layer["signs"]) >= 5
 
 
-async def test_a_session_has_them_those_it_is_given_and_those_of_files_and_names_what_it_cannot_use(
+async def test_session_loads_every_source_and_names_broken_files(
     tmp_path: Path,
 ) -> None:
     tape = tmp_path / "tape.toml"

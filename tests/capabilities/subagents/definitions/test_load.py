@@ -50,7 +50,7 @@ def prompt_of(definitions: AgentDefinitions, name: str) -> str:
     return definition.prompt
 
 
-def test_without_files_there_are_those_that_are_shipped(folders: Folders) -> None:
+def test_load_without_files_gives_the_shipped_ones(folders: Folders) -> None:
     definitions = folders.load()
 
     assert definitions.names == SHIPPED
@@ -59,7 +59,7 @@ def test_without_files_there_are_those_that_are_shipped(folders: Folders) -> Non
     assert definitions.warnings == []
 
 
-def test_the_stronger_place_wins_and_the_others_are_known_to_be_hidden(folders: Folders) -> None:
+def test_load_prefers_stronger_places_and_lists_hidden_ones(folders: Folders) -> None:
     places = [
         folders.cwd / ".panpan/agents",
         folders.cwd / ".claude/agents",
@@ -88,7 +88,7 @@ def test_the_stronger_place_wins_and_the_others_are_known_to_be_hidden(folders: 
     assert definitions.hidden[0].source == "panpan"
 
 
-def test_a_project_that_nobody_trusts_adds_agents_and_takes_nobody_s_place(folders: Folders) -> None:
+def test_untrusted_project_adds_agents_but_replaces_none(folders: Folders) -> None:
     folders.write(folders.home / "agents", "mine", "the user's")
     for name in ("mine", "explore", "new"):
         folders.write(folders.project / ".panpan/agents", name, "the project's")
@@ -104,7 +104,7 @@ def test_a_project_that_nobody_trusts_adds_agents_and_takes_nobody_s_place(folde
     ]
 
 
-def test_a_project_that_says_what_is_said_anyway_is_no_matter(folders: Folders) -> None:
+def test_project_that_repeats_a_definition_is_no_matter(folders: Folders) -> None:
     for place in (folders.home / "agents", folders.project / ".claude/agents", folders.project / "agents"):
         folders.write(place, "same")
 
@@ -112,7 +112,7 @@ def test_a_project_that_says_what_is_said_anyway_is_no_matter(folders: Folders) 
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])
-def test_the_model_of_a_project_counts_where_its_bytes_are_trusted(folders: Folders, is_trusted: bool) -> None:
+def test_project_model_counts_only_if_trusted(folders: Folders, is_trusted: bool) -> None:
     folders.write(folders.project / ".panpan/agents", "own", "p", "model: opus")
     folders.write(folders.project / ".claude/agents", "other", "p", "model: opus")
     folders.write(folders.cwd / ".panpan/agents", "deep", "p", "model: opus")
@@ -138,7 +138,7 @@ def test_the_model_of_a_project_counts_where_its_bytes_are_trusted(folders: Fold
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])
-def test_a_project_lets_its_agents_go_on_for_long_only_where_it_is_trusted(folders: Folders, is_trusted: bool) -> None:
+def test_project_turn_limit_is_raised_only_if_trusted(folders: Folders, is_trusted: bool) -> None:
     folders.write(folders.project / ".panpan/agents", "long", "p", "maxTurns: 5000")
     folders.write(folders.project / ".panpan/agents", "short", "p", "maxTurns: 5")
     folders.write(folders.home / "agents", "users", "p", "maxTurns: 5000")
@@ -149,7 +149,7 @@ def test_a_project_lets_its_agents_go_on_for_long_only_where_it_is_trusted(folde
     assert (turns["long"], turns["short"], turns["users"]) == (5000 if is_trusted else 100, 5, 5000)
 
 
-def test_a_file_that_changed_after_it_was_trusted_names_no_model(folders: Folders) -> None:
+def test_file_changed_after_trust_names_no_model(folders: Folders) -> None:
     folders.write(folders.project / ".panpan/agents", "own", "p", "model: fast")
     definitions = folders.load(is_trusted=True)
     folders.write(folders.project / ".panpan/agents", "own", "p", "model: smart")
@@ -160,7 +160,7 @@ def test_a_file_that_changed_after_it_was_trusted_names_no_model(folders: Folder
     assert own.model.name == "inherit"
 
 
-def test_files_are_read_once_and_not_before_they_are_asked_for(folders: Folders) -> None:
+def test_files_are_read_once_on_demand(folders: Folders) -> None:
     definitions = folders.load()
     file = folders.write(folders.home / "agents", "late", "first")
     first = definitions.get("late")
@@ -170,7 +170,7 @@ def test_files_are_read_once_and_not_before_they_are_asked_for(folders: Folders)
     assert definitions.get("late") is first
 
 
-def test_a_broken_file_hides_no_other_and_is_named_once(folders: Folders) -> None:
+def test_broken_file_hides_no_other_and_is_named_once(folders: Folders) -> None:
     place = folders.project / ".claude/agents"
     folders.write(place, "good")
     folders.write(place, "broken", "p", "maxTurns: x", "permissionMode: y")
@@ -201,7 +201,7 @@ def test_many_broken_files_are_few_warnings(folders: Folders) -> None:
     assert warnings[-1] == "… nor of 5 more files; `panpan agents check` shows all"
 
 
-def test_a_folder_that_may_hold_anything_is_read_for_what_is_a_definition(folders: Folders) -> None:
+def test_mixed_folder_is_read_only_for_definitions(folders: Folders) -> None:
     place = folders.project / "agents"
     folders.write(place, "real")
     folders.write(place / "below", "too-deep")
@@ -215,7 +215,7 @@ def test_a_folder_that_may_hold_anything_is_read_for_what_is_a_definition(folder
     assert definitions.problems == []
 
 
-def test_folders_in_a_folder_of_agents_are_read_and_never_without_end(folders: Folders) -> None:
+def test_inner_folders_are_read_up_to_a_limit(folders: Folders) -> None:
     place = folders.home / "agents"
     folders.write(place / "team", "colleague")
     (place / "loop").symlink_to(place)
@@ -230,7 +230,7 @@ def test_folders_in_a_folder_of_agents_are_read_and_never_without_end(folders: F
 
 
 @pytest.mark.parametrize("lead", ["file", "folder"])
-def test_nothing_outside_the_project_becomes_a_prompt_of_it(folders: Folders, lead: str) -> None:
+def test_outside_file_becomes_no_prompt_of_the_project(folders: Folders, lead: str) -> None:
     secret = folders.write(folders.user_home / "private", "secret")
     place = folders.project / ".claude" / "agents"
     if lead == "file":
@@ -246,7 +246,7 @@ def test_nothing_outside_the_project_becomes_a_prompt_of_it(folders: Folders, le
     assert "leads out of the project" in definitions.warnings[0]
 
 
-def test_a_link_in_the_project_to_what_may_hold_secrets_is_not_read(folders: Folders) -> None:
+def test_link_to_a_possible_secret_is_not_read(folders: Folders) -> None:
     folders.write(folders.project / ".ssh", "key")
     place = folders.project / ".claude" / "agents"
     place.mkdir(parents=True)
@@ -255,7 +255,7 @@ def test_a_link_in_the_project_to_what_may_hold_secrets_is_not_read(folders: Fol
     assert folders.load(is_trusted=True).get("key") is None
 
 
-def test_the_user_s_own_links_are_followed(folders: Folders) -> None:
+def test_links_of_the_user_are_followed(folders: Folders) -> None:
     file = folders.write(folders.user_home / "dotfiles", "linked")
     (folders.home / "agents").mkdir(parents=True)
     (folders.home / "agents" / "linked.md").symlink_to(file)
@@ -263,7 +263,7 @@ def test_the_user_s_own_links_are_followed(folders: Folders) -> None:
     assert folders.load().get("linked") is not None
 
 
-def test_where_the_home_is_the_project_its_folders_are_the_user_s(folders: Folders) -> None:
+def test_home_as_the_project_is_the_users(folders: Folders) -> None:
     folders.write(folders.user_home / ".claude/agents", "mine", "p", "model: opus")
     trust = ProjectTrust(ProjectFiles(folders.user_home), Untrusted())
 
@@ -276,7 +276,7 @@ def test_where_the_home_is_the_project_its_folders_are_the_user_s(folders: Folde
     assert mine.model.name == "opus"
 
 
-def test_of_two_files_of_one_name_in_a_folder_the_first_counts_and_it_is_noted(folders: Folders) -> None:
+def test_first_of_two_files_of_one_name_counts_with_a_note(folders: Folders) -> None:
     place = folders.home / "agents"
     folders.write(place, "a", "first")
     (place / "b.md").write_text("---\nname: a\ndescription: d\n---\nsecond")
@@ -289,7 +289,7 @@ def test_of_two_files_of_one_name_in_a_folder_the_first_counts_and_it_is_noted(f
     ]
 
 
-def test_the_command_line_gives_definitions(folders: Folders) -> None:
+def test_command_line_gives_definitions(folders: Folders) -> None:
     said = parse_agents(
         '{"quick": {"description": "d", "prompt": "p", "tools": ["Read", "Agent"], "maxTurns": 3, "background": true, '
         '"maxBudgetUsd": 0.5, "hooks": {"x": []}, "color": null}}'
@@ -319,7 +319,7 @@ def test_the_command_line_gives_definitions(folders: Folders) -> None:
         ),
     ],
 )
-def test_what_the_command_line_says_wrong_is_refused_at_once(
+def test_wrong_definition_on_the_command_line_is_refused_at_once(
     folders: Folders, act: Callable[[Folders], object], words: str
 ) -> None:
     with pytest.raises(ConfigError) as raised:
@@ -328,7 +328,7 @@ def test_what_the_command_line_says_wrong_is_refused_at_once(
     assert words in str(raised.value)
 
 
-def test_the_shipped_definitions_are_read_without_pyyaml() -> None:
+def test_shipped_definitions_are_read_without_pyyaml() -> None:
     shipped = "panpan.capabilities.subagents.definitions.load"
     code = f"import sys, {shipped} as it; print(len(list(it.shipped_definitions())) > 3, 'yaml' in sys.modules)"
 

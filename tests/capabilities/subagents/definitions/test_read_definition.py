@@ -66,7 +66,7 @@ def notes(text: str) -> list[str]:
     return [str(problem) for problem in problems]
 
 
-def test_every_key_is_understood() -> None:
+def test_definition_understands_every_key() -> None:
     assert defined(WHOLE) == AgentDefinition(
         "reviewer",
         "Reads a change.",
@@ -84,7 +84,7 @@ def test_every_key_is_understood() -> None:
     ]
 
 
-def test_what_is_not_said_is_the_session_s() -> None:
+def test_definition_leaves_the_rest_to_the_session() -> None:
     assert defined(with_head()) == AgentDefinition("x", "d", "prompt", source="x.md")
 
 
@@ -100,7 +100,7 @@ def test_what_is_not_said_is_the_session_s() -> None:
         ("tools: Bash(a), Agent(b, c)", ()),
     ],
 )
-def test_a_definition_gives_the_tools_that_it_names_and_no_more(line: str, tools: tuple[str, ...] | None) -> None:
+def test_definition_gives_only_the_tools_it_names(line: str, tools: tuple[str, ...] | None) -> None:
     assert defined(with_head(line)).access.tools == tools
 
 
@@ -112,7 +112,7 @@ def test_a_definition_gives_the_tools_that_it_names_and_no_more(line: str, tools
         ("disallowedTools: Agent(x), KillShell", ("Task", "TaskStop")),
     ],
 )
-def test_what_a_definition_takes_away_in_part_is_taken_whole(line: str, taken: tuple[str, ...]) -> None:
+def test_partly_disallowed_tool_is_disallowed_whole(line: str, taken: tuple[str, ...]) -> None:
     assert defined(with_head(line)).access.disallowed_tools == taken
 
 
@@ -139,13 +139,13 @@ def test_what_a_definition_takes_away_in_part_is_taken_whole(line: str, taken: t
         ("name: " + "x" * 65, "x.md:4: the name has to be letters, digits and dashes"),
     ],
 )
-def test_a_value_that_means_nothing_is_an_error_with_its_line(line: str, error: str) -> None:
+def test_meaningless_value_is_an_error_with_its_line(line: str, error: str) -> None:
     (found,) = errors(with_head(line))
 
     assert found.startswith(error)
 
 
-def test_name_description_and_prompt_are_needed() -> None:
+def test_name_description_and_prompt_are_required() -> None:
     assert errors("---\nmodel: x\n---\n") == [
         "x.md:1: there is no name",
         "x.md:1: there is no description, by which the model knows when to use it",
@@ -169,21 +169,21 @@ def test_name_description_and_prompt_are_needed() -> None:
         ("description: " + "d" * 5000, "x.md:4: the description is cut after 4,000 characters"),
     ],
 )
-def test_what_has_no_effect_is_noted_with_its_line(line: str, note: str) -> None:
+def test_key_without_effect_is_noted_with_its_line(line: str, note: str) -> None:
     assert notes(with_head(line))[-1].startswith(note) or notes(with_head(line))[0].startswith(note)
 
 
-def test_the_description_that_all_requests_carry_is_bounded() -> None:
+def test_description_is_bounded() -> None:
     assert len(defined(with_head("description: " + "d" * 50_000)).description) == MAX_DESCRIPTION_CHARS
 
 
-def test_a_problem_drives_no_terminal() -> None:
+def test_problem_drives_no_terminal() -> None:
     (error,) = errors(with_head('permissionMode: "\\e[2Jx"'))
 
     assert error.isprintable()
 
 
-def test_tools_that_do_not_exist_are_noted_in_any_case() -> None:
+def test_unknown_tools_are_noted_in_any_case() -> None:
     definition = defined(with_head("tools: Read, bash, Grepp, mcp__x__*, Multi*", "disallowedTools: Nothing"))
 
     found = [problem.text for problem in notes_on_tools(definition, ["Read", "Bash", "Grep", "MultiEdit"])]
@@ -213,7 +213,7 @@ Read.
 """
 
 
-def test_a_definition_of_opencode_is_understood() -> None:
+def test_opencode_definition_is_understood() -> None:
     definition = defined(OPENCODE, "opencode")
 
     assert (definition.name, definition.description, definition.model.name) == ("x", "Reads docs", "anthropic/x")
@@ -231,7 +231,7 @@ def test_a_definition_of_opencode_is_understood() -> None:
     }
 
 
-def test_where_opencode_switches_all_off_only_what_is_on_is_given() -> None:
+def test_opencode_definition_that_disables_all_gives_the_enabled() -> None:
     text = '---\ndescription: d\ntools: {"*": false, read: true, grep: true}\n---\np'
     denied = '---\ndescription: d\npermission: {"*": deny}\n---\np'
 
@@ -243,11 +243,11 @@ def test_where_opencode_switches_all_off_only_what_is_on_is_given() -> None:
 @pytest.mark.parametrize(
     ("format_", "line"), [("opencode", "mode: primary"), ("opencode", "disable: true"), ("gemini", "kind: remote")]
 )
-def test_what_defines_no_subagent_elsewhere_is_none_here(format_: Format, line: str) -> None:
+def test_foreign_file_that_is_no_subagent_is_none(format_: Format, line: str) -> None:
     assert read(with_head(line), format_) == (None, ())
 
 
-def test_a_definition_of_gemini_is_understood() -> None:
+def test_gemini_definition_is_understood() -> None:
     definition = defined(
         with_head("tools: [read_file, replace, run_shell_command, other]", "max_turns: 9", "timeout_mins: 1.5"),
         "gemini",
@@ -259,14 +259,14 @@ def test_a_definition_of_gemini_is_understood() -> None:
     assert read(with_head("tools: {a: b}"), "gemini")[0] is None
 
 
-def test_a_new_file_defines_nothing_until_its_description_is_filled_in() -> None:
+def test_new_file_defines_nothing_without_a_description() -> None:
     definition, (problem,) = read(new_text("my-agent"))
 
     assert definition is None
     assert (problem.line, problem.is_error) == (4, False)
 
 
-def test_a_new_file_that_is_filled_in_can_be_used_and_shows_every_key() -> None:
+def test_new_file_once_filled_in_works_and_shows_every_key() -> None:
     text = new_text("my-agent").replace(TO_FILL_IN, "Reads a change.")
 
     assert notes(text) == []
@@ -305,12 +305,12 @@ DEFINITIONS = st.builds(
 
 
 @given(DEFINITIONS)
-def test_a_definition_that_is_shown_is_a_file_that_says_the_same(definition: AgentDefinition) -> None:
+def test_shown_definition_round_trips(definition: AgentDefinition) -> None:
     assert defined(as_text(definition)) == definition
 
 
 @given(st.one_of(st.text(), st.text("abn:-[]{}\"'#|> \n\\,&*").map(lambda text: f"---\n{text}\n---\nx")))
-def test_any_text_makes_a_definition_or_says_why_not(text: str) -> None:
+def test_any_text_makes_a_definition_or_a_reason(text: str) -> None:
     for format_ in ("panpan", "opencode", "gemini"):
         definition, problems = read(text, format_)
         assert (definition is None) == any(problem.is_error for problem in problems)

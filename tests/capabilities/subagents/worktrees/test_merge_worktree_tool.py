@@ -54,7 +54,7 @@ async def project(tmp_path):
     return project
 
 
-async def test_the_difference_is_shown_without_a_question(project):
+async def test_difference_is_shown_without_a_question(project):
     session = Session(project)
 
     result = await session.call("diff")
@@ -64,7 +64,7 @@ async def test_the_difference_is_shown_without_a_question(project):
     assert "+++ b/new.py" in result.text
 
 
-async def test_a_merge_asks_with_the_difference_and_does_it(project):
+async def test_merge_asks_with_the_difference_and_does_it(project):
     session = Session(project)
 
     result = await session.call("merge")
@@ -84,7 +84,7 @@ async def test_a_merge_asks_with_the_difference_and_does_it(project):
     assert not project.worktree.path.exists()
 
 
-async def test_a_no_changes_nothing(project):
+async def test_merge_after_a_no_changes_nothing(project):
     result = await Session(project, says=False).call("merge")
 
     assert result.is_error
@@ -93,7 +93,7 @@ async def test_a_no_changes_nothing(project):
 
 
 @pytest.mark.parametrize("deny", ["Edit(a.py)", "MergeWorktree"])
-async def test_rules_about_files_hold_for_a_merge(project, deny):
+async def test_file_rules_hold_for_a_merge(project, deny):
     session = Session(project, mode="bypassPermissions", deny=(deny,))
 
     result = await session.call("merge")
@@ -104,7 +104,7 @@ async def test_rules_about_files_hold_for_a_merge(project, deny):
 
 
 @pytest.mark.parametrize(("mode", "is_merged"), [("acceptEdits", True), ("plan", False)])
-async def test_the_mode_decides_as_about_any_write(project, mode, is_merged):
+async def test_mode_decides_about_a_merge_as_about_a_write(project, mode, is_merged):
     session = Session(project, mode=mode)
 
     result = await session.call("merge")
@@ -114,7 +114,7 @@ async def test_the_mode_decides_as_about_any_write(project, mode, is_merged):
     assert project.worktree.path.exists() == (not is_merged)
 
 
-async def test_a_protected_file_is_asked_about_in_every_mode(project):
+async def test_protected_file_is_asked_about_in_every_mode(project):
     project.put(".env", b"KEY=2\n", project.worktree.path)
     await project.worktrees.changes(project.worktree)
     session = Session(project, mode="bypassPermissions")
@@ -126,7 +126,7 @@ async def test_a_protected_file_is_asked_about_in_every_mode(project):
     assert ".env" in question.reason
 
 
-async def test_what_changes_while_the_user_is_asked_is_not_merged(project):
+async def test_changes_during_the_question_stop_the_merge(project):
     session = Session(project)
     session.meanwhile = lambda: project.put("a.py", b"zero\none\ntwo\n")
 
@@ -153,7 +153,7 @@ async def test_conflicts_are_named_and_the_rest_is_merged(project):
 
 
 @pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
-async def test_throwing_changes_away_is_asked_in_every_mode(project, mode):
+async def test_discarding_changes_is_asked_about_in_every_mode(project, mode):
     refused = Session(project, mode=mode, says=False)
     assert (await refused.call("discard")).is_error
     assert len(refused.asked) == 1
@@ -167,7 +167,7 @@ async def test_throwing_changes_away_is_asked_in_every_mode(project, mode):
 
 
 @pytest.mark.parametrize("action", ["diff", "merge", "discard"])
-async def test_an_id_without_worktree_is_a_clear_error(project, action):
+async def test_id_without_a_worktree_is_a_clear_error(project, action):
     session = Session(project)
 
     result = await session.call(action, "ffffffff")
@@ -177,7 +177,7 @@ async def test_an_id_without_worktree_is_a_clear_error(project, action):
     assert session.asked == []
 
 
-async def test_names_of_files_cannot_drive_the_terminal(project):
+async def test_file_names_cannot_drive_the_terminal(project):
     project.put("\x1b[2Jx", b"x\n", project.worktree.path)
     await project.worktrees.changes(project.worktree)
 

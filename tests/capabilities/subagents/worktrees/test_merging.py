@@ -26,7 +26,7 @@ def project(tmp_path):
     return CopiedProject(tmp_path, {"a.py": LINES, "sub/b.py": b"b\n", "sub/c.py": b"c\n"})
 
 
-async def test_changes_come_into_an_unchanged_project_as_they_are(project):
+async def test_merge_into_an_unchanged_project_is_exact(project):
     # given every kind of change, without a commit of the user's among what the agent began with
     project.put("a.py", b"without a commit\n" + LINES)
     worktree = await project.worktrees.make(AGENT)
@@ -54,7 +54,7 @@ async def test_changes_come_into_an_unchanged_project_as_they_are(project):
     assert project.repository_state() == {name: repository[name] for name in gone}
 
 
-async def test_folders_that_lost_their_last_file_go_and_those_of_the_user_stay(project):
+async def test_merge_removes_emptied_folders_but_not_the_users(project):
     project.put("sub/ignored.log", b"the user's\n")
     project.put("gone/x.py", b"x\n")
     project.put(".gitignore", b"*.log\n")
@@ -70,7 +70,7 @@ async def test_folders_that_lost_their_last_file_go_and_those_of_the_user_stay(p
     assert os.listdir(project.folder / "sub") == ["ignored.log"]  # noqa: PTH208
 
 
-async def test_other_lines_are_joined_and_the_same_lines_are_a_conflict(project):
+async def test_merge_joins_other_lines_and_reports_equal_ones(project):
     worktree = await project.worktrees.make(AGENT)
     project.put("a.py", b"agent\n" + LINES, worktree.path)
     project.put("sub/b.py", b"agent\n", worktree.path)
@@ -98,7 +98,7 @@ async def test_other_lines_are_joined_and_the_same_lines_are_a_conflict(project)
 
 
 @pytest.mark.parametrize("blocking", ["new", "new/deep.py/user.py"])
-async def test_something_in_the_way_is_a_conflict(project, blocking):
+async def test_merge_reports_an_obstacle_as_a_conflict(project, blocking):
     worktree = await project.worktrees.make(AGENT)
     project.put("new/deep.py", b"agent\n", worktree.path)
     project.put("a.py", b"agent\n", worktree.path)
@@ -112,7 +112,7 @@ async def test_something_in_the_way_is_a_conflict(project, blocking):
     assert (project.folder / "a.py").read_bytes() == b"agent\n"
 
 
-async def test_a_folder_that_is_a_link_by_now_is_not_followed(project, tmp_path):
+async def test_merge_does_not_follow_a_folder_that_became_a_link(project, tmp_path):
     worktree = await project.worktrees.make(AGENT)
     project.put("sub/b.py", b"agent\n", worktree.path)
     (project.folder / "sub").rename(tmp_path / "elsewhere")
@@ -125,7 +125,7 @@ async def test_a_folder_that_is_a_link_by_now_is_not_followed(project, tmp_path)
     assert (tmp_path / "elsewhere" / "b.py").read_bytes() == b"b\n"
 
 
-async def test_what_changes_while_the_user_is_asked_is_not_merged(project):
+async def test_merge_refuses_changes_that_were_not_shown(project):
     worktree = await project.worktrees.make(AGENT)
     project.put("a.py", b"agent\n", worktree.path)
     await project.worktrees.changes(worktree)
@@ -140,7 +140,7 @@ async def test_what_changes_while_the_user_is_asked_is_not_merged(project):
     assert (project.folder / "a.py").read_bytes() == LINES
 
 
-async def test_a_file_that_changes_in_the_middle_leaves_all_as_they_were(project):
+async def test_merge_with_a_file_changed_midway_leaves_all_unchanged(project):
     # given a plan that is carried out on other files than it was made for
     worktree = await project.worktrees.make(AGENT)
     for name in ("a.py", "sub/b.py", "sub/c.py"):
@@ -177,7 +177,7 @@ class LockTaken(DiskOperations):
         return super().write(fd, data)
 
 
-async def test_writers_of_one_file_are_kept_apart(project):
+async def test_merge_keeps_writers_of_one_file_apart(project):
     # given a merge, whose comparison and rename are one step for the tools that write files
     worktree = await project.worktrees.make(AGENT)
     project.put("a.py", b"agent\n", worktree.path)
@@ -192,7 +192,7 @@ async def test_writers_of_one_file_are_kept_apart(project):
     assert (project.folder / "a.py").read_bytes() == b"agent\n"
 
 
-async def test_two_agents_lose_nothing_of_each_other(project):
+async def test_merge_of_two_agents_loses_nothing(project):
     first, second = await project.worktrees.make("00000001"), await project.worktrees.make("00000002")
     project.put("a.py", b"first\n" + LINES, first.path)
     project.put("a.py", LINES + b"second\n", second.path)
@@ -207,7 +207,7 @@ async def test_two_agents_lose_nothing_of_each_other(project):
     assert (second.path / "sub/b.py").read_bytes() == b"second\n"
 
 
-async def test_a_subagent_at_work_is_let_alone(project):
+async def test_merge_refuses_a_subagent_at_work(project):
     worktree = await project.worktrees.make(AGENT)
     project.busy.add(AGENT)
     for call in (project.merges.plan_merge, project.merges.merge, project.merges.discard):
@@ -216,7 +216,7 @@ async def test_a_subagent_at_work_is_let_alone(project):
     assert worktree.path.exists()
 
 
-async def test_another_session_can_merge_what_one_left_and_not_what_one_uses(project):
+async def test_other_session_can_merge_leftovers_but_not_used_ones(project):
     worktree = await project.worktrees.make(AGENT)
     project.put("a.py", b"agent\n", worktree.path)
     other = project.opened()
@@ -231,7 +231,7 @@ async def test_another_session_can_merge_what_one_left_and_not_what_one_uses(pro
     assert (project.folder / "a.py").read_bytes() == b"agent\n"
 
 
-async def test_the_users_index_and_staged_changes_stay(project):
+async def test_index_and_staged_changes_of_the_user_stay(project):
     project.put("a.py", b"staged\n")
     git(project.folder, "add", "a.py")
     project.put("a.py", b"and more\n")
@@ -275,7 +275,7 @@ def parents(name):
 
 @settings(max_examples=8, deadline=None)
 @given(committed=TREES, users=TREES, agents=TREES)
-def test_whatever_the_agent_makes_comes_whole_into_an_unchanged_project(committed, users, agents):
+def test_merge_of_any_changes_into_an_unchanged_project_is_whole(committed, users, agents):
     async def check(base):
         project = CopiedProject(base, {})
         become(project.folder, committed)
@@ -297,7 +297,7 @@ def test_whatever_the_agent_makes_comes_whole_into_an_unchanged_project(committe
 
 @settings(max_examples=8, deadline=None)
 @given(base=TREES, users=TREES, agents=TREES)
-def test_what_the_user_changes_meanwhile_is_never_lost(base, users, agents):
+def test_merge_never_loses_changes_of_the_user(base, users, agents):
     async def check(folder):
         project = CopiedProject(folder, {})
         become(project.folder, base)
@@ -351,7 +351,7 @@ class KilledAt(DiskOperations):
 
 @settings(max_examples=4, deadline=None)
 @given(base=TREES, users=TREES, agents=TREES, steps=st.integers(0, 3))
-def test_a_merge_that_was_killed_is_finished_by_the_next_one(base, users, agents, steps):
+def test_killed_merge_is_finished_by_the_next_one(base, users, agents, steps):
     async def merged(folder, *, is_killed):
         folder.mkdir()
         project = CopiedProject(folder, {})

@@ -19,7 +19,7 @@ def keep(folder: Path, session: str, agent_id: str, description: str) -> None:
     keep_turn(logs, agent_id, "t1", description=description)
 
 
-def test_those_of_this_session_are_told_from_those_of_earlier_ones_with_what_they_did(tmp_path: Path) -> None:
+def test_unmerged_line_divides_own_from_earlier_worktrees(tmp_path: Path) -> None:
     keep(tmp_path, "s1", "00000001", "mend\x1b[2J it")
     keep(tmp_path, "s0", "00000002", "rename it")
 
@@ -31,12 +31,12 @@ def test_those_of_this_session_are_told_from_those_of_earlier_ones_with_what_the
     )
 
 
-def test_many_are_counted(tmp_path: Path) -> None:
+def test_unmerged_line_counts_many(tmp_path: Path) -> None:
     line = unmerged_line([f"{number:08}" for number in range(MAX_NAMED + 2)], place_in(tmp_path))
 
     assert f"{MAX_NAMED - 1:08}, and 2 more: ask" in line
     assert f"{MAX_NAMED:08}" not in line
 
 
-def test_where_there_is_none_nothing_is_said(tmp_path: Path) -> None:
+def test_unmerged_line_is_empty_without_worktrees(tmp_path: Path) -> None:
     assert unmerged_line([], place_in(tmp_path)) == ""

@@ -73,7 +73,7 @@ def allowed(place: Place, asked: list[PermissionQuestion], **settings: object) -
     return place.open(overrides, ask=yes, is_interactive=True)
 
 
-async def test_changes_are_merged_with_the_difference_in_the_question_and_can_be_undone(repository):
+async def test_merge_asks_with_the_difference_and_can_be_undone(repository):
     asked: list[PermissionQuestion] = []
     with answering(IN_A_WORKTREE, merge, say("merged")) as repository.server:
         async with allowed(repository, asked, **{"snapshots.enabled": True}) as session:
@@ -92,7 +92,7 @@ async def test_changes_are_merged_with_the_difference_in_the_question_and_can_be
     assert not (repository.workspace / "new.txt").exists()
 
 
-async def test_what_one_session_left_the_next_one_names_and_merges(repository):
+async def test_leftover_worktree_is_named_and_merged_by_the_next(repository):
     with answering(IN_A_WORKTREE, say("later")) as repository.server:
         async with allowed(repository, []) as session:
             (left,) = results(await turn(session))
@@ -113,7 +113,7 @@ async def test_what_one_session_left_the_next_one_names_and_merges(repository):
     assert len(worktrees_of(repository)) == 1
 
 
-async def test_a_session_that_goes_on_names_what_it_left_itself_as_its_own(repository):
+async def test_resumed_session_names_its_own_leftover_worktree(repository):
     with answering(IN_A_WORKTREE, say("later")) as repository.server:
         async with allowed(repository, []) as session:
             (left,) = results(await turn(session))
@@ -126,7 +126,7 @@ async def test_a_session_that_goes_on_names_what_it_left_itself_as_its_own(repos
     assert "earlier" not in warning
 
 
-async def test_people_see_which_files_wait_in_the_worktree(repository):
+async def test_display_names_the_files_waiting_in_the_worktree(repository):
     change = "echo two > a.txt; for name in b c d e; do echo new > $name.txt; done"
     with answering(IN_A_WORKTREE, say("later"), change=change) as repository.server:
         async with allowed(repository, []) as session:
@@ -137,7 +137,7 @@ async def test_people_see_which_files_wait_in_the_worktree(repository):
     )
 
 
-async def test_what_an_interrupted_subagent_changed_waits_too(repository):
+async def test_interrupted_subagents_changes_wait_too(repository):
     with answering(IN_A_WORKTREE, say("later")) as repository.server:
         async with allowed(repository, []) as session:
             async with aclosing(session.submit("go")) as events:
@@ -147,7 +147,7 @@ async def test_what_an_interrupted_subagent_changed_waits_too(repository):
     assert "1 worktree holds changes" in repository.warnings[-1]
 
 
-async def test_the_model_is_told_of_merging_only_where_there_is_git(repository, tmp_path):
+async def test_merge_tool_is_offered_only_with_git(repository, tmp_path):
     other = Place(tmp_path / "other")
     other.workspace.mkdir(parents=True)
     with answering() as server:
@@ -158,7 +158,7 @@ async def test_the_model_is_told_of_merging_only_where_there_is_git(repository, 
             assert "MergeWorktree" not in session.info.tools
 
 
-async def test_the_parent_is_told_what_the_worktree_did_not_have_and_what_it_cannot_merge(repository):
+async def test_parent_learns_what_the_worktree_lacks_or_cannot_merge(repository):
     (repository.workspace / "large.bin").write_bytes(b"x" * 20_000_001)
     made = "mkdir clone && cd clone && git init -q"
     with answering(IN_A_WORKTREE, say("done"), change=made) as repository.server:
@@ -170,7 +170,7 @@ async def test_the_parent_is_told_what_the_worktree_did_not_have_and_what_it_can
 
 
 @pytest.mark.parametrize("sandbox", ["off", "on"])
-async def test_the_errors_of_an_edit_in_a_worktree_come_back_to_its_subagent(repository, sandbox):
+async def test_errors_of_an_edit_in_a_worktree_reach_its_subagent(repository, sandbox):
     (repository.root / "home").mkdir()
     command = json.dumps([sys.executable, "-I", "-S", str(SCRIPT), os.devnull])
     toy = f'[language_servers.servers.toy]\ncommand = {command}\nlanguages = {{".toy" = "toy"}}\n'

@@ -20,7 +20,7 @@ def project(tmp_path):
     return CopiedProject(tmp_path, {"a.py": b"one\n", "sub/b.py": b"b\n", ".gitignore": b"ignored/\n"})
 
 
-async def test_the_agent_sees_what_the_user_sees(project):
+async def test_worktree_shows_the_users_files(project):
     # given changes without a commit of every kind, and the user's own index
     project.put("a.py", b"changed\n")
     project.put("new.py", b"new\n").chmod(0o754)
@@ -41,7 +41,7 @@ async def test_the_agent_sees_what_the_user_sees(project):
     assert {name.split("/")[0] for name, _ in gained} == {"worktrees"}
 
 
-async def test_git_tells_there_what_it_tells_in_the_users_folder(project):
+async def test_git_answers_in_the_worktree_as_in_the_project(project):
     project.put("a.py", b"changed\n")
     project.put("new.py", b"new\n")
     worktree = await project.worktrees.make(AGENT)
@@ -51,7 +51,7 @@ async def test_git_tells_there_what_it_tells_in_the_users_folder(project):
     assert said[0] == said[1] == b" M a.py\n?? new.py\n"
 
 
-async def test_an_unchanged_worktree_leaves_no_trace(project):
+async def test_unchanged_worktree_leaves_no_trace(project):
     before = project.repository_state()
     worktree = await project.worktrees.make(AGENT)
     worktree.top.with_name(f"{worktree.top.name}.merge-index").touch()  # of a merge that was killed
@@ -64,7 +64,7 @@ async def test_an_unchanged_worktree_leaves_no_trace(project):
     assert "agents" not in git(project.home / "kept", "--git-dir=.", "for-each-ref")
 
 
-async def test_an_entry_that_an_interrupted_git_left_half_goes_and_nobody_elses(project):
+async def test_half_made_entry_is_removed_and_no_foreign_one(project):
     half = project.folder / ".git" / "worktrees" / "theirs"
     half.mkdir(parents=True)
     (half / "HEAD").write_text("0" * 40)
@@ -81,7 +81,7 @@ async def test_an_entry_that_an_interrupted_git_left_half_goes_and_nobody_elses(
     ("name", "content"),
     [("a.py", b"edited\n"), ("new/file.py", b"made\n"), ("clone/.git/HEAD", b"ref: refs/heads/x\n")],
 )
-async def test_a_changed_worktree_stays_unless_told(project, name, content):
+async def test_changed_worktree_stays_unless_told(project, name, content):
     worktree = await project.worktrees.make(AGENT)
     if name.startswith("clone"):
         (worktree.path / "clone").mkdir()
@@ -97,7 +97,7 @@ async def test_a_changed_worktree_stays_unless_told(project, name, content):
     assert not worktree.path.exists()
 
 
-async def test_changes_are_told_by_file_with_their_lines(project):
+async def test_changes_are_listed_by_file_with_lines(project):
     worktree = await project.worktrees.make(AGENT)
     project.put("a.py", b"one\ntwo\n", worktree.path)
     project.put("new.py", b"x\ny\n", worktree.path)
@@ -110,7 +110,7 @@ async def test_changes_are_told_by_file_with_their_lines(project):
     assert told == [("a.py", "modified", 1, 0), ("new.py", "added", 2, 0), ("sub/b.py", "deleted", 0, 1)]
 
 
-async def test_what_the_agent_commits_or_tells_git_to_ignore_is_a_change_all_the_same(project):
+async def test_committed_or_ignored_change_is_still_a_change(project):
     worktree = await project.worktrees.make(AGENT)
     project.put("a.py", b"committed\n", worktree.path)
     git(worktree.path, "commit", "-q", "-am", "mine")
@@ -121,7 +121,7 @@ async def test_what_the_agent_commits_or_tells_git_to_ignore_is_a_change_all_the
     assert [one.path for one in await project.worktrees.changes(worktree)] == [".gitignore", "a.py", "sub/b.py"]
 
 
-async def test_two_made_at_once_do_not_disturb_each_other(project):
+async def test_worktrees_made_at_once_do_not_disturb_each_other(project):
     made = {}
 
     async def make(agent_id):
@@ -139,7 +139,7 @@ async def test_two_made_at_once_do_not_disturb_each_other(project):
     assert len(git(project.folder, "worktree", "list").splitlines()) == 5
 
 
-async def test_no_repository_and_no_commit_are_clear_errors(tmp_path):
+async def test_missing_repository_or_commit_is_a_clear_error(tmp_path):
     bare = tmp_path.resolve() / "bare"
     bare.mkdir()
     worktrees = Worktrees(bare, tmp_path / "worktrees", tmp_path / "kept")
@@ -151,7 +151,7 @@ async def test_no_repository_and_no_commit_are_clear_errors(tmp_path):
     assert await worktrees.leftovers() == []
 
 
-async def test_what_cannot_be_copied_leaves_nothing_behind(project, tmp_path):
+async def test_failed_copy_leaves_nothing_behind(project, tmp_path):
     before = project.repository_state()
     worktrees = Worktrees(project.folder, tmp_path / "other", project.home / "kept", KeepLimits(max_files=1))
 
@@ -162,7 +162,7 @@ async def test_what_cannot_be_copied_leaves_nothing_behind(project, tmp_path):
     assert list((tmp_path / "other").iterdir()) == []
 
 
-async def test_a_home_within_the_repository_is_refused(project):
+async def test_home_within_the_repository_is_refused(project):
     before = state_of(project.folder)
     worktrees = Worktrees(project.folder, project.folder / ".panpan" / "worktrees", project.home / "kept")
 
@@ -172,7 +172,7 @@ async def test_a_home_within_the_repository_is_refused(project):
     assert state_of(project.folder) == before
 
 
-async def test_submodules_and_large_files_are_said_to_be_missing(project, tmp_path):
+async def test_submodules_and_large_files_are_reported_missing(project, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     git(other, "init", "-q")
@@ -192,7 +192,7 @@ async def test_submodules_and_large_files_are_said_to_be_missing(project, tmp_pa
     assert await worktrees.remove(worktree)
 
 
-async def test_a_sparse_checkout_stays_sparse(project):
+async def test_sparse_checkout_stays_sparse(project):
     git(project.folder, "sparse-checkout", "set", "--no-cone", "/a.py", "/.gitignore")
     assert not (project.folder / "sub" / "b.py").exists()
 
@@ -203,7 +203,7 @@ async def test_a_sparse_checkout_stays_sparse(project):
     assert await project.worktrees.remove(worktree)
 
 
-async def test_nothing_that_the_repository_names_is_run(tmp_path):
+async def test_worktree_runs_nothing_that_the_repository_names(tmp_path):
     repository = HostileRepository(tmp_path / "work", tmp_path / "traces")
     for hook in ("post-checkout", "reference-transaction", "post-index-change", "pre-commit", "post-commit"):
         repository.helper_script(hook, repository.folder / ".git" / "hooks")
@@ -224,7 +224,7 @@ async def test_nothing_that_the_repository_names_is_run(tmp_path):
     assert repository.traces == set()
 
 
-async def test_a_project_within_a_repository_has_its_folder_in_the_worktree(project):
+async def test_project_within_a_repository_has_its_folder_there(project):
     worktrees = project.opened(project.folder / "sub")
 
     worktree = await worktrees.make(AGENT)
@@ -235,7 +235,7 @@ async def test_a_project_within_a_repository_has_its_folder_in_the_worktree(proj
     assert [one.path for one in await worktrees.changes(worktree)] == [str(project.folder / "a.py"), "b.py"]
 
 
-async def test_what_a_session_left_is_found_by_the_next_and_tidied(project):
+async def test_leftovers_of_a_session_are_found_and_tidied(project):
     # given a session that made three worktrees, changed one, and was killed while it made the last
     first = project.worktrees
     changed, unchanged = await first.make("00000001"), await first.make("00000002")
@@ -257,7 +257,7 @@ async def test_what_a_session_left_is_found_by_the_next_and_tidied(project):
     assert len(git(project.folder, "worktree", "list").splitlines()) == 2
 
 
-async def test_a_worktree_that_the_user_removed_himself_is_forgotten(project):
+async def test_worktree_removed_by_the_user_is_forgotten(project):
     worktree = await project.worktrees.make(AGENT)
     project.put("a.py", b"edited\n", worktree.path)
     git(project.folder, "worktree", "remove", "--force", str(worktree.path))
@@ -267,7 +267,7 @@ async def test_a_worktree_that_the_user_removed_himself_is_forgotten(project):
     assert await project.opened().leftovers() == []
 
 
-async def test_worktrees_of_the_users_own_stay(project, tmp_path):
+async def test_worktrees_of_the_user_stay(project, tmp_path):
     git(project.folder, "worktree", "add", "-q", "--detach", str(tmp_path / "own"))
     (tmp_path / "own").rename(tmp_path / "moved")  # as on a disk that is not there at the moment
     worktree = await project.worktrees.make(AGENT)
@@ -277,7 +277,7 @@ async def test_worktrees_of_the_users_own_stay(project, tmp_path):
     assert str(tmp_path / "own") in git(project.folder, "worktree", "list")
 
 
-async def test_folders_without_permission_go_as_well(project):
+async def test_folders_without_permission_are_removed_too(project):
     worktree = await project.worktrees.make(AGENT)
     project.put("ignored/deep/file", b"x", worktree.path)
     for folder in ("ignored/deep", "ignored"):
@@ -287,7 +287,7 @@ async def test_folders_without_permission_go_as_well(project):
     assert not worktree.path.exists()
 
 
-async def test_what_links_lead_to_stays_when_a_worktree_goes(project, tmp_path):
+async def test_link_targets_stay_when_a_worktree_is_removed(project, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").write_text("kept")
@@ -310,7 +310,7 @@ async def test_what_links_lead_to_stays_when_a_worktree_goes(project, tmp_path):
         f"home/worktrees/panpan-{AGENT}/a.py",
     ],
 )
-async def test_what_is_interrupted_leaves_nothing(project, moment):
+async def test_interrupted_creation_leaves_nothing(project, moment):
     before = project.repository_state()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(project.worktrees.make, AGENT)
@@ -323,7 +323,7 @@ async def test_what_is_interrupted_leaves_nothing(project, moment):
         assert list((project.home / "worktrees").iterdir()) == []
 
 
-async def test_what_was_killed_while_git_made_it_goes_with_the_next_tidying(project):
+async def test_killed_creation_is_tidied_up(project):
     # given what `git worktree add` leaves when it is killed: an entry that is locked and no branch or commit
     before = project.repository_state()
     worktree = await project.worktrees.make(AGENT)
@@ -348,7 +348,7 @@ async def test_ids_of_other_shapes_find_nothing(project, agent_id):
     assert os.listdir(project.home) == []  # noqa: PTH208
 
 
-async def test_a_record_that_was_tampered_with_leads_nowhere_else(project, tmp_path):
+async def test_forged_record_leads_nowhere_else(project, tmp_path):
     worktree = await project.worktrees.make(AGENT)
     record = project.home / "worktrees" / f"panpan-{AGENT}.json"
     record.write_text(record.read_text().replace(str(worktree.top), str(tmp_path)))
@@ -359,7 +359,7 @@ async def test_a_record_that_was_tampered_with_leads_nowhere_else(project, tmp_p
     assert found.top == worktree.top
 
 
-async def test_files_too_deep_for_the_worktree_are_said_to_be_missing(project):
+async def test_files_too_deep_for_the_worktree_are_reported_missing(project):
     longer = len(str(project.home / "worktrees")) - len(str(project.folder))
     assert longer > 0
     names, room = [], 4094 - len(str(project.folder)) - longer

@@ -52,10 +52,11 @@ def test_the_same_with_lines_only(panpan: Panpan) -> None:
         for prompt, answer in (("one", "Made first."), ("two", "Made second.")):
             child.sendline(prompt)
             child.expect_exact(answer)
-        child.sendline("/rewind 1")
-        child.expect_exact("/rewind 1 NUMBER picks one")
-        assert (panpan.workspace / "second.txt").exists()
-        child.sendline("/rewind 1 1 1")
+        child.sendline("/rewind")
+        for _ in range(3):  # the message, what goes back, and a yes to the changes of files
+            child.expect_exact("an empty line none: ")
+            assert (panpan.workspace / "second.txt").exists()
+            child.sendline("1")
         child.expect_exact("taken back: “two”")
         child.sendline("three")
         child.expect_exact("Otherwise.")

@@ -8,7 +8,7 @@ GROUPS = [group for one in subcommands().values() if isinstance(group := one.loa
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
-def test_the_help_of_a_group_cuts_no_sentence_short(group: click.Group) -> None:
+def test_group_help_cuts_no_sentence_short(group: click.Group) -> None:
     result = CliRunner().invoke(group, ["--help"], terminal_width=50)
 
     _, heading, commands = result.output.partition("Commands:")

@@ -23,7 +23,7 @@ def crash(message: str = f"cannot use {SECRET}") -> Exception:
     return caught.value
 
 
-def test_the_report_is_private_and_tells_where_it_failed(tmp_path: Path) -> None:
+def test_crash_report_is_private_and_names_the_place(tmp_path: Path) -> None:
     path = report_crash(crash("odd"), tmp_path / "home", Redactor())
 
     text = path.read_text()
@@ -37,7 +37,7 @@ def test_the_report_is_private_and_tells_where_it_failed(tmp_path: Path) -> None
     assert "python: " in text
 
 
-def test_no_secret_is_in_the_report_nor_in_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crash_report_and_line_hold_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shaped = "sk-" + "a1" * 12
     monkeypatch.setattr(sys, "argv", ["panpan", "-p", f"use {SECRET} and {shaped}"])
 
@@ -50,12 +50,12 @@ def test_no_secret_is_in_the_report_nor_in_the_line(tmp_path: Path, monkeypatch:
     assert str(report) in line
 
 
-def test_two_crashes_of_the_same_second_have_two_reports(tmp_path: Path) -> None:
+def test_crash_reports_of_the_same_second_are_kept_apart(tmp_path: Path) -> None:
     assert report_crash(crash(), tmp_path, Redactor()) != report_crash(crash(), tmp_path, Redactor())
 
 
 @pytest.mark.parametrize("is_file", [True, False])
-def test_the_user_gets_the_line_even_where_nothing_can_be_written(tmp_path: Path, is_file: bool) -> None:
+def test_crash_line_is_printed_if_nothing_can_be_written(tmp_path: Path, is_file: bool) -> None:
     home = tmp_path / "home"
     if is_file:
         home.touch()
@@ -69,7 +69,7 @@ def test_the_user_gets_the_line_even_where_nothing_can_be_written(tmp_path: Path
     assert line.isprintable()
 
 
-def test_an_error_that_cannot_even_be_shown_is_reported(tmp_path: Path) -> None:
+def test_crash_report_covers_an_error_that_cannot_be_shown(tmp_path: Path) -> None:
     class UnshowableError(Exception):
         def __str__(self) -> str:
             raise ValueError("no")
@@ -79,14 +79,14 @@ def test_an_error_that_cannot_even_be_shown_is_reported(tmp_path: Path) -> None:
     assert line.startswith("unexpected UnshowableError; this is a fault in panpan")
 
 
-def test_a_report_is_bounded_and_any_text_can_be_written(tmp_path: Path) -> None:
+def test_crash_report_is_bounded_and_takes_any_text(tmp_path: Path) -> None:
     path = report_crash(crash("x" * 1_000_000 + "\ud800"), tmp_path, Redactor())
 
     assert path.stat().st_size < 500_000
     assert "characters left out" in path.read_text()
 
 
-def test_several_errors_at_once_are_all_in_the_report(tmp_path: Path) -> None:
+def test_crash_report_holds_all_errors_of_a_group(tmp_path: Path) -> None:
     group = ExceptionGroup("two", [ValueError("first"), OSError(5, os.strerror(5))])
 
     text = report_crash(group, tmp_path, Redactor()).read_text()

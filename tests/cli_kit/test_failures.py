@@ -17,7 +17,7 @@ SAID = f"the key of {PATH} may be read by others; run: chmod 600"
 SAY = [sys.executable, "-c", f"from panpan.cli_kit.failures import say; say({SAID!r}); say('one\\n\\n  two')"]
 
 
-def test_on_a_terminal_rows_end_between_words_and_paths_stay_whole() -> None:
+def test_terminal_rows_end_between_words_and_keep_paths_whole() -> None:
     with Terminal(SAY, columns=40) as terminal:
         assert terminal.wait() == 0
         written = terminal.raw.decode().replace("\r\n", "\n")
@@ -35,12 +35,12 @@ def test_on_a_terminal_rows_end_between_words_and_paths_stay_whole() -> None:
         ({}, False),
     ],
 )
-def test_colour_is_for_terminals_that_know_it_and_users_who_want_it(env: dict[str, str], has_colour: bool) -> None:
+def test_colour_needs_a_capable_terminal_and_a_willing_user(env: dict[str, str], has_colour: bool) -> None:
     assert Memory(is_terminal=True).has_colour(env) is has_colour
     assert not Memory().has_colour(env)
 
 
-def test_elsewhere_a_sentence_is_a_line() -> None:
+def test_sentence_elsewhere_is_a_line() -> None:
     done = subprocess.run(SAY, capture_output=True, text=True, check=True)
 
     assert (done.stdout, done.stderr) == ("", f"panpan: {SAID}\npanpan: one\n\n  two\n")
@@ -56,7 +56,7 @@ def test_elsewhere_a_sentence_is_a_line() -> None:
         "_shipped/agents",
     ],
 )
-def test_a_part_that_is_missing_is_named_with_what_to_do(tmp_path: Path, part: str) -> None:
+def test_missing_part_is_named_with_advice(tmp_path: Path, part: str) -> None:
     package = tmp_path / "panpan"
     shutil.copytree(Path(panpan.__file__).parent, package, ignore=shutil.ignore_patterns("*.pyc.*"))
     shutil.copytree(Path(panpan.__file__).parents[1] / "agents", package / "_shipped" / "agents")

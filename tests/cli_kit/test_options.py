@@ -38,7 +38,7 @@ def test_resume_without_an_id_asks_for_a_choice(args: list[str]) -> None:
 
 
 @pytest.mark.parametrize("changed", [{"continue_latest": True}, {"first_prompt": "fix it"}, {"record": "a.jsonl"}])
-def test_where_no_choice_can_be_made_it_is_refused(changed: dict[str, Any]) -> None:
+def test_resume_choice_is_refused_if_none_can_be_made(changed: dict[str, Any]) -> None:
     with pytest.raises(click.UsageError):
         check_options({**read("-r"), **changed})
 
@@ -91,7 +91,7 @@ def test_sandbox_flags_are_settings_of_the_run() -> None:
     assert overrides["sandbox.outside"] == ("git commit *", "make")
 
 
-def test_every_option_that_is_a_setting_is_named_as_typed() -> None:
+def test_setting_options_are_named_as_typed() -> None:
     typed = {name for parameter in cli.params for name in parameter.opts}
 
     assert FLAGS.keys() == {*SETTING_BY_OPTION.values(), "sandbox.domains", "sandbox.network"}

@@ -65,7 +65,7 @@ def left_in(folder: Path) -> list[str]:
     return own
 
 
-def test_whenever_it_is_killed_the_command_is_known_or_never_ran(
+def test_command_is_known_or_never_ran_after_any_kill(
     moments: int, tmp_path_factory: pytest.TempPathFactory, prepared: PreparedCommand
 ) -> None:
     assert moments > 20

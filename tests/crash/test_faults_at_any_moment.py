@@ -86,7 +86,7 @@ def sample(moments: int) -> Iterator[int]:
     yield from range(random.randint(1, step), moments + 1, step)
 
 
-def test_whenever_it_is_killed_it_goes_on_to_the_same_end(
+def test_turn_reaches_the_same_end_after_any_kill(
     moments: int, tmp_path_factory: pytest.TempPathFactory, prepared: PreparedCommand
 ) -> None:
     assert moments > 50
@@ -100,7 +100,7 @@ def test_whenever_it_is_killed_it_goes_on_to_the_same_end(
 
 
 @pytest.mark.parametrize("fault", ["full", "sync"])
-def test_a_disk_that_fails_is_said_and_no_success_is_claimed(
+def test_failing_disk_is_reported_without_claiming_success(
     fault: str, moments: int, tmp_path_factory: pytest.TempPathFactory, prepared: PreparedCommand
 ) -> None:
     for moment in sample(moments):
@@ -118,7 +118,7 @@ def test_a_disk_that_fails_is_said_and_no_success_is_claimed(
             assert_whole(panpan, story, server, done)
 
 
-def test_killed_again_and_again_it_comes_to_the_same_end(moments: int, tmp_path: Path) -> None:
+def test_turn_reaches_the_same_end_after_repeated_kills(moments: int, tmp_path: Path) -> None:
     panpan, story = panpan_in(tmp_path), Story()
     with serving(story) as server:
         panpan.use(server)
@@ -131,7 +131,9 @@ def test_killed_again_and_again_it_comes_to_the_same_end(moments: int, tmp_path:
         assert_whole(panpan, story, server, done)
 
 
-def test_at_a_random_time(tmp_path_factory: pytest.TempPathFactory, prepared: PreparedCommand) -> None:
+def test_turn_reaches_the_same_end_after_a_random_kill(
+    tmp_path_factory: pytest.TempPathFactory, prepared: PreparedCommand
+) -> None:
     for number in range(RANDOM_KILLS):
         panpan, story = panpan_in(tmp_path_factory.mktemp(f"random_{number}"), prepared), Story()
         with serving(story) as server:

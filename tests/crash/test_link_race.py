@@ -94,7 +94,7 @@ def download(folder: Path, number: int) -> None:
         file.finish()
 
 
-async def test_nothing_lands_outside_while_folders_and_links_are_swapped(tmp_path: Path) -> None:
+async def test_tools_write_nothing_outside_while_links_are_swapped(tmp_path: Path) -> None:
     root, outside = tmp_path / "work", tmp_path / "outside"
     for folder in (root, root / "sub", outside):
         folder.mkdir()
@@ -137,7 +137,7 @@ def as_after_the_turn(folder: Path) -> None:
         (folder / "gone").rmdir()
 
 
-async def test_undo_changes_nothing_outside_while_folders_and_links_are_swapped(tmp_path: Path) -> None:
+async def test_undo_changes_nothing_outside_while_links_are_swapped(tmp_path: Path) -> None:
     place, outside = KeptWorkspace(tmp_path), tmp_path / "outside"
     place.write("sub/a.txt", "old\n")
     place.write("sub/gone.txt", "gone\n")

@@ -17,7 +17,7 @@ def change(workspace, name, before, after):
     return FileChange(find_target(name, workspace.ctx), before, after)
 
 
-async def test_a_later_failure_takes_back_what_was_done(workspace):
+async def test_commit_undoes_earlier_writes_after_a_failure(workspace):
     # given a change, a creation in new folders and a deletion that would work, and a file that another has changed
     workspace.put("a", "a\n").chmod(0o754)
     workspace.put("c", "c\n").chmod(0o640)
@@ -44,7 +44,7 @@ async def test_a_later_failure_takes_back_what_was_done(workspace):
     assert seen.digest(workspace.root / "a") is None
 
 
-async def test_deletions_are_taken_back_too(workspace):
+async def test_commit_undoes_deletions_after_a_failure(workspace):
     workspace.put("a", "a\n").chmod(0o640)
     workspace.put("b", "changed\n")
     changes = [change(workspace, "a", b"a\n", None), change(workspace, "b", b"b\n", None)]
@@ -54,14 +54,14 @@ async def test_deletions_are_taken_back_too(workspace):
     assert stat.S_IMODE((workspace.root / "a").stat().st_mode) == 0o640
 
 
-async def test_a_single_failure_keeps_its_own_words(workspace):
+async def test_commit_keeps_the_words_of_a_single_failure(workspace):
     workspace.put("a", "changed\n")
     with pytest.raises(ToolError, match=r"^a has changed since") as caught:
         await commit([change(workspace, "a", b"a\n", b"A\n")], SeenFiles())
     assert "put back" not in str(caught.value)
 
 
-async def test_what_cannot_be_put_back_is_named(workspace):
+async def test_commit_names_files_that_it_cannot_restore(workspace):
     # given a second file that waits for its lock, during which another program changes the first one again
     first, second = workspace.put("a", "a\n"), workspace.put("b", "b\n")
     changes = [change(workspace, "a", b"a\n", b"A\n"), change(workspace, "b", b"b\n", b"B\n")]
@@ -88,7 +88,7 @@ async def test_what_cannot_be_put_back_is_named(workspace):
     assert workspace.contents() == {"a": b"meddled\n", "b": b"meddled, too\n"}
 
 
-async def test_a_write_that_has_begun_is_finished_when_the_turn_is_cancelled(workspace):
+async def test_commit_finishes_a_write_when_the_turn_is_cancelled(workspace):
     # given a write that waits for a lock
     path = workspace.put("a", "a\n")
     holder = os.open(path, os.O_RDONLY)
@@ -107,7 +107,7 @@ async def test_a_write_that_has_begun_is_finished_when_the_turn_is_cancelled(wor
     assert seen.digest(path) == digest_of(b"A\n")
 
 
-async def test_a_deleted_file_is_forgotten(workspace):
+async def test_commit_forgets_a_deleted_file(workspace):
     path = workspace.put_seen("a", "a\n")
     await commit([change(workspace, "a", b"a\n", None)], workspace.ctx.seen_files)
     assert not path.exists()

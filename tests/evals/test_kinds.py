@@ -125,13 +125,13 @@ def solved(task: Task, folder: Path, words: Vocabulary) -> Outcome:
     return Outcome(folder, answer, commands, calls=1)
 
 
-def test_there_are_at_least_eight_kinds() -> None:
+def test_kinds_are_eight_or_more() -> None:
     assert len(KINDS) >= 8
     assert set(SOLVERS) == set(KINDS)
 
 
 @pytest.mark.parametrize(("set_name", "kind"), CASES)
-def test_a_task_that_was_done_passes(tmp_path: Path, set_name: str, kind: str) -> None:
+def test_task_that_was_done_passes(tmp_path: Path, set_name: str, kind: str) -> None:
     for seed in SEEDS:
         task = task_of(set_name, kind, seed)
         assert task.kind == kind
@@ -140,7 +140,7 @@ def test_a_task_that_was_done_passes(tmp_path: Path, set_name: str, kind: str) -
 
 @pytest.mark.parametrize(("set_name", "kind"), CASES)
 @pytest.mark.parametrize("answer", ["", "It is done."])
-def test_nothing_done_fails_whatever_is_said(tmp_path: Path, set_name: str, kind: str, answer: str) -> None:
+def test_task_without_changes_fails_for_any_answer(tmp_path: Path, set_name: str, kind: str, answer: str) -> None:
     for seed in SEEDS[:2]:
         task = task_of(set_name, kind, seed)
         folder = tmp_path / str(seed)
@@ -150,7 +150,7 @@ def test_nothing_done_fails_whatever_is_said(tmp_path: Path, set_name: str, kind
 
 @pytest.mark.parametrize(("set_name", "kind"), CASES)
 @pytest.mark.parametrize("deed", ["make", "change", "remove"])
-def test_touching_another_file_fails(tmp_path: Path, set_name: str, kind: str, deed: str) -> None:
+def test_task_with_another_file_changed_fails(tmp_path: Path, set_name: str, kind: str, deed: str) -> None:
     task = task_of(set_name, kind, 1)
     outcome = solved(task, tmp_path, SETS[set_name])
     others = [tmp_path / name for name in task.files if name not in task.may_change]
@@ -166,14 +166,14 @@ def test_touching_another_file_fails(tmp_path: Path, set_name: str, kind: str, d
 
 @pytest.mark.parametrize("set_name", SETS)
 @pytest.mark.parametrize("kind", ["read", "list", "count", "search"])
-def test_an_answer_that_was_guessed_fails(tmp_path: Path, set_name: str, kind: str) -> None:
+def test_guessed_answer_fails(tmp_path: Path, set_name: str, kind: str) -> None:
     task = task_of(set_name, kind, 1)
     outcome = solved(task, tmp_path, SETS[set_name])
 
     assert not task.has_passed(Outcome(tmp_path, outcome.answer, (), calls=0))
 
 
-def test_a_number_within_another_is_no_answer(tmp_path: Path) -> None:
+def test_number_within_another_is_no_answer(tmp_path: Path) -> None:
     task = task_of("development", "count", 1)
     outcome = solved(task, tmp_path, SETS["development"])
     number = re.findall(r"\d+", outcome.answer)[-1]
@@ -182,7 +182,7 @@ def test_a_number_within_another_is_no_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("commands", [(), ("",), ("ls",)])
-def test_a_script_that_was_not_run_fails(tmp_path: Path, commands: tuple[str, ...]) -> None:
+def test_script_that_was_not_run_fails(tmp_path: Path, commands: tuple[str, ...]) -> None:
     task = task_of("counted", "script", 1)
     outcome = solved(task, tmp_path, SETS["counted"])
     (file,) = task.may_change
@@ -192,7 +192,7 @@ def test_a_script_that_was_not_run_fails(tmp_path: Path, commands: tuple[str, ..
     assert task.has_passed(outcome)
 
 
-def test_the_two_sets_share_no_words_wordings_programs_or_bugs() -> None:
+def test_sets_share_no_words_wordings_programs_or_bugs() -> None:
     first, second = SETS.values()
     for part in ("nouns", "values", "functions", "folders", "programs"):
         assert not set(getattr(first, part)) & set(getattr(second, part))
@@ -205,7 +205,7 @@ def test_the_two_sets_share_no_words_wordings_programs_or_bugs() -> None:
 
 
 @pytest.mark.parametrize("words", SETS.values(), ids=SETS)
-def test_each_bug_fails_its_check_until_it_is_mended(words: Vocabulary) -> None:
+def test_bug_fails_its_check_until_it_is_fixed(words: Vocabulary) -> None:
     for bug in words.bugs:
         right = bug.module.partition("return ")[2].strip()
         for module, passes in ((bug.module, True), (bug.module.replace(right, bug.wrong), False)):

@@ -36,7 +36,7 @@ async def kept(repository: OwnRepository, path: str) -> bytes:
 
 
 @on_both_backends
-def test_it_keeps_bytes(repository: OwnRepository, work: Path, backend: str) -> None:
+def test_repository_keeps_bytes(repository: OwnRepository, work: Path, backend: str) -> None:
     (work / "a").write_bytes(b"\r\n\x00\xff")
 
     async def main() -> None:
@@ -46,7 +46,7 @@ def test_it_keeps_bytes(repository: OwnRepository, work: Path, backend: str) -> 
     assert (repository.folder.stat().st_mode & 0o777, repository.folder.parent.stat().st_mode & 0o777) == (0o700, 0o700)
 
 
-async def test_no_configuration_and_no_variable_of_the_user_counts(
+async def test_repository_ignores_configuration_and_variables(
     repository: OwnRepository, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran = tmp_path / "ran"
@@ -69,14 +69,14 @@ async def test_no_configuration_and_no_variable_of_the_user_counts(
     assert names_in(tmp_path) == [".gitconfig", "evil", "home", "work"]
 
 
-async def test_a_repository_in_the_folder_is_not_asked(repository: OwnRepository, work: Path) -> None:
+async def test_repository_in_the_folder_is_not_asked(repository: OwnRepository, work: Path) -> None:
     (work / ".git").write_text("gitdir: /nowhere\n")
     (work / "a").write_bytes(b"a\n")
 
     assert await kept(repository, "a") == b"a\n"
 
 
-async def test_an_object_that_was_added_without_git_is_gits(repository: OwnRepository, tmp_path: Path) -> None:
+async def test_object_added_without_git_equals_gits(repository: OwnRepository, tmp_path: Path) -> None:
     oids = [repository.add_object("blob", b"content\x00\n") for _ in range(2)]
 
     assert await repository.run("cat-file", "blob", oids[0]) == b"content\x00\n"
@@ -86,7 +86,7 @@ async def test_an_object_that_was_added_without_git_is_gits(repository: OwnRepos
     assert names_in(folder) == [oids[0][2:]]
 
 
-async def test_what_git_warns_of_is_told(repository: OwnRepository, work: Path) -> None:
+async def test_warnings_of_git_are_passed_on(repository: OwnRepository, work: Path) -> None:
     (work / "a").write_bytes(b"a\n")
     told: list[bytes] = []
     await repository.run("rm", "--cached", "-r", "--ignore-unmatch", "a", note_warnings=told.append)
@@ -95,17 +95,17 @@ async def test_what_git_warns_of_is_told(repository: OwnRepository, work: Path) 
     assert told == [b"", b"Ignoring path .git/config\n"]
 
 
-async def test_what_git_says_is_the_error(repository: OwnRepository) -> None:
+async def test_error_has_the_words_of_git(repository: OwnRepository) -> None:
     with pytest.raises(ToolError, match="git cat-file failed: fatal: "):
         await repository.run("cat-file", "blob", "nothing")
 
 
-async def test_too_much_is_an_error_of_its_own(repository: OwnRepository) -> None:
+async def test_oversized_output_is_an_error_of_its_own(repository: OwnRepository) -> None:
     with pytest.raises(TooMuchError, match="printed more than 5 bytes"):
         await repository.run("version", max_bytes=5)
 
 
-async def test_a_reference_keeps_what_it_leads_to(repository: OwnRepository) -> None:
+async def test_reference_keeps_its_target(repository: OwnRepository) -> None:
     made = await repository.run("hash-object", "-w", "--stdin", stdin=b"kept\n")
     repository.point("refs/sessions/one", made.decode().strip())
     await repository.run("gc", "--quiet", "--prune=now")
@@ -113,7 +113,7 @@ async def test_a_reference_keeps_what_it_leads_to(repository: OwnRepository) -> 
     assert await repository.run("cat-file", "blob", "refs/sessions/one") == b"kept\n"
 
 
-def test_what_a_killed_git_left_is_removed_when_it_is_old(repository: OwnRepository) -> None:
+def test_leftovers_of_a_killed_git_are_removed_once_old(repository: OwnRepository) -> None:
     packs = repository.folder / "objects" / "pack"
     packs.mkdir()
     for name, age_s in (("tmp_pack_old", 100_000), ("tmp_pack_new", 10), ("pack-1.pack", 100_000)):

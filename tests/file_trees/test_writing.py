@@ -27,7 +27,7 @@ class FullDisk(DiskOperations):
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
-async def test_a_full_disk_leaves_every_file_as_it_was(tmp_path: Path, at: int) -> None:
+async def test_write_changes_on_a_full_disk_leaves_every_file(tmp_path: Path, at: int) -> None:
     place = KeptWorkspace(tmp_path)
     for name in "abc":
         place.write(name, "old\n")
@@ -51,7 +51,7 @@ async def test_a_full_disk_leaves_every_file_as_it_was(tmp_path: Path, at: int) 
     assert place.read("c") == "old\n"
 
 
-async def test_a_disk_that_stays_full_loses_nothing(tmp_path: Path) -> None:
+async def test_write_changes_on_a_permanently_full_disk_loses_nothing(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     for name in "abc":
         place.write(name, "old\n")
@@ -68,7 +68,7 @@ async def test_a_disk_that_stays_full_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["changed", "link", "folder"])
-async def test_what_changed_a_moment_ago_is_not_overwritten(tmp_path: Path, what: str) -> None:
+async def test_write_changes_does_not_overwrite_a_recent_change(tmp_path: Path, what: str) -> None:
     place = KeptWorkspace(tmp_path)
     place.write("a", "old\n")
     place.write("z", "old\n")
@@ -91,7 +91,7 @@ async def test_what_changed_a_moment_ago_is_not_overwritten(tmp_path: Path, what
     assert not (tmp_path / "elsewhere").exists()
 
 
-async def test_a_folder_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
+async def test_write_changes_does_not_follow_a_new_link(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     place.write("folder/a", "old\n")
     await place.turn(lambda: place.write("folder/a", "new\n"))

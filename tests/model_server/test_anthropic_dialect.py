@@ -35,7 +35,7 @@ def ask(client, server, messages=HI, **options):
         return stream.get_final_message()
 
 
-def test_the_official_client_reads_every_kind_of_block(client) -> None:
+def test_official_client_reads_every_kind_of_block(client) -> None:
     reply = Reply(
         (
             Thinking("hmm", "c2ln"),
@@ -62,7 +62,7 @@ def test_the_official_client_reads_every_kind_of_block(client) -> None:
     assert (usage.cache_read_input_tokens, usage.cache_creation_input_tokens) == (100, 3)
 
 
-def test_a_reply_of_50_megabytes_arrives_whole() -> None:
+def test_reply_of_50_megabytes_arrives_whole() -> None:
     import http.client
     import json
 
@@ -90,7 +90,7 @@ def test_a_reply_of_50_megabytes_arrives_whole() -> None:
         (529, anthropic.OverloadedError),
     ],
 )
-def test_the_official_client_names_each_error(client, status, error) -> None:
+def test_official_client_names_each_error(client, status, error) -> None:
     with serving([HttpError(status, headers={"retry-after": "7"})]) as server, pytest.raises(error) as caught:
         ask(client, server)
 
@@ -98,13 +98,13 @@ def test_the_official_client_names_each_error(client, status, error) -> None:
     assert caught.value.request_id.startswith("req_")
 
 
-def test_an_error_in_the_stream_is_seen_as_such(client) -> None:
+def test_error_in_the_stream_is_seen_as_such(client) -> None:
     reply = say("abc " * 9, faults=(StreamFailure("text"),))
     with serving([reply]) as server, pytest.raises(anthropic.APIStatusError, match="overloaded_error"):
         ask(client, server)
 
 
-def test_the_official_client_ignores_pings_and_comments(client) -> None:
+def test_official_client_ignores_pings_and_comments(client) -> None:
     faults = (Inject(1, "ping"), Inject(3, "comment"))
     with serving([say("hello", faults=faults)]) as server:
         assert ask(client, server).content[0].text == "hello"
@@ -124,7 +124,7 @@ def test_events_that_do_not_belong_are_on_the_wire(client) -> None:
     assert b"data: own\n\n" in body
 
 
-def test_arguments_can_be_cut_by_the_token_limit_or_the_connection(client) -> None:
+def test_arguments_can_be_cut_by_token_limit_or_connection(client) -> None:
     half = calls(ToolCall("Read", arguments='{"file_path": "a'), stop_reason="max_tokens")
     cut = call("Read", {"file_path": "abcdefghijk"}, faults=(Cut("tool_arguments"),))
 
@@ -140,12 +140,12 @@ def test_arguments_can_be_cut_by_the_token_limit_or_the_connection(client) -> No
     assert "".join(event.partial_json for event in events[:-1]) == '{"file_path": "a'
 
 
-def test_the_same_id_can_come_twice(client) -> None:
+def test_same_id_can_come_twice(client) -> None:
     with serving([calls(ToolCall("LS", id="one"), ToolCall("LS", id="one"))]) as server:
         assert [block.id for block in ask(client, server).content] == ["one", "one"]
 
 
-def test_ids_differ_between_requests_and_are_the_same_for_the_same_request(client) -> None:
+def test_ids_differ_between_requests_but_not_for_equal_ones(client) -> None:
     with serving(lambda _: call("LS")) as server:
         one, same, other = ask(client, server), ask(client, server), ask(client, server, max_tokens=5)
 
@@ -197,14 +197,14 @@ def exchange(*answer):
         ({"extra_body": {"surprise": 1}}, "Extra inputs are not permitted"),
     ],
 )
-def test_what_the_real_api_refuses_is_refused(client, request_part, complaint) -> None:
+def test_invalid_request_is_refused(client, request_part, complaint) -> None:
     with serving([]) as server, pytest.raises(anthropic.BadRequestError, match=complaint):
         ask(client, server, **request_part)
 
     assert len(server.refusals) == 1
 
 
-def test_a_valid_history_with_results_and_a_late_reminder_is_accepted(client) -> None:
+def test_valid_history_with_results_and_a_reminder_is_accepted(client) -> None:
     messages = exchange(RESULT | MARK, {"type": "text", "text": "and now?"})
     with serving([say("ok")]) as server:
         thinking = {"type": "enabled", "budget_tokens": 1024}
@@ -220,6 +220,6 @@ def test_a_valid_history_with_results_and_a_late_reminder_is_accepted(client) ->
     assert server.refusals == []
 
 
-def test_only_the_right_key_is_accepted(client) -> None:
+def test_wrong_key_is_refused(client) -> None:
     with serving([], api_key="other") as server, pytest.raises(anthropic.AuthenticationError):
         ask(client, server)

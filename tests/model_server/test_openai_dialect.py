@@ -26,7 +26,7 @@ def parts(received):
     return [part for chunk in received for choice in chunk.choices for part in choice.delta.tool_calls or ()]
 
 
-def test_the_official_client_reads_text_reasoning_and_parallel_calls(client) -> None:
+def test_official_client_reads_text_reasoning_and_parallel_calls(client) -> None:
     reply = Reply(
         (Thinking("hmm"), Text("Grüße"), ToolCall("Read", {"file_path": "ä"}, id="c1"), ToolCall("LS", id="c2")),
         tokens=Tokens(input=7, output=9, cache_read=100),
@@ -52,7 +52,7 @@ def test_the_official_client_reads_text_reasoning_and_parallel_calls(client) -> 
     assert completion.usage.prompt_tokens_details.cached_tokens == 100
 
 
-def test_usage_comes_last_and_only_where_it_was_asked_for(client) -> None:
+def test_usage_comes_last_and_only_on_request(client) -> None:
     with serving([say("a"), say("b")]) as server:
         with_usage = chunks(client, server)
         without = chunks(client, server, stream_options=None)
@@ -62,7 +62,7 @@ def test_usage_comes_last_and_only_where_it_was_asked_for(client) -> None:
     assert all(chunk.usage is None for chunk in without)
 
 
-def test_servers_that_leave_things_out_can_be_played(client) -> None:
+def test_sparse_servers_can_be_played(client) -> None:
     quirks = frozenset(
         {"no_tool_ids", "no_tool_indexes", "no_usage", "no_finish_reason", "no_done", "whole_tool_calls"}
     )
@@ -93,12 +93,12 @@ def test_parallel_calls_can_come_in_turn(client) -> None:
         (500, openai.InternalServerError),
     ],
 )
-def test_the_official_client_names_each_error(client, status, error) -> None:
+def test_official_client_names_each_error(client, status, error) -> None:
     with serving([HttpError(status)]) as server, pytest.raises(error):
         chunks(client, server)
 
 
-def test_a_stream_can_end_cleanly_before_its_time(client) -> None:
+def test_stream_can_end_cleanly_before_its_time(client) -> None:
     with serving([say("abc " * 9, faults=(Cut("text", "clean"),))]) as server:
         received = chunks(client, server)
 
@@ -123,12 +123,12 @@ ASKED = {"role": "assistant", "content": None, "tool_calls": [CALL]}
         ({"model": "gpt-6", "max_tokens": 5}, "max_completion_tokens"),
     ],
 )
-def test_what_the_real_api_refuses_is_refused(client, request_part, complaint) -> None:
+def test_invalid_request_is_refused(client, request_part, complaint) -> None:
     with serving([]) as server, pytest.raises(openai.BadRequestError, match=complaint):
         chunks(client, server, **request_part)
 
 
-def test_a_valid_history_is_accepted(client) -> None:
+def test_valid_history_is_accepted(client) -> None:
     with serving([say("ok")]) as server:
         chunks(client, server, [*HI, ASKED, ANSWER, *HI])
 

@@ -27,7 +27,7 @@ def post(port: int, body: object = BODY) -> tuple[int, bytes]:
         connection.close()
 
 
-def test_requests_are_recorded_as_they_came() -> None:
+def test_requests_are_recorded_as_received() -> None:
     with serving([say("a"), say("b")]) as server:
         post(server.port)
         post(server.port, BODY | {"max_tokens": 2})
@@ -39,7 +39,7 @@ def test_requests_are_recorded_as_they_came() -> None:
     assert first.arrived_at <= second.began_at
 
 
-def test_a_request_after_the_script_is_told_so_and_fails_the_block() -> None:
+def test_request_after_the_script_fails_the_block() -> None:
     answers = []
 
     def ask_twice() -> None:
@@ -53,7 +53,7 @@ def test_a_request_after_the_script_is_told_so_and_fails_the_block() -> None:
     assert b"the script is over" in answer
 
 
-def test_a_fault_of_the_script_fails_the_block() -> None:
+def test_fault_of_the_script_fails_the_block() -> None:
     def ask_once() -> None:
         impossible = say("a", faults=(Cut("tool_arguments"),))
         with serving([impossible]) as server, pytest.raises(http.client.HTTPException):
@@ -63,7 +63,7 @@ def test_a_fault_of_the_script_fails_the_block() -> None:
         ask_once()
 
 
-def test_a_reply_that_is_held_goes_on_when_the_test_does() -> None:
+def test_held_reply_goes_on_when_the_test_does() -> None:
     gate = threading.Event()
     answers = []
     with serving([say("abcdefgh", chunk_chars=1, faults=(Hold("text", gate),))]) as server:
@@ -79,7 +79,7 @@ def test_a_reply_that_is_held_goes_on_when_the_test_does() -> None:
     assert b"message_stop" in answers[0][1]
 
 
-def test_the_failure_of_the_test_itself_is_not_hidden() -> None:
+def test_failure_of_the_test_itself_is_not_hidden() -> None:
     def fail_with_a_script_too_short() -> None:
         with serving([]) as server:
             post(server.port)
@@ -97,7 +97,7 @@ def test_connections_end_where_the_script_says(how) -> None:
                 post(server.port)
 
 
-def test_a_position_may_count_from_the_end() -> None:
+def test_position_may_count_from_the_end() -> None:
     with serving([say("abcd", faults=(Cut(-1, "clean"),))]) as server:
         _, answer = post(server.port)
 
@@ -106,7 +106,7 @@ def test_a_position_may_count_from_the_end() -> None:
 
 
 @pytest.mark.parametrize("writes", ["events", "bulk", 5])
-def test_the_bytes_are_the_same_however_they_are_written(writes) -> None:
+def test_bytes_are_the_same_in_any_writes(writes) -> None:
     reply = Reply((Text("Grüße 世界 🐼"), ToolCall("LS", {"path": "ü"}, id="t")), writes=writes, chunk_chars=1)
     with serving([Reply(reply.blocks, chunk_chars=1), reply]) as server:
         _, expected = post(server.port)
@@ -115,7 +115,7 @@ def test_the_bytes_are_the_same_however_they_are_written(writes) -> None:
     assert answer == expected
 
 
-def test_a_client_that_leaves_a_stalled_reply_is_noticed() -> None:
+def test_client_that_leaves_a_stalled_reply_is_noticed() -> None:
     with serving([say("abc " * 9, faults=(Stall(3),)), say("next")]) as server:
         with socket.create_connection(("127.0.0.1", server.port)) as client:
             raw = json.dumps(BODY)
@@ -138,7 +138,7 @@ def wait_until(condition) -> None:
     assert condition()
 
 
-def test_a_stalled_reply_does_not_hold_up_the_end() -> None:
+def test_stalled_reply_does_not_hold_up_the_end() -> None:
     with serving([say("abc", faults=(Stall(0),))]) as server:
         client = socket.create_connection(("127.0.0.1", server.port))
         raw = json.dumps(BODY)
@@ -150,7 +150,7 @@ def test_a_stalled_reply_does_not_hold_up_the_end() -> None:
     client.close()
 
 
-def test_probes_are_answered_only_where_they_are_scripted() -> None:
+def test_probes_are_answered_only_if_scripted() -> None:
     with serving([], probes={"/api/tags": {"models": []}}, models=()) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port)
         answers = []
@@ -165,14 +165,14 @@ def test_probes_are_answered_only_where_they_are_scripted() -> None:
     assert [request.path for request in server.other_requests] == ["/api/tags", "/v1/models", "/health"]
 
 
-def test_a_script_may_be_a_function_of_the_request() -> None:
+def test_script_may_be_a_function_of_the_request() -> None:
     with serving(lambda request: call(f"Tool{request.body['max_tokens']}")) as server:
         _, answer = post(server.port, BODY | {"max_tokens": 77})
 
     assert b'"name":"Tool77"' in answer
 
 
-def test_it_runs_as_a_process_with_a_script_from_a_file(tmp_path: Path) -> None:
+def test_server_runs_as_a_process_with_a_script_file(tmp_path: Path) -> None:
     script, port_file, record = tmp_path / "script.json", tmp_path / "port", tmp_path / "record.jsonl"
     replies = [
         {
@@ -201,7 +201,7 @@ def test_it_runs_as_a_process_with_a_script_from_a_file(tmp_path: Path) -> None:
     assert len(record.read_text().splitlines()) == 7
 
 
-def test_a_script_file_with_a_misspelt_field_is_refused(tmp_path: Path) -> None:
+def test_script_file_with_a_misspelt_field_is_refused(tmp_path: Path) -> None:
     from tests.model_server.files import read_script
 
     path = tmp_path / "script.json"

@@ -9,7 +9,7 @@ from tests.python_environments.projects import files_of, requirements_of
 MORE = "it says more than a name and versions"
 
 
-def test_a_file_says_names_of_conda_and_of_pip(tmp_path: Path) -> None:
+def test_conda_file_names_packages_of_conda_and_pip(tmp_path: Path) -> None:
     text = """\
 name: paper
 channels:
@@ -68,7 +68,7 @@ prefix: /somewhere
         ("dependencies: [", 3, "it cannot be read as YAML (", ""),
     ],
 )
-def test_what_is_no_list_is_unclear_and_not_empty(
+def test_value_that_is_no_list_is_unclear_and_not_empty(
     text: str, line: int, why: str, says: str | None, tmp_path: Path
 ) -> None:
     files = files_of(tmp_path, {"environment.yml": f"name: x\n{text}\n"})
@@ -81,7 +81,7 @@ def test_what_is_no_list_is_unclear_and_not_empty(
     assert found.text == (text.split("\n")[line - 2] if says is None else says)
 
 
-def test_a_list_in_brackets_is_read(tmp_path: Path) -> None:
+def test_list_in_brackets_is_read(tmp_path: Path) -> None:
     text = "dependencies: [python=3.8, 'numpy',\n  {pip: [einops]}]\n"
 
     assert list(conda_requirements(files_of(tmp_path, {"environment.yml": text}), "environment.yml")) == [
@@ -92,7 +92,7 @@ def test_a_list_in_brackets_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["- " + "x" * 200_000 + "!", "- " + "a " * 100_000, "- =" + "1." * 100_000 + "!"])
-def test_a_line_of_any_length_is_read_at_once(line: str, tmp_path: Path) -> None:
+def test_line_of_any_length_is_read_at_once(line: str, tmp_path: Path) -> None:
     files = files_of(tmp_path, {"environment.yml": f"dependencies:\n{line}\n"})
 
     (unclear,) = conda_requirements(files, "environment.yml")
@@ -101,7 +101,7 @@ def test_a_line_of_any_length_is_read_at_once(line: str, tmp_path: Path) -> None
     assert len(unclear.text) <= 1_000
 
 
-def test_pixis_manifest_says_the_same_in_toml(tmp_path: Path) -> None:
+def test_pixi_manifest_says_the_same_in_toml(tmp_path: Path) -> None:
     text = """\
 [workspace]
 name = "paper"

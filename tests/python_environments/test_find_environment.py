@@ -24,7 +24,7 @@ def made(root: Path, *files: str) -> MachineRoot:
         ("usr/lib/python3/dist-packages/x.py", "/usr", "/usr", "python"),
     ],
 )
-def test_an_environment_is_found_by_its_own_path_and_by_that_of_its_project(
+def test_environment_is_found_by_its_or_its_projects_path(
     tmp_path: Path, file: str, place: str, path: str, kind: str
 ) -> None:
     found = find_environment(made(tmp_path, file), place, {})
@@ -33,7 +33,7 @@ def test_an_environment_is_found_by_its_own_path_and_by_that_of_its_project(
     assert (found.path, found.kind) == (path, kind)
 
 
-def test_the_projects_own_goes_before_the_one_that_is_active(tmp_path: Path) -> None:
+def test_projects_own_environment_precedes_the_active_one(tmp_path: Path) -> None:
     machine = made(tmp_path, "p/.venv/pyvenv.cfg", "other/pyvenv.cfg", "conda/conda-meta/history")
     active = {"VIRTUAL_ENV": "/other", "CONDA_PREFIX": "/conda"}
 
@@ -49,5 +49,5 @@ def test_the_projects_own_goes_before_the_one_that_is_active(tmp_path: Path) -> 
     assert (conda.path, conda.kind) == ("/conda", "conda")
 
 
-def test_where_there_is_none_none_is_found(tmp_path: Path) -> None:
+def test_missing_environment_is_none(tmp_path: Path) -> None:
     assert find_environment(made(tmp_path, "p/setup.py"), "/p", {"VIRTUAL_ENV": "relative"}) is None

@@ -26,20 +26,20 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def test_the_preset_stands_for_the_usual_indexes_beside_named_hosts() -> None:
+def test_preset_stands_for_the_usual_indexes_beside_named_hosts() -> None:
     domains = domains_of(["a.org", PACKAGE_INDEXES], PackageSettings(), {})
 
     assert domains.named == ("a.org", *USUAL_HOSTS)
     assert {"pypi.org", "files.pythonhosted.org", "conda.anaconda.org", "registry.npmjs.org"} <= set(USUAL_HOSTS)
 
 
-def test_without_the_preset_no_setup_is_looked_at(home: Path) -> None:
+def test_setup_is_not_read_without_the_preset(home: Path) -> None:
     write(home / ".npmrc", "registry=https://npm.lab/\n")
 
     assert domains_of(["a.org"], PackageSettings(), {"PIP_INDEX_URL": "https://b.org"}) == Domains(["a.org"])
 
 
-def test_the_preset_covers_the_indexes_of_the_settings() -> None:
+def test_preset_covers_the_indexes_of_the_settings() -> None:
     packages = PackageSettings(
         index="https://index.lab/simple",
         mirrors=("https://mirror.lab:8443/simple",),
@@ -66,7 +66,7 @@ def test_the_preset_covers_the_indexes_of_the_settings() -> None:
         ({"npm_config_registry": "http://[fd00::5]:4873"}, "[fd00::5]:4873"),
     ],
 )
-def test_the_preset_covers_the_indexes_of_variables(variables: dict[str, str], host: str) -> None:
+def test_preset_covers_the_indexes_of_variables(variables: dict[str, str], host: str) -> None:
     assert host in own(**variables)
 
 
@@ -82,7 +82,7 @@ def test_the_preset_covers_the_indexes_of_variables(variables: dict[str, str], h
         (".cargo/config.toml", '[source.lab]\nregistry = "https://cargo.lab/index"\n', "cargo.lab"),
     ],
 )
-def test_the_preset_covers_the_indexes_of_files_in_the_home(home: Path, file: str, text: str, host: str) -> None:
+def test_preset_covers_the_indexes_of_files_in_the_home(home: Path, file: str, text: str, host: str) -> None:
     write(home / file, text)
 
     assert host in own()
@@ -105,7 +105,7 @@ def test_indexes_that_are_folders_need_no_host() -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text() | st.text().map("https://{}/simple".format))
-def test_whatever_a_setup_says_the_grants_can_be_read(home: Path, text: str) -> None:
+def test_any_setup_gives_readable_grants(home: Path, text: str) -> None:
     domains = domains_of([PACKAGE_INDEXES], PackageSettings(), {"PIP_INDEX_URL": text, "UV_INDEX": text})
 
     DomainGrants(domains.named, domains.own)

@@ -10,7 +10,7 @@ NAMES = st.sampled_from(["a", "b", "..", ".", "", "file"])
 PATHS = st.lists(NAMES, max_size=8).map(lambda names: "/" + "/".join(names))
 
 
-def test_links_and_dots_lead_to_places_below_the_root_only(tmp_path: Path) -> None:
+def test_links_and_dots_lead_only_below_the_root(tmp_path: Path) -> None:
     root = tmp_path / "machine"
     (root / "etc").mkdir(parents=True)
     (tmp_path / "secret").write_text("outside")
@@ -29,7 +29,7 @@ def test_links_and_dots_lead_to_places_below_the_root_only(tmp_path: Path) -> No
 
 
 @given(target=PATHS, path=PATHS)
-def test_whatever_a_link_says_the_end_lies_below_the_root(tmp_path_factory: object, target: str, path: str) -> None:
+def test_any_link_ends_below_the_root(tmp_path_factory: object, target: str, path: str) -> None:
     root = tmp_path_factory.mktemp("machine")  # type: ignore[attr-defined]
     (root / "a").symlink_to(target.lstrip("/") or "..")
     (root / "b").symlink_to(target)
@@ -40,7 +40,7 @@ def test_whatever_a_link_says_the_end_lies_below_the_root(tmp_path_factory: obje
     assert place is None or ".." not in place.parts
 
 
-def test_links_in_a_circle_have_no_end_and_are_noted(tmp_path: Path) -> None:
+def test_circular_links_have_no_end_and_are_noted(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     machine = MachineRoot(tmp_path)
@@ -67,7 +67,7 @@ def test_what_may_not_be_read_is_not_read_under_any_name(tmp_path: Path) -> None
     assert machine.unread == {"/METADATA": "it may hold secrets, or a rule withholds it"}
 
 
-def test_a_walk_does_not_follow_links_to_folders(tmp_path: Path) -> None:
+def test_walk_does_not_follow_links_to_folders(tmp_path: Path) -> None:
     (tmp_path / "a" / "deep").mkdir(parents=True)
     (tmp_path / "a" / "deep" / "x.so").touch()
     (tmp_path / "a" / "again").symlink_to("/a")
@@ -76,7 +76,7 @@ def test_a_walk_does_not_follow_links_to_folders(tmp_path: Path) -> None:
     assert sorted(machine.walk("/a")) == [("/a", "again"), ("/a/deep", "x.so")]
 
 
-def test_names_that_no_file_can_have_are_not_there(tmp_path: Path) -> None:
+def test_impossible_names_do_not_exist(tmp_path: Path) -> None:
     machine = MachineRoot(tmp_path)
 
     for name in ("/a\0b", "/\ud800", "/" + "x" * 5000, "/" + "y" * 300):
@@ -86,7 +86,7 @@ def test_names_that_no_file_can_have_are_not_there(tmp_path: Path) -> None:
         assert list(machine.walk(name)) == []
 
 
-def test_only_the_beginning_of_a_long_file_is_read(tmp_path: Path) -> None:
+def test_long_file_is_read_only_at_its_beginning(tmp_path: Path) -> None:
     (tmp_path / "long").write_bytes(b"x" * 100)
 
     assert MachineRoot(tmp_path).text("/long", max_bytes=10) == "x" * 10

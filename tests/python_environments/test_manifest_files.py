@@ -18,13 +18,13 @@ from tests.python_environments.projects import files_of
         (codecs.BOM_UTF32_BE, "utf-32-be"),
     ],
 )
-def test_a_text_is_read_in_the_coding_that_its_mark_says(mark: bytes, coding: str, tmp_path: Path) -> None:
+def test_text_is_read_in_the_encoding_of_its_mark(mark: bytes, coding: str, tmp_path: Path) -> None:
     files = files_of(tmp_path, {"requirements.txt": mark + "numpy # für\n".encode(coding)})
 
     assert files.text("requirements.txt") == "numpy # für\n"
 
 
-def test_a_file_that_is_too_large_is_told_and_not_half_read(tmp_path: Path) -> None:
+def test_too_large_file_is_reported_and_not_read_in_part(tmp_path: Path) -> None:
     files = files_of(tmp_path, {"most.txt": "#" * MAX_BYTES, "more.txt": "#" * (MAX_BYTES + 1)})
 
     assert files.text("most.txt") == "#" * MAX_BYTES
@@ -34,7 +34,7 @@ def test_a_file_that_is_too_large_is_told_and_not_half_read(tmp_path: Path) -> N
     ]
 
 
-def test_a_file_is_read_once_and_one_that_is_not_there_is_nobodys_news(tmp_path: Path) -> None:
+def test_file_is_read_once_and_a_missing_one_is_not_reported(tmp_path: Path) -> None:
     files = files_of(tmp_path, {"a/b.txt": "x"})
 
     assert files.text("a/b.txt") == "x"

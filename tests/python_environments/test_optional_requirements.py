@@ -10,7 +10,7 @@ from tests.python_environments.projects import report_of, requirements_of, told,
 MAIN = {"requirements.txt": "numpy\n"}
 
 
-def test_files_beside_the_usual_one_are_told_and_need_not_be_installed(tmp_path: Path) -> None:
+def test_optional_files_are_reported_and_need_no_install(tmp_path: Path) -> None:
     a_machine(tmp_path)
     more = {"requirements-dev.txt": "-r requirements.txt\nruff\n", "requirements/docs.txt": "sphinx\n"}
 
@@ -24,11 +24,11 @@ def test_files_beside_the_usual_one_are_told_and_need_not_be_installed(tmp_path:
 
 
 @pytest.mark.parametrize("name", ["requirements_gpu.txt", "dev-requirements.txt", "requirements/base.txt"])
-def test_the_only_file_that_says_anything_is_the_projects(name: str, tmp_path: Path) -> None:
+def test_single_file_is_the_projects(name: str, tmp_path: Path) -> None:
     assert requirements_of(tmp_path, {name: "numpy\n"}).packages == (PackageRequirement("numpy", f"{name}:1"),)
 
 
-def test_of_several_nobody_knows_which_one_is_meant(tmp_path: Path) -> None:
+def test_several_optional_files_are_unclear(tmp_path: Path) -> None:
     a_machine(tmp_path)
 
     report = report_of(tmp_path, {"requirements-cpu.txt": "torch\n", "requirements-gpu.txt": "torch\n"})
@@ -40,7 +40,7 @@ def test_of_several_nobody_knows_which_one_is_meant(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_another_one_includes_is_read_there(tmp_path: Path) -> None:
+def test_included_file_is_read_there(tmp_path: Path) -> None:
     found = requirements_of(
         tmp_path, {"requirements.txt": "-r requirements/base.txt\n", "requirements/base.txt": "numpy\n"}
     )
@@ -48,13 +48,13 @@ def test_a_file_that_another_one_includes_is_read_there(tmp_path: Path) -> None:
     assert found.packages == (PackageRequirement("numpy", "requirements/base.txt:1", included_by="requirements.txt"),)
 
 
-def test_what_only_looks_like_one_is_not_read(tmp_path: Path) -> None:
+def test_lookalike_file_is_not_read(tmp_path: Path) -> None:
     files = {"requirements.md": "numpy\n", "notes.txt": "numpy\n", "requirements.txt.bak": "numpy\n"}
 
     assert not requirements_of(tmp_path, files).says_something
 
 
-def test_a_folder_that_leads_out_of_the_project_is_not_read(tmp_path: Path) -> None:
+def test_folder_that_leads_out_of_the_project_is_not_read(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "a.txt").write_text("numpy\n")
@@ -64,7 +64,7 @@ def test_a_folder_that_leads_out_of_the_project_is_not_read(tmp_path: Path) -> N
     assert not requirements_of(tmp_path, {}).says_something
 
 
-def test_a_projects_manifest_that_asks_for_nothing_is_not_replaced(tmp_path: Path) -> None:
+def test_manifest_that_requires_nothing_is_not_replaced(tmp_path: Path) -> None:
     found = requirements_of(tmp_path, {"pyproject.toml": '[project]\nname = "p"\n', "requirements-dev.txt": "ruff\n"})
 
     assert found.packages == (PackageRequirement("ruff", "requirements-dev.txt:1", group="requirements-dev.txt"),)

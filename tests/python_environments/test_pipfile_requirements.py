@@ -46,13 +46,13 @@ def test_packages_python_and_categories_are_read(tmp_path: Path) -> None:
     assert found.unclear == (Unclear("Pipfile", "these versions are not understood", "odd latest"),)
 
 
-def test_a_whole_version_of_python_counts_before_a_part_of_it(tmp_path: Path) -> None:
+def test_full_python_version_precedes_a_partial_one(tmp_path: Path) -> None:
     pipfile = '[requires]\npython_version = "3.10"\npython_full_version = "3.10.4"\n'
 
     assert requirements_of(tmp_path, {"Pipfile": pipfile}).python == (PythonRequirement("==3.10.4", "Pipfile"),)
 
 
-def test_one_that_is_no_toml_is_unclear(tmp_path: Path) -> None:
+def test_pipfile_that_is_no_toml_is_unclear(tmp_path: Path) -> None:
     assert requirements_of(tmp_path, {"Pipfile": "[packages\n"}).unclear == (
         Unclear("Pipfile", "it is no TOML, or too deep"),
     )

@@ -12,7 +12,7 @@ from panpan.python_environments.python_manifests import poetry_range, poetry_req
         (">= 3.9, !=3.9.7", ">=3.9,!=3.9.7"), ("~=1.2", "~=1.2"), ("^1 || ^2", None), ("latest", None), (3, None),
     ],
 )  # fmt: skip
-def test_versions_of_poetry_are_those_of_its_documentation(written: object, meant: str | None) -> None:
+def test_poetry_versions_are_those_of_its_documentation(written: object, meant: str | None) -> None:
     assert poetry_range(written) == meant
 
 
@@ -33,5 +33,5 @@ def test_versions_of_poetry_are_those_of_its_documentation(written: object, mean
         ({}, [None]),
     ],
 )  # fmt: skip
-def test_a_table_is_a_requirement_with_its_conditions(written: object, meant: list[str | None]) -> None:
+def test_table_is_a_requirement_with_its_conditions(written: object, meant: list[str | None]) -> None:
     assert poetry_requirements("x", written) == meant

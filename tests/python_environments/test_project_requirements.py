@@ -19,11 +19,11 @@ PIECES = [
 ]  # fmt: skip
 
 
-def test_a_folder_without_manifests_says_nothing(tmp_path: Path) -> None:
+def test_folder_without_manifests_says_nothing(tmp_path: Path) -> None:
     assert not requirements_of(tmp_path, {"README": "numpy\n"}).says_something
 
 
-def test_very_many_wishes_are_bounded_and_that_is_told(tmp_path: Path) -> None:
+def test_very_many_requirements_are_bounded_with_a_note(tmp_path: Path) -> None:
     many = "\n".join(f"numpy-{number}" for number in range(MAX_REQUIREMENTS + 1))
 
     found = requirements_of(tmp_path, {"requirements.txt": many})
@@ -32,7 +32,7 @@ def test_very_many_wishes_are_bounded_and_that_is_told(tmp_path: Path) -> None:
     assert [one.source for one in found.unclear] == [PROJECT]
 
 
-def test_manifests_that_are_damaged_are_each_told_and_cost_nothing_else(tmp_path: Path) -> None:
+def test_damaged_manifests_are_reported_and_cost_nothing_else(tmp_path: Path) -> None:
     (tmp_path / PROJECT[1:]).mkdir(parents=True)
     os.mkfifo(tmp_path / PROJECT[1:] / "environment.yml")
 
@@ -52,7 +52,7 @@ def test_manifests_that_are_damaged_are_each_told_and_cost_nothing_else(tmp_path
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(MANIFESTS), st.lists(st.sampled_from(PIECES), max_size=30))
-def test_whatever_a_manifest_says_it_is_read_to_its_end(name: str, pieces: list[str]) -> None:
+def test_any_manifest_is_read_to_its_end(name: str, pieces: list[str]) -> None:
     with TemporaryDirectory() as folder:
         root = written(Path(folder), {name: "".join(pieces)})
 

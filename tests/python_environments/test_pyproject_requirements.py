@@ -4,7 +4,7 @@ from panpan.python_environments.project_files import PackageRequirement, PythonR
 from tests.python_environments.projects import requirements_of
 
 
-def test_the_projects_table_says_python_and_packages_with_their_lines(tmp_path: Path) -> None:
+def test_project_table_has_python_and_packages_with_lines(tmp_path: Path) -> None:
     text = """\
 [project]
 name = "My_Paper"
@@ -39,7 +39,7 @@ dev = ["ruff", {include-group = "other"}]
     )
 
 
-def test_dependencies_that_a_build_takes_from_files_are_read_there_once(tmp_path: Path) -> None:
+def test_dynamic_dependencies_are_read_from_files_once(tmp_path: Path) -> None:
     text = """\
 [project]
 dynamic = ["dependencies"]
@@ -53,7 +53,7 @@ dependencies = {file = ["requirements.txt"]}
     assert found.unclear == ()
 
 
-def test_dependencies_that_a_build_makes_are_unclear_unless_setuptools_has_a_manifest(tmp_path: Path) -> None:
+def test_dynamic_dependencies_are_unclear_except_for_setuptools(tmp_path: Path) -> None:
     text = '[project]\nname = "p"\ndynamic = ["dependencies"]\n'
 
     alone = requirements_of(tmp_path / "a", {"pyproject.toml": text})
@@ -65,7 +65,7 @@ def test_dependencies_that_a_build_makes_are_unclear_unless_setuptools_has_a_man
     assert (beside.unclear, beside.packages) == ((), (PackageRequirement("numpy", "setup.cfg"),))
 
 
-def test_poetrys_table_is_read(tmp_path: Path) -> None:
+def test_poetry_table_is_read(tmp_path: Path) -> None:
     text = """\
 [tool.poetry]
 name = "paper"
@@ -87,7 +87,7 @@ odd = "latest"
     assert found.unclear == (Unclear("pyproject.toml", "these versions are not understood", "odd latest"),)
 
 
-def test_a_manifest_of_another_form_says_nothing(tmp_path: Path) -> None:
+def test_manifest_of_another_form_says_nothing(tmp_path: Path) -> None:
     text = 'project = ["x"]\ndependency-groups = 3\n[tool.poetry]\nname = 1\ndependencies = "numpy"\n'
 
     found = requirements_of(tmp_path, {"pyproject.toml": text})

@@ -9,7 +9,7 @@ from tests.fakes.machines import PROJECT
 from tests.python_environments.projects import files_of, written
 
 
-def test_a_file_is_read_with_what_it_includes_and_each_wish_has_its_line_and_the_first_file(tmp_path: Path) -> None:
+def test_requirement_file_is_read_with_includes_and_lines(tmp_path: Path) -> None:
     first = """\
 # what the paper used
 --index-url https://example.org/simple
@@ -36,7 +36,7 @@ numpy==1.26.4 \\
 @pytest.mark.parametrize(
     "line", ["-e .", "-e .[test]", "--editable=.", ".", "./", ".[plots, tests]", "file:.", "--no-binary :all:", "-i x"]
 )
-def test_the_project_itself_and_options_are_no_packages(line: str) -> None:
+def test_project_itself_and_options_are_no_packages(line: str) -> None:
     assert line_requirement(line, "r:1") is None
 
 
@@ -48,29 +48,29 @@ def test_the_project_itself_and_options_are_no_packages(line: str) -> None:
         ("./vendored#egg=y", "y"),
     ],
 )
-def test_an_address_that_says_the_name_of_its_package_asks_for_that(line: str, name: str) -> None:
+def test_address_with_a_package_name_requires_it(line: str, name: str) -> None:
     assert line_requirement(line, "r:1") == PackageRequirement(name, "r:1")
 
 
 @pytest.mark.parametrize("line", ["-e ../other", "./x-1.0-py3-none-any.whl", "git+https://example.org/x.git"])
-def test_a_place_without_a_name_is_unclear(line: str) -> None:
+def test_place_without_a_name_is_unclear(line: str) -> None:
     assert line_requirement(line, "r:1") == Unclear("r:1", "it has no name to look for", line)
 
 
 @pytest.mark.parametrize("line", ["git+https://me:secret-1@example.org/x", "x @ https://secret-1@example.org/x.whl"])
-def test_a_key_in_an_address_is_not_shown(line: str) -> None:
+def test_key_in_an_address_is_not_shown(line: str) -> None:
     assert "secret-1" not in repr(line_requirement(line, "r:1"))
     assert "example.org/x" in repr(line_requirement(line, "r:1"))
 
 
-def test_a_line_that_nobody_writes_by_hand_is_cut_short() -> None:
+def test_overlong_line_is_cut() -> None:
     found = line_requirement("x" * 1_000_000, "r:1")
 
     assert isinstance(found, Unclear)
     assert len(found.text) < 200
 
 
-def test_nothing_outside_of_the_project_and_nothing_from_servers_is_read(tmp_path: Path) -> None:
+def test_requirement_files_outside_or_on_servers_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("canary\n")
     lines = "-r ../../../secret.txt\n-r /secret.txt\n-r linked.txt\n-r https://me:key@example.org/r.txt\n-r gone.txt\n"
     files = files_of(tmp_path, {"requirements.txt": lines})
@@ -90,7 +90,7 @@ def test_nothing_outside_of_the_project_and_nothing_from_servers_is_read(tmp_pat
     ]
 
 
-def test_a_chain_of_files_has_an_end(tmp_path: Path) -> None:
+def test_chain_of_files_has_an_end(tmp_path: Path) -> None:
     chain = {f"r{at}.txt": f"-r r{at + 1}.txt\npackage-{at}\n" for at in range(MAX_DEPTH + 5)}
 
     found = list(file_requirements(files_of(tmp_path, chain), "r0.txt"))
@@ -99,7 +99,7 @@ def test_a_chain_of_files_has_an_end(tmp_path: Path) -> None:
     assert [one.source for one in found if isinstance(one, Unclear)] == [f"r{MAX_DEPTH}.txt"]
 
 
-def test_what_is_no_regular_file_does_not_block(tmp_path: Path) -> None:
+def test_irregular_file_does_not_block(tmp_path: Path) -> None:
     files = files_of(tmp_path, {"requirements.txt": "-r pipe\n-r folder\nnumpy\n"})
     os.mkfifo(tmp_path / PROJECT[1:] / "pipe")
     written(tmp_path, {"folder/x": ""})

@@ -3,7 +3,7 @@ import pytest
 from panpan.python_environments.requirement_files import requirement_lines, without_hashes
 
 
-def test_lines_are_joined_without_comments_under_the_number_of_their_first() -> None:
+def test_lines_are_joined_without_comments_under_their_number() -> None:
     text = "# first\n  # second\na \\\n  >=1 # third\n\nb#c\n\\\n# fourth\nd"
 
     assert requirement_lines(text) == [(3, "a   >=1"), (6, "b#c"), (9, "d")]
@@ -21,5 +21,5 @@ def test_lines_are_joined_without_comments_under_the_number_of_their_first() -> 
         (" " * 500_000 + "a", " " * 500_000 + "a"),
     ],
 )
-def test_only_hashes_are_taken_away_and_at_once(line: str, bare: str) -> None:
+def test_only_hashes_are_removed_and_at_once(line: str, bare: str) -> None:
     assert without_hashes(line) == bare

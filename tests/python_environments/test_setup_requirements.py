@@ -41,20 +41,20 @@ test = pytest; hypothesis
     ]
 
 
-def test_a_list_on_one_line_is_parted_by_semicolons(tmp_path: Path) -> None:
+def test_list_on_one_line_is_parted_by_semicolons(tmp_path: Path) -> None:
     found = of_cfg(tmp_path, "[options]\ninstall_requires = numpy; scipy>=1\n")
 
     assert found[1:] == [PackageRequirement("numpy", "setup.cfg"), PackageRequirement("scipy>=1", "setup.cfg")]
 
 
-def test_a_list_may_be_in_another_file(tmp_path: Path) -> None:
+def test_list_may_be_in_another_file(tmp_path: Path) -> None:
     found = of_cfg(tmp_path, "[options]\ninstall_requires = file: needs.txt\n", **{"needs.txt": "numpy\n"})
 
     assert found[1:] == [PackageRequirement("numpy", "needs.txt:1")]
 
 
 @pytest.mark.parametrize("text", ["no section", "[a]\n[a]\n", "[a" + "a" * 500_000, "x" + " " * 500_000 + "y"])
-def test_a_setup_cfg_that_is_damaged_is_unclear(text: str, tmp_path: Path) -> None:
+def test_setup_cfg_that_is_damaged_is_unclear(text: str, tmp_path: Path) -> None:
     assert of_cfg(tmp_path, text) == [Unclear("setup.cfg", "it cannot be understood")]
 
 
@@ -76,7 +76,7 @@ setuptools.setup(name="p", python_requires=">=3.8", install_requires=NEEDS)
     assert not (tmp_path / "canary").exists()
 
 
-def test_what_a_setup_py_finds_out_when_it_runs_is_unclear(tmp_path: Path) -> None:
+def test_dynamic_setup_py_is_unclear(tmp_path: Path) -> None:
     text = (
         "setup(install_requires=open('r.txt').readlines(), python_requires=f'>={x}')\nother(install_requires=['z'])\n"
     )
@@ -87,7 +87,7 @@ def test_what_a_setup_py_finds_out_when_it_runs_is_unclear(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["def (", "(" * 300_000, "-" * 300_000 + "1", "x=" * 100_000 + "1", "\0", "'\\d' ("])
-def test_a_setup_py_that_is_damaged_is_unclear(text: str, tmp_path: Path) -> None:
+def test_damaged_setup_py_is_unclear(text: str, tmp_path: Path) -> None:
     said = of_py(tmp_path, text)
 
     assert said in ([], [Unclear("setup.py", "it cannot be understood")])

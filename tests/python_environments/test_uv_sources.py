@@ -46,14 +46,14 @@ def test_each_address_of_a_project_is_told_without_its_key(tmp_path: Path, text:
     assert hosts == ("evil.example.org",)
 
 
-def test_the_home_page_of_a_project_is_no_source(tmp_path: Path) -> None:
+def test_home_page_of_a_project_is_no_source(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[project.urls]\nhomepage = "https://www.example.org"\n')
 
     assert own_uv_sources(tmp_path) == ((), ())
 
 
 @pytest.mark.parametrize("setting", ['target = "/elsewhere"', 'python = "./evil"', 'find-links = ["./wheels"]'])
-def test_what_leads_elsewhere_on_this_machine_is_told(tmp_path: Path, setting: str) -> None:
+def test_local_override_of_uv_is_named(tmp_path: Path, setting: str) -> None:
     (tmp_path / "uv.toml").write_text(f"[pip]\n{setting}\n")
 
     named, _ = own_uv_sources(tmp_path)
@@ -66,7 +66,7 @@ def test_what_leads_elsewhere_on_this_machine_is_told(tmp_path: Path, setting: s
     ("text", "named"),
     [("3.11\n", None), ("# ours\ncpython@3.12.1\n", None), ("3.13t", None), ("./evil\n", "./evil"), ("/x/y", "/x/y")],
 )
-def test_an_interpreter_that_is_more_than_a_version_is_told(tmp_path: Path, text: str, named: str | None) -> None:
+def test_interpreter_beyond_a_version_is_named(tmp_path: Path, text: str, named: str | None) -> None:
     (tmp_path / ".python-version").write_text(text)
 
     found, _ = own_uv_sources(tmp_path)
@@ -74,13 +74,13 @@ def test_an_interpreter_that_is_more_than_a_version_is_told(tmp_path: Path, text
     assert found == ((f"{tmp_path}/.python-version names the interpreter {named}",) if named else ())
 
 
-def test_a_lock_file_says_where_its_packages_come_from(tmp_path: Path) -> None:
+def test_lock_file_names_its_sources(tmp_path: Path) -> None:
     (tmp_path / "uv.lock").write_text('wheels = [{ url = "https://evil.example.org/lamp-1.0-py3-none-any.whl" }]\n')
 
     assert locked_hosts(tmp_path) == ("evil.example.org",)
 
 
-def test_what_is_too_large_to_be_looked_at_may_name_any_host(tmp_path: Path) -> None:
+def test_oversized_file_may_name_any_host(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("#" * 1_000_001)
     (tmp_path / "uv.lock").symlink_to("/dev/zero")
 

@@ -9,7 +9,7 @@ def split(*pieces: str) -> list[str | Control]:
     return [item for piece in pieces for item in splitter.feed(piece)]
 
 
-def test_text_and_controls_come_apart() -> None:
+def test_text_and_controls_are_split() -> None:
     assert split("a\x1b[1;31mb\x1b]0;title\x07c\r\n\x1b7\x1bPq\x1b\\") == [
         "a",
         Control("CSI", "1;31m"),
@@ -23,7 +23,7 @@ def test_text_and_controls_come_apart() -> None:
     ]
 
 
-def test_the_8_bit_forms_are_controls_too() -> None:
+def test_controls_of_8_bits_are_controls_too() -> None:
     assert split("\x9b2J\x9d52;c;eA==\x9c\x85") == [
         Control("CSI", "2J"),
         Control("OSC", "52;c;eA=="),
@@ -31,14 +31,14 @@ def test_the_8_bit_forms_are_controls_too() -> None:
     ]
 
 
-def test_a_broken_sequence_does_not_hide_what_follows() -> None:
+def test_broken_sequence_does_not_hide_what_follows() -> None:
     assert split("\x1b[12\x1b[2Jx\x1b\x1b[mäy") == [Control("CSI", "2J"), "x", Control("CSI", "m"), "äy"]
 
 
 @given(
     st.lists(st.sampled_from(["ab", "語", "\x1b[2J", "\x1b]0;t\x1b\\", "\r\n", "\x1b7", "\x1bP1q\x1b\\"])), st.data()
 )
-def test_where_the_stream_is_cut_does_not_matter(parts: list[str], data: st.DataObject) -> None:
+def test_splitting_does_not_depend_on_chunks(parts: list[str], data: st.DataObject) -> None:
     whole = "".join(parts)
     cut = data.draw(st.integers(0, len(whole)))
 

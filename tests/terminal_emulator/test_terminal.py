@@ -32,7 +32,7 @@ def python(code: str, **options: object) -> Terminal:
     return Terminal([sys.executable, "-c", code], **options)  # type: ignore[arg-type]
 
 
-def test_what_is_typed_reaches_the_program_and_its_answer_the_screen() -> None:
+def test_typed_text_reaches_the_program_and_the_screen() -> None:
     with Terminal(["sh", "-c", 'read line; echo "you said $line"; exit 3']) as terminal:
         terminal.send("hello\r")
         terminal.wait_for("you said hello")
@@ -42,13 +42,13 @@ def test_what_is_typed_reaches_the_program_and_its_answer_the_screen() -> None:
         assert terminal.left_over() == []
 
 
-def test_what_is_not_seen_fails_and_shows_the_screen() -> None:
+def test_missing_text_fails_and_shows_the_screen() -> None:
     with Terminal(["echo", "hello"]) as terminal:
         with pytest.raises(AssertionError, match=r"(?s)ended before.*'goodbye'.*hello"):
             terminal.wait_for("goodbye")
 
 
-def test_what_is_printed_above_a_prompt_is_in_the_scrollback_once() -> None:
+def test_text_printed_above_a_prompt_is_in_the_scrollback_once() -> None:
     with python(PROMPT) as terminal:
         terminal.wait_for("❯")
         terminal.send("typed meanwhile")
@@ -63,7 +63,7 @@ def test_what_is_printed_above_a_prompt_is_in_the_scrollback_once() -> None:
     assert not terminal.read(lambda screen: screen.has_bracketed_paste)
 
 
-def test_a_long_paste_arrives_whole() -> None:
+def test_long_paste_arrives_whole() -> None:
     with python(PROMPT) as terminal:
         terminal.wait_for(lambda screen: screen.has_bracketed_paste)
         terminal.paste("0123456789" * 3000)
@@ -71,7 +71,7 @@ def test_a_long_paste_arrives_whole() -> None:
         terminal.wait_for("got 30000: 01234567890123456789")
 
 
-def test_the_size_changes_under_the_program() -> None:
+def test_size_changes_under_the_program() -> None:
     code = (
         "import os, signal\n"
         "signal.signal(signal.SIGWINCH, lambda *_: print('now', *os.get_terminal_size(), flush=True))\n"
@@ -95,7 +95,7 @@ def test_ctrl_c_is_the_interrupt_of_the_terminal() -> None:
         assert terminal.wait() == 130
 
 
-def test_a_program_is_told_when_its_window_is_closed() -> None:
+def test_program_learns_that_its_window_is_closed() -> None:
     with Terminal(["sh", "-c", "echo ready; exec sleep 60"]) as terminal:
         terminal.wait_for("ready")
         terminal.hang_up()
@@ -110,7 +110,7 @@ def test_settings_that_are_left_changed_are_noticed() -> None:
         assert not terminal.has_settings_of_before
 
 
-def test_what_runs_on_after_the_program_is_found_and_ended() -> None:
+def test_leftover_process_is_found_and_ended() -> None:
     code = (
         "import subprocess; quiet = subprocess.DEVNULL\n"
         "subprocess.Popen(['sleep', '60'], start_new_session=True, stdin=quiet, stdout=quiet, stderr=quiet)\n"

@@ -11,7 +11,7 @@ def needs_tmux() -> None:
     need("tmux")
 
 
-def test_a_program_is_typed_to_and_read() -> None:
+def test_program_is_typed_to_and_read() -> None:
     says = "read line; printf '\\033[31msaid %s\\033[0m\\n' \"$line\"; read more; exit 3"
     with Tmux(["sh", "-c", says], env=os.environ) as tmux:
         tmux.type("semicolons; and $words")
@@ -24,7 +24,7 @@ def test_a_program_is_typed_to_and_read() -> None:
         assert "\x1b[31msaid" in tmux.styled()
 
 
-def test_a_narrower_window_wraps_what_is_there_and_loses_nothing() -> None:
+def test_narrower_window_wraps_and_loses_nothing() -> None:
     words = " ".join(f"w{number:03}" for number in range(200))
     with Tmux(["sh", "-c", f"echo '{words}'; exec sleep 60"], env=os.environ, columns=100, rows=10) as tmux:
         tmux.wait_for("w199")

@@ -73,14 +73,14 @@ def recorded(own: OwnPytest, tape: Path) -> OwnPytest:
     return own
 
 
-def test_a_missing_cassette_says_how_to_record_it(own: OwnPytest) -> None:
+def test_missing_cassette_says_how_to_record_it(own: OwnPytest) -> None:
     done = own.run()
 
     assert done.returncode == 1
     assert "pytest --panpan-record --panpan-model NAME records it" in done.stdout
 
 
-def test_it_is_recorded_once_and_then_played_without_a_model(recorded: OwnPytest) -> None:
+def test_cassette_is_recorded_once_and_played_without_a_model(recorded: OwnPytest) -> None:
     before = recorded.cassette.read_bytes()
 
     done = recorded.run("--panpan-record")
@@ -90,7 +90,7 @@ def test_it_is_recorded_once_and_then_played_without_a_model(recorded: OwnPytest
     assert KEY.encode() not in before
 
 
-def test_a_changed_prompt_fails_and_is_named(recorded: OwnPytest) -> None:
+def test_changed_prompt_fails_and_is_named(recorded: OwnPytest) -> None:
     recorded.test.write_text(TEST.replace("what is in the notes?", "what do the notes say?"))
 
     done = recorded.run()
@@ -111,7 +111,7 @@ def test_changed_rules_of_the_workspace_fail_and_are_named(recorded: OwnPytest) 
     assert "+Answer in two sentences." in done.stdout
 
 
-def test_in_semantic_mode_only_the_calls_count(recorded: OwnPytest) -> None:
+def test_semantic_mode_compares_only_the_calls(recorded: OwnPytest) -> None:
     changed = TEST.replace("what is in the notes?", "what do the notes say?").replace("one sentence", "two sentences")
     recorded.test.write_text(changed.replace('jsonl")', 'jsonl", mode="semantic")'))
 
@@ -120,7 +120,7 @@ def test_in_semantic_mode_only_the_calls_count(recorded: OwnPytest) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_a_marker_that_says_nonsense_is_told_what_it_can_say(own: OwnPytest) -> None:
+def test_senseless_marker_is_refused_with_the_valid_words(own: OwnPytest) -> None:
     own.test.write_text(TEST.replace('jsonl")', 'jsonl", mode="strictest")'))
 
     done = own.run()
@@ -129,7 +129,7 @@ def test_a_marker_that_says_nonsense_is_told_what_it_can_say(own: OwnPytest) -> 
     assert "the marker cassette knows the modes strict, semantic, live-tools, and not 'strictest'" in done.stdout
 
 
-def test_tests_that_run_side_by_side_may_record_the_same_cassette(own: OwnPytest) -> None:
+def test_parallel_tests_may_record_the_same_cassette(own: OwnPytest) -> None:
     second = TEST.split("\n\n\n", 1)[1].replace("def test_it_reads_the_notes", "def test_it_reads_them_again")
     own.test.write_text(f"{TEST}\n\n{second}")
 
@@ -145,7 +145,7 @@ def test_tests_that_run_side_by_side_may_record_the_same_cassette(own: OwnPytest
     assert [path.name for path in own.cassette.parent.iterdir()] == [own.cassette.name]
 
 
-def test_a_failed_recording_leaves_no_cassette(own: OwnPytest) -> None:
+def test_failed_recording_leaves_no_cassette(own: OwnPytest) -> None:
     with serving([call("Read", {"file_path": "notes.txt"}), HttpError(401, "no such key")]) as server:
         own.use(server)
         done = own.run("--panpan-record", "--panpan-model", "claude-sonnet-5")
@@ -155,7 +155,7 @@ def test_a_failed_recording_leaves_no_cassette(own: OwnPytest) -> None:
     assert list(own.cassette.parent.iterdir()) == []
 
 
-def test_without_a_cassette_test_it_loads_nothing_of_panpan(own: OwnPytest) -> None:
+def test_plugin_loads_nothing_without_a_cassette_test(own: OwnPytest) -> None:
     own.test.write_text(
         "import sys\n\n\ndef test_it():\n"
         "    loaded = {name for name in sys.modules if name.startswith('panpan')}\n"

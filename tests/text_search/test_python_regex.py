@@ -38,7 +38,7 @@ def found(pattern: str, text: str) -> bool:
         (r"\Aab", "ab", "cab"),
     ],
 )
-def test_a_translated_pattern_finds_the_same(pattern: str, hit: str, miss: str) -> None:
+def test_translated_pattern_finds_the_same(pattern: str, hit: str, miss: str) -> None:
     assert found(pattern, hit)
     assert not found(pattern, miss)
 
@@ -46,7 +46,7 @@ def test_a_translated_pattern_finds_the_same(pattern: str, hit: str, miss: str) 
 @pytest.mark.parametrize(
     "pattern", [r"\p{L}", "[a-z&&[^b]]", "(a", "[a", "a{5,1}", "(?U)a", "[[:nope:]]", r"\x{110000}"]
 )
-def test_what_cannot_be_translated_is_refused(pattern: str) -> None:
+def test_untranslatable_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(ToolError):
         found(pattern, "a")
 

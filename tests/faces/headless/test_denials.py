@@ -18,7 +18,7 @@ def summary_of(*decided: tuple[str, AskedOf, ReasonKind], flags: str = "") -> Tu
     return summary
 
 
-def test_each_kind_of_no_is_told_with_what_could_change_it() -> None:
+def test_denial_names_its_remedy() -> None:
     summary = summary_of(
         ("Write", "anybody", "not-allowed"),
         ("Bash", "nobody", "rule"),
@@ -39,7 +39,7 @@ def test_each_kind_of_no_is_told_with_what_could_change_it() -> None:
 
 
 @pytest.mark.parametrize("asked_of", ["nobody", "anybody", "a person"])
-def test_the_flags_that_would_have_helped_stand_on_one_line(asked_of: AskedOf) -> None:
+def test_denial_flags_stand_on_one_line(asked_of: AskedOf) -> None:
     summary = summary_of(*((name, asked_of, "sandbox") for name in ("a", "b", "a", "c")), flags="--allowedTools")
 
     (told,) = denials_told(summary)
@@ -50,7 +50,7 @@ def test_the_flags_that_would_have_helped_stand_on_one_line(asked_of: AskedOf) -
     )
 
 
-def test_many_flags_are_counted() -> None:
+def test_denial_flags_are_counted_if_many() -> None:
     summary = summary_of(*((name, "anybody", "unknown") for name in "abcdefg"), flags="--allowedTools")
 
     (told,) = denials_told(summary)
@@ -58,7 +58,7 @@ def test_many_flags_are_counted() -> None:
     assert told.endswith("--allowedTools e (and those of 2 more)")
 
 
-def test_flags_that_calls_share_stand_once() -> None:
+def test_denial_flags_shared_by_calls_stand_once() -> None:
     summary = summary_of(
         *((name, "a person", "mode") for name in "ab"), flags="--permission-mode default --allowedTools"
     )
@@ -68,7 +68,7 @@ def test_flags_that_calls_share_stand_once() -> None:
     assert told.endswith("--permission-mode default --allowedTools a --allowedTools b")
 
 
-def test_a_call_is_named_with_all_its_flags_or_not_at_all() -> None:
+def test_denial_names_all_flags_of_a_call_or_none() -> None:
     summary = TurnSummary()
     uses = tuple(ToolUseBlock(id=str(at), name="Bash", input={}) for at in range(6))
     summary.follow(AssistantMessage(content=uses, model="m", stop_reason="tool_use"))
@@ -82,7 +82,7 @@ def test_a_call_is_named_with_all_its_flags_or_not_at_all() -> None:
     assert told.endswith("--allowedTools 'Bash(a 4)' --allow-outside 'a 4' (and those of 1 more)")
 
 
-def test_the_result_object_names_the_flags_of_each_denial() -> None:
+def test_result_object_names_the_flags_of_each_denial() -> None:
     helped = summary_of(("pip", "a person", "sandbox"), flags="--allow-network")
     not_helped = summary_of(("Read", "a person", "protected"))
 
@@ -99,7 +99,7 @@ def test_the_result_object_names_the_flags_of_each_denial() -> None:
 
 
 @pytest.mark.parametrize("kind", ["bad-call", "bad-path"])
-def test_a_call_that_could_not_be_made_was_not_forbidden(kind: ReasonKind) -> None:
+def test_impossible_call_is_no_denial(kind: ReasonKind) -> None:
     summary = summary_of(("LSP", "nobody", kind))
 
     assert summary.denials == []

@@ -40,20 +40,20 @@ async def result_of(replies: Sequence[AssistantMessage]) -> str:
 
 
 @pytest.mark.parametrize("reason", ["max_tokens", "pause_turn"])
-async def test_the_result_is_the_whole_of_an_answer_that_was_cut(reason: StopReason) -> None:
+async def test_result_is_the_whole_of_a_cut_answer(reason: StopReason) -> None:
     parts = [say("The ans", stop_reason=reason), say("wer is forty-", stop_reason=reason), say("two.")]
 
     assert await result_of(parts) == "The answer is forty-two."
 
 
-async def test_the_result_leaves_out_what_was_said_before_the_answer() -> None:
+async def test_result_omits_text_before_the_answer() -> None:
     asks = call(("1", "Look", {}), text="Look.").model_copy(update={"stop_reason": "max_tokens"})
 
     assert await result_of([call(("0", "Look", {}), text="I look."), asks, say("It is 42.")]) == "It is 42."
     assert await result_of([]) == ""
 
 
-async def test_a_signature_comes_before_the_end_of_its_block() -> None:
+async def test_signature_precedes_the_end_of_its_block() -> None:
     block = ThinkingBlock(thinking="hm", signature="c2ln")
 
     events = await raw_events(BlockStarted(0, "thinking"), ThinkingDelta(0, "hm"), BlockFinished(0, block))
@@ -71,11 +71,11 @@ async def test_a_signature_comes_before_the_end_of_its_block() -> None:
 
 
 @pytest.mark.parametrize("block", [ThinkingBlock(thinking="hm"), TextBlock(text="hm")])
-async def test_a_block_without_a_signature_just_ends(block: AssistantContent) -> None:
+async def test_block_without_a_signature_just_ends(block: AssistantContent) -> None:
     assert await raw_events(BlockFinished(1, block)) == [{"type": "content_block_stop", "index": 1}]
 
 
-async def test_encrypted_thinking_starts_with_all_that_it_is() -> None:
+async def test_encrypted_thinking_starts_complete() -> None:
     block = RedactedThinkingBlock(data="ZW5j")
 
     events = await raw_events(BlockStarted(0, "redacted_thinking"), BlockFinished(0, block))
@@ -86,7 +86,7 @@ async def test_encrypted_thinking_starts_with_all_that_it_is() -> None:
     ]
 
 
-async def test_a_wait_for_the_model_is_a_line_of_the_system() -> None:
+async def test_wait_for_the_model_is_a_system_line() -> None:
     (line,) = await lines_of(Waiting("starting the model"))
 
     assert line | {"type": "system", "subtype": "waiting", "reason": "starting the model", "session_id": "s1"} == line

@@ -48,7 +48,7 @@ async def rest(queue: PromptReader) -> list[str]:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_without_a_turn_all_begin_one_in_their_order(backend: str) -> None:
+def test_prompts_without_a_turn_begin_one_in_order(backend: str) -> None:
     async def main() -> None:
         queue = queue_of(given(("a", False), ("b", True), ("c", False)))
         async with anyio.create_task_group() as tasks:
@@ -58,7 +58,7 @@ def test_without_a_turn_all_begin_one_in_their_order(backend: str) -> None:
     anyio.run(main, backend=backend)
 
 
-async def test_a_turn_gets_what_is_for_its_next_round_and_what_it_did_not_get_comes_first_behind_it() -> None:
+async def test_prompts_a_turn_did_not_take_come_first_after_it() -> None:
     steering = Steering()
     queue = PromptReader(given(("a", False), ("b", True), ("c", True)), steering, into(steering))
     with queue.turn():
@@ -80,7 +80,7 @@ async def test_queue_keeps_a_slash_command_for_a_turn_of_its_own() -> None:
     assert await rest(queue) == ["b", "/compact"]
 
 
-async def test_what_cannot_be_read_is_said_behind_what_can() -> None:
+async def test_unreadable_input_is_reported_behind_readable_prompts() -> None:
     queue = queue_of(given(("a", False), failure="line 2"))
     await queue.read()
 
@@ -89,7 +89,7 @@ async def test_what_cannot_be_read_is_said_behind_what_can() -> None:
         await queue.next()
 
 
-async def test_an_input_without_an_end_is_read_as_far_as_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_endless_input_is_read_as_far_as_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prompts, "MOST_WAITING", 3)
     queue = queue_of(given(*((str(number), bool(number % 2)) for number in range(50))))
     async with anyio.create_task_group() as tasks:
@@ -104,7 +104,7 @@ async def test_an_input_without_an_end_is_read_as_far_as_it_is_needed(monkeypatc
 @pytest.mark.parametrize(
     ("fields", "is_next"), [("", False), (',"priority":"later"', False), (',"priority":"next"', True)]
 )
-async def test_a_line_says_when_it_wants_to_arrive(tmp_path: Path, fields: str, is_next: bool) -> None:
+async def test_line_says_when_it_wants_to_arrive(tmp_path: Path, fields: str, is_next: bool) -> None:
     (tmp_path / "in").write_text(f'{{"type":"user","message":{{"role":"user","content":"x"}}{fields}}}\n')
     with (tmp_path / "in").open() as file:
         (prompt,) = [prompt async for prompt in prompts_of_json_lines(StdinReader(file))]
@@ -113,7 +113,7 @@ async def test_a_line_says_when_it_wants_to_arrive(tmp_path: Path, fields: str, 
 
 
 @pytest.mark.parametrize("priority", ['"now"', "3", "[]", "null"])
-async def test_another_priority_is_refused(tmp_path: Path, priority: str) -> None:
+async def test_other_priority_is_refused(tmp_path: Path, priority: str) -> None:
     (tmp_path / "in").write_text(f'{{"type":"user","message":{{"content":"x"}},"priority":{priority}}}\n')
     with (tmp_path / "in").open() as file, pytest.raises(ConfigError, match=r"line 1 .* priority .*next or later"):
         await anext(prompts_of_json_lines(StdinReader(file)))

@@ -12,7 +12,7 @@ from panpan.faces.stdin import StdinReader
 from panpan.types.content import TextBlock
 
 
-async def test_a_pipe_in_which_nothing_comes_is_told_once_and_still_read() -> None:
+async def test_silent_pipe_is_reported_once_and_still_read() -> None:
     read_fd, write_fd = os.pipe()
     told: list[str] = []
     is_told = threading.Event()
@@ -37,7 +37,7 @@ async def test_a_pipe_in_which_nothing_comes_is_told_once_and_still_read() -> No
     assert prompt.typed == "x"
 
 
-async def test_a_pipe_that_has_something_or_is_closed_is_not_waited_for(tmp_path: Path) -> None:
+async def test_pipe_with_data_or_closed_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("from a file")
     read_fd, write_fd = os.pipe()
     os.close(write_fd)
@@ -52,7 +52,7 @@ async def test_a_pipe_that_has_something_or_is_closed_is_not_waited_for(tmp_path
     assert told == []
 
 
-async def test_a_run_without_a_prompt_is_the_users_to_mend(tmp_path: Path) -> None:
+async def test_run_without_a_prompt_is_an_error_for_the_user(tmp_path: Path) -> None:
     (tmp_path / "in").write_text(" \n")
 
     with (tmp_path / "in").open() as file, pytest.raises(ConfigError, match="there is no prompt"):

@@ -68,7 +68,7 @@ UNKNOWN = call(("4", "Fly", {}))
         ([[WRITE], [LOOK]], 0),
     ],
 )
-async def test_a_run_ends_with_5_where_every_call_was_refused(
+async def test_run_with_every_call_refused_exits_with_5(
     tmp_path: Path, turns: list[list[AssistantMessage]], code: int
 ) -> None:
     assert await code_of(tmp_path, *turns) == code

@@ -27,11 +27,11 @@ async def lines_of(*events: Event, has_partial_messages: bool = False) -> list[d
     return [json.loads(line) for line in out.text.splitlines()]
 
 
-def test_the_first_line_names_the_kinds_of_subagents() -> None:
+def test_first_line_names_the_kinds_of_subagents() -> None:
     assert init_line(INFO, agents=("explore", "plan"))["agents"] == ["explore", "plan"]
 
 
-async def test_a_message_of_a_subagent_bears_the_call_that_began_it() -> None:
+async def test_subagent_message_bears_the_call_that_began_it() -> None:
     inside = of_agent(reply("I look.", ("1", "Grep", {})), error_result("1", "no"))
 
     own, *lines = await lines_of(call(TASK), *inside)
@@ -44,7 +44,7 @@ async def test_a_message_of_a_subagent_bears_the_call_that_began_it() -> None:
     assert lines[0]["message"]["content"][0]["text"] == "I look."
 
 
-async def test_the_project_context_is_printed_once_and_what_else_a_subagent_is_told_each_time() -> None:
+async def test_project_context_is_printed_once_and_notes_each_time() -> None:
     context = SystemReminder(text="a long context", cause="session:start")
     inside = of_agent(context, SystemReminder(text="Plan mode is on.", cause="plan:on"))
 
@@ -56,13 +56,13 @@ async def test_the_project_context_is_printed_once_and_what_else_a_subagent_is_t
     ]
 
 
-async def test_of_nested_subagents_the_innermost_call_counts() -> None:
+async def test_nested_subagent_has_its_innermost_call() -> None:
     (line,) = await lines_of(SubagentEvent("t1", "a", SubagentEvent("t2", "b", reply("deep"))))
 
     assert (line["parent_tool_use_id"], line["agent_id"]) == ("t2", "b")
 
 
-async def test_parts_of_a_subagents_reply_come_where_they_are_asked_for() -> None:
+async def test_subagent_reply_parts_come_on_request() -> None:
     parts = of_agent(BlockStarted(0, "text"), TextDelta(0, "I look."))
 
     assert await lines_of(*parts) == []
@@ -73,7 +73,7 @@ async def test_parts_of_a_subagents_reply_come_where_they_are_asked_for() -> Non
     ]
 
 
-async def test_a_refused_call_and_a_new_try_of_a_subagent_say_whose_they_are() -> None:
+async def test_subagent_refusals_and_retries_name_their_subagent() -> None:
     refused = PermissionDecided("1", "Bash", False, "it changes files", (Reason("it changes files"),))
 
     lines = await lines_of(*of_agent(refused, RetryScheduled(2, "overloaded", 1.0)))
@@ -84,7 +84,7 @@ async def test_a_refused_call_and_a_new_try_of_a_subagent_say_whose_they_are() -
     ]
 
 
-async def test_result_is_the_sessions_own_answer_with_what_was_spent_and_refused() -> None:
+async def test_result_is_the_sessions_answer_with_costs_and_denials() -> None:
     refused = PermissionDecided("1", "Bash", False, "it changes files")
     summary, out = TurnSummary(), Memory()
     for event in (
@@ -105,7 +105,7 @@ async def test_result_is_the_sessions_own_answer_with_what_was_spent_and_refused
     assert line["permission_denials"] == [{"tool_name": "Bash", "tool_use_id": "1", "tool_input": {"command": "make"}}]
 
 
-async def test_a_refused_call_counts_for_the_agent_that_made_it() -> None:
+async def test_refused_call_counts_for_the_agent_that_made_it() -> None:
     summary = TurnSummary()
     for event in (
         call(("1", "Task", {})),
@@ -118,7 +118,7 @@ async def test_a_refused_call_counts_for_the_agent_that_made_it() -> None:
     assert [use.name for use in summary.denials] == ["Bash"]
 
 
-async def test_text_of_a_subagent_is_no_answer_and_its_calls_are_progress() -> None:
+async def test_subagent_text_is_no_answer_and_its_calls_are_progress() -> None:
     out, notes = Memory(), list[str]()
     face = TextFace(out, notes.append)
 

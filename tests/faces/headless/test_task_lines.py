@@ -29,7 +29,7 @@ async def told(background: FakeBackground, *changes: Any) -> list[dict[str, Any]
     return [json.loads(line) for line in out.text.splitlines()]
 
 
-async def test_a_start_and_an_end_are_told_in_the_shapes_that_programs_know() -> None:
+async def test_task_start_and_end_have_known_shapes() -> None:
     background = FakeBackground()
     started, ended = await told(
         background,
@@ -65,7 +65,7 @@ async def test_a_start_and_an_end_are_told_in_the_shapes_that_programs_know() ->
     assert started["uuid"] != ended["uuid"]
 
 
-async def test_one_that_is_over_before_anybody_looks_has_both_lines() -> None:
+async def test_short_task_has_both_lines() -> None:
     background = FakeBackground()
 
     def runs_and_fails() -> None:
@@ -78,7 +78,7 @@ async def test_one_that_is_over_before_anybody_looks_has_both_lines() -> None:
     assert (lines[0]["task_type"], lines[1]["status"]) == ("local_agent", "failed")
 
 
-async def test_one_that_still_runs_from_before_is_told_and_one_that_has_ended_is_not() -> None:
+async def test_earlier_task_is_reported_only_while_it_runs() -> None:
     lines = await told(FakeBackground(task("3fa80001", state="lost"), task("3fa80002")))
 
     assert [(line["subtype"], line["task_id"]) for line in lines] == [("task_started", "3fa80002")]

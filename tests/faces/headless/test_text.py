@@ -50,25 +50,25 @@ async def test_replies_stand_on_lines_of_their_own() -> None:
     assert await printed(events) == "I will look.\nIt is fixed.\n"
 
 
-async def test_a_reply_that_was_cut_and_comes_again_is_printed_once() -> None:
+async def test_cut_reply_that_comes_again_is_printed_once() -> None:
     events = [*streamed("The answer"), RETRY, *streamed("The ", "answer is 4", "2"), say("The answer is 42")]
 
     assert await printed(events) == "The answer is 42\n"
 
 
-async def test_a_second_try_that_says_something_else_starts_on_a_new_line() -> None:
+async def test_other_second_attempt_starts_on_a_new_line() -> None:
     events = [*streamed("The answer"), RETRY, *streamed("The reply is 42"), say("The reply is 42")]
 
     assert await printed(events) == "The answer\nThe reply is 42\n"
 
 
-async def test_a_reply_that_goes_on_where_the_last_was_cut_stays_on_its_line() -> None:
+async def test_continued_reply_stays_on_its_line() -> None:
     events = [*streamed("The answer is forty-"), cut("The answer is forty-"), *streamed("two."), say("two.")]
 
     assert await printed(events) == "The answer is forty-two.\n"
 
 
-async def test_a_reply_that_goes_on_may_itself_come_twice() -> None:
+async def test_continued_reply_may_itself_come_twice() -> None:
     events = [
         *streamed("forty-"),
         cut("forty-"),
@@ -83,13 +83,13 @@ async def test_a_reply_that_goes_on_may_itself_come_twice() -> None:
     assert await printed(events) == "forty-two\n"
 
 
-async def test_what_follows_the_calls_of_a_cut_reply_has_a_line_of_its_own() -> None:
+async def test_text_after_calls_of_a_cut_reply_has_its_own_line() -> None:
     asks = call(("1", "Look", {}), text="Look:").model_copy(update={"stop_reason": "max_tokens"})
 
     assert await printed([*streamed("Look:"), asks, *streamed("Done."), say("Done.")]) == "Look:\nDone.\n"
 
 
-async def test_a_note_in_the_middle_of_a_reply_breaks_the_line_on_a_terminal_only() -> None:
+async def test_note_within_a_reply_breaks_the_line_on_a_terminal_only() -> None:
     events = [*streamed("forty-"), cut("forty-"), RETRY, *streamed("two"), say("two")]
     texts = []
     for is_terminal in (True, False):
@@ -108,7 +108,7 @@ chunks = st.lists(
 
 
 @given(chunks, st.lists(st.integers(0, 40), max_size=3))
-async def test_however_often_a_reply_is_cut_its_text_comes_out_once(texts: list[str], cuts: list[int]) -> None:
+async def test_reply_cut_any_number_of_times_is_printed_once(texts: list[str], cuts: list[int]) -> None:
     whole = "".join(texts)
     events: list[Event] = []
     for cut in cuts:
@@ -162,7 +162,7 @@ async def test_progress_goes_to_the_note_and_not_to_the_answer() -> None:
     assert notes == ["● Edit a.py", "  └ a.py +2 -1"]
 
 
-async def test_a_slow_reader_gets_everything() -> None:
+async def test_slow_reader_gets_everything() -> None:
     read_fd, write_fd = os.pipe()
     received: list[bytes] = []
 
@@ -181,7 +181,7 @@ async def test_a_slow_reader_gets_everything() -> None:
     assert b"".join(received).decode() == "ä" * 300_000
 
 
-async def test_a_reader_that_is_gone_is_an_error_once() -> None:
+async def test_closed_reader_is_an_error_once() -> None:
     read_fd, write_fd = os.pipe()
     os.close(read_fd)
     with os.fdopen(write_fd, "w") as stream:

@@ -6,7 +6,7 @@ from panpan.types.messages import SystemReminder
 from panpan.types.permission import Reason, ReasonKind
 
 
-def test_a_denial_says_what_it_is_about_and_what_it_rests_on() -> None:
+def test_denial_names_its_call_and_reasons() -> None:
     reason = Reason("it may change things", "unknown", command="make", assumption="nobody knows make")
     decided = PermissionDecided("1", "Bash", False, "asked; the answer was no", (reason,), digest="c0ffee")
 
@@ -18,7 +18,7 @@ def test_a_denial_says_what_it_is_about_and_what_it_rests_on() -> None:
     assert line["digest"] == "c0ffee"
 
 
-def test_a_reminder_says_what_it_is_about_and_how_much_it_matters() -> None:
+def test_reminder_names_its_cause_and_priority() -> None:
     line = notice_line(SystemReminder(text="Look again.", cause="file:changed:1", priority="high"), "session")
 
     assert {name: line[name] for name in ("subtype", "cause", "category", "priority", "content")} == {
@@ -31,7 +31,7 @@ def test_a_reminder_says_what_it_is_about_and_how_much_it_matters() -> None:
 
 
 @pytest.mark.parametrize("kind", ["bad-call", "bad-path"])
-def test_a_call_that_cannot_be_made_is_no_denial(kind: ReasonKind) -> None:
+def test_impossible_call_is_no_denial(kind: ReasonKind) -> None:
     decided = PermissionDecided("1", "Edit", False, "it was not read", (Reason("it was not read", kind),))
 
     assert notice_line(decided, "session")["subtype"] == "call_rejected"

@@ -57,49 +57,49 @@ def results(messages: list[Message]) -> list[str]:
     return [message.text for message in messages if isinstance(message, ToolResultMessage)]
 
 
-def test_every_example_is_tried_here() -> None:
+def test_capability_examples_are_all_tried() -> None:
     assert set(EXAMPLES) == {"line_count", "call_limit", "call_count", "shout", "greeting", "evening", "watcher"}
 
 
-async def test_the_tool_counts_lines(place: Place) -> None:
+async def test_tool_counts_lines(place: Place) -> None:
     call = 'tool_use = [{ name = "count_lines", input = { path = "a.txt" } }]'
 
     assert results(await place.run("line_count", call)) == ["2 lines"]
     assert place.warnings == []
 
 
-async def test_the_hook_limits_calls(place: Place) -> None:
+async def test_hook_limits_calls(place: Place) -> None:
     told = results(await place.run("call_limit", *(READ,) * 3))
 
     assert ["2 calls are enough" in text for text in told] == [False, False, True]
 
 
-async def test_the_status_counts_calls(place: Place) -> None:
+async def test_status_counts_calls(place: Place) -> None:
     await place.run("call_count", READ, READ)
 
     assert (place.status, place.warnings) == ([text("2 calls")], [])
 
 
-async def test_the_setting_is_used(place: Place) -> None:
+async def test_setting_is_used(place: Place) -> None:
     messages = await place.run("greeting", settings='[capabilities.greeting]\ngreeting = "Good morning"\n')
 
     (said,) = [message.text for message in messages if isinstance(message, UserMessage)]
     assert said == "Good morning! go"
 
 
-async def test_the_reminder_is_told_once(place: Place) -> None:
+async def test_reminder_is_told_once(place: Place) -> None:
     messages = await place.run("evening", READ)
 
     assert [one.cause for one in messages if isinstance(one, SystemReminder)].count("late_hour") == 1
 
 
-async def test_what_goes_on_beside_the_session_ends_with_it(place: Place) -> None:
+async def test_task_beside_the_session_ends_with_it(place: Place) -> None:
     await place.run("watcher")
 
     assert place.warnings == ["the watcher has stopped"]
 
 
-async def test_the_slash_command_runs_without_a_terminal(place: Place) -> None:
+async def test_slash_command_runs_without_a_terminal(place: Place) -> None:
     await place.run("shout", prompt="/shout hello")
 
     assert (place.shown, place.warnings) == (["HELLO"], [])

@@ -54,7 +54,7 @@ def without(capability: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("capability", sorted(FOLDERS - NEEDED))
-def test_a_session_works_without(capability: str, tmp_path: Path) -> None:
+def test_session_works_without_a_capability(capability: str, tmp_path: Path) -> None:
     copy = without(capability, tmp_path / "copy")
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "a.txt").write_text("one two three\n")

@@ -87,7 +87,7 @@ def in_backticks(text: str) -> list[str]:
 # examples
 
 
-def test_the_definition_of_an_agent_that_is_shown_can_be_used_and_every_key_is_told() -> None:
+def test_agent_example_is_usable_and_every_key_is_documented() -> None:
     (example,) = blocks(AGENTS, "markdown")
 
     definition, problems = read_text(example, "example.md", Place(ROOT, is_for_panpan=True), "example")
@@ -131,14 +131,14 @@ def test_python_examples_change_a_file(tmp_path: Path, number: int, printed: str
     assert (workspace / "notes.txt").read_text() == "the end\n"
 
 
-def test_code_of_the_readme_is_the_code() -> None:
+def test_readme_code_is_the_code() -> None:
     loop, capability = blocks(README, "python")
 
     assert textwrap.indent(loop, "    ") in text_of(ROOT / "panpan" / "core" / "query.py")
     assert capability == blocks(ROOT / "docs" / "capabilities.md", "python")[0]
 
 
-async def test_the_tool_that_shows_how_to_add_one_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tool_of_the_how_to_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "contributed"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -158,7 +158,7 @@ async def test_the_tool_that_shows_how_to_add_one_works(tmp_path: Path, monkeypa
     assert await tool.effects(args, context_in(workspace)) == Effects(reads=("a.txt",))
 
 
-def test_the_settings_of_the_pages_are_settings() -> None:
+def test_settings_of_the_pages_exist() -> None:
     examples = [block for page in PAGES for block in blocks(page, "toml") if "pyproject.toml" not in block]
     sources = [parse_settings(one.encode(), Path("settings.toml"), "user") for one in examples]
 
@@ -206,12 +206,12 @@ def check_arguments(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("line", list(commands()))
-def test_every_command_that_is_shown_can_be_given(line: str) -> None:
+def test_documented_commands_can_be_given(line: str) -> None:
     for arguments in arguments_of_panpan(line):
         check_arguments(arguments)
 
 
-def test_a_command_that_does_not_exist_would_be_found() -> None:
+def test_unknown_command_would_be_found() -> None:
     assert [*arguments_of_panpan("git diff | panpan -p 'a | b' -c  # panpan --no")] == [["-p", "a | b", "-c"]]
     with pytest.raises(click.UsageError):
         check_arguments(["--modle", "x"])
@@ -243,7 +243,7 @@ def exists_somewhere(name: str) -> bool:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
-def test_files_that_are_named_exist(document: Path) -> None:
+def test_named_files_exist(document: Path) -> None:
     names = re.findall(r"(?<![\w./<>*~-])(?<!\]\()(?:[\w-]+/)*[\w-]+\.(?:py|md|json|sh)\b(?!l)", text_of(document))
 
     assert [name for name in names if not exists_somewhere(name) and name not in OF_USERS] == []
@@ -267,14 +267,14 @@ def test_architecture_names_every_folder_of_the_package() -> None:
 
 
 @pytest.mark.parametrize("document", [ARCHITECTURE, REFERENCE], ids=lambda path: path.stem)
-def test_folders_that_are_named_exist(document: Path) -> None:
+def test_named_folders_exist(document: Path) -> None:
     folders = [name for name in in_backticks(text_of(document)) if re.fullmatch(r"[\w/]+/", name)]
     inside = [ROOT, ROOT / "panpan", ROOT / "panpan" / "faces" / "terminal"]
 
     assert [name for name in folders if not any((folder / name).is_dir() for folder in inside)] == []
 
 
-def test_the_hooks_in_the_architecture_are_those_of_the_program(tmp_path: Path) -> None:
+def test_hooks_in_the_architecture_are_those_of_the_program(tmp_path: Path) -> None:
     tape = tmp_path / "tape.toml"
     tape.write_text('version = 1\n[[reply]]\ntext = "hello"\n')
 
@@ -297,7 +297,7 @@ def test_the_hooks_in_the_architecture_are_those_of_the_program(tmp_path: Path) 
     assert set(POINTS) <= set(in_backticks(section(ARCHITECTURE, "Hooks")))
 
 
-def test_every_event_is_in_the_reference() -> None:
+def test_events_are_all_in_the_reference() -> None:
     def members(union: Any) -> set[str]:
         return (
             {union.__name__}
@@ -308,7 +308,7 @@ def test_every_event_is_in_the_reference() -> None:
     assert members(Event) <= set(in_backticks(section(REFERENCE, "Events")))
 
 
-def test_every_record_of_the_log_is_in_the_reference_with_its_fields() -> None:
+def test_log_records_are_in_the_reference_with_their_fields() -> None:
     kinds = [*SYSTEM_RECORDS, *(record for capability in BUILTIN for record in capability.records)]
     rows = {
         row[1].strip("`"): in_backticks(row[2]) for row in table(section(REFERENCE, "Records of the log")) if row[1]
@@ -321,7 +321,7 @@ def test_every_record_of_the_log_is_in_the_reference_with_its_fields() -> None:
         assert fields - {"type", "subtype", "uuid"} <= told
 
 
-def test_the_exit_codes_of_the_page_are_those_of_the_errors() -> None:
+def test_exit_codes_of_the_page_are_those_of_the_errors() -> None:
     codes = {int(code) for row in table(section(HEADLESS, "Exit codes")) for code in row[0].split(",")}
     classes = [value for value in vars(errors).values() if isinstance(value, type)]
 
@@ -329,14 +329,14 @@ def test_the_exit_codes_of_the_page_are_those_of_the_errors() -> None:
     assert codes == {int(code) for code in re.findall(r"\d+", EPILOG.partition("Exit codes:")[2])}
 
 
-def test_the_pages_name_every_mode_tool_and_vendor() -> None:
+def test_pages_name_every_mode_tool_and_vendor() -> None:
     assert [row[0].strip("`") for row in table(section(PERMISSIONS, "Modes"))] == list(get_args(PermissionMode))
     assert {tool.name for tool in every_tool()} <= set(re.findall(r"\w+", section(TERMINAL, "What the model has")))
     vendors = text_of(MODELS)
     assert {vendor.name for vendor in VENDORS if vendor.name not in vendors} <= {"anthropic"}
 
 
-def test_the_readme_is_short_and_links_every_page() -> None:
+def test_readme_is_short_and_links_every_page() -> None:
     linked = re.findall(r"\]\((docs/[\w-]+\.md)\)", section(README, "Documentation"))
 
     assert len(text_of(README).splitlines()) <= 150
@@ -344,13 +344,13 @@ def test_the_readme_is_short_and_links_every_page() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
-def test_variables_that_are_named_are_read(document: Path) -> None:
+def test_named_variables_are_read(document: Path) -> None:
     named = set(re.findall(r"\bPANPAN_[A-Z_]*[A-Z]", text_of(document)))
 
     assert named <= {*VARIABLES, *OTHER_VARIABLES}
 
 
-def test_the_changelog_has_the_version() -> None:
+def test_changelog_has_the_version() -> None:
     assert f"## [{panpan.__version__}]" in text_of(ROOT / "CHANGELOG.md")
 
 
@@ -367,14 +367,14 @@ def screenshot() -> Any:
     return module
 
 
-def test_the_picture_is_small_and_a_png() -> None:
+def test_picture_is_a_small_png() -> None:
     data = (ROOT / "docs" / "images" / "demo.png").read_bytes()
 
     assert data.startswith(b"\x89PNG\r\n")
     assert len(data) <= 150_000
 
 
-def test_the_picture_shows_lines_wrapped_and_styled_as_a_terminal_does() -> None:
+def test_picture_shows_lines_wrapped_and_styled_like_a_terminal() -> None:
     rows = screenshot().rows_of("abcde\r\n\x1b[1mf\x1b[0m\x1b[31mg\x1b[0m\r\n", 3)
 
     assert ["".join(char for char, _ in row) for row in rows] == ["abc", "de", "fg"]
@@ -383,7 +383,7 @@ def test_the_picture_shows_lines_wrapped_and_styled_as_a_terminal_does() -> None
 
 
 @pytest.mark.parametrize("output", ["\x1b[2J", "\x1b[4mx", "a\x07"])
-def test_what_the_picture_could_not_show_is_an_error(output: str) -> None:
+def test_picture_refuses_output_that_it_cannot_draw(output: str) -> None:
     with pytest.raises(ValueError, match="not drawn here"):
         screenshot().rows_of(output, 80)
 

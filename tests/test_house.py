@@ -39,11 +39,11 @@ def gains(rows: Sequence[Figure]) -> Mapping[str, float]:
     return {row.name: (row.now - HELD[row.name]) * (1 if row.more_is_better else -1) for row in rows}
 
 
-def test_each_figure_is_held(rows: Sequence[Figure]) -> None:
+def test_house_figures_are_all_held(rows: Sequence[Figure]) -> None:
     assert {row.name for row in rows} == set(HELD)
 
 
-def test_no_figure_gets_worse(rows: Sequence[Figure]) -> None:
+def test_house_figures_never_get_worse(rows: Sequence[Figure]) -> None:
     worse = [
         f"{row.name}: {row.now:,.1f}, was {HELD[row.name]:,} and is to be {row.aim}"
         for row in rows
@@ -53,7 +53,7 @@ def test_no_figure_gets_worse(rows: Sequence[Figure]) -> None:
     assert not worse, "\n".join(("worse; see what counts with scripts/house_figures.py --list", *worse))
 
 
-def test_a_figure_that_got_better_is_held_there(rows: Sequence[Figure]) -> None:
+def test_improved_figure_is_held_there(rows: Sequence[Figure]) -> None:
     better = [
         f'"{row.name}": {round(row.now, 1):_}'
         for row in rows

@@ -77,7 +77,7 @@ def answers(events: Sequence[Event]) -> list[str]:
     return [event.text for event in events if isinstance(event, AssistantMessage)]
 
 
-async def test_another_model_is_asked_from_the_next_turn_on(place: Place) -> None:
+async def test_other_model_is_asked_from_the_next_turn_on(place: Place) -> None:
     one, two = place.tape("one", 'text = "from one"'), place.tape("two", 'text = "from two"')
 
     async with place.open(overrides={"model": one}) as session:
@@ -107,7 +107,7 @@ async def test_aliases_and_vendors_are_found_as_with_the_option(place: Place) ->
         assert session.agent.model.llm.options.effort == "high"  # type: ignore[attr-defined]
 
 
-async def test_the_reason_for_a_model_is_the_true_one(place: Place) -> None:
+async def test_reason_for_a_model_is_the_true_one(place: Place) -> None:
     place.settings('[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["big", "small"]\n')
 
     async with place.open(overrides={"model": "big"}, why_model="it runs here and you allowed it") as session:
@@ -117,7 +117,7 @@ async def test_the_reason_for_a_model_is_the_true_one(place: Place) -> None:
 
 
 @pytest.mark.parametrize("name", ["nobody-knows-this", "cassette:/does/not/exist.toml", "openai/"])
-async def test_a_model_that_is_not_there_leaves_the_old_one(place: Place, name: str) -> None:
+async def test_missing_model_leaves_the_old_one(place: Place, name: str) -> None:
     one = place.tape("one", 'text = "from one"')
 
     async with place.open(overrides={"model": one}) as session:
@@ -127,7 +127,7 @@ async def test_a_model_that_is_not_there_leaves_the_old_one(place: Place, name: 
         assert (session.model, answers(await collect(session))) == (one, ["from one"])
 
 
-async def test_a_budget_is_kept_for_the_other_model_too(place: Place) -> None:
+async def test_budget_is_kept_for_the_other_model(place: Place) -> None:
     one = place.tape("one", 'text = "from one"')
     place.settings('[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["unpriced"]\n')
 
@@ -137,14 +137,14 @@ async def test_a_budget_is_kept_for_the_other_model_too(place: Place) -> None:
         assert (session.model, answers(await collect(session))) == (one, ["from one"])
 
 
-async def test_the_window_of_a_model_that_is_not_known_is_not_guessed(place: Place) -> None:
+async def test_window_of_an_unknown_model_is_not_guessed(place: Place) -> None:
     place.settings('[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["unpriced"]\n')
 
     async with place.open(overrides={"model": "unpriced"}) as session:
         assert session.context_window is None
 
 
-async def test_a_session_goes_on_in_the_mode_it_was_left_in(place: Place) -> None:
+async def test_session_resumes_in_the_mode_it_was_left_in(place: Place) -> None:
     overrides = {"model": place.tape("one", 'text = "hello"')}
     async with place.open(overrides=overrides, is_interactive=True) as session:
         await collect(session)
@@ -159,7 +159,7 @@ async def test_a_session_goes_on_in_the_mode_it_was_left_in(place: Place) -> Non
         assert (session.permission_mode, place.warnings) == ("plan", [])
 
 
-async def test_who_asks_follows_the_mode(place: Place) -> None:
+async def test_asker_follows_the_mode(place: Place) -> None:
     write = 'tool_use = [{ name = "Write", input = { file_path = "a.txt", content = "a" } }]'
     tape = place.tape("one", write, 'text = "done"', write, 'text = "done"')
 
@@ -172,7 +172,7 @@ async def test_who_asks_follows_the_mode(place: Place) -> None:
     assert decisions == [False, True]
 
 
-async def test_a_session_has_its_title_again(place: Place) -> None:
+async def test_session_has_its_title_again(place: Place) -> None:
     overrides = {"model": place.tape("one", 'text = "hello"')}
     async with place.open(overrides=overrides) as session:
         await collect(session)
@@ -198,7 +198,7 @@ async def this(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
     return [UserAnswer(chosen=("this",)) for _ in questions]
 
 
-async def test_a_fork_that_could_not_go_on_is_gone_again(place: Place) -> None:
+async def test_fork_that_could_not_go_on_is_removed(place: Place) -> None:
     # given a session whose log ends, as after a crash, before it says what became of a call
     model = place.tape("one", CALL, 'text = "done"')
     async with place.open(overrides={"model": model}, auto_approve=True) as session:
@@ -244,7 +244,7 @@ async def test_open_session_that_fails_leaves_neither_fork_nor_lock(place: Place
         pass
 
 
-async def test_on_a_file_system_without_locks_the_user_is_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_file_system_without_locks_is_reported(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_lock(fd: int, how: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -263,7 +263,7 @@ async def test_on_a_file_system_without_locks_the_user_is_told(place: Place, mon
     ]
 
 
-async def test_the_model_may_ask_where_somebody_is_there(place: Place) -> None:
+async def test_model_may_ask_if_a_user_is_present(place: Place) -> None:
     asking = f"tool_use = [{{ name = 'AskUserQuestion', input = {_inline(QUESTION)} }}]"
     tape = place.tape("one", asking, 'text = "done"')
 
@@ -281,14 +281,14 @@ async def test_the_model_may_ask_where_somebody_is_there(place: Place) -> None:
     assert (result.is_error, "nobody is there" in result.text) == (True, True)
 
 
-async def test_where_nobody_is_there_the_model_is_not_told_of_asking(place: Place) -> None:
+async def test_model_is_not_offered_questions_without_a_user(place: Place) -> None:
     async with place.open(overrides={"model": place.tape("one", 'text = "hello"')}) as session:
         assert "AskUserQuestion" not in [tool.name for tool in session.conversation.tools]
         assert "AskUserQuestion" not in session.info.tools
         assert "Bash" in session.info.tools
 
 
-async def test_commands_get_the_variables_and_limits_of_the_settings_and_no_key_of_a_provider(place: Place) -> None:
+async def test_commands_get_the_settings_variables_but_no_keys(place: Place) -> None:
     place.env |= {"PATH": "/usr/bin:/bin", "MY_DATA": "/data", "OTHER": "1", "LAB": "k", "GEMINI_API_KEY": "k"}
     place.settings(
         """
@@ -314,7 +314,7 @@ async def test_commands_get_the_variables_and_limits_of_the_settings_and_no_key_
     ("auto_approve", "flags"),
     [(True, "--permission-mode default"), (False, "--permission-mode acceptEdits")],
 )
-async def test_a_refusal_names_no_flag_that_a_given_yes_answers(place: Place, auto_approve: bool, flags: str) -> None:
+async def test_refusal_names_no_flag_that_a_given_yes_answers(place: Place, auto_approve: bool, flags: str) -> None:
     write = 'tool_use = [{name = "Write", input = {file_path = "a.txt", content = "x"}}]'
     tape = place.tape("one", write, 'text = "x"')
 
@@ -371,7 +371,7 @@ class Watching(SessionInterceptor):
         return ClosingProvider(provider, self.closed)
 
 
-async def test_the_model_is_closed_where_the_opening_fails_behind_it(place: Place) -> None:
+async def test_model_is_closed_if_opening_fails_later(place: Place) -> None:
     place.settings('permission.deny = ["NoSuchTool"]\n')
     watching = Watching()
 
@@ -394,7 +394,7 @@ async def test_the_model_is_closed_where_the_opening_fails_behind_it(place: Plac
     assert place.logs() == []
 
 
-async def test_auto_mode_without_a_sandbox_goes_on_in_default_and_says_why(place: Place) -> None:
+async def test_auto_mode_without_a_sandbox_becomes_default(place: Place) -> None:
     place.settings('[sandbox]\nmode = "off"\n')
     tape = place.tape("one", 'text = "x"')
 
@@ -407,7 +407,7 @@ async def test_auto_mode_without_a_sandbox_goes_on_in_default_and_says_why(place
     assert any("auto mode needs the sandbox" in warning for warning in place.warnings)
 
 
-async def test_a_turn_tells_how_much_ran_in_the_sandbox_unasked(place: Place) -> None:
+async def test_turn_reports_how_much_ran_unasked_in_the_sandbox(place: Place) -> None:
     tape = place.tape(
         "one",
         CALL.replace("touch made", "sh -c true"),

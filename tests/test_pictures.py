@@ -36,7 +36,7 @@ def texts_of(svg: str) -> dict[str, str]:
     }
 
 
-def test_each_scene_has_a_picture_that_loads_nothing_and_is_small(pictures: ModuleType) -> None:
+def test_scene_pictures_are_small_and_load_nothing(pictures: ModuleType) -> None:
     for scene in pictures.SCENES:
         svg = (IMAGES / f"{scene.name}.svg").read_text(encoding="utf-8")
         assert scene.title in texts_of(svg)
@@ -45,7 +45,7 @@ def test_each_scene_has_a_picture_that_loads_nothing_and_is_small(pictures: Modu
         assert len(svg) < (500_000 if scene.is_moving else 60_000)
 
 
-def test_moving_picture_ends_with_a_screen_that_shows_where_nothing_moves(pictures: ModuleType) -> None:
+def test_moving_picture_without_motion_shows_its_last_screen(pictures: ModuleType) -> None:
     svg = pictures.moving_svg_of(["❯ one\n", "❯ two\n", "❯ three\n"], "a test", 4)
 
     root = ElementTree.fromstring(svg)
@@ -57,7 +57,7 @@ def test_moving_picture_ends_with_a_screen_that_shows_where_nothing_moves(pictur
     assert "❯ three" in " ".join(text.replace("\xa0", " ") for text in root[3].itertext())
 
 
-def test_a_colour_goes_on_in_the_next_row(pictures: ModuleType) -> None:
+def test_colour_goes_on_in_the_next_row(pictures: ModuleType) -> None:
     svg = pictures.svg_of("\n\x1b[31mred\nstill <red>\x1b[0m\nplain\n\n", "a test")
 
     texts = texts_of(svg)

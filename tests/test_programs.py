@@ -120,16 +120,16 @@ def test_git_is_named_as_a_program_in_few_places() -> None:
         "import multiprocessing.pool",
     ],
 )
-def test_the_rule_about_programs_finds_what_it_should(code: str) -> None:
+def test_rule_about_programs_finds_violations(code: str) -> None:
     assert _WORDS_OF_STARTERS.search(code)
     assert list(starts(ast.parse(code)))
 
 
 @pytest.mark.parametrize("code", ["from subprocess import DEVNULL", "run_process(argv)", "os.environ", "import anyio"])
-def test_the_rule_about_programs_leaves_the_rest_alone(code: str) -> None:
+def test_rule_about_programs_leaves_the_rest_alone(code: str) -> None:
     assert not list(starts(ast.parse(code)))
 
 
 @pytest.mark.parametrize("code", ["['git', 'log']", "x = '/usr/bin/git'", "f('git -C x log')"])
-def test_the_rule_about_git_finds_what_it_should(code: str) -> None:
+def test_rule_about_git_finds_violations(code: str) -> None:
     assert list(names_git(ast.parse(code)))

@@ -23,7 +23,7 @@ def documented(module: str) -> set[str]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_all_is_what_the_docs_list(module: str) -> None:
+def test_all_lists_the_documented_names(module: str) -> None:
     assert set(import_module(module).__all__) == documented(module)
 
 
@@ -76,7 +76,7 @@ async def test_ask_returns_the_text_of_the_last_reply(home: Path) -> None:
     assert not (home / "work" / "made").exists()
 
 
-async def test_ask_raises_what_the_user_can_mend(home: Path) -> None:
+async def test_ask_raises_errors_that_the_user_can_fix(home: Path) -> None:
     with pytest.raises(panpan.PanpanError, match="nothing"):
         await panpan.ask("go", home, model=f"cassette:{home / 'nothing.toml'}")
 

@@ -71,7 +71,7 @@ text = "The experiment gives 3.50, as the paper says."
 """  # noqa: E501 - a table of a tape stands on one line
 
 
-async def test_a_paper_with_a_wrong_pin_and_missing_data_is_reproduced(tmp_path: Path, pip_files: Path) -> None:
+async def test_paper_with_a_wrong_pin_and_missing_data_is_reproduced(tmp_path: Path, pip_files: Path) -> None:
     workspace, tape = tmp_path / "workspace", tmp_path / "tape.toml"
     workspace.mkdir()
     tape.write_text(TAPE)

@@ -97,7 +97,7 @@ def _is_scope(expression: ast.AST, scopes: set[str]) -> bool:
             return False
 
 
-def test_no_generator_yields_inside_a_task_group_or_cancel_scope() -> None:
+def test_generators_never_yield_inside_a_scope() -> None:
     found = [
         f"{path.relative_to(PACKAGE)}:{line}"
         for path in PACKAGE.rglob("*.py")
@@ -132,11 +132,11 @@ def test_no_generator_yields_inside_a_task_group_or_cancel_scope() -> None:
         ("async def f():\n with CancelScope():\n  async def g():\n   yield 1", []),
     ],
 )
-def test_the_rule_about_yields_finds_what_it_should(code: str, lines: list[int]) -> None:
+def test_rule_about_yields_finds_violations(code: str, lines: list[int]) -> None:
     assert list(yields_in_scopes(ast.parse(code))) == lines
 
 
-def test_every_module_says_what_it_is_for() -> None:
+def test_modules_all_have_a_docstring() -> None:
     silent = [
         str(path.relative_to(PACKAGE))
         for path in PACKAGE.rglob("*.py")
@@ -263,7 +263,7 @@ def test_importing_panpan_loads_nothing_heavy() -> None:
     assert loaded.stdout.strip() == "[]"
 
 
-def test_the_first_screen_waits_for_nothing_that_it_does_not_need() -> None:
+def test_first_screen_loads_nothing_that_it_does_not_need() -> None:
     import subprocess
     import sys
 

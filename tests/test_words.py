@@ -40,7 +40,7 @@ def test_docstring_that_begins_with_a_question_word_is_found(source: str, line: 
         '""""""\n',
     ],
 )
-def test_other_texts_are_no_docstrings_of_that_kind(source: str) -> None:
+def test_other_texts_are_no_findings(source: str) -> None:
     assert problems_in(source) == []
 
 

@@ -4,7 +4,7 @@ from panpan.faces.turn_text import counts_text, diff_text
 from panpan.types.content import FileDiff
 
 
-def test_a_line_that_looks_like_the_name_of_a_file_is_kept_within_the_diff() -> None:
+def test_diff_text_keeps_lines_that_look_like_file_names() -> None:
     assert diff_text("--- a.sql\n+++ a.sql\n@@ -1 +1 @@\n--- a comment\n+++ another\n") == [
         "@@ -1 +1 @@",
         "--- a comment",
@@ -12,7 +12,7 @@ def test_a_line_that_looks_like_the_name_of_a_file_is_kept_within_the_diff() -> 
     ]
 
 
-def test_what_has_no_hunk_has_no_lines() -> None:
+def test_diff_text_without_a_hunk_is_empty() -> None:
     assert diff_text("") == []
     assert diff_text("--- a\n+++ b\n") == []
 

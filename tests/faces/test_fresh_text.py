@@ -14,7 +14,7 @@ def pieces(text, cuts):
 
 
 @given(st.text(min_size=1), st.integers(0), st.lists(st.integers(0)), st.lists(st.integers(0)))
-def test_a_try_that_says_the_same_again_is_shown_once(text, failed_at, cuts, other_cuts):
+def test_fresh_text_of_an_equal_attempt_is_shown_once(text, failed_at, cuts, other_cuts):
     fresh = FreshText()
     first = text[: failed_at % (len(text) + 1)]
     shown = [fresh.add(piece) for piece in pieces(first, cuts)]
@@ -24,7 +24,7 @@ def test_a_try_that_says_the_same_again_is_shown_once(text, failed_at, cuts, oth
     assert not any(one.is_other for one in shown)
 
 
-def test_a_try_that_says_something_else_is_shown_from_its_beginning():
+def test_fresh_text_of_another_attempt_starts_at_its_beginning():
     fresh = FreshText()
     fresh.add("The answer is 4")
     fresh.failed()
@@ -35,7 +35,7 @@ def test_a_try_that_says_something_else_is_shown_from_its_beginning():
     assert not fresh.may_go_on
 
 
-def test_a_whole_reply_is_forgotten():
+def test_complete_reply_is_forgotten():
     fresh = FreshText()
     fresh.add("one")
     fresh.is_whole()

@@ -37,7 +37,7 @@ def prompts(messages: Sequence[Message]) -> list[str]:
     return [message.text for message in messages if isinstance(message, UserMessage)]
 
 
-def test_the_end_of_a_background_task_is_among_what_is_shown() -> None:
+def test_end_of_a_background_task_is_shown() -> None:
     told = SystemReminder(text="Background task 3fa80001: finished\nIt was: \x1b[2Jmake\nmore", cause="task:3fa80001")
     still = SystemReminder(text="Background task 3fa80002 still runs", cause="task:3fa80002:running")
 
@@ -47,7 +47,7 @@ def test_the_end_of_a_background_task_is_among_what_is_shown() -> None:
     assert task_end_told(UserMessage.of("Background task 3fa80001: finished")) == ""
 
 
-def test_of_thousands_of_turns_the_last_ones_are_shown() -> None:
+def test_last_turns_of_thousands_are_shown() -> None:
     messages = conversation(*[(1, 10)] * 3_000)
 
     shown = messages[beginning_of_last_turns(messages) :]
@@ -56,20 +56,20 @@ def test_of_thousands_of_turns_the_last_ones_are_shown() -> None:
     assert len(prompts(shown)) == LAST_TURNS
 
 
-def test_of_a_turn_of_thousands_of_rounds_only_the_end_is_shown() -> None:
+def test_turn_of_thousands_of_rounds_shows_only_its_end() -> None:
     messages = conversation((3_000, 100))
 
     assert len(messages[beginning_of_last_turns(messages) :]) < 100
 
 
-def test_an_answer_is_shown_however_long_it_is() -> None:
+def test_answer_of_any_length_is_shown() -> None:
     messages = [*turn(1), *turn(2, chars=2 * MAX_CHARS)]
 
     assert messages[beginning_of_last_turns(messages) :] == messages[-1:]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from([1, 3_000, 30_000])), max_size=6))
-def test_every_result_that_is_shown_comes_behind_its_call(turns: list[tuple[int, int]]) -> None:
+def test_result_is_shown_behind_its_call(turns: list[tuple[int, int]]) -> None:
     messages = conversation(*turns)
 
     shown = messages[beginning_of_last_turns(messages) :]
@@ -79,7 +79,7 @@ def test_every_result_that_is_shown_comes_behind_its_call(turns: list[tuple[int,
     assert bool(shown) is bool(messages)
 
 
-def test_a_reply_comes_as_it_came_and_notices_do_not() -> None:
+def test_reply_comes_as_before_and_notices_do_not() -> None:
     thought, said = ThinkingBlock(thinking="hm"), TextBlock(text="yes")
     answer = AssistantMessage(content=(thought, said))
     prompt = UserMessage.of("really?")

@@ -39,9 +39,9 @@ async def after(tmp_path: Path, wanted: OpenSession) -> tuple[str, bool, str, bo
         return session.model, session.thinks, session.permission_mode, added in roots
 
 
-async def test_a_copy_of_the_conversation_goes_on_as_it_was(tmp_path: Path) -> None:
+async def test_copy_of_the_conversation_keeps_the_choices(tmp_path: Path) -> None:
     assert await after(tmp_path, OpenSession("copy", goes_on=True)) == ("other", True, "plan", True)
 
 
-async def test_another_conversation_is_as_it_is_opened(tmp_path: Path) -> None:
+async def test_other_conversation_keeps_its_own_choices(tmp_path: Path) -> None:
     assert await after(tmp_path, OpenSession("another")) == ("scripted", False, "default", False)

@@ -45,20 +45,20 @@ async def test_lines_come_whole_however_they_are_cut() -> None:
             assert await lines_of(reader) == [line.encode() for line in text.splitlines(keepends=True)]
 
 
-async def test_the_rest_may_follow_lines() -> None:
+async def test_rest_may_follow_lines() -> None:
     with fed(b"first\nsecond\nthird") as reader:
         assert await reader.line() == b"first\n"
         assert await reader.rest() == b"second\nthird"
         assert await reader.line() is None
 
 
-async def test_a_file_is_read_like_a_pipe(tmp_path: Path) -> None:
+async def test_file_is_read_like_a_pipe(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"a\nb")
 
     with (tmp_path / "in").open() as stream:
         assert await lines_of(StdinReader(stream)) == [b"a\n", b"b"]
 
 
-async def test_an_input_without_an_end_is_refused() -> None:
+async def test_input_without_an_end_is_refused() -> None:
     with fed(b"y\n" * 600) as reader, pytest.raises(ConfigError, match="1,000 bytes"):
         await reader.rest(max_bytes=1000)

@@ -34,7 +34,7 @@ async def test_number_or_name_picks(tmp_path: Path, picked: str) -> None:
 
 
 @pytest.mark.parametrize("picked", ["0", "99"])
-async def test_number_that_is_not_in_the_list_picks_nothing_and_shows_it(tmp_path: Path, picked: str) -> None:
+async def test_unknown_number_picks_nothing_and_shows_the_list(tmp_path: Path, picked: str) -> None:
     terminal = terminal_in(tmp_path / "p")
 
     text = await typed(f"/effort {picked}", terminal)
@@ -44,7 +44,7 @@ async def test_number_that_is_not_in_the_list_picks_nothing_and_shows_it(tmp_pat
     assert terminal.session.effort is None
 
 
-async def test_number_is_a_name_where_there_is_no_list(tmp_path: Path) -> None:
+async def test_number_is_a_name_without_a_list(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p")
 
     await typed("/rename 2", terminal)

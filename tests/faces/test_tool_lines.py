@@ -32,13 +32,13 @@ def subagent(tool_use_id: str, title: str) -> ToolStarted:
     return ToolStarted(tool_use_id, "Task", title, starts_agent=True)
 
 
-def test_a_call_and_its_result() -> None:
+def test_call_and_result_have_their_lines() -> None:
     reply = call(("1", "Read", {"file_path": "a.py"}))
 
     assert lines_of(reply, ToolStarted("1", "Read", "a.py"), result("1", "x\ny")) == ["● Read a.py", "  └ 2 lines"]
 
 
-def test_a_call_that_was_refused_has_its_line_too() -> None:
+def test_refused_call_has_its_line_too() -> None:
     reply = call(("1", "Write", {"file_path": "a.py", "content": "x"}))
     refused = PermissionDecided("1", "Write", is_allowed=False, reason="it changes files")
 
@@ -48,7 +48,7 @@ def test_a_call_that_was_refused_has_its_line_too() -> None:
     ]
 
 
-def test_of_a_long_error_the_head_and_the_tail_are_shown() -> None:
+def test_long_error_shows_its_head_and_tail() -> None:
     text = "\n".join(["exit code 1", *(f"line {number}" for number in range(20)), "", "\x1b[2Jit is broken"])
     shown = lines_of(call(("1", "Bash", {})), ToolStarted("1", "Bash", "make"), error_result("1", text))
 
@@ -63,7 +63,7 @@ def test_of_a_long_error_the_head_and_the_tail_are_shown() -> None:
     ]
 
 
-def test_a_short_error_is_shown_whole() -> None:
+def test_short_error_is_shown_whole() -> None:
     assert lines_of(ToolStarted("1", "Bash", "make"), error_result("1", "one\ntwo\n\nthree"))[1:] == [
         "  └ error: one",
         "    two",
@@ -71,13 +71,13 @@ def test_a_short_error_is_shown_whole() -> None:
     ]
 
 
-def test_a_call_that_could_not_run_has_its_line_whatever_its_name_and_arguments_are() -> None:
+def test_impossible_call_has_its_line_for_any_name() -> None:
     reply = call(("1", "No\x1b[2Jne", {"n": 1, "text": "a\nb"}))
 
     assert lines_of(reply, error_result("1", "there is no such tool"))[0] == "● None a b"
 
 
-def test_results_of_calls_side_by_side_say_whose_they_are() -> None:
+def test_results_of_parallel_calls_name_their_call() -> None:
     reply = call(("1", "Read", {}), ("2", "Grep", {}), ("3", "Bash", {"command": "rm x"}))
     started = (ToolStarted("1", "Read", "a"), ToolStarted("2", "Grep", "b"))
 
@@ -89,15 +89,15 @@ def test_results_of_calls_side_by_side_say_whose_they_are() -> None:
     ]
 
 
-def test_a_wait_for_the_model_says_what_for() -> None:
+def test_wait_for_the_model_names_its_reason() -> None:
     assert lines_of(Waiting("starting the model")) == ["… starting the model"]
 
 
-def test_a_new_try_says_why_and_when() -> None:
+def test_retry_names_reason_and_time() -> None:
     assert lines_of(RetryScheduled(2, "the stream\nbroke off", 1.25)) == ["! the stream broke off; try 2 in 1.2 s"]
 
 
-def test_a_file_without_lines_is_not_counted_in_lines_and_notes_stand_behind() -> None:
+def test_file_without_line_counts_is_named_before_notes() -> None:
     files = (
         FileDiff(path="a.py", diff="", added=2, removed=1),
         FileDiff(path="b", diff="", added=0, removed=0, is_new=True),
@@ -108,7 +108,7 @@ def test_a_file_without_lines_is_not_counted_in_lines_and_notes_stand_behind() -
     assert lines_of(ToolStarted("1", "Patch", "a.py, b"), edited)[1:] == ["  └ a.py +2 -1, b empty; a.py: 1 new error"]
 
 
-def test_a_call_of_a_subagent_has_one_line_below_its_own() -> None:
+def test_subagent_call_has_one_line_below_its_own() -> None:
     refused = PermissionDecided("2", "Bash", is_allowed=False, reason="it changes\nfiles")
     inside = of_agent(*looks("1", "loss"), TextDelta(0, "words"), refused, RetryScheduled(2, "overloaded", 1.25))
 
@@ -121,7 +121,7 @@ def test_a_call_of_a_subagent_has_one_line_below_its_own() -> None:
     ]
 
 
-def test_calls_of_several_subagents_say_whose_they_are() -> None:
+def test_calls_of_several_subagents_name_theirs() -> None:
     started = (
         subagent("t1", "explore: one"),
         subagent("t2", "plan: two"),
@@ -137,7 +137,7 @@ def test_calls_of_several_subagents_say_whose_they_are() -> None:
     ]
 
 
-def test_each_result_of_several_subagents_says_whose_it_is() -> None:
+def test_results_of_several_subagents_name_theirs() -> None:
     several = (
         subagent("t1", "explore: one"),
         subagent("t2", "plan: two"),
@@ -152,7 +152,7 @@ def test_each_result_of_several_subagents_says_whose_it_is() -> None:
     ]
 
 
-def test_a_subagent_that_was_not_begun_says_which_it_would_have_been() -> None:
+def test_subagent_that_was_not_begun_is_named() -> None:
     asked = call(("t1", "Task", {"prompt": "go", "description": "find it", "subagent_type": "explore"}))
 
     assert lines_of(asked, error_result("t1", "no"))[0] == "● Task explore: find it"

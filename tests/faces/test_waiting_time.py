@@ -8,7 +8,7 @@ from tests.faces.terminal.dialogs.drawn import Clock
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 50)), max_size=20))
-def test_it_is_the_time_in_which_any_question_was_open(steps: list[tuple[bool, int]]) -> None:
+def test_waiting_time_is_that_of_any_open_question(steps: list[tuple[bool, int]]) -> None:
     clock = Clock()
     waiting = WaitingTime(clock)
     opened, expected = list[object](), 0
@@ -23,7 +23,7 @@ def test_it_is_the_time_in_which_any_question_was_open(steps: list[tuple[bool, i
         assert waiting.seconds == expected
 
 
-def test_a_question_that_is_withdrawn_is_waited_for_no_more() -> None:
+def test_withdrawn_question_is_waited_for_no_more() -> None:
     clock = Clock()
     waiting = WaitingTime(clock)
     try:
@@ -36,7 +36,7 @@ def test_a_question_that_is_withdrawn_is_waited_for_no_more() -> None:
     assert waiting.seconds == 3
 
 
-def test_what_is_open_is_not_answered_yet() -> None:
+def test_open_question_is_not_answered_yet() -> None:
     clock = Clock()
     waiting = WaitingTime(clock)
     with waiting.counted():
@@ -46,7 +46,7 @@ def test_what_is_open_is_not_answered_yet() -> None:
     assert (waiting.seconds, waiting.answered_s) == (3, 3)
 
 
-def test_a_duration_names_the_time_for_answers_where_it_matters() -> None:
+def test_duration_names_the_time_for_answers_if_it_matters() -> None:
     assert spoken_duration(52.5, 40.0) == "12.5 s (and 40 s for your answers)"
     assert spoken_duration(2.5, 0.2) == "2.3 s"
     assert spoken_duration(1.0, 1.5) == "0.0 s (and 2 s for your answers)"

@@ -48,7 +48,7 @@ def literals() -> Iterator[tuple[str, str]]:
                 yield f"{path.relative_to(PACKAGE)}:{node.lineno}", "".join(map(str, parts))
 
 
-def test_what_people_are_shown_advises_no_calls() -> None:
+def test_words_for_people_advise_no_calls() -> None:
     found = {place: text for place, text in literals() if FOR_MODEL.search(text)}
 
     assert not found, "give what the model may call next as ToolError(…, advice=…), Reason(…, advice=…) or for_model(…)"
@@ -88,7 +88,7 @@ async def results(root: Path) -> AsyncIterator[ToolResultMessage]:
         yield ToolResultMessage(result=block, display=output.display)
 
 
-async def test_no_row_of_a_result_has_words_for_the_model(tmp_path: Path) -> None:
+async def test_result_rows_have_no_words_for_the_model(tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     found = [message async for message in results(tmp_path / "w")]
 

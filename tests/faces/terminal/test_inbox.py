@@ -36,7 +36,7 @@ async def test_one_after_the_other_in_order():
     assert handled == ["a", "b", "c", "d"]
 
 
-async def test_an_interrupt_ends_what_is_handled_and_the_next_one_comes():
+async def test_interrupt_ends_the_current_input_and_the_next_comes():
     ended = []
 
     async def handle(sent):
@@ -62,7 +62,7 @@ async def test_an_interrupt_ends_what_is_handled_and_the_next_one_comes():
     assert given_back == ["long"]
 
 
-async def test_what_has_to_wait_lets_others_pass_and_comes_in_its_order_afterwards():
+async def test_waiting_input_lets_others_pass_and_comes_in_order():
     handled, held = [], True
     inbox = inbox_for(recording(handled), has_to_wait=lambda sent: held and sent.text.isupper())
     async with anyio.create_task_group() as tasks:
@@ -78,7 +78,7 @@ async def test_what_has_to_wait_lets_others_pass_and_comes_in_its_order_afterwar
     assert handled == ["b", "c", "A", "B"]
 
 
-async def test_the_last_one_is_taken_back_and_not_handled():
+async def test_last_one_is_taken_back_and_not_handled():
     handled = []
     inbox = inbox_for(recording(handled))
     assert inbox.take_back() is None

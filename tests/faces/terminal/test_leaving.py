@@ -95,7 +95,7 @@ async def test_he_may_stay_and_leave_later(answer):
 
 @pytest.mark.parametrize("at_exit", ["ask", "keep"])
 @pytest.mark.parametrize(("answer", "is_left"), [(0, True), (1, False), (None, False)])
-async def test_of_what_cannot_be_kept_he_is_asked_whether_he_wants_to_leave(answer, is_left, at_exit):
+async def test_leaving_asks_about_work_that_cannot_be_kept(answer, is_left, at_exit):
     async with leaving(task(title="find it", kind="subagent"), answers=[answer], at_exit=at_exit) as (way, it):
         it.background.keeps = at_exit == "keep"
         way.want(Leave())

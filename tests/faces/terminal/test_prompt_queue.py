@@ -88,7 +88,7 @@ async def test_prompt_of_a_command_attaches_what_it_mentions(tmp_path):
     assert "be brief" in str(it.llm.requests[0])
 
 
-async def test_what_is_sent_while_a_shell_command_runs_waits_and_comes_behind_it_in_order(tmp_path):
+async def test_prompts_sent_during_a_shell_command_follow_it_in_order(tmp_path):
     async with working(tmp_path) as it:
         await begin_shell(it)
         it.send("what did it print?", "!echo second", "/clear")
@@ -125,7 +125,7 @@ async def test_what_waits_for_a_shell_command_is_taken_back_last_first(tmp_path)
 
 
 @pytest.mark.parametrize(("line", "shown"), [("/help", "/export"), ("?", "/export"), ("/status", "scripted")])
-async def test_a_command_that_needs_nobody_is_done_at_once_past_what_waits(tmp_path, line, shown):
+async def test_command_without_a_turn_runs_at_once_past_the_queue(tmp_path, line, shown):
     async with working(tmp_path) as it:
         await begin_shell(it)
         it.send("afterwards", line)
@@ -142,7 +142,7 @@ async def test_leaving_waits_for_no_shell_command(tmp_path, line):
         await until(lambda: it.screen.then == Leave())
 
 
-async def test_a_misspelt_command_is_said_to_be_none_at_once(tmp_path):
+async def test_misspelt_command_is_said_to_be_none_at_once(tmp_path):
     async with working(tmp_path) as it:
         await begin_shell(it)
         it.send("/hlep")
@@ -150,7 +150,7 @@ async def test_a_misspelt_command_is_said_to_be_none_at_once(tmp_path):
         assert it.waiting == []
 
 
-async def test_a_prompt_that_a_command_makes_waits_like_one_that_is_typed(tmp_path):
+async def test_prompt_of_a_command_waits_like_a_typed_one(tmp_path):
     async with working(tmp_path) as it:
         await begin_shell(it)
         it.send("/review")
@@ -161,7 +161,7 @@ async def test_a_prompt_that_a_command_makes_waits_like_one_that_is_typed(tmp_pa
         assert len(it.llm.asked[0]) == 2
 
 
-async def test_an_interrupt_ends_the_shell_command_and_not_the_turn(tmp_path):
+async def test_interrupt_ends_the_shell_command_and_not_the_turn(tmp_path):
     async with working(tmp_path) as it:
         await begin_turn(it)
         await begin_shell(it)
@@ -192,7 +192,7 @@ async def test_only_the_turn_is_interrupted_where_only_that_is_meant(tmp_path):
         await until(lambda: not it.work.is_busy)
 
 
-async def test_a_command_that_is_interrupted_is_given_back(tmp_path):
+async def test_command_that_is_interrupted_is_given_back(tmp_path):
     async with working(tmp_path) as it:
         it.send("/wait")
         await until(lambda: it.work.is_busy)
@@ -207,7 +207,7 @@ async def test_a_command_that_is_interrupted_is_given_back(tmp_path):
 
 
 @pytest.mark.parametrize("steps", range(25))
-async def test_an_interrupt_is_lost_at_no_moment_after_enter(tmp_path, steps):
+async def test_interrupt_is_lost_at_no_moment_after_enter(tmp_path, steps):
     async with working(tmp_path) as it:
         it.send("go")
         for _ in range(steps):
@@ -232,7 +232,7 @@ async def test_all_that_is_about_to_be_done_is_given_back_in_its_order(tmp_path)
     assert it.llm.requests == []
 
 
-async def test_what_nobody_got_is_left_over_when_the_user_leaves_in_a_turn(tmp_path):
+async def test_undelivered_prompts_are_left_over_on_leaving(tmp_path):
     llm = HeldLLM()
     screen = screen_in(tmp_path / "workspace", llm)
     async with screen.session as session:
@@ -255,7 +255,7 @@ async def test_what_nobody_got_is_left_over_when_the_user_leaves_in_a_turn(tmp_p
         assert "42 shown" in session.conversation.messages[-1].text  # it was seen, so the model shall know of it
 
 
-async def test_everything_that_waits_is_told_in_the_order_in_which_it_comes(tmp_path):
+async def test_waiting_prompts_are_listed_in_their_order(tmp_path):
     async with working(tmp_path) as it:
         await begin_turn(it)
         it.send("now")
@@ -273,7 +273,7 @@ async def test_everything_that_waits_is_told_in_the_order_in_which_it_comes(tmp_
         assert [it.work.take_back() for _ in range(4)] == ["last", "later", "now", None]
 
 
-async def test_a_shell_command_that_cannot_be_run_is_said_and_holds_nothing_up(tmp_path):
+async def test_impossible_shell_command_is_reported_and_blocks_nothing(tmp_path):
     async with working(tmp_path) as it:
         it.send("!echo " + "x" * 200_000, "and now?")
         await until(lambda: it.llm.requests)

@@ -46,7 +46,7 @@ async def begin(it: Running, text: str) -> None:
     await until(lambda: len(it.llm.requests) > asked)
 
 
-async def test_a_prompt_begins_a_turn_and_others_queue_behind_it(tmp_path):
+async def test_prompt_begins_a_turn_and_others_queue_behind_it(tmp_path):
     async with running(tmp_path) as it:
         assert not it.turns.is_busy
         it.turns.submit(UserMessage.of("first"))
@@ -62,7 +62,7 @@ async def test_a_prompt_begins_a_turn_and_others_queue_behind_it(tmp_path):
     assert "answer 2" in it.screen.text
 
 
-async def test_what_steers_waits_for_the_round_and_begins_a_turn_where_none_runs(tmp_path):
+async def test_steering_waits_for_the_round_or_begins_a_turn(tmp_path):
     async with running(tmp_path) as it:
         it.turns.steer(UserMessage.of("go"))
         await until(lambda: it.llm.requests)
@@ -74,7 +74,7 @@ async def test_what_steers_waits_for_the_round_and_begins_a_turn_where_none_runs
     assert it.llm.asked == [["go"], ["go", "not so fast"]]
 
 
-async def test_the_last_one_is_taken_back_first_from_behind_the_turn(tmp_path):
+async def test_last_one_is_taken_back_first_from_behind_the_turn(tmp_path):
     async with running(tmp_path) as it:
         await begin(it, "go")
         it.turns.submit(UserMessage.of("afterwards"))
@@ -88,7 +88,7 @@ async def test_the_last_one_is_taken_back_first_from_behind_the_turn(tmp_path):
     assert it.llm.asked == [["go"]]
 
 
-async def test_an_interrupt_ends_the_turn_and_gives_back_what_was_not_delivered(tmp_path):
+async def test_interrupt_ends_the_turn_and_returns_undelivered_prompts(tmp_path):
     async with running(tmp_path) as it:
         assert not it.turns.interrupt()
         await begin(it, "go")
@@ -103,7 +103,7 @@ async def test_an_interrupt_ends_the_turn_and_gives_back_what_was_not_delivered(
     assert len(it.llm.requests) == 1
 
 
-async def test_a_turn_that_is_about_to_begin_is_given_back(tmp_path):
+async def test_turn_that_is_about_to_begin_is_given_back(tmp_path):
     async with running(tmp_path) as it:
         it.turns.submit(UserMessage.of("go"))
         it.turns.submit(UserMessage.of("and this"))
@@ -131,7 +131,7 @@ async def test_after_an_interrupt_the_next_prompt_is_a_turn_like_any(tmp_path):
     assert it.llm.asked[-1][-2:] == ["again", "and then"]
 
 
-async def test_a_turn_that_fails_says_so_and_gives_back_what_waits(tmp_path):
+async def test_turn_that_fails_says_so_and_gives_back_what_waits(tmp_path):
     async with running(tmp_path, ProviderError("the model is gone"), say("back")) as it:
         await begin(it, "go")
         it.turns.submit(UserMessage.of("afterwards"))
@@ -147,7 +147,7 @@ async def test_a_turn_that_fails_says_so_and_gives_back_what_waits(tmp_path):
 
 
 @pytest.mark.parametrize("in_a_turn", [False, True])
-async def test_a_note_asks_for_nothing_and_is_in_the_next_request(tmp_path, in_a_turn):
+async def test_note_asks_for_nothing_and_is_in_the_next_request(tmp_path, in_a_turn):
     async with running(tmp_path) as it:
         if in_a_turn:
             await begin(it, "go")
@@ -162,7 +162,7 @@ async def test_a_note_asks_for_nothing_and_is_in_the_next_request(tmp_path, in_a
     assert it.llm.asked[-1][-2:] == ["a command ran", "what did it print?"]
 
 
-async def test_a_note_for_which_the_log_has_no_space_is_said_and_ends_nothing(tmp_path):
+async def test_note_without_space_in_the_log_is_reported(tmp_path):
     async with running(tmp_path) as it:
         await begin(it, "go")
         it.turns.note(UserMessage.of("a command ran"))

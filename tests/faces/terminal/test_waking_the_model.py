@@ -76,7 +76,7 @@ async def working(tmp_path, *replies, wakes=True) -> AsyncGenerator[Working, Non
         tasks.cancel_scope.cancel()
 
 
-async def test_an_idle_model_is_told_at_once(tmp_path):
+async def test_idle_model_is_told_at_once(tmp_path):
     async with working(tmp_path) as it:
         await it.turn("build it")
         it.task_ends()
@@ -121,7 +121,7 @@ async def test_what_the_running_turn_was_told_wakes_nobody(tmp_path):
     assert len(it.llm.requests) == 1
 
 
-async def test_a_command_that_is_under_way_is_waited_for(tmp_path):
+async def test_command_that_is_under_way_is_waited_for(tmp_path):
     async with working(tmp_path) as it:
         it.work.send(Sent("/wait"))
         await until(lambda: it.work.is_busy)
@@ -134,7 +134,7 @@ async def test_a_command_that_is_under_way_is_waited_for(tmp_path):
     assert it.newest == "a task has ended"
 
 
-async def test_a_command_of_the_shell_is_waited_for(tmp_path):
+async def test_command_of_the_shell_is_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     async with working(tmp_path) as it:
         it.work.send(Sent(f"!cat {tmp_path / 'pipe'}"))
@@ -173,7 +173,7 @@ async def test_after_an_interrupt_it_waits_for_what_the_user_says(tmp_path):
     assert it.newest == "a task has ended"
 
 
-async def test_a_woken_turn_that_fails_says_so_and_is_not_tried_again(tmp_path):
+async def test_woken_turn_that_fails_says_so_and_is_not_tried_again(tmp_path):
     async with working(tmp_path, say("answer"), ProviderError("the model is gone"), say("back")) as it:
         await it.turn("build it")
         it.llm.let_go(2)

@@ -72,7 +72,7 @@ async def test_fork_goes_on_in_a_session_that_says_the_same(session: Session) ->
     assert folded(read_records(folder / f"{terminal.then.resume}.jsonl")).messages == messages
 
 
-async def test_a_session_in_which_nothing_was_said_is_not_copied(session: Session) -> None:
+async def test_session_in_which_nothing_was_said_is_not_copied(session: Session) -> None:
     terminal = terminal_of(session)
     async with session:
         await type_in(terminal, "/fork")

@@ -51,7 +51,7 @@ async def test_copy_gives_the_terminal_the_answer_or_a_block(tmp_path: Path, lin
     assert said in terminal.text
 
 
-async def test_copy_leaves_out_what_a_shell_would_obey_when_it_is_pasted(tmp_path: Path) -> None:
+async def test_copy_omits_text_that_a_shell_would_obey_on_pasting(tmp_path: Path) -> None:
     kept = program(tmp_path, "xclip")
     hostile = "```sh\nls\x1b[201~\nrm -r x\x1b[200~\x08\u202e\n```\n"
     terminal = await type_in(answered(tmp_path, hostile, DISPLAY=":0"), "/copy 1")
@@ -86,7 +86,7 @@ async def test_copy_without_a_screen_needs_a_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "has"), [("/copy 3", "2 code blocks"), ("/copy 0", "2 code blocks"), ("/copy x", "2")]
 )
-async def test_copy_of_a_block_that_is_not_there_says_how_many_there_are(tmp_path: Path, line: str, has: str) -> None:
+async def test_copy_of_a_missing_block_says_how_many_there_are(tmp_path: Path, line: str, has: str) -> None:
     with pytest.raises(ConfigError, match=f"the last answer has {has}"):
         await type_in(answered(tmp_path), line)
 

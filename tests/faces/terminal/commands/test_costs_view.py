@@ -15,7 +15,7 @@ COUNTED = AssistantMessage(
 CUT = AssistantMessage(content=(TextBlock(text="ye"),), model="m", stop_reason="interrupted")
 
 
-def test_an_interrupted_reply_is_said_and_the_rest_is_known() -> None:
+def test_interrupted_reply_is_said_and_the_rest_is_known() -> None:
     pairs = dict(cost_pairs(session_costs([COUNTED, CUT]), 0.0))
 
     assert pairs["Together"] == "$0.2500"
@@ -36,7 +36,7 @@ def test_several_are_counted_and_none_is_not_mentioned() -> None:
         (200.0, "0.0 s in turns (and 3 min 20 s for your answers), 8.0 s of it waiting for models"),
     ],
 )
-def test_the_time_in_which_the_user_was_waited_for_is_apart(waited_s: float, said: str) -> None:
+def test_time_in_which_the_user_was_waited_for_is_apart(waited_s: float, said: str) -> None:
     costs = SessionCosts(duration_s=100.0, api_duration_s=8.0)
 
     assert dict(cost_pairs(costs, waited_s))["Time"] == said
@@ -53,7 +53,7 @@ def test_what_is_only_estimated_is_said_to_be_so() -> None:
     )
 
 
-def test_the_tree_of_budgets_shows_who_spent_what_and_of_what() -> None:
+def test_tree_of_budgets_shows_who_spent_what_and_of_what() -> None:
     root = Budget(limits=SpendingLimits(usd=2.0, tokens=1_000), clock=TurnClock(lambda: 0.0))
     child = root.child("explore: find it", SpendingLimits(calls=3))
     for budget in (root, child, child.child("plan: " + "think " * 20)):

@@ -11,7 +11,7 @@ SECRETS = {"MY_TOKEN": "t" * 20}
 SETTINGS = Settings.model_validate({"api_key": "s" * 20})
 
 
-async def test_the_session_is_written_without_secrets_of_environment_and_settings(tmp_path: Path) -> None:
+async def test_exported_session_holds_no_secrets(tmp_path: Path) -> None:
     said = UserMessage.of(f"say hello to {SECRETS['MY_TOKEN']} and {'s' * 20}")
     terminal = terminal_in(tmp_path / "p", said, settings=SETTINGS, env=SECRETS, width=300)
 
@@ -24,7 +24,7 @@ async def test_the_session_is_written_without_secrets_of_environment_and_setting
     assert "ssss" not in path.read_text()
 
 
-async def test_a_path_may_stand_in_quotes(tmp_path: Path) -> None:
+async def test_path_may_stand_in_quotes(tmp_path: Path) -> None:
     await type_in(terminal_in(tmp_path / "p", UserMessage.of("hello")), '/export "my notes.html"')
 
     assert (tmp_path / "p" / "my notes.html").is_file()
@@ -36,7 +36,7 @@ async def test_without_a_name_it_finds_one(tmp_path: Path) -> None:
     assert [path.suffix for path in (tmp_path / "p").glob("panpan-*")] == [".md"]
 
 
-async def test_an_existing_file_is_an_error(tmp_path: Path) -> None:
+async def test_existing_file_is_an_error(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", UserMessage.of("hello"))
     (tmp_path / "p" / "a.md").write_text("mine")
 
@@ -44,7 +44,7 @@ async def test_an_existing_file_is_an_error(tmp_path: Path) -> None:
         await type_in(terminal, "/export a.md")
 
 
-async def test_an_empty_session_is_not_written(tmp_path: Path) -> None:
+async def test_empty_session_is_not_written(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p"), "/export")
 
     assert "nothing to export" in terminal.text

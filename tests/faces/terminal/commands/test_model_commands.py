@@ -9,14 +9,14 @@ from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
 KEY = {"ANTHROPIC_API_KEY": "k" * 20}
 
 
-async def test_a_named_model_is_used_and_the_reason_is_shown(tmp_path: Path) -> None:
+async def test_named_model_is_used_and_the_reason_is_shown(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p"), "/model opus")
 
     assert terminal.session.model == "opus"
     assert "since the user said so" in terminal.text
 
 
-async def test_the_models_are_those_of_the_keys_that_are_there(tmp_path: Path) -> None:
+async def test_models_are_those_of_the_keys_that_are_there(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", env=KEY), "/model")
 
     labels = [option.label for option in terminal.options]
@@ -25,7 +25,7 @@ async def test_the_models_are_those_of_the_keys_that_are_there(tmp_path: Path) -
     assert len(labels) == len(set(labels))
 
 
-async def test_a_model_says_its_short_name_its_window_and_its_price(tmp_path: Path) -> None:
+async def test_model_says_its_short_name_its_window_and_its_price(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", env=KEY), "/model")
 
     sonnet = next(option for option in terminal.options if option.label == "anthropic/claude-sonnet-5-5")
@@ -45,7 +45,7 @@ async def test_models_of_the_settings_come_first(tmp_path: Path) -> None:
     assert terminal.session.model == "lab/big-one"
 
 
-async def test_the_model_in_use_is_marked(tmp_path: Path) -> None:
+async def test_model_in_use_is_marked(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", env=KEY)
     terminal.session.model = "claude-opus-5-5"
 
@@ -60,14 +60,14 @@ async def test_nothing_changes_when_nothing_is_picked(tmp_path: Path) -> None:
     assert terminal.session.model == "scripted"
 
 
-async def test_without_any_key_it_says_which_model_is_asked_and_how_to_name_one(tmp_path: Path) -> None:
+async def test_model_command_without_a_key_says_how_to_name_one(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p"), "/model")
 
     assert "scripted, since a test" in terminal.text
     assert "/model NAME" in terminal.text
 
 
-async def test_an_effort_can_be_named_picked_and_taken_back(tmp_path: Path) -> None:
+async def test_effort_can_be_named_picked_and_taken_back(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", picks=1)
 
     await type_in(terminal, "/effort High")
@@ -81,7 +81,7 @@ async def test_an_effort_can_be_named_picked_and_taken_back(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("line", ["/effort enormous", "/effort \x1b[2J"])
-async def test_an_effort_that_does_not_exist_changes_nothing_and_names_those_that_do(tmp_path: Path, line: str) -> None:
+async def test_unknown_effort_changes_nothing_and_names_the_valid_ones(tmp_path: Path, line: str) -> None:
     terminal = terminal_in(tmp_path / "p")
     terminal.session.effort = "low"
 

@@ -20,7 +20,7 @@ async def test_doctor_shows_its_verdict_whatever_it_is(tmp_path: Path) -> None:
     assert terminal.widest <= 60
 
 
-async def test_doctor_tells_of_the_model_and_the_terminal_of_this_session(tmp_path: Path) -> None:
+async def test_doctor_describes_model_and_terminal_of_this_session(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=100, env={"TERM": "xterm-256color"})
 
     await type_in(terminal, "/doctor")
@@ -31,7 +31,7 @@ async def test_doctor_tells_of_the_model_and_the_terminal_of_this_session(tmp_pa
     assert "none is chosen" not in terminal.text
 
 
-async def test_a_doctor_that_fails_is_said_to(tmp_path: Path) -> None:
+async def test_doctor_that_fails_is_said_to(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", env={"PANPAN_HOME": "~no-such-user/home"})
 
     with pytest.raises(PanpanError, match=r"`panpan doctor` failed: .*no-such-user"):

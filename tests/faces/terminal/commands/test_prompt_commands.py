@@ -8,7 +8,7 @@ from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
 
 
 @pytest.mark.parametrize(("name", "word"), [("init", "AGENTS.md"), ("review", "git diff"), ("commit", "git add -A")])
-async def test_the_model_gets_our_prompt_and_what_the_user_adds(tmp_path: Path, name: str, word: str) -> None:
+async def test_model_gets_our_prompt_and_what_the_user_adds(tmp_path: Path, name: str, word: str) -> None:
     terminal = terminal_in(tmp_path / "p")
 
     await type_in(terminal, f"/{name}")

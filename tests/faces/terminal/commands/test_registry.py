@@ -58,7 +58,7 @@ def test_no_two_commands_share_a_name() -> None:
         ("/model\tsonnet", "model", "sonnet"),
     ],
 )
-def test_a_line_is_a_command_and_what_stands_behind_it(line: str, name: str, rest: str) -> None:
+def test_line_is_a_command_and_what_stands_behind_it(line: str, name: str, rest: str) -> None:
     found = find(all_commands(slash_commands()), line)
 
     assert found is not None
@@ -68,12 +68,12 @@ def test_a_line_is_a_command_and_what_stands_behind_it(line: str, name: str, res
 @pytest.mark.parametrize(
     ("line", "names"), [("/hlep", ["/help"]), ("/reusme 12", ["/resume"]), ("/permission", ["/permissions"])]
 )
-def test_a_wrong_name_brings_the_nearest_ones(line: str, names: list[str]) -> None:
+def test_wrong_name_brings_the_nearest_ones(line: str, names: list[str]) -> None:
     assert find(all_commands(slash_commands()), line) is None
     assert all(name in unknown(all_commands(slash_commands()), line) for name in names)
 
 
-def test_a_name_that_is_like_none_brings_the_way_to_the_list() -> None:
+def test_name_that_is_like_none_brings_the_way_to_the_list() -> None:
     assert (
         unknown(all_commands(slash_commands()), "/zzzzzz") == "there is no command /zzzzzz; /help lists what there is"
     )
@@ -119,7 +119,7 @@ async def test_help_begins_with_what_is_asked_for(tmp_path: Path, line: str, tit
     assert [row for row in terminal.text.split("\n") if row in titles] == titles
 
 
-async def test_the_columns_of_help_are_aligned(tmp_path: Path) -> None:
+async def test_columns_of_help_are_aligned(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", width=120), "/help")
 
     rows = {row.split()[0]: row for row in terminal.text.split("\n") if row.startswith("  /")}

@@ -8,11 +8,11 @@ from panpan.config.settings import Settings
 from tests.faces.terminal.commands.command_fixtures import terminal_in, type_in
 
 
-async def test_a_theme_can_be_named(tmp_path: Path) -> None:
+async def test_theme_can_be_named(tmp_path: Path) -> None:
     assert (await type_in(terminal_in(tmp_path / "p"), "/theme Light")).theme.name == "light"
 
 
-async def test_a_theme_can_be_picked_and_the_one_in_use_is_marked(tmp_path: Path) -> None:
+async def test_theme_can_be_picked_and_the_one_in_use_is_marked(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", picks=3), "/theme")
 
     (current,) = [option for option in terminal.options if option.is_current]
@@ -20,7 +20,7 @@ async def test_a_theme_can_be_picked_and_the_one_in_use_is_marked(tmp_path: Path
     assert terminal.theme.name == terminal.options[3].label
 
 
-async def test_a_theme_that_was_chosen_is_marked_and_not_the_terminals(tmp_path: Path) -> None:
+async def test_theme_that_was_chosen_is_marked_and_not_the_terminals(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", picks=None)
     await type_in(terminal, "/theme dark")
     await type_in(terminal, "/theme")
@@ -29,13 +29,13 @@ async def test_a_theme_that_was_chosen_is_marked_and_not_the_terminals(tmp_path:
     assert [option.detail for option in terminal.options if option.detail] == []
 
 
-async def test_the_theme_of_the_terminal_can_be_had_again_and_it_is_said_which_that_is(tmp_path: Path) -> None:
+async def test_theme_auto_names_the_theme_of_the_terminal(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", width=200), "/theme auto")
 
     assert "theme: auto, which is light here" in terminal.text
 
 
-async def test_a_theme_and_the_keys_are_saved_and_it_is_said_where(tmp_path: Path) -> None:
+async def test_theme_and_the_keys_are_saved_and_it_is_said_where(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=200)
     await type_in(terminal, "/theme high-contrast")
     await type_in(terminal, "/vim")
@@ -58,7 +58,7 @@ async def test_what_cannot_be_saved_is_said_to_hold_for_now(tmp_path: Path) -> N
     assert file.read_text() == "= broken"
 
 
-async def test_a_theme_that_does_not_exist_changes_nothing(tmp_path: Path) -> None:
+async def test_theme_that_does_not_exist_changes_nothing(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p"), "/theme neon")
 
     assert terminal.theme.name == "dark"
@@ -76,7 +76,7 @@ async def test_vi_keys_are_switched_and_the_new_state_is_said(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("command", [None, "my-line --short"])
-async def test_the_status_line_says_how_it_is_set(tmp_path: Path, command: str | None) -> None:
+async def test_status_line_says_how_it_is_set(tmp_path: Path, command: str | None) -> None:
     settings = Settings.model_validate({"ui": {"status_line": command}})
     elsewhere = {"PANPAN_HOME": str(tmp_path / "elsewhere")}
 
@@ -87,7 +87,7 @@ async def test_the_status_line_says_how_it_is_set(tmp_path: Path, command: str |
     assert 'status_line = "' in terminal.text
 
 
-async def test_the_status_line_of_one_project_is_set_in_the_settings_for_it(tmp_path: Path) -> None:
+async def test_status_line_of_one_project_is_set_in_its_settings(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=400)
     places = Locations.find(tmp_path / "p", terminal.env)
     places.local_settings.parent.mkdir(parents=True)

@@ -69,7 +69,7 @@ async def test_resume_shows_a_session_by_the_title_that_it_was_given(tmp_path: P
     assert [option.label for option in terminal.options] == ["Greetings"]
 
 
-async def test_resume_lists_runs_only_where_there_are_no_other_sessions(tmp_path: Path) -> None:
+async def test_resume_lists_runs_only_without_other_sessions(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p")
     keep_session(terminal, "run", "check the logs", written_at=2_000, is_interactive=False)
     await type_in(terminal, "/resume")
@@ -103,7 +103,7 @@ async def test_resume_takes_the_beginning_of_an_id(tmp_path: Path) -> None:
     assert (await type_in(terminal, "/resume 0199-a")).then == OpenSession("0199-aaaa")
 
 
-async def test_resume_of_an_id_that_does_not_exist_is_an_error_and_stays_here(tmp_path: Path) -> None:
+async def test_resume_of_an_unknown_id_is_an_error_and_stays_here(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p")
 
     with pytest.raises(SessionError, match="nowhere"):
@@ -146,7 +146,7 @@ async def test_exit_leaves(tmp_path: Path, line: str) -> None:
     ("seconds", "words"),
     [(0, "just now"), (59, "just now"), (60, "1 minute ago"), (7_199, "1 hour ago"), (200_000, "2 days ago")],
 )
-def test_an_age_is_told_in_the_largest_unit_that_fits(seconds: float, words: str) -> None:
+def test_age_is_told_in_the_largest_unit_that_fits(seconds: float, words: str) -> None:
     assert age(seconds) == words
 
 
@@ -171,7 +171,7 @@ async def test_resume_of_what_several_sessions_say_names_them(tmp_path: Path) ->
     assert terminal.then is None
 
 
-async def test_resume_finds_sessions_by_what_was_said_beyond_what_is_listed(tmp_path: Path) -> None:
+async def test_resume_finds_sessions_beyond_the_list_by_their_words(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p")
     keep_session(terminal, "oldest", "fix the parser\nit has a \x1b[31mrace condition", written_at=1)
     for number in range(MOST_SESSIONS - 1):

@@ -110,7 +110,7 @@ async def test_what_the_session_refuses_is_not_saved(tmp_path: Path) -> None:
     assert not settings_file(terminal).exists()
 
 
-async def test_file_of_the_project_that_says_it_is_the_one_that_is_changed(tmp_path: Path) -> None:
+async def test_project_file_that_sets_a_value_is_the_one_changed(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=200)
     local = Locations.find(tmp_path / "p", terminal.env).local_settings
     local.parent.mkdir(parents=True)
@@ -129,7 +129,7 @@ async def test_config_shows_the_settings_and_where_they_come_from(tmp_path: Path
     assert "permission.mode" in terminal.text
 
 
-async def test_a_module_in_the_folder_is_not_run_in_panpans_place(tmp_path: Path) -> None:
+async def test_module_in_the_folder_is_not_run_in_panpans_place(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p")
     for name in ("panpan", "click"):
         (tmp_path / "p" / f"{name}.py").write_text("open('was-run', 'w').close()")
@@ -162,7 +162,7 @@ async def test_config_says_what_is_otherwise_in_this_session(tmp_path: Path) -> 
     }
 
 
-async def test_config_shows_the_rules_that_were_answered_in_this_session(tmp_path: Path) -> None:
+async def test_config_shows_the_rules_answered_in_this_session(tmp_path: Path) -> None:
     settings = Settings.model_validate({"permission": {"allow": ["Edit(/a.txt)"]}})
     terminal = terminal_in(tmp_path / "p", width=200, settings=settings)
     gate = terminal.session.gate

@@ -29,7 +29,7 @@ def reply(cost_usd: float | None, tokens: int = 1_000) -> AssistantMessage:
 
 @pytest.mark.parametrize("theme", ["dark", "light", "high-contrast", "plain"])
 @pytest.mark.parametrize("width", [40, 80, 200])
-async def test_the_context_is_shown_by_source_within_the_width(tmp_path: Path, theme: ThemeName, width: int) -> None:
+async def test_context_is_shown_by_source_within_the_width(tmp_path: Path, theme: ThemeName, width: int) -> None:
     terminal = terminal_in(tmp_path / "p", UserMessage.of("hello"), reply(0.1), width=width, theme=Theme(theme))
 
     await type_in(terminal, "/context")
@@ -41,14 +41,14 @@ async def test_the_context_is_shown_by_source_within_the_width(tmp_path: Path, t
     assert terminal.widest <= width
 
 
-async def test_a_context_that_nobody_counted_is_said_to_be_an_estimate(tmp_path: Path) -> None:
+async def test_context_that_nobody_counted_is_said_to_be_an_estimate(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", UserMessage.of("hello")), "/context")
 
     assert "about " in terminal.text
     assert "so is the sum" in terminal.text
 
 
-async def test_a_window_of_unknown_size_is_said_to_be_one(tmp_path: Path) -> None:
+async def test_window_of_unknown_size_is_said_to_be_one(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", UserMessage.of("hello"), reply(0.1))
     terminal.session.context_window = None
 
@@ -78,7 +78,7 @@ def test_it_is_said_what_happens_when_the_window_is_full(window: int | None, is_
 
 
 @given(st.lists(st.integers(0, 100_000), min_size=7, max_size=7), st.integers(1, 200_000), st.integers(10, 80))
-def test_the_bar_is_as_wide_as_it_should_be_and_true(tokens: list[int], window: int, width: int) -> None:
+def test_bar_is_as_wide_as_it_should_be_and_true(tokens: list[int], window: int, width: int) -> None:
     usage = ContextUsage(window, [ContextPart(*part) for part in zip(SOURCES, tokens, strict=True)], is_counted=True)
 
     cells = bar_cells(usage, width)
@@ -97,7 +97,7 @@ def test_without_colours_the_sources_differ_in_their_letters() -> None:
     assert len(set(letters)) == len(SOURCES)
 
 
-async def test_the_cost_is_shown_by_model_with_cached_and_written_tokens(tmp_path: Path) -> None:
+async def test_cost_is_shown_by_model_with_cached_and_written_tokens(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", UserMessage.of("a"), reply(0.25), reply(0.5), width=200)
 
     await type_in(terminal, "/cost")
@@ -106,7 +106,7 @@ async def test_the_cost_is_shown_by_model_with_cached_and_written_tokens(tmp_pat
     assert "4.0 s of it waiting" in terminal.text
 
 
-async def test_a_price_that_is_not_known_is_said_to_be_so(tmp_path: Path) -> None:
+async def test_price_that_is_not_known_is_said_to_be_so(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", reply(None), reply(0.5), width=200)
 
     await type_in(terminal, "/usage")
@@ -122,11 +122,11 @@ async def test_before_the_first_reply_nothing_was_spent(tmp_path: Path) -> None:
     ("seconds", "words"),
     [(0, "0.0 s"), (59.94, "59.9 s"), (59.96, "1 min 0 s"), (185, "3 min 5 s"), (7_800, "2 h 10 min")],
 )
-def test_a_duration_is_told_in_words(seconds: float, words: str) -> None:
+def test_duration_is_told_in_words(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 
-async def test_the_status_says_where_one_is(tmp_path: Path) -> None:
+async def test_status_says_where_one_is(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", UserMessage.of("hello"), reply(0.25), width=200)
     (tmp_path / "p" / ".git").mkdir()
     (tmp_path / "p" / ".git" / "HEAD").write_text("ref: refs/heads/wip\n")
@@ -146,7 +146,7 @@ async def test_the_status_says_where_one_is(tmp_path: Path) -> None:
         assert said in terminal.text
 
 
-async def test_the_memory_is_what_the_model_was_told(tmp_path: Path) -> None:
+async def test_memory_is_what_the_model_was_told(tmp_path: Path) -> None:
     deeper = SystemReminder(text='<rules file="/p/sub/CLAUDE.md">\nhush\n</rules>', cause="memory:/p/sub/CLAUDE.md")
     other = SystemReminder(text='<rules file="/no">\nx\n</rules>', cause="a tool said so")
 
@@ -161,7 +161,7 @@ async def test_the_memory_is_what_the_model_was_told(tmp_path: Path) -> None:
     assert "/no" not in terminal.text
 
 
-async def test_before_the_first_message_the_memory_is_what_the_model_will_be_told(
+async def test_memory_before_the_first_message_is_what_will_be_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

@@ -9,7 +9,7 @@ from tests.fakes.scripted_llm import ScriptedLLM, say
 from tests.fakes.session import session_in
 
 
-def test_the_session_of_the_other_tests_promises_nothing_that_the_real_one_has_not(tmp_path: Path) -> None:
+def test_fake_session_promises_nothing_that_the_real_one_lacks(tmp_path: Path) -> None:
     fake, real = FakeSession(tmp_path), session_in(tmp_path, ScriptedLLM())
 
     missing = [name for name in dir(fake) if not name.startswith("_") and not hasattr(real, name)]
@@ -42,7 +42,7 @@ async def test_what_is_shown_of_a_session_is_what_happened_in_it(tmp_path: Path)
     assert "> hello yourself" in (root / "a.md").read_text()
 
 
-async def test_a_folder_that_is_added_is_one_that_tools_may_work_in(tmp_path: Path) -> None:
+async def test_folder_that_is_added_is_one_that_tools_may_work_in(tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "data").mkdir()
     session = session_in(tmp_path / "p", ScriptedLLM(say("hello")))
@@ -52,7 +52,7 @@ async def test_a_folder_that_is_added_is_one_that_tools_may_work_in(tmp_path: Pa
     assert session.agent.context.paths.locate(str(tmp_path / "data")).is_inside
 
 
-async def test_a_model_that_cannot_be_changed_is_an_error(tmp_path: Path) -> None:
+async def test_model_that_cannot_be_changed_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
 
     with pytest.raises(ConfigError, match="cannot be changed"):

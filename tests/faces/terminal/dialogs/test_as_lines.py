@@ -223,7 +223,7 @@ def test_number_that_is_not_there_is_said_and_answers_nothing(line: str, questio
     assert said_to(dialog, "2") == (UserAnswer(("Blue",)),)
 
 
-def test_questions_are_put_one_after_the_other_and_an_empty_line_declines_all() -> None:
+def test_questions_come_one_by_one_and_an_empty_line_declines() -> None:
     dialog = QuestionsDialog([ONE, UserQuestion("Name", "Which name?", COLOURS)])
     assert "Which?\n    1. Red\n       a warm one\n    2. Blue\n" in printed(dialog)
     said_to(dialog, "2")

@@ -96,7 +96,7 @@ async def test_without_a_screen_the_answer_is_no_at_once() -> None:
 
 @pytest.mark.parametrize("width", [40, 80])
 @pytest.mark.parametrize("title", ["sub/new.py", "/home/me/project/sub/new.py"])
-async def test_the_path_of_a_new_file_is_shown_once(title: str, width: int) -> None:
+async def test_path_of_a_new_file_is_shown_once(title: str, width: int) -> None:
     file = FileDiff(path="sub/new.py", diff="@@ -0,0 +1 @@\n+x", added=1, removed=0, is_new=True)
     asking, screen = Asking(), Screen(width)
     question = PermissionQuestion("1", "Write", {}, title, "it writes", preview=DiffDisplay(files=(file,)))
@@ -108,7 +108,7 @@ async def test_the_path_of_a_new_file_is_shown_once(title: str, width: int) -> N
         await answered(asking, screen, question, look)
 
 
-async def test_a_diff_that_is_cut_stands_above_the_whole_call() -> None:
+async def test_diff_that_is_cut_stands_above_the_whole_call() -> None:
     file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=900, removed=900, replaced_of=900, is_cut=True)
     asking, screen = Asking(), Screen(80)
     arguments = {"file_path": "a.py", "content": "b\nlast"}
@@ -131,7 +131,7 @@ async def test_a_diff_that_is_cut_stands_above_the_whole_call() -> None:
         await answered(asking, screen, question, look)
 
 
-async def test_a_title_that_says_more_than_the_path_stays() -> None:
+async def test_title_that_says_more_than_the_path_stays() -> None:
     files = tuple(FileDiff(path=path, diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1) for path in ("a.py", "b.py"))
     asking, screen = Asking(), Screen()
     question = PermissionQuestion(
@@ -142,7 +142,7 @@ async def test_a_title_that_says_more_than_the_path_stays() -> None:
         await answered(asking, screen, question, lambda: _has(screen, "  a.py, b.py (a to b)"))
 
 
-async def test_a_long_path_is_shown_to_its_end() -> None:
+async def test_long_path_is_shown_to_its_end() -> None:
     path = "folder/" * 12 + "new.py"
     file = FileDiff(path=path, diff="@@ -0,0 +1 @@\n+x", added=1, removed=0, is_new=True)
     asking, screen = Asking(), Screen(40)
@@ -157,7 +157,7 @@ async def test_a_long_path_is_shown_to_its_end() -> None:
 
 @pytest.mark.parametrize("width", [40, 80])
 @pytest.mark.parametrize("tool_name", ["Patch", "Rename"])
-async def test_every_file_that_is_written_is_named_in_full_before_the_diffs(tool_name: str, width: int) -> None:
+async def test_written_files_are_named_in_full_before_the_diffs(tool_name: str, width: int) -> None:
     paths = ["deep/" * 30 + name for name in ("a.txt", "b.txt", "c.txt", "run_me.py", "evil.sh")]
     files = tuple(FileDiff(path=path, diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1) for path in paths)
     title = f"{', '.join(paths[:3])} and 2 more{' (a to b)' if tool_name == 'Rename' else ''}"
@@ -179,7 +179,7 @@ async def test_every_file_that_is_written_is_named_in_full_before_the_diffs(tool
 
 
 @pytest.mark.parametrize("width", [0, 1, 2, 3, 5])
-async def test_a_diff_can_be_asked_about_in_a_terminal_that_is_too_narrow_for_it(width: int) -> None:
+async def test_diff_can_be_asked_about_in_a_too_narrow_terminal(width: int) -> None:
     file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1)
     asking, screen = Asking(), Screen(width)
     question = PermissionQuestion("1", "Edit", {}, "a.py", "it writes", preview=DiffDisplay(files=(file,)))
@@ -215,14 +215,14 @@ async def judged(screen: Screen, *pressed: str) -> PlanAnswer:
     return answers[0]
 
 
-async def test_a_plan_goes_to_the_screen() -> None:
+async def test_plan_goes_to_the_screen() -> None:
     screen = Screen()
 
     assert await judged(screen, "a") == PlanApproved("acceptEdits")
     assert screen.waited == 1
 
 
-async def test_a_plan_is_edited_in_the_users_editor() -> None:
+async def test_plan_is_edited_in_the_users_editor() -> None:
     screen = Screen()
     screen.edits = ["Change it all."]
 
@@ -230,7 +230,7 @@ async def test_a_plan_is_edited_in_the_users_editor() -> None:
 
 
 @pytest.mark.parametrize("edit", ["", " \n", EditorFailed("there is no editor")])
-async def test_a_plan_that_the_editor_did_not_bring_back_is_asked_about_again(edit: str | EditorFailed) -> None:
+async def test_plan_lost_by_the_editor_is_asked_about_again(edit: str | EditorFailed) -> None:
     screen = Screen()
     screen.edits = [edit]
 
@@ -246,7 +246,7 @@ async def shown(screen: Screen) -> None:
         await anyio.lowlevel.checkpoint()
 
 
-async def test_a_plan_that_is_withdrawn_is_kept_on_the_screen_and_one_that_is_answered_is_not() -> None:
+async def test_withdrawn_plan_stays_on_screen_and_an_answered_one_not() -> None:
     asking, screen = Asking(), Screen()
 
     with asking.shown_by(screen, home_shown):
@@ -262,7 +262,7 @@ async def test_a_plan_that_is_withdrawn_is_kept_on_the_screen_and_one_that_is_an
     assert answered_later.kept == []
 
 
-async def test_the_time_in_which_something_is_asked_is_counted() -> None:
+async def test_time_in_which_something_is_asked_is_counted() -> None:
     clock = Clock()
     asking, screen = Asking(clock), Screen()
 
@@ -285,7 +285,7 @@ async def test_the_time_in_which_something_is_asked_is_counted() -> None:
     assert asking.waiting.seconds == 10
 
 
-async def test_agents_that_ask_at_once_wait_for_their_turn_and_the_end_of_one_takes_only_its_own() -> None:
+async def test_agents_wait_for_their_turn_to_ask() -> None:
     asking, screen = Asking(), Screen()
     answers: dict[str, PermissionAnswer] = {}
     scopes = {name: anyio.CancelScope() for name in "abc"}

@@ -88,7 +88,7 @@ async def asked() -> AsyncIterator[Asked]:
         tasks.cancel_scope.cancel()
 
 
-async def test_a_letter_after_a_look_answers() -> None:
+async def test_letter_after_a_look_answers() -> None:
     async with asked() as one:
         one.look()
         one.press("y")
@@ -96,7 +96,7 @@ async def test_a_letter_after_a_look_answers() -> None:
         assert one.buffer.text == ""
 
 
-async def test_a_letter_that_comes_too_early_stands_nowhere_and_answers_when_it_comes_again() -> None:
+async def test_early_letter_is_not_typed_and_answers_when_repeated() -> None:
     async with asked() as one:
         one.press("y")
         assert (one.dialog.answer, one.buffer.text) == (None, "")
@@ -126,7 +126,7 @@ async def test_enter_behind_it_sends_nothing() -> None:
 
 
 @pytest.mark.parametrize("text", ["the", "yes but", "no, wait", "11 tests", "a b c", "you"])
-async def test_a_text_that_is_begun_as_the_question_comes_is_whole(text: str) -> None:
+async def test_text_that_is_begun_as_the_question_comes_is_whole(text: str) -> None:
     async with asked() as one:
         one.press(*text)
         assert one.buffer.text == text
@@ -146,7 +146,7 @@ async def test_one_that_is_typed_slowly_is_whole_too() -> None:
 
 
 @pytest.mark.parametrize("waits", [False, True])
-async def test_a_paste_comes_behind_the_letter_that_was_held(waits: bool) -> None:
+async def test_paste_comes_behind_the_letter_that_was_held(waits: bool) -> None:
     async with asked() as one:
         one.press("y")
         if waits:
@@ -156,7 +156,7 @@ async def test_a_paste_comes_behind_the_letter_that_was_held(waits: bool) -> Non
         assert one.dialog.answer is None
 
 
-async def test_a_letter_that_is_no_answer_begins_a_text_at_once() -> None:
+async def test_letter_that_is_no_answer_begins_a_text_at_once() -> None:
     async with asked() as one:
         one.press("x")
         assert one.buffer.text == "x"
@@ -175,9 +175,7 @@ async def test_what_waits_is_taken_back_beside_a_question() -> None:
 
 @pytest.mark.parametrize("key", ["escape", Keys.ControlC])
 @pytest.mark.parametrize("is_of_turn", [True, False])
-async def test_leaving_the_question_of_a_subagent_beside_the_turn_refuses_that_call_alone(
-    key: str, is_of_turn: bool
-) -> None:
+async def test_leaving_a_background_subagents_question_refuses_it(key: str, is_of_turn: bool) -> None:
     async with asked() as one:
         one.is_of_turn = is_of_turn
         one.look()

@@ -71,7 +71,7 @@ def look(queue, clock):
     clock.now_s += QUIET_S
 
 
-async def test_it_takes_keys_only_after_it_was_drawn_and_nothing_was_typed_for_a_moment(queue, clock):
+async def test_dialog_takes_keys_after_drawing_and_a_quiet_moment(queue, clock):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(queue.ask, OneKey())
         await settle()
@@ -88,7 +88,7 @@ async def test_it_takes_keys_only_after_it_was_drawn_and_nothing_was_typed_for_a
         queue.press("y")
 
 
-async def test_they_are_answered_in_order_and_the_second_waits_to_be_seen(queue, clock):
+async def test_dialogs_are_answered_in_order_after_being_seen(queue, clock):
     answers = {}
 
     async def ask(name):
@@ -113,7 +113,7 @@ async def test_they_are_answered_in_order_and_the_second_waits_to_be_seen(queue,
     assert queue.current is None
 
 
-async def test_a_question_that_is_withdrawn_goes_and_the_next_one_comes(queue, clock):
+async def test_withdrawn_question_gives_way_to_the_next(queue, clock):
     first, second = OneKey(), OneKey()
     scope = anyio.CancelScope()
 
@@ -136,7 +136,7 @@ async def test_a_question_that_is_withdrawn_goes_and_the_next_one_comes(queue, c
     assert first.answer is None
 
 
-async def test_a_paste_is_typed_and_never_a_key(queue, clock):
+async def test_paste_is_typed_and_never_a_key(queue, clock):
     dialog = OneKey()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(queue.ask, dialog)
@@ -158,7 +158,7 @@ async def asked(queue, dialog):
         tasks.cancel_scope.cancel()
 
 
-async def test_what_is_not_whole_on_the_screen_any_more_takes_no_keys_until_it_was_seen_again(queue, clock):
+async def test_dialog_no_longer_whole_takes_no_keys_until_seen_again(queue, clock):
     async with asked(queue, OneKey()):
         look(queue, clock)
         assert queue.takes_keys
@@ -171,7 +171,7 @@ async def test_what_is_not_whole_on_the_screen_any_more_takes_no_keys_until_it_w
         assert queue.takes_keys
 
 
-async def test_a_text_that_is_half_typed_is_left_with_tab_and_no_letter_of_it_answers(queue, clock, draft):
+async def test_half_typed_text_is_left_with_tab_and_never_answers(queue, clock, draft):
     async with asked(queue, OneKey()):
         draft.append("half")
         look(queue, clock)
@@ -201,7 +201,7 @@ async def test_nobody_turns_to_what_he_cannot_have_seen(queue, clock, draft):
 
 
 @pytest.mark.parametrize(("width", "room"), [(80, 1), (15, 10), (0, 10)])
-async def test_where_there_is_no_room_it_says_so_and_takes_escape_alone(queue, clock, width, room):
+async def test_dialog_without_room_says_so_and_takes_only_escape(queue, clock, width, room):
     dialog = OneKey()
     async with asked(queue, dialog):
         assert len(rows(queue, width, room)) == 1
@@ -215,7 +215,7 @@ async def test_where_there_is_no_room_it_says_so_and_takes_escape_alone(queue, c
     assert dialog.answer == "escape"
 
 
-async def test_a_question_that_has_room_again_has_to_be_seen_first(queue, clock):
+async def test_question_that_has_room_again_has_to_be_seen_first(queue, clock):
     dialog = OneKey()
     async with asked(queue, dialog):
         rows(queue, room=1)
@@ -227,7 +227,7 @@ async def test_a_question_that_has_room_again_has_to_be_seen_first(queue, clock)
         assert dialog.was_seen
 
 
-async def test_a_caret_is_where_keys_are_typed(queue, clock):
+async def test_caret_is_where_keys_are_typed(queue, clock):
     dialog = OneKey()
     dialog.cursor = (1, 2)
     async with asked(queue, dialog):
@@ -327,7 +327,7 @@ async def test_until_it_takes_keys_it_says_so_and_moves(queue, clock):
         assert not queue.is_moving()
 
 
-async def test_the_words_go_also_where_all_was_drawn_for_another_reason_until_then(queue, clock):
+async def test_waiting_words_end_after_any_other_drawing(queue, clock):
     async with asked(queue, bash()):
         assert head(queue) == "? Allow Bash?  a moment …"
         queue.was_drawn(True)
@@ -337,7 +337,7 @@ async def test_the_words_go_also_where_all_was_drawn_for_another_reason_until_th
         assert not queue.is_moving()
 
 
-async def test_a_letter_that_comes_too_early_answers_only_when_it_is_pressed_again(queue, clock, draft):
+async def test_early_letter_answers_only_when_pressed_again(queue, clock, draft):
     async with asked(queue, dialog := bash()):
         queue.was_drawn(True)
         assert queue.is_early("y")
@@ -382,7 +382,7 @@ async def test_any_other_key_lets_it_go(queue, clock, draft, key):
     assert draft == []
 
 
-async def test_a_letter_that_is_held_for_a_dialog_that_is_withdrawn_is_given_back(queue, draft):
+async def test_letter_held_for_a_withdrawn_dialog_is_given_back(queue, draft):
     async with asked(queue, bash()):
         queue.was_drawn(True)
         queue.early.hold("y")
@@ -390,7 +390,7 @@ async def test_a_letter_that_is_held_for_a_dialog_that_is_withdrawn_is_given_bac
     assert not queue.early.letter
 
 
-async def test_nothing_is_held_where_a_text_is_half_typed_or_that_means_nothing_or_is_in_time(queue, clock, draft):
+async def test_letter_is_held_only_if_early_and_meaningful(queue, clock, draft):
     assert not queue.is_early("y"), "nothing is asked"
     async with asked(queue, bash()):
         assert not queue.is_early("x")
@@ -405,7 +405,7 @@ async def test_nothing_is_held_where_a_text_is_half_typed_or_that_means_nothing_
 
 
 @given(st.lists(st.sampled_from("ynatxé ") | st.sampled_from([0.1, QUIET_S, "tab", "backspace"]), max_size=12))
-def test_whatever_is_typed_no_letter_of_a_text_is_lost_and_none_answers_that_came_too_early(pressed):
+def test_typed_letters_are_never_lost_and_early_never_answer(pressed):
     """Letters answer, are typed elsewhere in their order, or are held; none of it twice."""
     clock, typed = Clock(), []
     queue = DialogQueue(lambda: None, clock, lambda: bool(typed), typed.append)

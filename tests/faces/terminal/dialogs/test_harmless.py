@@ -17,7 +17,7 @@ def test_of_a_coloured_line_only_the_colours_reach_the_terminal(line: str, width
     assert_fit([row for part in coloured_lines(line) for row in broken(part, width)], width)
 
 
-def test_a_line_keeps_its_colours_and_ends_them() -> None:
+def test_line_keeps_its_colours_and_ends_them() -> None:
     assert coloured_lines("\x1b[32m+ a\x1b[0m b") == ["\x1b[32m+ a\x1b[0m b\x1b[0m"]
     assert coloured_lines("\x1b[31mopen\nnext") == ["\x1b[31mopen\x1b[0m", "next\x1b[0m"]
     assert coloured_lines("a\x1b[2Jb\tc") == ["ab    c"]
@@ -36,7 +36,7 @@ def test_prose_has_breaks_and_no_other_controls(text: str) -> None:
 
 
 @given(texts, st.integers(2, 60))
-def test_what_is_exact_breaks_into_rows_and_keeps_every_character(text: str, width: int) -> None:
+def test_exact_line_breaks_into_rows_with_every_character(text: str, width: int) -> None:
     line = exact_line(text)
 
     rows = broken(line, width)

@@ -58,7 +58,7 @@ def test_other_keys_are_left_to_the_dialog(key: str) -> None:
         ("אב \u200fגד", "אב \u200fגד"),
     ],
 )
-def test_a_paste_becomes_one_line_and_loses_only_what_drives_a_terminal(pasted: str, text: str) -> None:
+def test_paste_becomes_one_line_without_terminal_sequences(pasted: str, text: str) -> None:
     editor = LineEditor()
 
     editor.insert(pasted)
@@ -74,7 +74,7 @@ def test_its_row_fits_and_the_caret_is_in_it(pressed: list[str], width: int) -> 
     assert 0 <= caret < width
 
 
-def test_the_row_follows_the_caret() -> None:
+def test_row_follows_the_caret() -> None:
     editor = editor_after(*"0123456789")
 
     assert editor.row(20) == ("0123456789", 10)
@@ -84,7 +84,7 @@ def test_the_row_follows_the_caret() -> None:
 
 
 @given(st.text("ab世界é ", max_size=30), st.integers(0, 30))
-def test_the_caret_stands_behind_what_is_before_it(text: str, steps: int) -> None:
+def test_caret_stands_behind_what_is_before_it(text: str, steps: int) -> None:
     editor = editor_after(*text, *["left"] * steps)
 
     assert editor.row(100) == (text, get_cwidth(text[: max(len(text) - steps, 0)]))
@@ -98,7 +98,7 @@ def test_what_is_typed_can_be_sent(pressed: list[str]) -> None:
     assert "\n" not in text
 
 
-def test_a_large_paste_is_kept_whole() -> None:
+def test_large_paste_is_kept_whole() -> None:
     editor = LineEditor()
     editor.insert("x" * 100_000)
 

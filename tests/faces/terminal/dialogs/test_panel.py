@@ -69,7 +69,7 @@ async def test_panel_takes_keys_at_once_and_esc_closes_it() -> None:
     assert one.queue.current is None
 
 
-async def test_a_letter_closes_the_panel_and_means_nothing_to_it() -> None:
+async def test_letter_closes_the_panel_and_means_nothing_to_it() -> None:
     one = Opened()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(one.queue.ask, one.panel)
@@ -80,7 +80,7 @@ async def test_a_letter_closes_the_panel_and_means_nothing_to_it() -> None:
     assert one.queue.current is None
 
 
-async def test_a_question_takes_the_place_of_the_panel() -> None:
+async def test_question_takes_the_place_of_the_panel() -> None:
     one = Opened()
     question = PickDialog("Which?", [Option("this")])
     async with anyio.create_task_group() as tasks:

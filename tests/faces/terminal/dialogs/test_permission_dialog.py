@@ -96,7 +96,7 @@ LONG = {"command": "\n".join(f"step {n}" for n in range(40))}
         (["t", "enter"], NO),
     ],
 )
-def test_a_key_answers(pressed: list[str], answer: PermissionAnswer) -> None:
+def test_key_answers(pressed: list[str], answer: PermissionAnswer) -> None:
     dialog = dialog_for()
 
     press_all(dialog, *pressed[:-1])
@@ -125,7 +125,7 @@ def test_one_letter_is_not_enough_for_what_holds_for_ever() -> None:
 
 
 @pytest.mark.parametrize("letter", ["w", "/", "5", " ", "ü"])
-def test_a_letter_that_is_no_answer_belongs_to_a_text(letter: str) -> None:
+def test_letter_that_is_no_answer_belongs_to_a_text(letter: str) -> None:
     dialog = dialog_for()
 
     assert not dialog.takes(letter)
@@ -147,7 +147,7 @@ def test_what_was_answered_stays() -> None:
 
 
 @pytest.mark.parametrize("start", [["t"], ["4"], ["up", "enter"]])
-def test_a_no_can_carry_words_for_the_model(start: list[str]) -> None:
+def test_no_can_carry_words_for_the_model(start: list[str]) -> None:
     dialog = dialog_for()
 
     press_all(dialog, *start)
@@ -174,7 +174,7 @@ def test_escape_leaves_the_words_which_stay_and_then_refuses() -> None:
     assert dialog.answer == NO
 
 
-def test_the_caret_is_where_the_words_are() -> None:
+def test_caret_is_where_the_words_are() -> None:
     dialog = dialog_for()
     assert rows_of(dialog)
     assert dialog.cursor is None
@@ -197,7 +197,7 @@ PREFIX = "Bash(npm *)"
 ALWAYS_LIKE = PermissionAnswer(is_allowed=True, is_remembered=True, is_for_prefix=True)
 
 
-def test_a_rule_for_the_like_is_a_choice_of_its_own_and_shown_exactly() -> None:
+def test_prefix_rule_is_a_choice_of_its_own_and_shown_exactly() -> None:
     text = " ".join(rows_of(dialog_for(prefix_rule=PREFIX, room=30), width=100))
 
     assert "2. Yes, and don't ask again for npm run … (a)" in text
@@ -217,7 +217,7 @@ def test_a_rule_for_the_like_is_a_choice_of_its_own_and_shown_exactly() -> None:
         (["4"], NO),
     ],
 )
-def test_the_rule_for_the_like_has_to_be_chosen_twice(pressed: list[str], answer: PermissionAnswer | None) -> None:
+def test_rule_for_the_like_has_to_be_chosen_twice(pressed: list[str], answer: PermissionAnswer | None) -> None:
     dialog = drawn(dialog_for(prefix_rule=PREFIX, room=30))
 
     press_all(dialog, *pressed)
@@ -225,7 +225,7 @@ def test_the_rule_for_the_like_has_to_be_chosen_twice(pressed: list[str], answer
     assert dialog.answer == answer
 
 
-def test_where_the_exact_rule_is_too_long_the_one_for_the_like_can_be_saved() -> None:
+def test_prefix_rule_can_be_saved_if_the_exact_one_is_too_long() -> None:
     dialog = drawn(dialog_for(rule=None, prefix_rule=PREFIX, room=30))
 
     press_all(dialog, "a", "l", "l")
@@ -262,12 +262,12 @@ def test_every_argument_is_shown() -> None:
     assert "  : null" in rows
 
 
-def test_a_call_without_arguments_says_so() -> None:
+def test_call_without_arguments_says_so() -> None:
     assert "  (no arguments)" in rows_of(dialog_for({}))
 
 
 @given(texts, texts, st.integers(20, 100))
-def test_what_runs_can_be_read_off_the_rows_character_by_character(first: str, second: str, width: int) -> None:
+def test_command_can_be_read_off_the_rows_exactly(first: str, second: str, width: int) -> None:
     command = f"{first}\n{second}"
     dialog = dialog_for({"command": command}, room=10_000)
     dialog.press("c-o")
@@ -285,7 +285,7 @@ def test_what_runs_can_be_read_off_the_rows_character_by_character(first: str, s
     assert lines == [exact_line(line) for line in command.split("\n")]
 
 
-def test_a_text_cannot_pass_for_a_part_of_the_dialog() -> None:
+def test_text_cannot_pass_for_a_part_of_the_dialog() -> None:
     forged = "ls\n\n❯ 1. Yes (y)\n? Read" + " " * 70 + "? Edit"
 
     rows = rows_of(dialog_for({"command": forged}), 60)
@@ -295,7 +295,7 @@ def test_a_text_cannot_pass_for_a_part_of_the_dialog() -> None:
 
 
 @pytest.mark.parametrize(("room", "is_folded"), [(40, False), (24, True)])
-def test_a_text_of_some_rows_is_folded_only_where_something_would_give_way_for_it(room: int, is_folded: bool) -> None:
+def test_text_of_some_rows_is_folded_only_if_needed(room: int, is_folded: bool) -> None:
     dialog = dialog_for({"command": "\n".join(f"step {number}" for number in range(18))}, room=room)
 
     rows = rows_of(dialog)
@@ -343,7 +343,7 @@ def test_paging_shows_every_line() -> None:
 
 
 @pytest.mark.parametrize("key", ["y", "a", "1"])
-def test_a_yes_to_what_was_not_all_on_the_screen_is_asked_again(key: str) -> None:
+def test_yes_to_what_was_not_all_on_the_screen_is_asked_again(key: str) -> None:
     clock = Clock()
     dialog = dialog_for(LONG, clock=clock)
 
@@ -358,7 +358,7 @@ def test_a_yes_to_what_was_not_all_on_the_screen_is_asked_again(key: str) -> Non
 
 
 @pytest.mark.parametrize("room", [5, 10, 20])
-def test_the_second_yes_counts_only_when_the_warning_could_be_read(room: int) -> None:
+def test_second_yes_counts_only_once_the_warning_was_readable(room: int) -> None:
     clock = Clock()
     dialog = drawn(dialog_for(LONG, room=room, clock=clock))
 
@@ -379,7 +379,7 @@ def test_the_second_yes_counts_only_when_the_warning_could_be_read(room: int) ->
 
 
 @pytest.mark.parametrize("between", ["a", "pagedown", "down", "x"])
-def test_the_second_yes_must_follow_the_first(between: str) -> None:
+def test_second_yes_must_follow_the_first(between: str) -> None:
     clock = Clock()
     dialog = dialog_for(LONG, clock=clock)
 
@@ -391,7 +391,7 @@ def test_the_second_yes_must_follow_the_first(between: str) -> None:
     assert dialog.answer is None
 
 
-def test_a_yes_counts_at_once_when_all_was_read() -> None:
+def test_yes_counts_at_once_when_all_was_read() -> None:
     unfolded, paged = dialog_for(LONG, room=80), dialog_for(LONG)
 
     press_all(unfolded, "c-o", "y")
@@ -410,7 +410,7 @@ def test_skipped_lines_were_not_read() -> None:
     assert dialog.answer is None
 
 
-def test_a_no_needs_no_reading() -> None:
+def test_no_needs_no_reading() -> None:
     dialog = dialog_for(LONG)
 
     press_all(dialog, "n")
@@ -436,7 +436,7 @@ def test_what_was_drawn_and_is_not_on_the_screen_was_not_read() -> None:
 
 
 @pytest.mark.parametrize("room", range(3, 12))
-def test_a_short_command_can_be_answered_in_few_rows(room: int) -> None:
+def test_short_command_can_be_answered_in_few_rows(room: int) -> None:
     dialog = dialog_for({"command": "touch x"}, room=room)
 
     rows = rows_of(drawn(dialog))
@@ -450,7 +450,7 @@ def test_a_short_command_can_be_answered_in_few_rows(room: int) -> None:
 
 
 @pytest.mark.parametrize(("room", "has_rule"), [(3, False), (5, False), (6, True), (7, True), (20, True)])
-def test_always_is_offered_only_with_its_rule_and_no_number_changes(room: int, has_rule: bool) -> None:
+def test_always_is_offered_only_with_a_rule_and_keeps_numbers(room: int, has_rule: bool) -> None:
     dialog = dialog_for({"command": "touch x"}, room=room)
 
     assert any("don't ask again for npm run …" in row for row in rows_of(drawn(dialog))) is has_rule
@@ -471,7 +471,7 @@ def test_what_gives_way_first_is_secondary() -> None:
         assert text not in shown(fewest - 1) or fewest == 3
 
 
-def test_the_reason_can_be_read_in_few_rows_too() -> None:
+def test_reason_can_be_read_in_few_rows_too() -> None:
     dialog = dialog_for({"command": "touch x"}, room=5)
     assert SAID not in " ".join(rows_of(dialog))
 
@@ -481,7 +481,7 @@ def test_the_reason_can_be_read_in_few_rows_too() -> None:
 
 
 @pytest.mark.parametrize("room", [4, 6, 9, 12, 20, 40])
-def test_what_a_call_would_do_is_shown_also_where_the_reason_gives_way_or_it_is_said_that_it_is_not(room: int) -> None:
+def test_effect_of_a_call_is_shown_or_said_to_be_hidden(room: int) -> None:
     effect = "it runs `python -m pip install lamp` for the environment /work/.venv; it fetches from pypi.org"
     dialog = dialog_for({"operation": "install", "packages": ["lamp"]}, reason="why " * 60, effect=effect, room=room)
 
@@ -492,7 +492,7 @@ def test_what_a_call_would_do_is_shown_also_where_the_reason_gives_way_or_it_is_
     assert is_shown or room < 12
 
 
-def test_a_long_reason_is_shown_where_the_terminal_has_room_for_it() -> None:
+def test_long_reason_is_shown_if_the_terminal_has_room() -> None:
     reason = "; ".join(f"it fetches part {n} of the packages from a host" for n in range(18))
     dialog = dialog_for({"operation": "install"}, reason=reason, room=24)
 
@@ -506,12 +506,12 @@ def test_a_long_reason_is_shown_where_the_terminal_has_room_for_it() -> None:
     assert dialog.answer == YES
 
 
-def test_a_list_is_shown_on_one_line_where_it_fits() -> None:
+def test_list_is_shown_on_one_line_where_it_fits() -> None:
     assert '  packages: ["numpy<2", "-e ."]' in rows_of(dialog_for({"packages": ["numpy<2", "-e ."]}))
     assert "  packages:" in rows_of(dialog_for({"packages": [f"package-{n}" for n in range(20)]}))
 
 
-def test_a_rule_of_wide_characters_is_measured_in_cells() -> None:
+def test_rule_of_wide_characters_is_measured_in_cells() -> None:
     def shown(rule: str) -> str:
         return " ".join(rows_of(dialog_for(rule=rule, room=22), 40))
 
@@ -519,7 +519,7 @@ def test_a_rule_of_wide_characters_is_measured_in_cells() -> None:
     assert "ask again" not in shown("Bash(" + "漢" * 110 + ")")
 
 
-def test_a_preview_stands_in_place_of_the_arguments() -> None:
+def test_preview_stands_in_place_of_the_arguments() -> None:
     theme = Theme("dark")
     preview = [theme.paint("removed", "- old"), theme.paint("added", "+ new" + "w" * 100)]
 
@@ -547,7 +547,7 @@ def test_its_rows_fit_every_terminal(
 
 
 @given(st.lists(keys, max_size=30), st.lists(pastes, min_size=1, max_size=3))
-def test_a_paste_answers_nothing_whatever_was_pressed_before(pressed: list[str], pasted: list[str]) -> None:
+def test_paste_answers_nothing_whatever_was_pressed_before(pressed: list[str], pasted: list[str]) -> None:
     dialog = dialog_for()
     press_all(dialog, *pressed)
 
@@ -557,7 +557,7 @@ def test_a_paste_answers_nothing_whatever_was_pressed_before(pressed: list[str],
 
 
 @pytest.mark.parametrize("text", ["y", "1", "enter", "down", "y\n", "yes\r", "a"])
-def test_a_paste_of_what_keys_are_called_answers_nothing(text: str) -> None:
+def test_paste_of_what_keys_are_called_answers_nothing(text: str) -> None:
     dialog = dialog_for()
     press_all(dialog, "down")
 
@@ -575,7 +575,7 @@ def test_nothing_but_its_keys_allows(pressed: list[str]) -> None:
     assert dialog.answer is None or not dialog.answer.is_allowed
 
 
-def test_the_bounds_stand_below_what_would_run() -> None:
+def test_bounds_stand_below_what_would_run() -> None:
     rows = rows_of(dialog_for(bounds="sandboxed · no network"))
 
     assert rows.index("  sandboxed · no network") == rows.index("  command: npm run build") + 1
@@ -593,18 +593,18 @@ def test_the_bounds_stand_below_what_would_run() -> None:
         ("Skill", "Skill"),
     ],
 )
-def test_a_rule_is_said_in_words(rule: str, said: str) -> None:
+def test_rule_is_said_in_words(rule: str, said: str) -> None:
     assert f"don't ask again for {said} (a)" in "".join(rows_of(dialog_for(rule=rule), 200))
 
 
-def test_a_long_command_that_stands_above_is_not_repeated_in_an_answer() -> None:
+def test_long_command_shown_above_is_not_repeated_in_an_answer() -> None:
     command = "make all the things that have been asked for today"
     dialog = dialog_for({"command": command}, rule=f"Bash({command})", main_argument="command")
 
     assert "  2. Yes, and don't ask again for this exact command (a)" in rows_of(dialog)
 
 
-def test_the_argument_that_says_it_all_stands_bare() -> None:
+def test_argument_that_says_it_all_stands_bare() -> None:
     rows = rows_of(dialog_for({"timeout": 5, "command": "make\nall"}, main_argument="command"))
 
     assert rows[1:4] == ["  │ make", "  │ all", "  timeout: 5"]
@@ -648,7 +648,7 @@ def test_surroundings_are_told_in_words() -> None:
     ("mode", "key", "said"),
     [("acceptEdits", "e", "accept edits from now on"), ("auto", "m", "stop asking for sandboxed commands")],
 )
-def test_a_mode_can_be_switched_to_and_has_to_be_chosen_twice(mode: PermissionMode, key: str, said: str) -> None:
+def test_mode_can_be_switched_to_and_has_to_be_chosen_twice(mode: PermissionMode, key: str, said: str) -> None:
     dialog = drawn(dialog_for(mode=mode, room=30))
     assert any(said in row for row in rows_of(dialog))
 
@@ -659,7 +659,7 @@ def test_a_mode_can_be_switched_to_and_has_to_be_chosen_twice(mode: PermissionMo
     assert dialog.answer == PermissionAnswer(True, changes_mode=True)
 
 
-def test_a_yes_can_carry_words_for_the_model() -> None:
+def test_yes_can_carry_words_for_the_model() -> None:
     dialog = drawn(dialog_for())
 
     press_all(dialog, "tab")
@@ -695,12 +695,12 @@ def of_agent(agent: str, *, room: int = 20, tool: str = "Bash") -> PermissionDia
         (20, ["? explore: fi… asks:", "  Allow Bash?"]),
     ],
 )
-def test_a_subagent_that_asks_is_named_before_its_tool(width: int, head: list[str]) -> None:
+def test_subagent_that_asks_is_named_before_its_tool(width: int, head: list[str]) -> None:
     assert rows_of(of_agent("explore: find the loss"), width)[:2] == head
 
 
 @given(texts, texts, widths, themes, st.integers(3, 40))
-def test_whatever_a_subagent_is_called_the_question_fits_and_names_the_tool(
+def test_question_of_any_subagent_fits_and_names_the_tool(
     agent: str, tool: str, width: int, theme: Theme, room: int
 ) -> None:
     dialog = of_agent(agent, room=room, tool=tool or "Bash")

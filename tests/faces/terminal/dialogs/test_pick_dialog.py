@@ -58,7 +58,7 @@ def test_enter_picks_what_is_selected(pressed: list[str], index: int) -> None:
 
 
 @pytest.mark.parametrize(("pressed", "answer"), [("2", 1), ("3", 2), ("4", None), ("b2", None)])
-def test_the_number_of_a_few_answers_as_long_as_nothing_is_typed(pressed: str, answer: int | None) -> None:
+def test_number_of_a_few_answers_as_long_as_nothing_is_typed(pressed: str, answer: int | None) -> None:
     few = numbered([Option("Stop"), Option("Keep"), Option("Stay")])
 
     assert "    2. Keep" in rows_of(after(few))
@@ -66,7 +66,7 @@ def test_the_number_of_a_few_answers_as_long_as_nothing_is_typed(pressed: str, a
     assert after(few, *pressed).answer == answer
 
 
-def test_a_pasted_number_answers_nothing() -> None:
+def test_pasted_number_answers_nothing() -> None:
     dialog = after(numbered([Option("Stop"), Option("Keep")]))
     dialog.paste("2")
 
@@ -90,14 +90,14 @@ def test_what_was_picked_stays() -> None:
     assert after(FRUIT, "enter", "down", "enter", "escape").answer == 1
 
 
-def test_the_selected_row_and_the_current_option_are_marked() -> None:
+def test_selected_row_and_the_current_option_are_marked() -> None:
     rows = rows_of(after(FRUIT, "down"))
 
     assert [row for row in rows if row.startswith("❯")] == ["❯   plum   blue"]
     assert [row for row in rows if "✓" in row] == ["  ✓ Pear   green"]
 
 
-def test_a_long_list_scrolls_with_the_selection() -> None:
+def test_long_list_scrolls_with_the_selection() -> None:
     dialog = after(MANY)
     seen = set()
     for _ in MANY:
@@ -123,7 +123,7 @@ def test_typing_shows_only_what_fits() -> None:
     assert [row.strip("❯ ") for row in rows[2:-1]] == fitting[:MOST_ROWS]
 
 
-def test_a_paste_narrows_and_picks_nothing() -> None:
+def test_paste_narrows_and_picks_nothing() -> None:
     dialog = after(FRUIT)
 
     dialog.paste("plum\n")
@@ -152,7 +152,7 @@ def test_its_rows_fit_every_terminal(
 
 
 @given(st.lists(keys, max_size=20), st.lists(pastes, min_size=1, max_size=3))
-def test_a_paste_answers_nothing_whatever_was_pressed_before(pressed: list[str], pasted: list[str]) -> None:
+def test_paste_answers_nothing_whatever_was_pressed_before(pressed: list[str], pasted: list[str]) -> None:
     dialog = after(FRUIT, *pressed)
 
     for text in pasted:
@@ -177,7 +177,7 @@ def test_what_was_found_by_other_words_is_not_offered() -> None:
     assert looked_up == ["z", "zz", "zzz"]
 
 
-def test_what_was_found_fits_what_is_typed_no_more_when_that_changes() -> None:
+def test_search_results_vanish_when_the_typed_text_changes() -> None:
     dialog = PickDialog("Which?", FRUIT, look_up=lambda text: None)
     typed(dialog, "zz")
     dialog.take_found("zz", {4: Option("quince")})

@@ -82,7 +82,7 @@ async def test_what_is_found_stands_behind_what_fits_and_can_be_picked() -> None
     assert picking.answers == [2]
 
 
-async def test_while_it_is_looked_up_keys_are_taken_and_what_is_typed_last_counts() -> None:
+async def test_lookup_takes_keys_and_the_last_text_counts() -> None:
     async with opened() as picking:
         picking.press(*"zz")
         assert "  nothing fits; looking further …" in picking.rows()
@@ -97,7 +97,7 @@ async def test_while_it_is_looked_up_keys_are_taken_and_what_is_typed_last_count
     assert picking.answers == [None]
 
 
-async def test_a_list_is_left_while_something_is_looked_up() -> None:
+async def test_list_is_left_while_something_is_looked_up() -> None:
     async with opened() as picking:
         picking.press(*"ap")
         while not picking.library.asked:

@@ -76,7 +76,7 @@ def test_what_a_key_means(pressed: Sequence[str], answer: PlanDialogAnswer | Non
     assert dialog.answer == answer
 
 
-def test_the_mode_of_before_is_offered_where_there_was_another() -> None:
+def test_mode_of_before_is_offered_where_there_was_another() -> None:
     dialog = dialog_for(modes=(*USUAL, "bypassPermissions"))
 
     assert any("bypassPermissions, as before" in row for row in rows_of(dialog))
@@ -84,7 +84,7 @@ def test_the_mode_of_before_is_offered_where_there_was_another() -> None:
     assert dialog.answer == PlanApproved("bypassPermissions")
 
 
-def test_the_plan_is_shown_as_markdown_with_its_choices_and_its_file() -> None:
+def test_plan_is_shown_as_markdown_with_choices_and_file() -> None:
     shown = "\n".join(rows_of(dialog_for()))
 
     assert "1. Change parse." in shown
@@ -104,7 +104,7 @@ def test_all_rows_of_a_long_plan_can_be_read() -> None:
 
 
 @pytest.mark.parametrize("key", ["y", "a", "2"])
-def test_a_yes_to_what_was_not_seen_says_so_first(key: str) -> None:
+def test_yes_to_what_was_not_seen_says_so_first(key: str) -> None:
     clock = Clock()
     dialog = dialog_for(LONG, clock=clock)
 
@@ -134,7 +134,7 @@ def test_what_went_wrong_with_the_editor_is_said() -> None:
     assert any("nano ended with exit code 1" in row for row in rows_of(dialog_for(note="nano ended with exit code 1")))
 
 
-def test_the_caret_stands_where_words_are_typed() -> None:
+def test_caret_stands_where_words_are_typed() -> None:
     dialog = dialog_for()
     press_all(dialog, "t")
     typed(dialog, "no 世界")
@@ -170,7 +170,7 @@ def test_nothing_that_a_plan_says_drives_the_terminal(
 
 
 @given(text=pastes, is_telling=st.booleans())
-def test_a_paste_never_answers(text: str, is_telling: bool) -> None:
+def test_paste_never_answers(text: str, is_telling: bool) -> None:
     dialog = drawn(dialog_for())
     if is_telling:
         dialog.press("t")

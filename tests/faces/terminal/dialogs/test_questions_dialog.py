@@ -71,7 +71,7 @@ def test_several_choices_with_own_words_beside_them(pressed: list[str], answer: 
     ("question", "pressed", "hint"),
     [(SEVERAL, [], "choose one"), (SEVERAL, ["4", " "], "nothing is written"), (ONE, ["3", " "], "nothing is written")],
 )
-def test_an_answer_without_content_is_none(question: UserQuestion, pressed: list[str], hint: str) -> None:
+def test_answer_without_content_is_none(question: UserQuestion, pressed: list[str], hint: str) -> None:
     dialog = QuestionsDialog([question])
 
     press_all(dialog, *pressed, "enter")
@@ -118,7 +118,7 @@ def test_one_can_leave_a_question_for_later() -> None:
     assert dialog.answer == (UserAnswer(("SQLite",)), UserAnswer(("ruff",)))
 
 
-def test_an_answer_that_was_taken_away_is_asked_for_again() -> None:
+def test_answer_that_was_taken_away_is_asked_for_again() -> None:
     dialog = QuestionsDialog([SEVERAL, ONE])
 
     press_all(dialog, "1", "enter", "s-tab", "1", "tab", "1")
@@ -136,7 +136,7 @@ def test_who_does_not_want_to_answer_declines_all(pressed: list[str]) -> None:
     assert dialog.answer == Declined()
 
 
-def test_escape_in_own_words_keeps_them_and_a_second_one_declines() -> None:
+def test_escape_in_own_words_keeps_them_and_a_second_declines() -> None:
     dialog = QuestionsDialog([ONE])
     press_all(dialog, "3")
     typed(dialog, "hours of writing")
@@ -149,7 +149,7 @@ def test_escape_in_own_words_keeps_them_and_a_second_one_declines() -> None:
     assert dialog.answer == Declined()
 
 
-def test_a_paste_is_typed_in_own_words_and_only_there() -> None:
+def test_paste_is_typed_in_own_words_and_only_there() -> None:
     dialog = QuestionsDialog([ONE])
 
     dialog.paste("1")
@@ -162,7 +162,7 @@ def test_a_paste_is_typed_in_own_words_and_only_there() -> None:
     assert dialog.answer == (UserAnswer(text="one two"),)
 
 
-def test_the_caret_is_where_the_words_are() -> None:
+def test_caret_is_where_the_words_are() -> None:
     dialog = QuestionsDialog([SEVERAL])
     assert rows_of(dialog)
     assert dialog.cursor is None
@@ -191,7 +191,7 @@ def test_long_texts_are_folded_and_can_be_unfolded() -> None:
     assert " ".join(rows_of(dialog)).split().count("word299") == 3
 
 
-def test_in_a_small_room_it_shows_what_is_selected_and_all_can_be_read() -> None:
+def test_small_room_shows_the_selection_and_all_can_be_read() -> None:
     words = [f"word{n}" for n in range(200)]
     choices = tuple(Choice(f"label{n}", f"detail{n} " * 30) for n in range(4))
     dialog = QuestionsDialog([UserQuestion("Long", " ".join(words), choices)], room=lambda: 10)
@@ -244,7 +244,7 @@ def test_its_rows_fit_every_terminal(asked: list[UserQuestion], width: int, them
 
 
 @given(st.lists(questions, min_size=1, max_size=4), widths, st.integers(6, 24), st.lists(keys | pastes, max_size=12))
-def test_it_needs_no_more_than_its_room_and_shows_what_enter_would_take(
+def test_dialog_stays_in_its_room_and_shows_the_choice_of_enter(
     asked: list[UserQuestion], width: int, room: int, pressed: list[str]
 ) -> None:
     dialog = QuestionsDialog(asked, room=lambda: room)
@@ -259,7 +259,7 @@ def test_it_needs_no_more_than_its_room_and_shows_what_enter_would_take(
 
 
 @given(st.lists(keys, max_size=30), st.lists(pastes, min_size=1, max_size=3))
-def test_a_paste_answers_nothing_whatever_was_pressed_before(pressed: list[str], pasted: list[str]) -> None:
+def test_paste_answers_nothing_whatever_was_pressed_before(pressed: list[str], pasted: list[str]) -> None:
     dialog = QuestionsDialog([ONE, SEVERAL])
     press_all(dialog, *pressed)
 
@@ -269,7 +269,7 @@ def test_a_paste_answers_nothing_whatever_was_pressed_before(pressed: list[str],
 
 
 @given(st.lists(keys | st.sampled_from(["1", "enter", " ", "x", "tab", "down"]), max_size=40))
-def test_an_answer_is_whole(pressed: list[str]) -> None:
+def test_answer_is_whole(pressed: list[str]) -> None:
     dialog = QuestionsDialog([ONE, SEVERAL])
 
     press_all(dialog, *pressed)
@@ -282,7 +282,7 @@ def test_an_answer_is_whole(pressed: list[str]) -> None:
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_at_40_columns_the_hint_ends_whole_and_says_how_to_decline(several: bool) -> None:
+def test_hint_at_40_columns_is_whole_and_says_how_to_decline(several: bool) -> None:
     question = UserQuestion("Which", "Which one?", (Choice("this"), Choice("that")), allows_several=several)
 
     hint = rows_of(QuestionsDialog([question, question]), 40)[-1]

@@ -76,7 +76,7 @@ async def test_where_one_program_has_none_the_next_one_is_asked(programs, file):
 
 
 @pytest.mark.parametrize("code", ["sys.exit(1)", prints(b"no picture"), prints(b"")])
-async def test_where_there_is_no_picture_it_says_so_and_leaves_nothing_behind(programs, file, code):
+async def test_paste_without_a_picture_says_so_and_leaves_nothing(programs, file, code):
     programs.add("xclip", code)
 
     assert "no picture" in await save_picture(file, programs.env("DISPLAY"))
@@ -90,7 +90,7 @@ async def test_without_a_program_it_says_what_to_install(programs, file):
     assert not file.exists()
 
 
-async def test_a_program_that_does_not_answer_is_given_up(programs, file, monkeypatch):
+async def test_program_that_does_not_answer_is_given_up(programs, file, monkeypatch):
     monkeypatch.setattr(draft_module, "TIMEOUT_S", 0.2)
     programs.add("xclip", "time.sleep(600)")
 
@@ -113,7 +113,7 @@ async def test_picture_is_written_through_no_link(programs, file, code, leads_to
     assert not (file.parent / "new").exists()
 
 
-async def test_the_file_is_mentioned_where_the_caret_is_and_is_for_its_owner_alone(programs, tmp_path, monkeypatch):
+async def test_pasted_file_is_mentioned_at_the_caret_and_private(programs, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     programs.add("pngpaste", prints(PICTURE))
     box, said, folders, pasted = InputBox(lambda: "> "), [], [], anyio.Event()

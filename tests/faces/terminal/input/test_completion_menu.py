@@ -41,7 +41,7 @@ class Typed:
 
 
 @pytest.mark.parametrize("arguments", ["", "[name]"])
-def test_a_command_that_can_run_as_it_is_runs(arguments):
+def test_command_that_can_run_as_it_is_runs(arguments):
     one = Typed("/mod", command("model", "mod", arguments), command("mode", "mod"))
 
     sent, left = one.enter()
@@ -49,15 +49,15 @@ def test_a_command_that_can_run_as_it_is_runs(arguments):
     assert (sent.strip(), left) == ("/model", "")
 
 
-def test_a_command_that_needs_something_is_completed():
+def test_command_that_needs_something_is_completed():
     assert Typed("/ad", command("add-dir", "ad", "path", needs_arguments=True)).enter() == ("", "/add-dir ")
 
 
-def test_a_command_before_other_words_is_completed():
+def test_command_before_other_words_is_completed():
     assert Typed("/exp", command("export", "exp"), after=" all").enter() == ("", "/export all")
 
 
-def test_a_path_is_completed():
+def test_path_is_completed():
     assert Typed("see @co", path("src/core.py", "@co"), path("co.py", "@co")).enter() == ("", "see @src/core.py ")
 
 
@@ -96,7 +96,7 @@ def test_what_was_seen_for_another_text_is_not_taken():
     assert one.enter() == ("/com", "")
 
 
-def test_the_first_is_shown_as_selected_and_the_list_follows_what_is():
+def test_first_completion_is_selected_and_the_list_follows():
     one = Typed("/c", *(command(f"c{number}", "c") for number in range(20)))
     assert one.rows[0].startswith("❯ /c0")
     assert one.rows[7].startswith("  /c7")

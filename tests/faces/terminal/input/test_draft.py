@@ -28,14 +28,14 @@ def test_it_is_taken_with_its_pastes_and_kept_in_the_history(box):
     assert box.buffer.history.get_strings() == [f"look: {LONG}"]
 
 
-def test_where_only_blanks_are_typed_nothing_is_taken_and_they_stay(box):
+def test_draft_of_blanks_is_not_taken_and_stays(box):
     draft = Draft(box, Pastes())
     draft.put("  ")
     assert draft.take() == ""
     assert draft.text == "  "
 
 
-def test_a_paste_is_deleted_as_one(box):
+def test_paste_is_deleted_as_one(box):
     draft = Draft(box, Pastes())
     draft.put("a")
     draft.paste(LONG)
@@ -45,7 +45,7 @@ def test_a_paste_is_deleted_as_one(box):
     assert draft.text == ""
 
 
-def test_a_backslash_before_the_caret_becomes_a_line_break(box):
+def test_backslash_before_the_caret_becomes_a_line_break(box):
     draft = Draft(box, Pastes())
     draft.put("one\\")
     assert draft.break_line()
@@ -87,7 +87,7 @@ def test_blanks_are_not_worth_keeping(box):
     assert not draft.bring_back()
 
 
-def test_what_is_given_back_does_not_run_together_with_what_is_typed_then(box):
+def test_returned_text_does_not_run_together_with_typed_text(box):
     draft = Draft(box, Pastes())
     draft.give_back("sent before")
     draft.insert("and this")

@@ -37,14 +37,14 @@ async def test_what_was_saved_comes_back_and_nothing_is_left_on_disk(tmp_path: P
     assert left_over(tmp_path) == []
 
 
-async def test_the_file_is_private_and_markdown(tmp_path: Path, env: dict[str, str]) -> None:
+async def test_file_is_private_and_markdown(tmp_path: Path, env: dict[str, str]) -> None:
     code = "path.write_text(f'{path.suffix} {path.stat().st_mode & 0o777:o} {path.parent.stat().st_mode & 0o777:o}')"
     env["VISUAL"] = editor(tmp_path, code)
 
     assert await edit_in_editor("", env) == ".md 600 700"
 
 
-async def test_an_editor_that_replaces_the_file_is_fine(tmp_path: Path, env: dict[str, str]) -> None:
+async def test_editor_that_replaces_the_file_is_fine(tmp_path: Path, env: dict[str, str]) -> None:
     env["VISUAL"] = editor(tmp_path, "new = path.with_name('new'); new.write_text('other'); new.replace(path)")
 
     assert await edit_in_editor("text", env) == "other"
@@ -56,7 +56,7 @@ async def test_control_characters_are_taken_out(tmp_path: Path, env: dict[str, s
     assert await edit_in_editor("", env) == "a\tb\ncd"
 
 
-async def test_an_editor_that_fails_leaves_the_text_as_it_was(tmp_path: Path, env: dict[str, str]) -> None:
+async def test_editor_that_fails_leaves_the_text_as_it_was(tmp_path: Path, env: dict[str, str]) -> None:
     env["VISUAL"] = editor(tmp_path, "sys.exit(1)")
 
     failed = await edit_in_editor("text", env)
@@ -80,7 +80,7 @@ async def test_what_cannot_be_taken_stays_in_its_file_which_is_named(
     assert (folder / "prompt.md").exists()
 
 
-async def test_a_file_that_is_gone_is_told(tmp_path: Path, env: dict[str, str]) -> None:
+async def test_file_that_is_gone_is_told(tmp_path: Path, env: dict[str, str]) -> None:
     env["VISUAL"] = editor(tmp_path, "path.unlink()")
 
     assert isinstance(await edit_in_editor("text", env), EditorFailed)
@@ -109,7 +109,7 @@ async def test_what_was_saved_before_a_cancel_is_kept_and_named(
 
 
 @pytest.mark.parametrize("chosen", ["no-such-editor --wait", "'unfinished"])
-async def test_an_editor_that_is_not_there_is_named(env: dict[str, str], chosen: str) -> None:
+async def test_editor_that_is_not_there_is_named(env: dict[str, str], chosen: str) -> None:
     failed = await edit_in_editor("text", env | {"EDITOR": chosen})
 
     assert isinstance(failed, EditorFailed)

@@ -34,7 +34,7 @@ async def test_it_has_files_and_folders_but_nothing_that_git_ignores(tmp_path: P
     assert not files.is_partial
 
 
-async def test_the_first_list_is_waited_for_and_later_ones_are_not(tmp_path: Path) -> None:
+async def test_first_list_is_waited_for_and_later_ones_are_not(tmp_path: Path) -> None:
     (tmp_path / "one.py").touch()
     now_s = 0.0
     index = FileIndex(PathResolver(tmp_path), clock=lambda: now_s)
@@ -56,7 +56,7 @@ async def test_the_first_list_is_waited_for_and_later_ones_are_not(tmp_path: Pat
     assert await names_in(new) == ["one.py", "two.py"]
 
 
-async def test_paths_start_from_the_working_directory_also_after_it_changed(tmp_path: Path) -> None:
+async def test_paths_start_from_the_current_working_directory(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "deep.py").touch()
     paths = PathResolver(tmp_path)
@@ -72,7 +72,7 @@ async def test_paths_start_from_the_working_directory_also_after_it_changed(tmp_
     assert await names_in(files) == ["deep.py"]
 
 
-async def test_a_search_that_cannot_run_is_no_end_of_it(tmp_path: Path) -> None:
+async def test_search_that_cannot_run_is_no_end_of_it(tmp_path: Path) -> None:
     index = FileIndex(PathResolver(tmp_path), find=lambda _: str(tmp_path / "no-such-program"))
 
     files = await index.look()

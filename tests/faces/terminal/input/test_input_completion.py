@@ -48,7 +48,7 @@ async def texts(completer: InputCompleter, before: str, after: str = "") -> list
     return [applied(before, one) for one in await offered(completer, before, after)]
 
 
-async def test_commands_are_offered_at_the_very_beginning_with_their_help(tmp_path: Path) -> None:
+async def test_commands_are_offered_at_the_beginning_with_help(tmp_path: Path) -> None:
     async with completer_in(tmp_path) as completer:
         every = await offered(completer, "/")
         some = await texts(completer, "/c")
@@ -57,14 +57,14 @@ async def test_commands_are_offered_at_the_very_beginning_with_their_help(tmp_pa
     assert some[:2] == ["/clear", "/compact"]
 
 
-async def test_a_command_is_found_by_its_letters_by_another_name_and_misspelt(tmp_path: Path) -> None:
+async def test_command_is_found_by_letters_alias_or_misspelling(tmp_path: Path) -> None:
     async with completer_in(tmp_path) as completer:
         assert await texts(completer, "/cpt") == ["/compact"]
         assert (await texts(completer, "/new"))[0] == "/clear"
         assert (await texts(completer, "/modle"))[0] == "/model "
 
 
-async def test_a_slash_elsewhere_is_no_command(tmp_path: Path) -> None:
+async def test_slash_elsewhere_is_no_command(tmp_path: Path) -> None:
     async with completer_in(tmp_path) as completer:
         assert await texts(completer, "see /c") == []
         assert await texts(completer, "\n/c") == []
@@ -81,7 +81,7 @@ async def test_paths_are_offered_behind_an_at_sign_anywhere(tmp_path: Path) -> N
         assert await texts(completer, "@mai n") == []
 
 
-async def test_a_folder_ends_in_a_slash_so_that_typing_goes_on_below_it(tmp_path: Path) -> None:
+async def test_folder_ends_in_a_slash_so_that_typing_goes_on(tmp_path: Path) -> None:
     (tmp_path / "with blank").mkdir()
     (tmp_path / "with blank" / "a.py").touch()
     (tmp_path / "plain").mkdir()
@@ -110,7 +110,7 @@ async def test_what_may_hold_secrets_is_not_offered(tmp_path: Path) -> None:
         assert await texts(completer, "@env") == ["@environment.py "]
 
 
-async def test_the_list_is_short(tmp_path: Path) -> None:
+async def test_list_is_short(tmp_path: Path) -> None:
     for number in range(2 * MAX_OFFERED):
         (tmp_path / f"file{number}.py").touch()
     async with completer_in(tmp_path) as completer:
@@ -145,7 +145,7 @@ async def test_commands_match_loosely_with_the_best_first(tmp_path: Path, typed:
     assert await texts(completer, f"/{typed}") == [f"/{name}" for name in names]
 
 
-async def test_a_command_that_is_missing_is_not_offered(tmp_path: Path) -> None:
+async def test_command_that_is_missing_is_not_offered(tmp_path: Path) -> None:
     missing = Command("agents", "Show the subagents", nothing, is_missing=True)
     completer = InputCompleter([missing, *COMMANDS], FileIndex(PathResolver(tmp_path)), PathResolver(tmp_path))
 
@@ -153,7 +153,7 @@ async def test_a_command_that_is_missing_is_not_offered(tmp_path: Path) -> None:
     assert await texts(completer, "/ag") == []
 
 
-async def test_what_may_stand_behind_a_command_is_offered_once_a_part_of_it_is_typed(tmp_path: Path) -> None:
+async def test_arguments_are_offered_once_a_part_is_typed(tmp_path: Path) -> None:
     command = Command("permissions", "Show the rules", nothing, arguments="[mode | remove rule]")
     offers = {"permissions": ["plan", "remove Bash(make *)", "remove Edit(/a.txt)"]}
     paths = PathResolver(tmp_path)

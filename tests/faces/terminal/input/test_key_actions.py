@@ -16,7 +16,7 @@ from tests.fakes.background import SessionWith
         (False, False, "", ["/tasks"]),
     ],
 )
-def test_what_cannot_go_on_in_the_background_is_said_and_where_nothing_runs_the_tasks_are_listed(
+def test_background_key_reports_unmovable_work_or_lists_tasks(
     was_moved: bool, runs_tools: bool, said: str, sent: list[str]
 ) -> None:
     notes: list[str] = []
@@ -56,9 +56,7 @@ class InMode:
         ("no sandbox works here", ["acceptEdits", "plan", "default", "acceptEdits"]),
     ],
 )
-def test_the_modes_follow_each_other_and_auto_is_passed_over_where_it_cannot_be(
-    auto_trouble: str, modes: list[str]
-) -> None:
+def test_mode_key_cycles_and_skips_auto_if_unavailable(auto_trouble: str, modes: list[str]) -> None:
     session: Any = InMode(auto_trouble)
     nothing: Any = SimpleNamespace()
     draft_keys = DraftKeys(nothing, nothing, lambda _: None)

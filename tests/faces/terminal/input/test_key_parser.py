@@ -73,7 +73,7 @@ def test_escape_is_one_that_nothing_follows_in_time() -> None:
     assert keys_of("\x1b", "\x1b", "\x1b") == LONE_ESCAPE * 3
 
 
-def test_a_key_after_escape_is_a_key_of_its_own() -> None:
+def test_key_after_escape_is_a_key_of_its_own() -> None:
     pressed: list[KeyPress] = []
     parser = KeyParser(pressed.append)
     for data in ("\x1b", "p", "\x1b"):
@@ -96,7 +96,7 @@ def test_alt_with_backtab_and_known_sequences_are_as_everywhere() -> None:
 
 
 @pytest.mark.parametrize("sequence", UNKNOWN.values(), ids=UNKNOWN.keys())
-def test_a_sequence_that_nobody_knows_is_nothing_however_it_comes(sequence: str) -> None:
+def test_unknown_sequence_is_nothing_in_any_pieces(sequence: str) -> None:
     assert keys_of(f"a{sequence}b") == ["a", "b"]
     assert keys_of(*sequence) == []
     for at in range(1, len(sequence)):
@@ -104,7 +104,7 @@ def test_a_sequence_that_nobody_knows_is_nothing_however_it_comes(sequence: str)
 
 
 @pytest.mark.parametrize("sequence", [key for key in ANSI_SEQUENCES if len(key) > 1 and "200~" not in key])
-def test_a_sequence_that_is_known_is_its_key(sequence: str) -> None:
+def test_sequence_that_is_known_is_its_key(sequence: str) -> None:
     known = ANSI_SEQUENCES[sequence]
     wanted = [key.value for key in (known if isinstance(known, tuple) else (known,))]
 
@@ -112,7 +112,7 @@ def test_a_sequence_that_is_known_is_its_key(sequence: str) -> None:
 
 
 @pytest.mark.parametrize("begun", ["\x1b[1;", "\x1b[?64", "\x1b\x1b[1;", "\x1bO5", "\x1b[5$", "\x1b[[", "\x1b[M!"])
-def test_a_sequence_that_never_ends_is_nothing(begun: str) -> None:
+def test_sequence_that_never_ends_is_nothing(begun: str) -> None:
     pressed: list[KeyPress] = []
     parser = KeyParser(pressed.append)
     parser.feed(begun)
@@ -125,7 +125,7 @@ def test_a_sequence_that_never_ends_is_nothing(begun: str) -> None:
 @pytest.mark.parametrize(
     ("broken", "left"), [("\x1b[12é", ["é"]), ("\x1b]0;x\x1b[A", ["up"]), ("\x1bP\r", ["escape", "P", "c-m"])]
 )
-def test_a_sequence_that_is_broken_off_takes_nothing_with_it(broken: str, left: list[str]) -> None:
+def test_sequence_that_is_broken_off_takes_nothing_with_it(broken: str, left: list[str]) -> None:
     assert keys_of(broken) == keys_of(*broken) == left
 
 
@@ -133,7 +133,7 @@ ANSWER = UNKNOWN["background"]
 
 
 @pytest.mark.parametrize("at", range(3, len(ANSWER)))
-def test_the_end_of_an_answer_may_be_very_late(at: int) -> None:
+def test_end_of_an_answer_may_be_very_late(at: int) -> None:
     pressed: list[KeyPress] = []
     parser = KeyParser(pressed.append)
     parser.feed(ANSWER[:at])
@@ -154,12 +154,12 @@ def test_keys_behind_half_an_answer_are_keys() -> None:
 
 
 @pytest.mark.parametrize("sequence", SHIFT_ENTER)
-def test_shift_enter_is_control_j_however_it_is_spelled_and_enter_is_enter(sequence: str) -> None:
+def test_shift_enter_is_control_j_in_any_spelling(sequence: str) -> None:
     assert presses_of(f"a{sequence}b") == [("a", "a"), ("c-j", "\n"), ("b", "b")]
     assert presses_of("\r") == [("c-m", "\r")]
 
 
-def test_a_paste_is_taken_as_it_is_and_keys_behind_it_are_keys() -> None:
+def test_paste_is_taken_as_it_is_and_keys_behind_it_are_keys() -> None:
     pasted = "one\ntwo\x1b[1;7D\x1b]11;x\x1bp\x1b[20"
     data = f"\x1b[200~{pasted}\x1b[201~x\x1b[13;2uy"
 
@@ -175,7 +175,7 @@ def test_escape_right_before_a_paste_is_both() -> None:
     ]
 
 
-def test_a_pause_does_not_end_a_paste() -> None:
+def test_pause_does_not_end_a_paste() -> None:
     pressed: list[KeyPress] = []
     parser = KeyParser(pressed.append)
     for data in ("\x1b[200~a\x1b", "[201", "~"):
@@ -218,7 +218,7 @@ def test_what_may_be_typed_is_no_paste(typed: str) -> None:
     assert PASTED not in keys_of(typed)
 
 
-def test_a_paste_without_marks_ends_with_a_key_or_a_pause() -> None:
+def test_paste_without_marks_ends_with_a_key_or_a_pause() -> None:
     lines = "one\rtwo\rthree\rfour"
 
     assert keys_of(lines, "\x1b") == [PASTED, *LONE_ESCAPE]
@@ -250,7 +250,7 @@ def pieces(data: str, cuts: list[int]) -> list[str]:
 
 
 @given(st.lists(WELL_FORMED, max_size=6), st.lists(st.integers(0, 200), max_size=6))
-def test_nothing_well_formed_is_escape_or_typed_in_whatever_pieces_it_comes(parts: list[str], cuts: list[int]) -> None:
+def test_well_formed_input_is_never_escape_or_typed_text(parts: list[str], cuts: list[int]) -> None:
     data = "".join(parts)
     pressed = presses_of(data)
 
@@ -265,7 +265,7 @@ def test_whatever_comes_its_pieces_are_the_whole(data: str, cuts: list[int]) -> 
     assert presses_of(*pieces(data, cuts)) == presses_of(data)
 
 
-def test_the_table_that_all_inputs_share_is_not_changed() -> None:
+def test_table_that_all_inputs_share_is_not_changed() -> None:
     before = dict(ANSI_SEQUENCES)
     with create_pipe_input() as keyboard:
         assert isinstance(keyboard, Vt100Input)

@@ -18,5 +18,5 @@ from panpan.faces.terminal.input.draft import with_line_break
         ("", 0, None),
     ],
 )
-def test_a_backslash_before_enter_becomes_a_line_break(text: str, cursor: int, result: tuple[str, int] | None) -> None:
+def test_backslash_before_enter_becomes_a_line_break(text: str, cursor: int, result: tuple[str, int] | None) -> None:
     assert with_line_break(text, cursor) == result

@@ -10,11 +10,11 @@ from panpan.faces.terminal.input import draft
 from panpan.faces.terminal.input.draft import Pastes, PasteTooLargeError, image_mention
 
 
-def test_a_short_paste_stays_as_it_is() -> None:
+def test_short_paste_stays_as_it_is() -> None:
     assert Pastes().fold("two\nlines") == "two\nlines"
 
 
-def test_a_long_paste_is_folded_and_sent_whole() -> None:
+def test_long_paste_is_folded_and_sent_whole() -> None:
     pastes = Pastes()
     text = "\n".join(map(str, range(120)))
 
@@ -36,7 +36,7 @@ def test_equal_pastes_have_words_of_their_own() -> None:
     assert pastes.unfold(first + second) == "a\n" * 40
 
 
-def test_a_paste_may_be_removed_moved_or_doubled() -> None:
+def test_paste_may_be_removed_moved_or_doubled() -> None:
     pastes = Pastes()
     one, two = pastes.fold("a\n" * 20), pastes.fold("b\n" * 20)
 
@@ -71,7 +71,7 @@ def test_backspace_takes_the_words_of_a_paste_at_once() -> None:
     assert pastes.span_before(text, 0) == 0
 
 
-def test_control_characters_and_sequences_are_taken_out_and_tabs_stay() -> None:
+def test_paste_loses_control_sequences_and_keeps_tabs() -> None:
     assert Pastes().fold("a\tb\r\nc\rd\x1b[31me\x00\x07\x1b]0;title\x07f") == "a\tb\nc\ndef"
 
 
@@ -108,10 +108,10 @@ def test_what_is_pasted_is_what_is_sent(pasted: list[str], between: str) -> None
         ("", None),
     ],
 )
-def test_the_path_of_a_picture_becomes_a_mention(pasted: str, mention: str | None) -> None:
+def test_path_of_a_picture_becomes_a_mention(pasted: str, mention: str | None) -> None:
     assert image_mention(pasted, lambda _: True) == mention
 
 
-def test_the_path_of_no_picture_stays_text(tmp_path: Path) -> None:
+def test_path_of_no_picture_stays_text(tmp_path: Path) -> None:
     assert image_mention(f"{tmp_path}/none.png") is None
     assert image_mention("/" + "x" * 4_000 + ".png") is None

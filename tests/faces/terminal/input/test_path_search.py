@@ -25,7 +25,7 @@ async def found(typed: str, files: tuple[str, ...] = FILES, limit: int = 50) -> 
     return await find_paths(file_list(Path("/w"), files), typed, limit)
 
 
-async def test_names_that_begin_so_come_before_names_that_have_it_before_paths() -> None:
+async def test_names_that_begin_with_the_text_precede_other_matches() -> None:
     paths = await found("main", ("x/main/a.txt", "a/domain.py", "b/main.py"))
 
     assert [path for path in paths if not path.endswith("/")] == ["b/main.py", "a/domain.py", "x/main/a.txt"]
@@ -99,7 +99,7 @@ async def test_others_run_while_a_long_list_is_searched() -> None:
     assert turns > 5
 
 
-def test_a_list_is_bounded_and_says_so() -> None:
+def test_list_is_bounded_and_says_so() -> None:
     files = file_list(Path("/w"), [f"{number}.py" for number in range(MAX_PATHS + 1)])
 
     assert files.total == MAX_PATHS

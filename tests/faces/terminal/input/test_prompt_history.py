@@ -26,7 +26,7 @@ def recalled(folder: Path) -> list[str]:
     return list(history_in(folder).load_history_strings())
 
 
-async def test_a_later_session_recalls_the_newest_first(tmp_path: Path) -> None:
+async def test_later_session_recalls_the_newest_first(tmp_path: Path) -> None:
     kept = PromptHistory(tmp_path / "h")
     kept.write_with(Redactor().redact)
     kept.append_string("one")
@@ -50,7 +50,7 @@ def test_nothing_is_written_before_it_is_known_what_is_secret(tmp_path: Path) ->
     assert b"hunter2hunter2" not in file.read_bytes()
 
 
-def test_the_file_and_its_folder_are_private(tmp_path: Path) -> None:
+def test_file_and_its_folder_are_private(tmp_path: Path) -> None:
     history_in(tmp_path).append_string("x")
 
     assert stat.S_IMODE((tmp_path / "project" / "history").stat().st_mode) == 0o600
@@ -65,7 +65,7 @@ def test_what_looks_like_a_secret_is_not_written(tmp_path: Path) -> None:
     assert kept.get_strings() == ["use sk-ant-api03-abcdefghijklmnop1234 and hunter2hunter2hunter2hunter2"]
 
 
-def test_the_same_prompt_twice_in_a_row_is_kept_once(tmp_path: Path) -> None:
+def test_same_prompt_twice_in_a_row_is_kept_once(tmp_path: Path) -> None:
     kept = history_in(tmp_path)
     for prompt in ("go on", "go on", "stop", "go on"):
         kept.append_string(prompt)
@@ -73,7 +73,7 @@ def test_the_same_prompt_twice_in_a_row_is_kept_once(tmp_path: Path) -> None:
     assert recalled(tmp_path) == ["go on", "stop", "go on"]
 
 
-def test_a_very_long_prompt_is_not_written(tmp_path: Path) -> None:
+def test_very_long_prompt_is_not_written(tmp_path: Path) -> None:
     kept = history_in(tmp_path)
     kept.append_string("x" * (input_box.MAX_ENTRY_CHARS + 1))
     kept.append_string("short")
@@ -81,7 +81,7 @@ def test_a_very_long_prompt_is_not_written(tmp_path: Path) -> None:
     assert recalled(tmp_path) == ["short"]
 
 
-def test_a_long_file_loses_its_older_half_and_stays_private(tmp_path: Path) -> None:
+def test_long_file_loses_its_older_half_and_stays_private(tmp_path: Path) -> None:
     file = tmp_path / "project" / "history"
     file.parent.mkdir()
     when = datetime(2026, 1, 1, tzinfo=UTC)
@@ -97,7 +97,7 @@ def test_a_long_file_loses_its_older_half_and_stays_private(tmp_path: Path) -> N
     assert recalled(tmp_path) == prompts
 
 
-def test_a_long_file_that_another_panpan_holds_is_read_and_left_alone(tmp_path: Path) -> None:
+def test_long_history_held_by_another_panpan_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "project" / "history"
     file.parent.mkdir()
     when = datetime(2026, 1, 1, tzinfo=UTC)
@@ -127,7 +127,7 @@ def test_two_panpans_at_once_lose_nothing(tmp_path: Path) -> None:
     assert set(recalled(tmp_path)) == wanted
 
 
-def test_a_file_that_cannot_be_written_is_told_once_and_typing_goes_on(tmp_path: Path) -> None:
+def test_unwritable_history_is_reported_once_and_typing_goes_on(tmp_path: Path) -> None:
     (tmp_path / "project").write_text("a file where the folder should be")
     warnings: list[str] = []
     kept = history_in(tmp_path, warnings)
@@ -140,7 +140,7 @@ def test_a_file_that_cannot_be_written_is_told_once_and_typing_goes_on(tmp_path:
     assert "cannot save" in warnings[0]
 
 
-def test_a_fifo_in_its_place_does_not_block(tmp_path: Path) -> None:
+def test_fifo_in_its_place_does_not_block(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     os.mkfifo(tmp_path / "project" / "history")
     warnings: list[str] = []
@@ -149,7 +149,7 @@ def test_a_fifo_in_its_place_does_not_block(tmp_path: Path) -> None:
     assert len(warnings) == 1
 
 
-def test_a_torn_record_costs_itself_only() -> None:
+def test_torn_record_costs_itself_only() -> None:
     when = datetime(2026, 1, 1, tzinfo=UTC)
     data = record("first", when) + record("torn\nin two", when)[:-5] + record("last", when)
 

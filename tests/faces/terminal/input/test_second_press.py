@@ -20,7 +20,7 @@ class Keyboard:
         self._second.key_pressed()
 
 
-def test_the_second_of_two_is_told_from_the_first_and_a_third_is_a_first_again() -> None:
+def test_second_press_is_told_from_the_first_and_the_third() -> None:
     keyboard = Keyboard()
 
     assert [keyboard.press("escape") for _ in range(5)] == [False, True, False, True, False]

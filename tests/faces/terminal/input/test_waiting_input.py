@@ -41,7 +41,7 @@ class Input:
         self.waiting.hand_over(None, self.got.append)
 
 
-def test_a_session_gets_what_was_sent_and_first_what_the_last_one_left_over():
+def test_session_gets_leftover_messages_before_new_ones():
     one = Input("typed meanwhile")
     one.waiting.take([Sent("left over"), Sent("for later", is_for_later=True)])
     one.open_session()
@@ -60,7 +60,7 @@ def test_question_mark_is_shown_as_what_waits():
 
 
 @pytest.mark.parametrize("key", ["escape", "control_c"])
-def test_an_interrupt_gives_back_what_was_sent(key):
+def test_interrupt_gives_back_what_was_sent(key):
     one = Input("one", "two")
     getattr(one.waiting, key)()
     one.open_session()
@@ -68,7 +68,7 @@ def test_an_interrupt_gives_back_what_was_sent(key):
     assert (one.draft.text, one.got, one.left) == ("one\ntwo", [], [])
 
 
-def test_what_was_left_over_for_a_session_that_does_not_come_is_given_back():
+def test_leftover_message_without_a_session_is_given_back():
     one = Input("typed meanwhile")
     one.waiting.take([Sent("left over")])
     one.waiting.give_back()

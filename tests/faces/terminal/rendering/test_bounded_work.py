@@ -71,7 +71,7 @@ def pieces_of(begin: str, more: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("begin", "more"), BEGIN_AND_MORE.values(), ids=BEGIN_AND_MORE)
-def test_a_frame_costs_the_same_late_as_early(begin: str, more: str) -> None:
+def test_frame_costs_the_same_late_as_early(begin: str, more: str) -> None:
     pieces = pieces_of(begin, more)
     MarkdownStream(80, Theme("dark")).feed(pieces[0])  # imports what the text needs
     stream = MarkdownStream(80, Theme("dark"))
@@ -83,7 +83,7 @@ def test_a_frame_costs_the_same_late_as_early(begin: str, more: str) -> None:
     assert max(work) <= (CALLS_A_CHAR_OF_CODE if "```" in begin else CALLS_A_CHAR) * PIECE_CHARS
 
 
-def test_a_tail_that_did_not_change_costs_nothing() -> None:
+def test_tail_that_did_not_change_costs_nothing() -> None:
     stream = MarkdownStream(80, Theme("dark"))
     stream.feed("word " * 500)
 
@@ -93,7 +93,7 @@ def test_a_tail_that_did_not_change_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize("begin", ["\x1b[1", "\x9b1", "\x1b]0;1", "\x1bP1", "\x1b#", "\x1b[1 "])
-def test_a_sequence_that_does_not_end_is_not_read_again_with_every_piece(begin: str) -> None:
+def test_endless_sequence_is_not_read_again_with_every_piece(begin: str) -> None:
     stream = CleanStream()
     more = " " if begin[-1] in "# " else "1"
     stream.feed(begin)

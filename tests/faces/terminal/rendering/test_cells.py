@@ -53,7 +53,7 @@ def test_text_is_as_wide_as_its_cells(text: str, width: int) -> None:
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=4), max_size=8))
-def test_the_cells_of_a_text_are_those_of_its_parts(parts: list[str]) -> None:
+def test_cells_of_a_text_are_those_of_its_parts(parts: list[str]) -> None:
     assert cell_width("".join(parts)) == sum(cell_width(char) for part in parts for char in part)
 
 
@@ -121,7 +121,7 @@ def test_words_go_to_the_next_row_as_a_whole() -> None:
     assert wrapped("one \x1b[1mtwo\x1b[0mthree four", 9) == ["one", "\x1b[1mtwo\x1b[0mthree", "four"]
 
 
-def test_a_style_goes_on_in_the_next_row() -> None:
+def test_style_goes_on_in_the_next_row() -> None:
     assert wrapped("\x1b[1maa bb\x1b[0m", 3) == ["\x1b[1maa\x1b[0m", "\x1b[1mbb\x1b[0m"]
     assert broken("\x1b[1maabb\x1b[0m", 2) == ["\x1b[1maa\x1b[0m", "\x1b[1mbb\x1b[0m"]
 
@@ -130,7 +130,7 @@ def test_wide_characters_break_without_blanks() -> None:
     assert wrapped("日本語の文", 5) == ["日本", "語の", "文"]
 
 
-def test_the_indent_of_a_line_stays_and_newlines_begin_rows() -> None:
+def test_indent_of_a_line_stays_and_newlines_begin_rows() -> None:
     assert wrapped("  a bb\n\n c", 4) == ["  a", "bb", "", " c"]
 
 

@@ -20,11 +20,11 @@ def todos(done: int, doing: bool, left: int) -> list[ChecklistItem]:
     ]
 
 
-def test_a_short_list_is_shown_whole() -> None:
+def test_short_list_is_shown_whole() -> None:
     assert short_checklist_lines(todos(1, True, 1), 8, 40, PLAIN) == ["☑ did 0", "◐ doing", "☐ do 0"]
 
 
-def test_of_a_long_list_what_is_being_done_is_shown_with_what_comes_before_and_after() -> None:
+def test_long_checklist_shows_the_current_item_in_context() -> None:
     assert short_checklist_lines(todos(10, True, 10), 5, 40, PLAIN) == [
         "☑ did 9",
         "◐ doing",

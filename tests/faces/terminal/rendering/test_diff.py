@@ -44,7 +44,7 @@ def test_new_and_deleted_files_are_marked(mark: str, field: str) -> None:
     assert diff_lines(file, 60, PLAIN) == [f"a.py {mark} +1 -0"]
 
 
-def test_an_empty_file_is_said_to_be_one() -> None:
+def test_empty_file_is_said_to_be_one() -> None:
     file = FileDiff(path="__init__.py", diff="", added=0, removed=0, is_new=True)
 
     assert diff_lines(file, 60, PLAIN) == ["__init__.py (new) empty"]
@@ -64,7 +64,7 @@ def test_nothing_is_said_to_be_left_out_before_the_first_line(old: list[str]) ->
     assert [row for row in diff_lines(file, 60, PLAIN) if row.startswith("⋯")] == []
 
 
-def test_the_words_that_changed_are_marked() -> None:
+def test_words_that_changed_are_marked() -> None:
     file = file_diff(["x = one(1)"], ["x = two(1)"], "a.txt")
     rows, in_contrast = diff_lines(file, 60, DARK), diff_lines(file, 60, Theme("high-contrast"))
 
@@ -74,7 +74,7 @@ def test_the_words_that_changed_are_marked() -> None:
 
 
 @pytest.mark.parametrize("width", [30, 60])
-def test_the_ground_of_a_changed_line_reaches_to_the_end_of_the_row(width: int) -> None:
+def test_changed_line_has_its_ground_to_the_end_of_the_row(width: int) -> None:
     rows = diff_lines(file_diff(["kept"], ["kept", "added " * 8]), width, DARK)
 
     changed = [row for row in shown(rows) if "added" in row]
@@ -83,7 +83,7 @@ def test_the_ground_of_a_changed_line_reaches_to_the_end_of_the_row(width: int) 
     assert all(row.endswith("\x1b[0m") for row in rows if "added" in row)
 
 
-def test_code_has_the_colours_of_its_language_also_where_it_changed() -> None:
+def test_changed_code_has_the_colours_of_its_language() -> None:
     rows = diff_lines(file_diff(["def f():", "    return 1"], ["def f():", "    return 2"]), 60, DARK)
 
     assert "\x1b[35mdef\x1b[0m" in rows[1]
@@ -91,7 +91,7 @@ def test_code_has_the_colours_of_its_language_also_where_it_changed() -> None:
     assert "\x1b[48;5;28;36m2\x1b[0m" in rows[3]
 
 
-def test_a_language_that_is_not_known_has_no_colours() -> None:
+def test_language_that_is_not_known_has_no_colours() -> None:
     rows = diff_lines(file_diff(["def f():"], ["def f():", "x"], "notes.unknown"), 60, DARK)
 
     assert rows[1].endswith("def f():")
@@ -103,13 +103,13 @@ def test_lines_with_little_in_common_have_no_marked_words() -> None:
     assert "\x1b[7" not in "".join(rows)
 
 
-def test_a_line_that_begins_with_signs_is_a_line() -> None:
+def test_line_that_begins_with_signs_is_a_line() -> None:
     rows = diff_lines(file_diff(["-- a", "x"], ["++ b", "x"]), 60, PLAIN)
 
     assert rows[1:3] == ["1 - -- a", "1 + ++ b"]
 
 
-def test_a_note_at_the_end_is_shown() -> None:
+def test_note_at_the_end_is_shown() -> None:
     file = FileDiff(
         path="a", diff="@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n… 9 more lines", added=1, removed=1
     )
@@ -131,7 +131,7 @@ def test_control_characters_are_written_out_for_a_judge() -> None:
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30), st.integers(2, 40))
-def test_a_bounded_diff_shows_or_counts_every_line(old: list[str], new: list[str], most: int) -> None:
+def test_bounded_diff_shows_or_counts_every_line(old: list[str], new: list[str], most: int) -> None:
     file = file_diff(old, new)
     whole = diff_lines(file, 60, PLAIN)
 
@@ -150,7 +150,7 @@ def counted(rows: list[str]) -> int:
     return sum(notes) + sum(row[0] not in "…⋯" for row in rows[1:])
 
 
-def test_a_long_removed_run_leaves_room_for_what_replaces_it() -> None:
+def test_long_removed_run_leaves_room_for_what_replaces_it() -> None:
     old, new = [f"old {number}" for number in range(5_000)], [f"new {number}" for number in range(6_000)]
     file = ChangeReport("a.py", "\n".join(old) + "\n", "\n".join(new) + "\n").diff()
 

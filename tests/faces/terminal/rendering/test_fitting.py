@@ -12,7 +12,7 @@ def test_all_are_shown_where_they_fit() -> None:
     assert fitted(KEYS, 80, ", ") == "space chooses, enter goes on, esc declines"
 
 
-def test_the_least_important_is_left_out_whole_and_the_order_stays() -> None:
+def test_least_important_part_is_left_out_whole_in_order() -> None:
     assert fitted(KEYS, 38, ", ") == "space chooses, esc declines"
     assert fitted(KEYS, 20, ", ") == "esc declines"
     assert fitted(KEYS, 5, ", ") == ""

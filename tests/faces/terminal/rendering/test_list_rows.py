@@ -29,7 +29,7 @@ def test_where_there_is_room_both_stand_side_by_side(width: int) -> None:
     assert rows[1].startswith("  openai/gpt-6                 400,000 tokens")
 
 
-def test_in_a_narrow_terminal_names_stay_whole_and_what_is_selected_is_told_below() -> None:
+def test_narrow_list_keeps_names_whole_and_details_below() -> None:
     rows = [strip_sequences(row) for row in rows_at(40, MODELS, selected=1)]
 
     assert rows[:2] == ["  anthropic/claude-sonnet-5-5", "❯ openai/gpt-6"]

@@ -25,23 +25,23 @@ def test_it_is_the_same_however_it_comes(text: str, size: int) -> None:
     assert pieces.count == output(text).count
 
 
-def test_a_carriage_return_begins_the_line_anew() -> None:
+def test_carriage_return_begins_the_line_anew() -> None:
     assert output("10 %\r20 %\r", "30 %").lines() == ["30 %"]
     assert output("10 %\r", "done\nnext\r\n").lines() == ["done", "next"]
 
 
-def test_a_progress_bar_stays_until_the_next_one_is_there() -> None:
+def test_progress_bar_stays_until_the_next_one_is_there() -> None:
     assert output("a\n50 %\r").lines() == ["a", "50 %"]
 
 
-def test_the_last_lines_are_kept_and_all_are_counted() -> None:
+def test_last_lines_are_kept_and_all_are_counted() -> None:
     live = output(*(f"line {number}\n" for number in range(250)))
 
     assert live.lines() == [f"line {number}" for number in range(250 - MAX_LINES, 250)]
     assert live.count == 250
 
 
-def test_an_endless_line_keeps_its_end() -> None:
+def test_endless_line_keeps_its_end() -> None:
     live = output(*["abcdefghi\t"] * 10_000, "END")
 
     (line,) = live.lines()
@@ -49,18 +49,18 @@ def test_an_endless_line_keeps_its_end() -> None:
     assert len(line) <= MAX_LINE_CHARS * 8
 
 
-def test_a_chunk_of_any_size_is_taken() -> None:
+def test_chunk_of_any_size_is_taken() -> None:
     assert output("x" * 3_000_000 + "\nend").lines()[-1] == "end"
 
 
-def test_the_preview_has_the_last_lines_that_show_something() -> None:
+def test_preview_has_the_last_lines_that_show_something() -> None:
     live = output("one\ntwo\n\nthree\n \nfour")
 
     assert live.preview(3, 80, PLAIN) == ["    two", "    three", "    four"]
     assert output("\n\n").preview(3, 80, PLAIN) == []
 
 
-def test_a_sequence_that_has_not_come_whole_is_not_shown() -> None:
+def test_sequence_that_has_not_come_whole_is_not_shown() -> None:
     live = output("ok \x1b[3")
     assert live.lines() == ["ok "]
 

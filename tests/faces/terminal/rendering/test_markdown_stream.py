@@ -28,7 +28,7 @@ def in_pieces(text: str, cuts: Sequence[int]) -> list[str]:
 
 
 @given(NASTY, st.lists(st.integers(0, 300), max_size=20), st.integers(4, 100))
-def test_the_rows_are_the_same_however_the_text_arrives(text: str, cuts: list[int], width: int) -> None:
+def test_rows_are_the_same_however_the_text_arrives(text: str, cuts: list[int], width: int) -> None:
     assert rendered(*in_pieces(text, cuts), width=width, theme=DARK) == rendered(text, width=width, theme=DARK)
 
 
@@ -92,7 +92,7 @@ def test_each_word_is_shown_once_and_in_order(breaks: list[str], width: int, siz
         ("", "word{}日本語"),
     ],
 )
-def test_a_long_block_is_printed_while_it_arrives_and_nothing_of_it_is_lost(begin: str, line: str) -> None:
+def test_long_block_is_printed_while_it_arrives_without_loss(begin: str, line: str) -> None:
     text = begin + "".join(line.format(f"{index:04}x") for index in range(800))
     stream = MarkdownStream(70, PLAIN)
     rows: list[str] = []
@@ -170,7 +170,7 @@ def test_code_stands_between_rules_and_can_be_copied() -> None:
     assert "\x1b[35mdef\x1b[0m" in rows[3]
 
 
-def test_long_line_of_code_is_one_row_once_finished_and_broken_before() -> None:
+def test_long_code_line_is_one_row_once_finished() -> None:
     long = "value = " + " + ".join(f"name_{number}" for number in range(20))
     stream = MarkdownStream(40, DARK, breaks_code=False)
     finished = stream.feed(f"```python\n{long}\n")
@@ -182,7 +182,7 @@ def test_long_line_of_code_is_one_row_once_finished_and_broken_before() -> None:
     assert max(map(len, tail)) <= 40
 
 
-def test_a_text_over_many_lines_of_code_keeps_its_colour() -> None:
+def test_text_over_many_lines_of_code_keeps_its_colour() -> None:
     lines = ['"""' + "begin", *(f"line {index}" for index in range(100)), '"""', "x = 1"]
 
     rows = rendered("```py\n" + "\n".join(lines) + "\n```", theme=DARK)
@@ -201,13 +201,13 @@ def test_code_that_is_not_indented_like_its_list_is_still_code() -> None:
     assert rendered("1. do:\n   ```\nx = 1\n   ```\n2. next")[2:] == ["   ```", "   x = 1", "   ```", "", "2. next"]
 
 
-def test_a_narrow_table_becomes_a_list() -> None:
+def test_narrow_table_becomes_a_list() -> None:
     text = "|first|second|third|fourth|\n|-|-|-|-|\n|one thing|two things|three|four|\n"
 
     assert rendered(text, width=18) == ["first: one thing", "second: two things", "third: three", "fourth: four"]
 
 
-def test_the_tail_shows_what_is_not_finished_and_changes_nothing() -> None:
+def test_tail_shows_what_is_not_finished_and_changes_nothing() -> None:
     stream = MarkdownStream(40, PLAIN)
 
     rows = stream.feed("done\n\n- open **bo")
@@ -217,7 +217,7 @@ def test_the_tail_shows_what_is_not_finished_and_changes_nothing() -> None:
     assert stream.feed("ld**") + stream.finish() == ["", "• open bold"]
 
 
-def test_the_tail_has_the_last_rows_of_what_is_long() -> None:
+def test_tail_has_the_last_rows_of_what_is_long() -> None:
     stream = MarkdownStream(10, PLAIN)
     stream.feed(" ".join(f"word{index:03}" for index in range(100)))
 
@@ -233,7 +233,7 @@ def test_another_width_holds_for_what_comes_later() -> None:
     assert rows == ["aaaa bbbb cccc dddd", "eeee", "", "aaaa bbbb", "cccc"]
 
 
-def test_a_sequence_that_is_split_over_pieces_is_none() -> None:
+def test_sequence_that_is_split_over_pieces_is_none() -> None:
     assert rendered("a\x1b", "[2", "Jb\x1b]52;c;", "aGk=\x07c\r", "\nd") == ["abc d"]
 
 

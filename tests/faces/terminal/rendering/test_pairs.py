@@ -20,7 +20,7 @@ def test_rows_fit_and_drive_nothing(pairs: list[tuple[str, str]], width: int) ->
     check(columns(pairs, width), max(width, LEAST_WIDTH))
 
 
-def test_the_second_column_begins_at_one_cell_whatever_the_names_are() -> None:
+def test_second_column_begins_at_one_cell_for_any_names() -> None:
     rows = columns([("a", "one"), ("日本", "two"), ("❤\ufe0f", "")], 60)
 
     assert shown(rows) == ["  a     one", "  日本  two", "  ❤\ufe0f"]
@@ -33,7 +33,7 @@ def test_the_second_column_begins_at_one_cell_whatever_the_names_are() -> None:
         (20, ["  name", "    the quick brown", "    fox jumps over", "    it"]),
     ],
 )
-def test_where_there_is_no_room_the_second_stands_below_the_first(width: int, expected: list[str]) -> None:
+def test_second_column_stands_below_the_first_without_room(width: int, expected: list[str]) -> None:
     rows = columns([("name", "the quick brown fox jumps over it"), ("a name", "")], width)
 
     assert shown(rows)[: len(expected)] == expected

@@ -32,11 +32,11 @@ def test_what_is_indented_stays_so_when_it_is_wrapped() -> None:
     assert plain_rows("\tthe quick brown fox jumps", 20) == ["    the quick brown", "    fox jumps"]
 
 
-def test_an_indent_leaves_half_of_the_row_to_the_words() -> None:
+def test_indent_leaves_half_of_the_row_to_the_words() -> None:
     assert plain_rows(" " * 30 + "the quick brown", 20) == [" " * 10 + "the quick", " " * 10 + "brown"]
 
 
-def test_a_word_that_is_too_long_is_broken() -> None:
+def test_word_that_is_too_long_is_broken() -> None:
     assert plain_rows("x" * 45, 20) == ["x" * 20, "x" * 20, "x" * 5]
 
 

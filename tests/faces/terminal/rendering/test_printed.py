@@ -15,7 +15,7 @@ PLAIN = Theme("plain", has_sequences=False)
 
 
 @given(NASTY, st.integers(8, 80))
-def test_the_users_command_and_a_tool_show_the_same_text_in_the_same_rows(text: str, width: int) -> None:
+def test_user_command_and_tool_show_equal_text_in_equal_rows(text: str, width: int) -> None:
     result = ToolResultMessage(result=ToolResultBlock(tool_use_id="1", content=(TextBlock(text=text),)))
     of_tool = result_lines(result, width, PLAIN, is_expanded=True)
     of_user = output_of_users_command(text, width, PLAIN, 10_000)
@@ -23,7 +23,7 @@ def test_the_users_command_and_a_tool_show_the_same_text_in_the_same_rows(text: 
     assert of_user == (of_tool if clean_for_terminal(text).strip() else [])
 
 
-def test_a_long_line_goes_on_below_itself_and_keeps_its_blanks() -> None:
+def test_long_line_goes_on_below_itself_and_keeps_its_blanks() -> None:
     assert output_of_users_command("abc   defgh\nk", 10, PLAIN, 40) == ["  └ abc", "    defgh", "    k"]
     assert output_of_users_command("abcdefghij", 10, PLAIN, 40) == ["  └ abcdef", "    ghij"]
 

@@ -43,7 +43,7 @@ def test_one_has_a_row_with_what_it_did_and_its_newest_steps(width: int, first: 
     assert rows == [first, "    ● Grep two", "    ● Grep three", "    · Grep four"]
 
 
-def test_a_call_that_waits_for_the_user_says_so() -> None:
+def test_call_that_waits_for_the_user_says_so() -> None:
     one = running("one")
     one.progress.follow(*of_agent(reply("", ("7", "Bash", {"command": "make"}))))
 
@@ -91,7 +91,7 @@ def test_where_there_are_many_those_that_work_have_the_rows() -> None:
 
 @pytest.mark.parametrize("width", [30, 60, 100])
 @pytest.mark.parametrize(("is_expanded", "most"), [(False, MAX_ROWS), (True, MAX_ROWS_EXPANDED)])
-def test_a_hundred_do_not_flood_the_screen(width: int, is_expanded: bool, most: int) -> None:
+def test_hundred_do_not_flood_the_screen(width: int, is_expanded: bool, most: int) -> None:
     many = [running("a", "b", title=f"explore: {n}") for n in range(100)]
 
     rows = subagent_rows(many, (), 0.0, width, PLAIN, is_expanded=is_expanded)

@@ -40,7 +40,7 @@ def test_afterwards_it_says_how_long_it_took() -> None:
 
 
 @pytest.mark.parametrize(("took_s", "said"), [(0.0, "∴ thought"), (0.09, "∴ thought"), (0.125, "∴ thought for 0.1 s")])
-def test_a_thought_that_took_no_time_has_none(took_s: float, said: str) -> None:
+def test_thought_that_took_no_time_has_none(took_s: float, said: str) -> None:
     clock = Clock()
     thinking = Thinking(clock)
     thinking.feed("a")

@@ -40,14 +40,14 @@ def numbered(count: int) -> str:
     return "\n".join(f"line {number}" for number in range(count))
 
 
-def test_a_call_that_runs_has_a_spinner_its_title_and_its_time() -> None:
+def test_call_that_runs_has_a_spinner_its_title_and_its_time() -> None:
     rows = [running_line("Bash", "npm test", tenth / 10 + 0.05, 12.3, 60, Theme("plain")) for tenth in range(10)]
 
     assert [row[4] if row.startswith("\x1b") else row[0] for row in rows] == list(FRAMES)
     assert running_line("Bash", "npm\ntest", 0, 12.3, 60, PLAIN) == "* Bash npm test 12 s"
 
 
-def test_a_call_with_a_time_out_says_the_limit_as_a_limit() -> None:
+def test_call_with_a_time_out_says_the_limit_as_a_limit() -> None:
     times = (0.5, 20.0, 117.5)
 
     assert [running_line("Bash", "npm test", 0, time_s, 60, PLAIN, timeout_s=120.0) for time_s in times] == [
@@ -60,26 +60,26 @@ def test_a_call_with_a_time_out_says_the_limit_as_a_limit() -> None:
 @pytest.mark.parametrize(
     ("limit_s", "said"), [(0.5, "1 s"), (5.0, "5 s"), (90.0, "1 min 30 s"), (7_200.0, "2 h"), (7_260.0, "2 h 1 min")]
 )
-def test_a_limit_is_said_in_whole_units(limit_s: float, said: str) -> None:
+def test_limit_is_said_in_whole_units(limit_s: float, said: str) -> None:
     assert running_line("Bash", "x", 0, 2.0, 60, PLAIN, timeout_s=limit_s) == f"* Bash x 2.0 s (limit {said})"
 
 
-def test_a_time_too_short_to_matter_is_not_shown() -> None:
+def test_time_too_short_to_matter_is_not_shown() -> None:
     assert title_line("Read", "a.py", 0.2, False, 60, PLAIN) == "● Read a.py"
 
 
-def test_the_time_is_seen_however_long_the_title_is() -> None:
+def test_time_is_seen_however_long_the_title_is() -> None:
     assert title_line("Bash", "x" * 100, 75.0, True, 30, PLAIN) == "✗ Bash xxxxxxxxxxx… 1 min 15 s"
 
 
-def test_a_summary_stands_for_a_result_unless_all_is_wanted() -> None:
+def test_summary_stands_for_a_result_unless_all_is_wanted() -> None:
     message = result("a\nb", SummaryDisplay(text="2 lines"))
 
     assert result_lines(message, 60, PLAIN) == ["  └ 2 lines"]
     assert result_lines(message, 60, PLAIN, is_expanded=True) == ["  └ 2 lines", "    a", "    b"]
 
 
-def test_a_plan_stays_on_the_screen_as_markdown_which_is_its_source_without_colours() -> None:
+def test_plan_stays_on_screen_as_markdown_or_plain_source() -> None:
     message = result("approved", PlanDisplay(text="# Plan\n\n1. Change `parse`.", summary="approved; mode default"))
 
     assert result_lines(message, 60, PLAIN) == [
@@ -105,7 +105,7 @@ def test_of_a_long_result_the_first_and_last_lines_are_shown() -> None:
     assert len(result_lines(message, 60, PLAIN, is_expanded=True)) == 20
 
 
-def test_an_error_shows_its_beginning_and_more_of_its_end() -> None:
+def test_error_shows_its_beginning_and_more_of_its_end() -> None:
     rows = result_lines(result(numbered(20), is_error=True), 60, DARK)
 
     assert [row.count("\x1b[31m") for row in rows] == [1] * 10
@@ -114,18 +114,18 @@ def test_an_error_shows_its_beginning_and_more_of_its_end() -> None:
     assert "line 14" in rows[4]
 
 
-def test_a_result_without_text_says_so() -> None:
+def test_result_without_text_says_so() -> None:
     assert result_lines(result(""), 60, PLAIN) == ["  └ (no output)"]
 
 
-def test_a_picture_has_a_mark() -> None:
+def test_picture_has_a_mark() -> None:
     source = Base64Source(media_type="image/png", data=base64.b64encode(b"x" * 120_000).decode())
     block = ToolResultBlock(tool_use_id="1", content=(ImageBlock(source=source),))
 
     assert result_lines(ToolResultMessage(result=block), 60, PLAIN) == ["  └ [image 120 KB]"]
 
 
-def test_a_path_that_stands_in_the_row_of_the_call_is_not_told_again() -> None:
+def test_path_in_the_row_of_the_call_is_not_repeated() -> None:
     message = result("ok", DiffDisplay(files=(FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1),)))
 
     assert result_lines(message, 60, PLAIN, title="a.py")[0] == "  └ +1 -1"
@@ -142,7 +142,7 @@ def test_what_came_of_a_change_stands_below_its_diff() -> None:
     ]
 
 
-def test_an_error_ends_its_rows_between_words() -> None:
+def test_error_ends_its_rows_between_words() -> None:
     message = result("Write was not run. The user refused it. Go on without it.", is_error=True)
 
     assert result_lines(message, 40, PLAIN) == [
@@ -172,7 +172,7 @@ def test_error_with_words_for_people_shows_these() -> None:
     assert result_lines(failed, 60, PLAIN) == ["  └ [exit code 1]"]
 
 
-def test_a_refused_change_stays_to_be_seen_and_is_dim() -> None:
+def test_refused_change_stays_to_be_seen_and_is_dim() -> None:
     file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1)
     refused = result("Edit was not run.", RejectedDisplay(files=(file,)), is_error=True)
 

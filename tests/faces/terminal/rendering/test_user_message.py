@@ -31,13 +31,13 @@ def test_text_stands_behind_the_mark_and_pictures_below() -> None:
     ]
 
 
-def test_a_picture_alone_has_the_mark() -> None:
+def test_picture_alone_has_the_mark() -> None:
     message = UserMessage(content=(ImageBlock(source=Base64Source(media_type="image/png", data="AA==")),))
 
     assert user_message_lines(message, 60, PLAIN) == ["❯ [image 1 B]"]
 
 
-def test_a_long_text_has_its_beginning_its_end_and_what_is_missing() -> None:
+def test_long_text_shows_beginning_end_and_missing_count() -> None:
     rows = user_message_lines(UserMessage.of("\n".join(map(str, range(100)))), 60, PLAIN)
 
     assert len(rows) == MAX_ROWS

@@ -27,7 +27,7 @@ def test_only_the_end_of_a_long_turn_calls(duration_s: float, calls: int) -> Non
     assert sent.count(BELL) == calls
 
 
-def test_a_question_calls_at_once() -> None:
+def test_question_calls_at_once() -> None:
     sent: list[bytes] = []
 
     attention(sent, "osc9").question_waits()
@@ -45,7 +45,7 @@ def test_who_wants_no_calls_gets_none_but_a_title() -> None:
     assert [each for each in sent if each] == [titled("panpan: work")]
 
 
-def test_the_title_says_whether_a_turn_runs() -> None:
+def test_title_says_whether_a_turn_runs() -> None:
     sent: list[bytes] = []
 
     window = attention(sent)
@@ -57,7 +57,7 @@ def test_the_title_says_whether_a_turn_runs() -> None:
 
 
 @pytest.mark.parametrize("folder", ["/", "/tmp/a\x1b]0;b\x07c"])
-def test_a_folder_with_an_odd_name_is_harmless(folder: str) -> None:
+def test_folder_with_an_odd_name_is_harmless(folder: str) -> None:
     sent: list[bytes] = []
 
     attention(sent, folder=folder).idle()

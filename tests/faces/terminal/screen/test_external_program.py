@@ -91,7 +91,7 @@ def program(tmp_path, code):
     return f"{sys.executable} {script}"
 
 
-async def test_the_editor_gets_every_paste_whole_and_what_it_saved_is_typed(tmp_path):
+async def test_editor_gets_pastes_whole_and_its_text_is_typed(tmp_path):
     editor = program(tmp_path, "wait(); path.write_text(path.read_text() + '!')")
     terminal = Terminal(tmp_path, "look: [pasted]", unfolded="look: a long text", EDITOR=editor)
 
@@ -106,7 +106,7 @@ async def test_the_editor_gets_every_paste_whole_and_what_it_saved_is_typed(tmp_
     assert terminal.said == []
 
 
-async def test_a_long_text_is_read_in_the_pager(tmp_path):
+async def test_long_text_is_read_in_the_pager(tmp_path):
     pager = program(tmp_path, "(place / 'read').write_text(path.read_text())")
     terminal = Terminal(tmp_path, PAGER=pager)
 
@@ -130,7 +130,7 @@ async def test_what_comes_back_into_the_input_meanwhile_is_kept(tmp_path):
     assert terminal.draft.text.split() == ["was", "not", "delivered", "edited"]
 
 
-async def test_an_editor_that_fails_is_said_and_the_text_stays(tmp_path):
+async def test_editor_that_fails_is_said_and_the_text_stays(tmp_path):
     terminal = Terminal(tmp_path, EDITOR=program(tmp_path, "sys.exit(1)"))
 
     async with terminal.running():
@@ -164,7 +164,7 @@ async def test_one_program_comes_after_the_other(tmp_path):
     ("pages", "env", "said"),
     [((), {}, "there are no messages yet"), (["x"], {"PAGER": "'less"}, "PAGER cannot be read")],
 )
-async def test_without_output_or_a_pager_the_terminal_is_kept_or_comes_back(tmp_path, pages, env, said):
+async def test_terminal_is_kept_or_restored_without_output_or_pager(tmp_path, pages, env, said):
     terminal = Terminal(tmp_path, pages=pages, **env)
 
     async with terminal.running():
@@ -176,7 +176,7 @@ async def test_without_output_or_a_pager_the_terminal_is_kept_or_comes_back(tmp_
 
 
 @pytest.mark.parametrize(("can_stop", "said"), [(True, []), (False, ["there is no shell to go back to"])])
-async def test_the_shell_gets_the_terminal_or_it_is_said_that_there_is_none(tmp_path, can_stop, said):
+async def test_shell_gets_the_terminal_or_its_absence_is_reported(tmp_path, can_stop, said):
     terminal = Terminal(tmp_path)
     terminal.screen.can_stop = can_stop
 

@@ -50,7 +50,7 @@ class Drawn:
         self.box.menu.was_drawn(is_whole=True)
 
 
-def test_a_completion_that_is_on_the_screen_is_offered():
+def test_completion_that_is_on_the_screen_is_offered():
     one = Drawn()
     one.draw()
     one.see_completion()
@@ -60,7 +60,7 @@ def test_a_completion_that_is_on_the_screen_is_offered():
     assert one.box.menu.offered is not None
 
 
-def test_what_was_seen_in_a_window_of_another_size_counts_for_nothing():
+def test_drawing_in_a_window_of_another_size_does_not_count():
     one = Drawn()
     one.draw()
     one.see_completion()
@@ -72,7 +72,7 @@ def test_what_was_seen_in_a_window_of_another_size_counts_for_nothing():
     assert one.seen_of_dialog == [False]
 
 
-def test_a_key_behind_the_one_that_answered_a_dialog_is_for_the_input():
+def test_key_behind_a_dialogs_answer_is_for_the_input():
     one = Drawn()
     one.caret = (0, 2)
     one.draw()

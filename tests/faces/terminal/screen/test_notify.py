@@ -22,19 +22,19 @@ def test_others_get_the_bell(env: dict[str, str]) -> None:
     assert attention("done", "auto", env) == b"\x07"
 
 
-def test_the_setting_decides() -> None:
+def test_setting_decides() -> None:
     assert attention("done", "bell", ITERM) == b"\x07"
     assert attention("done", "osc9", XTERM).startswith(b"\x1b]9;")
     assert attention("done", "off", ITERM) == b""
 
 
 @pytest.mark.parametrize("how", ["auto", "bell", "osc9", "off"])
-def test_a_dumb_terminal_gets_nothing(how: Notifying) -> None:
+def test_dumb_terminal_gets_nothing(how: Notifying) -> None:
     assert attention("done", how, {"TERM": "dumb"}) == b""
     assert title("x", {"TERM": "dumb"}) + keep_title({}) + restore_title({"TERM": "linux"}) == b""
 
 
-def test_the_title_is_kept_set_and_brought_back() -> None:
+def test_title_is_kept_set_and_brought_back() -> None:
     assert keep_title(XTERM) + title("panpan: work", XTERM) + restore_title(XTERM) == (
         b"\x1b[22;0t\x1b]0;panpan: work\x07\x1b[23;0t"
     )

@@ -31,7 +31,7 @@ def test_words_and_colours_pass() -> None:
 
 
 @given(st.lists(st.sampled_from(SEQUENCES) | st.text(max_size=4)).map("".join))
-def test_whatever_comes_only_colours_are_left_of_what_drives_a_terminal(text: str) -> None:
+def test_pager_text_keeps_only_colours_of_terminal_sequences(text: str) -> None:
     rest = COLOUR.sub("", cleaned(text))
 
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rest)
@@ -42,7 +42,7 @@ def test_less_has_colours_and_begins_where_it_is_told() -> None:
     assert pager_command({"PAGER": "less"}) == ["less", "-R"]
 
 
-async def test_the_pager_gets_the_lines_cleaned(tmp_path: Path) -> None:
+async def test_pager_gets_the_lines_cleaned(tmp_path: Path) -> None:
     got, script = tmp_path / "got", tmp_path / "pager.py"
     script.write_text(f"import shutil, sys\nshutil.copy(sys.argv[-1], {str(got)!r})\n")
 

@@ -41,13 +41,13 @@ XTERM = {"TERM": "xterm-256color"}
         ("dark", {"TERM": "dumb"}, None, "plain"),
     ],
 )
-def test_the_theme_is_what_the_user_wants_and_else_what_the_terminal_says(
+def test_theme_is_the_users_or_that_of_the_terminal(
     setting: ThemeSetting, env: Mapping[str, str], background: str | None, name: str
 ) -> None:
     assert choose_theme(setting, env, background).name == name
 
 
-def test_a_dumb_terminal_gets_no_sequences() -> None:
+def test_dumb_terminal_gets_no_sequences() -> None:
     theme = choose_theme("dark", {"TERM": "dumb"}, None)
 
     assert theme.paint("bad", "text") == "text"
@@ -68,7 +68,7 @@ def test_a_dumb_terminal_gets_no_sequences() -> None:
         ("", None),
     ],
 )
-def test_a_colour_is_light_or_dark_or_none(colour: str, is_light: bool | None) -> None:
+def test_colour_is_light_or_dark_or_none(colour: str, is_light: bool | None) -> None:
     assert is_light_colour(colour) is is_light
 
 
@@ -113,7 +113,7 @@ def owns_every_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("owns_every_terminal")
-def test_a_terminal_says_its_background_and_is_left_as_it_was() -> None:
+def test_terminal_says_its_background_and_is_left_as_it_was() -> None:
     with terminal(b"ty\x1b]11;rgb:ffff/ffff/ffff\x1b\\ped\x1b[?62c") as fd:
         before = termios.tcgetattr(fd)
         answer = query_background(fd, fd, 10)
@@ -124,7 +124,7 @@ def test_a_terminal_says_its_background_and_is_left_as_it_was() -> None:
 
 
 @pytest.mark.usefixtures("owns_every_terminal")
-def test_a_terminal_that_knows_no_background_is_not_waited_for() -> None:
+def test_terminal_that_knows_no_background_is_not_waited_for() -> None:
     with terminal(b"\x1b[?1;2c") as fd:
         assert query_background(fd, fd, 3_600) == (None, "")
 

@@ -16,14 +16,14 @@ def test_what_is_painted_ends_as_it_began(name: ThemeName, role: Role) -> None:
 
 
 @pytest.mark.parametrize("role", get_args(Role))
-def test_the_plain_theme_has_no_colour(role: Role) -> None:
+def test_plain_theme_has_no_colour(role: Role) -> None:
     codes = re.findall(r"\x1b\[([0-9;]+)m", Theme("plain").paint(role, "text"))
 
     assert {code for found in codes for code in found.split(";")} <= {"0", "1", "2"}
 
 
 @pytest.mark.parametrize("name", ["dark", "light"])
-def test_the_colours_of_subagents_are_told_apart(name: ThemeName) -> None:
+def test_colours_of_subagents_are_told_apart(name: ThemeName) -> None:
     assert len({Theme(name).paint(role, "x") for role in AGENT_ROLES.values()}) == len(AGENT_ROLES)
 
 

@@ -23,7 +23,7 @@ def shown(content: UIContent | None) -> list[str]:
 
 
 @given(st.lists(st.sampled_from(["one", "two", "\x1b[31mred\x1b[0m", "日本"]), max_size=12), st.integers(1, 8))
-def test_it_is_as_high_as_its_rows_and_shows_the_last_where_not_all_fit(rows: list[str], room: int) -> None:
+def test_view_is_as_high_as_its_rows_and_shows_the_last(rows: list[str], room: int) -> None:
     view, content = drawn(rows, room=room)
 
     plain = [row.replace("\x1b[31m", "").replace("\x1b[0m", "") for row in rows]
@@ -42,7 +42,7 @@ def test_it_is_as_high_as_its_rows_and_shows_the_last_where_not_all_fit(rows: li
         ("e\u0301x", 2, 3),
     ],
 )
-def test_the_caret_is_counted_in_characters_where_cells_are_given(row: str, cell: int, character: int) -> None:
+def test_caret_is_counted_in_characters_from_cells(row: str, cell: int, character: int) -> None:
     _, content = drawn(["first", row], caret=(1, cell))
 
     assert content is not None
@@ -51,7 +51,7 @@ def test_the_caret_is_counted_in_characters_where_cells_are_given(row: str, cell
 
 
 @pytest.mark.parametrize("caret", [None, (0, 1), (7, 0)])
-def test_a_caret_in_a_row_that_is_not_shown_is_none(caret: Caret | None) -> None:
+def test_caret_in_a_row_that_is_not_shown_is_none(caret: Caret | None) -> None:
     rows = ["one", "two", "three"]
 
     _, content = drawn(rows, room=2, caret=caret)

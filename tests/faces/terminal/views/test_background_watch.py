@@ -35,7 +35,7 @@ async def watching(*tasks) -> AsyncGenerator[Watched, None]:
         group.cancel_scope.cancel()
 
 
-async def test_an_end_is_told_and_wakes():
+async def test_end_is_told_and_wakes():
     async with watching(task("3fa80001")) as it:
         drawn = it.drawn
         it.background.end("3fa80001", exit_code=0)

@@ -94,7 +94,7 @@ def test_one_look_stays_as_it_is() -> None:
     assert view.rows == ["● Read a.py", "  └ 3 lines", "Done."]
 
 
-def test_a_look_that_failed_has_a_row_of_its_own() -> None:
+def test_look_that_failed_has_a_row_of_its_own() -> None:
     view = View()
     for one in (looked("Read", "a.py"), looked("Read", "b.py"), looked("Read", "c.py", is_error=True)):
         view.show(*events_of(one))

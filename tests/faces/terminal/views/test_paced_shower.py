@@ -49,7 +49,7 @@ async def test_all_of_it_is_shown_and_never_much_without_a_pause(sizes: list[int
 
 
 @given(SIZES, SIZES)
-async def test_after_a_stop_little_more_is_shown_and_the_rest_is_counted(before: list[int], after: list[int]) -> None:
+async def test_stop_shows_little_more_and_counts_the_rest(before: list[int], after: list[int]) -> None:
     view = View()
     is_stopped = False
     shower = PacedShower(view, lambda: is_stopped)
@@ -65,7 +65,7 @@ async def test_after_a_stop_little_more_is_shown_and_the_rest_is_counted(before:
     assert sum(after) > CHARS_AFTER_STOP or shower.left_out == 0
 
 
-async def test_a_stop_in_the_middle_of_one_delta_counts_at_once() -> None:
+async def test_stop_in_the_middle_of_one_delta_counts_at_once() -> None:
     view = View()
     shower = PacedShower(view, lambda: len(view.text) >= 2 * PIECE_CHARS)
 
@@ -86,7 +86,7 @@ async def test_what_is_no_text_is_shown_also_after_a_stop() -> None:
     assert view.shown[-1] is over
 
 
-async def test_deltas_of_subagents_are_passed_on_without_a_pause_for_each() -> None:
+async def test_subagent_deltas_are_passed_on_without_pauses() -> None:
     view = View()
     shower = PacedShower(view, lambda: False)
 
@@ -97,7 +97,7 @@ async def test_deltas_of_subagents_are_passed_on_without_a_pause_for_each() -> N
     assert len(view.runs) == 1 + 2_000 * 10 // PIECE_CHARS
 
 
-async def test_after_a_stop_what_subagents_still_say_is_no_part_of_the_answer() -> None:
+async def test_subagent_text_after_a_stop_is_no_part_of_the_answer() -> None:
     view = View()
     shower = PacedShower(view, lambda: True)
 

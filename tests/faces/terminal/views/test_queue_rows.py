@@ -29,7 +29,7 @@ def test_many_are_counted():
 
 
 @given(text=st.text(), width=st.integers(10, 100))
-def test_a_row_is_as_wide_as_the_window_at_most_and_has_no_control_character(text, width):
+def test_queue_row_fits_and_has_no_control_characters(text, width):
     for row in queue_rows([Waiting("after the turn", text)], width, BARE):
         assert get_cwidth(row) <= width
         assert not any(unicodedata.category(char) == "Cc" for char in row)

@@ -38,14 +38,14 @@ def test_status_line_marks_a_cost_that_is_estimated() -> None:
     assert "· ~$1.50 ·" in plain(status_line(state, 200, DARK))
 
 
-def test_the_least_important_goes_first() -> None:
+def test_least_important_goes_first() -> None:
     narrow = plain(status_line(FULL, 40, DARK))
 
     assert narrow == "plan mode · claude-opus-5 · 43% context"
     assert plain(status_line(FULL, 20, DARK)).startswith("plan mode")
 
 
-def test_a_folder_that_is_not_the_workspace_is_told_before_cost_and_branch() -> None:
+def test_other_folder_is_shown_before_cost_and_branch() -> None:
     state = replace(FULL, folder="./src")
 
     assert "43% context · in ./src · $1.50 · main" in plain(status_line(state, 200, DARK))
@@ -53,13 +53,13 @@ def test_a_folder_that_is_not_the_workspace_is_told_before_cost_and_branch() -> 
     assert "· in " not in plain(status_line(replace(FULL, hint=""), 200, DARK))
 
 
-def test_the_keys_of_vi_and_thinking_have_a_sign() -> None:
+def test_keys_of_vi_and_thinking_have_a_sign() -> None:
     state = StatusState(vi_mode="NORMAL", model=ModelStatus("m", thinks=True))
 
     assert plain(status_line(state, 80, DARK)) == "default · NORMAL · m · thinking"
 
 
-def test_beside_a_line_of_the_users_own_the_mode_is_told_unless_it_is_the_usual_one() -> None:
+def test_unusual_mode_is_shown_beside_the_users_line() -> None:
     own = "\x1b[31mmy line\x1b[0m"
 
     assert beside_mode(own, "default", 80, DARK) == own
@@ -68,7 +68,7 @@ def test_beside_a_line_of_the_users_own_the_mode_is_told_unless_it_is_the_usual_
 
 
 @given(st.text(alphabet="ab 世", max_size=50), st.integers(1, 60))
-def test_however_long_the_line_of_the_users_own_is_the_mode_stays(own: str, width: int) -> None:
+def test_mode_stays_beside_any_line_of_the_user(own: str, width: int) -> None:
     line = beside_mode(own, "plan", width, DARK)
 
     assert cell_width(line) <= width
@@ -81,7 +81,7 @@ def test_what_is_not_known_is_left_out() -> None:
     assert "1 task running" in plain(status_line(StatusState(of_features=(text("1 task running"),)), 80, DARK))
 
 
-def test_a_window_that_fills_up_changes_its_colour() -> None:
+def test_window_that_fills_up_changes_its_colour() -> None:
     low, high, full = (
         status_line(StatusState(model=ModelStatus(context_used_percent=percent)), 80, DARK)
         for percent in (10.0, 85.0, 97.0)
@@ -116,7 +116,7 @@ def test_it_is_never_wider_than_the_terminal(state: StatusState, width: int) -> 
     assert cell_width(plain(status_line(state, width, DARK))) <= width
 
 
-def test_mode_and_model_stay_before_everything_else_where_there_is_little_room() -> None:
+def test_mode_and_model_stay_in_little_room() -> None:
     long, short = (ModelStatus(name, context_used_percent=43.4) for name in ("claude-sonnet-4-5-20250929", "gpt-5"))
     state = replace(FULL, mode="default", model=long, hint="")
 

@@ -41,7 +41,7 @@ def test_it_tells_what_is_called_and_said_in_order_and_counts_it() -> None:
     assert (progress.rounds, progress.calls, progress.tokens) == (2, 2, 2 * TOKENS)
 
 
-def test_a_call_that_waits_for_the_user_is_told_until_he_has_decided() -> None:
+def test_waiting_call_is_shown_until_the_user_decides() -> None:
     progress = progress_of(reply("", ("1", "Bash", {"command": "make"})))
 
     assert told(progress) == []
@@ -50,7 +50,7 @@ def test_a_call_that_waits_for_the_user_is_told_until_he_has_decided() -> None:
     assert told(progress, asked=("1",)) == [("refused", "Bash make")]
 
 
-def test_a_call_that_cannot_be_tried_waits_for_nobody() -> None:
+def test_call_that_cannot_be_tried_waits_for_nobody() -> None:
     progress = progress_of(reply("", ("1", "Nope", {})), error_result("1", "There is no such tool."))
 
     assert told(progress, asked=("1",)) == []
@@ -67,13 +67,13 @@ def test_it_tells_what_the_model_is_waited_for() -> None:
     assert told(progress) == []
 
 
-def test_a_call_that_failed_is_told_as_one() -> None:
+def test_call_that_failed_is_told_as_one() -> None:
     assert told(progress_of(ToolStarted("1", "Bash", "make"), ToolFinished("1", True, 0.1))) == [
         ("failed", "Bash make")
     ]
 
 
-def test_what_its_own_subagent_does_stands_below_it_and_counts_with_it() -> None:
+def test_nested_subagent_stands_below_and_counts_with_it() -> None:
     inner = [SubagentEvent("2", "b", event) for event in looks("1", "deep")]
 
     progress = progress_of(
@@ -107,9 +107,7 @@ _events: st.SearchStrategy[Event] = st.one_of(
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), _events), max_size=60), st.integers(0, 30))
-def test_whatever_comes_what_is_kept_is_bounded_and_the_newest_stands_last(
-    events: list[tuple[str, Event]], most: int
-) -> None:
+def test_progress_is_bounded_with_the_newest_step_last(events: list[tuple[str, Event]], most: int) -> None:
     progress = SubagentProgress()
     started = 0
     for agent, event in events:

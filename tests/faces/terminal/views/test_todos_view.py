@@ -34,12 +34,12 @@ def test_what_is_open_is_shown_with_how_far_it_is() -> None:
     assert shown.view.doing == "doing 2"
 
 
-def test_a_list_of_which_all_is_done_or_that_is_empty_takes_no_room() -> None:
+def test_completed_or_empty_list_takes_no_room() -> None:
     assert (View("completed", "completed").rows(), View().rows()) == ((), ())
     assert View("pending").view.doing == ""
 
 
-def test_what_an_earlier_turn_was_doing_is_not_what_this_one_does() -> None:
+def test_doing_is_not_taken_over_from_an_earlier_turn() -> None:
     shown = View("in_progress", "pending")
     shown.view.turn_has_begun()
     assert shown.view.doing == ""
@@ -48,7 +48,7 @@ def test_what_an_earlier_turn_was_doing_is_not_what_this_one_does() -> None:
     assert shown.view.doing == "doing 2"
 
 
-def test_the_key_hides_it_and_shows_it_again() -> None:
+def test_key_hides_it_and_shows_it_again() -> None:
     shown = View("pending")
 
     assert "ctrl+t shows" in shown.view.toggle()
@@ -57,7 +57,7 @@ def test_the_key_hides_it_and_shows_it_again() -> None:
     assert len(shown.rows()) == 2
 
 
-def test_where_there_is_nothing_to_show_the_key_says_so_and_hides_nothing() -> None:
+def test_todo_key_without_todos_says_so_and_hides_nothing() -> None:
     shown = View("completed")
     assert shown.view.toggle() == "1 of 1 done; /todos shows them"
     shown.todos = ()
@@ -67,7 +67,7 @@ def test_where_there_is_nothing_to_show_the_key_says_so_and_hides_nothing() -> N
     assert len(shown.rows()) == 2
 
 
-def test_a_long_list_in_a_small_terminal_leaves_room_for_the_rest() -> None:
+def test_long_list_in_a_small_terminal_leaves_room() -> None:
     shown = View(*["pending"] * 50)
 
     assert [len(shown.rows(room=room)) for room in (40, 15, 6, 3)] == [9, 5, 2, 0]

@@ -45,7 +45,7 @@ def rows_of(view: ToolsView) -> list[str]:
     return [strip_sequences(row) for row in view.live_lines(60)]
 
 
-def test_the_limit_of_a_tool_is_shown_besides_the_time_that_has_passed() -> None:
+def test_tool_limit_is_shown_beside_the_time() -> None:
     clock = Clock()
     view = ToolsView(Canvas(), clock, Transcript(Conversation()))
     view.follow(ToolStarted("1", "Bash", "make", timeout_s=120))
@@ -104,7 +104,7 @@ def test_each_subagent_has_rows_of_its_own_below_the_other_tools() -> None:
     ]
 
 
-def test_of_a_subagent_that_is_done_one_line_stays_with_its_summary() -> None:
+def test_finished_subagent_keeps_one_line_with_its_summary() -> None:
     view, canvas = agents_view()
     block = ToolResultBlock(tool_use_id="t1", content=(TextBlock(text="It is in loss.py.\nLook there."),))
     result = ToolResultMessage(result=block, display=SummaryDisplay(text="12 rounds · 34,567 tokens · 41 s"))
@@ -116,7 +116,7 @@ def test_of_a_subagent_that_is_done_one_line_stays_with_its_summary() -> None:
     assert rows_of(view) == []
 
 
-def test_what_has_ended_is_shown_so_while_one_before_it_still_runs() -> None:
+def test_ended_call_is_shown_while_an_earlier_one_runs() -> None:
     clock = Clock()
     view, canvas = agents_view(clock)
     for event in (
@@ -149,7 +149,7 @@ def test_what_has_ended_is_shown_so_while_one_before_it_still_runs() -> None:
 @pytest.mark.parametrize(
     ("theme", "painted"), [(Theme("dark"), "\x1b[31mexplore\x1b[0m: one"), (Theme("plain"), "explore: one")]
 )
-def test_the_kind_of_a_subagent_has_its_colour_while_it_runs_and_afterwards(theme: Theme, painted: str) -> None:
+def test_subagent_kind_keeps_its_colour(theme: Theme, painted: str) -> None:
     canvas = Canvas()
     canvas.theme = theme
     colours = {"explore": "red", "writer": "beige"}
@@ -166,7 +166,7 @@ def test_the_kind_of_a_subagent_has_its_colour_while_it_runs_and_afterwards(them
     assert painted in canvas.rows[0]
 
 
-def test_a_past_call_of_task_says_which_subagent_it_was() -> None:
+def test_past_call_of_task_says_which_subagent_it_was() -> None:
     view, canvas = agents_view()
     use = ToolUseBlock(id="t1", name="Task", input={"prompt": "go", "description": "one", "subagent_type": "explore"})
 
@@ -176,7 +176,7 @@ def test_a_past_call_of_task_says_which_subagent_it_was() -> None:
     assert canvas.rows[0] == "✗ Task explore: one"
 
 
-def test_a_subagent_that_was_interrupted_is_shown_with_its_last_steps() -> None:
+def test_interrupted_subagent_is_shown_with_its_last_steps() -> None:
     view, canvas = agents_view()
     for event in (
         ToolStarted("t1", "Task", "explore: one", starts_agent=True),
@@ -190,7 +190,7 @@ def test_a_subagent_that_was_interrupted_is_shown_with_its_last_steps() -> None:
     assert rows_of(view) == []
 
 
-def test_an_event_that_shows_nothing_new_draws_nothing() -> None:
+def test_event_that_shows_nothing_new_draws_nothing() -> None:
     view, canvas = agents_view()
     view.follow(ToolStarted("t1", "Task", "explore: one", starts_agent=True))
     canvas.drawings = 0
@@ -201,7 +201,7 @@ def test_an_event_that_shows_nothing_new_draws_nothing() -> None:
     assert canvas.drawings == 0
 
 
-def test_a_subagent_that_only_waits_for_the_user_does_not_move() -> None:
+def test_subagent_that_only_waits_for_the_user_does_not_move() -> None:
     asked = ["7"]
     view = ToolsView(Canvas(), Clock(), Transcript(Conversation()), lambda: asked)
     view.follow(ToolStarted("t1", "Task", "explore: one", starts_agent=True))
@@ -224,7 +224,7 @@ _streams = st.lists(
 
 @settings(max_examples=40)
 @given(_streams, st.lists(st.integers(0, _AGENTS - 1), max_size=40), st.sampled_from([30, 60, 120]), st.booleans())
-def test_however_events_interleave_the_rows_stay_bounded_and_each_agent_keeps_its_own(
+def test_rows_stay_bounded_and_separate_for_any_events(
     titles: list[list[str]], order: list[int], width: int, is_expanded: bool
 ) -> None:
     view, canvas = agents_view()

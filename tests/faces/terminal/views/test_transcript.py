@@ -26,7 +26,7 @@ def rows_of(*messages: Message) -> list[str]:
     return list(Transcript(Conversation(messages=messages)).rows(PLAIN))
 
 
-def test_prompts_thoughts_answers_and_output_stand_in_their_order() -> None:
+def test_transcript_keeps_the_order_of_its_parts() -> None:
     answer = (ThinkingBlock(thinking="first\nthen"), TextBlock(text="Let me look."))
     call = ToolUseBlock(id="1", name="Bash", input={"command": "ls"})
 
@@ -45,7 +45,7 @@ def test_prompts_thoughts_answers_and_output_stand_in_their_order() -> None:
     ]
 
 
-def test_the_results_of_several_calls_have_their_own_headings() -> None:
+def test_results_of_several_calls_have_their_own_headings() -> None:
     uses = (ToolUseBlock(id=name, name="Read", input={"file_path": name}) for name in "ab")
 
     rows = rows_of(AssistantMessage(content=tuple(uses)), result("a", "one"), result("b", "two"))
@@ -53,7 +53,7 @@ def test_the_results_of_several_calls_have_their_own_headings() -> None:
     assert rows == ["Read a", "one", "", "Read b", "two", ""]
 
 
-def test_a_change_is_told_as_a_diff() -> None:
+def test_change_is_told_as_a_diff() -> None:
     diff = FileDiff(path="a.py", diff="--- a.py\n+++ a.py\n@@ -1 +1 @@\n-one\n+two\n", added=1, removed=1)
 
     rows = rows_of(called("1", "Edit", file_path="a.py"), result("1", "edited", DiffDisplay(files=(diff,))))
@@ -61,7 +61,7 @@ def test_a_change_is_told_as_a_diff() -> None:
     assert rows == ["Edit a.py", "@@ -1 +1 @@", "-one", "+two", ""]
 
 
-def test_a_change_has_colours() -> None:
+def test_change_has_colours() -> None:
     diff = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-one\n+  two\n", added=1, removed=1)
     messages = [called("1", "Edit", file_path="a.py"), result("1", "edited", DiffDisplay(files=(diff,)))]
     theme = Theme("dark")
@@ -81,7 +81,7 @@ def test_it_says_where_each_prompt_begins() -> None:
     assert [rows[place] for place in places] == ["❯ one", "❯ two"]
 
 
-def test_a_command_of_the_users_own_is_told_as_he_typed_it() -> None:
+def test_command_of_the_users_own_is_told_as_he_typed_it() -> None:
     told = (
         "<user_command>\n<command>\nls\n</command>\n<output>\na.txt\n</output>\n</user_command>\n"
         "The user ran this command; they ask for nothing with it alone."
@@ -155,7 +155,7 @@ def test_what_a_subagent_said_and_did_stands_before_its_result(tmp_path: Path) -
     ]
 
 
-def test_a_call_of_task_without_a_log_is_told_by_its_result_alone(tmp_path: Path) -> None:
+def test_task_call_without_a_log_is_told_by_its_result(tmp_path: Path) -> None:
     task = called("t1", "Task", description="find it")
 
     assert rows_with_subagents(tmp_path, task, result("t1", "It is.")) == ["Task find it", "It is.", ""]

@@ -79,7 +79,7 @@ def answer(text: str) -> AssistantMessage:
     return AssistantMessage(content=(TextBlock(text=text),))
 
 
-async def test_the_last_turns_of_an_old_conversation_are_shown_as_they_were() -> None:
+async def test_last_turns_of_an_old_conversation_are_shown_again() -> None:
     call = ToolUseBlock(id="1", name="Bash", input={"command": "ls"})
     result = ToolResultBlock(tool_use_id="1", content=(TextBlock(text="a.txt"),))
 
@@ -93,7 +93,7 @@ async def test_the_last_turns_of_an_old_conversation_are_shown_as_they_were() ->
     assert rows == ["❯ what is here?", "∴ thought", "Let me look.", "● Bash ls", "  └ a.txt", "One file."]
 
 
-async def test_of_a_long_conversation_it_says_how_much_came_before_and_how_to_see_it() -> None:
+async def test_long_conversation_says_how_much_came_before() -> None:
     messages = [message for number in range(500) for message in (UserMessage.of(f"{number}?"), answer(f"{number}."))]
 
     rows = await View().past(*messages)
@@ -104,13 +104,13 @@ async def test_of_a_long_conversation_it_says_how_much_came_before_and_how_to_se
     ]
 
 
-async def test_an_answer_that_was_interrupted_says_so_again() -> None:
+async def test_answer_that_was_interrupted_says_so_again() -> None:
     cut = answer("Half an").model_copy(update={"stop_reason": "interrupted"})
 
     assert await View().past(UserMessage.of("go"), cut) == ["❯ go", "Half an", "[Interrupted]"]
 
 
-async def test_what_began_a_turn_of_the_past_is_shown_before_its_answer() -> None:
+async def test_cause_of_a_past_turn_is_shown_before_its_answer() -> None:
     told = SystemReminder(text="Background task 3fa80001: finished\nIt was: make", cause="task:3fa80001")
     rows = await View().past(UserMessage.of("build it"), answer("It runs."), told, answer("It is done."))
     text = "\n".join(rows)
@@ -148,7 +148,7 @@ def test_what_a_retry_says_is_whole_at_every_width(width: int) -> None:
     assert all(cell_width(row) <= width for row in rows)
 
 
-def test_a_reason_of_any_length_leaves_room() -> None:
+def test_reason_of_any_length_leaves_room() -> None:
     view = View()
     view.turns.begin(UserMessage.of("go"))
     view.turns.show(RetryScheduled(3, "a\n" * 10_000, 600.0))
@@ -193,7 +193,7 @@ def ended(view: View, duration_s: float) -> str:
     return view.canvas.rows[-1]
 
 
-def test_the_time_of_a_turn_is_told_without_what_it_waited_for_the_user() -> None:
+def test_turn_time_omits_waiting_for_the_user() -> None:
     view = View()
     with view.waiting.counted():
         view.clock.now_s += 100  # before the turn, as for a list that the user opened
@@ -205,14 +205,14 @@ def test_the_time_of_a_turn_is_told_without_what_it_waited_for_the_user() -> Non
     assert ended(view, 52.5) == "12.5 s (and 40 s for your answers) · 2 rounds"
 
 
-def test_a_turn_that_waited_for_nobody_tells_its_time_alone() -> None:
+def test_turn_that_waited_for_nobody_tells_its_time_alone() -> None:
     view = View()
     view.turns.begin(UserMessage.of("go"))
 
     assert ended(view, 52.5) == "52.5 s · 2 rounds"
 
 
-def test_what_has_no_room_in_the_line_at_the_end_of_a_turn_is_left_out_whole() -> None:
+def test_end_line_omits_whole_parts_without_room() -> None:
     view = View()
     view.turns.begin(UserMessage.of("go"))
     view.turns.show(
@@ -237,7 +237,7 @@ def test_end_of_a_turn_marks_a_cost_that_is_estimated() -> None:
     assert view.canvas.rows[-1] == "1.0 s · 1 round · ~$0.0005"
 
 
-def test_a_turn_without_a_prompt_shows_none_and_nothing_where_nothing_was_new() -> None:
+def test_turn_without_a_prompt_shows_none() -> None:
     view = View()
     view.turns.begin(None)
     is_shown = bool(live(view))
@@ -247,7 +247,7 @@ def test_a_turn_without_a_prompt_shows_none_and_nothing_where_nothing_was_new() 
     assert (is_shown, view.canvas.rows) == (True, [])
 
 
-def test_the_key_for_the_background_is_told_while_something_can_go_there() -> None:
+def test_background_key_is_shown_while_something_can_move() -> None:
     view = View()
     view.turns.begin(UserMessage.of("go"))
     before = live(view)
@@ -256,7 +256,7 @@ def test_the_key_for_the_background_is_told_while_something_can_go_there() -> No
     assert ("ctrl+b" in before, "ctrl+b background" in live(view)) == (False, True)
 
 
-def test_a_plan_that_was_neither_approved_nor_sent_back_is_kept() -> None:
+def test_plan_that_was_neither_approved_nor_sent_back_is_kept() -> None:
     view = View()
 
     view.turns.keep_plan("# Plan\n\n1. Change it.")
@@ -265,7 +265,7 @@ def test_a_plan_that_was_neither_approved_nor_sent_back_is_kept() -> None:
     assert "1. Change it." in "\n".join(view.canvas.rows)
 
 
-def test_while_it_works_it_says_what_the_model_says_that_it_is_doing() -> None:
+def test_working_row_shows_the_todo_in_progress() -> None:
     view = View()
     view.turns.begin(UserMessage.of("go"))
     assert "* working 0 s" in view.turns.live_lines(60)[-1]
@@ -297,7 +297,7 @@ def test_words_of_a_subagent_are_no_part_of_the_answer() -> None:
     assert "secret" not in "\n".join((*view.canvas.rows, *view.turns.live_lines(60)))
 
 
-def test_a_question_is_of_the_turn_where_the_turn_waits_for_who_asks() -> None:
+def test_question_belongs_to_the_turn_that_waits_for_its_asker() -> None:
     view = View()
     own = PermissionQuestion("1", "Bash", {}, "make", "it changes files")
     view.turns.begin(UserMessage.of("find it"))
@@ -329,7 +329,7 @@ def test_replies_that_broke_off_are_said_to_be_paid(fails: bool, times: int) -> 
     assert f"the reply broke off {times} times; each try is paid: ~$0.2500 in this turn" in " ".join(view.canvas.rows)
 
 
-def test_a_turn_in_which_none_broke_off_says_nothing_of_it() -> None:
+def test_turn_in_which_none_broke_off_says_nothing_of_it() -> None:
     view = View()
     for _ in range(2):
         view.turns.begin(UserMessage.of("go"))

@@ -77,7 +77,7 @@ async def lines_of(
     return watched, lines
 
 
-async def test_the_command_reads_json_and_its_first_line_is_shown(tmp_path: Path) -> None:
+async def test_command_reads_json_and_its_first_line_is_shown(tmp_path: Path) -> None:
     told = status_json(StatusState(model=ModelStatus("opus", context_used_percent=12.0)), FACTS)
     script = tmp_path / "line.py"
     script.write_text(
@@ -92,7 +92,7 @@ async def test_the_command_reads_json_and_its_first_line_is_shown(tmp_path: Path
     assert watched.warnings == []
 
 
-async def test_it_runs_again_when_something_changed_and_never_sooner_than_allowed(tmp_path: Path) -> None:
+async def test_status_line_runs_again_after_changes_and_its_pause(tmp_path: Path) -> None:
     watched, lines = await lines_of("cat", tmp_path, "one", "two")
 
     assert lines == ["one", "two"]
@@ -114,7 +114,7 @@ async def test_what_is_no_news_starts_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "runs").read_text() == "x\nx\n"
 
 
-async def test_a_failure_is_told_once_and_gives_the_line_back_to_panpan(tmp_path: Path) -> None:
+async def test_status_line_failure_is_reported_once_and_falls_back(tmp_path: Path) -> None:
     command = 'read -r word; [ "$word" = good ] && echo fine || { echo "no such thing" >&2; exit 3; }'
 
     watched, lines = await lines_of(command, tmp_path, "good", "bad", "worse", "good")
@@ -124,7 +124,7 @@ async def test_a_failure_is_told_once_and_gives_the_line_back_to_panpan(tmp_path
     assert "exit code 3 (no such thing)" in watched.warnings[0]
 
 
-async def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
+async def test_command_that_hangs_is_ended(tmp_path: Path) -> None:
     reading, writing = os.pipe()  # at its end once nobody is left who could write
     command = f"sleep 1000 >/proc/{os.getpid()}/fd/{writing} & wait"
 
@@ -137,7 +137,7 @@ async def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
     os.close(reading)
 
 
-async def test_the_command_gets_no_keys_and_the_terminal_as_it_is(tmp_path: Path) -> None:
+async def test_command_gets_no_keys_and_the_terminal_as_it_is(tmp_path: Path) -> None:
     env = {**os.environ, "ANTHROPIC_API_KEY": "sk-ant-abcdefghijklmnop123456", "TERM": "xterm-256color"}
 
     _, lines = await lines_of('echo "$TERM ${ANTHROPIC_API_KEY:-none}"', tmp_path, "x", env=env)
@@ -152,7 +152,7 @@ async def test_there_is_no_line_before_the_first_run(tmp_path: Path) -> None:
     watched.close()
 
 
-def test_the_json_has_the_shape_that_such_commands_know() -> None:
+def test_json_has_the_shape_that_such_commands_know() -> None:
     told = json.loads(status_json(StatusState(model=ModelStatus("opus"), cost=Cost(0.5)), FACTS))
 
     assert told["model"] == {"id": "opus", "display_name": "opus"}

@@ -22,7 +22,7 @@ def recording(handled):
     return handle
 
 
-async def test_one_after_the_other_in_order():
+async def test_inbox_handles_inputs_in_order():
     handled = []
     inbox = inbox_for(recording(handled))
     for text in "abc":

@@ -65,7 +65,7 @@ async def leaving(*tasks, answers=(), at_exit="ask") -> AsyncGenerator[tuple[Lea
         group.cancel_scope.cancel()
 
 
-async def test_where_nothing_runs_nobody_is_asked():
+async def test_leaving_without_tasks_asks_nothing():
     async with leaving(task(state="finished"), task("a", kind="subagent", state="stopped")) as (way, it):
         way.want(OpenSession("other"))
 
@@ -109,7 +109,7 @@ async def test_leaving_asks_about_work_that_cannot_be_kept(answer, is_left, at_e
     ]
 
 
-async def test_where_only_some_can_be_kept_he_is_told_which_cannot():
+async def test_leaving_names_the_tasks_that_cannot_be_kept():
     async with leaving(task("a", "find it", kind="subagent"), task("b"), answers=[1]) as (way, it):
         way.want(Leave())
 
@@ -122,7 +122,7 @@ async def test_where_only_some_can_be_kept_he_is_told_which_cannot():
     ]
 
 
-async def test_what_comes_then_is_said_once_he_has_said_that_he_leaves():
+async def test_next_step_is_announced_once_the_user_agreed_to_leave():
     async with leaving(task(), answers=[2, 0]) as (way, it):
         way.want(OpenSession(said="a new session begins"))
         await anyio.wait_all_tasks_blocked()
@@ -141,7 +141,7 @@ async def test_his_settings_answer_for_him(at_exit, kind):
     assert (it.is_left, it.asked) == (True, [])
 
 
-async def test_who_leaves_at_once_is_not_held_up_by_the_question():
+async def test_leaving_at_once_is_not_held_up_by_the_question():
     async with leaving(task()) as (way, it):
         way.want(OpenSession("other"))
         await anyio.wait_all_tasks_blocked()

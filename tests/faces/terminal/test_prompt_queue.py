@@ -109,7 +109,7 @@ async def test_prompts_sent_during_a_shell_command_follow_it_in_order(tmp_path):
         assert it.screen.text.index("written") < it.screen.text.index("! echo second")
 
 
-async def test_what_waits_for_a_shell_command_is_taken_back_last_first(tmp_path):
+async def test_prompts_behind_a_shell_command_are_undone_last_first(tmp_path):
     async with working(tmp_path) as it:
         await begin_shell(it)
         it.send("one", "two")
@@ -281,7 +281,7 @@ async def test_impossible_shell_command_is_reported_and_blocks_nothing(tmp_path)
         assert it.llm.asked == [["and now?"]]
 
 
-async def test_what_was_not_handled_when_it_was_closed_is_left_over(tmp_path):
+async def test_unhandled_prompts_are_left_over_at_closing(tmp_path):
     async with working(tmp_path) as it:
         await begin_shell(it)
         it.send("one", "!two")

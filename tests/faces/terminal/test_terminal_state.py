@@ -34,7 +34,7 @@ def state_with(*, not_sent=(), waiting=(), typed="", recalled=()):
         ({"waiting": ["one"], "typed": "half"}, ["1 message was not sent", "panpan keeps what you typed"]),
     ],
 )
-def test_what_is_left_is_said_in_a_line_each(left, said):
+def test_leftovers_are_reported_in_a_line_each(left, said):
     state, shown, history = state_with(**left)
     state.keep_typed()
 
@@ -44,7 +44,7 @@ def test_what_is_left_is_said_in_a_line_each(left, said):
     assert list(history.get_strings()) == [text for text in texts if text.strip()]
 
 
-def test_what_can_be_recalled_already_is_not_kept_twice():
+def test_recallable_text_is_not_kept_twice():
     state, _, history = state_with(not_sent=["one", "two"], recalled=["one", "two"])
     state.keep_typed()
 

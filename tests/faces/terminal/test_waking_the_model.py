@@ -88,7 +88,7 @@ async def test_idle_model_is_told_at_once(tmp_path):
     assert "answer 1" in it.screen.text
 
 
-async def test_it_can_be_switched_off_and_comes_with_the_next_prompt(tmp_path):
+async def test_waking_can_be_disabled_until_the_next_prompt(tmp_path):
     async with working(tmp_path, wakes=False) as it:
         await it.turn("build it")
         it.task_ends()
@@ -110,7 +110,7 @@ async def test_news_that_come_during_a_turn_wake_behind_it(tmp_path):
     assert it.newest == "a task has ended"
 
 
-async def test_what_the_running_turn_was_told_wakes_nobody(tmp_path):
+async def test_news_told_to_the_running_turn_wakes_nobody(tmp_path):
     async with working(tmp_path) as it:
         it.work.send(Sent("build it"))
         it.task_ends()  # before the request
@@ -149,7 +149,7 @@ async def test_command_of_the_shell_is_waited_for(tmp_path):
     assert it.newest == "a task has ended"
 
 
-async def test_who_is_asked_before_he_leaves_is_not_disturbed(tmp_path):
+async def test_leaving_question_is_not_disturbed(tmp_path):
     async with working(tmp_path) as it:
         it.work.close()
         it.task_ends()
@@ -184,7 +184,7 @@ async def test_woken_turn_that_fails_says_so_and_is_not_tried_again(tmp_path):
         assert len(it.llm.requests) == 2
 
 
-async def test_what_is_sent_while_it_works_comes_at_its_next_round(tmp_path):
+async def test_prompt_sent_meanwhile_comes_in_the_next_round(tmp_path):
     async with working(tmp_path) as it:
         await it.turn("build it")
         it.task_ends()
@@ -198,7 +198,7 @@ async def test_what_is_sent_while_it_works_comes_at_its_next_round(tmp_path):
     assert it.newest == "stop it"
 
 
-async def test_nothing_new_shows_nothing(tmp_path):
+async def test_waking_without_news_shows_nothing(tmp_path):
     async with working(tmp_path) as it:
         await it.turn("build it")
         shown = it.screen.text

@@ -48,7 +48,7 @@ async def test_rewind_offers_the_newest_first_and_hands_the_text_back(session: S
     assert "“two” and 1 further" in terminal.text
 
 
-async def test_who_picks_nothing_stays_where_he_is(session: Session) -> None:
+async def test_branch_picker_without_a_choice_stays_here(session: Session) -> None:
     terminal = terminal_of(session)
     async with session:
         await type_in(terminal, "/rewind")

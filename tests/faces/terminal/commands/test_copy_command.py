@@ -96,7 +96,7 @@ async def test_copy_before_any_answer_says_so(tmp_path: Path) -> None:
         await type_in(terminal_in(tmp_path / "p"), "/copy")
 
 
-async def test_what_is_too_long_for_the_terminal_is_not_sent_to_it(tmp_path: Path) -> None:
+async def test_copy_too_long_for_the_terminal_is_not_sent_to_it(tmp_path: Path) -> None:
     kept = program(tmp_path, "pbcopy")
     terminal: Any = await type_in(answered(tmp_path, "x" * MAX_SEQUENCE_BYTES), "/copy")
 

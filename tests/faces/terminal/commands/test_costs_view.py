@@ -42,7 +42,7 @@ def test_time_in_which_the_user_was_waited_for_is_apart(waited_s: float, said: s
     assert dict(cost_pairs(costs, waited_s))["Time"] == said
 
 
-def test_what_is_only_estimated_is_said_to_be_so() -> None:
+def test_estimated_costs_are_marked() -> None:
     cut = CUT.model_copy(update={"usage": COUNTED.usage, "cost_usd": 0.25})
     pairs = dict(cost_pairs(session_costs([COUNTED, cut]), 0.0))
 
@@ -66,7 +66,7 @@ def test_tree_of_budgets_shows_who_spent_what_and_of_what() -> None:
     }
 
 
-def test_without_limits_and_subagents_there_is_no_tree() -> None:
+def test_budget_pairs_without_limits_and_subagents_are_empty() -> None:
     root = Budget()
     root.settle(root.reserve(), COUNTED)
 

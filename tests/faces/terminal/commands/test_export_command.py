@@ -30,7 +30,7 @@ async def test_path_may_stand_in_quotes(tmp_path: Path) -> None:
     assert (tmp_path / "p" / "my notes.html").is_file()
 
 
-async def test_without_a_name_it_finds_one(tmp_path: Path) -> None:
+async def test_export_without_a_name_finds_one(tmp_path: Path) -> None:
     await type_in(terminal_in(tmp_path / "p", UserMessage.of("hello")), "/export")
 
     assert [path.suffix for path in (tmp_path / "p").glob("panpan-*")] == [".md"]

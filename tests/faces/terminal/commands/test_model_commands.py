@@ -54,7 +54,7 @@ async def test_model_in_use_is_marked(tmp_path: Path) -> None:
     assert [option.label for option in terminal.options if option.is_current] == ["anthropic/claude-opus-5-5"]
 
 
-async def test_nothing_changes_when_nothing_is_picked(tmp_path: Path) -> None:
+async def test_model_picker_without_a_choice_changes_nothing(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", env=KEY, picks=None), "/model")
 
     assert terminal.session.model == "scripted"

@@ -127,7 +127,7 @@ async def test_columns_of_help_are_aligned(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["mcp", "hooks"])
-async def test_what_is_not_there_says_so_and_does_nothing(tmp_path: Path, name: str) -> None:
+async def test_command_without_its_feature_says_so(tmp_path: Path, name: str) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", width=300), f"/{name}")
 
     assert len(terminal.rows) == 1

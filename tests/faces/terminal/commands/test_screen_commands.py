@@ -45,7 +45,7 @@ async def test_theme_and_the_keys_are_saved_and_it_is_said_where(tmp_path: Path)
     assert terminal.text.count(f"saved in {file}") == 2
 
 
-async def test_what_cannot_be_saved_is_said_to_hold_for_now(tmp_path: Path) -> None:
+async def test_setting_that_cannot_be_saved_holds_for_now(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=200)
     file = Path(terminal.env["PANPAN_HOME"]) / "settings.toml"
     file.parent.mkdir(parents=True)

@@ -84,20 +84,20 @@ async def test_model_is_chosen_from_the_list_of_models(tmp_path: Path) -> None:
     assert saved(terminal)["model"] == "lab/b"
 
 
-async def test_what_counts_later_is_said_to(tmp_path: Path) -> None:
+async def test_setting_that_counts_later_says_so(tmp_path: Path) -> None:
     terminal = await choosing(terminal_in(tmp_path / "p", width=200), "ui.notify: auto", "bell")
 
     assert terminal.text.endswith("; it counts when panpan starts next")
 
 
-async def test_what_is_stronger_is_said_with_its_value(tmp_path: Path) -> None:
+async def test_stronger_setting_is_named_with_its_value(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=200, env={"PANPAN_EFFORT": "low"})
     await choosing(terminal, "effort: low", "high")
 
     assert terminal.text.endswith("; but PANPAN_EFFORT is stronger and says low")
 
 
-async def test_what_the_session_refuses_is_not_saved(tmp_path: Path) -> None:
+async def test_setting_that_the_session_refuses_is_not_saved(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=200)
 
     def refuse(mode: str) -> None:

@@ -68,7 +68,7 @@ async def test_window_of_unknown_size_is_said_to_be_one(tmp_path: Path) -> None:
         (None, False, "/compact does"),
     ],
 )
-def test_it_is_said_what_happens_when_the_window_is_full(window: int | None, is_kept_short: bool, said: str) -> None:
+def test_context_view_says_what_a_full_window_causes(window: int | None, is_kept_short: bool, said: str) -> None:
     usage = ContextUsage(window, [ContextPart(source, 1) for source in SOURCES], is_counted=True)
 
     note = context_note(usage, is_kept_short=is_kept_short)
@@ -88,7 +88,7 @@ def test_bar_is_as_wide_as_it_should_be_and_true(tokens: list[int], window: int,
     assert all(abs(cell - count * width / whole) <= 1 for cell, count in zip(cells, tokens, strict=True))
 
 
-def test_without_colours_the_sources_differ_in_their_letters() -> None:
+def test_context_sources_differ_in_letters_without_colours() -> None:
     usage = ContextUsage(70, [ContextPart(source, 10) for source in SOURCES], is_counted=True)
 
     (bar,) = display_rows(context_shapes(usage, 70)[1], 70, Theme("high-contrast"))
@@ -174,13 +174,15 @@ async def test_memory_before_the_first_message_is_what_will_be_told(
     assert "with the first message" in terminal.text
 
 
-async def test_where_there_is_no_memory_it_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_memory_command_without_memory_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
     assert "/init" in (await type_in(terminal_in(tmp_path / "p"), "/memory")).text
 
 
-async def test_what_the_user_took_to_answer_is_no_time_of_the_turns(tmp_path: Path) -> None:
+async def test_answer_time_is_no_time_of_the_turns(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", UserMessage.of("hello"), reply(0.1), waited_s=60.0, width=200)
 
     assert "0.0 s in turns (and 1 min 0 s for your answers)" in (await type_in(terminal, "/cost")).text

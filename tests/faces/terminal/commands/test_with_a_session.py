@@ -27,7 +27,7 @@ async def in_session(session: Session, *lines: str) -> FakeTerminal:
     return terminal
 
 
-async def test_what_is_shown_of_a_session_is_what_happened_in_it(tmp_path: Path) -> None:
+async def test_commands_show_the_real_session(tmp_path: Path) -> None:
     root = tmp_path / "p"
     root.mkdir()
 

@@ -147,7 +147,7 @@ def test_subagent_that_asks_is_named() -> None:
 
 
 @given(texts, texts, st.integers(16, 100))
-def test_nothing_in_a_question_drives_the_terminal(words: str, other: str, width: int) -> None:
+def test_question_never_drives_the_terminal(words: str, other: str, width: int) -> None:
     choices = (Choice(words, other), Choice("that"))
     for dialog in (
         asked(replace(BASH, input={"command": words, other: words}, agent=other)),

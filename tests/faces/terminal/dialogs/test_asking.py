@@ -81,7 +81,7 @@ async def test_questions_go_to_the_screen_which_is_told_that_one_waits() -> None
     assert screen.waited == 1
 
 
-async def test_without_a_screen_the_answer_is_no_at_once() -> None:
+async def test_asking_without_a_screen_answers_no_at_once() -> None:
     asking = Asking()
 
     async def nobody_is_there() -> None:
@@ -237,7 +237,7 @@ async def test_plan_lost_by_the_editor_is_asked_about_again(edit: str | EditorFa
     assert await judged(screen, "e", "y") == PlanApproved("default")
 
 
-async def test_without_a_screen_no_plan_is_approved() -> None:
+async def test_asking_without_a_screen_approves_no_plan() -> None:
     assert await Asking().plan(PLAN) == PlanRejected()
 
 

@@ -106,7 +106,7 @@ async def test_early_letter_is_not_typed_and_answers_when_repeated() -> None:
         assert one.buffer.text == ""
 
 
-async def test_it_goes_with_tab_and_with_backspace() -> None:
+async def test_held_letter_is_removed_by_tab_and_backspace() -> None:
     async with asked() as one:
         for key in ("tab", "backspace"):
             one.press("y")
@@ -136,7 +136,7 @@ async def test_text_that_is_begun_as_the_question_comes_is_whole(text: str) -> N
         assert one.buffer.text.endswith("y"), "which goes where the text stands"
 
 
-async def test_one_that_is_typed_slowly_is_whole_too() -> None:
+async def test_slowly_typed_word_is_whole_too() -> None:
     async with asked() as one:
         for letter in "they":
             one.press(letter)
@@ -165,7 +165,7 @@ async def test_letter_that_is_no_answer_begins_a_text_at_once() -> None:
         assert one.dialog.answer is None, "after Tab there is a moment for looking again"
 
 
-async def test_what_waits_is_taken_back_beside_a_question() -> None:
+async def test_waiting_prompt_is_taken_back_beside_a_question() -> None:
     async with asked() as there:
         there.look()
         there.press("escape", "up")

@@ -192,7 +192,7 @@ async def test_half_typed_text_is_left_with_tab_and_never_answers(queue, clock, 
         assert not queue.takes_keys
 
 
-async def test_nobody_turns_to_what_he_cannot_have_seen(queue, clock, draft):
+async def test_tab_reaches_only_a_dialog_that_was_visible(queue, clock, draft):
     async with asked(queue, OneKey()):
         draft.append("half")
         queue.was_drawn(True)
@@ -447,7 +447,7 @@ def test_typed_letters_are_never_lost_and_early_never_answer(pressed):
     anyio.run(run)
 
 
-async def test_of_several_it_is_said_which_one_it_is(queue, clock):
+async def test_dialog_of_several_names_its_number(queue, clock):
     scope = anyio.CancelScope()
 
     async def ask_and_withdraw():

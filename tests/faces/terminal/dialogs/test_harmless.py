@@ -13,7 +13,7 @@ coloured = st.lists(texts | st.sampled_from(["\x1b[32m", "\x1b[1;31m", "\x1b[0m"
 
 
 @given(coloured, st.integers(2, 60))
-def test_of_a_coloured_line_only_the_colours_reach_the_terminal(line: str, width: int) -> None:
+def test_coloured_line_passes_only_colours_to_the_terminal(line: str, width: int) -> None:
     assert_fit([row for part in coloured_lines(line) for row in broken(part, width)], width)
 
 
@@ -24,7 +24,7 @@ def test_line_keeps_its_colours_and_ends_them() -> None:
 
 
 @given(texts)
-def test_what_is_on_one_line_has_no_other(text: str) -> None:
+def test_exact_line_contains_no_other_line(text: str) -> None:
     line = clean_line(text)
 
     assert_fit([line], cell_width(line))

@@ -67,7 +67,7 @@ def test_paste_becomes_one_line_without_terminal_sequences(pasted: str, text: st
 
 
 @given(st.lists(keys | pastes, max_size=30), st.integers(2, 40))
-def test_its_row_fits_and_the_caret_is_in_it(pressed: list[str], width: int) -> None:
+def test_editor_row_fits_and_holds_the_caret(pressed: list[str], width: int) -> None:
     row, caret = editor_after(*pressed).row(width)
 
     assert_fit([row], width)
@@ -91,7 +91,7 @@ def test_caret_stands_behind_what_is_before_it(text: str, steps: int) -> None:
 
 
 @given(st.lists(keys | pastes, max_size=30))
-def test_what_is_typed_can_be_sent(pressed: list[str]) -> None:
+def test_typed_line_can_be_sent(pressed: list[str]) -> None:
     text = editor_after(*pressed).text
 
     assert text.encode().decode() == text

@@ -125,7 +125,7 @@ class Watching(DialogScreen):
         return [plain(row) for row in self.queue.lines(60, 5, THEMES[0])]
 
 
-async def test_what_is_watched_is_looked_at_again_and_its_end_is_shown() -> None:
+async def test_watched_item_is_refreshed_until_its_end() -> None:
     one = Watching()
     one.seen = {"first": text("0")}
     async with anyio.create_task_group() as tasks:
@@ -142,7 +142,7 @@ async def test_what_is_watched_is_looked_at_again_and_its_end_is_shown() -> None
     assert one.queue.current is None, "it is over"
 
 
-async def test_what_is_watched_ends_with_escape() -> None:
+async def test_watching_ends_with_escape() -> None:
     one = Watching()
     one.seen = {"first": text("0")}
     async with anyio.create_task_group() as tasks:

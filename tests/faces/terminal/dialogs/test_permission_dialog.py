@@ -115,7 +115,7 @@ def test_other_keys_answer_nothing(key: str) -> None:
     assert dialog.answer is None
 
 
-def test_one_letter_is_not_enough_for_what_holds_for_ever() -> None:
+def test_lasting_answer_needs_two_presses() -> None:
     dialog = dialog_for()
 
     press_all(dialog, "a")
@@ -138,7 +138,7 @@ def test_answers_and_named_keys_are_its_own(key: str) -> None:
     assert dialog_for().takes(key)
 
 
-def test_what_was_answered_stays() -> None:
+def test_first_answer_stays() -> None:
     dialog = dialog_for()
 
     press_all(dialog, "n", "y", "a")
@@ -233,7 +233,7 @@ def test_prefix_rule_can_be_saved_if_the_exact_one_is_too_long() -> None:
     assert dialog.answer == ALWAYS_LIKE
 
 
-def test_without_a_rule_nothing_can_be_remembered() -> None:
+def test_always_needs_a_rule() -> None:
     dialog = dialog_for(rule=None)
 
     assert not any("again" in row for row in rows_of(dialog))
@@ -243,7 +243,7 @@ def test_without_a_rule_nothing_can_be_remembered() -> None:
     assert dialog.answer == NO
 
 
-def test_it_says_why_it_asks_and_that_only_a_person_may_answer() -> None:
+def test_protected_question_says_why_and_needs_a_person() -> None:
     dialog = dialog_for(is_protected=True, rule=None)
     assert f"  {SAID}" in rows_of(dialog)
     assert not any("Always asks" in row for row in rows_of(dialog))
@@ -318,7 +318,7 @@ def test_long_texts_are_folded_with_a_count_and_can_be_unfolded() -> None:
 
 
 @pytest.mark.parametrize("room", [12, 20, 40])
-def test_it_never_takes_more_rows_than_there_are(room: int) -> None:
+def test_dialog_never_takes_more_rows_than_available(room: int) -> None:
     dialog = dialog_for(LONG, room=room)
 
     assert len(rows_of(dialog)) <= room
@@ -426,7 +426,7 @@ def test_before_it_was_drawn_nothing_is_allowed() -> None:
     assert dialog.answer is None
 
 
-def test_what_was_drawn_and_is_not_on_the_screen_was_not_read() -> None:
+def test_drawn_but_hidden_warning_was_not_read() -> None:
     dialog = dialog_for()
     rows_of(dialog)  # there was no room for it: `was_drawn` does not follow
 
@@ -461,7 +461,7 @@ def test_always_is_offered_only_with_a_rule_and_keeps_numbers(room: int, has_rul
     assert dialog.answer == (ALWAYS if has_rule else NO)
 
 
-def test_what_gives_way_first_is_secondary() -> None:
+def test_secondary_text_gives_way_first() -> None:
     def shown(room: int) -> str:
         return " ".join(rows_of(dialog_for({"command": "touch x"}, room=room)))
 
@@ -534,7 +534,7 @@ def test_preview_stands_in_place_of_the_arguments() -> None:
 
 
 @given(texts, st.lists(texts, max_size=3), texts, texts, widths, themes, st.lists(keys, max_size=8))
-def test_its_rows_fit_every_terminal(
+def test_permission_rows_fit_every_terminal(
     command: str, preview: list[str], reason: str, rule: str, width: int, theme: Theme, pressed: list[str]
 ) -> None:
     dialog = dialog_for({"command": command, reason: [rule]}, *preview, reason=reason, rule=rule)
@@ -567,7 +567,7 @@ def test_paste_of_what_keys_are_called_answers_nothing(text: str) -> None:
 
 
 @given(st.lists(keys.filter(lambda key: key not in [*"yYaA12", "enter"]) | pastes, max_size=40))
-def test_nothing_but_its_keys_allows(pressed: list[str]) -> None:
+def test_keys_other_than_its_own_never_allow(pressed: list[str]) -> None:
     dialog = dialog_for()
 
     press_all(dialog, *pressed)
@@ -722,7 +722,7 @@ def test_words_typed_to_a_subagent_stand_where_the_caret_is() -> None:
     assert rows[dialog.cursor[0]].startswith("❯ no")
 
 
-def test_where_esc_does_not_end_the_turn_it_does_not_say_so() -> None:
+def test_hint_says_what_escape_does_outside_the_turn() -> None:
     question, is_of_turn = (
         PermissionQuestion("1", "Bash", {"command": "make"}, "make", REASON, agent="explore: it"),
         [True],

@@ -74,19 +74,19 @@ def test_pasted_number_answers_nothing() -> None:
 
 
 @pytest.mark.parametrize("key", ["escape", "c-c"])
-def test_nothing_may_be_picked(key: str) -> None:
+def test_pick_may_be_nothing(key: str) -> None:
     assert after(FRUIT, "p", key).answer == NothingPicked()
 
 
 @pytest.mark.parametrize("options", [[], FRUIT])
-def test_where_nothing_fits_nothing_is_picked(options: list[Option]) -> None:
+def test_pick_without_matches_is_nothing(options: list[Option]) -> None:
     dialog = after(options, *"zzz", "down", "pagedown", "up", "enter")
 
     assert dialog.answer is None
     assert "  nothing fits" in rows_of(dialog)
 
 
-def test_what_was_picked_stays() -> None:
+def test_first_pick_stays() -> None:
     assert after(FRUIT, "enter", "down", "enter", "escape").answer == 1
 
 
@@ -137,7 +137,7 @@ options = st.lists(st.builds(Option, label=texts, detail=texts, is_current=st.bo
 
 
 @given(texts, options, widths, themes, st.lists(keys | pastes, max_size=12))
-def test_its_rows_fit_every_terminal(
+def test_pick_rows_fit_every_terminal(
     title: str, offered: list[Option], width: int, theme: Theme, pressed: list[str]
 ) -> None:
     dialog = PickDialog(title, offered)
@@ -160,7 +160,7 @@ def test_paste_answers_nothing_whatever_was_pressed_before(pressed: list[str], p
         assert unchanged_by(dialog, lambda text=text: dialog.press(text))
 
 
-def test_what_was_found_by_other_words_is_not_offered() -> None:
+def test_result_for_other_words_is_not_offered() -> None:
     looked_up: list[str] = []
     dialog = PickDialog("Which?", FRUIT, look_up=looked_up.append)
     typed(dialog, "zz")

@@ -71,7 +71,7 @@ async def opened() -> AsyncIterator[Picking]:
         yield picking
 
 
-async def test_what_is_found_stands_behind_what_fits_and_can_be_picked() -> None:
+async def test_found_entries_stand_behind_matches_and_can_be_picked() -> None:
     async with opened() as picking:
         picking.press(*"p")
         picking.library.may_answer.set()

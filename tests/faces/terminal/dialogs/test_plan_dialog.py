@@ -68,7 +68,7 @@ def drawn(dialog: PlanDialog) -> PlanDialog:
         (["n", " "], None),
     ],
 )
-def test_what_a_key_means(pressed: Sequence[str], answer: PlanDialogAnswer | None) -> None:
+def test_plan_keys_have_their_meaning(pressed: Sequence[str], answer: PlanDialogAnswer | None) -> None:
     dialog = dialog_for()
 
     press_all(dialog, *pressed)
@@ -120,7 +120,7 @@ def test_yes_to_what_was_not_seen_says_so_first(key: str) -> None:
     assert isinstance(dialog.answer, PlanApproved)
 
 
-def test_what_was_read_to_its_end_needs_one_yes() -> None:
+def test_plan_read_to_its_end_needs_one_yes() -> None:
     dialog = dialog_for(LONG)
     for _ in range(20):
         drawn(dialog).press("pagedown")
@@ -130,7 +130,7 @@ def test_what_was_read_to_its_end_needs_one_yes() -> None:
     assert dialog.answer == PlanApproved("default")
 
 
-def test_what_went_wrong_with_the_editor_is_said() -> None:
+def test_editor_failure_is_reported() -> None:
     assert any("nano ended with exit code 1" in row for row in rows_of(dialog_for(note="nano ended with exit code 1")))
 
 
@@ -148,7 +148,7 @@ def test_caret_stands_where_words_are_typed() -> None:
 
 @pytest.mark.parametrize("room", [6, 8, 10, 14, 20])
 @pytest.mark.parametrize("width", [20, 40, 80])
-def test_it_fits_small_windows(room: int, width: int) -> None:
+def test_plan_dialog_fits_small_windows(room: int, width: int) -> None:
     dialog = dialog_for(LONG, room=room)
     rows = rows_of(dialog, width)
 
@@ -157,7 +157,7 @@ def test_it_fits_small_windows(room: int, width: int) -> None:
 
 
 @given(text=texts, width=widths, theme=themes, pressed=st.lists(keys, max_size=12), note=texts)
-def test_nothing_that_a_plan_says_drives_the_terminal(
+def test_plan_text_never_drives_the_terminal(
     text: str, width: int, theme: Theme, pressed: list[str], note: str
 ) -> None:
     dialog = dialog_for(text, note=note)

@@ -36,7 +36,7 @@ SEVERAL = UserQuestion("Checks", "Which checks?", (Choice("ruff"), Choice("mypy"
         (["3", *"ab", "left", "c", "enter"], UserAnswer(text="acb")),
     ],
 )
-def test_one_choice_or_own_words(pressed: list[str], answer: UserAnswer) -> None:
+def test_single_choice_takes_an_option_or_own_words(pressed: list[str], answer: UserAnswer) -> None:
     dialog = QuestionsDialog([ONE])
 
     press_all(dialog, *pressed[:-1])
@@ -97,7 +97,7 @@ def test_questions_come_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize("back", ["left", "s-tab"])
-def test_one_can_go_back_and_change_an_answer(back: str) -> None:
+def test_answer_can_be_changed_by_going_back(back: str) -> None:
     dialog = QuestionsDialog([ONE, SEVERAL])
 
     press_all(dialog, "1", "2", back)
@@ -107,7 +107,7 @@ def test_one_can_go_back_and_change_an_answer(back: str) -> None:
     assert dialog.answer == (UserAnswer(("Postgres",)), UserAnswer(("mypy",)))
 
 
-def test_one_can_leave_a_question_for_later() -> None:
+def test_question_can_be_left_for_later() -> None:
     dialog = QuestionsDialog([ONE, SEVERAL])
 
     press_all(dialog, "tab", "1", "enter")
@@ -128,7 +128,7 @@ def test_answer_that_was_taken_away_is_asked_for_again() -> None:
 
 
 @pytest.mark.parametrize("pressed", [["escape"], ["c-c"], ["1", "escape"], ["3", "escape"], ["3", "x", "c-c"]])
-def test_who_does_not_want_to_answer_declines_all(pressed: list[str]) -> None:
+def test_declining_declines_all(pressed: list[str]) -> None:
     dialog = QuestionsDialog([ONE, ONE])
 
     press_all(dialog, *pressed)
@@ -233,7 +233,9 @@ questions = st.builds(
 
 
 @given(st.lists(questions, min_size=1, max_size=4), widths, themes, st.lists(keys | pastes, max_size=12))
-def test_its_rows_fit_every_terminal(asked: list[UserQuestion], width: int, theme: Theme, pressed: list[str]) -> None:
+def test_question_rows_fit_every_terminal(
+    asked: list[UserQuestion], width: int, theme: Theme, pressed: list[str]
+) -> None:
     dialog = QuestionsDialog(asked)
 
     for key in pressed:

@@ -60,14 +60,14 @@ def prints(data: bytes) -> str:
         ("osascript", [], f"open(args[-1], 'wb').write({PICTURE!r})"),
     ],
 )
-async def test_it_is_put_into_a_file(programs, file, name, displays, code):
+async def test_picture_is_put_into_a_file(programs, file, name, displays, code):
     programs.add(name, code)
 
     assert await save_picture(file, programs.env(*displays)) == ""
     assert file.read_bytes() == PICTURE
 
 
-async def test_where_one_program_has_none_the_next_one_is_asked(programs, file):
+async def test_next_program_is_asked_if_one_has_no_picture(programs, file):
     programs.add("wl-paste", "sys.exit('nothing is copied')")
     programs.add("xclip", prints(PICTURE))
 
@@ -83,7 +83,7 @@ async def test_paste_without_a_picture_says_so_and_leaves_nothing(programs, file
     assert not file.exists()
 
 
-async def test_without_a_program_it_says_what_to_install(programs, file):
+async def test_missing_program_error_says_what_to_install(programs, file):
     programs.add("xclip", prints(PICTURE))
 
     assert "install" in await save_picture(file, programs.env())
@@ -138,7 +138,7 @@ async def test_pasted_file_is_mentioned_at_the_caret_and_private(programs, tmp_p
     assert not folder.exists()
 
 
-async def test_where_it_cannot_be_kept_it_says_so(programs, tmp_path, monkeypatch):
+async def test_picture_that_cannot_be_kept_is_reported(programs, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
     said, was_said = [], anyio.Event()
 

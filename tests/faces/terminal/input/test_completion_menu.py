@@ -70,11 +70,11 @@ def test_path_is_completed():
         ("see @co.py", [path("co.py", "@co.py")]),
     ],
 )
-def test_what_is_typed_in_full_is_sent_as_it_is(text, completions):
+def test_text_typed_in_full_is_sent_unchanged(text, completions):
     assert Typed(text, *completions).enter() == (text, "")
 
 
-def test_what_was_selected_is_taken():
+def test_selected_completion_is_taken():
     one = Typed("/co", command("copy", "co"), command("cost", "co"))
     one.buffer.go_to_completion(1)
 
@@ -82,13 +82,13 @@ def test_what_was_selected_is_taken():
 
 
 @pytest.mark.parametrize("text", ["/co", "see @co"])
-def test_what_was_not_on_the_screen_is_not_taken(text):
+def test_unseen_completion_is_not_taken(text):
     completion = command("copy", "co") if text == "/co" else path("co.py", "@co")
 
     assert Typed(text, completion, is_seen=False).enter() == (text, "")
 
 
-def test_what_was_seen_for_another_text_is_not_taken():
+def test_completion_seen_for_another_text_is_not_taken():
     one = Typed("/co", command("copy", "co"))
     one.buffer.insert_text("m")
     one.buffer.complete_state = CompletionState(one.buffer.document, [command("compact", "com")])

@@ -16,7 +16,7 @@ def box():
     return box
 
 
-def test_it_is_taken_with_its_pastes_and_kept_in_the_history(box):
+def test_draft_is_taken_with_its_pastes_and_kept_in_history(box):
     draft = Draft(box, Pastes())
     draft.put("look: ")
     draft.paste(LONG)
@@ -53,7 +53,7 @@ def test_backslash_before_the_caret_becomes_a_line_break(box):
     assert not draft.break_line()
 
 
-def test_what_is_cleared_can_be_brought_back_the_newest_first(box):
+def test_cleared_drafts_come_back_newest_first(box):
     draft = Draft(box, Pastes())
     for text in ("first", "second\nline"):
         draft.put(text)
@@ -69,7 +69,7 @@ def test_what_is_cleared_can_be_brought_back_the_newest_first(box):
     assert draft.text == "first"
 
 
-def test_what_is_brought_back_has_its_pastes_whole(box):
+def test_restored_draft_has_its_pastes_whole(box):
     draft = Draft(box, Pastes())
     draft.paste(LONG)
     draft.clear()
@@ -98,7 +98,7 @@ def test_returned_text_does_not_run_together_with_typed_text(box):
     assert draft.take() == "sent first\nsent before\nand this too"
 
 
-def test_what_is_given_back_is_sent_again_as_it_was(box):
+def test_returned_text_is_sent_again_unchanged(box):
     draft = Draft(box, Pastes())
     draft.give_back("/help")
 

@@ -46,7 +46,7 @@ def test_with_a_key_between_them_they_do_not() -> None:
 
 
 @pytest.mark.parametrize("keys", [("escape", "escape"), ("clear",), ("stash",)])
-def test_what_was_taken_away_comes_back(keys: tuple[str, ...]) -> None:
+def test_stashed_draft_comes_back(keys: tuple[str, ...]) -> None:
     typed = Input("text")
     typed.press(*keys)
     assert typed.draft.text == ""
@@ -56,7 +56,7 @@ def test_what_was_taken_away_comes_back(keys: tuple[str, ...]) -> None:
     assert typed.said[-1] == ""
 
 
-def test_where_there_is_nothing_to_bring_back_it_says_so() -> None:
+def test_empty_stash_is_reported() -> None:
     typed = Input("")
     typed.press("stash")
 

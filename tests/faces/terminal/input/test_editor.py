@@ -30,7 +30,7 @@ def left_over(tmp_path: Path) -> list[Path]:
     return list((tmp_path / "temporary").iterdir())
 
 
-async def test_what_was_saved_comes_back_and_nothing_is_left_on_disk(tmp_path: Path, env: dict[str, str]) -> None:
+async def test_saved_text_comes_back_and_nothing_is_left_on_disk(tmp_path: Path, env: dict[str, str]) -> None:
     env["VISUAL"] = editor(tmp_path, "path.write_text(path.read_text() + ' and more\\n')")
 
     assert await edit_in_editor("first\nsecond", env) == "first\nsecond and more"
@@ -67,9 +67,7 @@ async def test_editor_that_fails_leaves_the_text_as_it_was(tmp_path: Path, env: 
 
 
 @pytest.mark.parametrize("code", [r"path.write_bytes(b'\xff\xfe\xfa')", "path.write_bytes(b'x' * 5_000_001)"])
-async def test_what_cannot_be_taken_stays_in_its_file_which_is_named(
-    tmp_path: Path, env: dict[str, str], code: str
-) -> None:
+async def test_unacceptable_text_stays_in_its_named_file(tmp_path: Path, env: dict[str, str], code: str) -> None:
     env["VISUAL"] = editor(tmp_path, code)
 
     failed = await edit_in_editor("text", env)
@@ -88,7 +86,7 @@ async def test_file_that_is_gone_is_told(tmp_path: Path, env: dict[str, str]) ->
 
 
 @pytest.mark.parametrize(("saved", "is_kept"), [("text and more", True), ("text", False)])
-async def test_what_was_saved_before_a_cancel_is_kept_and_named(
+async def test_text_saved_before_a_cancel_is_kept_and_named(
     tmp_path: Path, env: dict[str, str], saved: str, is_kept: bool
 ) -> None:
     started = tmp_path / "started"
@@ -117,7 +115,7 @@ async def test_editor_that_is_not_there_is_named(env: dict[str, str], chosen: st
     assert chosen in failed.reason
 
 
-def test_without_a_choice_an_editor_of_the_system_is_taken(tmp_path: Path) -> None:
+def test_default_editor_is_one_of_the_system(tmp_path: Path) -> None:
     vi = tmp_path / "vi"
     vi.touch()
     vi.chmod(vi.stat().st_mode | stat.S_IXUSR)

@@ -20,7 +20,7 @@ async def names_in(files: FileList) -> list[str]:
 
 
 @pytest.mark.parametrize("find", [find_ripgrep, no_ripgrep])
-async def test_it_has_files_and_folders_but_nothing_that_git_ignores(tmp_path: Path, find: object) -> None:
+async def test_index_has_files_and_folders_except_ignored_ones(tmp_path: Path, find: object) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "main.py").touch()
     (tmp_path / ".gitignore").write_text("*.log\n")

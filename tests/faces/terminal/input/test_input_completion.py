@@ -103,7 +103,7 @@ async def test_agents_are_offered_before_files(tmp_path: Path) -> None:
     assert found[0].display_meta_text == "reads changes"
 
 
-async def test_what_may_hold_secrets_is_not_offered(tmp_path: Path) -> None:
+async def test_possible_secret_is_not_offered(tmp_path: Path) -> None:
     (tmp_path / ".env").touch()
     (tmp_path / "environment.py").touch()
     async with completer_in(tmp_path) as completer:
@@ -117,7 +117,7 @@ async def test_list_is_short(tmp_path: Path) -> None:
         assert len(await texts(completer, "@file")) == MAX_OFFERED
 
 
-async def test_whoever_leaves_early_ends_the_search(tmp_path: Path) -> None:
+async def test_leaving_early_ends_the_search(tmp_path: Path) -> None:
     (tmp_path / "one.py").touch()
     async with completer_in(tmp_path) as completer:
         document = Document("@", 1)

@@ -214,7 +214,7 @@ def test_lines_that_come_at_once_are_one_paste(reads: tuple[str, ...]) -> None:
         "a\rb\rc\x1b[Ad\r",
     ],
 )
-def test_what_may_be_typed_is_no_paste(typed: str) -> None:
+def test_typed_keys_are_no_paste(typed: str) -> None:
     assert PASTED not in keys_of(typed)
 
 
@@ -261,7 +261,7 @@ def test_well_formed_input_is_never_escape_or_typed_text(parts: list[str], cuts:
 
 
 @given(st.text("\x1b[]OPM;0123?c~\\\x07ap", max_size=20), st.lists(st.integers(0, 200), max_size=6))
-def test_whatever_comes_its_pieces_are_the_whole(data: str, cuts: list[int]) -> None:
+def test_any_pieces_give_the_same_keys(data: str, cuts: list[int]) -> None:
     assert presses_of(*pieces(data, cuts)) == presses_of(data)
 
 

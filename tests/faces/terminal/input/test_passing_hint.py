@@ -3,7 +3,7 @@
 from panpan.faces.terminal.screen.footer import SHOWN_S, PassingHint
 
 
-def test_it_is_shown_for_a_moment_and_then_taken_away():
+def test_hint_is_shown_for_a_moment():
     now_s = [0.0]
     hint = PassingHint(lambda: now_s[0])
     assert not hint.is_moving()

@@ -24,7 +24,7 @@ def test_long_paste_is_folded_and_sent_whole() -> None:
     assert pastes.unfold(f"see {words}, please") == f"see {text}, please"
 
 
-def test_one_long_line_is_folded_by_its_characters() -> None:
+def test_single_long_line_is_folded_by_its_characters() -> None:
     assert Pastes().fold("x" * 3_400) == "[pasted #1: 3,400 characters]"
 
 
@@ -79,13 +79,13 @@ def test_marks_for_the_direction_of_a_script_stay() -> None:
     assert Pastes().fold("שלום\u200f (א)") == "שלום\u200f (א)"
 
 
-def test_what_is_far_too_large_is_refused_with_what_to_do() -> None:
+def test_oversized_paste_is_refused_with_advice() -> None:
     with pytest.raises(PasteTooLargeError, match="@"):
         Pastes().fold("x" * (draft.MAX_PASTE_CHARS + 1))
 
 
 @given(st.lists(st.text(max_size=3_000), max_size=5), st.text(max_size=20))
-def test_what_is_pasted_is_what_is_sent(pasted: list[str], between: str) -> None:
+def test_pasted_text_is_sent_whole(pasted: list[str], between: str) -> None:
     from panpan.system.text.terminal_text import without_controls
 
     pastes = Pastes()

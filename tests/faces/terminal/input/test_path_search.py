@@ -44,15 +44,15 @@ async def test_names_that_begin_with_the_text_precede_other_matches() -> None:
         ("panpan/ui/re", "panpan/ui/repl/"),
     ],
 )
-async def test_what_is_meant_is_first(typed: str, best: str) -> None:
+async def test_intended_path_comes_first(typed: str, best: str) -> None:
     assert (await found(typed))[0] == best
 
 
-async def test_nothing_typed_gives_the_newest_files() -> None:
+async def test_empty_search_gives_the_newest_files() -> None:
     assert await found("", limit=3) == list(FILES[:3])
 
 
-async def test_what_fits_nothing_gives_nothing() -> None:
+async def test_search_without_matches_gives_nothing() -> None:
     assert await found("qqqqzzzz") == []
 
 

@@ -37,7 +37,7 @@ async def test_later_session_recalls_the_newest_first(tmp_path: Path) -> None:
     assert [entry async for entry in later.load()] == ["two\n\nlines + more", "one"]
 
 
-def test_nothing_is_written_before_it_is_known_what_is_secret(tmp_path: Path) -> None:
+def test_history_is_not_written_before_secrets_are_known(tmp_path: Path) -> None:
     file = tmp_path / "h"
     kept = PromptHistory(file)
     kept.append_string("first hunter2hunter2")
@@ -57,7 +57,7 @@ def test_file_and_its_folder_are_private(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "project").stat().st_mode) == 0o700
 
 
-def test_what_looks_like_a_secret_is_not_written(tmp_path: Path) -> None:
+def test_secret_like_prompt_is_not_written(tmp_path: Path) -> None:
     kept = history_in(tmp_path, secrets=("hunter2hunter2hunter2hunter2",))
     kept.append_string("use sk-ant-api03-abcdefghijklmnop1234 and hunter2hunter2hunter2hunter2")
 
@@ -158,7 +158,7 @@ def test_torn_record_costs_itself_only() -> None:
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"))))
-def test_whatever_was_typed_reads_back(prompts: list[str]) -> None:
+def test_any_history_reads_back(prompts: list[str]) -> None:
     when = datetime(2026, 1, 1, tzinfo=UTC)
 
     assert entries(b"".join(record(prompt, when) for prompt in prompts)) == prompts

@@ -42,7 +42,7 @@ def test_another_key_that_counts_twice_too_is_in_between() -> None:
 
 
 @pytest.mark.parametrize(("after_s", "is_second"), [(AGAIN_S - 0.1, True), (AGAIN_S + 0.1, False)])
-def test_it_has_to_follow_soon(after_s: float, is_second: bool) -> None:
+def test_second_press_has_to_follow_soon(after_s: float, is_second: bool) -> None:
     keyboard = Keyboard()
     keyboard.press("escape")
     keyboard.now_s += after_s

@@ -85,7 +85,7 @@ def test_wrapped_rows_fit_and_lose_nothing_but_blanks(text: str, width: int) -> 
 
 
 @given(STYLED, st.integers(0, 30))
-def test_what_is_cut_fits_and_begins_as_it_did(text: str, width: int) -> None:
+def test_cut_text_fits_and_keeps_its_beginning(text: str, width: int) -> None:
     (kept,) = shown([cut(text, width)])
     (whole,) = shown([text])
 

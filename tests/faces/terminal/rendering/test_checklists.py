@@ -36,7 +36,7 @@ def test_long_checklist_shows_the_current_item_in_context() -> None:
 
 @given(st.integers(0, 30), st.booleans(), st.integers(0, 30), st.integers(1, 10), st.integers(4, 80))
 @example(1, True, 1, 2, 80)
-def test_it_keeps_to_its_rows_and_shows_what_is_being_done(
+def test_checklist_keeps_to_its_rows_and_shows_the_current_item(
     done: int, doing: bool, left: int, most: int, width: int
 ) -> None:
     rows = short_checklist_lines(todos(done, doing, left), most, width, PLAIN)
@@ -47,7 +47,7 @@ def test_it_keeps_to_its_rows_and_shows_what_is_being_done(
 
 
 @given(st.integers(0, 30), st.booleans(), st.integers(0, 30), st.integers(2, 10))
-def test_what_is_not_shown_is_counted(done: int, doing: bool, left: int, most: int) -> None:
+def test_hidden_items_are_counted(done: int, doing: bool, left: int, most: int) -> None:
     rows = short_checklist_lines(todos(done, doing, left), most, 80, PLAIN)
     counted = [int(word) for row in rows if row.startswith("…") for word in row.split() if word.isdigit()]
 

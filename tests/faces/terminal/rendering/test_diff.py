@@ -58,7 +58,7 @@ def test_hunks_are_set_apart() -> None:
 
 
 @pytest.mark.parametrize("old", [[], ["0", "1", "2"]], ids=["a new file", "a change at the beginning"])
-def test_nothing_is_said_to_be_left_out_before_the_first_line(old: list[str]) -> None:
+def test_diff_claims_no_omission_before_the_first_line(old: list[str]) -> None:
     file = file_diff(old, ["x", *old[1:]])
 
     assert [row for row in diff_lines(file, 60, PLAIN) if row.startswith("⋯")] == []

@@ -19,7 +19,7 @@ def test_least_important_part_is_left_out_whole_in_order() -> None:
 
 
 @given(st.lists(st.tuples(st.text("ab é日👍", min_size=1), st.integers(0, 9))), st.integers(0, 60))
-def test_it_fits_and_the_most_important_is_shown_where_it_can_be(parts: list[tuple[str, int]], width: int) -> None:
+def test_fitted_row_shows_the_most_important_if_possible(parts: list[tuple[str, int]], width: int) -> None:
     row = fitted(parts, width, " · ")
 
     assert cell_width(row) <= width

@@ -21,7 +21,7 @@ def rows_at(width: int, listed: list[ListRow], selected: int = 0) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_where_there_is_room_both_stand_side_by_side(width: int) -> None:
+def test_list_columns_stand_side_by_side_if_there_is_room(width: int) -> None:
     rows = [strip_sequences(row) for row in rows_at(width, MODELS)]
 
     assert len(rows) == 2

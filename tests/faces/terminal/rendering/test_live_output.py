@@ -18,7 +18,7 @@ def output(*chunks: str) -> LiveOutput:
 
 
 @given(st.text("ab\r\n", max_size=60), st.integers(1, 10))
-def test_it_is_the_same_however_it_comes(text: str, size: int) -> None:
+def test_live_output_does_not_depend_on_chunks(text: str, size: int) -> None:
     pieces = output(*(text[at : at + size] for at in range(0, len(text), size)))
 
     assert pieces.lines() == output(text).lines()

@@ -23,7 +23,7 @@ def test_words_stay_whole_where_they_fit() -> None:
     assert plain_rows("the quick brown fox jumps over it", 20) == ["the quick brown fox", "jumps over it"]
 
 
-def test_what_is_indented_stays_so_when_it_is_wrapped() -> None:
+def test_wrapped_text_keeps_its_indent() -> None:
     assert plain_rows("    the quick brown fox jumps\nover it", 20) == [
         "    the quick brown",
         "    fox jumps",

@@ -37,7 +37,7 @@ def running(*titles: str, title: str = "explore: find the loss", elapsed_s: floa
         (24, "* Task explore: fi… 41 s"),
     ],
 )
-def test_one_has_a_row_with_what_it_did_and_its_newest_steps(width: int, first: str) -> None:
+def test_subagent_has_a_row_with_its_work_and_newest_steps(width: int, first: str) -> None:
     rows = subagent_rows([running("one", "two", "three", "four")], (), 0.0, width, PLAIN)
 
     assert rows == [first, "    ● Grep two", "    ● Grep three", "    · Grep four"]
@@ -76,7 +76,7 @@ def test_several_keep_their_own_rows_and_share_the_room() -> None:
     ]
 
 
-def test_where_there_are_many_those_that_work_have_the_rows() -> None:
+def test_working_subagents_have_the_rows_if_there_are_many() -> None:
     over = [replace(running("a", title=f"explore: {n}"), state="done") for n in range(20)]
     working = [running("a", title=f"explore: late {n}") for n in range(4)]
 
@@ -121,7 +121,7 @@ def test_expanded_more_is_shown_and_what_it_says() -> None:
     st.booleans(),
     st.sampled_from([Theme("dark"), Theme("light"), PLAIN]),
 )
-def test_whatever_they_say_rows_fit_and_drive_nothing(
+def test_subagent_rows_fit_and_drive_nothing(
     agents: list[tuple[str, str]], width: int, is_expanded: bool, theme: Theme
 ) -> None:
     ones = [running(*([pattern] * 3), title=title, elapsed_s=3_700) for title, pattern in agents]

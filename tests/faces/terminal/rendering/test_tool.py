@@ -91,7 +91,7 @@ def test_plan_stays_on_screen_as_markdown_or_plain_source() -> None:
     ]
 
 
-def test_of_a_long_result_the_first_and_last_lines_are_shown() -> None:
+def test_long_result_shows_its_first_and_last_lines() -> None:
     message = result(numbered(20))
 
     assert result_lines(message, 60, PLAIN) == [
@@ -132,7 +132,7 @@ def test_path_in_the_row_of_the_call_is_not_repeated() -> None:
     assert result_lines(message, 60, PLAIN, title="a.py, b.py")[0] == "  └ a.py +1 -1"
 
 
-def test_what_came_of_a_change_stands_below_its_diff() -> None:
+def test_result_of_a_change_stands_below_its_diff() -> None:
     file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1)
     message = result("ok", DiffDisplay(files=(file,), notes=("a.py: 1 new error (ty): line 1: no such name `b`",)))
 

@@ -35,7 +35,7 @@ def test_question_calls_at_once() -> None:
     assert sent == [b"\x1b]9;panpan: a question waits\x1b\\"]
 
 
-def test_who_wants_no_calls_gets_none_but_a_title() -> None:
+def test_disabled_calls_leave_only_a_title() -> None:
     sent: list[bytes] = []
 
     quiet = attention(sent, "off")

@@ -22,7 +22,7 @@ class Page:
 
 
 @given(NASTY, st.integers(1, 100), st.sampled_from([None, "warn", "dim"]))
-def test_whatever_is_said_fits_and_drives_nothing(text: str, width: int, role: Role | None) -> None:
+def test_any_note_fits_and_drives_nothing(text: str, width: int, role: Role | None) -> None:
     page = Page(width)
 
     say(page, text, role)

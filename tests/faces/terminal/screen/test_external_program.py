@@ -117,7 +117,7 @@ async def test_long_text_is_read_in_the_pager(tmp_path):
     assert (terminal.screen.hand_overs, terminal.screen.is_handed_over) == (1, False)
 
 
-async def test_what_comes_back_into_the_input_meanwhile_is_kept(tmp_path):
+async def test_text_returned_to_the_input_meanwhile_is_kept(tmp_path):
     terminal = Terminal(tmp_path, "", EDITOR=program(tmp_path, "wait(); path.write_text('edited')"))
 
     async with terminal.running():
@@ -142,7 +142,7 @@ async def test_editor_that_fails_is_said_and_the_text_stays(tmp_path):
     assert not terminal.screen.is_handed_over
 
 
-async def test_one_program_comes_after_the_other(tmp_path):
+async def test_external_programs_run_one_after_the_other(tmp_path):
     pager = program(tmp_path, "(place / 'paged').write_text(path.read_text())")
     editor = program(tmp_path, "wait(); path.write_text('edited')")
     terminal = Terminal(tmp_path, pages=["printed"], EDITOR=editor, PAGER=pager)
@@ -188,7 +188,7 @@ async def test_shell_gets_the_terminal_or_its_absence_is_reported(tmp_path, can_
     assert terminal.said == said
 
 
-async def test_what_the_editor_had_saved_is_named_when_panpan_ends(tmp_path, monkeypatch):
+async def test_editor_file_is_named_when_panpan_ends(tmp_path, monkeypatch):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))

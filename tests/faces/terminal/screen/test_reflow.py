@@ -16,7 +16,7 @@ def test_rows_that_are_too_long_are_broken(columns, more):
 
 
 @given(st.lists(st.integers(0, 300)), st.integers(0, 300), st.integers(1, 300))
-def test_it_is_what_wrapping_gives(row_cells, caret, columns):
+def test_rows_more_equal_real_wrapping(row_cells, caret, columns):
     wrapped = sum(max(-(-cells // columns), 1) for cells in row_cells) - len(row_cells)
     assert Drawn(301, row_cells, caret).rows_more(columns) == wrapped + caret // columns
 

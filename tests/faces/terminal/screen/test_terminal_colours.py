@@ -78,7 +78,7 @@ def test_any_variable_can_be_read(value: str) -> None:
 
 
 @given(st.text("abc\u00e9[;?0123\r", max_size=20), st.text("xyz \n~", max_size=20), st.sampled_from(["\x07", "\x1b\\"]))
-def test_what_is_typed_around_the_answers_is_kept(before: str, after: str, end: str) -> None:
+def test_text_typed_around_the_answers_is_kept(before: str, after: str, end: str) -> None:
     data = f"{before}\x1b]11;rgb:12/34/56{end}\x1b[A\x1b[?62;22c{after}".encode()
 
     assert read_answer(data) == ("rgb:12/34/56", f"{before}\x1b[A{after}")
@@ -130,7 +130,7 @@ def test_terminal_that_knows_no_background_is_not_waited_for() -> None:
 
 
 @pytest.mark.usefixtures("owns_every_terminal")
-def test_what_was_typed_before_the_question_is_kept() -> None:
+def test_text_typed_before_the_question_is_kept() -> None:
     ours, theirs = pty.openpty()
     os.write(ours, b"early\n")
     select.select([theirs], [], [], 10)
@@ -143,7 +143,7 @@ def test_what_was_typed_before_the_question_is_kept() -> None:
     os.close(theirs)
 
 
-def test_what_is_no_terminal_is_not_asked() -> None:
+def test_descriptor_that_is_no_terminal_is_not_asked() -> None:
     read, write = os.pipe()
 
     assert query_background(read, write, 10) == (None, "")

@@ -11,7 +11,7 @@ from panpan.types.role import Role
 
 @pytest.mark.parametrize("name", get_args(ThemeName))
 @pytest.mark.parametrize("role", get_args(Role))
-def test_what_is_painted_ends_as_it_began(name: ThemeName, role: Role) -> None:
+def test_painted_text_ends_as_it_began(name: ThemeName, role: Role) -> None:
     assert re.fullmatch(r"text|\x1b\[[0-9;]+mtext\x1b\[0m", Theme(name).paint(role, "text"))
 
 
@@ -27,5 +27,5 @@ def test_colours_of_subagents_are_told_apart(name: ThemeName) -> None:
     assert len({Theme(name).paint(role, "x") for role in AGENT_ROLES.values()}) == len(AGENT_ROLES)
 
 
-def test_nothing_is_not_painted() -> None:
+def test_empty_text_is_not_painted() -> None:
     assert Theme("dark").paint("bad", "") == ""

@@ -45,7 +45,7 @@ async def test_end_is_told_and_wakes():
     assert (it.woken, it.drawn > drawn) == (1, True)
 
 
-async def test_what_had_ended_before_is_no_news():
+async def test_task_that_ended_before_is_no_news():
     async with watching(task("3fa80001", state="finished")) as it:
         it.background.start(task("3fa80002"))
         await anyio.wait_all_tasks_blocked()
@@ -53,7 +53,7 @@ async def test_what_had_ended_before_is_no_news():
     assert (it.said, it.woken) == ([], 0)
 
 
-async def test_one_that_begins_and_ends_between_two_looks_is_told():
+async def test_task_that_begins_and_ends_between_looks_is_reported():
     async with watching() as it:
         it.background.start(task("3fa80001"))
         it.background.end("3fa80001", "failed")
@@ -63,7 +63,7 @@ async def test_one_that_begins_and_ends_between_two_looks_is_told():
     assert it.woken == 1
 
 
-async def test_one_that_was_stopped_wakes_nobody():
+async def test_stopped_task_wakes_nobody():
     async with watching(task("3fa80001")) as it:
         it.background.end("3fa80001", "stopped")
         await anyio.wait_all_tasks_blocked()

@@ -87,7 +87,7 @@ def test_looks_are_one_row_once_text_follows() -> None:
     ]
 
 
-def test_one_look_stays_as_it_is() -> None:
+def test_single_look_is_unchanged() -> None:
     view = View()
     view.show(*events_of(looked("Read", "a.py")), *said("Done."))
 
@@ -103,7 +103,7 @@ def test_look_that_failed_has_a_row_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("name", "title"), [("Bash", "rm a"), ("Write", "a.py"), ("Task", "x")])
-def test_what_may_do_more_than_look_ends_a_run_of_looks(name: str, title: str) -> None:
+def test_possible_change_ends_a_run_of_looks(name: str, title: str) -> None:
     view = View()
     for one in (looked("Read", "a.py"), looked("Read", "b.py"), looked(name, title)):
         view.show(*events_of(one))

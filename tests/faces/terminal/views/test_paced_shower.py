@@ -75,7 +75,7 @@ async def test_stop_in_the_middle_of_one_delta_counts_at_once() -> None:
     assert shower.left_out == 300_000 - len(view.text)
 
 
-async def test_what_is_no_text_is_shown_also_after_a_stop() -> None:
+async def test_event_without_text_is_shown_after_a_stop() -> None:
     view = View()
     shower = PacedShower(view, lambda: True)
     over = BlockFinished(index=0, block=TextBlock(text="a"))

@@ -13,7 +13,7 @@ from panpan.faces.terminal.screen.theme import Theme
 BARE = Theme("plain", has_sequences=False)
 
 
-def test_where_nothing_waits_there_is_no_row():
+def test_empty_queue_has_no_row():
     assert queue_rows([], 80, BARE) == ()
 
 

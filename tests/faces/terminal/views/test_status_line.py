@@ -75,7 +75,7 @@ def test_mode_stays_beside_any_line_of_the_user(own: str, width: int) -> None:
     assert plain(line).startswith("plan mode"[: width - 1])
 
 
-def test_what_is_not_known_is_left_out() -> None:
+def test_unknown_parts_are_left_out() -> None:
     assert plain(status_line(StatusState(), 80, DARK)) == "default"
     assert "0% context" in plain(status_line(StatusState(model=ModelStatus(context_used_percent=0.0)), 80, DARK))
     assert "1 task running" in plain(status_line(StatusState(of_features=(text("1 task running"),)), 80, DARK))
@@ -112,7 +112,7 @@ def test_no_name_can_drive_the_terminal() -> None:
     ),
     st.integers(0, 120),
 )
-def test_it_is_never_wider_than_the_terminal(state: StatusState, width: int) -> None:
+def test_status_line_is_never_wider_than_the_terminal(state: StatusState, width: int) -> None:
     assert cell_width(plain(status_line(state, width, DARK))) <= width
 
 

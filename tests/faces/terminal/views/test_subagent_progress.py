@@ -31,7 +31,7 @@ def told(progress: SubagentProgress, *, asked: tuple[str, ...] = (), has_words: 
     return [(step.state, f"{step.name} {step.text}".strip()) for step in steps]
 
 
-def test_it_tells_what_is_called_and_said_in_order_and_counts_it() -> None:
+def test_progress_lists_calls_and_texts_in_order_and_counts() -> None:
     progress = progress_of(
         *looks("1", "loss"), reply("I read it.", ("2", "Read", {"file_path": "a.py"})), ToolStarted("2", "Read", "a.py")
     )
@@ -56,7 +56,7 @@ def test_call_that_cannot_be_tried_waits_for_nobody() -> None:
     assert told(progress, asked=("1",)) == []
 
 
-def test_it_tells_what_the_model_is_waited_for() -> None:
+def test_progress_names_the_wait_for_the_model() -> None:
     progress = progress_of(RetryScheduled(2, "overloaded", 3.0))
     assert told(progress) == [("waits", "try 2 follows: overloaded")]
 

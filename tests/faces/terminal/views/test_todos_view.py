@@ -27,7 +27,7 @@ class View:
         return self.view.lines(width, room, PLAIN)
 
 
-def test_what_is_open_is_shown_with_how_far_it_is() -> None:
+def test_open_todos_are_shown_with_their_progress() -> None:
     shown = View("completed", "in_progress", "pending")
 
     assert shown.rows() == ["  1 of 3 done · ctrl+t hides", "  ☑ do 1", "  ◐ doing 2", "  ☐ do 3"]

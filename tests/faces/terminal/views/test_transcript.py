@@ -71,7 +71,7 @@ def test_change_has_colours() -> None:
     assert rows[2:4] == [theme.paint("removed", "-one"), theme.paint("added", "+  two")]
 
 
-def test_it_says_where_each_prompt_begins() -> None:
+def test_transcript_knows_where_each_prompt_begins() -> None:
     rows: list[str] = []
     places: list[int] = []
     messages = [UserMessage.of("one"), AssistantMessage(content=(TextBlock(text="1"),)), UserMessage.of("two")]
@@ -90,7 +90,7 @@ def test_command_of_the_users_own_is_told_as_he_typed_it() -> None:
     assert rows_of(UserMessage.of(told)) == ["! ls", "a.txt", ""]
 
 
-def test_what_was_cut_short_stands_where_it_came() -> None:
+def test_cut_reply_stands_in_its_place() -> None:
     conversation = Conversation(messages=[UserMessage.of("one")])
     transcript = Transcript(conversation)
     transcript.keep_cut_short("∴ thought", "half")
@@ -99,7 +99,7 @@ def test_what_was_cut_short_stands_where_it_came() -> None:
     assert list(transcript.rows(PLAIN)) == ["❯ one", "", "∴ thought", "half", "", "❯ two", ""]
 
 
-def test_it_is_bounded_and_says_so() -> None:
+def test_transcript_is_bounded_and_says_so() -> None:
     rows = rows_of(*(UserMessage.of(f"prompt {number}") for number in range(MAX_MESSAGES + 5)))
     transcript = Transcript(Conversation(messages=[UserMessage.of("one")]))
     for number in range(MAX_CUT_SHORT + 5):
@@ -109,7 +109,7 @@ def test_it_is_bounded_and_says_so() -> None:
     assert next(row for row in transcript.rows(PLAIN) if row.startswith("part")) == "part 5"
 
 
-def test_nothing_is_nothing_and_no_text_drives_the_terminal() -> None:
+def test_empty_transcript_is_empty_and_drives_nothing() -> None:
     assert rows_of() == []
     evil = "\x1b]0;evil\x07\x1b[2J"
     rows = rows_of(
@@ -127,7 +127,7 @@ def rows_with_subagents(folder: Path, *messages: Message) -> list[str]:
     return list(Transcript(Conversation(messages=messages), PastSubagents(folder)).rows(PLAIN))
 
 
-def test_what_a_subagent_said_and_did_stands_before_its_result(tmp_path: Path) -> None:
+def test_subagent_work_stands_before_its_result(tmp_path: Path) -> None:
     deep = called("t2", "Task", prompt="go", description="read it", subagent_type="plan")
     keep_turn(
         tmp_path,

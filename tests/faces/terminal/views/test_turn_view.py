@@ -118,7 +118,7 @@ async def test_cause_of_a_past_turn_is_shown_before_its_answer() -> None:
     assert text.index("It runs.") < text.index("3fa80001: finished. It was: make") < text.index("It is done.")
 
 
-async def test_nothing_of_a_new_conversation_is_shown() -> None:
+async def test_new_conversation_shows_no_past() -> None:
     assert await View().past() == []
 
 
@@ -137,7 +137,7 @@ def test_while_a_question_waits_it_says_so() -> None:
 
 
 @pytest.mark.parametrize("width", [12, 20, 40, 200])
-def test_what_a_retry_says_is_whole_at_every_width(width: int) -> None:
+def test_retry_text_is_whole_at_every_width(width: int) -> None:
     view = View()
     view.turns.begin(UserMessage.of("go"))
     view.turns.show(RetryScheduled(3, "the provider has a problem (529)", 600.0))
@@ -156,7 +156,7 @@ def test_reason_of_any_length_leaves_room() -> None:
     assert len(view.turns.live_lines(40)) < 15
 
 
-def test_what_always_saved_is_told_in_one_line() -> None:
+def test_saved_rule_is_reported_in_one_line() -> None:
     view = View()
     view.turns.begin(UserMessage.of("go"))
     view.canvas.rows.clear()
@@ -167,7 +167,7 @@ def test_what_always_saved_is_told_in_one_line() -> None:
     assert view.canvas.rows == ["✓ kept for this project: Bash(npm run *)"]
 
 
-def test_nothing_moves_while_only_the_user_is_waited_for() -> None:
+def test_rows_stand_still_while_waiting_for_the_user() -> None:
     view = View()
     assert not view.turns.is_moving, "no turn runs"
     view.turns.begin(UserMessage.of("go"))
@@ -277,7 +277,7 @@ def test_working_row_shows_the_todo_in_progress() -> None:
     assert "esc interrupts" in row, "long words leave room for what a key does"
 
 
-def test_what_always_saved_for_a_subagent_is_told_too() -> None:
+def test_subagents_saved_rule_is_reported_too() -> None:
     view = View()
 
     for event in of_agent(PermissionDecided("1", "Bash", True, "you said so", saved_rule="Bash(make)")):

@@ -99,7 +99,7 @@ async def test_status_line_runs_again_after_changes_and_its_pause(tmp_path: Path
     assert watched.pauses_s == [PAUSE_S, PAUSE_S]
 
 
-async def test_what_is_no_news_starts_nothing(tmp_path: Path) -> None:
+async def test_status_line_without_news_starts_nothing(tmp_path: Path) -> None:
     watched = Watched("echo x >>runs; cat", tmp_path)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watched.line.run)
@@ -174,7 +174,7 @@ def test_colours_stay_and_nothing_else_that_drives_a_terminal() -> None:
 
 
 @given(st.text("ab日\x1b[]0;31m\x07?h\u202e\r\t"), st.integers(0, 10))
-def test_whatever_it_prints_it_fits_and_ends_its_colours(output: str, width: int) -> None:
+def test_status_line_output_fits_and_ends_its_colours(output: str, width: int) -> None:
     line = cut(coloured_line(output), width)
 
     text = re.sub(r"\x1b\[[0-9;:]*m", "", line)

@@ -7,9 +7,11 @@ index, the objects and the references are all below the panpan home.
 
 import hashlib
 import os
+import threading
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -81,8 +83,9 @@ class OwnRepository:
             if not (self.folder / name).is_file():
                 self._write(name, text.encode("ascii"))
         for place in (self.folder / "objects" / "pack").glob("tmp_*"):  # of a git that was killed
-            if place.stat().st_mtime < time.time() - _UNFINISHED_S:
-                place.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):  # of a git that has just finished
+                if place.stat().st_mtime < time.time() - _UNFINISHED_S:
+                    place.unlink()
 
     def point(self, reference: str, oid: str) -> None:
         """Let a reference lead to an object; git itself takes a process for it."""
@@ -150,10 +153,11 @@ class OwnRepository:
         return (await self.run("write-tree", index=index)).decode().strip()
 
     def _write(self, name: str, data: bytes, *, mode: int = 0o600) -> None:
-        """Write a file of the repository, whole or not at all, even if another process writes it now."""
+        """Write a file of the repository, whole or not at all, even if another thread or process writes it now."""
         place = self.folder / name
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = place.with_name(f"{place.name}.{os.getpid()}.lock")  # a name that git takes for no reference
+        # a name that git takes for no reference
+        new = place.with_name(f"{place.name}.{os.getpid()}-{threading.get_ident()}.lock")
         new.unlink(missing_ok=True)
         try:
             new.write_bytes(data)

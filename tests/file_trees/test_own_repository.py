@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from threading import Barrier, Thread
 
 import pytest
 
@@ -122,3 +123,27 @@ def test_leftovers_of_a_killed_git_are_removed_once_old(repository: OwnRepositor
     repository.prepare()
 
     assert sorted(path.name for path in packs.iterdir()) == ["pack-1.pack", "tmp_pack_new"]
+
+
+def test_prepare_and_add_object_in_several_threads_at_once(tmp_path: Path) -> None:
+    failures = list[Exception]()
+    for number in range(20):
+        barrier, folder = Barrier(4), tmp_path / f"kept{number}"
+
+        def begin(barrier: Barrier = barrier, folder: Path = folder) -> None:
+            own = OwnRepository(folder, tmp_path)
+            barrier.wait()
+            try:
+                own.prepare()
+                own.add_object("blob", b"the same content")
+            except OSError as error:
+                failures.append(error)
+
+        threads = [Thread(target=begin) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [path for path in folder.rglob("*") if path.name.endswith(".lock")] == []
+
+    assert failures == []

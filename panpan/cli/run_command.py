@@ -64,12 +64,12 @@ def run(options: Options) -> int:
             from panpan.cli.line_command import run_lines_for
 
             return anyio.run(run_lines_for, options, out)
-        with _enter_kept():
+        with _enter_kept():  # to the end, for prompt_toolkit gives back what it finds when it takes the terminal
             sys.stdout.write(FIRST_SIGN)
             sys.stdout.flush()
             from panpan.cli.repl_command import run_repl_for
 
-        return anyio.run(partial(run_repl_for, options, look))
+            return anyio.run(partial(run_repl_for, options, look))
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import codecs
 import os
 import signal
+import termios
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -155,6 +156,11 @@ class Terminal:
     def has_settings_of_before(self) -> bool:
         """True if the terminal's settings, such as echo and line mode, are the same as before the program."""
         return self._pty.settings == self._pty.settings_before
+
+    @property
+    def passes_enter(self) -> bool:
+        """True if Enter reaches the program as a carriage return, and not as a line feed."""
+        return not self._pty.settings[0] & termios.ICRNL
 
     def children(self) -> list[str]:
         """Return the command lines of running processes that the program started."""

@@ -61,6 +61,18 @@ def test_enter_before_that_sends(panpan: Panpan, start: Start, gate: Path) -> No
     assert [texts_of(request.messages[-1]) for request in server.requests] == ["typed early"]
 
 
+def test_enter_sends_at_every_moment_of_the_start(panpan: Panpan) -> None:
+    environment = dict(panpan.environment()) | {"ANTHROPIC_API_KEY": "sk-no-matter"}
+    with Terminal(INSTALLED, env=environment, cwd=panpan.workspace) as terminal:
+        terminal.wait_for("❯")
+        while "? shortcuts" not in terminal.text:
+            assert all(terminal.passes_enter for _ in range(500))
+        terminal.send(keys.ctrl("d"))
+
+        assert terminal.wait() == 0
+        assert terminal.has_settings_of_before
+
+
 def test_what_is_sent_waits_for_the_session_and_keeps_its_order(panpan: Panpan, start: Start) -> None:
     with serving([say("First answer."), say("Second answer.")]) as server:
         panpan.use(server)

@@ -1,5 +1,6 @@
 """Undo, redo and rewind: what they would do to the files, and doing it."""
 
+import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import field
 from pathlib import Path
@@ -262,11 +263,14 @@ def plan_lines(plan: RestorePlan) -> Sequence[str]:
 
 
 def diff_lines(plan: RestorePlan) -> Sequence[str]:
-    """Return the difference, cut where it is long; safe for a terminal."""
-    lines = clean_for_terminal(plan.diff).split("\n")
+    """Return the difference without that of generated files, cut if it is long; safe for a terminal."""
+    generated = tuple(f" b/{file.path}" for file in plan.files if file.is_generated)
+    of_files = re.split(r"^(?=diff --git )", plan.diff, flags=re.MULTILINE)
+    shown = "".join(one for one in of_files if not one.partition("\n")[0].endswith(generated))
+    lines = clean_for_terminal(shown).split("\n")
     if len(lines) > MAX_DIFF_LINES:
         return [*lines[:MAX_DIFF_LINES], f"… {len(lines) - MAX_DIFF_LINES:,} more lines"]
-    return lines if plan.diff else []
+    return lines if shown else []
 
 
 def change_line(change: FileChange) -> str:

@@ -42,6 +42,18 @@ async def test_undo_command_shows_the_difference_and_a_yes_undoes_it(place: Kept
     assert place.read("a.txt") == "new\n"
 
 
+async def test_undo_command_shows_no_difference_of_generated_files(place: KeptWorkspace) -> None:
+    cache = place.folder / "__pycache__"
+    cache.mkdir()
+    await place.turn(lambda: (place.write("a.txt", "new\n"), (cache / "a.cpython-311.pyc").write_bytes(b"\0\1")))
+    terminal = await type_in(terminal_of(place, picks=0), "/undo")
+
+    assert "1 generated file" in terminal.text
+    assert "b/a.txt" in terminal.text
+    assert ".pyc" not in terminal.text
+    assert not (cache / "a.cpython-311.pyc").exists()
+
+
 @pytest.mark.parametrize(("picks", "said"), [(1, "nothing was changed"), (None, "no file was changed so far")])
 async def test_undo_command_changes_nothing_without_a_yes(place: KeptWorkspace, picks: int | None, said: str) -> None:
     await place.turn(lambda: place.write("a.txt", "new\n"))

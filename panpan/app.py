@@ -236,7 +236,7 @@ def _session(context: SessionContext, models: SessionModels, steering: Steering)
         steering=steering,
         models=models,
         commands=LoadedCommands(partial(frontend.slash_commands, setup.env, context.capabilities.outside_commands)),
-        titles=Titles(opened.before.title, None if context.config.is_tapped else make_title),
+        titles=Titles(opened.before.title, None if context.config.is_intercepted else make_title),
         earlier_model=earlier_model(setup, opened.before),
     )
 

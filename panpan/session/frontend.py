@@ -212,7 +212,7 @@ class SessionConfig:
         return self.options.get("interceptor") or SessionInterceptor()
 
     @property
-    def is_tapped(self) -> bool:
+    def is_intercepted(self) -> bool:
         """True if what crosses the session's borders is seen by another, which must not miss any of it."""
         return self.options.get("interceptor") is not None
 

@@ -47,7 +47,7 @@ class Web(Capability):
         )
         keep = session.conversation.side_calls.append
         # what an interceptor sees must not miss a request to a model
-        self._reader = None if session.config.is_tapped else PageAnswers(session.setup, session.budget, keep)
+        self._reader = None if session.config.is_intercepted else PageAnswers(session.setup, session.budget, keep)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         return WebSearchTool(self._searcher), WebFetchTool(self._pages, self._reader)

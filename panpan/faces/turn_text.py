@@ -154,7 +154,7 @@ def turn_summary(event: TurnEnded, waited_s: float) -> Sequence[tuple[str, int]]
         (spoken_duration(event.duration_s, waited_s), 0),
         ("1 round" if event.rounds == 1 else f"{event.rounds} rounds", 3),
         (cost_in_short(cost, is_estimated=event.is_cost_estimated) if cost else "", 2),
-        (f"{event.unasked} command{'s' * (event.unasked != 1)} without a question" if event.unasked else "", 4),
+        (f"{event.unasked} command{'s' * (event.unasked != 1)} without a question" if event.unasked else "", 2),
         ("" if all(change.is_folder for change in own) else files_in_short(own), 1),
     )
     return [part for part in parts if part[0]]

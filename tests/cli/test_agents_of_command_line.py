@@ -40,7 +40,7 @@ def write(folder: Path, name: str, *lines: str) -> Path:
     return path
 
 
-def test_the_list_says_of_each_where_it_is_from_and_when_it_is_used(folder: Path) -> None:
+def test_agents_list_shows_place_and_description(folder: Path) -> None:
     write(folder, "mine", "description: Reads\x1b[2J a lot." + "x" * 200)
     write(folder, "explore")
 
@@ -56,7 +56,7 @@ def test_the_list_says_of_each_where_it_is_from_and_when_it_is_used(folder: Path
     assert "warning: this project's own definitions of explore do not count" in result.stderr
 
 
-def test_the_list_for_programs_has_all_that_is_known(folder: Path) -> None:
+def test_agents_list_json_has_all_fields_and_warnings(folder: Path) -> None:
     write(folder, "mine", "tools: Read, Grep", "maxTurns: 3", "maxSeconds: 1.5")
     write(folder, "broken", "maxTurns: x")
 
@@ -68,7 +68,7 @@ def test_the_list_for_programs_has_all_that_is_known(folder: Path) -> None:
     assert "broken.md:4: maxTurns has to be" in found["warnings"][0]
 
 
-def test_one_is_shown_as_it_counts_here(folder: Path) -> None:
+def test_agents_show_prints_the_agent_in_force(folder: Path) -> None:
     path = write(folder, "mine", "tools: Read, Agent(x)", "model: opus")
 
     result = panpan(folder, "agents", "show", "mine")
@@ -83,7 +83,7 @@ def test_one_is_shown_as_it_counts_here(folder: Path) -> None:
     assert refusal(panpan(folder, "agents", "show", "nobody")).startswith("there is no agent 'nobody'; there are ")
 
 
-def test_a_new_one_can_be_checked_listed_and_is_never_written_over(folder: Path) -> None:
+def test_agents_new_makes_a_file_and_never_overwrites_it(folder: Path) -> None:
     path = folder / "project" / ".panpan" / "agents" / "fresh.md"
 
     assert panpan(folder, "agents", "new", "fresh").stdout == f"{path}\n"
@@ -104,7 +104,7 @@ def test_a_new_one_can_be_checked_listed_and_is_never_written_over(folder: Path)
     assert path.read_text() == "mine now"
 
 
-def test_a_new_one_for_all_projects_is_private(folder: Path) -> None:
+def test_agents_new_for_the_user_is_private(folder: Path) -> None:
     path = folder / "home" / "agents" / "fresh.md"
 
     assert panpan(folder, "agents", "new", "--user", "fresh").stdout == f"{path}\n"
@@ -113,12 +113,12 @@ def test_a_new_one_for_all_projects_is_private(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../out", "a/b", "-x", "", "a b", "x" * 65])
-def test_a_name_that_could_lead_elsewhere_is_no_name(folder: Path, name: str) -> None:
+def test_agents_new_refuses_names_that_are_paths(folder: Path, name: str) -> None:
     assert refusal(panpan(folder, "agents", "new", "--", name))
     assert not (folder / "project" / ".panpan").exists()
 
 
-def test_the_check_names_each_file_and_line_and_ends_with_1(folder: Path) -> None:
+def test_agents_check_names_file_and_line_and_exits_1(folder: Path) -> None:
     broken = write(folder, "broken", "permissionMode: yolo", "disallowedTools: [Bsh]")
     noted = write(folder, "noted", "tools: Read, Grpe")
 
@@ -134,7 +134,7 @@ def test_the_check_names_each_file_and_line_and_ends_with_1(folder: Path) -> Non
     assert result.stderr == "7 usable, 1 errors, 2 notes\n"
 
 
-def test_tools_of_the_command_line_are_checked_too(folder: Path) -> None:
+def test_agents_check_knows_tools_of_the_command_line(folder: Path) -> None:
     given = '{"quick": {"description": "d", "prompt": "p", "tools": "Grpe"}}'
 
     assert panpan(folder, "--agents", given, "agents", "check").stdout == (
@@ -142,7 +142,7 @@ def test_tools_of_the_command_line_are_checked_too(folder: Path) -> None:
     )
 
 
-def test_files_and_folders_can_be_checked_wherever_they_lie(folder: Path) -> None:
+def test_agents_check_takes_files_and_folders(folder: Path) -> None:
     place = folder / "elsewhere" / ".gemini" / "agents"
     place.mkdir(parents=True)
     (place / "a.md").write_text("---\nname: a\ndescription: d\ntools: [read_file]\nmax_turns: no\n---\np")
@@ -156,7 +156,7 @@ def test_files_and_folders_can_be_checked_wherever_they_lie(folder: Path) -> Non
     assert "there is no file or folder" in refusal(panpan(folder, "agents", "check", str(folder / "gone")))
 
 
-def test_what_is_shipped_passes_its_own_check() -> None:
+def test_agents_check_accepts_the_shipped_agents() -> None:
     result = CliRunner().invoke(
         cli, ["agents", "check", str(Path(__file__).parents[2] / "agents")], standalone_mode=False
     )
@@ -164,7 +164,7 @@ def test_what_is_shipped_passes_its_own_check() -> None:
     assert (result.return_value, result.stdout) == (0, "")
 
 
-def test_definitions_of_the_command_line_go_with_no_other_command(folder: Path) -> None:
+def test_agents_option_is_refused_with_other_commands(folder: Path) -> None:
     assert "--agents does not go with the command config" in refusal(
         panpan(folder, "--agents", GIVEN, "config", "show")
     )

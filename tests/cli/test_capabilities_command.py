@@ -20,7 +20,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def test_own_ones_are_on_and_those_of_folders_as_the_settings_say(home: Path) -> None:
+def test_capabilities_list_follows_the_settings(home: Path) -> None:
     for name in ("first", "second"):
         (home / "capabilities" / f"{name}.py").write_text("raise RuntimeError('must not be imported')\n")
     (home / "settings.toml").write_text("capabilities.second = true\ncapabilities.gone = true\n")

@@ -32,7 +32,7 @@ print(during, after, frozen > 0, gc.get_freeze_count() == frozen)
 """
 
 
-def test_nothing_is_collected_during_a_start_and_all_that_is_made_after_it_is() -> None:
+def test_garbage_collection_is_put_off_during_a_start() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
 
     assert done.stdout.split() == ["False", "True", "True", "True"]

@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_it_prints_what_is_in_force_as_toml(folder: Path) -> None:
+def test_config_show_prints_settings_in_force_as_toml(folder: Path) -> None:
     (folder / "home" / "settings.toml").write_text('model = "a"\n[permission]\nallow = ["Bash(ls)"]\n')
 
     result = show(folder, PANPAN_EFFORT="high")
@@ -43,7 +43,7 @@ def test_it_prints_what_is_in_force_as_toml(folder: Path) -> None:
     assert "# idle_timeout_s is not set\n" in result.stdout, "it depends on the server"
 
 
-def test_it_says_where_each_value_came_from(folder: Path) -> None:
+def test_config_show_origin_names_the_source_of_each_value(folder: Path) -> None:
     user = folder / "home" / "settings.toml"
     user.write_text('\nmodel = "a"\npermission.deny = ["B"]\n')
     project = folder / "project" / ".panpan" / "settings.toml"
@@ -58,7 +58,7 @@ def test_it_says_where_each_value_came_from(folder: Path) -> None:
     assert f'    "C",  # {project}:1' in lines
 
 
-def test_secrets_are_never_printed(folder: Path) -> None:
+def test_config_show_prints_no_secrets(folder: Path) -> None:
     user = folder / "home" / "settings.toml"
     user.write_text(f'[providers.x]\napi_key = "{KEY}-1"\nheaders.Authorization = "Bearer {KEY}-2"\n')
     user.chmod(0o600)
@@ -69,7 +69,7 @@ def test_secrets_are_never_printed(folder: Path) -> None:
         assert result.stdout.count('"********"') == 3
 
 
-def test_warnings_go_to_standard_error(folder: Path) -> None:
+def test_config_show_writes_warnings_to_standard_error(folder: Path) -> None:
     (folder / "project" / ".panpan" / "settings.toml").write_text('base_url = "http://evil"\n')
 
     result = show(folder)
@@ -79,7 +79,7 @@ def test_warnings_go_to_standard_error(folder: Path) -> None:
     assert "evil" not in result.stdout
 
 
-def test_it_says_which_model_the_settings_lead_to_and_why(folder: Path) -> None:
+def test_config_show_names_the_model_and_its_reason(folder: Path) -> None:
     chosen = show(folder, ANTHROPIC_API_KEY=KEY).stdout.splitlines()
     none = show(folder).stdout.splitlines()
 
@@ -89,7 +89,7 @@ def test_it_says_which_model_the_settings_lead_to_and_why(folder: Path) -> None:
     assert "# model is not set" in chosen
 
 
-def test_a_broken_file_is_the_users_to_mend(folder: Path) -> None:
+def test_config_show_raises_for_a_broken_file(folder: Path) -> None:
     (folder / "home" / "settings.toml").write_text("modle = 1\n")
 
     result = show(folder)
@@ -98,7 +98,7 @@ def test_a_broken_file_is_the_users_to_mend(folder: Path) -> None:
     assert result.stdout == ""
 
 
-def test_a_folder_named_before_the_command_counts(folder: Path) -> None:
+def test_config_show_takes_cwd_before_and_behind_the_command(folder: Path) -> None:
     (folder / "project" / ".panpan" / "settings.toml").write_text("max_rounds = 7\n")
     (folder / "empty").mkdir()
 
@@ -126,7 +126,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2
     rules=st.lists(_TEXT, max_size=3),
     temperature=st.floats(0, 2),
 )
-def test_whatever_the_values_are_the_output_is_toml_that_says_them(
+def test_settings_lines_round_trip_as_toml(
     model: str, aliases: dict[str, str], rules: list[str], temperature: float
 ) -> None:
     settings = settings_with(model=model, aliases=aliases, temperature=temperature, permission={"allow": rules})  # type: ignore[arg-type]
@@ -141,7 +141,7 @@ def test_whatever_the_values_are_the_output_is_toml_that_says_them(
     assert tomllib.loads("\n".join(lines)) == expected
 
 
-def test_settings_of_the_command_line_are_shown_with_their_origin(folder: Path) -> None:
+def test_config_show_origin_names_flags_and_settings_files(folder: Path) -> None:
     (folder / "run.toml").write_text('\nmodel = "of-file"\n[sandbox]\nmode = "off"\n')
     flags = [f"--settings={folder / 'run.toml'}", "--set", "max_rounds=3", "--allow-network=pypi.org", "--sandbox=on"]
     env = {name: None for name in os.environ} | {"PANPAN_HOME": str(folder / "home"), "HOME": str(folder)}
@@ -156,7 +156,7 @@ def test_settings_of_the_command_line_are_shown_with_their_origin(folder: Path) 
     assert 'sandbox.mode = "on"  # --sandbox' in told.stdout.splitlines()
 
 
-def test_a_host_that_is_none_is_refused_with_its_flag(folder: Path) -> None:
+def test_config_show_names_the_flag_with_a_wrong_host(folder: Path) -> None:
     env = {name: None for name in os.environ} | {"PANPAN_HOME": str(folder / "home"), "HOME": str(folder)}
 
     told = CliRunner().invoke(cli, ["--allow-network=a.b/c", "config", "show"], env=env)

@@ -45,7 +45,7 @@ def call(tool: str, mode: str = "default", **args: object) -> dict[str, object]:
     return {"mode": mode, "tool": tool, "args": args}
 
 
-def test_each_row_is_answered_with_the_decision_of_the_gate(folder: Path) -> None:
+def test_debug_permission_answers_each_row_with_a_decision(folder: Path) -> None:
     rows = [
         (call("Bash", command="git status && ls | head"), "allow"),
         (call("Bash", "plan", command="git status && ls | head"), "allow"),
@@ -80,7 +80,7 @@ BAD = [
 ]  # fmt: skip
 
 
-def test_a_row_that_cannot_be_read_is_denied_and_the_next_one_is_read(folder: Path) -> None:
+def test_debug_permission_denies_an_unreadable_row_and_goes_on(folder: Path) -> None:
     good = call("Bash", command="ls")
 
     found = answers(folder, "permission", *(row for bad in BAD for row in (bad, good)), b"", b"  ", good)
@@ -92,7 +92,7 @@ def test_a_row_that_cannot_be_read_is_denied_and_the_next_one_is_read(folder: Pa
 
 
 @pytest.mark.parametrize("text", ["\ud800", "\0", "\x1b]0;x\x07", "a" * 200_000])
-def test_odd_arguments_get_a_decision_that_is_one_line_of_json(folder: Path, text: str) -> None:
+def test_debug_permission_answers_odd_arguments_in_one_line(folder: Path, text: str) -> None:
     rows = [call("Bash", command=text), call("Read", file_path=text), call(text), call("Grep", pattern=text, path=text)]
 
     found = answers(folder, "permission", *rows)
@@ -101,7 +101,7 @@ def test_odd_arguments_get_a_decision_that_is_one_line_of_json(folder: Path, tex
     assert found[0]["decision"] != "allow"
 
 
-def test_rows_are_answered_as_they_come(folder: Path) -> None:
+def test_debug_permission_answers_rows_as_they_come(folder: Path) -> None:
     process = start(folder, "permission")
     assert process.stdin is not None
     assert process.stdout is not None
@@ -116,7 +116,7 @@ def test_rows_are_answered_as_they_come(folder: Path) -> None:
     process.stderr.close()
 
 
-def test_urls_are_answered_with_what_may_be_dialled(folder: Path) -> None:
+def test_debug_url_allows_only_public_addresses(folder: Path) -> None:
     def rows() -> Iterator[tuple[object, str]]:
         yield {"url": "https://example.org/", "resolves": ["93.184.216.34"]}, "allow"
         yield {"url": "https://example.org/", "resolves": ["93.184.216.34", "::1"]}, "deny"
@@ -137,7 +137,7 @@ def test_urls_are_answered_with_what_may_be_dialled(folder: Path) -> None:
     assert all(row["reason"] for row in found)
 
 
-def test_a_wrong_setting_is_one_line_and_exit_2(folder: Path) -> None:
+def test_debug_with_a_wrong_setting_exits_2_without_traceback(folder: Path) -> None:
     (folder / "home" / "settings.toml").write_text('permission.allow = ["Bsh(ls)"]\n')
 
     process = start(folder, "permission")

@@ -19,7 +19,7 @@ def records(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_each_record_is_one_json_line_in_a_private_file(tmp_path: Path) -> None:
+def test_debug_log_writes_json_lines_to_a_private_file(tmp_path: Path) -> None:
     with debug_log(tmp_path / "debug", Redactor()) as log:
         LOG.debug("asked %s", "the model", extra={"tokens": 3, "tools": ["a", "b"], "cwd": Path("/x")})
         LOG.info("two\nlines")
@@ -33,7 +33,7 @@ def test_each_record_is_one_json_line_in_a_private_file(tmp_path: Path) -> None:
     assert log.path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_no_secret_reaches_the_file_by_any_way(tmp_path: Path) -> None:
+def test_debug_log_holds_no_secret(tmp_path: Path) -> None:
     with debug_log(tmp_path, Redactor([SECRET])) as log:
         LOG.debug("key %s", SECRET)
         LOG.debug("nested", extra={"body": {"deep": [{SECRET: SECRET}]}, "object": Exception(SECRET)})
@@ -49,7 +49,7 @@ def test_no_secret_reaches_the_file_by_any_way(tmp_path: Path) -> None:
     assert records(log.path)[2]["exception"].endswith("RuntimeError: [redacted]")
 
 
-def test_warnings_of_others_are_logged_and_their_chatter_is_not(tmp_path: Path) -> None:
+def test_debug_log_has_warnings_of_other_loggers_only(tmp_path: Path) -> None:
     with debug_log(tmp_path, Redactor()) as log:
         logging.getLogger("other").warning("mind this")
         logging.getLogger("other").info("chatter")
@@ -57,7 +57,7 @@ def test_warnings_of_others_are_logged_and_their_chatter_is_not(tmp_path: Path) 
     assert [record["message"] for record in records(log.path)] == ["mind this"]
 
 
-def test_nothing_is_logged_before_or_after_and_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_debug_log_restores_handlers_and_level(tmp_path: Path) -> None:
     handlers, level = list(logging.getLogger().handlers), logging.getLogger("panpan").level
     LOG.debug("before")
     with debug_log(tmp_path, Redactor()) as log:
@@ -69,7 +69,7 @@ def test_nothing_is_logged_before_or_after_and_nothing_is_left_behind(tmp_path: 
     assert logging.getLogger("panpan").level == level
 
 
-def test_a_value_that_cannot_be_shown_costs_its_own_record_only(tmp_path: Path) -> None:
+def test_debug_log_loses_only_a_record_it_cannot_write(tmp_path: Path) -> None:
     class Unshowable:
         def __str__(self) -> str:
             raise ValueError("no")
@@ -87,7 +87,7 @@ def test_a_value_that_cannot_be_shown_costs_its_own_record_only(tmp_path: Path) 
     assert found[2]["message"].startswith("good ")
 
 
-def test_long_texts_and_endless_structures_are_cut(tmp_path: Path) -> None:
+def test_debug_log_cuts_long_texts_and_endless_structures(tmp_path: Path) -> None:
     endless: list[Any] = []
     endless.append(endless)
 
@@ -98,7 +98,7 @@ def test_long_texts_and_endless_structures_are_cut(tmp_path: Path) -> None:
     assert "characters left out" in records(log.path)[0]["message"]
 
 
-def test_records_of_many_threads_do_not_mix(tmp_path: Path) -> None:
+def test_debug_log_keeps_records_of_threads_apart(tmp_path: Path) -> None:
     def write(name: int) -> None:
         for number in range(50):
             LOG.debug("%s", f"{name}-{number}")
@@ -114,7 +114,7 @@ def test_records_of_many_threads_do_not_mix(tmp_path: Path) -> None:
     assert {record["message"] for record in records(log.path)} == expected
 
 
-def test_a_full_disk_costs_records_and_nothing_else(tmp_path: Path) -> None:
+def test_debug_log_counts_records_lost_on_a_full_disk(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
@@ -135,7 +135,7 @@ def test_a_full_disk_costs_records_and_nothing_else(tmp_path: Path) -> None:
     assert log.lost == 2
 
 
-def test_a_folder_that_cannot_be_made_is_an_error_at_once(tmp_path: Path) -> None:
+def test_debug_log_raises_without_its_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(Exception, match="file"), debug_log(tmp_path / "file", Redactor()):

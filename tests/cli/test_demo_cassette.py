@@ -34,14 +34,14 @@ async def replayed(mode: Mode, cwd: Path | None = None) -> ReplayReport:
     return await play(replay, replay_session(replay, open_session, cwd, env=os.environ))
 
 
-async def test_it_is_replayed_without_the_project() -> None:
+async def test_demo_cassette_replays_without_the_project() -> None:
     report = await replayed("semantic")
 
     assert (report.divergence, report.error) == (None, "")
     assert (report.turns, report.requests, report.tool_calls) == (1, 5, 7)
 
 
-async def test_a_strict_replay_differs_at_most_in_what_this_panpan_says_of_itself() -> None:
+async def test_demo_cassette_strict_replay_differs_in_prompt_or_tools() -> None:
     report = await replayed("strict")
 
     assert report.error == ""
@@ -49,7 +49,7 @@ async def test_a_strict_replay_differs_at_most_in_what_this_panpan_says_of_itsel
         assert report.divergence.difference.field.startswith(("system", "tools"))
 
 
-async def test_it_is_replayed_with_real_tools_in_a_copy_of_the_project(project: Path) -> None:
+async def test_demo_cassette_replays_with_real_tools(project: Path) -> None:
     report = await replayed("live-tools", project)
 
     assert (report.divergence, report.error) == (None, "")
@@ -58,7 +58,7 @@ async def test_it_is_replayed_with_real_tools_in_a_copy_of_the_project(project: 
     assert {other.what for other in report.other_texts} <= runs_of_tests
 
 
-async def test_with_real_tools_a_project_without_the_bug_is_told_from_it(project: Path) -> None:
+async def test_demo_cassette_differs_in_a_project_without_the_bug(project: Path) -> None:
     schedule = project / "schedule.py"
     schedule.write_text(schedule.read_text().replace("/ total_steps", "/ (total_steps - warmup_steps)"))
 
@@ -68,7 +68,7 @@ async def test_with_real_tools_a_project_without_the_bug_is_told_from_it(project
     assert report.divergence.sentence == "request 2 differs in steps[5].is_error"
 
 
-def test_recorded_anew_it_says_and_does_the_same(tmp_path: Path) -> None:
+def test_demo_cassette_is_equal_to_a_new_recording(tmp_path: Path) -> None:
     assert recorder().record(tmp_path / "anew.jsonl") == 0
 
     anew, shipped = read_session(tmp_path / "anew.jsonl"), read_session(DEMO / CASSETTE)
@@ -78,7 +78,7 @@ def test_recorded_anew_it_says_and_does_the_same(tmp_path: Path) -> None:
     assert str(tmp_path.parent) not in (tmp_path / "anew.jsonl").read_text()
 
 
-def test_its_words_are_those_that_were_written_by_hand() -> None:
+def test_demo_cassette_has_the_words_of_its_tape() -> None:
     tape, _ = read_tape(ROOT / "scripts" / "bug_fix.toml")
 
     (turn,) = read_session(DEMO / CASSETTE).turns
@@ -87,7 +87,7 @@ def test_its_words_are_those_that_were_written_by_hand() -> None:
     assert [message.text for message in messages] == [reply.text for reply in tape.reply]
 
 
-def test_when_it_is_played_fast_nothing_is_waited_for_and_the_same_is_said(tmp_path: Path) -> None:
+def test_demo_cassette_without_pauses_says_the_same(tmp_path: Path) -> None:
     fast = tmp_path / CASSETTE
     fast.write_text(without_pauses((DEMO / CASSETTE).read_text()))
 

@@ -19,7 +19,7 @@ class Tests(unittest.TestCase):
 
 
 @pytest.mark.parametrize(("is_fixed", "code", "verdict"), [(True, 0, "'OK'"), (False, 1, "'FAILED (failures=1)'")])
-def test_the_tests_are_run_without_the_keys_of_the_user(
+def test_demo_check_runs_tests_without_the_users_keys(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -57,7 +57,7 @@ text = "They pass indeed."
     ("prompts", "code", "said"),
     [(["look"], 1, "The work is not done: the model ran no tests."), (["look", "run"], 0, "")],
 )
-def test_the_prompts_are_played_in_order_and_the_model_has_to_run_the_tests(
+def test_demo_plays_prompts_in_order_until_tests_ran(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], prompts: list[str], code: int, said: str
 ) -> None:
     (tmp_path / "tape.toml").write_text(TAPE)

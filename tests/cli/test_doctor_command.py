@@ -73,7 +73,7 @@ def machine_of(project: Path, env: Mapping[str, str]) -> Machine:
     return Machine(locations, env, load_settings(project, env, {}, locations))
 
 
-def test_a_machine_with_a_key_and_no_settings_is_fit(project: Path, env: dict[str, str]) -> None:
+def test_doctor_is_ready_with_a_key_and_no_settings(project: Path, env: dict[str, str]) -> None:
     need("git")
 
     code, checks, output = examine(project, env)
@@ -84,7 +84,7 @@ def test_a_machine_with_a_key_and_no_settings_is_fit(project: Path, env: dict[st
     assert not Path(env["PANPAN_HOME"]).exists()
 
 
-def test_the_size_of_what_is_kept_to_undo_changes_is_told(project: Path, env: dict[str, str]) -> None:
+def test_doctor_reports_the_size_of_snapshots(project: Path, env: dict[str, str]) -> None:
     home = Path(env["PANPAN_HOME"])
     here = snapshots_folder(home, project)
     for folder, size in ((here, 2_500_000), (home / "projects" / "other" / "snapshots_around" / "x", 1_000_000)):
@@ -96,7 +96,7 @@ def test_the_size_of_what_is_kept_to_undo_changes_is_told(project: Path, env: di
     assert [check["found"] for check in checks["snapshots"]] == [f"2.5 MB of this project, 3.5 MB of all, below {home}"]
 
 
-def test_what_sessions_left_is_named_with_what_removes_it(project: Path, env: dict[str, str]) -> None:
+def test_doctor_names_leftovers_and_their_removal(project: Path, env: dict[str, str]) -> None:
     locations = Locations.find(project, env)
     worktree = locations.worktrees_folder / "panpan-0a1b2c3d"
     worktree.mkdir(parents=True)
@@ -115,9 +115,7 @@ def test_what_sessions_left_is_named_with_what_removes_it(project: Path, env: di
     assert f"rm {unfinished}" in files["advice"]
 
 
-async def test_what_was_left_running_is_named_with_the_session_that_takes_it_up(
-    project: Path, env: dict[str, str]
-) -> None:
+async def test_doctor_names_running_tasks_with_their_session(project: Path, env: dict[str, str]) -> None:
     locations = Locations.find(project, env)
     locations.sessions_folder.mkdir(parents=True)
     (locations.sessions_folder / "tasks.jsonl").touch()
@@ -133,7 +131,7 @@ async def test_what_was_left_running_is_named_with_the_session_that_takes_it_up(
     assert list(check_tasks(Machine(locations, env, None))) == []
 
 
-def test_what_a_session_still_uses_is_no_news(project: Path, env: dict[str, str]) -> None:
+def test_doctor_ignores_a_worktree_in_use(project: Path, env: dict[str, str]) -> None:
     locations = Locations.find(project, env)
     worktree = locations.worktrees_folder / "panpan-0a1b2c3d"
     worktree.mkdir(parents=True)
@@ -147,7 +145,7 @@ def test_what_a_session_still_uses_is_no_news(project: Path, env: dict[str, str]
     assert "worktrees" not in checks
 
 
-def test_without_a_model_the_end_says_what_to_do(project: Path, env: dict[str, str]) -> None:
+def test_doctor_without_a_model_says_what_to_do(project: Path, env: dict[str, str]) -> None:
     del env["ANTHROPIC_API_KEY"]
 
     code, checks, output = examine(project, env)
@@ -182,14 +180,14 @@ SERVER = Check("local model", "ok", "Ollama at http://127.0.0.1:11434/v1; use --
         ([Check("settings", "broken", "a")], False, "fixed: settings"),
     ],
 )
-def test_the_verdict_is_that_of_what_panpan_cannot_do_without(checks: list[Check], is_fit: bool, said: str) -> None:
+def test_verdict_depends_on_the_required_checks(checks: list[Check], is_fit: bool, said: str) -> None:
     found, verdict = judged(checks)
 
     assert found == is_fit
     assert said in verdict
 
 
-def test_the_embedded_model_counts_where_it_is_set_up(
+def test_doctor_accepts_the_embedded_model_once_set_up(
     project: Path, env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(RUNTIME)
@@ -223,14 +221,14 @@ def test_the_embedded_model_counts_where_it_is_set_up(
     assert weights.starts == []
 
 
-def test_a_model_that_cannot_be_asked_is_broken(project: Path, env: dict[str, str]) -> None:
+def test_doctor_calls_an_unusable_model_broken(project: Path, env: dict[str, str]) -> None:
     code, checks, _ = examine(project, env | {"PANPAN_MODEL": "antropic/x"})
 
     assert code == 1
     assert checks["model"][0]["status"] == "broken"
 
 
-def test_keys_are_told_by_the_name_of_their_variable_only(project: Path, env: dict[str, str]) -> None:
+def test_doctor_names_keys_by_their_variable_only(project: Path, env: dict[str, str]) -> None:
     home = Path(env["PANPAN_HOME"])
     home.mkdir(mode=0o700)
     (home / "settings.toml").write_text(f'[providers.x]\napi_key = "{KEY}-2"\n')
@@ -246,7 +244,7 @@ def test_keys_are_told_by_the_name_of_their_variable_only(project: Path, env: di
     assert KEY not in output
 
 
-def test_without_a_search_engine_it_is_said_how_to_get_one(project: Path, env: dict[str, str]) -> None:
+def test_doctor_advises_how_to_get_a_search_engine(project: Path, env: dict[str, str]) -> None:
     _, checks, _ = examine(project, env)
 
     [search] = checks["web search"]
@@ -255,7 +253,7 @@ def test_without_a_search_engine_it_is_said_how_to_get_one(project: Path, env: d
 
 
 @pytest.mark.parametrize(("more", "status"), [({}, "ok"), ({"https_proxy": "http://proxy:3128"}, "note")])
-def test_the_search_engine_is_named_without_its_key(
+def test_doctor_names_the_search_engine_without_its_key(
     project: Path, env: dict[str, str], more: dict[str, str], status: str
 ) -> None:
     _, checks, output = examine(project, env | more | {"EXA_API_KEY": KEY + "-5"})
@@ -265,7 +263,7 @@ def test_the_search_engine_is_named_without_its_key(
     assert KEY not in output
 
 
-def test_broken_settings_are_named_and_end_with_1(project: Path, env: dict[str, str]) -> None:
+def test_doctor_names_broken_settings_and_exits_1(project: Path, env: dict[str, str]) -> None:
     need("git")
     (project / ".panpan").mkdir()
     (project / ".panpan" / "settings.toml").write_text("\nmodle = 1\n")
@@ -278,7 +276,7 @@ def test_broken_settings_are_named_and_end_with_1(project: Path, env: dict[str, 
     assert checks["git"][0]["status"] == "ok"
 
 
-def test_what_is_ignored_in_the_projects_settings_is_a_note(project: Path, env: dict[str, str]) -> None:
+def test_doctor_notes_ignored_settings_of_the_project(project: Path, env: dict[str, str]) -> None:
     (project / ".panpan").mkdir()
     (project / ".panpan" / "settings.toml").write_text('base_url = "http://evil"\n')
 
@@ -289,7 +287,7 @@ def test_what_is_ignored_in_the_projects_settings_is_a_note(project: Path, env: 
     assert "base_url is ignored" in checks["settings"][1]["found"]
 
 
-def test_a_project_that_is_not_trusted_is_a_note(project: Path, env: dict[str, str]) -> None:
+def test_doctor_notes_an_untrusted_project(project: Path, env: dict[str, str]) -> None:
     (project / ".panpan").mkdir()
     (project / ".panpan" / "settings.toml").write_text('permission.allow = ["Bash"]\n')
 
@@ -300,7 +298,7 @@ def test_a_project_that_is_not_trusted_is_a_note(project: Path, env: dict[str, s
     assert "is not believed (permission.allow)" in checks["settings"][1]["found"]
 
 
-def test_a_home_that_others_may_look_into_is_a_note(project: Path, env: dict[str, str]) -> None:
+def test_doctor_notes_a_home_that_others_may_read(project: Path, env: dict[str, str]) -> None:
     Path(env["PANPAN_HOME"]).mkdir()
     Path(env["PANPAN_HOME"]).chmod(0o755)
 
@@ -312,7 +310,9 @@ def test_a_home_that_others_may_look_into_is_a_note(project: Path, env: dict[str
 
 
 @pytest.mark.parametrize("name", ["home", "home/below"])
-def test_a_home_that_is_no_folder_is_broken(project: Path, env: dict[str, str], tmp_path: Path, name: str) -> None:
+def test_doctor_calls_a_home_that_is_no_folder_broken(
+    project: Path, env: dict[str, str], tmp_path: Path, name: str
+) -> None:
     (tmp_path / "home").touch()
 
     code, checks, _ = examine(project, env | {"PANPAN_HOME": str(tmp_path / name)})
@@ -321,7 +321,7 @@ def test_a_home_that_is_no_folder_is_broken(project: Path, env: dict[str, str], 
     assert checks["home"][0]["status"] == "broken"
 
 
-def test_language_servers_are_named_and_not_started(project: Path, env: dict[str, str], tmp_path: Path) -> None:
+def test_doctor_names_language_servers_without_a_start(project: Path, env: dict[str, str], tmp_path: Path) -> None:
     env["PATH"] = f"{tmp_path}/bin:{project}/bin"
     program(tmp_path / "bin" / "ty", f"touch {tmp_path}/was-run")
     program(project / "bin" / "gopls", f"touch {tmp_path}/was-run")
@@ -338,7 +338,7 @@ def test_language_servers_are_named_and_not_started(project: Path, env: dict[str
     assert not (tmp_path / "was-run").exists()
 
 
-def test_language_servers_that_are_switched_off_are_said_to_be(project: Path, env: dict[str, str]) -> None:
+def test_doctor_names_disabled_language_servers(project: Path, env: dict[str, str]) -> None:
     settings = Path(env["PANPAN_HOME"]) / "settings.toml"
     settings.parent.mkdir()
     settings.write_text("[language_servers]\nenabled = false\n")
@@ -352,7 +352,7 @@ def test_language_servers_that_are_switched_off_are_said_to_be(project: Path, en
     ("chosen", "status", "said"),
     [("off", "note", "the browser is switched off by "), ("/no/such/chromium", "missing", "no browser")],
 )
-def test_the_browser_is_the_one_of_the_settings(
+def test_doctor_checks_the_browser_of_the_settings(
     project: Path, env: dict[str, str], chosen: str, status: str, said: str
 ) -> None:
     settings = Path(env["PANPAN_HOME"]) / "settings.toml"
@@ -365,14 +365,14 @@ def test_the_browser_is_the_one_of_the_settings(
     assert check.found.startswith(said)
 
 
-def test_where_there_is_no_browser_it_is_said_how_to_get_one(project: Path, env: dict[str, str]) -> None:
+def test_doctor_advises_how_to_get_a_browser(project: Path, env: dict[str, str]) -> None:
     [check] = check_browser(machine_of(project, {**env, "PATH": "/nonexistent"}))
 
     assert check.status == "optional"
     assert "there is no Chromium or Chrome" in check.advice
 
 
-def test_a_browser_without_its_driver_gets_the_command_for_panpans_own_environment(
+def test_doctor_advises_how_to_install_the_browser_driver(
     project: Path, env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path / "chromium", "true")
@@ -384,7 +384,7 @@ def test_a_browser_without_its_driver_gets_the_command_for_panpans_own_environme
     assert f"{sys.executable} -m pip install 'playwright>=" in check.advice
 
 
-def test_programs_of_the_project_are_never_run(project: Path, env: dict[str, str], tmp_path: Path) -> None:
+def test_doctor_never_runs_programs_of_the_project(project: Path, env: dict[str, str], tmp_path: Path) -> None:
     for name in ("git", "bash", "bwrap", "chromium", "true"):
         program(project / "bin" / name, f"touch {tmp_path}/was-run; echo evil")
     (tmp_path / "link").symlink_to(project / "bin")
@@ -398,7 +398,7 @@ def test_programs_of_the_project_are_never_run(project: Path, env: dict[str, str
     assert "evil" not in output
 
 
-def test_a_program_that_does_not_start_is_missing(project: Path, env: dict[str, str], tmp_path: Path) -> None:
+def test_doctor_names_a_program_that_does_not_start(project: Path, env: dict[str, str], tmp_path: Path) -> None:
     program(tmp_path / "bin" / "git", "exit 3")
     program(tmp_path / "bin" / "bash", "printf 'bash 9 \\033[2J\\nmore\\n'")
     env["PATH"] = str(tmp_path / "bin")
@@ -410,7 +410,7 @@ def test_a_program_that_does_not_start_is_missing(project: Path, env: dict[str, 
     assert checks["bash"][0]["found"].startswith("bash 9 ")
 
 
-def test_people_get_a_line_for_each_check_that_cannot_drive_the_terminal(project: Path, env: dict[str, str]) -> None:
+def test_doctor_escapes_control_characters_in_its_lines(project: Path, env: dict[str, str]) -> None:
     program(project.parent / "bin" / "git", "printf 'git \\033[2J9\\n'")
     env["PATH"] = f"{project.parent}/bin"
 
@@ -432,7 +432,7 @@ def test_people_get_a_line_for_each_check_that_cannot_drive_the_terminal(project
         ("https_proxy", f"http://me:{KEY}-4@:0", "https_proxy names no proxy that can be used: http://:0;"),
     ],
 )
-def test_a_variable_with_which_no_request_succeeds_is_broken(
+def test_doctor_calls_a_wrong_network_variable_broken(
     project: Path, env: dict[str, str], variable: str, value: str, said: str
 ) -> None:
     code, checks, output = examine(project, {**env, variable: value})
@@ -458,7 +458,7 @@ class ScriptedSandbox:
         raise AssertionError
 
 
-def test_the_sandbox_that_works_is_named_with_the_reason_why_it_is_not_a_better_one() -> None:
+def test_sandbox_check_says_why_no_better_sandbox_is_used() -> None:
     best = sandbox_check(SandboxChoice(ScriptedSandbox("The best")))
     on_mac = sandbox_check(SandboxChoice(Seatbelt()))
     second = sandbox_check(SandboxChoice(ScriptedSandbox(), ("the best cannot be used: it is not installed",)))
@@ -473,9 +473,7 @@ def test_the_sandbox_that_works_is_named_with_the_reason_why_it_is_not_a_better_
     assert none.advice.endswith("the best is old; the second best is broken")
 
 
-async def test_a_sandbox_that_the_user_switched_off_is_told_with_the_place_that_says_so(
-    tmp_path: Path, env: dict[str, str]
-) -> None:
+async def test_sandbox_check_names_the_setting_that_disables_it(tmp_path: Path, env: dict[str, str]) -> None:
     places = Locations.find(tmp_path, env)
     places.user_settings.parent.mkdir(parents=True)
     places.user_settings.write_text('[sandbox]\nmode = "off"\n')
@@ -485,7 +483,7 @@ async def test_a_sandbox_that_the_user_switched_off_is_told_with_the_place_that_
     assert check.advice.startswith("commands run with all your rights; ")
 
 
-def test_limits_that_cannot_be_set_are_told() -> None:
+def test_doctor_reports_limits_that_cannot_be_set() -> None:
     default = Limits(already_running=1)
     required = Limits(already_running=1, required=frozenset({"file_gb"}))
 
@@ -506,14 +504,14 @@ def test_limits_that_cannot_be_set_are_told() -> None:
     assert limits_check(Limits(already_running=None, processes=None), []).status == "ok"
 
 
-def test_limits_are_tried_in_earnest(project: Path, env: dict[str, str]) -> None:
+def test_doctor_tries_real_limits(project: Path, env: dict[str, str]) -> None:
     _, checks, _ = examine(project, env)
 
     [found] = checks["limits"]
     assert found["status"] in ("ok", "note")
 
 
-def test_the_sandbox_is_looked_for_in_earnest(project: Path, env: dict[str, str]) -> None:
+def test_doctor_tries_the_real_sandbox(project: Path, env: dict[str, str]) -> None:
     _, checks, _ = examine(project, env)
 
     [found] = checks["sandbox"]

@@ -19,7 +19,7 @@ def said(*arguments: str, **options: int) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 110])
-def test_the_short_help_fits_a_screen_and_says_where_the_rest_is(width: int) -> None:
+def test_short_help_fits_a_screen_and_names_the_whole(width: int) -> None:
     shown = said("--help", terminal_width=width)
 
     assert len(shown.splitlines()) < 60
@@ -27,7 +27,7 @@ def test_the_short_help_fits_a_screen_and_says_where_the_rest_is(width: int) -> 
     assert "--help-all" in shown
 
 
-def test_the_whole_help_has_every_option() -> None:
+def test_whole_help_has_every_option() -> None:
     shown = said("--help-all", terminal_width=110)
 
     options = [param for param in cli.params if isinstance(param, click.Option)]
@@ -45,7 +45,7 @@ def completed(*words: str) -> list[str]:
     return [line.partition(",")[2] for line in done.stdout.splitlines()]
 
 
-def test_a_shell_completes_commands_and_the_commands_of_groups() -> None:
+def test_completion_knows_commands_and_subcommands() -> None:
     assert {"doctor", "sessions", "completion"} <= set(completed())
     assert {"export", "list", "show"} <= set(completed("sessions"))
 
@@ -57,7 +57,7 @@ def test_completion_is_printed_for_each_shell(shell: str) -> None:
     assert f"_PANPAN_COMPLETE={shell}_complete" in script.replace("\\\n", "")
 
 
-def test_the_manual_page_has_every_option_and_command() -> None:
+def test_manual_page_has_every_option_and_command() -> None:
     page = said("man").replace("\\-", "-")
 
     assert page.startswith('.TH PANPAN 1 "" "panpan ')

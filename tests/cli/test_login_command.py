@@ -91,7 +91,7 @@ def test_piped_key_without_a_network_is_kept_and_told(env: dict[str, str], serve
 
 
 @pytest.mark.parametrize("args", [[KEY], [f"{KEY} "], ["ollama"]])
-def test_a_key_in_the_place_of_a_provider_is_not_repeated(env: dict[str, str], args: list[str]) -> None:
+def test_key_given_as_provider_is_not_repeated(env: dict[str, str], args: list[str]) -> None:
     for command in (login, logout):
         text = said(run(command, env, *args, stdin=KEY))
         assert "no provider with keys; there are anthropic, openai" in text
@@ -120,7 +120,7 @@ def test_key_is_typed_unseen_on_a_terminal(env: dict[str, str], tmp_path: Path) 
 
 
 @pytest.mark.parametrize("key", ["\x1b", "\x03", "\x04"])
-def test_leaving_keeps_nothing(env: dict[str, str], tmp_path: Path, key: str) -> None:
+def test_login_stores_nothing_when_cancelled(env: dict[str, str], tmp_path: Path, key: str) -> None:
     with Terminal([sys.executable, "-m", "panpan", "login", "anthropic"], env=env, cwd=tmp_path) as terminal:
         terminal.wait_for("it is not shown")
         terminal.send(key)
@@ -134,7 +134,7 @@ def test_leaving_keeps_nothing(env: dict[str, str], tmp_path: Path, key: str) ->
     ("keys", "title"),
     [("12\r", "OpenRouter"), ("1\r", "Anthropic"), ("\x1b[A\r", "Groq"), ("1\x1b[B\r", "OpenAI"), ("99\r", "Gemini")],
 )
-def test_a_row_is_picked_by_number_or_arrows(env: dict[str, str], tmp_path: Path, keys: str, title: str) -> None:
+def test_login_row_is_picked_by_number_or_arrows(env: dict[str, str], tmp_path: Path, keys: str, title: str) -> None:
     with Terminal([sys.executable, "-m", "panpan", "login"], env=env, cwd=tmp_path) as terminal:
         terminal.wait_for("↑↓ or a number, then Enter; Esc leaves")
         terminal.send(keys)
@@ -144,7 +144,7 @@ def test_a_row_is_picked_by_number_or_arrows(env: dict[str, str], tmp_path: Path
         assert terminal.wait() == 1
 
 
-def test_a_row_is_picked_by_its_number_on_a_terminal_that_draws_nothing(env: dict[str, str], tmp_path: Path) -> None:
+def test_login_row_is_picked_by_number_on_a_dumb_terminal(env: dict[str, str], tmp_path: Path) -> None:
     argv, dumb = [sys.executable, "-m", "panpan", "login"], env | {"TERM": "dumb"}
     with Terminal(argv, env=dumb, cwd=tmp_path) as terminal:
         terminal.wait_for("type a number, then Enter")

@@ -53,7 +53,7 @@ def session(
     os.utime(folder / f"{session_id}.jsonl", (written_at, written_at))
 
 
-def test_the_newest_session_comes_first_by_its_short_id(home: Path, project: Path) -> None:
+def test_newest_session_comes_first_by_its_short_id(home: Path, project: Path) -> None:
     session(home, project, "01a20098-4c1e-7000-8000-000000000001", "old", written_at=86_400)
     session(home, project, "01a20098-4c1d-7000-8000-000000000001", "new", written_at=172_800)
 
@@ -66,7 +66,7 @@ def test_the_newest_session_comes_first_by_its_short_id(home: Path, project: Pat
     assert "panpan -r ID" in result.stderr
 
 
-def test_a_session_with_a_title_is_listed_by_it(home: Path, project: Path) -> None:
+def test_session_with_a_title_is_listed_by_it(home: Path, project: Path) -> None:
     session(home, project, "01a", "what is this?", title="the \x1b[31mbug")
 
     (line,) = sessions(home, project).stdout.splitlines()
@@ -94,7 +94,7 @@ def test_lines_fit_the_terminal_and_cannot_drive_it(home: Path, project: Path) -
     assert line.endswith("…")
 
 
-def test_all_lists_other_projects_with_their_folders(home: Path, project: Path, tmp_path: Path) -> None:
+def test_sessions_all_lists_other_projects_with_folders(home: Path, project: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     session(home, project, "01a", "here", written_at=2)
@@ -106,7 +106,7 @@ def test_all_lists_other_projects_with_their_folders(home: Path, project: Path, 
     assert every.stdout.splitlines()[1::2] == [f"    {project}", f"    {other}"]
 
 
-def test_what_is_left_out_is_told(home: Path, project: Path) -> None:
+def test_sessions_limit_says_how_many_are_older(home: Path, project: Path) -> None:
     for number in range(3):
         session(home, project, f"0{number}", "x", written_at=number)
 
@@ -142,7 +142,7 @@ def test_json_has_what_the_lines_have(home: Path, project: Path) -> None:
 
 
 @pytest.mark.parametrize("flags", [[], ["--all"]])
-def test_no_sessions_are_no_error(home: Path, project: Path, flags: list[str]) -> None:
+def test_empty_list_of_sessions_is_no_error(home: Path, project: Path, flags: list[str]) -> None:
     result = sessions(home, project, *flags)
 
     assert (result.return_value, result.stdout) == (0, "")

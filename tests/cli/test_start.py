@@ -22,7 +22,7 @@ main()
 """
 
 
-def test_an_interrupt_while_python_still_imports_ends_it_without_a_traceback(tmp_path: Path) -> None:
+def test_interrupt_during_imports_exits_130_silently(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", SLOW_IMPORT], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -37,7 +37,7 @@ def test_an_interrupt_while_python_still_imports_ends_it_without_a_traceback(tmp
     assert (process.returncode, stderr) == (130, b"")
 
 
-def test_an_interrupt_that_the_caller_ignores_stays_ignored() -> None:
+def test_interrupt_ignored_by_the_caller_stays_ignored() -> None:
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
         "from panpan.cli.start import leave_at_interrupt; leave_at_interrupt()\n"
@@ -62,7 +62,7 @@ def test_python_m_panpan_is_panpan(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"panpan {__version__}\n", "")
 
 
-def test_nothing_that_takes_time_is_imported_before_an_interrupt_is_heeded() -> None:
+def test_start_module_imports_only_small_modules() -> None:
     code = "import sys; before = set(sys.modules); import panpan.cli.start; print(*sorted(set(sys.modules) - before))"
 
     loaded = subprocess.run(

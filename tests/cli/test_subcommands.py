@@ -27,7 +27,7 @@ def test_cli_of_each_capability_is_reachable_and_in_the_help(folder: str) -> Non
         assert one.help in " ".join(shown.split())
 
 
-def test_each_subcommand_helps_with_itself() -> None:
+def test_subcommand_help_shows_its_usage() -> None:
     for name in subcommands():
         result = CliRunner().invoke(cli, [name, "--help"], prog_name="panpan")
 

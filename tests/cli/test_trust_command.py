@@ -33,7 +33,7 @@ def said(result: Result) -> str:
     return result.output
 
 
-def test_it_shows_adds_lists_and_removes(trust, project: Path) -> None:
+def test_trust_shows_adds_lists_and_removes(trust, project: Path) -> None:
     assert said(trust()).splitlines() == [
         f"{project} is not trusted. It has files that could run programs or configure panpan:",
         "  .panpan/settings.toml (says how panpan works and what runs without a question)",
@@ -57,7 +57,7 @@ def test_it_shows_adds_lists_and_removes(trust, project: Path) -> None:
     assert said(trust()).startswith(f"{project} is not trusted. ")
 
 
-def test_another_folder_may_be_named_also_when_it_is_gone(trust, project: Path) -> None:
+def test_trust_takes_another_folder_even_one_that_is_gone(trust, project: Path) -> None:
     other = project.parent / "other"
     other.mkdir()
     said(trust("add", str(other)))
@@ -67,7 +67,7 @@ def test_another_folder_may_be_named_also_when_it_is_gone(trust, project: Path) 
     assert said(trust("remove", str(other))) == f"{other} is not trusted any more\n"
 
 
-def test_a_home_folder_is_trusted_only_by_saying_so(trust, project: Path) -> None:
+def test_trust_of_the_home_folder_needs_whole(trust, project: Path) -> None:
     home = project.parent
 
     assert f"{home} is your whole home folder: " in said(trust("add", str(home)))
@@ -78,7 +78,7 @@ def test_a_home_folder_is_trusted_only_by_saying_so(trust, project: Path) -> Non
     assert said(trust()).startswith(f"{project} is not trusted. ")  # it is a repository of its own
 
 
-def test_what_cannot_be_read_is_not_trusted(trust, project: Path) -> None:
+def test_trust_refuses_unreadable_files(trust, project: Path) -> None:
     os.mkfifo(project / ".mcp.json")
 
     assert "cannot be trusted: .mcp.json: " in said(trust("add"))

@@ -42,7 +42,7 @@ def opening(tmp_path: Path) -> Opening:
     return Opening(tmp_path)
 
 
-async def test_it_asks_once_and_yes_counts(opening: Opening) -> None:
+async def test_trust_question_is_asked_once_and_yes_counts(opening: Opening) -> None:
     opening.settings.write_text(RULES)
 
     assert await opening.asks()
@@ -59,7 +59,7 @@ async def test_it_asks_once_and_yes_counts(opening: Opening) -> None:
     ]
 
 
-async def test_no_is_not_asked_again_until_something_changes(opening: Opening) -> None:
+async def test_trust_question_after_no_waits_for_a_change(opening: Opening) -> None:
     opening.settings.write_text(RULES)
 
     assert await opening.asks(False)
@@ -71,7 +71,7 @@ async def test_no_is_not_asked_again_until_something_changes(opening: Opening) -
     assert opening.allowed == ("Bash(npm *)",)
 
 
-async def test_no_answer_is_no_yes_and_is_asked_again(opening: Opening) -> None:
+async def test_trust_question_without_an_answer_is_asked_again(opening: Opening) -> None:
     opening.settings.write_text(RULES)
 
     assert await opening.asks(None)
@@ -79,7 +79,7 @@ async def test_no_answer_is_no_yes_and_is_asked_again(opening: Opening) -> None:
     assert await opening.asks()
 
 
-async def test_a_change_is_asked_with_the_difference(opening: Opening) -> None:
+async def test_trust_question_shows_the_difference_of_a_change(opening: Opening) -> None:
     opening.settings.write_text(RULES)
     await opening.asks()
     opening.settings.write_text('permission.allow = ["Bash"]\n')
@@ -99,7 +99,7 @@ async def test_a_change_is_asked_with_the_difference(opening: Opening) -> None:
 @pytest.mark.parametrize(
     "text", ["", 'permission.deny = ["Write"]\npermission.mode = "plan"\n', 'base_url = "http://x"\n']
 )
-async def test_nothing_is_asked_where_trust_would_change_nothing(opening: Opening, text: str) -> None:
+async def test_trust_question_is_skipped_if_trust_changes_nothing(opening: Opening, text: str) -> None:
     opening.settings.write_text(text)
     (opening.places.project_root / ".env").write_text("A=1\n")
 
@@ -107,7 +107,7 @@ async def test_nothing_is_asked_where_trust_would_change_nothing(opening: Openin
     assert trust_of(opening.places).state == Untrusted()
 
 
-async def test_what_cannot_be_read_is_not_asked_about(opening: Opening) -> None:
+async def test_trust_question_is_skipped_for_unreadable_files(opening: Opening) -> None:
     opening.settings.write_text(RULES)
     (opening.places.project_root / ".mcp.json").symlink_to("/etc/hostname")
 
@@ -115,7 +115,7 @@ async def test_what_cannot_be_read_is_not_asked_about(opening: Opening) -> None:
     assert opening.allowed == ()
 
 
-async def test_what_is_too_long_to_be_read_is_not_asked_about(opening: Opening) -> None:
+async def test_trust_question_is_skipped_for_long_settings(opening: Opening) -> None:
     opening.settings.write_text(RULES + "#\n" * trust_command.MAX_LINES)
 
     assert not await opening.asks()
@@ -123,7 +123,7 @@ async def test_what_is_too_long_to_be_read_is_not_asked_about(opening: Opening) 
     assert opening.allowed == ()
 
 
-async def test_what_changes_while_he_thinks_is_not_what_he_trusts(opening: Opening) -> None:
+async def test_trust_covers_the_files_as_shown_in_the_question(opening: Opening) -> None:
     opening.settings.write_text(RULES)
 
     async def ask(question: str) -> bool:

@@ -77,7 +77,7 @@ def error_of(result: Result) -> str:
     return str(result.exception)
 
 
-def test_alone_and_with_options_it_lists(place: Place) -> None:
+def test_sessions_without_a_command_lists(place: Place) -> None:
     place.session("01a", "hello")
 
     alone, listed = place.run(), place.run("list")
@@ -87,7 +87,7 @@ def test_alone_and_with_options_it_lists(place: Place) -> None:
     assert json.loads(place.run("--json").stdout) == json.loads(place.run("list", "--json").stdout)
 
 
-def test_its_help_names_every_command(place: Place) -> None:
+def test_sessions_help_names_every_command(place: Place) -> None:
     help_ = place.run("--help").stdout
 
     for name in ("archive", "doctor", "export", "import", "list", "search", "show"):
@@ -98,7 +98,7 @@ def test_its_help_names_every_command(place: Place) -> None:
 # search
 
 
-def test_a_search_shows_the_session_and_the_place(place: Place, tmp_path: Path) -> None:
+def test_search_shows_session_and_excerpt(place: Place, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     place.session("01a", "why does the parser fail?", "thanks")
@@ -114,7 +114,7 @@ def test_a_search_shows_the_session_and_the_place(place: Place, tmp_path: Path) 
     assert f"    {other}" in every.stdout.splitlines()
 
 
-def test_a_search_without_a_hit_says_so(place: Place) -> None:
+def test_search_without_a_hit_says_so(place: Place) -> None:
     place.session("01a", "hello")
 
     result = place.run("search", "nowhere")
@@ -124,7 +124,7 @@ def test_a_search_without_a_hit_says_so(place: Place) -> None:
     assert "no letter or digit" in error_of(place.run("search", "!!"))
 
 
-def test_a_search_for_programs(place: Place) -> None:
+def test_search_json_has_id_excerpt_and_path(place: Place) -> None:
     path = place.session("01a", "why does the parser fail?")
 
     (found,) = json.loads(place.run("search", "pars", "--json").stdout)["sessions"]
@@ -133,7 +133,7 @@ def test_a_search_for_programs(place: Place) -> None:
     assert found["excerpt"] == "why does the parser fail?"
 
 
-def test_what_a_search_shows_fits_the_terminal(place: Place) -> None:
+def test_search_rows_fit_the_terminal(place: Place) -> None:
     place.session("01a", "long " * 50 + "needle " + "more " * 50)
 
     head, hit = place.run("search", "needle").stdout.splitlines()
@@ -142,7 +142,7 @@ def test_what_a_search_shows_fits_the_terminal(place: Place) -> None:
     assert "needle" in hit
 
 
-def test_what_a_search_shows_cannot_drive_the_terminal(place: Place) -> None:
+def test_search_escapes_control_characters(place: Place) -> None:
     place.session("01a", "the \x1b[2Jneedle\u202e", title="x\x1b]0;evil\x07")
 
     shown = place.run("search", "needle").stdout
@@ -153,7 +153,7 @@ def test_what_a_search_shows_cannot_drive_the_terminal(place: Place) -> None:
 # show and export
 
 
-def test_a_session_is_shown_as_it_was(place: Place) -> None:
+def test_show_prints_the_session_without_secrets(place: Place) -> None:
     place.session("01a", "what is this?", f"the key is {KEY} and correct-horse-battery", title="My title")
 
     shown = place.shown("my title")
@@ -165,7 +165,7 @@ def test_a_session_is_shown_as_it_was(place: Place) -> None:
     assert json.loads(place.run("show", "01a", "--json").stdout)["title"] == "My title"
 
 
-def test_a_session_is_shown_with_its_compactions(place: Place) -> None:
+def test_show_marks_compactions(place: Place) -> None:
     path = place.session("01a", "what is this?", "and that?")
     records = list(read_records(path))
     log = SessionLog(path, session_id="01a", cwd=place.project)
@@ -179,7 +179,7 @@ def test_a_session_is_shown_with_its_compactions(place: Place) -> None:
     assert shown.index("answer to what is this?") < shown.index(marked) < shown.index("and that?")
 
 
-def test_what_is_shown_drives_no_terminal_behind_a_pipe_either(place: Place) -> None:
+def test_show_escapes_control_characters_behind_a_pipe(place: Place) -> None:
     place.session("01a", "\x1b[2Jhello \x1b]0;owned\x07", title="\x9b31mtitle")
 
     assert "\x1b" not in place.shown("01a")
@@ -197,7 +197,7 @@ def test_what_is_shown_drives_no_terminal_behind_a_pipe_either(place: Place) -> 
         ("a", "claude", '{"parentUuid":null'),
     ],
 )
-def test_a_session_is_exported_to_a_file(
+def test_export_writes_a_new_file_in_its_format(
     place: Place, tmp_path: Path, name: str, format_: str | None, beginning: str
 ) -> None:
     place.session("01a", "hello")
@@ -211,7 +211,7 @@ def test_a_session_is_exported_to_a_file(
     assert "exists already" in error_of(place.run("export", "01a", str(path), *options))
 
 
-def test_without_a_file_it_is_printed_and_nothing_else(place: Place) -> None:
+def test_export_without_a_file_prints_the_session(place: Place) -> None:
     place.session("01a", "hello")
 
     assert place.run("export", "01a").stdout.startswith("# hello")
@@ -221,7 +221,7 @@ def test_without_a_file_it_is_printed_and_nothing_else(place: Place) -> None:
 # import
 
 
-def test_a_transcript_becomes_a_session_of_this_project(place: Place, tmp_path: Path) -> None:
+def test_import_makes_a_session_of_a_transcript(place: Place, tmp_path: Path) -> None:
     claude = ClaudeTranscript()
     claude.user("greetings")
     claude.assistant("msg_1", text("hello there"), stop="end_turn")
@@ -239,7 +239,7 @@ def test_a_transcript_becomes_a_session_of_this_project(place: Place, tmp_path: 
     assert path.read_bytes() == before
 
 
-def test_what_was_exported_can_be_imported(place: Place, tmp_path: Path) -> None:
+def test_import_reads_what_export_wrote(place: Place, tmp_path: Path) -> None:
     place.session("01a", "hello", title="the title")
     for name in ("a.json", "a.jsonl"):
         place.run("export", "01a", str(tmp_path / name))
@@ -252,7 +252,7 @@ def test_what_was_exported_can_be_imported(place: Place, tmp_path: Path) -> None
         assert "answer to hello" in place.shown(new)
 
 
-def test_what_is_no_transcript_leaves_nothing(place: Place, tmp_path: Path) -> None:
+def test_import_of_another_file_leaves_nothing(place: Place, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("hello")
 
     assert "is no transcript" in error_of(place.run("import", str(tmp_path / "t.txt")))
@@ -262,7 +262,7 @@ def test_what_is_no_transcript_leaves_nothing(place: Place, tmp_path: Path) -> N
 # doctor
 
 
-def test_sound_sessions_are_no_news(place: Place) -> None:
+def test_doctor_is_silent_about_sound_sessions(place: Place) -> None:
     place.session("01a", "hello")
 
     result = place.run("doctor")
@@ -271,7 +271,7 @@ def test_sound_sessions_are_no_news(place: Place) -> None:
     assert "1 looked at, 0 with" in result.stderr
 
 
-def test_damage_is_told_and_repaired_in_a_copy(place: Place) -> None:
+def test_doctor_repairs_damage_in_a_copy(place: Place) -> None:
     path = place.session("01a", "hello")
     with path.open("ab") as file:
         file.write(b"garbage\n")
@@ -302,7 +302,7 @@ write_whole_log(Path(sys.argv[1]), records(), cwd=Path("/"))
 """
 
 
-def test_what_a_killed_fork_or_import_left_is_told_with_what_removes_it(place: Place) -> None:
+def test_doctor_names_unfinished_files_and_their_removal(place: Place) -> None:
     place.session("01a", "hello")
     done = subprocess.run([sys.executable, "-c", KILLED_AT_WORK, str(place.folder())], check=False)
     assert done.returncode == -signal.SIGKILL
@@ -319,7 +319,7 @@ def test_what_a_killed_fork_or_import_left_is_told_with_what_removes_it(place: P
     assert place.run("doctor").return_value == 0
 
 
-def test_what_another_panpan_writes_at_the_moment_is_no_news(place: Place) -> None:
+def test_doctor_ignores_a_log_being_written(place: Place) -> None:
     place.session("01a", "hello")
     results = []
 
@@ -333,7 +333,7 @@ def test_what_another_panpan_writes_at_the_moment_is_no_news(place: Place) -> No
     assert (files, result.return_value, result.stdout) == (1, 0, "")
 
 
-def test_what_cannot_be_mended_is_told_and_keeps_nothing_from_the_others(place: Place) -> None:
+def test_doctor_reports_each_session_it_cannot_repair(place: Place) -> None:
     for name in ("01a", "01b"):
         with place.session(name, "hello").open("ab") as file:
             file.write(b"garbage\n")
@@ -354,7 +354,7 @@ def test_what_cannot_be_mended_is_told_and_keeps_nothing_from_the_others(place: 
 # archive
 
 
-def test_an_archived_session_is_in_no_list_and_comes_back(place: Place) -> None:
+def test_archive_hides_a_session_until_it_is_restored(place: Place) -> None:
     path = place.session("01a", "hello needle")
     content = path.read_bytes()
 
@@ -370,7 +370,7 @@ def test_an_archived_session_is_in_no_list_and_comes_back(place: Place) -> None:
     assert path.read_bytes() == content
 
 
-def test_a_session_that_is_open_is_not_archived(place: Place) -> None:
+def test_archive_refuses_an_open_session(place: Place) -> None:
     path = place.session("01a", "hello")
     log = SessionLog(path, session_id="01a", cwd=place.project)
     try:
@@ -380,14 +380,14 @@ def test_a_session_that_is_open_is_not_archived(place: Place) -> None:
     assert path.exists()
 
 
-def test_what_is_not_archived_cannot_be_restored(place: Place) -> None:
+def test_archive_restores_archived_sessions_only(place: Place) -> None:
     place.session("01a", "hello")
 
     assert "no archived session" in error_of(place.run("archive", "--restore", "01a"))
 
 
 @pytest.mark.parametrize("command", ["show", "export", "archive"])
-def test_a_session_that_is_not_there_is_said_so(place: Place, command: str) -> None:
+def test_unknown_session_is_an_error(place: Place, command: str) -> None:
     result = place.run(command, "nothing-like-it")
 
     assert isinstance(result.exception, SessionError)
@@ -395,7 +395,7 @@ def test_a_session_that_is_not_there_is_said_so(place: Place, command: str) -> N
 
 
 @pytest.mark.parametrize("make", [lambda place: place.session("01a", "one two"), lambda place: None])
-def test_nothing_but_the_home_is_written_and_no_session_changes(place: Place, make: Callable[[Place], object]) -> None:
+def test_reading_commands_change_no_session_and_no_project(place: Place, make: Callable[[Place], object]) -> None:
     make(place)
     before = {path: path.read_bytes() for path in place.folder().glob("*")}
 

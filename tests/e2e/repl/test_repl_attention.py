@@ -29,7 +29,7 @@ def asked(repl: Repl) -> tuple[int, list[str]]:
     return called
 
 
-def test_a_question_calls_the_user_as_he_wants_it(panpan: Panpan, start: Start) -> None:
+def test_question_notifies_the_user_as_configured(panpan: Panpan, start: Start) -> None:
     panpan.home.mkdir(parents=True)
     (panpan.home / "settings.toml").write_text('[ui]\nnotify = "osc9"\n')
     with serving([call("Bash", {"command": "touch made"}), say("Fine.")]) as server:
@@ -38,7 +38,7 @@ def test_a_question_calls_the_user_as_he_wants_it(panpan: Panpan, start: Start) 
         assert asked(start()) == (0, ["panpan: a question waits"])
 
 
-def test_the_end_of_a_long_turn_calls_the_user_and_the_title_says_how_it_stands(panpan: Panpan, start: Start) -> None:
+def test_end_of_a_long_turn_rings_the_bell_and_resets_the_title(panpan: Panpan, start: Start) -> None:
     gate = Event()
     script = [
         calls(ToolCall("AskUserQuestion", {"questions": [QUESTION]})),

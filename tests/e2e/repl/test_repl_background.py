@@ -14,7 +14,7 @@ def background(command: str) -> Reply:
     return call("Bash", {"command": command, "run_in_background": True, "description": "Build"})
 
 
-def test_the_model_is_woken_and_what_is_half_typed_stays(panpan: Panpan, start: Start) -> None:
+def test_end_of_a_task_wakes_the_model_and_keeps_the_input(panpan: Panpan, start: Start) -> None:
     script = [background("until [ -e go ]; do sleep 0.02; done"), say("It runs."), say("It is done.")]
     with serving(script) as server:
         panpan.use(server)
@@ -32,7 +32,7 @@ def test_the_model_is_woken_and_what_is_half_typed_stays(panpan: Panpan, start: 
     assert "task running" not in text
 
 
-def test_what_runs_is_moved_listed_and_asked_about_by_who_leaves(panpan: Panpan, start: Start) -> None:
+def test_background_tasks_are_moved_listed_and_asked_about(panpan: Panpan, start: Start) -> None:
     moved = [call("Bash", {"command": HELD}), say("It goes on.")]
     with serving([background(HELD), say("It builds."), *moved, say("Bye.")]) as server:
         panpan.use(server)
@@ -67,7 +67,7 @@ def test_what_runs_is_moved_listed_and_asked_about_by_who_leaves(panpan: Panpan,
     assert "stopped in the background: Build" in resumed.stderr
 
 
-def test_who_leaves_is_asked_about_what_he_moved_and_answers_with_a_number(panpan: Panpan, start: Start) -> None:
+def test_leaving_asks_about_moved_tasks_and_takes_a_number(panpan: Panpan, start: Start) -> None:
     with serving([call("Bash", {"command": HELD}), say("It goes on.")]) as server:
         panpan.use(server)
         repl = start(*FREE)

@@ -17,7 +17,7 @@ def whole_turn(repl: Repl, prompt: str, number: int) -> None:
     repl.wait_for_prompt()
 
 
-def test_compact_makes_the_next_request_shorter_and_undo_brings_it_back(panpan: Panpan, start: Start) -> None:
+def test_compact_shortens_the_next_request_until_undone(panpan: Panpan, start: Start) -> None:
     with serving(answering(*long_answers()[:3], say("short now"), say("long again"))) as server:
         panpan.use(server)
         repl = start("--record", "made.jsonl")
@@ -50,7 +50,7 @@ def test_compact_makes_the_next_request_shorter_and_undo_brings_it_back(panpan: 
     )
 
 
-def test_compact_where_there_is_nothing_says_so(panpan: Panpan, start: Start) -> None:
+def test_compact_without_a_conversation_says_so(panpan: Panpan, start: Start) -> None:
     with serving(answering(say("hello"))) as server:
         panpan.use(server)
         repl = start()
@@ -65,7 +65,7 @@ def test_compact_where_there_is_nothing_says_so(panpan: Panpan, start: Start) ->
     assert len(server.requests) == 1
 
 
-def test_escape_ends_a_compaction_and_the_conversation_is_as_it_was(panpan: Panpan, start: Start) -> None:
+def test_escape_during_compact_keeps_the_conversation(panpan: Panpan, start: Start) -> None:
     never = Reply((Text(SUMMARY),), faults=(Stall("text"),))
     asked = Event()
     with serving(noticing(answering(*long_answers()[:3], say("whole"), summary=never), asked)) as server:

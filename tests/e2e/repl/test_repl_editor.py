@@ -51,7 +51,7 @@ def editor(request: pytest.FixtureRequest, panpan: Panpan) -> Path:
     return script
 
 
-def test_the_editor_has_the_keys_and_the_turn_goes_on_meanwhile(panpan: Panpan, start: Start, editor: Path) -> None:
+def test_editor_gets_all_keys_while_the_turn_goes_on(panpan: Panpan, start: Start, editor: Path) -> None:
     gate = Event()
     with serving([say("Beginning and end.", chunk_chars=9, faults=(Hold(4, gate),)), SEEN]) as server:
         panpan.use(server)
@@ -78,7 +78,7 @@ def test_the_editor_has_the_keys_and_the_turn_goes_on_meanwhile(panpan: Panpan, 
 
 @pytest.mark.parametrize("editor", ["end", "signal.SIG_IGN"], indirect=True, ids=["good-editor", "deaf-editor"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["term", "hup"])
-def test_a_signal_ends_the_editor_too_and_restores_the_terminal(
+def test_editor_ends_with_a_signal_and_restores_the_terminal(
     panpan: Panpan, start: Start, editor: Path, number: signal.Signals
 ) -> None:
     with serving([]) as server:
@@ -93,7 +93,7 @@ def test_a_signal_ends_the_editor_too_and_restores_the_terminal(
     # that nothing runs on and the terminal is as before is asserted at the end of each test
 
 
-def test_what_the_editor_had_saved_is_there_after_a_signal(
+def test_editor_file_is_named_and_kept_after_a_signal(
     panpan: Panpan, start: Start, editor: Path, tmp_path: Path
 ) -> None:
     temporary = tmp_path / "temporary"
@@ -115,7 +115,7 @@ def test_what_the_editor_had_saved_is_there_after_a_signal(
     assert str(file) in repl.text
 
 
-def test_a_window_that_is_closed_ends_the_editor_too(panpan: Panpan, start: Start, editor: Path) -> None:
+def test_editor_text_is_recalled_after_the_window_was_closed(panpan: Panpan, start: Start, editor: Path) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start()
@@ -133,7 +133,7 @@ def test_a_window_that_is_closed_ends_the_editor_too(panpan: Panpan, start: Star
         again.wait_for_prompt()
 
 
-def test_a_signal_ends_the_pager_too(panpan: Panpan, start: Start, editor: Path) -> None:
+def test_pager_ends_with_a_signal(panpan: Panpan, start: Start, editor: Path) -> None:
     panpan.env["PAGER"] = panpan.env["EDITOR"]
     with serving([call("Bash", {"command": "echo printed"}), SEEN]) as server:
         panpan.use(server)

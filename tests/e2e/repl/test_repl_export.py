@@ -39,7 +39,7 @@ FORMATS = {
 """Names, and what is in a file that is called so."""
 
 
-def test_the_ending_says_the_format_and_keys_are_taken_out(panpan: Panpan, repl: Repl) -> None:
+def test_export_chooses_the_format_and_redacts_keys(panpan: Panpan, repl: Repl) -> None:
     for name in (*FORMATS, "new/folder/talk.md"):
         repl.submit(f"/export {name}")
         repl.wait_for(lambda screen: answer_to(f"/export {name}", screen).startswith("written to"))  # noqa: B023
@@ -57,7 +57,7 @@ def test_the_ending_says_the_format_and_keys_are_taken_out(panpan: Panpan, repl:
     assert json.loads((panpan.workspace / "talk.json").read_text())["messages"][-1]["type"] == "assistant"
 
 
-def test_what_cannot_be_written_is_said_and_nothing_is_overwritten(panpan: Panpan, repl: Repl) -> None:
+def test_export_reports_failures_and_overwrites_nothing(panpan: Panpan, repl: Repl) -> None:
     (panpan.workspace / "mine.md").write_text("mine")
     (panpan.workspace / "folder").mkdir()
     for name, said in [

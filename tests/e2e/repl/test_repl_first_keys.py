@@ -40,7 +40,7 @@ def gate(panpan: Panpan, tmp_path: Path) -> Path:
     return gate
 
 
-def test_something_is_on_the_screen_before_what_draws_it_is_imported(panpan: Panpan, gate: Path) -> None:
+def test_prompt_takes_keys_before_the_repl_is_imported(panpan: Panpan, gate: Path) -> None:
     environment = dict(panpan.environment()) | {"ANTHROPIC_API_KEY": "sk-no-matter"}
     with Terminal(INSTALLED, env=environment, cwd=panpan.workspace) as terminal:
         terminal.wait_for(lambda screen: screen.row_of_cursor.startswith("❯"))
@@ -48,7 +48,7 @@ def test_something_is_on_the_screen_before_what_draws_it_is_imported(panpan: Pan
         terminal.wait_for(lambda screen: screen.row_of_cursor == "❯ typed early")
 
 
-def test_enter_before_that_sends(panpan: Panpan, start: Start, gate: Path) -> None:
+def test_enter_before_the_import_sends(panpan: Panpan, start: Start, gate: Path) -> None:
     with serving([say("First answer.")]) as server:
         panpan.use(server)
         repl = start(waits=False, program=INSTALLED)
@@ -73,7 +73,7 @@ def test_enter_sends_at_every_moment_of_the_start(panpan: Panpan) -> None:
         assert terminal.has_settings_of_before
 
 
-def test_what_is_sent_waits_for_the_session_and_keeps_its_order(panpan: Panpan, start: Start) -> None:
+def test_early_messages_are_sent_in_their_order(panpan: Panpan, start: Start) -> None:
     with serving([say("First answer."), say("Second answer.")]) as server:
         panpan.use(server)
         repl = start(waits=False, program=INSTALLED)
@@ -87,12 +87,12 @@ def test_what_is_sent_waits_for_the_session_and_keeps_its_order(panpan: Panpan, 
     assert [texts_of(request.messages[-1]) for request in server.requests] == ["one", "two"]
 
 
-def test_a_mode_that_is_chosen_early_counts(panpan: Panpan, opening: Repl) -> None:
+def test_mode_chosen_early_counts(panpan: Panpan, opening: Repl) -> None:
     opening.send(keys.SHIFT_TAB)
     opening.wait_for("accept edits")
 
 
-def test_what_was_sent_can_be_taken_back(panpan: Panpan, opening: Repl) -> None:
+def test_early_message_can_be_taken_back(panpan: Panpan, opening: Repl) -> None:
     opening.send("not this" + keys.ENTER + keys.ALT_UP)
     opening.wait_for(lambda screen: screen.before_cursor.endswith("❯ not this"))
     opening.wait_for("? shortcuts")
@@ -107,13 +107,15 @@ def test_ctrl_c_clears_the_input_and_then_leaves(panpan: Panpan, opening: Repl) 
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_it_in_good_order(panpan: Panpan, opening: Repl, number: signal.Signals, code: int) -> None:
+def test_signal_while_opening_sets_the_exit_code(
+    panpan: Panpan, opening: Repl, number: signal.Signals, code: int
+) -> None:
     opening.signal(number)
 
     assert opening.wait() == code
 
 
-def test_what_was_typed_is_recalled_where_no_session_could_be_opened(panpan: Panpan, start: Start) -> None:
+def test_early_input_is_recalled_after_a_failed_start(panpan: Panpan, start: Start) -> None:
     repl = start("--model", "nobody/knows-this", waits=False, program=INSTALLED)
     repl.wait_for(OPENING)
     repl.send("sent early" + keys.ENTER + "and typed")
@@ -131,7 +133,7 @@ def test_what_was_typed_is_recalled_where_no_session_could_be_opened(panpan: Pan
         again.wait_for(lambda screen: screen.before_cursor.endswith("❯ sent early"))
 
 
-def test_a_long_paste_is_folded_and_sent_whole(panpan: Panpan, start: Start) -> None:
+def test_early_paste_is_sent_whole(panpan: Panpan, start: Start) -> None:
     lines = "".join(f"line {number}\n" for number in range(100))
     with serving([say("Read.")]) as server:
         panpan.use(server)
@@ -143,7 +145,7 @@ def test_a_long_paste_is_folded_and_sent_whole(panpan: Panpan, start: Start) -> 
     assert texts_of(server.requests[0].messages[-1]) == lines
 
 
-def test_what_was_sent_comes_back_before_ctrl_c_leaves(panpan: Panpan, opening: Repl) -> None:
+def test_ctrl_c_gives_back_early_messages(panpan: Panpan, opening: Repl) -> None:
     opening.send(f"one{keys.ENTER}two{keys.ENTER}{keys.ctrl('c')}")
     opening.wait_for(was_given_back("  two"))
     opening.wait_for("? shortcuts")
@@ -151,16 +153,14 @@ def test_what_was_sent_comes_back_before_ctrl_c_leaves(panpan: Panpan, opening: 
     assert "❯ one\n  two" in opening.visible
 
 
-def test_what_was_sent_and_no_session_got_is_told(panpan: Panpan, opening: Repl) -> None:
+def test_leaving_early_says_how_many_messages_were_not_sent(panpan: Panpan, opening: Repl) -> None:
     opening.send(f"for nobody{keys.ENTER}{keys.ctrl('d')}")
 
     assert opening.wait() == 0
     assert "1 message was not sent" in opening.text
 
 
-def test_between_two_sessions_the_terminal_stays_raw_and_what_is_sent_is_asked_in_the_next(
-    panpan: Panpan, start: Start
-) -> None:
+def test_clear_passes_later_messages_to_the_next_session(panpan: Panpan, start: Start) -> None:
     with serving([say("First."), say("Second.")]) as server:
         panpan.use(server)
         repl = start()

@@ -15,7 +15,7 @@ def search(repl: Repl, text: str, found: str) -> None:
     repl.wait_for(lambda screen: screen.before_cursor.endswith(f": {text}") and f"❯ {found}" in screen.visible)
 
 
-def test_enter_takes_what_was_found_and_a_second_one_sends_it(panpan: Panpan, start: Start) -> None:
+def test_enter_takes_the_match_and_a_second_enter_sends_it(panpan: Panpan, start: Start) -> None:
     gate = Event()
     held = say("Beginning and end.", chunk_chars=9, faults=(Hold(4, gate),))
     with serving([say("One."), say("Two."), held, say("Four.")]) as server:

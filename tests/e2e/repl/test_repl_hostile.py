@@ -31,7 +31,7 @@ def assert_unharmed(repl: Repl) -> None:
 
 
 @pytest.mark.parametrize(("chunk_chars", "columns"), [(1, 40), (7, 80), (0, 200)])
-def test_in_an_answer(panpan: Panpan, start: Start, chunk_chars: int, columns: int) -> None:
+def test_hostile_answer_cannot_drive_the_terminal(panpan: Panpan, start: Start, chunk_chars: int, columns: int) -> None:
     places = ("{}", "- {}", "```sh\n{}\n```", "| a | b |\n|---|---|\n| {} | c |", "[x]({})", "# {}", "end.")
     answer = "\n\n".join(place.format(ATTACK) for place in places)
     with serving([say(answer, chunk_chars=chunk_chars), say("Still here.")]) as server:
@@ -43,7 +43,7 @@ def test_in_an_answer(panpan: Panpan, start: Start, chunk_chars: int, columns: i
     assert_unharmed(repl)
 
 
-def test_in_thinking_and_in_a_call(panpan: Panpan, start: Start) -> None:
+def test_hostile_thinking_and_call_cannot_drive_the_terminal(panpan: Panpan, start: Start) -> None:
     reply = Reply((Thinking(ATTACK), Text("I write."), ToolCall("Write", {"file_path": ATTACK, "content": ATTACK})))
     with serving([reply, say("Still here.")]) as server:
         panpan.use(server)
@@ -56,7 +56,7 @@ def test_in_thinking_and_in_a_call(panpan: Panpan, start: Start) -> None:
     assert_unharmed(repl)
 
 
-def test_in_a_name_of_a_tool_that_does_not_exist(panpan: Panpan, start: Start) -> None:
+def test_hostile_tool_name_cannot_drive_the_terminal(panpan: Panpan, start: Start) -> None:
     with serving([call(f"Tool{ATTACK}"[:60], {}), say("Still here.")]) as server:
         panpan.use(server)
         repl = start()
@@ -65,7 +65,7 @@ def test_in_a_name_of_a_tool_that_does_not_exist(panpan: Panpan, start: Start) -
     assert_unharmed(repl)
 
 
-def test_in_the_output_of_a_command(panpan: Panpan, start: Start) -> None:
+def test_hostile_output_cannot_drive_the_terminal(panpan: Panpan, start: Start) -> None:
     many = ATTACK.encode() + b"\n\x9b37;73H\xff\n"
     (panpan.workspace / "attack").write_bytes(many * 40)
     with serving([call("Bash", {"command": "cat attack; false"}), say("Still here.")]) as server:
@@ -81,7 +81,7 @@ def test_in_the_output_of_a_command(panpan: Panpan, start: Start) -> None:
     assert_unharmed(repl)
 
 
-def test_in_a_file_and_its_diff(panpan: Panpan, start: Start) -> None:
+def test_hostile_file_and_diff_cannot_drive_the_terminal(panpan: Panpan, start: Start) -> None:
     (panpan.workspace / "attack.md").write_text(f"{ATTACK}\nchange me\n{ATTACK}\n", newline="")
     edit = {"file_path": "attack.md", "old_string": "change me", "new_string": f"changed {ATTACK}"}
     with serving([call("Read", {"file_path": "attack.md"}), call("Edit", edit), say("Still here.")]) as server:
@@ -96,7 +96,7 @@ def test_in_a_file_and_its_diff(panpan: Panpan, start: Start) -> None:
     assert_unharmed(repl)
 
 
-def test_in_an_error_of_the_provider(panpan: Panpan, start: Start) -> None:
+def test_hostile_provider_error_cannot_drive_the_terminal(panpan: Panpan, start: Start) -> None:
     with serving([HttpError(400, f"no: {ATTACK}"), say("Still here.")]) as server:
         panpan.use(server)
         repl = start()
@@ -106,7 +106,7 @@ def test_in_an_error_of_the_provider(panpan: Panpan, start: Start) -> None:
     assert_unharmed(repl)
 
 
-def test_in_the_names_of_files_that_are_completed(panpan: Panpan, start: Start) -> None:
+def test_hostile_completion_cannot_drive_the_terminal(panpan: Panpan, start: Start) -> None:
     name = "hostile" + ATTACK.replace("/", "").replace("\r", "")[:120]
     (panpan.workspace / name).write_text("x")
     (panpan.workspace / "hostile.txt").write_text("x")
@@ -121,7 +121,7 @@ def test_in_the_names_of_files_that_are_completed(panpan: Panpan, start: Start) 
     assert_unharmed(repl)
 
 
-def test_in_the_name_of_the_branch(panpan: Panpan, start: Start) -> None:
+def test_hostile_branch_name_cannot_drive_the_terminal(panpan: Panpan, start: Start) -> None:
     head = panpan.workspace / ".git"
     head.mkdir()
     (head / "HEAD").write_text("ref: refs/heads/br\x1b]0;owned\x07anch\n")

@@ -17,7 +17,7 @@ from tests.terminal_emulator import Screen, keys
 SEEN = say("Seen.")
 
 
-def test_keys_for_a_new_line(panpan: Panpan, start: Start) -> None:
+def test_newline_keys_add_a_line(panpan: Panpan, start: Start) -> None:
     pressed = [keys.ctrl("j"), "\\\r", keys.SHIFT_ENTER, "\x1b[27;2;13~"]
     with serving([say(f"Seen {number}.") for number in range(len(pressed))]) as server:
         panpan.use(server)
@@ -37,7 +37,7 @@ def test_keys_for_a_new_line(panpan: Panpan, start: Start) -> None:
 @pytest.mark.parametrize(
     ("is_busy", "columns"), [(False, 40), (True, 80), (False, 200)], ids=["narrow", "while-it-streams", "wide"]
 )
-def test_a_paste_of_100_kb_is_folded_and_sent_whole(panpan: Panpan, start: Start, is_busy: bool, columns: int) -> None:
+def test_paste_of_100_kb_is_folded_and_sent_whole(panpan: Panpan, start: Start, is_busy: bool, columns: int) -> None:
     pasted = "\n".join(f"{number:05} {'lorem ipsum ' * 6}" for number in range(1300))
     gate = Event()
     streaming = [say("Beginning and end.", chunk_chars=9, faults=(Hold(4, gate),))] if is_busy else []
@@ -60,7 +60,7 @@ def test_a_paste_of_100_kb_is_folded_and_sent_whole(panpan: Panpan, start: Start
     assert "00700 lorem" not in repl.text
 
 
-def test_enter_in_a_paste_sends_nothing(panpan: Panpan, start: Start) -> None:
+def test_paste_with_line_breaks_sends_nothing(panpan: Panpan, start: Start) -> None:
     with serving([SEEN]) as server:
         panpan.use(server)
         repl = start()
@@ -72,7 +72,7 @@ def test_enter_in_a_paste_sends_nothing(panpan: Panpan, start: Start) -> None:
     assert texts_of(server.requests[0].messages[0]) == "one\n/exit\n\nfour"
 
 
-def test_a_paste_cannot_drive_the_terminal(panpan: Panpan, start: Start) -> None:
+def test_paste_cannot_drive_the_terminal(panpan: Panpan, start: Start) -> None:
     with serving([SEEN]) as server:
         panpan.use(server)
         repl = start()
@@ -88,7 +88,7 @@ def test_a_paste_cannot_drive_the_terminal(panpan: Panpan, start: Start) -> None
 OF_MANY_WIDTHS = ["日本語", "한국어", "👍 👍🏽", "👩\u200d🔬 x", "e\u0301a\u0300", "שלום", "ทำงาน", "❤\ufe0f", "x日"]
 
 
-def test_the_cursor_stands_where_the_caret_is(panpan: Panpan, start: Start) -> None:
+def test_cursor_follows_characters_of_any_width(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start()
@@ -126,7 +126,7 @@ def test_wide_characters_wrap_in_the_input_and_the_caret_follows(panpan: Panpan,
 
 
 @pytest.mark.parametrize("columns", [40, 200])
-def test_a_wide_answer_is_there_whole(panpan: Panpan, start: Start, columns: int) -> None:
+def test_answer_of_wide_characters_is_printed_whole(panpan: Panpan, start: Start, columns: int) -> None:
     words = [f"語{number:03}漢" for number in range(300)]
     with serving([say(" ".join(words), chunk_chars=3), say("And the second answer.")]) as server:
         panpan.use(server)
@@ -171,7 +171,7 @@ def test_ctrl_g_opens_the_editor(panpan: Panpan, start: Start) -> None:
     assert texts_of(server.requests[0].messages[0]).strip() == "from the editor: draft"
 
 
-def test_a_shell_command_runs_and_is_told_the_model(panpan: Panpan, start: Start) -> None:
+def test_shell_command_output_is_sent_to_the_model(panpan: Panpan, start: Start) -> None:
     with serving([SEEN]) as server:
         panpan.use(server)
         repl = start()
@@ -183,7 +183,7 @@ def test_a_shell_command_runs_and_is_told_the_model(panpan: Panpan, start: Start
     assert "42 shells" in str(server.requests[0].messages)
 
 
-def test_a_shell_command_cannot_drive_the_terminal(panpan: Panpan, start: Start) -> None:
+def test_shell_command_cannot_drive_the_terminal(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start()
@@ -195,7 +195,7 @@ def test_a_shell_command_cannot_drive_the_terminal(panpan: Panpan, start: Start)
     assert not repl.read(lambda screen: [control for control in screen.controls if control.text == "31;45H"])
 
 
-def test_a_mentioned_file_is_attached(panpan: Panpan, start: Start) -> None:
+def test_mentioned_file_is_attached(panpan: Panpan, start: Start) -> None:
     (panpan.workspace / "notes.txt").write_text("the password is swordfish\n")
     with serving([SEEN]) as server:
         panpan.use(server)
@@ -208,7 +208,7 @@ def test_a_mentioned_file_is_attached(panpan: Panpan, start: Start) -> None:
     assert "swordfish" in str(server.requests[0].messages)
 
 
-def test_a_file_is_completed_from_a_few_letters(panpan: Panpan, start: Start) -> None:
+def test_file_is_completed_from_a_few_letters(panpan: Panpan, start: Start) -> None:
     (panpan.workspace / "src").mkdir()
     (panpan.workspace / "src" / "swordfish_notes.txt").write_text("x\n")
     with serving([]) as server:
@@ -231,7 +231,7 @@ def test_typing_never_waits_for_the_list_of_files(panpan: Panpan, start: Start) 
         repl.type("look at @fi and what I type behind it comes at once")
 
 
-def test_a_paste_without_marks_is_one_message(panpan: Panpan, start: Start) -> None:
+def test_paste_without_brackets_is_one_message(panpan: Panpan, start: Start) -> None:
     with serving([SEEN]) as server:
         panpan.use(server)
         repl = start()
@@ -271,7 +271,7 @@ def test_help_can_be_paged_in_a_small_window(panpan: Panpan, start: Start) -> No
         repl.wait_for("on an empty line: this help")
 
 
-def test_an_unknown_command_is_said_to_be_none_and_not_sent(panpan: Panpan, start: Start) -> None:
+def test_unknown_command_is_not_sent(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start()
@@ -292,7 +292,7 @@ def test_commands_are_completed(panpan: Panpan, start: Start) -> None:
         repl.wait_for(lambda screen: "/export" in screen.before_cursor)
 
 
-def test_enter_takes_the_first_of_the_list_a_command_runs_and_a_path_is_completed(panpan: Panpan, start: Start) -> None:
+def test_enter_runs_the_first_command_and_completes_a_path(panpan: Panpan, start: Start) -> None:
     (panpan.workspace / "swordfish.txt").write_text("x\n")
     with serving([SEEN]) as server:
         panpan.use(server)
@@ -346,7 +346,7 @@ def test_clear_begins_another_session_and_keeps_the_mode(panpan: Panpan, start: 
     assert "remember this" not in str(server.requests[1].messages)
 
 
-def test_a_mode_may_change_in_mid_turn(panpan: Panpan, start: Start) -> None:
+def test_mode_changed_in_mid_turn_counts_for_later_calls(panpan: Panpan, start: Start) -> None:
     gate = Event()
     write = call("Write", {"file_path": "a.txt", "content": "x"}, faults=(Hold(3, gate),))
     with serving([write, say("Written unasked.")]) as server:
@@ -362,7 +362,7 @@ def test_a_mode_may_change_in_mid_turn(panpan: Panpan, start: Start) -> None:
     assert (panpan.workspace / "a.txt").exists()
 
 
-def test_the_status_line_tells_mode_model_and_branch(panpan: Panpan, start: Start) -> None:
+def test_status_line_shows_model_and_branch(panpan: Panpan, start: Start) -> None:
     subprocess.run(["git", "init", "-q", "-b", "trunk"], cwd=panpan.workspace, check=True)
     with serving([]) as server:
         panpan.use(server)

@@ -57,7 +57,7 @@ def escape_at(
     assert server.refusals == []
 
 
-def test_while_it_waits_for_the_first_byte(panpan: Panpan, start: Start) -> None:
+def test_escape_interrupts_the_wait_for_the_first_byte(panpan: Panpan, start: Start) -> None:
     def is_waiting(repl: Repl, server: ModelServer) -> None:
         wait_until(lambda: server.requests)
 
@@ -65,7 +65,7 @@ def test_while_it_waits_for_the_first_byte(panpan: Panpan, start: Start) -> None
 
 
 @pytest.mark.parametrize("columns", [40, 200])
-def test_while_text_streams(panpan: Panpan, start: Start, columns: int) -> None:
+def test_escape_interrupts_streamed_text(panpan: Panpan, start: Start, columns: int) -> None:
     def streams(repl: Repl, server: ModelServer) -> None:
         repl.wait_for("Once upon")
 
@@ -74,7 +74,7 @@ def test_while_text_streams(panpan: Panpan, start: Start, columns: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 300_000, "漢字" * 150_000, "word " * 200_000, "> " * 150_000, "\n" * 300_000])
-def test_in_the_middle_of_very_much_that_came_at_once(panpan: Panpan, start: Start, text: str) -> None:
+def test_escape_interrupts_much_text_that_came_at_once(panpan: Panpan, start: Start, text: str) -> None:
     def streams(repl: Repl, server: ModelServer) -> None:
         repl.wait_for("Here it comes")
 
@@ -82,7 +82,7 @@ def test_in_the_middle_of_very_much_that_came_at_once(panpan: Panpan, start: Sta
     escape_at(panpan, start, reply, streams)
 
 
-def test_while_it_thinks(panpan: Panpan, start: Start) -> None:
+def test_escape_interrupts_thinking(panpan: Panpan, start: Start) -> None:
     def thinks(repl: Repl, server: ModelServer) -> None:
         repl.wait_for("∴ thinking")
 
@@ -90,7 +90,7 @@ def test_while_it_thinks(panpan: Panpan, start: Start) -> None:
     escape_at(panpan, start, Reply(blocks, faults=(Stall(6),)), thinks, columns=40)
 
 
-def test_while_the_arguments_of_a_call_stream(panpan: Panpan, start: Start) -> None:
+def test_escape_interrupts_streamed_arguments(panpan: Panpan, start: Start) -> None:
     def has_begun(repl: Repl, server: ModelServer) -> None:
         repl.wait_for("I write it.")
 
@@ -103,7 +103,7 @@ def test_while_the_arguments_of_a_call_stream(panpan: Panpan, start: Start) -> N
     ("command", "columns"),
     [("sleep 60", 80), ("trap '' TERM; sleep 60 & wait; sleep 60", 40), ("setsid sleep 60", 200)],
 )
-def test_while_a_tool_runs(panpan: Panpan, start: Start, command: str, columns: int) -> None:
+def test_escape_interrupts_a_running_tool(panpan: Panpan, start: Start, command: str, columns: int) -> None:
     def runs(repl: Repl, server: ModelServer) -> None:
         wait_until(lambda: "sleep 60" in repl.children())
 
@@ -112,7 +112,7 @@ def test_while_a_tool_runs(panpan: Panpan, start: Start, command: str, columns: 
 
 
 @pytest.mark.parametrize("columns", [40, 200])
-def test_while_eight_tools_run(panpan: Panpan, start: Start, columns: int) -> None:
+def test_escape_interrupts_eight_running_tools(panpan: Panpan, start: Start, columns: int) -> None:
     def run(repl: Repl, server: ModelServer) -> None:
         wait_until(lambda: sum(child.startswith("cat pipe") for child in repl.children()) == 8)
 
@@ -123,7 +123,7 @@ def test_while_eight_tools_run(panpan: Panpan, start: Start, columns: int) -> No
 
 
 @pytest.mark.parametrize("columns", [40, 200])
-def test_while_a_question_has_just_come(panpan: Panpan, start: Start, columns: int) -> None:
+def test_escape_interrupts_a_turn_whose_question_just_came(panpan: Panpan, start: Start, columns: int) -> None:
     def asks(repl: Repl, server: ModelServer) -> None:
         repl.wait_for("touch forbidden")
 
@@ -132,7 +132,7 @@ def test_while_a_question_has_just_come(panpan: Panpan, start: Start, columns: i
     assert not (panpan.workspace / "forbidden").exists()
 
 
-def test_while_it_waits_to_try_again(panpan: Panpan, start: Start) -> None:
+def test_escape_interrupts_the_wait_for_a_retry(panpan: Panpan, start: Start) -> None:
     def pauses(repl: Repl, server: ModelServer) -> None:
         wait_until(lambda: server.requests)
         repl.wait_for(lambda screen: "in 29 s" in screen.text or "in 28 s" in screen.text)
@@ -165,7 +165,7 @@ def test_r_is_a_letter_where_something_is_typed(panpan: Panpan, start: Start) ->
     assert len(server.requests) == 1
 
 
-def test_a_second_turn_is_interrupted_like_the_first(panpan: Panpan, start: Start) -> None:
+def test_escape_interrupts_the_second_turn_too(panpan: Panpan, start: Start) -> None:
     stalled = Reply((Text("Thinking about it"),), faults=(Stall(-1),))
     with serving([stalled, stalled, AGAIN]) as server:
         panpan.use(server)
@@ -199,7 +199,7 @@ NOT_ESCAPE = {
 }
 
 
-def test_a_key_that_begins_like_escape_interrupts_nothing(panpan: Panpan, start: Start) -> None:
+def test_keys_that_begin_like_escape_interrupt_nothing(panpan: Panpan, start: Start) -> None:
     press_in_turns(panpan, start, NOT_ESCAPE, types_nothing=False)
 
 
@@ -216,7 +216,7 @@ def test_escape_without_a_turn_does_no_harm(panpan: Panpan, start: Start) -> Non
 
 
 @pytest.mark.parametrize("key", [keys.ctrl("c"), keys.ESCAPE], ids=["ctrl-c", "escape"])
-def test_no_interrupt_right_behind_enter_is_lost(panpan: Panpan, start: Start, key: str) -> None:
+def test_interrupt_right_behind_enter_is_not_lost(panpan: Panpan, start: Start, key: str) -> None:
     def is_undone(screen: Screen) -> bool:
         return was_given_back("❯ go")(screen) or INTERRUPTED in screen.text
 

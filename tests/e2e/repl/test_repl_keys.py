@@ -73,11 +73,11 @@ def press_in_turns(panpan: Panpan, start: Start, pressed: Mapping[str, str], *, 
             repl.wait_for_prompt()
 
 
-def test_what_is_no_key_here_interrupts_and_types_nothing(panpan: Panpan, start: Start) -> None:
+def test_unknown_sequences_interrupt_and_type_nothing(panpan: Panpan, start: Start) -> None:
     press_in_turns(panpan, start, NOT_KEYS, types_nothing=True)
 
 
-def test_an_answer_that_comes_in_pieces_is_nothing(panpan: Panpan, start: Start) -> None:
+def test_terminal_reply_in_pieces_types_nothing(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start()
@@ -88,7 +88,7 @@ def test_an_answer_that_comes_in_pieces_is_nothing(panpan: Panpan, start: Start)
         assert repl.read(lambda screen: screen.before_cursor) == "❯ x"
 
 
-def test_two_escapes_clear_the_input_and_what_was_cleared_comes_back(panpan: Panpan, start: Start) -> None:
+def test_two_escapes_clear_the_input_and_ctrl_s_restores_it(panpan: Panpan, start: Start) -> None:
     with serving([say("Seen.")]) as server:
         panpan.use(server)
         repl = start()
@@ -113,9 +113,7 @@ def test_two_escapes_clear_the_input_and_what_was_cleared_comes_back(panpan: Pan
 @pytest.mark.parametrize(
     ("between", "left"), [("x", "a long thoughtyx"), (keys.alt("z"), "a long thoughyt")], ids=["letter", "alt"]
 )
-def test_a_key_between_two_escapes_makes_the_second_a_first_one(
-    panpan: Panpan, start: Start, between: str, left: str
-) -> None:
+def test_key_between_two_escapes_keeps_the_input(panpan: Panpan, start: Start, between: str, left: str) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start()
@@ -164,7 +162,7 @@ def test_keys_that_show_something_interrupt_nothing(panpan: Panpan, start: Start
     assert INTERRUPTED not in repl.text
 
 
-def test_two_escapes_in_the_empty_input_go_back_to_an_earlier_message(panpan: Panpan, start: Start) -> None:
+def test_two_escapes_in_an_empty_input_rewind(panpan: Panpan, start: Start) -> None:
     with serving([say("One."), say("Two."), say("Otherwise.")]) as server:
         panpan.use(server)
         repl = start()
@@ -194,7 +192,7 @@ def test_alt_p_offers_the_models(panpan: Panpan, start: Start) -> None:
         repl.wait_for_prompt()
 
 
-def test_what_comes_in_one_piece_with_the_answer_to_a_dialog_goes_to_the_input(panpan: Panpan, start: Start) -> None:
+def test_text_right_behind_a_dialogs_answer_goes_to_the_input(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start()
@@ -244,7 +242,7 @@ def test_ctrl_v_mentions_the_picture_in_the_clipboard(panpan: Panpan, start: Sta
     assert base64.b64decode(picture["source"]["data"]) == PICTURE
 
 
-def test_without_a_program_for_the_clipboard_ctrl_v_says_so(panpan: Panpan, start: Start) -> None:
+def test_ctrl_v_without_a_clipboard_program_says_so(panpan: Panpan, start: Start) -> None:
     nothing = panpan.workspace.parent / "nothing"
     nothing.mkdir()
     with serving([]) as server:
@@ -255,7 +253,7 @@ def test_without_a_program_for_the_clipboard_ctrl_v_says_so(panpan: Panpan, star
         repl.wait_for("no program here can read the clipboard")
 
 
-def test_what_was_thought_can_be_read_afterwards(panpan: Panpan, start: Start) -> None:
+def test_pager_shows_thinking(panpan: Panpan, start: Start) -> None:
     reply = Reply((Thinking("first the one,\nthen the other thing"), Text("Answered.")))
     with serving([reply]) as server:
         panpan.use(server)
@@ -268,7 +266,7 @@ def test_what_was_thought_can_be_read_afterwards(panpan: Panpan, start: Start) -
         leave_pager(repl)
 
 
-def test_what_was_thought_before_an_interrupt_can_be_read_afterwards(panpan: Panpan, start: Start) -> None:
+def test_pager_shows_interrupted_thinking(panpan: Panpan, start: Start) -> None:
     reply = Reply((Thinking("one half of the thought and the other half"),), chunk_chars=24, faults=(Stall(4),))
     with serving([reply]) as server:
         panpan.use(server)

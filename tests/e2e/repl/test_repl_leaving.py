@@ -18,7 +18,7 @@ STALLED = Reply((Text("Thinking about it"),), faults=(Stall(-1),))
 
 
 @pytest.mark.parametrize("word", ["/exit", "exit", "quit", "q", "/quit"])
-def test_words_that_leave(panpan: Panpan, start: Start, word: str) -> None:
+def test_exit_words_end_panpan(panpan: Panpan, start: Start, word: str) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start()
@@ -65,7 +65,7 @@ def test_ctrl_c_clears_then_interrupts_then_leaves(panpan: Panpan, start: Start)
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["term", "hup"])
 @pytest.mark.parametrize("stage", ["at-the-prompt", "streaming", "tool", "question"])
-def test_a_signal_ends_it_and_restores_the_terminal(
+def test_signal_ends_panpan_and_names_the_session_of_a_turn(
     panpan: Panpan, start: Start, number: signal.Signals, stage: str
 ) -> None:
     step = {
@@ -120,7 +120,7 @@ def test_stty_is_the_same_before_and_after(panpan: Panpan) -> None:
 
 
 @pytest.mark.parametrize("is_in_turn", [False, True], ids=["at-the-prompt", "in-a-turn"])
-def test_a_window_that_is_closed_ends_it(panpan: Panpan, start: Start, is_in_turn: bool) -> None:
+def test_closed_window_ends_panpan(panpan: Panpan, start: Start, is_in_turn: bool) -> None:
     with serving([STALLED]) as server:
         panpan.use(server)
         repl = start()
@@ -132,7 +132,7 @@ def test_a_window_that_is_closed_ends_it(panpan: Panpan, start: Start, is_in_tur
         assert repl.wait() == 129
 
 
-def test_it_says_how_to_go_on_and_going_on_works(panpan: Panpan, start: Start) -> None:
+def test_leaving_names_a_command_that_continues(panpan: Panpan, start: Start) -> None:
     with serving([say("Hello."), say("Again.")]) as server:
         panpan.use(server)
         repl = start()
@@ -168,9 +168,7 @@ def test_enter_on_an_empty_input_asks_nobody(panpan: Panpan, start: Start) -> No
 
 
 @pytest.mark.parametrize("way", ["ctrl-d", "term"])
-def test_what_was_shown_is_recorded_and_what_was_not_sent_is_said_and_recalled(
-    panpan: Panpan, start: Start, way: str
-) -> None:
+def test_leaving_records_output_and_recalls_unsent_messages(panpan: Panpan, start: Start, way: str) -> None:
     with serving([STALLED]) as server:
         panpan.use(server)
         repl = start()

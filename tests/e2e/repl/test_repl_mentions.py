@@ -21,7 +21,7 @@ def picture() -> bytes:
     return data.getvalue()
 
 
-def test_a_picture_and_a_folder_go_along(panpan: Panpan, start: Start) -> None:
+def test_mentioned_picture_and_folder_are_attached(panpan: Panpan, start: Start) -> None:
     (panpan.workspace / "my shot.png").write_bytes(picture())
     (panpan.workspace / "src").mkdir()
     (panpan.workspace / "src" / "swordfish.py").touch()
@@ -41,7 +41,7 @@ def test_a_picture_and_a_folder_go_along(panpan: Panpan, start: Start) -> None:
     assert "[src" in shown
 
 
-def test_what_cannot_go_along_is_said_and_the_prompt_is_sent(panpan: Panpan, start: Start) -> None:
+def test_mentions_that_cannot_be_attached_are_reported(panpan: Panpan, start: Start) -> None:
     (panpan.home.parent / "outside.txt").write_text("outside swordfish\n")
     (panpan.workspace / ".env").write_text("KEY=swordfish\n")
     with serving([SEEN]) as server:
@@ -54,7 +54,7 @@ def test_what_cannot_go_along_is_said_and_the_prompt_is_sent(panpan: Panpan, sta
     assert shown.count("was not attached") == 3
 
 
-def test_a_name_is_found_among_20_000_files_and_every_key_is_kept_meanwhile(panpan: Panpan, start: Start) -> None:
+def test_completion_among_20_000_files_loses_no_key(panpan: Panpan, start: Start) -> None:
     for folder in range(100):
         (panpan.workspace / f"folder{folder}").mkdir()
         for number in range(200):

@@ -54,7 +54,7 @@ ANSWERS = {
 """Keys, and the answer that the model gets."""
 
 
-def test_one_of_several_choices_or_own_words(panpan: Panpan, start: Start) -> None:
+def test_question_takes_a_choice_or_own_words(panpan: Panpan, start: Start) -> None:
     asked = [question(f"Which database, {number}?", "Database", "SQLite", "Postgres") for number in range(len(ANSWERS))]
     with serving([*(calls(ask(each)) for each in asked), FINE]) as server:
         panpan.use(server)
@@ -69,7 +69,7 @@ def test_one_of_several_choices_or_own_words(panpan: Panpan, start: Start) -> No
     assert [told(server, number).partition("? ")[2] for number in range(1, 5)] == [*ANSWERS.values()]
 
 
-def test_several_choices_and_own_words_beside_them(panpan: Panpan, start: Start) -> None:
+def test_question_takes_several_choices_and_own_words(panpan: Panpan, start: Start) -> None:
     with serving([calls(ask(CHECKS)), FINE]) as server:
         panpan.use(server)
         repl = start()
@@ -89,7 +89,7 @@ def test_several_choices_and_own_words_beside_them(panpan: Panpan, start: Start)
     assert told(server) == 'Which checks? ruff, pytest, "and a look"'
 
 
-def test_several_questions_and_a_way_back_to_one_that_was_answered(panpan: Panpan, start: Start) -> None:
+def test_shift_tab_returns_to_an_answered_question(panpan: Panpan, start: Start) -> None:
     third = question("Which licence?", "Licence", "MIT", "GPL")
     with serving([calls(ask(DATABASE, CHECKS, third)), FINE]) as server:
         panpan.use(server)
@@ -110,7 +110,7 @@ def test_several_questions_and_a_way_back_to_one_that_was_answered(panpan: Panpa
     assert told(server).split("\n") == ["Which database? Postgres", "Which checks? mypy", "Which licence? MIT"]
 
 
-def test_escape_in_own_words_keeps_them_and_a_second_one_or_ctrl_c_declines(panpan: Panpan, start: Start) -> None:
+def test_escape_leaves_own_words_and_a_second_escape_declines(panpan: Panpan, start: Start) -> None:
     with serving([calls(ask(DATABASE)), FINE, calls(ask(DATABASE)), say("Hello.")]) as server:
         panpan.use(server)
         repl = start()
@@ -135,7 +135,7 @@ def test_escape_in_own_words_keeps_them_and_a_second_one_or_ctrl_c_declines(panp
     assert "did not want to answer" in told(server, 3)
 
 
-def test_half_a_prompt_is_kept_while_a_question_is_answered(panpan: Panpan, start: Start) -> None:
+def test_draft_is_kept_while_a_question_is_answered(panpan: Panpan, start: Start) -> None:
     gate = Event()
     with serving([ask_later(gate), FINE]) as server:
         panpan.use(server)
@@ -152,7 +152,7 @@ def test_half_a_prompt_is_kept_while_a_question_is_answered(panpan: Panpan, star
     assert told(server) == "Which database? Postgres"
 
 
-def test_keys_that_were_pressed_before_the_question_came_answer_nothing(panpan: Panpan, start: Start) -> None:
+def test_keys_pressed_before_the_question_answer_nothing(panpan: Panpan, start: Start) -> None:
     gate = Event()
     with serving([ask_later(gate), FINE]) as server:
         panpan.use(server)
@@ -175,7 +175,7 @@ def test_keys_that_were_pressed_before_the_question_came_answer_nothing(panpan: 
     assert told(server) == "Which database? SQLite"
 
 
-def test_a_paste_is_typed_where_own_words_are_and_answers_nothing(panpan: Panpan, start: Start) -> None:
+def test_paste_answers_no_question_but_fills_own_words(panpan: Panpan, start: Start) -> None:
     with serving([calls(ask(DATABASE)), FINE]) as server:
         panpan.use(server)
         repl = start()
@@ -193,7 +193,7 @@ def test_a_paste_is_typed_where_own_words_are_and_answers_nothing(panpan: Panpan
     assert told(server) == 'Which database? "first second"'
 
 
-def test_a_permission_question_and_questions_wait_for_each_other(panpan: Panpan, start: Start) -> None:
+def test_questions_of_all_kinds_come_one_after_the_other(panpan: Panpan, start: Start) -> None:
     command = ToolCall("Bash", {"command": "touch made"})
     with serving([calls(ask(DATABASE), ask(CHECKS), command), FINE]) as server:
         panpan.use(server)
@@ -218,7 +218,7 @@ def test_a_permission_question_and_questions_wait_for_each_other(panpan: Panpan,
     assert "mypy" not in results[1]
 
 
-def test_the_longest_question_can_be_answered_in_a_small_window(panpan: Panpan, start: Start) -> None:
+def test_longest_question_can_be_answered_in_a_small_window(panpan: Panpan, start: Start) -> None:
     text = " ".join(f"word{number:02}" for number in range(60)) + "?"
     long = question(text, "Long header", *(f"choice {letter} " + "x " * 60 for letter in "abcd"), detail="y " * 100)
     with serving([calls(ask(long, long)), FINE]) as server:

@@ -57,7 +57,7 @@ def source(panpan: Panpan) -> Path:
     return path
 
 
-def test_the_model_plans_and_goes_on_in_the_mode_of_the_answer(panpan: Panpan, start: Start) -> None:
+def test_approved_plan_goes_on_in_the_chosen_mode(panpan: Panpan, start: Start) -> None:
     path = source(panpan)
     with serving([calls(ENTER), calls(LOOK), calls(CHANGE), calls(LEAVE), calls(LOOK, CHANGE), FINE]) as server:
         panpan.use(server)
@@ -78,7 +78,7 @@ def test_the_model_plans_and_goes_on_in_the_mode_of_the_answer(panpan: Panpan, s
     assert plans(panpan) == [f"{PLAN}\n"]
 
 
-def test_a_plan_is_edited_in_the_users_editor_and_shown_again(panpan: Panpan, start: Start) -> None:
+def test_plan_edited_by_the_user_is_shown_again_and_used(panpan: Panpan, start: Start) -> None:
     editor = panpan.home.parent / "editor"
     editor.write_text(EDITOR.format(python=sys.executable))
     editor.chmod(0o700)
@@ -100,7 +100,7 @@ def test_a_plan_is_edited_in_the_users_editor_and_shown_again(panpan: Panpan, st
     assert plans(panpan) == [PLAN.replace("a list of paths", "any iterable of paths") + "\n"]
 
 
-def test_a_rejection_with_comments_keeps_plan_mode(panpan: Panpan, start: Start) -> None:
+def test_rejection_with_comments_keeps_plan_mode(panpan: Panpan, start: Start) -> None:
     path = source(panpan)
     with serving([calls(LEAVE), calls(CHANGE), FINE]) as server:
         panpan.use(server)
@@ -144,7 +144,7 @@ def test_escape_keeps_planning_and_ends_the_turn(panpan: Panpan, start: Start) -
     assert "1. Let parse take a list of paths." in kept, "which does not vanish with the question"
 
 
-def test_shift_tab_while_the_model_speaks_counts_for_what_it_calls_then(panpan: Panpan, start: Start) -> None:
+def test_shift_tab_during_a_reply_counts_for_its_calls(panpan: Panpan, start: Start) -> None:
     path, gate = source(panpan), Event()
     change = Reply((Text("Thinking."), CHANGE), chunk_chars=0, faults=(Hold(-3, gate),))
     with serving([calls(LOOK), change, FINE]) as server:
@@ -163,7 +163,7 @@ def test_shift_tab_while_the_model_speaks_counts_for_what_it_calls_then(panpan: 
     assert "Plan mode is on" in str(server.requests[2].messages[-1])
 
 
-def test_a_resumed_session_is_in_plan_mode_and_knows_its_plan(panpan: Panpan, start: Start) -> None:
+def test_resumed_session_is_in_plan_mode(panpan: Panpan, start: Start) -> None:
     with serving([calls(ENTER), FINE, calls(LEAVE), FINE]) as server:
         panpan.use(server)
         repl = start()

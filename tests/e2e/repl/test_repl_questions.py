@@ -22,7 +22,7 @@ def touch_later(gate: Event) -> Reply:
     return Reply((Text("Thinking."), touch), chunk_chars=0, faults=(Hold(-3, gate),))
 
 
-def test_a_key_answers(panpan: Panpan, start: Start) -> None:
+def test_question_is_answered_by_y_and_n(panpan: Panpan, start: Start) -> None:
     letters = "yYnN"
     turns = [(call("Bash", {"command": f"touch made-{key}"}), say(f"Fine: {key}.")) for key in letters]
     with serving([step for turn in turns for step in turn]) as server:
@@ -37,7 +37,7 @@ def test_a_key_answers(panpan: Panpan, start: Start) -> None:
     assert [(panpan.workspace / f"made-{key}").exists() for key in letters] == [True, True, False, False]
 
 
-def test_escape_refuses_and_ends_the_turn_and_what_is_half_typed_stays(panpan: Panpan, start: Start) -> None:
+def test_escape_refuses_ends_the_turn_and_keeps_the_draft(panpan: Panpan, start: Start) -> None:
     gate = Event()
     with serving([touch_later(gate), FINE]) as server:
         panpan.use(server)
@@ -56,7 +56,7 @@ def test_escape_refuses_and_ends_the_turn_and_what_is_half_typed_stays(panpan: P
     assert texts_of(server.requests[1].messages[-1]).endswith("half of it")
 
 
-def test_always_shows_what_it_allows_and_is_not_asked_again(panpan: Panpan, start: Start) -> None:
+def test_always_shows_its_rule_and_is_not_asked_again(panpan: Panpan, start: Start) -> None:
     with serving([TOUCH, say("One."), TOUCH, say("Two.")]) as server:
         panpan.use(server)
         repl = start(columns=200)
@@ -77,7 +77,7 @@ def test_always_shows_what_it_allows_and_is_not_asked_again(panpan: Panpan, star
     assert (panpan.workspace / "made").exists()
 
 
-def test_no_with_words_for_the_model(panpan: Panpan, start: Start) -> None:
+def test_refusal_sends_words_to_the_model(panpan: Panpan, start: Start) -> None:
     with serving([TOUCH, FINE]) as server:
         panpan.use(server)
         repl = start()
@@ -92,7 +92,7 @@ def test_no_with_words_for_the_model(panpan: Panpan, start: Start) -> None:
     assert not (panpan.workspace / "made").exists()
 
 
-def test_the_cursor_stands_where_words_for_the_model_are_typed(panpan: Panpan, start: Start) -> None:
+def test_cursor_is_where_words_for_the_model_are_typed(panpan: Panpan, start: Start) -> None:
     with serving([TOUCH]) as server:
         panpan.use(server)
         repl = start()
@@ -102,9 +102,7 @@ def test_the_cursor_stands_where_words_for_the_model_are_typed(panpan: Panpan, s
 
 
 @pytest.mark.parametrize("key", ["y", "a", keys.ENTER], ids=["y", "a", "enter"])
-def test_a_key_that_was_pressed_before_the_question_came_answers_nothing(
-    panpan: Panpan, start: Start, key: str
-) -> None:
+def test_key_pressed_before_the_question_answers_nothing(panpan: Panpan, start: Start, key: str) -> None:
     gate = Event()
     with serving([touch_later(gate), FINE]) as server:
         panpan.use(server)
@@ -128,7 +126,7 @@ def test_a_key_that_was_pressed_before_the_question_came_answers_nothing(
     assert not (panpan.workspace / "made").exists()
 
 
-def test_what_is_half_typed_is_there_after_the_question(panpan: Panpan, start: Start) -> None:
+def test_draft_is_kept_after_the_question(panpan: Panpan, start: Start) -> None:
     gate = Event()
     with serving([touch_later(gate), FINE]) as server:
         panpan.use(server)
@@ -144,7 +142,7 @@ def test_what_is_half_typed_is_there_after_the_question(panpan: Panpan, start: S
     assert (panpan.workspace / "made").exists()
 
 
-def test_a_text_that_is_begun_at_a_question_is_a_text(panpan: Panpan, start: Start) -> None:
+def test_text_begun_at_a_question_answers_nothing(panpan: Panpan, start: Start) -> None:
     with serving([TOUCH, FINE]) as server:
         panpan.use(server)
         repl = start()
@@ -161,7 +159,7 @@ def test_a_text_that_is_begun_at_a_question_is_a_text(panpan: Panpan, start: Sta
         repl.wait_for(lambda screen: screen.before_cursor == "❯ way")
 
 
-def test_a_paste_answers_nothing_and_is_in_the_input(panpan: Panpan, start: Start) -> None:
+def test_paste_at_a_question_answers_nothing(panpan: Panpan, start: Start) -> None:
     with serving([TOUCH, FINE, say("Pasted.")]) as server:
         panpan.use(server)
         repl = start()
@@ -206,7 +204,7 @@ def test_control_characters_are_made_visible(panpan: Panpan, start: Start) -> No
     assert "touch made" in shown
 
 
-def test_an_edit_is_shown_as_a_diff(panpan: Panpan, start: Start) -> None:
+def test_question_of_an_edit_shows_a_diff(panpan: Panpan, start: Start) -> None:
     (panpan.workspace / "a.py").write_text("one = 1\ntwo = 2\nthree = 3\n")
     edit = {"file_path": "a.py", "old_string": "two = 2", "new_string": "two = 22"}
     with serving([call("Read", {"file_path": "a.py"}), call("Edit", edit), FINE]) as server:
@@ -220,7 +218,7 @@ def test_an_edit_is_shown_as_a_diff(panpan: Panpan, start: Start) -> None:
     assert (panpan.workspace / "a.py").read_text() == "one = 1\ntwo = 22\nthree = 3\n"
 
 
-def test_a_long_command_can_be_answered_in_a_small_window(panpan: Panpan, start: Start) -> None:
+def test_long_command_can_be_answered_in_a_small_window(panpan: Panpan, start: Start) -> None:
     command = "touch made\n" + "\n".join(f"echo line {number}" for number in range(300))
     with serving([call("Bash", {"command": command}), FINE]) as server:
         panpan.use(server)
@@ -236,7 +234,7 @@ def test_a_long_command_can_be_answered_in_a_small_window(panpan: Panpan, start:
     assert not (panpan.workspace / "made").exists()
 
 
-def test_a_yes_twice_at_once_does_not_allow_what_was_not_all_on_the_screen(panpan: Panpan, start: Start) -> None:
+def test_repeated_yes_allows_nothing_that_was_not_all_shown(panpan: Panpan, start: Start) -> None:
     with serving([LONG, FINE]) as server:
         panpan.use(server)
         repl = start()
@@ -250,7 +248,7 @@ def test_a_yes_twice_at_once_does_not_allow_what_was_not_all_on_the_screen(panpa
     assert not (panpan.workspace / "made").exists()
 
 
-def test_a_yes_after_the_warning_was_read_allows(panpan: Panpan, start: Start) -> None:
+def test_yes_after_the_warning_allows(panpan: Panpan, start: Start) -> None:
     with serving([LONG, FINE]) as server:
         panpan.use(server)
         repl = start()
@@ -262,7 +260,7 @@ def test_a_yes_after_the_warning_was_read_allows(panpan: Panpan, start: Start) -
     assert (panpan.workspace / "made").exists()
 
 
-def test_a_long_draft_leaves_a_question_the_room_and_stays(panpan: Panpan, start: Start) -> None:
+def test_long_draft_leaves_room_for_a_question(panpan: Panpan, start: Start) -> None:
     gate = Event()
     with serving([touch_later(gate), FINE]) as server:
         panpan.use(server)
@@ -280,7 +278,7 @@ def test_a_long_draft_leaves_a_question_the_room_and_stays(panpan: Panpan, start
     assert (panpan.workspace / "made").exists()
 
 
-def test_a_pause_in_typing_does_not_let_the_next_letter_answer(panpan: Panpan, start: Start) -> None:
+def test_pause_in_typing_lets_no_letter_answer(panpan: Panpan, start: Start) -> None:
     gate = Event()
     with serving([touch_later(gate), FINE]) as server:
         panpan.use(server)
@@ -301,9 +299,7 @@ def test_a_pause_in_typing_does_not_let_the_next_letter_answer(panpan: Panpan, s
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(80, 11), (80, 8), (80, 5), (40, 8)])
-def test_a_short_command_can_be_answered_in_a_very_small_window(
-    panpan: Panpan, start: Start, columns: int, rows: int
-) -> None:
+def test_short_command_can_be_answered_in_a_tiny_window(panpan: Panpan, start: Start, columns: int, rows: int) -> None:
     with serving([TOUCH, FINE]) as server:
         panpan.use(server)
         repl = start(columns=columns, rows=rows)
@@ -315,7 +311,7 @@ def test_a_short_command_can_be_answered_in_a_very_small_window(
     assert (panpan.workspace / "made").exists()
 
 
-def test_a_rule_of_wide_characters_leaves_the_question_its_room(panpan: Panpan, start: Start) -> None:
+def test_rule_of_wide_characters_leaves_room_for_the_question(panpan: Panpan, start: Start) -> None:
     with serving([call("Bash", {"command": "touch made " + "漢" * 70}), FINE]) as server:
         panpan.use(server)
         repl = start(columns=40, rows=24)
@@ -327,9 +323,7 @@ def test_a_rule_of_wide_characters_leaves_the_question_its_room(panpan: Panpan, 
     assert (panpan.workspace / "made").exists()
 
 
-def test_a_window_that_shrinks_takes_the_keys_from_a_question_that_is_not_seen_any_more(
-    panpan: Panpan, start: Start
-) -> None:
+def test_question_hidden_by_a_small_window_takes_no_keys(panpan: Panpan, start: Start) -> None:
     with serving([TOUCH, FINE]) as server:
         panpan.use(server)
         repl = start()
@@ -349,7 +343,7 @@ def test_a_window_that_shrinks_takes_the_keys_from_a_question_that_is_not_seen_a
     assert not repl.crash_reports()
 
 
-def test_escape_twice_at_once_refuses(panpan: Panpan, start: Start) -> None:
+def test_two_escapes_at_once_refuse(panpan: Panpan, start: Start) -> None:
     with serving([TOUCH, FINE]) as server:
         panpan.use(server)
         repl = start()
@@ -362,7 +356,7 @@ def test_escape_twice_at_once_refuses(panpan: Panpan, start: Start) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 80])
-def test_a_patch_names_every_file_in_full(panpan: Panpan, start: Start, columns: int) -> None:
+def test_question_of_a_patch_names_every_file_in_full(panpan: Panpan, start: Start, columns: int) -> None:
     names = [f"{'deep/' * 8}{name}" for name in ("a.txt", "b.txt", "c.txt", "run_me.py", "evil.sh")]
     patch = "".join(f"*** Add File: {name}\n+hello\n" for name in names)
     with serving([call("Patch", {"patch": f"*** Begin Patch\n{patch}*** End Patch\n"}), FINE]) as server:
@@ -375,7 +369,7 @@ def test_a_patch_names_every_file_in_full(panpan: Panpan, start: Start, columns:
         repl.wait_for("Fine.")
 
 
-def test_the_question_is_withdrawn_when_the_turn_is_interrupted_with_ctrl_c(panpan: Panpan, start: Start) -> None:
+def test_ctrl_c_withdraws_the_question(panpan: Panpan, start: Start) -> None:
     with serving([TOUCH, FINE]) as server:
         panpan.use(server)
         repl = start()
@@ -389,7 +383,7 @@ def test_the_question_is_withdrawn_when_the_turn_is_interrupted_with_ctrl_c(panp
     assert texts_of(server.requests[0].messages[-1]) == "go"
 
 
-def test_a_rule_that_was_answered_can_be_completed_and_removed(panpan: Panpan, start: Start) -> None:
+def test_saved_rule_is_completed_and_removed(panpan: Panpan, start: Start) -> None:
     with serving([TOUCH, say("One.")]) as server:
         panpan.use(server)
         repl = start(columns=120)

@@ -34,7 +34,7 @@ def test_enter_steers_the_turn_that_runs(panpan: Panpan, start: Start) -> None:
     assert any(block["type"] == "tool_result" for block in second.messages[-1]["content"])
 
 
-def test_what_came_too_late_for_the_turn_is_the_next_one(panpan: Panpan, start: Start) -> None:
+def test_message_too_late_for_the_turn_is_the_next_prompt(panpan: Panpan, start: Start) -> None:
     gate = Event()
     with serving([say("Only an answer.", chunk_chars=5, faults=(Hold(4, gate),)), say("And to that.")]) as server:
         panpan.use(server)
@@ -49,7 +49,7 @@ def test_what_came_too_late_for_the_turn_is_the_next_one(panpan: Panpan, start: 
     assert "one more thing" in str(server.requests[1].messages[-1])
 
 
-def test_up_in_an_empty_input_takes_back_what_waits_and_sends_it_once(panpan: Panpan, start: Start) -> None:
+def test_up_takes_back_a_queued_message_to_be_sent_once(panpan: Panpan, start: Start) -> None:
     gate = Event()
     with serving([looking(gate), say("Done.")]) as server:
         panpan.use(server)
@@ -108,7 +108,7 @@ def test_alt_up_takes_the_last_one_back(panpan: Panpan, start: Start) -> None:
     assert "think about" not in str(server.requests[1].messages)
 
 
-def test_an_interrupt_gives_back_what_was_not_delivered(panpan: Panpan, start: Start) -> None:
+def test_interrupt_gives_back_undelivered_messages(panpan: Panpan, start: Start) -> None:
     stalled = Reply((Text("Thinking about it"),), faults=(Stall(-1),))
     with serving([stalled, say("To that, then.")]) as server:
         panpan.use(server)

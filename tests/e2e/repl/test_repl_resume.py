@@ -22,7 +22,7 @@ def shows_the_past(screen: Screen) -> bool:
 
 
 @pytest.mark.parametrize("how", ["-r", "/resume"])
-def test_its_last_turns_are_on_the_screen(panpan: Panpan, start: Start, how: str) -> None:
+def test_resume_shows_the_last_turns(panpan: Panpan, start: Start, how: str) -> None:
     with serving([call("LS", {}), say("Nothing here."), say("Going on.")]) as server:
         panpan.use(server)
         panpan.run("-p", "look around")
@@ -37,7 +37,7 @@ def test_its_last_turns_are_on_the_screen(panpan: Panpan, start: Start, how: str
     assert repl.text.count("Nothing here.") == 1
 
 
-def test_what_came_before_them_is_in_the_pager(panpan: Panpan, start: Start) -> None:
+def test_pager_shows_turns_before_the_last_ones(panpan: Panpan, start: Start) -> None:
     with serving([say(f"Answer {number}.") for number in range(5)]) as server:
         panpan.use(server)
         turns = [{"type": "user", "message": {"role": "user", "content": f"prompt {number}"}} for number in range(5)]
@@ -55,7 +55,7 @@ def test_what_came_before_them_is_in_the_pager(panpan: Panpan, start: Start) -> 
         leave_pager(repl)
 
 
-def test_a_session_that_cannot_be_opened_shows_nothing_a_second_time(panpan: Panpan, start: Start) -> None:
+def test_resume_of_an_open_session_shows_nothing_twice(panpan: Panpan, start: Start) -> None:
     with serving([say("Elsewhere."), say("Here."), say("Still here.")]) as server:
         panpan.use(server)
         panpan.run("-p", "the other one")

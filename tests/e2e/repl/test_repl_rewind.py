@@ -21,7 +21,7 @@ def prompts(server: ModelServer) -> list[str]:
     return [texts_of(one) for one in server.requests[-1].body["messages"] if one["role"] == "user" and texts_of(one)]
 
 
-def test_files_and_conversation_go_back_together(panpan: Panpan, start: Start) -> None:
+def test_rewind_takes_back_files_and_conversation(panpan: Panpan, start: Start) -> None:
     with serving(SCRIPT) as server:
         panpan.use(server)
         repl = start("--yes")
@@ -42,7 +42,7 @@ def test_files_and_conversation_go_back_together(panpan: Panpan, start: Start) -
     assert prompts(server) == ["one", "two and a half"]
 
 
-def test_the_same_with_lines_only(panpan: Panpan) -> None:
+def test_rewind_works_in_the_plain_face(panpan: Panpan) -> None:
     with serving(SCRIPT) as server:
         panpan.use(server)
         child = pexpect.spawn(

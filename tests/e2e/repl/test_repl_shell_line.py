@@ -35,7 +35,7 @@ def queue(*texts: str) -> Callable[[Screen], bool]:
     return is_shown
 
 
-def test_what_is_sent_is_shown_and_comes_behind_the_command(panpan: Panpan, start: Start) -> None:
+def test_messages_run_in_order_behind_the_command(panpan: Panpan, start: Start) -> None:
     with serving([say("It printed that.")]) as server:
         panpan.use(server)
         repl = start()
@@ -110,7 +110,7 @@ def test_escape_beside_a_turn_ends_the_command_first(panpan: Panpan, start: Star
     assert not was_interrupted
 
 
-def test_a_message_for_the_turn_waits_for_a_command_beside_it(panpan: Panpan, start: Start) -> None:
+def test_message_for_the_turn_waits_for_the_command(panpan: Panpan, start: Start) -> None:
     gate = Event()
     with serving([say("Only an answer.", chunk_chars=5, faults=(Hold(4, gate),)), say("And to that.")]) as server:
         panpan.use(server)
@@ -128,7 +128,7 @@ def test_a_message_for_the_turn_waits_for_a_command_beside_it(panpan: Panpan, st
     assert "one more thing" in str(server.requests[1].messages[-1])
 
 
-def test_a_slash_command_that_asks_nobody_works_meanwhile(panpan: Panpan, start: Start) -> None:
+def test_status_works_while_a_command_runs(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start()
@@ -151,7 +151,7 @@ def test_leaving_ends_the_command(panpan: Panpan, start: Start) -> None:
     # that nothing runs on is asserted at the end of each test
 
 
-def test_what_waits_behind_a_command_that_opens_another_session_is_asked_there(panpan: Panpan, start: Start) -> None:
+def test_message_behind_clear_is_asked_in_the_new_session(panpan: Panpan, start: Start) -> None:
     with serving([say("Asked there.")]) as server:
         panpan.use(server)
         repl = start()
@@ -166,7 +166,7 @@ def test_what_waits_behind_a_command_that_opens_another_session_is_asked_there(p
     assert [texts_of(message) for message in server.requests[0].messages] == ["not lost"]
 
 
-def test_what_waits_behind_a_session_that_cannot_be_opened_is_in_the_input(panpan: Panpan, start: Start) -> None:
+def test_message_behind_a_failed_resume_is_given_back(panpan: Panpan, start: Start) -> None:
     with serving([say("One.")]) as server:
         panpan.use(server)
         start().turn("one", "One.")
@@ -183,7 +183,7 @@ def test_what_waits_behind_a_session_that_cannot_be_opened_is_in_the_input(panpa
     assert len(server.requests) == 1
 
 
-def test_a_command_that_is_not_utf_8_is_refused_and_nothing_ends(panpan: Panpan, start: Start) -> None:
+def test_command_that_is_not_utf_8_is_refused(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start()
@@ -195,7 +195,7 @@ def test_a_command_that_is_not_utf_8_is_refused_and_nothing_ends(panpan: Panpan,
         repl.wait_for("42 all the same")
 
 
-def test_a_long_line_goes_on_below_itself_as_the_output_of_a_tool_does(panpan: Panpan, start: Start) -> None:
+def test_long_output_line_wraps_with_its_indent(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start(columns=60)

@@ -9,7 +9,7 @@ from tests.model_server import Hold, Stall, say, serving
 from tests.terminal_emulator import keys
 
 
-def test_side_question_is_answered_beside_the_turn_and_ended_before_it(panpan: Panpan, start: Start) -> None:
+def test_side_question_is_answered_beside_the_turn(panpan: Panpan, start: Start) -> None:
     go_on = Event()
     turn = say("It took long, and is all done.", faults=(Hold(0, go_on),))
     with serving([turn, say("It is seven."), say("never", faults=(Stall(0),))]) as server:

@@ -14,7 +14,7 @@ _COLOURS = {*range(30, 39), *range(40, 49), *range(90, 98), *range(100, 108)}
 MARKDOWN = "# Heading\n\nSome `code` and **bold**.\n\n```python\nx = 1  # one\n```\n"
 
 
-def test_a_prompt_on_the_command_line_is_the_first(panpan: Panpan, start: Start) -> None:
+def test_prompt_of_the_command_line_is_sent_first(panpan: Panpan, start: Start) -> None:
     with serving([say("Hello."), say("Again.")]) as server:
         panpan.use(server)
         repl = start("say hello", waits=False)
@@ -25,7 +25,7 @@ def test_a_prompt_on_the_command_line_is_the_first(panpan: Panpan, start: Start)
     assert [request.messages[-1]["content"][0]["text"] for request in server.requests] == ["say hello", "and again"]
 
 
-def test_resume_without_an_id_lets_one_pick_a_session(panpan: Panpan, start: Start) -> None:
+def test_resume_without_an_id_offers_sessions(panpan: Panpan, start: Start) -> None:
     with serving([say("First."), say("Second.")]) as server:
         panpan.use(server)
         panpan.run("-p", "the first question")
@@ -37,7 +37,7 @@ def test_resume_without_an_id_lets_one_pick_a_session(panpan: Panpan, start: Sta
     assert "the first question" in str(server.requests[1].messages)
 
 
-def test_what_is_typed_before_the_prompt_is_there_is_not_lost(panpan: Panpan, start: Start) -> None:
+def test_text_typed_before_the_prompt_is_kept(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start(waits=False)
@@ -45,7 +45,7 @@ def test_what_is_typed_before_the_prompt_is_there_is_not_lost(panpan: Panpan, st
         repl.wait_for(lambda screen: screen.before_cursor == "❯ typed early" and screen.has_bracketed_paste)
 
 
-def test_a_terminal_that_answers_no_questions_works_as_well(panpan: Panpan, start: Start) -> None:
+def test_terminal_without_replies_works(panpan: Panpan, start: Start) -> None:
     with serving([say("Hello.")]) as server:
         panpan.use(server)
         repl = start(is_mute=True)
@@ -54,7 +54,7 @@ def test_a_terminal_that_answers_no_questions_works_as_well(panpan: Panpan, star
         assert repl.leave() == 0
 
 
-def test_an_answer_of_the_terminal_is_never_typed_text(panpan: Panpan, start: Start) -> None:
+def test_terminal_replies_are_never_typed_text(panpan: Panpan, start: Start) -> None:
     with serving([say("Hello.")]) as server:
         panpan.use(server)
         repl = start()
@@ -87,7 +87,7 @@ def test_no_color_has_no_colours(panpan: Panpan, start: Start) -> None:
     assert colours_in(repl) == set()
 
 
-def test_there_are_colours_otherwise(panpan: Panpan, start: Start) -> None:
+def test_answer_has_colours_by_default(panpan: Panpan, start: Start) -> None:
     with serving([say(MARKDOWN)]) as server:
         panpan.use(server)
         repl = start()
@@ -97,7 +97,7 @@ def test_there_are_colours_otherwise(panpan: Panpan, start: Start) -> None:
 
 
 @pytest.mark.parametrize("background", ["rgb:ffff/ffff/ffff", "rgb:0000/0000/0000"], ids=["light", "dark"])
-def test_the_theme_is_found_from_the_terminal(panpan: Panpan, start: Start, background: str) -> None:
+def test_theme_is_found_from_the_terminal(panpan: Panpan, start: Start, background: str) -> None:
     with serving([say("Hello.")]) as server:
         panpan.use(server)
         repl = start(background=background)
@@ -108,7 +108,7 @@ def test_the_theme_is_found_from_the_terminal(panpan: Panpan, start: Start, back
 
 
 @pytest.mark.parametrize("way", ["flag", "dumb"])
-def test_the_plain_face_moves_no_cursor_and_has_no_spinner(panpan: Panpan, start: Start, way: str) -> None:
+def test_plain_face_moves_no_cursor_and_has_no_spinner(panpan: Panpan, start: Start, way: str) -> None:
     flags, env = (["--plain"], {}) if way == "flag" else ([], {"TERM": "dumb"})
     with serving([say(MARKDOWN, delta_delay_s=0.02), say("Again.")]) as server:
         panpan.use(server)
@@ -127,7 +127,7 @@ def test_the_plain_face_moves_no_cursor_and_has_no_spinner(panpan: Panpan, start
     assert {text for text in controls if not text.endswith("m")} <= {"\r", "\n"}
 
 
-def test_the_menu_of_a_start_without_a_key_ends_with_a_signal(panpan: Panpan, start: Start) -> None:
+def test_menu_without_a_key_ends_with_a_signal(panpan: Panpan, start: Start) -> None:
     repl = start(waits=False)
     repl.wait_for(lambda screen: "Paste an API key" in screen.text and "See the demo" in screen.text)
     repl.wait_for("Esc leaves")
@@ -136,7 +136,7 @@ def test_the_menu_of_a_start_without_a_key_ends_with_a_signal(panpan: Panpan, st
     assert repl.wait() == 143
 
 
-def test_a_broken_setting_is_said_in_a_line(panpan: Panpan, start: Start) -> None:
+def test_broken_setting_is_reported_in_a_line(panpan: Panpan, start: Start) -> None:
     panpan.home.mkdir(parents=True)
     (panpan.home / "settings.toml").write_text("modle = 1\n")
     repl = start(waits=False)

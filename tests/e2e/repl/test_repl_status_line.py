@@ -11,7 +11,7 @@ def settings(panpan: Panpan, text: str) -> None:
     (panpan.home / "settings.toml").write_text(f"[ui]\n{text}\n")
 
 
-def test_beside_a_line_of_the_users_own_the_mode_is_seen(panpan: Panpan, start: Start) -> None:
+def test_status_line_of_the_user_keeps_the_mode(panpan: Panpan, start: Start) -> None:
     settings(panpan, 'status_line = "echo my own line"')
     with serving([]) as server:
         panpan.use(server)
@@ -21,7 +21,7 @@ def test_beside_a_line_of_the_users_own_the_mode_is_seen(panpan: Panpan, start: 
         repl.wait_for("accept edits · my own line")
 
 
-def test_the_keys_of_vi_say_what_they_do_now(panpan: Panpan, start: Start) -> None:
+def test_status_line_shows_the_mode_of_vi_keys(panpan: Panpan, start: Start) -> None:
     settings(panpan, "vim = true")
     with serving([]) as server:
         panpan.use(server)
@@ -33,7 +33,7 @@ def test_the_keys_of_vi_say_what_they_do_now(panpan: Panpan, start: Start) -> No
         repl.wait_for("· INSERT ·")
 
 
-def test_a_folder_that_commands_moved_to_is_told_until_they_are_back(panpan: Panpan, start: Start) -> None:
+def test_status_line_shows_the_folder_of_commands(panpan: Panpan, start: Start) -> None:
     (panpan.workspace / "src").mkdir()
     with serving([]) as server:
         panpan.use(server)

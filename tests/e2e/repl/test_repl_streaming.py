@@ -68,7 +68,7 @@ def test_typing_during_a_stream_loses_neither_keys_nor_chunks(panpan: Panpan, st
 
 
 @pytest.mark.parametrize("text", [in_lists(1200), in_code(1200)], ids=["list", "code"])
-def test_a_block_higher_than_the_screen_is_there_once(panpan: Panpan, start: Start, text: str) -> None:
+def test_block_higher_than_the_screen_is_printed_once(panpan: Panpan, start: Start, text: str) -> None:
     with serving([say(text, chunk_chars=7), say("And the second answer.")]) as server:
         panpan.use(server)
         repl = start(columns=80, rows=24)
@@ -79,7 +79,7 @@ def test_a_block_higher_than_the_screen_is_there_once(panpan: Panpan, start: Sta
     assert numbered_words(repl.text) == [f"w{number:04}" for number in range(1200)]
 
 
-def test_no_row_above_the_input_changes_after_it_was_printed(panpan: Panpan, start: Start) -> None:
+def test_printed_rows_never_change(panpan: Panpan, start: Start) -> None:
     gate = Event()
     reply = say(numbered(900, a_paragraph=30), chunk_chars=6, faults=(Hold(600, gate),))
     with serving([reply]) as server:
@@ -95,7 +95,7 @@ def test_no_row_above_the_input_changes_after_it_was_printed(panpan: Panpan, sta
     assert repl.scrollback[: len(before)] == before
 
 
-def test_the_bytes_that_are_written_grow_with_the_answer_and_not_with_its_square(panpan: Panpan, start: Start) -> None:
+def test_written_bytes_grow_linearly_with_the_answer(panpan: Panpan, start: Start) -> None:
     # A frame draws no more than the screen, and there are at most ten a second; what is printed is printed once.
     def written(repl: Repl, prompt: str, last: str) -> int:
         before = len(repl.raw)
@@ -112,7 +112,7 @@ def test_the_bytes_that_are_written_grow_with_the_answer_and_not_with_its_square
     assert much < 12 * little + 20_000
 
 
-def test_a_window_that_wraps_again_in_mid_stream_loses_nothing(panpan: Panpan) -> None:
+def test_resize_in_tmux_in_mid_stream_loses_nothing(panpan: Panpan) -> None:
     need("tmux")
     a_paragraph = 45
     gates = [Event(), Event()]
@@ -166,7 +166,7 @@ def test_code_is_copied_from_the_scrollback_as_it_was_written(panpan: Panpan) ->
             assert f"\n{code}\n" in tmux.copied
 
 
-def test_a_window_that_only_gets_wider_higher_and_lower_shows_each_chunk_once(panpan: Panpan, start: Start) -> None:
+def test_window_that_never_narrows_shows_each_chunk_once(panpan: Panpan, start: Start) -> None:
     sizes = [(40, 40), (80, 30), (80, 12), (200, 24)]
     gates = [Event() for _ in sizes]
     holds = tuple(Hold(FIRST_DELTA + 200 * (number + 1), gate) for number, gate in enumerate(gates))
@@ -187,7 +187,7 @@ def test_a_window_that_only_gets_wider_higher_and_lower_shows_each_chunk_once(pa
 
 
 @pytest.mark.parametrize("size", [(20, 5), (10, 3), (1, 1)], ids=["small", "tiny", "a-cell"])
-def test_a_window_too_small_to_see_anything_does_no_harm(panpan: Panpan, start: Start, size: tuple[int, int]) -> None:
+def test_tiny_window_does_no_harm(panpan: Panpan, start: Start, size: tuple[int, int]) -> None:
     gate = Event()
     with serving([say(numbered(300), chunk_chars=6, faults=(Hold(100, gate),)), say("Fine again.")]) as server:
         panpan.use(server)

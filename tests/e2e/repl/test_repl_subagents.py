@@ -39,7 +39,7 @@ def held(text: str, until: Event) -> Reply:
     return replace(say(text), faults=(Hold(0, until),))
 
 
-def test_escape_ends_all_of_them_and_what_they_run(panpan: Panpan, start: Start) -> None:
+def test_escape_ends_all_subagents_and_their_commands(panpan: Panpan, start: Start) -> None:
     parent = iter([tasks("one", "two", "three"), say("Here again.")])
     with serving(answering(parent, lambda name, rounds: call("Bash", {"command": "sleep 90"}))) as server:
         panpan.use(server)
@@ -55,7 +55,7 @@ def test_escape_ends_all_of_them_and_what_they_run(panpan: Panpan, start: Start)
         repl.wait_for(lambda screen: screen.text.count("(stopped)") == 3)
 
 
-def test_while_one_asks_the_other_goes_on_and_the_first_that_is_done_is_shown_so(panpan: Panpan, start: Start) -> None:
+def test_subagents_go_on_while_another_asks(panpan: Panpan, start: Start) -> None:
     asks, looks, ends = Event(), Event(), Event()
 
     def child(name: str, rounds: int) -> Step:
@@ -84,7 +84,7 @@ def test_while_one_asks_the_other_goes_on_and_the_first_that_is_done_is_shown_so
         repl.wait_for("All said.")
 
 
-def test_the_question_of_one_in_the_background_does_not_hold_up_the_turn(panpan: Panpan, start: Start) -> None:
+def test_question_of_a_background_subagent_lets_the_turn_go_on(panpan: Panpan, start: Start) -> None:
     def child(name: str, rounds: int) -> Step:
         return call("Read", {"file_path": "/etc/hostname"}) if rounds == 0 else say("Read it.")
 
@@ -103,9 +103,7 @@ def test_the_question_of_one_in_the_background_does_not_hold_up_the_turn(panpan:
         repl.wait_for("Heard of it.")
 
 
-def test_those_that_run_are_moved_to_the_background_and_wake_the_model_when_they_end(
-    panpan: Panpan, start: Start
-) -> None:
+def test_subagents_moved_to_the_background_wake_the_model(panpan: Panpan, start: Start) -> None:
     done = Event()
     parent = chain([tasks("one", "two"), say("They go on.")], repeat(say("Heard of it.")))
     with serving(answering(parent, lambda name, rounds: held(f"{name} is done.", done))) as server:
@@ -129,7 +127,7 @@ def said_of_ends(screen: Screen) -> str:
     return screen.text.partition("They go on.")[2]
 
 
-def test_what_they_said_is_in_the_pager_and_their_calls_are_shown_again(panpan: Panpan, start: Start) -> None:
+def test_resumed_session_shows_subagents_and_their_work(panpan: Panpan, start: Start) -> None:
     def child(name: str, rounds: int) -> Step:
         return call("LS", {}) if rounds == 0 else say("It lies here.")
 

@@ -73,7 +73,7 @@ def pid_of_panpan(shell: Terminal) -> int:
     return pid
 
 
-def test_the_shell_has_the_terminal_until_fg_and_what_is_typed_stays(panpan: Panpan, shell: Terminal) -> None:
+def test_suspend_keeps_the_input_until_fg(panpan: Panpan, shell: Terminal) -> None:
     with serving([say("An answer.")]) as server:
         panpan.use(server)
         begin(panpan, shell)
@@ -89,7 +89,7 @@ def test_the_shell_has_the_terminal_until_fg_and_what_is_typed_stays(panpan: Pan
     assert texts_of(server.requests[0].messages[-1]) == "half a thought"
 
 
-def test_the_turn_goes_on_with_panpan(panpan: Panpan, shell: Terminal) -> None:
+def test_turn_goes_on_after_fg(panpan: Panpan, shell: Terminal) -> None:
     gate = Event()
     with serving([say("Beginning and end.", chunk_chars=9, faults=(Hold(4, gate),))]) as server:
         panpan.use(server)
@@ -105,7 +105,7 @@ def test_the_turn_goes_on_with_panpan(panpan: Panpan, shell: Terminal) -> None:
     assert len(server.requests) == 1
 
 
-def test_after_a_stop_that_it_was_not_told_of_it_takes_the_terminal_again(panpan: Panpan, shell: Terminal) -> None:
+def test_sigstop_keeps_the_input_and_the_raw_terminal(panpan: Panpan, shell: Terminal) -> None:
     with serving([say("An answer.")]) as server:
         panpan.use(server)
         begin(panpan, shell)
@@ -146,7 +146,7 @@ def test_another_program_keeps_the_terminal_when_panpan_goes_on(panpan: Panpan, 
         shell.wait_for(at_shell)
 
 
-def test_without_a_shell_nothing_stops(panpan: Panpan, start: Start) -> None:
+def test_suspend_without_a_shell_is_refused(panpan: Panpan, start: Start) -> None:
     with serving([say("An answer.")]) as server:
         panpan.use(server)
         repl = start()

@@ -34,7 +34,7 @@ def heading_colours(repl: Repl, word: str) -> set[str]:
     ],
     ids=["white", "setting"],
 )
-def test_it_begins_in_the_theme_that_fits(
+def test_theme_follows_the_setting_or_the_terminal(
     panpan: Panpan, start: Start, setting: str, options: dict[str, Any], theme: str
 ) -> None:
     panpan.home.mkdir(parents=True)
@@ -46,7 +46,7 @@ def test_it_begins_in_the_theme_that_fits(
         assert heading_colours(repl, "Zebra") == HEADINGS[theme]
 
 
-def test_the_command_changes_it_by_name_and_by_picking(panpan: Panpan, start: Start) -> None:
+def test_theme_command_takes_a_name_or_a_choice(panpan: Panpan, start: Start) -> None:
     with serving([say("# Antelope"), say("# Zebra"), say("# Giraffe"), say("# Elephant")]) as server:
         panpan.use(server)
         repl = start(background="rgb:0000/0000/0000")

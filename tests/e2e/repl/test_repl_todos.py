@@ -25,7 +25,7 @@ def checklist(screen: Screen) -> list[str]:
     return [row for row in below if row.startswith(("☐", "◐", "☑"))]
 
 
-def test_the_list_is_seen_while_the_model_works_and_again_in_the_resumed_session(panpan: Panpan, start: Start) -> None:
+def test_todos_are_shown_during_work_and_after_a_resume(panpan: Panpan, start: Start) -> None:
     held = Reply((Text("On with it"),), faults=(Stall(-1),))
     with serving([calls(todos("completed", "in_progress", "pending")), held, say("Cleared.")]) as server:
         panpan.use(server)

@@ -36,7 +36,7 @@ def test_live_output_shows_its_last_lines_and_unfolds(panpan: Panpan, start: Sta
     assert folded == [48, 49, 50]
 
 
-def test_the_full_output_can_be_read_after_the_tool_has_ended(panpan: Panpan, start: Start) -> None:
+def test_pager_shows_the_full_output_of_an_ended_tool(panpan: Panpan, start: Start) -> None:
     with serving([call("Bash", {"command": "for n in $(seq 1 200); do echo line-$n; done"}), say("Fine.")]) as server:
         panpan.use(server)
         repl = start(*ALL_ALLOWED)
@@ -56,7 +56,7 @@ def test_the_full_output_can_be_read_after_the_tool_has_ended(panpan: Panpan, st
     assert before < 30
 
 
-def test_a_flood_is_bounded_on_the_screen_and_keys_still_work(panpan: Panpan, start: Start) -> None:
+def test_endless_output_is_bounded_and_escape_ends_it(panpan: Panpan, start: Start) -> None:
     with serving([call("Bash", {"command": "yes flooded-line"}), say("Fine.")]) as server:
         panpan.use(server)
         repl = start(*ALL_ALLOWED)
@@ -71,7 +71,7 @@ def test_a_flood_is_bounded_on_the_screen_and_keys_still_work(panpan: Panpan, st
     assert len(repl.raw) < 1_000_000
 
 
-def test_looks_are_one_row_and_the_pager_has_each(panpan: Panpan, start: Start) -> None:
+def test_reads_share_one_row_and_the_pager_has_each(panpan: Panpan, start: Start) -> None:
     for name in ("one", "two", "three"):
         (panpan.workspace / f"{name}.txt").write_text(f"content of {name}\n")
     reads = [ToolCall("Read", {"file_path": f"{name}.txt"}) for name in ("one", "two", "three")]
@@ -89,7 +89,7 @@ def test_looks_are_one_row_and_the_pager_has_each(panpan: Panpan, start: Start) 
         leave_pager(repl)
 
 
-def test_an_error_shows_its_head_and_its_end(panpan: Panpan, start: Start) -> None:
+def test_error_of_a_command_shows_its_head_and_end(panpan: Panpan, start: Start) -> None:
     command = "echo the-head; for n in $(seq 1 500); do echo line-$n; done; echo the-very-end >&2; exit 3"
     with serving([call("Bash", {"command": command}), say("It failed.")]) as server:
         panpan.use(server)
@@ -102,7 +102,7 @@ def test_an_error_shows_its_head_and_its_end(panpan: Panpan, start: Start) -> No
     assert len(numbered_lines(repl.text)) < 40
 
 
-def test_an_edit_is_a_diff_with_line_numbers(panpan: Panpan, start: Start) -> None:
+def test_edit_is_shown_as_a_diff_with_line_numbers(panpan: Panpan, start: Start) -> None:
     text = "".join(f"value_{number} = {number}\n" for number in range(1, 40))
     (panpan.workspace / "a.py").write_text(text)
     edit = {"file_path": "a.py", "old_string": "value_20 = 20", "new_string": "value_20 = 'twenty'"}

@@ -11,7 +11,7 @@ ASKED = "Do you trust these files? [y/n]"
 
 
 @pytest.mark.parametrize(("answer", "exists"), [("y", True), ("n", False)])
-def test_a_project_is_asked_about_once(panpan: Panpan, start: Start, answer: str, exists: bool) -> None:
+def test_trust_is_asked_once_for_a_project(panpan: Panpan, start: Start, answer: str, exists: bool) -> None:
     settings = panpan.workspace / ".panpan" / "settings.toml"
     settings.parent.mkdir()
     settings.write_text('permission.allow = ["Bash(touch *)"]\n')

@@ -6,7 +6,7 @@ from tests.model_server import ToolCall, call, calls, say, serving
 from tests.terminal_emulator import keys
 
 
-def test_undo_shows_what_it_does_and_asks(panpan: Panpan, start: Start) -> None:
+def test_undo_shows_its_changes_and_asks(panpan: Panpan, start: Start) -> None:
     made = panpan.workspace / "made.txt"
     (panpan.workspace / "kept.txt").write_text("old\n")
     with serving([call("Bash", {"command": "echo new > kept.txt; echo x > made.txt"}), say("Done.")]) as server:
@@ -25,7 +25,7 @@ def test_undo_shows_what_it_does_and_asks(panpan: Panpan, start: Start) -> None:
     assert (panpan.workspace / "kept.txt").read_text() == "old\n"
 
 
-def test_what_the_user_changes_while_he_is_asked_is_his(panpan: Panpan, start: Start) -> None:
+def test_undo_keeps_what_the_user_changed_during_a_question(panpan: Panpan, start: Start) -> None:
     theirs = panpan.workspace / "theirs.txt"
     theirs.write_text("old\n")
     both = calls(*(ToolCall("Bash", {"command": f"echo x > {name}.txt"}) for name in ("one", "two")))

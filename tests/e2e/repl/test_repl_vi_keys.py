@@ -42,7 +42,7 @@ EDITS = {
 """Keys of the normal mode behind `LINE`, and their results; each ends in the insert mode."""
 
 
-def test_motions_and_commands_of_the_normal_mode(panpan: Panpan, vi: Start) -> None:
+def test_normal_mode_has_motions_and_commands(panpan: Panpan, vi: Start) -> None:
     with serving([SEEN]) as server:
         panpan.use(server)
         repl = vi()
@@ -57,7 +57,7 @@ def test_motions_and_commands_of_the_normal_mode(panpan: Panpan, vi: Start) -> N
     assert texts_of(server.requests[0].messages[0]) == "second thoughts"
 
 
-def test_after_a_prompt_that_was_sent_in_the_normal_mode_one_types_again(panpan: Panpan, vi: Start) -> None:
+def test_prompt_sent_in_normal_mode_leaves_insert_mode(panpan: Panpan, vi: Start) -> None:
     with serving([SEEN, say("Again.")]) as server:
         panpan.use(server)
         repl = vi()
@@ -70,7 +70,7 @@ def test_after_a_prompt_that_was_sent_in_the_normal_mode_one_types_again(panpan:
     assert texts_of(server.requests[1].messages[-1]) == "hello x"
 
 
-def test_escape_leaves_the_insert_mode_and_a_second_one_interrupts(panpan: Panpan, vi: Start) -> None:
+def test_escape_leaves_insert_mode_and_a_second_interrupts(panpan: Panpan, vi: Start) -> None:
     gate = Event()
     held = say("Beginning and end.", chunk_chars=9, faults=(Hold(4, gate),))
     with serving([held, STALLED, SEEN]) as server:
@@ -108,7 +108,7 @@ def test_escape_in_an_empty_input_interrupts_at_once(panpan: Panpan, vi: Start) 
     assert texts_of(server.requests[1].messages[-1]) == "hello"
 
 
-def test_the_command_switches_them_on_and_off(panpan: Panpan, start: Start) -> None:
+def test_vim_command_switches_vi_keys_on_and_off(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start()

@@ -51,7 +51,7 @@ def test_drain_waits_and_lets_the_model_answer_before_the_result(panpan: Panpan)
     assert done.code == 0
 
 
-def test_with_json_there_is_one_object_for_all_of_it(panpan: Panpan) -> None:
+def test_json_with_drain_is_one_object(panpan: Panpan) -> None:
     with serving([background(f"{HELD}; exit 3"), say("It runs."), say("It failed.")]) as server:
         panpan.use(server)
         done = drained(panpan, server, "json")
@@ -60,7 +60,7 @@ def test_with_json_there_is_one_object_for_all_of_it(panpan: Panpan) -> None:
     assert (result["result"], result["num_turns"], done.code) == ("It failed.", 3, 0)
 
 
-def test_what_runs_at_the_end_is_stopped_and_named(panpan: Panpan) -> None:
+def test_running_task_is_stopped_and_named_at_the_end(panpan: Panpan) -> None:
     with serving([background("sleep 60"), say("It runs.")]) as server:
         panpan.use(server)
         done = panpan.run("-p", "build it", "-f", "stream-json", *FREE)
@@ -71,7 +71,7 @@ def test_what_runs_at_the_end_is_stopped_and_named(panpan: Panpan) -> None:
     assert "stopped in the background: Build" in done.stderr
 
 
-def test_what_is_left_to_go_on_is_named_and_found_again(panpan: Panpan) -> None:
+def test_task_left_running_is_named_and_found_by_a_resume(panpan: Panpan) -> None:
     marker = panpan.workspace / "ended"
     command = f"trap 'touch {marker}; exit 0' TERM; for n in $(seq 2000); do sleep 0.05; done"
     with serving([background(command), say("It runs."), say("Still there.")]) as server:
@@ -87,7 +87,7 @@ def test_what_is_left_to_go_on_is_named_and_found_again(panpan: Panpan) -> None:
     assert "stopped in the background" in second.stderr
 
 
-def test_a_program_that_says_nothing_yet_hears_what_came_of_a_task(panpan: Panpan) -> None:
+def test_stream_json_reports_a_task_while_its_input_is_open(panpan: Panpan) -> None:
     said = {"type": "user", "message": {"role": "user", "content": "build it"}}
     with serving([background("until [ -e go ]; do sleep 0.02; done"), say("It runs."), say("It is done.")]) as server:
         panpan.use(server)
@@ -103,7 +103,7 @@ def test_a_program_that_says_nothing_yet_hears_what_came_of_a_task(panpan: Panpa
     assert [line["result"] for line in done.lines if line["type"] == "result"] == ["It runs.", "It is done."]
 
 
-def test_on_a_terminal_the_option_is_refused(panpan: Panpan) -> None:
+def test_background_option_is_refused_on_a_terminal(panpan: Panpan) -> None:
     with Terminal([str(COMMAND), "--background", "drain"], env=panpan.environment(), cwd=panpan.workspace) as terminal:
         terminal.wait_for("--background goes with -p or a pipe")
 

@@ -40,7 +40,7 @@ def run(panpan: Panpan, call: ToolCall, *flags: str) -> str:
     return told
 
 
-def test_yes_to_everything_is_no_yes_to_the_rest_of_the_machine(panpan: Panpan) -> None:
+def test_sandbox_bounds_commands_allowed_by_yes(panpan: Panpan) -> None:
     (panpan.workspace / "sub").mkdir()
     outside = panpan.workspace.parent / "outside.txt"
     script = f"f={outside}; echo inside >sub/a.txt; echo x >$f"
@@ -52,14 +52,16 @@ def test_yes_to_everything_is_no_yes_to_the_rest_of_the_machine(panpan: Panpan) 
 
 @pytest.mark.parametrize("sandbox", ["off", "network"])
 @pytest.mark.parametrize("flags", [("--yes",), ("--permission-mode", "bypassPermissions"), ("--allowedTools", "Bash")])
-def test_no_flag_lets_a_command_out(panpan: Panpan, sandbox: str, flags: tuple[str, ...]) -> None:
+def test_sandbox_cannot_be_left_by_a_call_whatever_the_flags(
+    panpan: Panpan, sandbox: str, flags: tuple[str, ...]
+) -> None:
     told = run(panpan, bash("touch made", sandbox=sandbox), *flags)
     assert not (panpan.workspace / "made").exists()
     assert told.startswith("Bash was not run.")
     assert "sandbox" in told
 
 
-def test_the_users_settings_let_a_command_out(panpan: Panpan) -> None:
+def test_outside_setting_of_the_user_lets_a_command_out(panpan: Panpan) -> None:
     outside = panpan.workspace.parent / "outside.txt"
     panpan.home.mkdir(exist_ok=True)
     (panpan.home / "settings.toml").write_text('[sandbox]\noutside = ["sh -c *"]\n')
@@ -67,7 +69,7 @@ def test_the_users_settings_let_a_command_out(panpan: Panpan) -> None:
     assert outside.read_text() == "x\n"
 
 
-def test_a_project_cannot_switch_the_sandbox_off(panpan: Panpan) -> None:
+def test_sandbox_cannot_be_disabled_by_a_project(panpan: Panpan) -> None:
     outside = panpan.workspace.parent / "outside.txt"
     (panpan.workspace / ".panpan").mkdir()
     settings = f'[sandbox]\nmode = "off"\nnetwork = true\nwritable = ["{outside.parent}"]\noutside = ["*"]\n'
@@ -76,7 +78,7 @@ def test_a_project_cannot_switch_the_sandbox_off(panpan: Panpan) -> None:
     assert not outside.exists()
 
 
-def test_switched_off_by_the_user_commands_have_all_his_rights(panpan: Panpan) -> None:
+def test_sandbox_off_in_settings_lets_commands_write_outside(panpan: Panpan) -> None:
     outside = panpan.workspace.parent / "outside.txt"
     panpan.home.mkdir(exist_ok=True)
     (panpan.home / "settings.toml").write_text('[sandbox]\nmode = "off"\n')
@@ -84,7 +86,7 @@ def test_switched_off_by_the_user_commands_have_all_his_rights(panpan: Panpan) -
     assert outside.read_text() == "x\n"
 
 
-def test_nothing_of_it_stays_behind(panpan: Panpan) -> None:
+def test_sandbox_leaves_nothing_in_the_workspace(panpan: Panpan) -> None:
     told = run(panpan, bash("echo $TMPDIR; sleep 600 & true"), "--yes")
     folder = told.splitlines()[0]
     assert folder.rpartition("/")[2].startswith("panpan-")
@@ -130,7 +132,7 @@ def run_where_none_works(panpan: Panpan, call: ToolCall, *flags: str) -> tuple[s
     return str(result["content"]), done.stderr
 
 
-def test_placeholders_of_a_running_box_are_neither_shown_nor_counted(panpan: Panpan) -> None:
+def test_placeholders_of_a_sandbox_are_hidden_and_not_counted(panpan: Panpan) -> None:
     rounds = [
         calls(bash("touch made; sleep 600", run_in_background=True)),
         calls(bash("ls -a; touch other"), ToolCall("LS", {"path": "."})),
@@ -147,7 +149,7 @@ def test_placeholders_of_a_running_box_are_neither_shown_nor_counted(panpan: Pan
 
 
 @pytest.mark.parametrize("flags", [(), ("--allowedTools", "Bash(touch made)"), ("--yes",)])
-def test_where_no_sandbox_works_it_is_said_and_the_gate_decides_alone(panpan: Panpan, flags: tuple[str, ...]) -> None:
+def test_gate_decides_alone_with_a_warning_without_a_sandbox(panpan: Panpan, flags: tuple[str, ...]) -> None:
     told, errors = run_where_none_works(panpan, bash("touch made"), *flags)
     assert ("Bash was not run" in told) is not bool(flags)
     assert (panpan.workspace / "made").exists() is bool(flags)
@@ -155,7 +157,7 @@ def test_where_no_sandbox_works_it_is_said_and_the_gate_decides_alone(panpan: Pa
     assert "this kernel has no Landlock" in errors
 
 
-def test_where_no_sandbox_works_the_user_can_go_on_without(panpan: Panpan) -> None:
+def test_sandbox_disabled_by_the_user_needs_no_warning(panpan: Panpan) -> None:
     panpan.home.mkdir(exist_ok=True)
     (panpan.home / "settings.toml").write_text('[sandbox]\nmode = "off"\n')
     (panpan.workspace / "a.txt").write_text("")
@@ -190,7 +192,7 @@ def hello() -> Iterator[str]:
 FETCH = "python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read())' http://{}/"
 
 
-def test_a_granted_host_is_reached_and_no_other(panpan: Panpan, hello: str) -> None:
+def test_granted_host_is_reached_and_no_other(panpan: Panpan, hello: str) -> None:
     panpan.home.mkdir(exist_ok=True)
     (panpan.home / "settings.toml").write_text(f'[sandbox]\ndomains = ["{hello}"]\n')
     assert "hello from outside" in run(panpan, bash(FETCH.format(hello)), "--yes")
@@ -199,13 +201,13 @@ def test_a_granted_host_is_reached_and_no_other(panpan: Panpan, hello: str) -> N
     assert "sandbox.domains" in told
 
 
-def test_without_a_grant_no_host_is_reached(panpan: Panpan, hello: str) -> None:
+def test_host_without_a_grant_is_not_reached(panpan: Panpan, hello: str) -> None:
     told = run(panpan, bash(FETCH.format(hello)), "--yes")
     assert "hello from outside" not in told
     assert "exit code 1" in told
 
 
-def test_a_grant_that_is_no_host_is_an_error_with_its_name(panpan: Panpan) -> None:
+def test_grant_that_is_no_host_is_an_error_with_its_name(panpan: Panpan) -> None:
     panpan.home.mkdir(exist_ok=True)
     (panpan.home / "settings.toml").write_text('[sandbox]\ndomains = ["https://pypi.org/simple"]\n')
     with serving([]) as server:

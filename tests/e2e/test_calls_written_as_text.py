@@ -21,7 +21,7 @@ def notes(panpan: Panpan) -> None:
 
 
 @pytest.mark.usefixtures("notes")
-def test_a_call_in_text_of_a_model_known_for_it_is_run(panpan: Panpan) -> None:
+def test_call_in_text_of_a_model_known_for_it_is_run(panpan: Panpan) -> None:
     with serving([say(READ), say(ANSWER)]) as server:
         done = ask(panpan, server, "ollama/qwen2.5-coder:1.5b")
 
@@ -36,7 +36,7 @@ def test_a_call_in_text_of_a_model_known_for_it_is_run(panpan: Panpan) -> None:
 
 
 @pytest.mark.usefixtures("notes")
-def test_the_same_text_of_another_model_is_shown(panpan: Panpan) -> None:
+def test_call_in_text_of_another_model_is_shown(panpan: Panpan) -> None:
     with serving([say(READ)]) as server:
         done = ask(panpan, server, "ollama/qwen3:8b")
 
@@ -45,7 +45,7 @@ def test_the_same_text_of_another_model_is_shown(panpan: Panpan) -> None:
 
 
 @pytest.mark.usefixtures("notes")
-def test_a_call_with_a_word_beside_it_is_shown(panpan: Panpan) -> None:
+def test_call_in_text_with_a_word_beside_it_is_shown(panpan: Panpan) -> None:
     text = f"I would do this:\n{READ}"
     with serving([say(text)]) as server:
         done = ask(panpan, server, "ollama/qwen2.5-coder:1.5b")
@@ -54,7 +54,7 @@ def test_a_call_with_a_word_beside_it_is_shown(panpan: Panpan) -> None:
     assert len(server.requests) == 1
 
 
-def test_a_call_in_text_needs_the_same_permission_as_any_other(panpan: Panpan) -> None:
+def test_call_in_text_needs_permission(panpan: Panpan) -> None:
     write = '{"name": "Write", "arguments": {"file_path": "a.py", "content": "x = 1\\n"}}'
     with serving([say(write), say("I may not."), say(write), say("Written.")]) as server:
         refused = ask(panpan, server, "ollama/qwen2.5-coder:1.5b")

@@ -49,7 +49,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_what_is_recorded_is_private_and_holds_no_key(panpan: Panpan, recorded: Path) -> None:
+def test_cassette_is_private_and_holds_no_key(panpan: Panpan, recorded: Path) -> None:
     text = recorded.read_text()
     stream = next(line for line in lines_of(recorded) if line["type"] == "cassette_reply")
 
@@ -59,7 +59,7 @@ def test_what_is_recorded_is_private_and_holds_no_key(panpan: Panpan, recorded: 
     assert "I look first." in "".join(event[2] for _, event in stream["events"] if isinstance(event, list))
 
 
-def test_it_is_recorded_in_the_folder_that_is_chosen(panpan: Panpan, tmp_path: Path) -> None:
+def test_cassette_names_the_chosen_folder(panpan: Panpan, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     with serving([say("Here.")] * 2) as server:
@@ -72,7 +72,7 @@ def test_it_is_recorded_in_the_folder_that_is_chosen(panpan: Panpan, tmp_path: P
     assert lines_of(panpan.workspace / "inner.jsonl")[0]["workspace"] == str(tmp_path / "two")
 
 
-def test_a_recording_does_not_overwrite_a_file(panpan: Panpan, recorded: Path) -> None:
+def test_record_does_not_overwrite_a_file(panpan: Panpan, recorded: Path) -> None:
     before = recorded.read_bytes()
 
     done = panpan.run("--record", str(recorded), "-p", ASKED, "--model", f"cassette:{recorded}")
@@ -82,7 +82,7 @@ def test_a_recording_does_not_overwrite_a_file(panpan: Panpan, recorded: Path) -
     assert recorded.read_bytes() == before
 
 
-def test_it_is_played_in_each_mode(panpan: Panpan, recorded: Path) -> None:
+def test_replay_is_the_same_in_each_mode(panpan: Panpan, recorded: Path) -> None:
     strict = panpan.run("replay", str(recorded))
     semantic = panpan.run("replay", str(recorded), "--mode", "semantic", "--json")
     live = panpan.run("replay", str(recorded), "--mode", "live-tools", "--json")
@@ -98,14 +98,14 @@ def test_it_is_played_in_each_mode(panpan: Panpan, recorded: Path) -> None:
     assert not (panpan.workspace / "made.txt").exists()
 
 
-def test_in_place_the_files_change(panpan: Panpan, recorded: Path) -> None:
+def test_replay_in_place_changes_files(panpan: Panpan, recorded: Path) -> None:
     done = panpan.run("replay", str(recorded), "--mode", "live-tools", "--in-place")
 
     assert done.code == 0, done.stdout + done.stderr
     assert (panpan.workspace / "made.txt").read_text() == "the password is swordfish\n"
 
 
-def test_it_is_the_same_in_another_home_and_folder(panpan: Panpan, recorded: Path, tmp_path: Path) -> None:
+def test_replay_is_the_same_in_another_home_and_folder(panpan: Panpan, recorded: Path, tmp_path: Path) -> None:
     first = panpan.run("replay", str(recorded), "--json")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -119,7 +119,7 @@ def test_it_is_the_same_in_another_home_and_folder(panpan: Panpan, recorded: Pat
     assert first.stdout == again.stdout
 
 
-def test_a_changed_prompt_is_named(panpan: Panpan, recorded: Path) -> None:
+def test_replay_names_a_changed_prompt(panpan: Panpan, recorded: Path) -> None:
     changed = recorded.with_name("changed.jsonl")
     lines = lines_of(recorded)
     for line in lines:
@@ -136,13 +136,13 @@ def test_a_changed_prompt_is_named(panpan: Panpan, recorded: Path) -> None:
     assert "  -make made.txt\n  +make nothing" in done.stdout
 
 
-def test_it_is_a_model_for_any_run(panpan: Panpan, recorded: Path) -> None:
+def test_cassette_is_a_model_for_any_run(panpan: Panpan, recorded: Path) -> None:
     done = panpan.run("-p", "anything", "--yes", "--model", f"cassette:{recorded}")
 
     assert (done.code, done.stdout) == (0, "I look first.\nIt is made.\n"), done.stderr
 
 
-def test_another_model_has_to_make_the_same_calls(panpan: Panpan, recorded: Path) -> None:
+def test_replay_with_another_model_compares_its_calls(panpan: Panpan, recorded: Path) -> None:
     others = [calls(ToolCall("Read", {"file_path": "notes.txt"}), ToolCall("LS", {}), text="Let me see.")]
     ask = ("replay", str(recorded), "--mode", "semantic", "--model", "openai/gpt-test", "--json")
 
@@ -160,7 +160,7 @@ def test_another_model_has_to_make_the_same_calls(panpan: Panpan, recorded: Path
     assert (divergence["recorded"], divergence["now"]) == (COMMAND, "ls")
 
 
-def test_another_model_goes_on_from_a_round(panpan: Panpan, recorded: Path) -> None:
+def test_fork_goes_on_from_a_round_with_another_model(panpan: Panpan, recorded: Path) -> None:
     with serving([say("Another way.")]) as server:
         panpan.use(server, dialect="openai")
         done = panpan.run("fork", str(recorded), "--at", "1", "--model", "openai/gpt-test", "-p")
@@ -175,7 +175,7 @@ def test_another_model_goes_on_from_a_round(panpan: Panpan, recorded: Path) -> N
     assert COMMAND not in request
 
 
-def test_a_fork_from_the_beginning_says_the_first_prompt(panpan: Panpan, recorded: Path) -> None:
+def test_fork_at_0_sends_the_first_prompt(panpan: Panpan, recorded: Path) -> None:
     with serving([say("From the start.")]) as server:
         panpan.use(server)
         done = panpan.run("fork", str(recorded), "--at", "0", "-p")
@@ -186,7 +186,7 @@ def test_a_fork_from_the_beginning_says_the_first_prompt(panpan: Panpan, recorde
     assert panpan.run("fork", str(recorded), "--at", "4", "-p").code == 2
 
 
-def test_a_file_that_is_no_cassette(panpan: Panpan) -> None:
+def test_replay_refuses_a_file_that_is_no_cassette(panpan: Panpan) -> None:
     (panpan.workspace / "no.jsonl").write_text('{"type": "user"}\n')
 
     done = panpan.run("replay", "no.jsonl")
@@ -196,7 +196,7 @@ def test_a_file_that_is_no_cassette(panpan: Panpan) -> None:
     assert panpan.run("replay", "missing.jsonl").code == 2
 
 
-def test_a_conversation_on_a_terminal_with_a_question(panpan: Panpan, tmp_path: Path) -> None:
+def test_replay_gives_the_recorded_answers_to_questions(panpan: Panpan, tmp_path: Path) -> None:
     cassette = tmp_path / "talk.jsonl"
     script = [call("Bash", {"command": "touch a"}), say("One."), call("Bash", {"command": "touch b"}), say("Two.")]
     with serving(script) as server:

@@ -91,7 +91,7 @@ def messages_text(request: RecordedRequest) -> str:
 
 
 @DIALECTS
-def test_old_output_leaves_before_the_window_is_full_and_no_summary_is_asked_for(panpan: Panpan, dialect: str) -> None:
+def test_compaction_drops_old_output_before_it_summarises(panpan: Panpan, dialect: str) -> None:
     with_files(panpan, 10)
     with_window(panpan)
     with serving(answering(*(read(number) for number in range(10)), say("no needle"))) as server:
@@ -138,7 +138,7 @@ def talk(panpan: Panpan, *more: str) -> Any:
 
 
 @DIALECTS
-def test_what_the_model_says_is_summarised_and_what_the_user_said_is_quoted(panpan: Panpan, dialect: str) -> None:
+def test_compaction_summarises_replies_and_quotes_prompts(panpan: Panpan, dialect: str) -> None:
     (panpan.workspace / "AGENTS.md").write_text("Be brief, says the project.\n")
     with_window(panpan)
     with serving(answering(*long_answers(), say("the end"))) as server:
@@ -160,7 +160,7 @@ def test_what_the_model_says_is_summarised_and_what_the_user_said_is_quoted(panp
 
 @DIALECTS
 @pytest.mark.parametrize("step", ["output", "summary"])
-def test_a_resumed_session_sends_byte_for_byte_what_the_live_one_sends(panpan: Panpan, dialect: str, step: str) -> None:
+def test_resumed_session_sends_the_same_bytes_after_compaction(panpan: Panpan, dialect: str, step: str) -> None:
     with_files(panpan, 10)
     with_window(panpan)
     reads = [
@@ -186,7 +186,7 @@ def test_a_resumed_session_sends_byte_for_byte_what_the_live_one_sends(panpan: P
 
 
 @DIALECTS
-def test_a_request_that_is_refused_as_too_long_is_made_shorter_and_sent_once_more(panpan: Panpan, dialect: str) -> None:
+def test_request_refused_as_too_long_is_sent_again_shorter(panpan: Panpan, dialect: str) -> None:
     with serving(answering(*long_answers(), TOO_LONG[dialect], say("it fits"))) as server:
         panpan.use(server, dialect=dialect)
         done = talk(panpan, "and then?")
@@ -199,7 +199,7 @@ def test_a_request_that_is_refused_as_too_long_is_made_shorter_and_sent_once_mor
 
 
 @DIALECTS
-def test_a_request_that_is_refused_twice_is_not_sent_again(panpan: Panpan, dialect: str) -> None:
+def test_request_refused_twice_is_not_sent_again(panpan: Panpan, dialect: str) -> None:
     with serving(answering(*long_answers(), TOO_LONG[dialect], TOO_LONG[dialect])) as server:
         panpan.use(server, dialect=dialect)
         done = talk(panpan, "and then?")
@@ -210,7 +210,7 @@ def test_a_request_that_is_refused_twice_is_not_sent_again(panpan: Panpan, diale
     assert len(bodies) == len(set(bodies)) == 11
 
 
-def test_a_prompt_that_is_too_long_is_sent_once_and_named_and_the_session_goes_on_without_it(panpan: Panpan) -> None:
+def test_prompt_too_long_is_named_and_left_out_afterwards(panpan: Panpan) -> None:
     with serving(answering(TOO_LONG["anthropic"], TOO_LONG["anthropic"], say("it fits"))) as server:
         panpan.use(server)
         done = panpan.run("-p", stdin="too much " * 60_000)
@@ -224,7 +224,7 @@ def test_a_prompt_that_is_too_long_is_sent_once_and_named_and_the_session_goes_o
     assert "too much too much too much" not in messages_text(server.requests[-1])
 
 
-def test_a_kill_in_the_midst_of_a_compaction_leaves_the_conversation_as_it_was(panpan: Panpan) -> None:
+def test_kill_during_compaction_keeps_the_conversation(panpan: Panpan) -> None:
     never = Reply((Text(SUMMARY),), faults=(Stall("text"),))
     with_window(panpan)
     asked = Event()
@@ -246,7 +246,7 @@ def test_a_kill_in_the_midst_of_a_compaction_leaves_the_conversation_as_it_was(p
     assert [wants_summary(request) for request in server.requests] == [True, False]
 
 
-def test_without_a_summary_the_session_goes_on_with_what_was_computed(panpan: Panpan) -> None:
+def test_compaction_goes_on_without_a_usable_summary(panpan: Panpan) -> None:
     with_files(panpan, 1, chars=400)
     with_window(panpan)
     with serving(answering(read(0), *long_answers(), say("the end"), summary=say("Sure! I will go on."))) as server:
@@ -263,7 +263,7 @@ def test_without_a_summary_the_session_goes_on_with_what_was_computed(panpan: Pa
     assert "SUMMARY-MARK" not in last
 
 
-def test_the_model_reads_what_it_is_not_sent_any_more_and_nobody_is_asked(panpan: Panpan) -> None:
+def test_read_history_needs_no_permission(panpan: Panpan) -> None:
     with_window(panpan)
     looking = Reply((ToolCall("ReadHistory", {"query": "end1."}),))
     with serving(answering(*long_answers(), looking, say("found"))) as server:
@@ -277,7 +277,7 @@ def test_the_model_reads_what_it_is_not_sent_any_more_and_nobody_is_asked(panpan
     assert "is_error" not in result
 
 
-def test_with_compaction_off_nothing_is_made_shorter(panpan: Panpan) -> None:
+def test_compaction_disabled_shortens_nothing(panpan: Panpan) -> None:
     with_window(panpan, more="enabled = false\n")
     with serving(answering(*long_answers(), say("the end"))) as server:
         panpan.use(server)

@@ -26,7 +26,7 @@ def deep(panpan: Panpan) -> Iterator[Panpan]:
 
 
 @pytest.mark.timeout(300)
-def test_a_session_in_a_deep_tree_works_and_is_undone(deep: Panpan) -> None:
+def test_session_in_a_deep_tree_works_and_is_undone(deep: Panpan) -> None:
     subprocess.run(["git", "init", "-q"], cwd=deep.workspace, check=True)
     script = [
         calls(

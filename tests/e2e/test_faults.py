@@ -42,7 +42,7 @@ HEALING: dict[str, Any] = {
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai"])
 @pytest.mark.parametrize("fault", HEALING.values(), ids=HEALING.keys())
-def test_a_fault_that_heals_leaves_one_whole_answer(panpan: Panpan, fault: Any, dialect: str) -> None:
+def test_fault_that_heals_leaves_one_whole_answer(panpan: Panpan, fault: Any, dialect: str) -> None:
     with serving([fault, say(WHOLE, chunk_chars=4)]) as server:
         panpan.use(server, dialect=dialect)
         done = panpan.run("-p", "go")
@@ -54,7 +54,7 @@ def test_a_fault_that_heals_leaves_one_whole_answer(panpan: Panpan, fault: Any, 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai"])
 @pytest.mark.parametrize("how", ["cut", "half", "max_tokens"])
-def test_a_call_whose_arguments_did_not_arrive_whole_never_runs(panpan: Panpan, how: str, dialect: str) -> None:
+def test_call_with_incomplete_arguments_never_runs(panpan: Panpan, how: str, dialect: str) -> None:
     write = {"file_path": "a.txt", "content": "half of it " * 20}
     reply = {
         "cut": call("Write", write, faults=(Cut("tool_arguments"),)),
@@ -90,9 +90,7 @@ TERMINAL: dict[str, tuple[HttpError, str]] = {
 
 
 @pytest.mark.parametrize(("fault", "said"), TERMINAL.values(), ids=TERMINAL.keys())
-def test_a_fault_that_cannot_heal_stops_at_once_with_one_clear_line(
-    panpan: Panpan, fault: HttpError, said: str
-) -> None:
+def test_fault_that_cannot_heal_stops_at_once_with_one_line(panpan: Panpan, fault: HttpError, said: str) -> None:
     with serving([fault]) as server:
         panpan.use(server)
         done = panpan.run("-p", "go")
@@ -105,7 +103,7 @@ def test_a_fault_that_cannot_heal_stops_at_once_with_one_clear_line(
     assert len(server.requests) == 1
 
 
-def test_a_refusal_is_said_and_fails_the_turn(panpan: Panpan) -> None:
+def test_refusal_is_reported_and_fails_the_turn(panpan: Panpan) -> None:
     with serving([say("I cannot help with that.", stop_reason="refusal")]) as server:
         panpan.use(server)
         done = panpan.run("-p", "go", "-f", "json")
@@ -116,7 +114,7 @@ def test_a_refusal_is_said_and_fails_the_turn(panpan: Panpan) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai"])
-def test_a_reply_cut_by_the_output_limit_is_continued_where_it_stopped(panpan: Panpan, dialect: str) -> None:
+def test_reply_cut_by_the_output_limit_is_continued(panpan: Panpan, dialect: str) -> None:
     halves = [say("The answer is forty-", stop_reason="max_tokens"), say("two.")]
     with serving(halves * 2) as server:
         panpan.use(server, dialect=dialect)
@@ -127,7 +125,7 @@ def test_a_reply_cut_by_the_output_limit_is_continued_where_it_stopped(panpan: P
     assert as_json.result["result"] == "The answer is forty-two."
 
 
-def test_an_answer_that_stays_cut_is_said_to_be(panpan: Panpan) -> None:
+def test_answer_that_stays_cut_is_reported(panpan: Panpan) -> None:
     with serving(lambda _: say("More.", stop_reason="max_tokens")) as server:
         panpan.use(server)
         done = panpan.run("-p", "go")
@@ -136,7 +134,7 @@ def test_an_answer_that_stays_cut_is_said_to_be(panpan: Panpan) -> None:
     assert "the answer is cut off" in done.stderr
 
 
-def test_empty_replies_are_nudged_a_few_times_and_then_given_up(panpan: Panpan) -> None:
+def test_empty_replies_are_retried_a_few_times(panpan: Panpan) -> None:
     with serving([Reply(()), say("Here I am.")]) as server:
         panpan.use(server)
         healed = panpan.run("-p", "go")
@@ -150,7 +148,7 @@ def test_empty_replies_are_nudged_a_few_times_and_then_given_up(panpan: Panpan) 
     assert len(server.requests) <= 5
 
 
-def test_identical_calls_are_asked_about_before_the_fourth(panpan: Panpan) -> None:
+def test_fourth_identical_call_needs_an_answer(panpan: Panpan) -> None:
     with serving([*[call("LS", {})] * 5, say("I stop.")]) as server:
         panpan.use(server)
         done = panpan.run("-p", "go", "-f", "json")
@@ -161,7 +159,7 @@ def test_identical_calls_are_asked_about_before_the_fourth(panpan: Panpan) -> No
     assert results[:4] == [False, False, False, True]
 
 
-def test_a_model_that_never_stops_repeating_needs_an_answer_of_the_user(panpan: Panpan) -> None:
+def test_endless_repetition_needs_an_answer_of_the_user(panpan: Panpan) -> None:
     with serving(lambda _: call("LS", {})) as server:
         panpan.use(server)
         done = panpan.run("-p", "go", "-f", "json")
@@ -171,7 +169,7 @@ def test_a_model_that_never_stops_repeating_needs_an_answer_of_the_user(panpan: 
     assert len(server.requests) < 10
 
 
-def test_the_last_round_is_told_to_wrap_up(panpan: Panpan) -> None:
+def test_last_round_has_a_reminder_to_wrap_up(panpan: Panpan) -> None:
     with serving([call("LS", {}), say("Wrapped up.")]) as server:
         panpan.use(server)
         done = panpan.run("-p", "go", "--max-turns", "2")
@@ -181,7 +179,7 @@ def test_the_last_round_is_told_to_wrap_up(panpan: Panpan) -> None:
     assert "last" in json.dumps(server.requests[1].messages[-1])
 
 
-def test_a_dead_server_is_named(panpan: Panpan) -> None:
+def test_unreachable_server_is_named(panpan: Panpan) -> None:
     (panpan.home).mkdir()
     (panpan.home / "settings.toml").write_text("[retry]\nmax_tries = 2\n")
     with serving([]) as server:

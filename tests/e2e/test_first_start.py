@@ -73,7 +73,7 @@ def test_login_command_without_a_terminal_is_an_error(panpan: Panpan) -> None:
 
 
 @pytest.mark.parametrize("key", ["\x1b", "\x03", "4"])
-def test_leaving_the_menu_leaves_the_terminal_as_it_was(panpan: Panpan, key: str) -> None:
+def test_leaving_the_menu_restores_the_terminal(panpan: Panpan, key: str) -> None:
     argv = [sys.executable, "-m", "panpan"]
     with Terminal(argv, env=panpan.environment(), cwd=panpan.workspace) as terminal:
         terminal.wait_for("Quit")
@@ -102,7 +102,7 @@ def test_models_of_a_server_with_several_are_named(panpan: Panpan) -> None:
     assert (done.code, "nothing says which model; set --model" in done.stderr) == (2, True)
 
 
-def test_without_a_terminal_three_lines_say_what_to_do(panpan: Panpan) -> None:
+def test_missing_model_without_a_terminal_is_three_lines(panpan: Panpan) -> None:
     done = panpan.run("-p", "hi")
 
     assert (done.code, len(done.stderr.splitlines())) == (2, 3)

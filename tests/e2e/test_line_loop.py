@@ -51,9 +51,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-
 
 
 @pytest.mark.parametrize("flags", [[], ["--permission-mode", "plan"]])
-def test_a_prompt_on_the_command_line_is_the_first_of_the_loop(
-    panpan: Panpan, terminals: list[Terminal], flags: list[str]
-) -> None:
+def test_prompt_of_the_command_line_is_sent_first(panpan: Panpan, terminals: list[Terminal], flags: list[str]) -> None:
     with serving([say("Hello."), say("Again.")]) as server:
         panpan.use(server)
         terminal = Terminal(panpan, "say hello", *flags)
@@ -93,7 +91,7 @@ def test_prompts_are_answered_until_the_user_leaves(panpan: Panpan, terminals: l
 
 
 @pytest.mark.parametrize(("answer", "exists"), [("y", True), ("n", False), ("use another name", False)])
-def test_a_write_asks_first(panpan: Panpan, terminals: list[Terminal], answer: str, exists: bool) -> None:
+def test_write_asks_first(panpan: Panpan, terminals: list[Terminal], answer: str, exists: bool) -> None:
     with serving([call("Write", {"file_path": "a.txt", "content": "x\x1b[2J"}), say("Fine.")]) as server:
         panpan.use(server)
         terminal = Terminal(panpan)
@@ -146,7 +144,7 @@ def test_ctrl_c_interrupts_the_turn_and_the_next_prompt_works(panpan: Panpan, te
         terminal.expect("Here again.")
 
 
-def test_at_the_prompt_ctrl_c_leaves_only_when_it_is_pressed_twice(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_ctrl_c_twice_at_the_prompt_leaves(panpan: Panpan, terminals: list[Terminal]) -> None:
     with serving([say("Hello.")]) as server:
         panpan.use(server)
         terminal = Terminal(panpan)
@@ -169,7 +167,7 @@ def test_at_the_prompt_ctrl_c_leaves_only_when_it_is_pressed_twice(panpan: Panpa
     assert "this is dropped" not in str(request.messages)
 
 
-def test_lines_that_are_pasted_together_are_one_prompt(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_pasted_lines_are_one_prompt(panpan: Panpan, terminals: list[Terminal]) -> None:
     with serving([say("Seen.")]) as server:
         panpan.use(server)
         terminal = Terminal(panpan)
@@ -184,7 +182,7 @@ def test_lines_that_are_pasted_together_are_one_prompt(panpan: Panpan, terminals
     assert request.messages[0]["content"][0]["text"] == "first line\n\nexit\nlast line, of which Enter is typed"
 
 
-def test_exit_that_was_typed_twice_during_a_turn_leaves(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_exit_typed_twice_during_a_turn_leaves(panpan: Panpan, terminals: list[Terminal]) -> None:
     gate = Event()
     with serving([Reply((Text("Slowly"),), chunk_chars=0, faults=(Hold(-3, gate),))]) as server:
         panpan.use(server)
@@ -198,7 +196,7 @@ def test_exit_that_was_typed_twice_during_a_turn_leaves(panpan: Panpan, terminal
         assert terminal.end() == 0
 
 
-def test_an_error_of_the_provider_leaves_the_prompt(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_provider_error_leads_back_to_the_prompt(panpan: Panpan, terminals: list[Terminal]) -> None:
     with serving([HttpError(400, "no such luck"), say("Better.")]) as server:
         panpan.use(server)
         terminal = Terminal(panpan)
@@ -210,7 +208,7 @@ def test_an_error_of_the_provider_leaves_the_prompt(panpan: Panpan, terminals: l
         terminal.expect("Better.")
 
 
-def test_what_the_model_says_cannot_drive_the_terminal(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_answer_cannot_drive_the_terminal(panpan: Panpan, terminals: list[Terminal]) -> None:
     with serving([say("\x1b]0;owned\x07\x1b[2Jred\x9b31m\rover")]) as server:
         panpan.use(server)
         terminal = Terminal(panpan)
@@ -223,7 +221,7 @@ def test_what_the_model_says_cannot_drive_the_terminal(panpan: Panpan, terminals
     assert "\x9b" not in shown
 
 
-def test_what_was_typed_before_a_question_does_not_answer_it(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_keys_typed_before_a_question_do_not_answer_it(panpan: Panpan, terminals: list[Terminal]) -> None:
     gate = Event()
     touch = ToolCall("Bash", {"command": "touch ahead"})
     reply = Reply((Text("Slowly"), touch), chunk_chars=0, faults=(Hold(-3, gate),))
@@ -243,7 +241,7 @@ def test_what_was_typed_before_a_question_does_not_answer_it(panpan: Panpan, ter
     assert not (panpan.workspace / "ahead").exists()
 
 
-def test_a_second_turn_can_be_interrupted_like_the_first(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_interrupt_ends_the_second_turn_too(panpan: Panpan, terminals: list[Terminal]) -> None:
     stalled = Reply((Text("Thinking about it"),), faults=(Stall(-1),))
     with serving([stalled, stalled, say("Here.")]) as server:
         panpan.use(server)
@@ -260,7 +258,7 @@ def test_a_second_turn_can_be_interrupted_like_the_first(panpan: Panpan, termina
 
 
 @pytest.mark.parametrize("is_in_turn", [False, True], ids=["at-the-prompt", "in-a-turn"])
-def test_a_terminal_that_is_closed_ends_it_as_a_hangup(panpan: Panpan, is_in_turn: bool) -> None:
+def test_closed_terminal_ends_panpan_as_a_hangup(panpan: Panpan, is_in_turn: bool) -> None:
     with serving([Reply((Text("Thinking about it"),), faults=(Stall(-1),))]) as server:
         panpan.use(server)
         terminal = Terminal(panpan)
@@ -274,7 +272,7 @@ def test_a_terminal_that_is_closed_ends_it_as_a_hangup(panpan: Panpan, is_in_tur
     assert not (panpan.home / "crashes").exists()
 
 
-def test_help_is_told_without_asking_the_model(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_help_is_shown_without_a_request(panpan: Panpan, terminals: list[Terminal]) -> None:
     with serving([]) as server:
         panpan.use(server)
         terminal = Terminal(panpan)
@@ -286,7 +284,7 @@ def test_help_is_told_without_asking_the_model(panpan: Panpan, terminals: list[T
     assert server.requests == []
 
 
-def test_slash_commands_work_without_keys_and_the_model_is_not_asked(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_slash_commands_work_without_keys_and_requests(panpan: Panpan, terminals: list[Terminal]) -> None:
     with serving([]) as server:
         panpan.use(server)
         terminal = Terminal(panpan)
@@ -310,9 +308,7 @@ def test_slash_commands_work_without_keys_and_the_model_is_not_asked(panpan: Pan
     assert server.requests == []
 
 
-def test_a_new_session_begins_and_the_earlier_one_is_resumed_by_its_number(
-    panpan: Panpan, terminals: list[Terminal]
-) -> None:
+def test_clear_begins_a_session_and_resume_takes_a_number(panpan: Panpan, terminals: list[Terminal]) -> None:
     with serving([say("Seen."), say("Later.")]) as server:
         panpan.use(server)
         (panpan.workspace / "a.txt").write_text("swordfish\n")
@@ -340,7 +336,7 @@ def test_a_new_session_begins_and_the_earlier_one_is_resumed_by_its_number(
     assert len(server.requests[1].messages) == 3
 
 
-def test_a_command_that_asks_the_model_begins_a_turn(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_init_begins_a_turn(panpan: Panpan, terminals: list[Terminal]) -> None:
     with serving([say("Written.")]) as server:
         panpan.use(server)
         terminal = Terminal(panpan)
@@ -351,7 +347,7 @@ def test_a_command_that_asks_the_model_begins_a_turn(panpan: Panpan, terminals: 
     assert "The user adds: the tests" in str(server.requests[0].messages)
 
 
-def test_a_plan_is_put_as_lines_and_approved_with_a_letter(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_plan_is_shown_as_lines_and_approved_with_a_letter(panpan: Panpan, terminals: list[Terminal]) -> None:
     plan = "Let parse take a list of paths; then run the tests of parse."
     with serving([call("ExitPlanMode", {"plan": plan}), say("Going on.")]) as server:
         panpan.use(server)
@@ -371,9 +367,7 @@ def test_a_plan_is_put_as_lines_and_approved_with_a_letter(panpan: Panpan, termi
     assert "the mode is acceptEdits" in str(server.requests[1].messages)
 
 
-def test_a_command_of_the_users_own_runs_and_the_model_gets_it_with_the_next_prompt(
-    panpan: Panpan, terminals: list[Terminal]
-) -> None:
+def test_shell_command_output_goes_with_the_next_prompt(panpan: Panpan, terminals: list[Terminal]) -> None:
     with serving([say("Seen.")]) as server:
         panpan.use(server)
         terminal = Terminal(panpan)
@@ -392,7 +386,7 @@ def test_a_command_of_the_users_own_runs_and_the_model_gets_it_with_the_next_pro
     assert told.index("so-42") < told.index("what was that?")
 
 
-def test_ctrl_c_ends_a_command_of_the_users_own(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_ctrl_c_ends_a_shell_command(panpan: Panpan, terminals: list[Terminal]) -> None:
     with serving([]) as server:
         panpan.use(server)
         terminal = Terminal(panpan)
@@ -407,7 +401,7 @@ def test_ctrl_c_ends_a_command_of_the_users_own(panpan: Panpan, terminals: list[
         assert terminal.end() == 0
 
 
-def test_the_last_turns_of_a_session_that_goes_on_are_shown(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_resume_shows_the_last_turns(panpan: Panpan, terminals: list[Terminal]) -> None:
     with serving([call("LS", {}), say("Nothing here."), say("Going on.")]) as server:
         panpan.use(server)
         panpan.run("-p", "look around")
@@ -421,7 +415,7 @@ def test_the_last_turns_of_a_session_that_goes_on_are_shown(panpan: Panpan, term
         terminal.expect("Going on.")
 
 
-def test_resume_without_an_id_lets_one_pick_a_session(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_resume_without_an_id_offers_sessions(panpan: Panpan, terminals: list[Terminal]) -> None:
     with serving([say("First."), say("Second.")]) as server:
         panpan.use(server)
         panpan.run("-p", "the first question")
@@ -441,7 +435,7 @@ def test_resume_without_an_id_lets_one_pick_a_session(panpan: Panpan, terminals:
     assert "the first question" in str(server.requests[1].messages)
 
 
-def test_a_session_that_cannot_be_opened_shows_nothing_a_second_time(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_resume_of_an_open_session_shows_nothing_twice(panpan: Panpan, terminals: list[Terminal]) -> None:
     with serving([say("Elsewhere."), say("Here.")]) as server:
         panpan.use(server)
         panpan.run("-p", "the other one")
@@ -458,7 +452,7 @@ def test_a_session_that_cannot_be_opened_shows_nothing_a_second_time(panpan: Pan
             assert "Here." not in terminal.expect(PROMPT)
 
 
-def test_questions_of_the_model_are_answered_with_numbers_and_words(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_question_is_answered_with_numbers_or_words(panpan: Panpan, terminals: list[Terminal]) -> None:
     choices = [{"label": "Red", "description": "a warm one"}, {"label": "Blue", "description": ""}]
     asked = [
         {"header": "Colour", "question": "Which colour?", "options": choices, "multiSelect": False},
@@ -487,7 +481,7 @@ def test_questions_of_the_model_are_answered_with_numbers_and_words(panpan: Panp
 
 
 @pytest.mark.parametrize("is_in_turn", [False, True], ids=["at-the-prompt", "in-a-turn"])
-def test_a_signal_ends_it_and_it_says_how_to_go_on_once(
+def test_signal_ends_panpan_and_names_the_session_once(
     panpan: Panpan, terminals: list[Terminal], is_in_turn: bool
 ) -> None:
     with serving([say("Hello."), Reply((Text("Thinking about it"),), faults=(Stall(-1),))]) as server:
@@ -519,7 +513,7 @@ def test_sigterm_stops_the_command_that_has_the_terminal(panpan: Panpan, termina
         assert terminal.end() == 128 + signal.SIGTERM
 
 
-def test_who_leaves_while_something_runs_in_the_background_may_stay(panpan: Panpan, terminals: list[Terminal]) -> None:
+def test_leaving_with_a_background_task_can_be_cancelled(panpan: Panpan, terminals: list[Terminal]) -> None:
     command = {"command": "for n in $(seq 400); do sleep 0.05; done", "run_in_background": True}
     with serving([call("Bash", command), say("It runs.")]) as server:
         panpan.use(server)

@@ -52,7 +52,7 @@ def closed_port() -> int:
         return int(free.getsockname()[1])
 
 
-def test_it_does_a_task_and_is_gone_afterwards(panpan: Panpan) -> None:
+def test_local_model_does_a_task_and_its_server_ends(panpan: Panpan) -> None:
     weights = weights_of(panpan, replies=[READ, "It is swordfish."])
 
     done = panpan.run("-p", "what is in the notes?", "--model", "local")
@@ -69,7 +69,7 @@ def test_it_does_a_task_and_is_gone_afterwards(panpan: Panpan) -> None:
     assert not [text for text in EXAMPLES if text in json.dumps(panpan.records())]
 
 
-def test_it_is_used_where_nothing_says_which_model(panpan: Panpan) -> None:
+def test_local_model_is_used_without_a_choice(panpan: Panpan) -> None:
     weights_of(panpan)
 
     done = panpan.run("-p", "hi")
@@ -78,7 +78,7 @@ def test_it_is_used_where_nothing_says_which_model(panpan: Panpan) -> None:
     assert "using the small local model, since no key is set and no" in done.stderr
 
 
-def test_the_terminal_says_why_it_was_taken(panpan: Panpan) -> None:
+def test_terminal_says_why_the_local_model_is_used(panpan: Panpan) -> None:
     weights_of(panpan)
 
     with Repl(panpan, columns=200) as repl:
@@ -89,7 +89,7 @@ def test_the_terminal_says_why_it_was_taken(panpan: Panpan) -> None:
         assert "chose" not in repl.text
 
 
-def test_a_key_comes_first(panpan: Panpan) -> None:
+def test_key_is_preferred_to_the_local_model(panpan: Panpan) -> None:
     weights = weights_of(panpan)
     with serving([say("I am large.")]) as server:
         panpan.use(server)
@@ -98,7 +98,7 @@ def test_a_key_comes_first(panpan: Panpan) -> None:
     assert (done.stdout, done.stderr, weights.starts) == ("I am large.\n", "", [])
 
 
-def test_what_is_not_set_up_is_told_in_one_line(panpan: Panpan) -> None:
+def test_missing_setup_is_reported_in_one_line(panpan: Panpan) -> None:
     done = panpan.run("-p", "hi", "--model", "local")
 
     assert (done.code, done.stdout, done.stderr) == (2, "", NOT_SET_UP)
@@ -112,7 +112,7 @@ def test_what_is_not_set_up_is_told_in_one_line(panpan: Panpan) -> None:
         ({"signal": "SIGKILL"}, "could not be started: it was killed, most likely for want of memory"),
     ],
 )
-def test_a_server_that_does_not_start_is_told_in_one_line(panpan: Panpan, order: dict[str, str], said: str) -> None:
+def test_failed_server_start_is_reported_in_one_line(panpan: Panpan, order: dict[str, str], said: str) -> None:
     weights_of(panpan, **order)
 
     done = panpan.run("-p", "hi", "--model", "local")
@@ -123,7 +123,7 @@ def test_a_server_that_does_not_start_is_told_in_one_line(panpan: Panpan, order:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_the_server_ends_however_panpan_does(panpan: Panpan, number: signal.Signals) -> None:
+def test_server_ends_however_panpan_ends(panpan: Panpan, number: signal.Signals) -> None:
     weights = weights_of(panpan, replies=["never"])
     process = panpan.start("-p", "hi", "--model", "local")
     assert process.stdin is not None
@@ -138,7 +138,7 @@ def test_the_server_ends_however_panpan_does(panpan: Panpan, number: signal.Sign
     wait_until(lambda: are_gone(weights))
 
 
-def test_the_server_ends_when_panpan_is_killed_while_it_starts(panpan: Panpan) -> None:
+def test_server_ends_if_panpan_is_killed_while_it_starts(panpan: Panpan) -> None:
     weights = weights_of(panpan, never_reads=True)
     process = panpan.start("-p", "hi", "--model", "local", stdin=None)
     wait_until(lambda: len(weights.requests) == 1, timeout_s=60)
@@ -149,7 +149,7 @@ def test_the_server_ends_when_panpan_is_killed_while_it_starts(panpan: Panpan) -
     wait_until(lambda: are_gone(weights))
 
 
-def test_a_project_may_not_put_it_in_the_place_of_the_users_model(panpan: Panpan) -> None:
+def test_project_cannot_replace_the_users_model(panpan: Panpan) -> None:
     weights = weights_of(panpan)
     (panpan.workspace / ".panpan").mkdir()
     (panpan.workspace / ".panpan" / "settings.toml").write_text('model = "local"\n')
@@ -166,7 +166,7 @@ def test_a_project_may_not_put_it_in_the_place_of_the_users_model(panpan: Panpan
     assert (without.code, without.stdout) == (0, "Hello.\n")
 
 
-def test_a_session_of_a_large_model_goes_on_with_a_prompt_and_tools_that_fit(panpan: Panpan) -> None:
+def test_session_of_a_large_model_gets_the_small_models_prompt(panpan: Panpan) -> None:
     weights = weights_of(panpan)
     with serving([say("It is swordfish.")]) as server:
         panpan.use(server)
@@ -182,7 +182,7 @@ def test_a_session_of_a_large_model_goes_on_with_a_prompt_and_tools_that_fit(pan
     assert [tool["function"]["name"] for tool in tools] == list(PROFILE.model.tools or {})
 
 
-def test_a_session_that_the_small_model_began_goes_on_with_the_full_prompt_and_all_tools(panpan: Panpan) -> None:
+def test_session_of_the_small_model_gets_the_full_prompt(panpan: Panpan) -> None:
     weights_of(panpan)
     assert panpan.run("-p", "what is in the notes?", "--model", "local").code == 0
     with serving([say("I have more tools."), say("Still.")]) as server:
@@ -209,7 +209,7 @@ def renaming(project: str = ".") -> list[object]:
     return [*steps, "Renamed."]
 
 
-def test_the_demo_lets_it_work_and_looks_at_the_files_itself(panpan: Panpan, tmp_path: Path) -> None:
+def test_demo_lets_the_local_model_work_and_checks_the_files(panpan: Panpan, tmp_path: Path) -> None:
     weights = weights_of(panpan, replies=[*renaming(), ["Bash", {"command": "python3 -m unittest"}], "They pass."])
     panpan.env |= {"TMPDIR": str(tmp_path), "PANPAN_MAX_ROUNDS": "1", "ANTHROPIC_API_KEY": "sk-ant-test-0123456"}
 
@@ -226,7 +226,7 @@ def test_the_demo_lets_it_work_and_looks_at_the_files_itself(panpan: Panpan, tmp
     assert list(tmp_path.glob("panpan-demo-*")) == []
 
 
-def test_the_demo_does_not_take_its_word(panpan: Panpan, tmp_path: Path) -> None:
+def test_demo_fails_if_the_function_was_not_renamed(panpan: Panpan, tmp_path: Path) -> None:
     weights_of(panpan, replies=["I renamed it, and all tests pass."])
     panpan.env["TMPDIR"] = str(tmp_path)
 
@@ -236,7 +236,7 @@ def test_the_demo_does_not_take_its_word(panpan: Panpan, tmp_path: Path) -> None
     assert "The work is not done: schedule.py still calls the function learning_rate." in done.stderr
 
 
-def test_the_demo_says_so_where_the_tests_were_not_run(panpan: Panpan, tmp_path: Path) -> None:
+def test_demo_fails_if_the_model_ran_no_tests(panpan: Panpan, tmp_path: Path) -> None:
     weights_of(panpan, replies=[*renaming(), "All tests pass."])
     panpan.env["TMPDIR"] = str(tmp_path)
 
@@ -247,7 +247,7 @@ def test_the_demo_says_so_where_the_tests_were_not_run(panpan: Panpan, tmp_path:
     assert "The work is not done: the model ran no tests." in done.stderr
 
 
-def test_the_demo_plays_the_tape_where_the_weights_cannot_be_had(panpan: Panpan, tmp_path: Path) -> None:
+def test_demo_plays_the_tape_without_the_weights(panpan: Panpan, tmp_path: Path) -> None:
     panpan.env |= {
         "TMPDIR": str(tmp_path),
         "HF_ENDPOINT": f"http://127.0.0.1:{closed_port()}",

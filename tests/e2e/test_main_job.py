@@ -64,7 +64,7 @@ def test_bash_runs_python_when_it_is_allowed(panpan: Panpan, dialect: str) -> No
     assert done.result["result"] == "It printed 1."
 
 
-def test_the_session_file_of_a_run_tells_what_happened(panpan: Panpan) -> None:
+def test_session_file_has_all_records_of_a_run(panpan: Panpan) -> None:
     with serving([call("LS", {}), say("Nothing there.")]) as server:
         panpan.use(server)
         panpan.run("-p", "look around")
@@ -131,7 +131,7 @@ def test_several_steps_read_the_dependencies_and_list_them(panpan: Panpan) -> No
     assert (panpan.workspace / "deps.txt").read_text() == "numpy>=2\ntorch>=2.4\n"
 
 
-def test_one_bad_call_beside_good_ones_is_answered_and_the_rest_goes_on(panpan: Panpan) -> None:
+def test_bad_calls_are_answered_beside_a_good_one(panpan: Panpan) -> None:
     (panpan.workspace / "a.txt").write_text("a\n")
     bad = [
         ToolCall("Raed", {"file_path": "a.txt"}),
@@ -149,7 +149,7 @@ def test_one_bad_call_beside_good_ones_is_answered_and_the_rest_goes_on(panpan: 
     assert [result.get("is_error", False) for result in results] == [True, True, True, True, False]
 
 
-def test_the_demo_fixes_its_bug_with_real_tools(panpan: Panpan, tmp_path: Path) -> None:
+def test_demo_fixes_its_bug_with_real_tools(panpan: Panpan, tmp_path: Path) -> None:
     panpan.env["TMPDIR"] = str(tmp_path)
 
     done = panpan.run("demo", "--fast", "--keep")
@@ -162,7 +162,7 @@ def test_the_demo_fixes_its_bug_with_real_tools(panpan: Panpan, tmp_path: Path) 
     assert not panpan.home.exists(), "the demo leaves the user's home alone"
 
 
-def test_the_demo_leaves_nothing_behind(panpan: Panpan, tmp_path: Path) -> None:
+def test_demo_leaves_nothing_behind(panpan: Panpan, tmp_path: Path) -> None:
     panpan.env["TMPDIR"] = str(tmp_path / "scratch")
     (tmp_path / "scratch").mkdir()
 

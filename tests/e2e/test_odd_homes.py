@@ -26,7 +26,7 @@ def run_under(panpan: Panpan, *before: str) -> Done:
     return Done(ran.stdout, ran.stderr, ran.returncode)
 
 
-def test_a_home_that_cannot_be_written_is_said_before_anything_is_done(panpan: Panpan) -> None:
+def test_read_only_home_is_an_error_before_any_request(panpan: Panpan) -> None:
     need("bwrap")
     panpan.home.mkdir(parents=True, exist_ok=True)
     with serving([WRITE, say("Done.")]) as server:
@@ -41,7 +41,7 @@ def test_a_home_that_cannot_be_written_is_said_before_anything_is_done(panpan: P
 
 
 @pytest.mark.parametrize("error", ["ENOLCK", "EOPNOTSUPP"])
-def test_a_home_on_a_file_system_without_locks_works(panpan: Panpan, error: str) -> None:
+def test_home_on_a_file_system_without_locks_works(panpan: Panpan, error: str) -> None:
     need("strace")
     with serving([WRITE, say("Done."), say("On.")]) as server:
         panpan.use(server)

@@ -49,7 +49,7 @@ def test_closed_streams_do_no_harm(panpan: Panpan, redirection: str, code: int, 
     assert_no_fault(panpan, done)
 
 
-def test_a_terminal_whose_standard_output_is_closed_is_told_so(panpan: Panpan) -> None:
+def test_closed_stdout_on_a_terminal_is_an_error(panpan: Panpan) -> None:
     script = f"'{COMMAND}' >&-; echo ended with $?"
     with Terminal(["sh", "-c", script], env=panpan.environment(), cwd=panpan.workspace) as terminal:
         terminal.wait_for("ended with 2")
@@ -57,12 +57,12 @@ def test_a_terminal_whose_standard_output_is_closed_is_told_so(panpan: Panpan) -
         assert "standard output is closed" in terminal.text
 
 
-def test_a_closed_stderr_keeps_the_exit_code_of_an_error(panpan: Panpan) -> None:
+def test_closed_stderr_keeps_the_exit_code_of_an_error(panpan: Panpan) -> None:
     assert in_shell(panpan, "2>&-", "-p", "hi", "--model", "cassette:nope").returncode == 2
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, which Linux has")
-def test_a_full_disk_behind_stdout_is_said(panpan: Panpan) -> None:
+def test_full_disk_behind_stdout_is_reported(panpan: Panpan) -> None:
     with serving([say("Fine.")]) as server:
         panpan.use(server)
         done = in_shell(panpan, ">/dev/full", "-p", "hi")
@@ -72,7 +72,7 @@ def test_a_full_disk_behind_stdout_is_said(panpan: Panpan) -> None:
     assert_no_fault(panpan, done)
 
 
-def test_a_tool_that_fails_unexpectedly_shows_no_traceback(panpan: Panpan) -> None:
+def test_tool_that_fails_unexpectedly_shows_no_traceback(panpan: Panpan) -> None:
     (panpan.workspace / ".claude" / "rules").mkdir(parents=True)
     (panpan.workspace / ".claude" / "rules" / "bad.md").write_text('---\npaths: ["src/[z-a].py"]\n---\nA rule.\n')
     script = [
@@ -91,7 +91,7 @@ def test_a_tool_that_fails_unexpectedly_shows_no_traceback(panpan: Panpan) -> No
     assert not result.get("is_error"), "a rule that cannot be read does not make a finished Write a failed one"
 
 
-def test_a_reader_that_stalls_does_not_keep_the_process(panpan: Panpan) -> None:
+def test_stalled_reader_does_not_keep_the_process(panpan: Panpan) -> None:
     read_end, write_end = os.pipe()
     with serving([say("word " * 400_000, chunk_chars=4000, writes="bulk")]) as server:
         panpan.use(server)
@@ -109,7 +109,7 @@ def test_a_reader_that_stalls_does_not_keep_the_process(panpan: Panpan) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_debug_log_tells_what_was_done_and_no_key(panpan: Panpan) -> None:
+def test_debug_log_has_tools_and_replies_and_no_key(panpan: Panpan) -> None:
     with serving([call("LS", {}), say("Fine.")]) as server:
         panpan.use(server)
         done = panpan.run("-p", "hi", "--debug")
@@ -122,7 +122,7 @@ def test_a_debug_log_tells_what_was_done_and_no_key(panpan: Panpan) -> None:
     assert panpan.env["ANTHROPIC_API_KEY"] not in text
 
 
-def test_a_debug_log_that_cannot_be_written_is_one_line(panpan: Panpan) -> None:
+def test_debug_log_that_cannot_be_written_is_one_line(panpan: Panpan) -> None:
     panpan.env["PANPAN_HOME"] = os.devnull
 
     done = panpan.run("-p", "hi", "--debug")
@@ -131,7 +131,7 @@ def test_a_debug_log_that_cannot_be_written_is_one_line(panpan: Panpan) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_slips_on_the_command_line_are_told(panpan: Panpan) -> None:
+def test_wrong_options_are_reported_with_advice(panpan: Panpan) -> None:
     panpan.env["ANTHROPIC_API_KEY"] = "sk-ant-test-0123456789"
     said_by_args = [
         (["--add-dir", "/nope"], "/nope (--add-dir) is not a folder"),
@@ -149,7 +149,7 @@ def test_slips_on_the_command_line_are_told(panpan: Panpan) -> None:
         assert said in done.stderr
 
 
-def test_an_interrupt_before_the_prompt_still_ends_with_a_result(panpan: Panpan) -> None:
+def test_interrupt_before_the_prompt_ends_with_a_result(panpan: Panpan) -> None:
     panpan.env["ANTHROPIC_API_KEY"] = "sk-ant-test-0123456789"
     process = panpan.start("-f", "json")
     assert process.stdin is not None
@@ -166,7 +166,7 @@ def test_an_interrupt_before_the_prompt_still_ends_with_a_result(panpan: Panpan)
     assert b'"type":"result"' in process.stdout.read()
 
 
-def test_the_exit_code_of_many_turns_is_that_of_the_first_that_failed(panpan: Panpan) -> None:
+def test_exit_code_is_that_of_the_first_failed_turn(panpan: Panpan) -> None:
     lines = '{"type":"user","message":{"role":"user","content":"a"}}\n' * 2
     with serving([HttpError(400, "no"), say("Fine.")]) as server:
         panpan.use(server)

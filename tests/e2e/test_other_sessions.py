@@ -10,7 +10,7 @@ from tests.model_server import say, serving
 from tests.session.importing.claude_records import ClaudeTranscript, call, text
 
 
-def test_a_session_goes_on_by_its_first_words_and_by_a_unique_part_of_them(panpan: Panpan) -> None:
+def test_session_is_resumed_by_a_unique_part_of_its_title(panpan: Panpan) -> None:
     with serving([say("One."), say("Two."), say("Three.")]) as server:
         panpan.use(server)
         panpan.run("-p", "mend the parser")
@@ -25,7 +25,7 @@ def test_a_session_goes_on_by_its_first_words_and_by_a_unique_part_of_them(panpa
     assert len(server.requests) == 3
 
 
-def test_an_imported_transcript_goes_on_with_a_valid_history(panpan: Panpan) -> None:
+def test_imported_transcript_goes_on_with_a_valid_history(panpan: Panpan) -> None:
     picture = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
     claude = ClaudeTranscript()
     claude.user("long ago")
@@ -54,7 +54,7 @@ def test_an_imported_transcript_goes_on_with_a_valid_history(panpan: Panpan) -> 
         assert what in sent
 
 
-def test_a_second_panpan_is_told_who_holds_the_session(panpan: Panpan) -> None:
+def test_second_panpan_names_the_holder_of_the_session(panpan: Panpan) -> None:
     with serving([say("One.")]) as server:
         panpan.use(server)
         panpan.run("-p", "first")

@@ -9,7 +9,7 @@ from tests.e2e.conftest import Panpan
 from tests.model_server import HttpError, Reply, Stall, Text, Thinking, Tokens, ToolCall, call, calls, say, serving
 
 
-def test_text_is_the_answer_and_nothing_else(panpan: Panpan) -> None:
+def test_text_output_is_the_answer_alone(panpan: Panpan) -> None:
     with serving([say("Hello,\nworld")]) as server:
         panpan.use(server)
         done = panpan.run(stdin="hi")
@@ -17,7 +17,7 @@ def test_text_is_the_answer_and_nothing_else(panpan: Panpan) -> None:
     assert (done.stdout, done.stderr, done.code) == ("Hello,\nworld\n", "", 0)
 
 
-def test_json_is_the_result_object_alone(panpan: Panpan) -> None:
+def test_json_output_is_the_result_object_alone(panpan: Panpan) -> None:
     with serving([say("42", tokens=Tokens(input=100, output=7, cache_read=50, cache_write=20))]) as server:
         panpan.use(server)
         done = panpan.run("-p", "6*7", "-f", "json")
@@ -101,7 +101,7 @@ def test_partial_messages_are_events_of_the_messages_api(panpan: Panpan, dialect
     assert signed == (["signature_delta"] if dialect == "anthropic" else [])
 
 
-def test_many_turns_over_one_process(panpan: Panpan) -> None:
+def test_stream_json_has_a_result_for_each_turn(panpan: Panpan) -> None:
     def message(text: str) -> str:
         return f'{{"type":"user","message":{{"role":"user","content":{text}}}}}\n'
 
@@ -120,7 +120,7 @@ def test_many_turns_over_one_process(panpan: Panpan) -> None:
     assert [message["role"] for message in server.requests[1].messages] == ["user", "assistant", "user"]
 
 
-def test_a_line_of_input_that_is_no_message_is_named(panpan: Panpan) -> None:
+def test_input_line_that_is_no_message_is_named(panpan: Panpan) -> None:
     with serving([say("one")]) as server:
         panpan.use(server)
         done = panpan.run(
@@ -153,7 +153,7 @@ ERRORS: list[tuple[str, list[Any], list[str], int, str]] = [
 @pytest.mark.parametrize(
     ("script", "args", "code", "subtype"), [row[1:] for row in ERRORS], ids=[row[0] for row in ERRORS]
 )
-def test_every_error_ends_with_a_result_object_one_line_and_its_code(
+def test_error_ends_with_a_result_object_one_line_and_its_code(
     panpan: Panpan, script: list[Any], args: list[str], code: int, subtype: str
 ) -> None:
     with serving(script) as server:
@@ -170,7 +170,7 @@ def test_every_error_ends_with_a_result_object_one_line_and_its_code(
 
 
 @pytest.mark.parametrize("args", [["two words"], ["-p", "--quiet", "two words"], ["two words", "--quiet"]])
-def test_a_prompt_without_p_is_answered_where_there_is_no_terminal(panpan: Panpan, args: list[str]) -> None:
+def test_prompt_without_p_is_answered_without_a_terminal(panpan: Panpan, args: list[str]) -> None:
     with serving([say("Yes.")]) as server:
         panpan.use(server)
         done = panpan.run(*args, stdin="and a pipe")
@@ -242,7 +242,7 @@ def test_wrong_usage_that_asks_for_no_json_gets_none(panpan: Panpan) -> None:
     assert [panpan.run(*line).stdout for line in lines] == ["", "", ""]
 
 
-def test_options_before_config_show_are_shown_as_a_run_would_take_them(panpan: Panpan) -> None:
+def test_config_show_takes_the_options_of_a_run(panpan: Panpan) -> None:
     (panpan.workspace / "sub").mkdir()
     flags = ["--cwd", "sub", "--add-dir", "extra", "--permission-mode", "plan", "--model", "gpt-5", "--api-key", "sk-1"]
 
@@ -255,7 +255,7 @@ def test_options_before_config_show_are_shown_as_a_run_would_take_them(panpan: P
     assert "sk-1" not in done.stdout
 
 
-def test_paths_of_the_command_line_are_relative_to_where_it_was_typed(panpan: Panpan) -> None:
+def test_paths_of_options_are_relative_to_the_callers_folder(panpan: Panpan) -> None:
     (panpan.workspace / "sub").mkdir()
     (panpan.workspace / "extra").mkdir()
     (panpan.workspace / "extra" / "a.txt").write_text("found it\n")
@@ -270,7 +270,7 @@ def test_paths_of_the_command_line_are_relative_to_where_it_was_typed(panpan: Pa
     assert "found it" in str(panpan.records())
 
 
-def test_no_prompt_is_said_so(panpan: Panpan) -> None:
+def test_missing_prompt_is_an_error(panpan: Panpan) -> None:
     panpan.env["ANTHROPIC_API_KEY"] = "sk-ant-test-0123456789"
 
     done = panpan.run(stdin="")
@@ -279,7 +279,7 @@ def test_no_prompt_is_said_so(panpan: Panpan) -> None:
     assert "there is no prompt" in done.stderr
 
 
-def test_no_key_says_what_to_set_and_how_to_see_the_demo(panpan: Panpan) -> None:
+def test_missing_key_names_the_variable_and_the_demo(panpan: Panpan) -> None:
     done = panpan.run("-p", "hi")
 
     assert done.code == 2
@@ -288,7 +288,7 @@ def test_no_key_says_what_to_set_and_how_to_see_the_demo(panpan: Panpan) -> None
     assert len(done.stderr.splitlines()) <= 4
 
 
-def test_a_misspelt_setting_names_file_and_line(panpan: Panpan) -> None:
+def test_misspelt_setting_names_file_and_line(panpan: Panpan) -> None:
     panpan.home.mkdir()
     (panpan.home / "settings.toml").write_text('# mine\nmodle = "smart"\n')
 
@@ -299,7 +299,7 @@ def test_a_misspelt_setting_names_file_and_line(panpan: Panpan) -> None:
     assert "model" in done.stderr
 
 
-def test_the_key_is_nowhere_but_in_the_request(panpan: Panpan) -> None:
+def test_key_is_nowhere_but_in_the_request(panpan: Panpan) -> None:
     with serving([call("Bash", {"command": "env; cat /proc/self/environ"}), HttpError(400, "bad key {key}")]) as server:
         panpan.use(server)
         done = panpan.run("-p", "go", "-y", "-f", "stream-json", "--debug")
@@ -311,7 +311,7 @@ def test_the_key_is_nowhere_but_in_the_request(panpan: Panpan) -> None:
     assert key not in server.requests[1].raw.decode()
 
 
-def test_thinking_and_effort_reach_the_model_and_thinking_goes_back(panpan: Panpan) -> None:
+def test_thinking_is_requested_and_sent_back(panpan: Panpan) -> None:
     reply = Reply((Thinking("The folder first.", "c2VhbA=="), ToolCall("LS", {})))
     with serving([reply, say("Empty.")]) as server:
         panpan.use(server)

@@ -35,9 +35,7 @@ def pip(operation: str, *packages: str, wheels: Path) -> ToolCall:
     return ToolCall("pip", {"operation": operation, "packages": packages, "wheels": str(wheels)})
 
 
-def test_a_package_is_installed_taken_back_and_a_conflict_explained(
-    panpan: Panpan, wheels: Path, tmp_path: Path
-) -> None:
+def test_pip_tool_installs_rolls_back_and_explains_conflicts(panpan: Panpan, wheels: Path, tmp_path: Path) -> None:
     make_environment(panpan.workspace / ".venv", unpacked_pip(tmp_path / "pip"))
     steps = [pip("install", "lamp", wheels=wheels), pip("install", "desk", "lamp", wheels=wheels)]
     script = [*(calls(step) for step in steps), calls(ToolCall("pip", {"operation": "rollback"})), say("done")]

@@ -28,7 +28,7 @@ def test_ten_megabytes_of_multi_byte_text_arrive_as_one_prompt(panpan: Panpan) -
     assert [block["text"] for block in message["content"][:2]] == ["Summarise:", text]
 
 
-def test_a_reader_that_leaves_early_is_no_error_message(panpan: Panpan) -> None:
+def test_reader_that_leaves_early_causes_no_error_message(panpan: Panpan) -> None:
     read_end, write_end = os.pipe()
     with serving([say("line\n" * 50_000, chunk_chars=1000)]) as server:
         panpan.use(server)
@@ -46,7 +46,7 @@ def test_a_reader_that_leaves_early_is_no_error_message(panpan: Panpan) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
 @pytest.mark.parametrize("args", [["--version"], ["--help"], ["config", "show"], ["doctor"]], ids=" ".join)
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_an_output_that_cannot_be_written_is_one_line(panpan: Panpan, args: list[str], unbuffered: str) -> None:
+def test_output_that_cannot_be_written_is_one_line(panpan: Panpan, args: list[str], unbuffered: str) -> None:
     panpan.env["PYTHONUNBUFFERED"] = unbuffered
     with Path("/dev/full").open("wb") as full:
         done = finished(panpan.start(*args, stdout=full))
@@ -55,7 +55,7 @@ def test_an_output_that_cannot_be_written_is_one_line(panpan: Panpan, args: list
     assert not panpan.home.exists()
 
 
-def test_an_input_that_stays_open_is_told_unless_the_user_wants_quiet(panpan: Panpan) -> None:
+def test_open_input_is_reported_unless_quiet(panpan: Panpan) -> None:
     with serving([say("Yes."), say("Yes.")]) as server:
         panpan.use(server)
         told, quiet = panpan.start("-p", "x"), panpan.start("-p", "x", "-q")
@@ -77,7 +77,7 @@ def marker_processes(marker: str) -> list[str]:
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=["int", "term", "hup"]
 )
-def test_a_signal_while_a_command_runs_ends_all_of_it(panpan: Panpan, number: int, code: int, tmp_path: Path) -> None:
+def test_signal_during_a_command_ends_all_of_it(panpan: Panpan, number: int, code: int, tmp_path: Path) -> None:
     marker = f"sleep 98.{os.getpid()}{number}"
     command = f"trap '' TERM; touch started; (setsid {marker} &) ; {marker}"
     with serving([call("Bash", {"command": command}), say("never")]) as server:
@@ -97,7 +97,7 @@ def test_a_signal_while_a_command_runs_ends_all_of_it(panpan: Panpan, number: in
     assert (last["type"], last["is_error"]) == ("tool_result", True)
 
 
-def test_an_interrupt_in_the_middle_of_the_answer_keeps_what_was_read(panpan: Panpan) -> None:
+def test_interrupt_during_an_answer_keeps_what_was_read(panpan: Panpan) -> None:
     reply = Reply((Text("The beginning of a long answer"),), chunk_chars=10, faults=(Stall(4),))
     with serving([reply, say("Again.")]) as server:
         panpan.use(server)
@@ -114,7 +114,7 @@ def test_an_interrupt_in_the_middle_of_the_answer_keeps_what_was_read(panpan: Pa
     assert roles == ["user", "assistant", "user"]
 
 
-def test_a_signal_before_the_prompt_is_read_ends_the_process(panpan: Panpan) -> None:
+def test_signal_before_the_prompt_is_read_ends_the_process(panpan: Panpan) -> None:
     panpan.env["ANTHROPIC_API_KEY"] = "sk-ant-test-0123456789"
     process = panpan.start()
     assert process.stdin is not None
@@ -131,7 +131,7 @@ def test_a_signal_before_the_prompt_is_read_ends_the_process(panpan: Panpan) -> 
     assert process.stderr.read() == b""
 
 
-def test_a_killed_session_goes_on_with_every_complete_record(panpan: Panpan) -> None:
+def test_killed_session_goes_on_with_every_complete_record(panpan: Panpan) -> None:
     script = [
         calls(ToolCall("LS", {}), ToolCall("Bash", {"command": "touch started; sleep 60"})),
         say("Where were we?"),
@@ -156,7 +156,7 @@ def test_a_killed_session_goes_on_with_every_complete_record(panpan: Panpan) -> 
     assert "not answered" in json.dumps(results[1])
 
 
-def test_a_background_job_does_not_hold_the_run(panpan: Panpan) -> None:
+def test_background_job_does_not_hold_the_run(panpan: Panpan) -> None:
     marker = f"sleep 97.{os.getpid()}"
     with serving([call("Bash", {"command": f"{marker} & echo begun"}), say("ok")]) as server:
         panpan.use(server)
@@ -167,7 +167,7 @@ def test_a_background_job_does_not_hold_the_run(panpan: Panpan) -> None:
     wait_until(lambda: marker_processes(marker) == [])
 
 
-def test_a_second_interrupt_ends_the_process_without_waiting(panpan: Panpan) -> None:
+def test_second_interrupt_ends_the_process_without_waiting(panpan: Panpan) -> None:
     marker = f"sleep 96.{os.getpid()}"
     with serving([call("Bash", {"command": f"trap '' TERM; touch started; {marker}"}), say("never")]) as server:
         panpan.use(server)
@@ -183,7 +183,7 @@ def test_a_second_interrupt_ends_the_process_without_waiting(panpan: Panpan) -> 
     wait_until(lambda: marker_processes(marker) == [])
 
 
-def test_a_session_that_is_open_elsewhere_is_not_opened_twice(panpan: Panpan) -> None:
+def test_open_session_is_not_opened_twice(panpan: Panpan) -> None:
     with serving([Reply((Text("Slowly"),), faults=(Stall(-1),)), say("never")]) as server:
         panpan.use(server)
         first = panpan.start("-p", "go", stdin=subprocess.DEVNULL)

@@ -18,7 +18,7 @@ def _workspace(panpan: Panpan) -> None:
 
 
 @pytest.mark.parametrize("output_format", ["text", "json", "stream-json"])
-def test_the_plan_is_the_result_in_every_format(panpan: Panpan, output_format: str) -> None:
+def test_plan_is_the_result_in_every_format(panpan: Panpan, output_format: str) -> None:
     with serving([calls(LOOK, CHANGE, text="Let me see."), calls(LEAVE), say("never asked for")]) as server:
         panpan.use(server)
         done = panpan.run(*WAYS, "-f", output_format, "--yes", "--allowedTools", "Write")
@@ -39,7 +39,7 @@ def test_the_plan_is_the_result_in_every_format(panpan: Panpan, output_format: s
         assert [(each["text"], each["is_result"]) for each in displays if each["type"] == "plan"] == [(PLAN, True)]
 
 
-def test_the_model_is_told_at_the_tail_and_not_in_the_system_prompt(panpan: Panpan) -> None:
+def test_plan_mode_reminder_is_not_in_the_system_prompt(panpan: Panpan) -> None:
     with serving([calls(LOOK), calls(LEAVE)]) as server:
         panpan.use(server)
         panpan.run(*WAYS)
@@ -50,7 +50,7 @@ def test_the_model_is_told_at_the_tail_and_not_in_the_system_prompt(panpan: Panp
     assert str(second.messages).count("Plan mode is on") == 1
 
 
-def test_the_plan_file_is_written_by_the_tools_and_may_be_left_out(panpan: Panpan) -> None:
+def test_plan_may_be_left_out_of_the_call_if_it_is_in_its_file(panpan: Panpan) -> None:
     def script(request: RecordedRequest) -> Reply:
         match len(request.messages) // 2:
             case 0:
@@ -68,7 +68,7 @@ def test_the_plan_file_is_written_by_the_tools_and_may_be_left_out(panpan: Panpa
     assert (done.result["result"], done.result["permission_denials"], len(server.requests)) == (PLAN, [], 2)
 
 
-def test_a_question_is_answered_without_a_plan(panpan: Panpan) -> None:
+def test_plan_mode_answers_a_question_without_a_plan(panpan: Panpan) -> None:
     with serving([calls(LOOK), say("It says first.")]) as server:
         panpan.use(server)
         done = panpan.run(*WAYS)
@@ -76,7 +76,7 @@ def test_a_question_is_answered_without_a_plan(panpan: Panpan) -> None:
     assert (done.stdout, done.code) == ("It says first.\n", 0)
 
 
-def test_a_pipe_without_plan_mode_offers_no_planning(panpan: Panpan) -> None:
+def test_plan_tools_are_not_offered_in_a_pipe(panpan: Panpan) -> None:
     with serving([say("Hello.")]) as server:
         panpan.use(server)
         panpan.run("-p", "hi")
@@ -84,7 +84,7 @@ def test_a_pipe_without_plan_mode_offers_no_planning(panpan: Panpan) -> None:
     assert not {"EnterPlanMode", "ExitPlanMode"} & {tool["name"] for tool in server.requests[0].body["tools"]}
 
 
-def test_a_resumed_pipe_stays_in_plan_mode_and_the_user_may_end_it(panpan: Panpan) -> None:
+def test_plan_mode_is_kept_by_a_resume_until_the_user_ends_it(panpan: Panpan) -> None:
     with serving([calls(LEAVE), calls(CHANGE), say("No."), calls(CHANGE), say("Done.")]) as server:
         panpan.use(server)
         panpan.run(*WAYS)

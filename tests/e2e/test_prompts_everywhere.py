@@ -29,7 +29,7 @@ def files(panpan: Panpan) -> Path:
     return panpan.workspace
 
 
-def test_words_of_a_prompt_attach_files_and_piped_data_does_not(panpan: Panpan, files: Path) -> None:
+def test_mentions_count_in_prompts_and_not_in_piped_data(panpan: Panpan, files: Path) -> None:
     with serving([say("1"), say("2"), say("3")]) as server:
         panpan.use(server)
         words = panpan.run("-p", "compare @a.txt", stdin="@b.txt\n/compact\n")
@@ -44,7 +44,7 @@ def test_words_of_a_prompt_attach_files_and_piped_data_does_not(panpan: Panpan, 
     assert "swordfish" in texts_of(server, 2)
 
 
-def test_what_is_closed_to_the_model_stays_out_without_a_terminal(panpan: Panpan, files: Path) -> None:
+def test_mention_of_a_closed_file_is_not_attached(panpan: Panpan, files: Path) -> None:
     (panpan.workspace.parent / "outside.txt").write_text("outside swordfish\n")
     (panpan.workspace / ".env").write_text("KEY=barracuda\n")
     with serving([say("done")]) as server:

@@ -44,7 +44,7 @@ def test_continue_goes_on_with_the_newest_session(panpan: Panpan) -> None:
     assert "Be brief." in json.dumps(server.requests[4].messages[0])
 
 
-def test_the_prefix_never_moves_over_fifty_rounds(panpan: Panpan) -> None:
+def test_prefix_never_changes_over_fifty_rounds(panpan: Panpan) -> None:
     (panpan.workspace / "sub").mkdir()
     (panpan.workspace / "sub" / "AGENTS.md").write_text("Deeper rules.\n")
     (panpan.workspace / "sub" / "a.txt").write_text("a\n")
@@ -65,7 +65,7 @@ def test_the_prefix_never_moves_over_fifty_rounds(panpan: Panpan) -> None:
         assert b'"cache_control"' in request.raw[-200:]
 
 
-def test_a_session_cannot_be_continued_where_there_is_none(panpan: Panpan) -> None:
+def test_continue_without_a_session_is_an_error(panpan: Panpan) -> None:
     panpan.env["ANTHROPIC_API_KEY"] = "sk-ant-test-0123456789"
 
     done = panpan.run("-c", "-p", "go on")
@@ -74,7 +74,7 @@ def test_a_session_cannot_be_continued_where_there_is_none(panpan: Panpan) -> No
     assert "no session to continue" in done.stderr
 
 
-def test_a_session_that_goes_on_with_another_model_says_so_in_one_line(panpan: Panpan) -> None:
+def test_resume_with_another_model_says_so_in_one_line(panpan: Panpan) -> None:
     with serving([say("First."), say("Second.")]) as server:
         panpan.use(server)
         panpan.run("-p", "one", "--model", "claude-opus-4-5")
@@ -86,7 +86,7 @@ def test_a_session_that_goes_on_with_another_model_says_so_in_one_line(panpan: P
 
 
 @pytest.mark.parametrize("flags", [["-c"], ["-r", "01"]])
-def test_a_session_that_goes_on_in_another_folder_says_so_in_one_line(panpan: Panpan, flags: list[str]) -> None:
+def test_resume_in_another_folder_says_so_in_one_line(panpan: Panpan, flags: list[str]) -> None:
     below = panpan.workspace / "below"
     below.mkdir()
     (panpan.workspace / ".git").mkdir()
@@ -101,7 +101,7 @@ def test_a_session_that_goes_on_in_another_folder_says_so_in_one_line(panpan: Pa
     assert (back.stdout, back.stderr) == ("Third.\n", "")
 
 
-def test_the_list_of_sessions_leads_back_to_one(panpan: Panpan) -> None:
+def test_sessions_list_has_ids_to_resume(panpan: Panpan) -> None:
     with serving([say("First."), say("Second."), say("Third.")]) as server:
         panpan.use(server)
         panpan.run("-p", "\nthe first one\nof two lines")
@@ -118,7 +118,7 @@ def test_the_list_of_sessions_leads_back_to_one(panpan: Panpan) -> None:
     assert panpan.run("sessions", "--runs").stdout.splitlines()[0].endswith(" 2 rounds  the first one")
 
 
-def test_a_damaged_log_is_continued_and_never_overwritten(panpan: Panpan) -> None:
+def test_damaged_log_is_continued_and_never_overwritten(panpan: Panpan) -> None:
     with serving([say("First."), say("Second.")]) as server:
         panpan.use(server)
         panpan.run("-p", "one")
@@ -132,7 +132,7 @@ def test_a_damaged_log_is_continued_and_never_overwritten(panpan: Panpan) -> Non
     assert [message["role"] for message in server.requests[1].messages] == ["user", "assistant", "user"]
 
 
-def test_a_line_of_the_log_that_is_lost_is_told_once(panpan: Panpan) -> None:
+def test_damaged_line_of_the_log_is_reported_once(panpan: Panpan) -> None:
     with serving([say("First."), say("Second."), say("Third.")]) as server:
         panpan.use(server)
         panpan.run("-p", "one")

@@ -32,7 +32,7 @@ def said(request: RecordedRequest) -> str:
     return json.dumps(request.messages)
 
 
-def test_a_message_arrives_at_the_next_round_or_after_the_turn_as_it_wants(panpan: Panpan) -> None:
+def test_message_priority_chooses_next_round_or_next_turn(panpan: Panpan) -> None:
     gate = Event()
     with serving(
         [Reply((Text("Looking"), ToolCall("LS", {})), faults=(Hold("text", gate),)), say("one"), say("two")]
@@ -55,7 +55,7 @@ def test_a_message_arrives_at_the_next_round_or_after_the_turn_as_it_wants(panpa
     assert done.code == 0
 
 
-def test_an_interrupt_ends_the_turn_and_keeps_what_waits(panpan: Panpan) -> None:
+def test_interrupt_ends_the_turn_and_keeps_queued_messages(panpan: Panpan) -> None:
     with serving([say("never whole", faults=(Stall("text"),)), say("one"), say("two")]) as server:
         panpan.use(server)
         process = panpan.start(*ARGS)
@@ -74,7 +74,7 @@ def test_an_interrupt_ends_the_turn_and_keeps_what_waits(panpan: Panpan) -> None
     assert done.code == 130
 
 
-def test_what_did_not_reach_the_model_is_named_when_the_run_is_ended(panpan: Panpan) -> None:
+def test_unsent_messages_are_named_when_a_signal_ends_the_run(panpan: Panpan) -> None:
     with serving([say("never whole", faults=(Stall("text"),))]) as server:
         panpan.use(server)
         process = panpan.start(*ARGS)

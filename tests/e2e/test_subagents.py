@@ -37,7 +37,7 @@ def task(prompt: str = "look around", **more: Any) -> ToolCall:
     return ToolCall("Task", {"description": "a look", "prompt": prompt, "subagent_type": "explore"} | more)
 
 
-def test_a_subagent_does_its_task_and_reports(panpan: Panpan) -> None:
+def test_subagent_does_its_task_and_reports(panpan: Panpan) -> None:
     (panpan.workspace / "notes.txt").write_text("the password is swordfish\n")
 
     def child(request: RecordedRequest) -> Step:
@@ -58,7 +58,7 @@ def test_a_subagent_does_its_task_and_reports(panpan: Panpan) -> None:
     assert done.result["num_turns"] == 2
 
 
-def test_one_that_was_killed_at_work_goes_on_where_it_was(panpan: Panpan) -> None:
+def test_killed_subagent_goes_on_where_it_was(panpan: Panpan) -> None:
     (panpan.workspace / "notes.txt").write_text("the password is swordfish\n")
     never = Event()
 
@@ -94,7 +94,7 @@ def test_one_that_was_killed_at_work_goes_on_where_it_was(panpan: Panpan) -> Non
     assert "while the subagent worked on this" in json.dumps(server.requests[0].messages)
 
 
-def test_at_its_end_a_run_names_the_worktrees_with_changes_that_nobody_merged(panpan: Panpan) -> None:
+def test_run_names_worktrees_with_unmerged_changes_at_its_end(panpan: Panpan) -> None:
     (panpan.workspace / "a.txt").write_text("one\n")
     for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
         identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
@@ -113,7 +113,7 @@ def test_at_its_end_a_run_names_the_worktrees_with_changes_that_nobody_merged(pa
     assert "1 worktree holds changes that are not merged, of this session " in done.stderr.splitlines()[-1]
 
 
-def test_definitions_of_the_command_line_count(panpan: Panpan) -> None:
+def test_agents_option_defines_subagents(panpan: Panpan) -> None:
     agents = {"poet": {"description": "writes verse", "prompt": "You write verse.", "tools": ["Read"]}}
     with serving(
         by_agent([calls(task("a verse", subagent_type="poet")), say("Fine.")], lambda _: say("Roses."))
@@ -127,7 +127,7 @@ def test_definitions_of_the_command_line_count(panpan: Panpan) -> None:
     assert [tool["name"] for tool in request.body["tools"]] == ["Read"]
 
 
-def test_a_session_can_begin_as_an_agent_and_goes_on_as_that(panpan: Panpan) -> None:
+def test_session_begun_as_an_agent_is_resumed_as_it(panpan: Panpan) -> None:
     def given(mode: str) -> str:
         clerk = {
             "description": "files",
@@ -158,7 +158,7 @@ def test_a_session_can_begin_as_an_agent_and_goes_on_as_that(panpan: Panpan) -> 
     assert "there is no agent 'nobody'; there are code-reviewer" in unknown.stderr
 
 
-def test_the_limits_of_a_definition_end_its_subagent_and_not_the_session(panpan: Panpan) -> None:
+def test_limits_of_a_definition_end_its_subagent_alone(panpan: Panpan) -> None:
     kinds = {"tiny": {"description": "does little", "prompt": "Be brief.", "maxTokens": 50}}
     replies = [calls(task(subagent_type="tiny")), say("It could not be paid.")]
     with serving(by_agent(replies, lambda _: say("never asked"))) as server:
@@ -171,7 +171,7 @@ def test_the_limits_of_a_definition_end_its_subagent_and_not_the_session(panpan:
     assert "of a budget of 50 tokens of the subagent tiny: a look are spent" in json.dumps(result)
 
 
-def test_what_subagents_spend_is_the_sessions_also_when_it_goes_on(panpan: Panpan) -> None:
+def test_costs_of_subagents_count_for_the_session_and_its_resume(panpan: Panpan) -> None:
     spent = Tokens(input=40_000, output=100)
     replies = [calls(task(), tokens=spent), say("Done.", tokens=spent)]
     with serving(by_agent(replies, lambda _: say("Seen.", tokens=spent))) as server:

@@ -26,7 +26,7 @@ def settings(panpan: Panpan) -> Path:
 
 
 @pytest.mark.parametrize(("flags", "exists"), [((), False), (("--yes",), True), (("--trust",), True)])
-def test_headless_a_project_is_believed_only_with_the_flag(
+def test_project_is_believed_headless_only_with_the_flag(
     panpan: Panpan, settings: Path, flags: tuple[str, ...], exists: bool
 ) -> None:
     made = panpan.workspace / "made"
@@ -47,7 +47,7 @@ def test_headless_a_project_is_believed_only_with_the_flag(
 
 
 @pytest.mark.parametrize("flags", [(), ("--trust",)])
-def test_nothing_that_a_folder_brings_along_is_run_by_opening_it(panpan: Panpan, flags: tuple[str, ...]) -> None:
+def test_opening_a_folder_runs_nothing_of_its_own(panpan: Panpan, flags: tuple[str, ...]) -> None:
     need("git")
     mark = panpan.home.parent / "ran"
     script = panpan.workspace / "run.sh"
@@ -81,7 +81,7 @@ def test_nothing_that_a_folder_brings_along_is_run_by_opening_it(panpan: Panpan,
     assert not mark.exists(), mark.read_text()
 
 
-def test_what_was_trusted_counts_until_it_changes(panpan: Panpan, settings: Path) -> None:
+def test_trusted_settings_count_until_they_change(panpan: Panpan, settings: Path) -> None:
     with serving([TOUCH, FINE, TOUCH, FINE]) as server:
         panpan.use(server)
         assert panpan.run("trust", "add").code == 0
@@ -96,7 +96,7 @@ def test_what_was_trusted_counts_until_it_changes(panpan: Panpan, settings: Path
     assert not (panpan.workspace / "made").exists()
 
 
-def test_the_line_loop_asks_once_as_lines(panpan: Panpan, settings: Path) -> None:
+def test_plain_face_asks_for_trust_once(panpan: Panpan, settings: Path) -> None:
     environment = dict(panpan.environment()) | {"TERM": "xterm-256color", "NO_COLOR": "1"}
 
     def loop() -> pexpect.spawn:

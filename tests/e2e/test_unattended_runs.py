@@ -69,7 +69,7 @@ INSTALL_BY_COMMAND = ".venv/bin/python -m pip install -r requirements.txt"
 
 
 @pytest.mark.parametrize("flag", ["--allow-network", "--allow-network=package-indexes"])
-def test_a_wrong_pin_is_mended_from_a_pipe_with_nothing_answered(repository: Panpan, flag: str) -> None:
+def test_wrong_pin_is_fixed_from_a_pipe_without_questions(repository: Panpan, flag: str) -> None:
     script = [
         calls(ToolCall("Read", {"file_path": "requirements.txt"})),
         calls(ToolCall("Bash", {"command": INSTALL_BY_COMMAND})),
@@ -91,7 +91,7 @@ def test_a_wrong_pin_is_mended_from_a_pipe_with_nothing_answered(repository: Pan
     assert "it works" in checked
 
 
-def test_an_install_without_the_network_says_which_flag_was_missing(repository: Panpan) -> None:
+def test_install_without_the_network_names_the_missing_flag(repository: Panpan) -> None:
     with serving([calls(INSTALL), say("not installed")]) as server:
         repository.use(server)
         done = repository.run("-p", "install it", "--yes", "-f", "json")
@@ -103,7 +103,7 @@ def test_an_install_without_the_network_says_which_flag_was_missing(repository: 
     assert flag in done.result["permission_denials"][0]["allowed_with"]
 
 
-def test_a_sandbox_that_is_off_for_a_run_lets_commands_write_outside(panpan: Panpan) -> None:
+def test_sandbox_off_lets_commands_write_outside(panpan: Panpan) -> None:
     outside = panpan.workspace.parent / "outside.txt"
     command = ToolCall("Bash", {"command": f"f={outside}; echo x >$f"})
     with serving([calls(command), say("done")]) as server:
@@ -113,7 +113,7 @@ def test_a_sandbox_that_is_off_for_a_run_lets_commands_write_outside(panpan: Pan
     assert outside.read_text() == "x\n"
 
 
-def test_allow_outside_lets_the_commands_of_its_pattern_out_and_no_other(panpan: Panpan) -> None:
+def test_allow_outside_covers_the_commands_of_its_pattern_only(panpan: Panpan) -> None:
     one, two = panpan.workspace.parent / "one", panpan.workspace.parent / "two"
     steps = [
         ToolCall("Bash", {"command": f"sh -c 'echo x >{one}'", "sandbox": "off"}),
@@ -139,7 +139,7 @@ def commands_of(page: str, heading: str) -> list[str]:
     ]
 
 
-def test_each_command_of_permissions_and_headless_runs(panpan: Panpan) -> None:
+def test_commands_of_the_permission_and_headless_pages_run(panpan: Panpan) -> None:
     (panpan.workspace / "run.toml").write_text("max_rounds = 200\n")
     sections = (
         ("permissions.md", "Modes"),

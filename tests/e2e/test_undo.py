@@ -26,7 +26,7 @@ def content(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {str(path.relative_to(folder)): (path.stat().st_mode, path.read_bytes()) for path in paths}
 
 
-def test_what_a_shell_command_changed_is_undone_and_done_again(panpan: Panpan) -> None:
+def test_undo_and_redo_restore_changes_of_a_shell_command(panpan: Panpan) -> None:
     (panpan.workspace / "old.txt").write_bytes(b"old\r\n")
     (panpan.workspace / "kept.txt").write_text("first\n")
     (panpan.workspace / "kept.txt").chmod(0o640)
@@ -50,7 +50,7 @@ def test_what_a_shell_command_changed_is_undone_and_done_again(panpan: Panpan) -
     assert content(panpan.workspace) == changed != before
 
 
-def test_recording_in_the_workspace_is_none_of_its_changes(panpan: Panpan) -> None:
+def test_undo_leaves_out_a_recording_in_the_workspace(panpan: Panpan) -> None:
     (panpan.workspace / "notes").mkdir()
     result = turn(panpan, "echo new > made.txt", "--record", "notes/tape.jsonl")
     undone = panpan.run("undo", "--yes")
@@ -60,7 +60,7 @@ def test_recording_in_the_workspace_is_none_of_its_changes(panpan: Panpan) -> No
     assert content(panpan.workspace).keys() == {"notes/tape.jsonl"}
 
 
-def test_nothing_is_undone_unasked(panpan: Panpan) -> None:
+def test_undo_without_yes_changes_nothing(panpan: Panpan) -> None:
     turn(panpan, "echo new > made.txt")
 
     done = panpan.run("undo")
@@ -73,7 +73,7 @@ def test_nothing_is_undone_unasked(panpan: Panpan) -> None:
     assert (panpan.workspace / "made.txt").read_text() == "new\n"
 
 
-def test_a_file_that_the_user_changed_since_is_not_overwritten(panpan: Panpan) -> None:
+def test_undo_does_not_overwrite_the_users_later_changes(panpan: Panpan) -> None:
     (panpan.workspace / "notes.txt").write_text("one\n")
     turn(panpan, "echo two > notes.txt; echo new > made.txt")
     (panpan.workspace / "notes.txt").write_text("three\n")
@@ -88,7 +88,7 @@ def test_a_file_that_the_user_changed_since_is_not_overwritten(panpan: Panpan) -
     assert not (panpan.workspace / "made.txt").exists()
 
 
-def test_the_repository_of_the_user_is_not_touched(panpan: Panpan) -> None:
+def test_undo_does_not_touch_the_users_repository(panpan: Panpan) -> None:
     def git(*args: str) -> None:
         subprocess.run(
             ["git", "-c", "user.name=u", "-c", "user.email=u@example.org", *args], cwd=panpan.workspace, check=True
@@ -111,7 +111,7 @@ def test_the_repository_of_the_user_is_not_touched(panpan: Panpan) -> None:
 
 
 @pytest.mark.parametrize("at", [1, 40, 119])
-def test_an_undo_that_is_killed_leaves_whole_files_and_can_be_done_again(panpan: Panpan, at: int) -> None:
+def test_killed_undo_leaves_whole_files_and_can_be_repeated(panpan: Panpan, at: int) -> None:
     names = [f"{number}.txt" for number in range(120)]
     for name in names:
         (panpan.workspace / name).write_text("old\n" * 1000)
@@ -133,7 +133,7 @@ def test_an_undo_that_is_killed_leaves_whole_files_and_can_be_done_again(panpan:
     assert restored() == 120
 
 
-def test_a_session_that_is_open_elsewhere_is_not_undone(panpan: Panpan) -> None:
+def test_undo_refuses_an_open_session(panpan: Panpan) -> None:
     turn(panpan, "echo new > made.txt")
     (log,) = panpan.session_files()
     with log.open("ab") as file:
@@ -145,7 +145,7 @@ def test_a_session_that_is_open_elsewhere_is_not_undone(panpan: Panpan) -> None:
     assert (panpan.workspace / "made.txt").exists()
 
 
-def test_the_model_is_told_in_the_next_turn(panpan: Panpan) -> None:
+def test_undo_is_reported_to_the_model_in_the_next_turn(panpan: Panpan) -> None:
     turn(panpan, "echo new > made.txt")
     panpan.run("undo", "--yes")
     with serving([say("I see.")]) as server:
@@ -155,7 +155,7 @@ def test_the_model_is_told_in_the_next_turn(panpan: Panpan) -> None:
     assert "brought files back" in json.dumps(server.requests[-1].messages)
 
 
-def test_without_snapshots_nothing_is_kept_and_that_is_the_answer(panpan: Panpan) -> None:
+def test_undo_fails_without_snapshots(panpan: Panpan) -> None:
     settings = panpan.home / "settings.toml"
     settings.parent.mkdir(exist_ok=True)
     settings.write_text("[snapshots]\nenabled = false\n")
@@ -167,7 +167,7 @@ def test_without_snapshots_nothing_is_kept_and_that_is_the_answer(panpan: Panpan
     assert list(panpan.home.rglob("snapshots")) == []
 
 
-def test_a_turn_that_fails_lists_what_it_changed_and_is_undone(panpan: Panpan) -> None:
+def test_undo_restores_changes_of_a_failed_turn(panpan: Panpan) -> None:
     with serving([call("Bash", {"command": "echo new > made.txt"}), HttpError(400, "no")]) as server:
         panpan.use(server)
         done = panpan.run("-p", "do it", "--yes", "-f", "json")
@@ -179,7 +179,7 @@ def test_a_turn_that_fails_lists_what_it_changed_and_is_undone(panpan: Panpan) -
     assert not (panpan.workspace / "made.txt").exists()
 
 
-def test_what_a_killed_turn_had_changed_is_undone(panpan: Panpan) -> None:
+def test_undo_restores_changes_of_a_killed_turn(panpan: Panpan) -> None:
     (panpan.workspace / "a.txt").write_text("old\n")
     with serving([call("Bash", {"command": "echo new > a.txt; echo x > made.txt; sleep 20"})]) as server:
         panpan.use(server)

@@ -25,7 +25,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_wheel_holds_what_the_program_reads(wheel: Path) -> None:
+def test_wheel_holds_the_files_that_panpan_reads(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
 
     texts = {str(path.relative_to(ROOT)) for path in (ROOT / "panpan").rglob("*.md")}
@@ -40,7 +40,7 @@ def test_the_wheel_holds_what_the_program_reads(wheel: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_the_wheel_installs_into_an_empty_environment_and_the_demo_runs(wheel: Path, tmp_path: Path) -> None:
+def test_wheel_installs_and_runs_the_demo(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "env")
     binaries = tmp_path / "env" / "bin"
     pip = [sys.executable, "-m", "pip", "--python", str(binaries / "python"), "--disable-pip-version-check"]

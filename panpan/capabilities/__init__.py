@@ -5,7 +5,7 @@ Each feature is a `Capability`, and none imports another.
 
 from panpan.public_names import loader
 
-TYPE_CHECKING = False  # as type checkers know it; `typing` would cost some milliseconds
+TYPE_CHECKING = False  # type checkers know this name; importing `typing` takes milliseconds
 
 if TYPE_CHECKING:
     from panpan.core.conversation import Conversation

@@ -88,14 +88,12 @@ class BackgroundTasks(Hook, Background):
         self._found = found_again(self._tasks.running, self._tasks.registry, warn, is_held=is_held)
         """Commands of an earlier run that still run, until they are followed."""
         self._news = News(task.id for task, _ in self._found)
-        self._news.read(messages if any(self._tasks) else ())  # which costs time where much was said
+        self._news.read(messages if any(self._tasks) else ())  # reading takes time in a long conversation
         self._move_asked: dict[str, anyio.Event] = {}
         """Events by call in the foreground; set when the user wants the call moved."""
         self._group: TaskGroup | None = None
         self._running_at_end: Sequence[Task] = ()
         """Tasks that ran when `serve` was cancelled, which ends the jobs among them."""
-
-    # what there is
 
     @property
     def tasks(self) -> Sequence[TaskInfo]:
@@ -141,8 +139,6 @@ class BackgroundTasks(Hook, Background):
         while self._tasks.running:
             await self.wait_changed()
 
-    # beginning
-
     async def serve(self) -> None:
         try:
             async with create_task_group() as self._group:
@@ -185,8 +181,6 @@ class BackgroundTasks(Hook, Background):
         self._run(task, partial(task.run_job, job, self._keys, max_output_bytes=self._max_output_bytes))
         return task.info
 
-    # moving
-
     @contextmanager
     def foreground(self, tool_use_id: str) -> Iterator[anyio.Event]:
         asked = self._move_asked[tool_use_id] = anyio.Event()
@@ -207,8 +201,6 @@ class BackgroundTasks(Hook, Background):
         for one in chosen:
             self._move_asked[one].set()
         return chosen
-
-    # one of them
 
     async def wait(self, task_id: str, timeout_s: float) -> TaskInfo:
         task = self._tasks.known(task_id)
@@ -258,8 +250,6 @@ class BackgroundTasks(Hook, Background):
             self._warn(f"{how}: {named(left)}")
         return [task.info for task in left]
 
-    # Hook
-
     async def before_request(self, round_: Round) -> Sequence[Addition]:
         self._outputs.has_arrived()
         return self._news.take(self._tasks)
@@ -277,8 +267,6 @@ class BackgroundTasks(Hook, Background):
     async def history_replaced(self, conversation: Conversation) -> None:
         self._outputs.forget_what_was_read()
         self._news.read(conversation.messages)
-
-    # inside
 
     @property
     def _max_output_bytes(self) -> int:
@@ -360,7 +348,7 @@ def found_again(
 ) -> Sequence[tuple[Task, RunningProcess]]:
     """Return the commands that still run, each with its process; settle the others, and tell the user."""
     commands = [task for task in ran if task.record.kind == "command"]
-    seen = running_processes() if commands else {}  # spares most sessions a look at every process of the machine
+    seen = running_processes() if commands else {}  # skips a look at every process of the machine in most sessions
     found = []
     for task in ran:
         process = leader_of(task.record, seen) if task in commands else None
@@ -419,7 +407,7 @@ def leader_of(record: TaskRecord, seen: Mapping[int, RunningProcess]) -> Running
         process = seen.get(record.pid)
         is_same = process is not None and process.started == record.born and record.mark in process.marks
         return process if is_same else None
-    started = (process for process in seen.values() if record.mark in process.marks)  # a crash kept it from being noted
+    started = (process for process in seen.values() if record.mark in process.marks)  # a crash came before it was noted
     return next((process for process in started if process.pid == process.session), None)
 
 
@@ -457,5 +445,5 @@ def _is_open(log: Path) -> bool:
     try:
         with log.open("rb") as file:
             return lock_holder(file.fileno()) is not None
-    except OSError:  # it was put away in this moment
+    except OSError:  # it was archived just now
         return True

@@ -40,7 +40,7 @@ def start_task(
     leavings = tuple(command.leavings)
     try:
         task.note(session_mark=tree.mark, mark=own_tree.mark, exit_file=exit_file, leavings=leavings)
-    except PanpanError as exc:  # after a crash nobody would know of it
+    except PanpanError as exc:  # after a crash nobody would know about it
         raise ToolError(f"cannot start the command in the background, as no record of it can be kept: {exc}") from exc
     try:
         process = start_detached(
@@ -55,7 +55,7 @@ def start_task(
     except BaseException:
         tasks.registry.remove(task.id)
         raise
-    task.update(pid=process.pid, born=process.started)  # with no await since the start, so none is without a task
+    task.update(pid=process.pid, born=process.started)  # no await since the start, so no process is without a task
     tasks.add(task)
     return task, process
 
@@ -99,7 +99,7 @@ async def follow_command(
                 has_ended = True
             if not has_ended and _size(task.record.output) > max_output_bytes:
                 await _end_for_output(task, max_output_bytes)
-    note = "" if task.is_stopping else await _left_running(task.tree)  # what is told to stop ends a moment later
+    note = "" if task.is_stopping else await _left_running(task.tree)  # a stopped task ends a moment later
     task.end_command(exit_code_of(task, process.pid), note)
     if note:
         await _bound_what_is_left(task, max_output_bytes)
@@ -131,7 +131,7 @@ async def follow_moved(
 def exit_code_of(task: Task, pid: int) -> int | None:
     """Return the exit code of an ended command, if known."""
     if task.record.exit_file is None:
-        return None  # it was moved here, and whoever followed it knows
+        return None  # it was moved to the background, and its follower knows
     own = reaped(pid)
     left = exit_code_in(task.record.exit_file)
     return own if left is None else left

@@ -219,7 +219,6 @@ class Task:
             self.end("failed", note=f"it failed unexpectedly: {type(error).__name__}: {error}")
         finally:
             self._scope = None
-            # Unless it has ended already.
             self.end("stopped", note="" if self.is_stopping else "panpan ended before it did")
 
 

@@ -227,7 +227,7 @@ def _without_keys(line: str, keys: KnownKeys) -> str:
 
 
 def _text_of(lead: bytes, data: bytes, keys: KnownKeys, *, grows: bool) -> str:
-    stream = keys.stream()  # before anything is cut, so that no part of a key is left
+    stream = keys.stream()  # before anything is cut, so that no part of a key remains
     stream.feed(lead)
     data = stream.feed(data) + (b"" if grows else stream.finish())
     folder = LineFolder()

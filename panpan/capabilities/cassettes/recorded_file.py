@@ -89,7 +89,7 @@ def _objects(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as exc:
-            if number == len(lines):  # no line break behind it: the recording was cut off here
+            if number == len(lines):  # the recording was cut off here, since no line break follows
                 return
             raise ConfigError(f"cassette {path}:{number} is not valid JSON") from exc
         if not isinstance(value, dict):
@@ -292,11 +292,11 @@ def _settings(session: SessionContext) -> dict[str, Any]:
         value: Any = settings
         default: Any = defaults
         for part in path:
-            value, default = value.get(part), default.get(part)  # a feature may not be there
+            value, default = value.get(part), default.get(part)  # the feature may be missing
         if value != default:
             chosen[dotted(path)] = value
     if removed := [rule for rule in session.settings.permission.deny if "(" not in rule]:
-        chosen["permission.deny"] = removed  # takes tools away, which changes what the model is sent
+        chosen["permission.deny"] = removed  # removes tools, which changes the request
     if session.setup.context_window is not None:
         chosen["compaction.window_tokens"] = session.setup.context_window
     return chosen | {"max_rounds": session.main.permissions.max_rounds}

@@ -136,11 +136,11 @@ class _Reader:
     def __init__(self, file: RecordedFile) -> None:
         self.session = RecordedSession(file.path, header_of(file))
         self._requests = RequestReader()
-        self._turn: RecordedTurn | None = None  # that which runs
+        self._turn: RecordedTurn | None = None  # the running turn
         self._waiting: list[UserMessage | SystemReminder] = []
         self._path: list[tuple[str, Message | None]] = []  # from the root to the newest record
-        self._beside: list[RecordedRequest] = []  # requests of no turn, such as those for a summary
-        self._chosen: AnswersChosen | None = None  # whose first request is still to come
+        self._beside: list[RecordedRequest] = []  # requests outside any turn, such as those for a summary
+        self._chosen: AnswersChosen | None = None  # its first request has not come yet
         self._compactions: list[Compaction] = []
         for number, line in file.lines:
             try:
@@ -220,7 +220,7 @@ class _Reader:
         if self._turn is not None:
             requests, additions = self._turn.requests, tuple(self._waiting)
             self._waiting.clear()
-        if requests and isinstance(requests[-1].reply.failure, RetryableError):  # it was sent again
+        if requests and isinstance(requests[-1].reply.failure, RetryableError):  # the request was sent again
             additions = (*requests.pop().additions, *additions)
         requests.append(RecordedRequest(_number(line), canonical, additions, options))
 

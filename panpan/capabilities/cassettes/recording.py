@@ -237,7 +237,7 @@ class _RecordedProvider:
             async with aclosing(self._inner.stream(request, options)) as stream:
                 async for event in stream:
                     events.append((self._recording.seconds() - began_s, event))
-                    if isinstance(event, AssistantMessage):  # written before anybody sees it
+                    if isinstance(event, AssistantMessage):  # write before anybody sees it
                         is_written = True
                         self._recording.reply(number, RecordedReply(tuple(events)))
                     yield event

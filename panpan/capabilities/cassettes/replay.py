@@ -143,13 +143,11 @@ class Replay(SessionInterceptor):
         self._pins = iter(recorded_pins(recorded.made_shorter))
         self._wait = wait
         self._turn: RecordedTurn | RecordedCompaction | None = None
-        self._next = 0  # of the requests of the turn
+        self._next = 0  # index of the next request of the turn
         self._counts: Iterator[int | None] = iter(())
         self._given: set[int] = set()
         self._to_here: Change = lambda text: text
         self._as_recorded: Change = lambda text: text
-
-    # the interceptor
 
     def askers(self, askers: Askers) -> Askers:
         return tape_askers(self.recorded)
@@ -163,7 +161,7 @@ class Replay(SessionInterceptor):
         return ComparedModel(provider, self) if self._asked is not None else TapedModel(self)
 
     def tools(self, tools: Mapping[str, Tool[Any]]) -> Mapping[str, Tool[Any]]:
-        is_live = self.mode == "live-tools"  # but no subagent, whose model is not in the cassette
+        is_live = self.mode == "live-tools"  # a subagent's model is not in the cassette
         return {
             name: tool if is_live and not tool.starts_agents else taped(tool, self._results, self._wait)
             for name, tool in tools.items()
@@ -180,7 +178,7 @@ class Replay(SessionInterceptor):
         workspace, here = self.recorded.header.workspace, str(session.setup.cwd)
         to_recorded = relocation(here, workspace)
         redact = Redactor().redact
-        if self.mode == "live-tools":  # else nothing is run, and the paths stay those of the recording
+        if self.mode == "live-tools":  # otherwise nothing runs, and the paths stay those of the recording
             self._to_here = relocation(workspace, here)
         self._as_recorded = lambda text: to_recorded(redact(text))
 
@@ -191,8 +189,6 @@ class Replay(SessionInterceptor):
     def interrupt(self) -> None:
         """End the turn."""
         self._interrupt()
-
-    # what is next
 
     def begin(self, turn: RecordedTurn) -> UserMessage | None:
         """Let the next turn be `turn`, and return its prompt; None: the model is woken."""
@@ -240,8 +236,6 @@ class Replay(SessionInterceptor):
         """Return the reminders that were pinned in the next compaction."""
         return next(self._pins, ())
 
-    # the model
-
     def answer(self, request: ModelRequest, options: ModelOptions) -> RecordedRequest:
         """Return the recorded request that this is, if it is as it was.
 
@@ -273,7 +267,7 @@ class Replay(SessionInterceptor):
         if reply.is_cut_off:
             if self._turn is not None and not self._turn.is_whole:
                 raise CassetteError("the recording was cut off in this reply", provider="cassette")
-            self.interrupt()  # as the user did
+            self.interrupt()  # as the user did in the recording
             await anyio.sleep_forever()
 
     def count(self) -> int | None:

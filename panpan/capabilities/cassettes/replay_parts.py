@@ -84,7 +84,7 @@ class ComparedModel:
 
     async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
         recorded = self._asked or self._replay.answer(request, options)
-        self._asked = recorded  # the same request may be tried again
+        self._asked = recorded  # the request may be retried
         async with aclosing(self._inner.stream(request, options)) as stream:
             async for event in stream:
                 if isinstance(event, AssistantMessage):
@@ -127,7 +127,7 @@ class _TapedTool(Tool[Any]):
         return self._tool.title(args)
 
     async def effects(self, args: Any, ctx: ToolContext) -> Effects:
-        return Effects()  # nothing is run
+        return Effects()  # nothing runs
 
     async def run(self, args: Any, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         await self._wait()

@@ -139,7 +139,7 @@ def _rules(value: object) -> list[str]:
 
 def _settings(replay: Replay) -> dict[str, object]:
     settings = dict(replay.recorded.header.settings)
-    if replay.mode == "live-tools":  # what may run is what ran: the cassette answers, and grants nothing besides
+    if replay.mode == "live-tools":  # only calls that ran may run: the cassette answers, and grants nothing more
         settings.pop("permission.doom_loop", None)
         if settings.get("permission.mode") in ("bypassPermissions", "acceptEdits", "auto"):
             del settings["permission.mode"]
@@ -234,7 +234,7 @@ async def _play_turn(replay: Replay, session: Session, turn: RecordedTurn, show:
         return str(error)
     except PanpanError as error:
         if not replay.is_turn_over:
-            return str(error)  # else it failed in the recording, too, if the transcript is the same
+            return str(error)  # otherwise it failed in the recording, too, if the transcript is the same
     if replay.is_turn_over:
         return ""
     return f"the turn ended after fewer requests than the {len(turn.requests)} that are recorded"
@@ -306,7 +306,7 @@ def _copy(folder: Path, copy: Path) -> None:
             place = Path(here, name)
             if place.is_symlink() or place.is_file():
                 shutil.copy2(place, into / name, follow_symlinks=False)
-    for here, into in reversed(made):  # once nothing more has to be made in it
+    for here, into in reversed(made):  # when nothing more has to be created in it
         shutil.copystat(here, into)
 
 

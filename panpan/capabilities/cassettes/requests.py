@@ -88,7 +88,7 @@ class RequestWriter:
 
     def __init__(self, change: Change) -> None:
         self._change = change
-        self._recorded: dict[str, str] = {}  # digests of the messages that the cassette has, by their ids
+        self._recorded: dict[str, str] = {}  # digests of the recorded messages, by their ids
         self._prefix: Any = None
         self._prefix_digest = ""
         self._sent: list[Message] = []
@@ -218,7 +218,7 @@ class Difference:
         before, after = _lines(self.recorded), _lines(self.now)
         changed = [line for line in unified_diff(before, after, "recorded", "now", lineterm="", n=0)][2:]
         shown = [line[:MAX_CHARS] for line in changed if not line.startswith("@@")]
-        if not shown:  # the ends of lines differ, which no line shows
+        if not shown:  # only line ends differ, which no line shows
             shown = [f"-{self.recorded!r}"[:MAX_CHARS], f"+{self.now!r}"[:MAX_CHARS]]
         left_out = len(shown) - MAX_LINES
         return "\n".join([*shown[:MAX_LINES], *([f"… {left_out} more lines"] if left_out > 0 else [])])

@@ -186,7 +186,7 @@ class CassetteProvider:
         self._lines = lines
         self._sleep = sleep
         self._played = 0
-        self._open_ids: tuple[str, ...] = ()  # calls of the newest reply, which the next request must answer
+        self._open_ids: tuple[str, ...] = ()  # calls of the newest reply; the next request must answer them
 
     @classmethod
     def from_file(cls, path: Path) -> "CassetteProvider":

@@ -160,7 +160,7 @@ class ContextNearlyFull(ReminderSource):
         conversation = round_.conversation
         limit = limits_of(self._settings, window_tokens).request_tokens
         used = used_tokens(conversation)
-        is_too_late = used > limit and self._settings.enabled  # it is made shorter before this request
+        is_too_late = used > limit and self._settings.enabled  # compaction comes before this request
         if used < NEARLY * limit or is_too_late:
             return ()
         text = _SHORTER if self._settings.enabled else _OVER

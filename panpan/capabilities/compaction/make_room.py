@@ -80,7 +80,7 @@ class Compactor:
             return None
         if compaction.tokens_after < _WORTH * compaction.tokens_before:
             return replace(compaction, hint=hint)
-        if compaction.reply is not None:  # it has cost money even if it is not used
+        if compaction.reply is not None:  # it has cost money, used or not
             conversation.side_calls.append(compaction.reply)
         return None
 
@@ -96,7 +96,7 @@ class Compactor:
         is_manual = window.trigger == "manual"
         if not is_manual and (first := drop_old_output(window)) is not None:
             return first
-        least = max(LEAST_LEAVING_TOKENS, (1 - _WORTH) * window.size.whole)  # else a summary is asked for in vain
+        least = max(LEAST_LEAVING_TOKENS, (1 - _WORTH) * window.size.whole)  # otherwise a summary is requested in vain
         if leaving_tokens(window) < least:
             return None if is_manual else drop_recent_output(window, window.present)
         summary = await ask_for_summary(

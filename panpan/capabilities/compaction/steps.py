@@ -55,7 +55,7 @@ def replace_older(window: Window, summary: Summary, pins: Sequence[SystemReminde
     pinned = pinned_reminders(older)
     said = list(user_quotes(older, window.answering))
     prompt = newest_prompt(window.messages)
-    if prompt is not None and prompt < window.recent:  # the turn that it began goes on
+    if prompt is not None and prompt < window.recent:  # its turn is still running
         pinned = [window.messages[prompt].uuid, *pinned]
         said = [one for one in said if one.number != prompt + 1]
     words = choose_quotes(said, window.chars(_WORDS_SHARE))
@@ -182,7 +182,7 @@ def pinned_reminders(messages: Sequence[Message]) -> list[str]:
     for one in reminders:
         if one.cause == PLAN_MODE_OFF:
             plan_mode = None
-        elif one.cause == PLAN_MODE_ON:  # the first notice says what plan mode means, later ones only that it is on
+        elif one.cause == PLAN_MODE_ON:  # the first notice explains plan mode, later ones only say that it is on
             plan_mode = plan_mode or one.uuid
     return pinned if plan_mode is None else [*pinned, plan_mode]
 

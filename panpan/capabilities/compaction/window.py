@@ -85,7 +85,7 @@ class Window:
     def recent(self) -> int:
         """Index of the oldest of the newest messages, which stay in any case."""
         most = float(self.limits.recent_tokens)
-        if self.trigger == "manual":  # most of what is there should go, however little it is
+        if self.trigger == "manual":  # the user asked, so drop most of it, however little there is
             most = min(most, self.size.of(self.messages[self.start :]) / 4)
         return start_of_recent(self.messages, self.start, most, self.size.of_one)
 
@@ -140,7 +140,7 @@ def explain_too_large(
     largest = max(total, key=lambda part: total[part])
     counts = [int(re.sub("[,_]", "", number)) for number in _NUMBER.findall(str(refusal or ""))]
     if (counted := max(counts, default=0)) > _FAR_MORE * size.whole:
-        is_said = largest not in (_SYSTEM, _TOOLS)  # which are hardly what the provider means
+        is_said = largest not in (_SYSTEM, _TOOLS)  # the provider can hardly mean these
         most_are = f", and most of them are {largest}" if is_said else ""
         advice = [
             _ADVICE.get(largest, "") if is_said else "",
@@ -153,7 +153,7 @@ def explain_too_large(
         )
     advice = [_ADVICE.get(largest, ""), "choose a model with a larger window (--model)"]
     is_window_sure = window_tokens is not None and (size.whole > window_tokens or not is_refused)
-    if not is_window_sure:  # it must be smaller than what is known of the model
+    if not is_window_sure:  # the real window must be smaller than the known one
         advice.append("say how large its window is ([compaction] window_tokens)")
     what = "is too long for the model's context window" if is_refused else "leaves too little room for the reply"
     most = f" of at most {window_tokens:,}" if is_window_sure else ""

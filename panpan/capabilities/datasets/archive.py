@@ -27,8 +27,8 @@ from panpan.system.files.protected import protections
 from panpan.system.files.read_file import listed_folder, open_below, open_regular_file, opened_folder, status_of
 from panpan.types.dataclass import dataclass
 
-# What an archive says of itself is bounded before it is read. The modules of the standard library read the headers of a
-# member, or the list of all of them, into memory as large as the archive says that they are.
+# Bound an archive's declared sizes before reading it. The standard library reads a member's header, or the list of all
+# members, into as much memory as the archive declares.
 
 
 class BoundedStream:
@@ -237,7 +237,7 @@ class _Unpacking:
             raise self._refused(f"a name that leads elsewhere, {member.name[:200]!r}")
         if any(not group.is_only_as_named for group, _ in protections(self._folder.joinpath(*parts))):
             raise self._refused(f"a name that is protected, {name[:200]!r}")
-        # as a file system that knows no case would have it
+        # as a case-insensitive file system would compare it
         folded = unicodedata.normalize("NFC", "/".join(parts)).casefold()
         if not member.is_folder and folded in self._names:
             raise self._refused(f"two files of one name, {name[:200]!r}")

@@ -97,7 +97,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
             return Effects(urls=(self._first_address(args),))
         plan = self._planned(args)
         places = [plan.folder, *plan.unpacked, *(one.target for one in plan.wanted)]
-        # The user consents to one download, as the question describes it.
+        # The user allows one download, as the question describes it.
         return Effects(writes=list(map(str, places)), urls=plan.hosts, asks_web=True, is_for_once=True)
 
     async def describe(self, args: DatasetDownloadInput, ctx: ToolContext) -> str:
@@ -123,7 +123,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         plan = await to_thread.run_sync(still_free, plan)
         require_space(plan)
         for place in (*plan.unpacked, *(one.target for one in plan.wanted)):
-            if ctx.paths.resolve(str(place), access="write") != place:  # a link may have come into being since
+            if ctx.paths.resolve(str(place), access="write") != place:  # a link may have appeared since
                 raise ToolError(f"{ctx.paths.shown(place)} leads elsewhere now; prepare the download again")
         if args.run_in_background:
             yield self._start(plan, ctx)

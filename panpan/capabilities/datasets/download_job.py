@@ -54,7 +54,7 @@ class Checksum:
     def __init__(self, remote: RemoteFile) -> None:
         self._remote = remote
         self._sha256 = hashlib.sha256()
-        # how git names a content: its kind and length before it
+        # git hashes a blob behind a header with its kind and length
         has_git = bool(remote.git_sha1) and remote.size is not None
         self._git = hashlib.sha1(f"blob {remote.size}\0".encode(), usedforsecurity=False) if has_git else None
 
@@ -190,7 +190,7 @@ class PlannedPart(PartialFile):
         except OSError as exc:
             if exc.errno not in NO_LINKS_HERE:
                 raise
-            # a name that was just made is nobody's
+            # nobody else uses a name that was just made
             os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder))
             try:
                 os.rename(part, target, src_dir_fd=folder, dst_dir_fd=folder)
@@ -204,13 +204,13 @@ class PlannedPart(PartialFile):
         """Return the part, open and locked: a file of its own that nobody else holds or knows by another name."""
         fd = self._open()
         try:
-            if os.fstat(fd).st_nlink > 1:  # it became the file before, and may not be changed any more
+            if os.fstat(fd).st_nlink > 1:  # it is already the final file, and must not change any more
                 self._unlink()
                 os.close(fd)
                 fd = self._open()
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             by_name = os.stat(self._planned.part.name, dir_fd=self._folder, follow_symlinks=False)
-            if not os.path.samestat(by_name, os.fstat(fd)):  # the one that held it has just made it the file
+            if not os.path.samestat(by_name, os.fstat(fd)):  # another process has just made it the final file
                 raise BlockingIOError
         except (BlockingIOError, FileNotFoundError):
             os.close(fd)
@@ -266,9 +266,9 @@ class Transfer:
             ToolError: It cannot be had, or not as planned; says what is left of it.
         """
         while not await to_thread.run_sync(part.load_existing):
-            pass  # piece by piece, so that who gives it up does not wait for all of it
+            pass  # in pieces, so that a cancelled caller does not wait for all of it
         yield part.size
-        # The rest belongs to what is there only if the server says so or a checksum will tell.
+        # The rest continues the existing part only if the server says so, or if a checksum will tell.
         can_resume = remote.can_go_on and bool(remote.validator or remote.sha256 or remote.git_sha1)
         expected = ExpectedFile(remote.size, self._max_bytes, remote.validator, can_resume)
         try:

@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from panpan.system.web.exchange import GuardedResponse
 
 
-# It is asked with HEAD, and where a server does not answer that, or with a length of 0, as some do for whatever they
-# make themselves, for the first byte alone.
+# Ask with HEAD. Some servers do not answer HEAD, or answer with a length of 0 for generated content; ask those for the
+# first byte.
 
 _UNPLAIN = re.compile(r"[^\w.+@=,()\[\] -]")
 """Characters that are not used in file names."""
-# A repository of a hub for data sets: which files it has, how large they are, and under which licence. Interface:
+# A data set repository on the Hugging Face hub: its files, their sizes and its licence. Interface:
 # https://huggingface.co/docs/hub/api, `GET /api/datasets/{repo_id}/revision/{revision}?blobs=true`, and
-# `/datasets/{repo_id}/resolve/{revision}/{path}` for a file. It is asked here and not through the hub's own library,
-# since all that opens a connection passes the URL guard.
+# `/datasets/{repo_id}/resolve/{revision}/{path}` for a file. The hub's own library is not used, since every connection
+# must pass the URL guard.
 
 _MAX_NAME_BYTES = 200
 """Most bytes of a file name. The partial file's name is longer by some letters, and file systems take 255."""
@@ -61,7 +61,7 @@ async def inspect_file(client: GuardedClient, url: str, allow: Allow, *, name: s
     Raises:
         ToolError: It cannot be had, or may not be asked for.
     """
-    url = read_url(url).url  # as it is asked for, and shown: other letters of the host encoded
+    url = read_url(url).url  # as it is requested and shown, with an ASCII host
     plain = {"accept-encoding": "identity"}
     async with client.stream("HEAD", url, headers=plain, timeout_s=TIMEOUT_S, allow=allow) as response:
         if response.status == 200 and (

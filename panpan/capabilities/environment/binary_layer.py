@@ -149,7 +149,7 @@ def _read_binary(
             return None
         name = path.rpartition("/")[2]
         tagged = _TAGGED.fullmatch(name)
-        # Some packages carry helpers for other machines along, as debugpy does; Python never imports these.
+        # Some packages, such as debugpy, include helpers for other machines; Python never imports these.
         is_own = elf.machine == machine or not machine
         is_module = tagged is not None or (is_own and name.endswith(".so") and not name.startswith("lib"))
         uses_torch = name == "libc10.so" or any(one.startswith(("libc10.so", "libtorch")) for one in elf.needed)

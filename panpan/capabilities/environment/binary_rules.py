@@ -14,9 +14,9 @@ from panpan.types.dataclass import dataclass
 if TYPE_CHECKING:
     from panpan.capabilities.environment.env_doctor import Facts
 
-# What the tags of wheels ask of the interpreter and of the system.
+# What wheel tags require of the interpreter and the system.
 #
-# They are those of "Platform compatibility tags" (packaging.python.org): PEP 425, 600 (manylinux), 656 (musllinux).
+# Source: "Platform compatibility tags" (packaging.python.org), which are PEP 425, 600 (manylinux) and 656 (musllinux).
 
 _PLATFORM = re.compile(r"(manylinux|musllinux|linux|macosx)(1|2010|2014|_\d{1,3}_\d{1,3})?_([a-z]\w*)")
 _OLD_NAMES = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}

@@ -14,7 +14,7 @@ Version: TypeAlias = tuple[int, ...]
 Capability: TypeAlias = tuple[int, int]
 """Compute capability of a GPU, such as (9, 0)."""
 
-# Tables of what NVIDIA and PyTorch say of versions that go together; what is not in them is unknown.
+# Which versions go together, according to NVIDIA and PyTorch. A version that is not listed is unknown.
 OLDEST_DRIVER: Sequence[tuple[Version, Version]] = (
     ((13,), (580,)),
     ((12,), (525, 60, 13)),
@@ -219,14 +219,14 @@ def _libc(root: MachineRoot, search: LibrarySearch) -> tuple[Literal["glibc", "m
 
 
 def _mac_version(root: MachineRoot) -> str:
-    import plistlib  # brings a parser of XML along, which no Linux needs
+    import plistlib  # imports an XML parser, which Linux never needs
 
     text = root.text(_MAC_VERSION, max_bytes=100_000)
     if text is None:
         return ""
     try:
         found = plistlib.loads(text.encode()).get("ProductVersion", "")
-    except Exception:  # plistlib raises errors of its XML parser and of its own types alike
+    except Exception:  # plistlib raises its own errors and those of its XML parser
         return ""
     return found if isinstance(found, str) else ""
 
@@ -275,7 +275,7 @@ def look_at_hardware(root: MachineRoot, place: str = "/") -> HardwareLayer:
     listed = list(_listed_gpus(root))
     driven = list(_driven_gpus(root))
     others = [gpu for gpu in listed if gpu.vendor != "nvidia"]
-    gpus = (*driven, *others) if driven else tuple(listed)  # NVIDIA's driver knows the names of all of its own
+    gpus = (*driven, *others) if driven else tuple(listed)  # NVIDIA's driver knows the names of all its GPUs
     cpuinfo = root.text("/proc/cpuinfo") or ""
     model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
     flags = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", cpuinfo, re.MULTILINE)

@@ -47,7 +47,7 @@ def read_elf(stream: BinaryIO) -> ElfFile | None:
         return None
     try:
         return _read(_parsed(stream), _machine(header))
-    except Exception as exc:  # see above
+    except Exception as exc:  # pyelftools raises nearly anything on a damaged file
         raise ToolError("it is no whole ELF file") from exc
 
 
@@ -68,7 +68,7 @@ def section_bytes(stream: BinaryIO, name: str) -> bytes:
         if section["sh_size"] <= _STRINGS_BYTES:
             stream.seek(section["sh_offset"])
             return stream.read(section["sh_size"])
-    except Exception as exc:  # see above
+    except Exception as exc:  # pyelftools raises nearly anything on a damaged file
         raise ToolError("it is no whole ELF file") from exc
     raise ToolError(f"its section {name} is larger than {_STRINGS_BYTES:,} bytes")
 
@@ -141,7 +141,7 @@ def _versions_defined(elf: Any) -> Iterator[str]:
     section = elf.get_section_by_name(".gnu.version_d")
     if section is not None and hasattr(section, "iter_versions"):
         for _, names in islice(section.iter_versions(), _MAX_VERSIONS):
-            yield from (str(name.name) for name in islice(names, 1))  # the first is its own, others are what it extends
+            yield from (str(name.name) for name in islice(names, 1))  # the first is its own, the others are its parents
 
 
 def newest(versions: Sequence[str], family: str) -> tuple[int, ...]:
@@ -155,11 +155,11 @@ def _is_number(part: str) -> bool:
     return part.isascii() and part.isdigit() and len(part) < 6
 
 
-# Where a shared library is found: in the folders that a binary names, in those of the machine, or in the environment.
+# Where to find a shared library: in the folders that a binary names, in those of the machine, or in the environment.
 #
 # The order is that of ld.so(8): DT_RPATH or DT_RUNPATH with `$ORIGIN`, LD_LIBRARY_PATH, the folders of ld.so.conf(5),
-# the usual ones. What lies elsewhere in the environment counts as found, too: packages such as PyTorch load their
-# libraries before those that need them are imported, and the loader does not look again for what is there.
+# the usual ones. A library elsewhere in the environment counts as found, too: packages such as PyTorch load their
+# libraries before the modules that need them, and the loader does not load a library twice.
 
 _USUAL = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")
 _OF_WSL = "/usr/lib/wsl/lib"

@@ -85,7 +85,7 @@ class EnvDoctorTool(Tool[EnvDoctorInput]):
         if not place.is_dir():
             raise ToolError(f"{args.environment} is no folder; name an environment or the folder of a project")
         report = await to_thread.run_sync(partial(_look, str(place), ctx, self._withholds), abandon_on_cancel=True)
-        from panpan.capabilities.environment.layers import LAYERS  # a start needs none of it
+        from panpan.capabilities.environment.layers import LAYERS  # not needed at the start
 
         broken = report.first_broken
         summary = f"broken: {LAYERS[broken.layer]}" if broken else "no layer is broken"

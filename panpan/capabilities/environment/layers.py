@@ -9,12 +9,11 @@ from panpan.system.text.terminal_text import printable
 from panpan.types.content import Frozen
 from panpan.types.dataclass import dataclass
 
-# The layers of an environment as data: what was found in each, what they ask of each other, and what does not hold.
+# The layers of an environment as data: their facts, their requirements, and which of these fail.
 #
-# A layer builds on the ones below it, and most failures show above the layer that is broken. So layers are counted
-# from the bottom: the first that is broken is the lowest one, and what lies above may be well once it is mended. An
-# environment that is not the one that the project asks for, in its Python or its packages, counts as lower than the
-# binaries and libraries in it, since they change with it.
+# A layer builds on the ones below it, and most failures show above the broken layer. So layers are counted from the
+# bottom: fix the lowest broken one first, and those above may work again. The wrong environment (another Python or
+# other packages than the project needs) counts as lower than binaries and libraries, since they change with it.
 
 Layer: TypeAlias = Literal["python", "binary", "toolkit", "driver", "hardware"]
 
@@ -169,7 +168,7 @@ def judged(
     )
 
 
-# Names and versions come from files of others, so each line passes `printable`.
+# Names and versions come from untrusted files, so each line passes `printable`.
 
 MAX_DETAILS = 400
 _MAX_LINE_CHARS = 300

@@ -305,7 +305,7 @@ def _generation(framework: Framework, name: str, capability: Capability | None) 
     first = FIRST_CUDA.get(capability[0])
     if len(cuda) > 1 and first is not None and cuda < first:
         has = f"CUDA {dotted(cuda)} knows no compute capability {shown}; {dotted(first)} is the first that does"
-        # The wheels of others bring PTX along, which the driver translates for newer GPUs when it runs.
+        # Other wheels include PTX, which the driver translates for newer GPUs at run time.
         return judged("gpu-generation", "broken" if framework.name == "torch" else "risk", what, has)
     for newest, last in LAST_CUDA:
         if capability <= newest and cuda[:1] > last[:1]:

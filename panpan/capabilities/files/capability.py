@@ -125,7 +125,7 @@ class FileChanged(ReminderSource):
         gone = self._names(change.path for change in changes if not change.found)
         text = _CHANGED.format(names=changed) if changed else ""
         text += (_GONE.format(names=gone) if gone else "") + _ADVICE
-        place = len(round_.conversation.messages)  # files may become again what they were in an earlier run
+        place = len(round_.conversation.messages)  # files may return to an earlier state; that is a new cause
         return (SystemReminder(text=text, cause=f"file:changed:{_digest_of(changes)}:{place}", priority="high"),)
 
     def _changes(self) -> Iterator[_Change]:
@@ -141,7 +141,7 @@ class FileChanged(ReminderSource):
                 self._known[path] = sight.number, state
             elif found is not None:
                 self._told[path] = sight.number
-                if found or not self._has_run_command:  # what its own command removed or moved, the model knows
+                if found or not self._has_run_command:  # the model knows what its own command removed or moved
                     yield _Change(path, found)
 
     def _names(self, paths: Iterable[Path]) -> str:

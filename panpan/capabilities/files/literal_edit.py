@@ -106,7 +106,7 @@ def replace_text(file_text: FileText, replacement: Replacement, shown: str) -> t
     else:
         _require_single(haystack, old, shown)
         count = 1
-    if replacement.replace_all and haystack == view.source:  # nothing to fit
+    if replacement.replace_all and haystack == view.source:  # no line ends to adapt
         source = haystack.replace(old, new)
     else:
         places = [found.start() for found in islice(re.finditer(re.escape(old), haystack), count)]
@@ -152,7 +152,7 @@ def _spans(view: LineBreakView, places: list[int], replacement: Replacement) -> 
         return [_Span(place, place + len(old), new) for place in places]
     if "\r" in new:
         return [_Span(view.source_index(place), view.source_index(place + len(old)), new) for place in places]
-    # What old and new share at their ends stays untouched, with whatever line breaks it has.
+    # Leave the shared ends of old and new untouched, with whatever line breaks they have.
     head = _shared_head(old, new)
     tail = _shared_head(old[head:][::-1], new[head:][::-1])
     addition = new[head : len(new) - tail]
@@ -166,7 +166,7 @@ def _spans(view: LineBreakView, places: list[int], replacement: Replacement) -> 
 def _shared_head(one: str, other: str) -> int:
     """Return the number of characters that two texts share at their beginning."""
     low, high = 0, min(len(one), len(other))
-    while low < high:  # halving compares in C what a loop would compare a character at a time
+    while low < high:  # bisection compares in C, a loop would compare one character at a time
         middle = (low + high + 1) // 2
         if one[low:middle] == other[low:middle]:
             low = middle
@@ -183,8 +183,8 @@ def _spliced(source: str, spans: list[_Span]) -> str:
     return "".join([*parts, source[position:]])
 
 
-# Why a text was not found: the nearest place in the file and how it differs, told to the model that asked for it.
-# It only explains; nothing is ever changed on the strength of a near match. Its work is bounded whatever the sizes.
+# Explain to the model why a text was not found: the nearest place in the file, and how it differs. A near match is
+# never edited. The work is bounded, whatever the sizes.
 
 _MAX_LINES = 50_000
 """Most lines of the file that are compared."""

@@ -393,7 +393,7 @@ class _Matcher:
         depth = _indent(self._texts[start])
         for at in range(start + 1, len(self._texts)):
             text = self._texts[at].strip()
-            if text and text[0] not in "()[]{}" and _indent(self._texts[at]) <= depth:  # ") -> int:" goes on
+            if text and text[0] not in "()[]{}" and _indent(self._texts[at]) <= depth:  # ") -> int:" continues
                 return at
         return len(self._texts)
 

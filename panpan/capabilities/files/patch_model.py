@@ -109,7 +109,7 @@ class HunkDraft:
         return Hunk(tuple(self.lines), self.patch_line, self.anchors, self.old_start, self.is_at_end)
 
 
-# A patch without its last line is refused: it may have been cut on its way.
+# Refuse a patch without its last line: it may be cut off.
 
 BEGIN = "*** Begin Patch"
 _END = "*** End Patch"
@@ -130,7 +130,7 @@ def parse_envelope_patch(text: str) -> list[FilePatch]:
 class _EnvelopeParser:
     def __init__(self, text: str) -> None:
         self._lines = text.strip("\r\n\t ").split("\n")
-        if all(line.endswith("\r") for line in self._lines[:-1]):  # how it travelled, not what it says
+        if all(line.endswith("\r") for line in self._lines[:-1]):  # line ends of the transport, not of the patch
             self._lines = [line.removesuffix("\r") for line in self._lines]
         if self._lines[-1].strip() != _END:
             raise ToolError(f'the patch does not end with "{_END}", so it may be cut; send it whole')
@@ -219,8 +219,8 @@ class _EnvelopeParser:
         return draft.finished()
 
 
-# Reading unified diffs. The counts in a hunk's header are not believed, since models miscount: a hunk goes on while its
-# lines look like a hunk's, and matching it against the file decides.
+# Reading unified diffs. Ignore the counts in a hunk's header, since models miscount: a hunk continues while its lines
+# look like a hunk's, and matching it against the file decides.
 
 _GIT_HEADER = "diff --git "
 _NOTHING = "/dev/null"
@@ -260,7 +260,7 @@ class _Draft:
 class _UnifiedParser:
     def __init__(self, text: str) -> None:
         self._lines = text.split("\n")
-        if all(line.endswith("\r") for line in self._lines if line):  # how it travelled, not what it says
+        if all(line.endswith("\r") for line in self._lines if line):  # line ends of the transport, not of the patch
             self._lines = [line.removesuffix("\r") for line in self._lines]
         self._at = 0
 

@@ -76,10 +76,10 @@ class ReadTool(Tool[ReadInput], FileViewer):
     async def run(self, args: ReadInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         path, data, found = await anyio.to_thread.run_sync(_look, args, ctx, abandon_on_cancel=True)
         output = await _output_of(found, data, args, ctx.paths.shown(path), ctx.sandbox)
-        # Only now, since a call that was given up has shown the model nothing.
+        # Not earlier: a cancelled call has shown the model nothing.
         if len(data) > SMALL_BYTES:
             await anyio.to_thread.run_sync(ctx.seen_files.saw, path, data)
-        else:  # a digest that takes less than the way to a thread
+        else:  # hashing so little is faster than switching to a thread
             ctx.seen_files.saw(path, data)
         yield output
 

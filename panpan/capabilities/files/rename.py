@@ -61,7 +61,7 @@ class RenameTool(PlannedTool[RenameInput]):
         search = self._search()
         if search is None:
             return ""
-        with suppress(ToolError):  # the rename is done, whatever becomes of this
+        with suppress(ToolError):  # the rename is done, even if this search fails
             if lines := await search.lines_with(old_name, ctx, limit=_MAX_LEFT):
                 return f"{old_name} is still in these lines, in files that were not named:\n{lines}"
         return ""

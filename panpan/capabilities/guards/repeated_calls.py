@@ -80,12 +80,12 @@ class RepeatedCalls(Hook):
         return Deny(reason) if self._doom_loop == "deny" else Ask(reason)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
-        if call.tool_use_id in self._asked:  # it ran, so somebody said yes to going on
+        if call.tool_use_id in self._asked:  # it ran, so somebody allowed it to go on
             self._asked.discard(call.tool_use_id)
             self._starts_again = True
         folder = re.escape(str(call.context.outputs.directory))
         text = "\n".join(block.model_dump_json() for block in output.blocks)
-        self._outputs[call.tool_use_id] = _digest(re.sub(rf"{folder}/[^\s/\"]+", "", text))  # each has a new name
+        self._outputs[call.tool_use_id] = _digest(re.sub(rf"{folder}/[^\s/\"]+", "", text))  # file names differ
         return output
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
@@ -106,7 +106,7 @@ class RepeatedCalls(Hook):
         self._newest = calls
         if self._count < _MOST_IN_A_ROW or (self._keys and self._doom_loop == "allow"):
             return ()
-        if self._count > _MOST_IN_A_ROW:  # those that can run are asked about before
+        if self._count > _MOST_IN_A_ROW:  # calls that can run have been asked about before
             raise AnswerNeededError(
                 f"the model repeats the same call of {reply.tool_uses[0].name} although it cannot run; only you can "
                 "say how to go on"

@@ -134,7 +134,7 @@ class RedactResults(Hook):
                 return display if redacted == display.text else text_display(redacted)
             case TableDisplay(rows=rows, header=header):
                 return table(([redact(cell) for cell in row] for row in rows), [redact(name) for name in header])
-            case ChecklistDisplay() | None:  # a list holds what the model's own call says
+            case ChecklistDisplay() | None:  # a checklist repeats the model's own call
                 return display
 
 
@@ -192,7 +192,7 @@ class ReplyLimits(Hook):
     def _after_cut(self, round_: Round) -> Sequence[Addition]:
         self._continuations += 1
         if round_.is_last or self._continuations > _MOST_CONTINUATIONS:
-            return ()  # the answer stays as long as it is; faces say so
+            return ()  # the answer stays cut; faces say so
         return (SystemReminder(text=_CUT, cause="reply:cut"),)
 
     def _after_empty(self) -> Sequence[Addition]:

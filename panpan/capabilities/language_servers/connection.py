@@ -21,7 +21,7 @@ from panpan.system.processes.process import OutputPipe
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
-# What is no message, or a larger one than could be meant, is an error at once, since nobody can tell where the next one
+# Anything that is not a message, or is too large for one, is an error at once: nobody can tell where the next message
 # begins.
 
 MAX_BODY_BYTES = 32_000_000
@@ -35,7 +35,7 @@ class FramingError(Exception):
 def framed(message: Mapping[str, Any]) -> bytes:
     """Return a message as it is sent."""
     body = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False, separators=(",", ":"))
-    data = body.encode("utf-8", "replace")  # a half of a pair, as in a damaged file, is no text of JSON
+    data = body.encode("utf-8", "replace")  # JSON cannot hold half of a surrogate pair, as in a damaged file
     return b"Content-Length: %d\r\n\r\n%b" % (len(data), data)
 
 
@@ -243,7 +243,7 @@ class Connection:
                     left = left[os.write(self._input_fd, left[:_WRITE_BYTES]) :]
                 except BlockingIOError:
                     await anyio.wait_writable(self._input_fd)
-                except OSError:  # it has closed its input; its output says more
+                except OSError:  # the server has closed its input; its output explains more
                     return
 
     async def read(self) -> None:
@@ -285,7 +285,7 @@ class Connection:
             return
         waiting = self._waiting.get(number) if isinstance(number, int) else None
         if waiting is None or waiting.answered.is_set():
-            return  # of a request that is not waited for any more, or never was
+            return  # nobody waits for this request any more, or ever did
         error = message.get("error")
         waiting.error = error if isinstance(error, dict) else None if error is None else {"message": error}
         waiting.result = message.get("result")

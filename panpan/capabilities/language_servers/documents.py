@@ -154,7 +154,7 @@ class Documents:
         for path in stale:
             try:
                 await self.show_file(path)
-            except ToolError:  # it is gone, or no text any more
+            except ToolError:  # it was deleted, or is no longer text
                 self.close(path)
 
     def published(self, params: Any) -> None:
@@ -213,7 +213,7 @@ class Documents:
 
 
 def _read(path: Path) -> tuple[str, Stamp | None]:
-    stamp = stamp_of(path)  # first, so that a change meanwhile makes it an old one
+    stamp = stamp_of(path)  # first, so that a change during the read makes the stamp old
     return source_text(path), stamp
 
 
@@ -221,9 +221,8 @@ def _stale(documents: Sequence[Document]) -> list[Path]:
     return [one.path for one in documents if one.stamp is None or stamp_of(one.path) != one.stamp]
 
 
-# Nothing is read. Only names, times and sizes are looked at, of the files of the server's languages; where a folder
-# holds more than can be looked at before each question, it is not watched, and the server, which is told so at its
-# start, has to see for itself.
+# Watches names, times and sizes of the files in the server's languages, and reads none. A folder with too many entries
+# to check before each question is not watched; the server learns that at its start, and has to watch by itself.
 
 MAX_ENTRIES = 20_000
 MAX_IN_FOLDER = 2_000
@@ -377,7 +376,7 @@ class ShownTexts:
             ToolError: As above.
         """
         for _ in range(_MOST_LOOKS):
-            with suppress(TextChangedError):  # somebody who could wait no longer asked about the file on disk
+            with suppress(TextChangedError):  # a caller that timed out asked about the file on disk
                 async with self._looking:
                     document = await self._looked_at(path, text)
                     await self._documents.settle(document)
@@ -390,7 +389,7 @@ class ShownTexts:
             await self._catch_up(path)
             document = self._documents.show(path, text)
         version = document.version
-        if self.is_asked:  # also of a text that it was asked about before: another file may have changed since
+        if self.is_asked:  # even for a text that it was asked about before: another file may have changed since
             found = await self._pulled(document)
             self._documents.require(document, version)
             self._documents.answered(document, found)

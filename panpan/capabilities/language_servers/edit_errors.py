@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from panpan.capabilities.language_servers.wire import Diagnostic
 
 
-# An error is known by its words and the text of its line, so that lines that only moved bring nothing new. On a line
-# that was not there before, every error is new, whatever else was wrong before.
+# An error is identified by its message and the text of its line, so lines that only moved bring nothing new. On a new
+# line every error is new, whatever else was wrong before.
 
 log = logging.getLogger(__name__)
 
@@ -82,9 +82,9 @@ class EditLook:
         try:
             with anyio.move_on_after(_LONGEST_S):
                 await self._look(servers)
-        except ToolError as exc:  # the servers' states tell the user; the edit has gone well without
+        except ToolError as exc:  # the user sees the servers' states; the edit itself has succeeded
             log.debug("no errors of %s: %s", self.path, exc)
-        except Exception:  # it runs beside the session, which must not end for it
+        except Exception:  # it runs beside the session, and must not end that
             log.exception("the look at %s failed", self.path)
         finally:
             self.told.set()
@@ -123,7 +123,7 @@ class EditLook:
         found_before = await texts.all_problems(self.path, before)
         self.new_errors = self._new(before, found_before, after, found)
         self.done.set()
-        await texts.opened(self.path)  # so that all is known of it before it is changed again
+        await texts.opened(self.path)  # to know everything about it before its next change
 
 
 def _on_new_lines(before: str, after: _Text) -> Sequence[Problem]:
@@ -155,7 +155,7 @@ def _errors(text: _Text) -> Sequence[tuple[tuple[str, str], Problem]]:
     def known_by(found: "Diagnostic") -> tuple[str, str]:
         at = found.range.start.line
         if text.is_in_place:
-            return "", str(at)  # its words may have the name, too
+            return "", str(at)  # the message may contain the name, too
         return found.message, lines[at].strip() if at < len(lines) else ""
 
     return [(known_by(found), problem_of(found)) for found in text.found if found.is_error]
@@ -239,7 +239,7 @@ class EditErrors(Hook):
         return self._come_since()
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
-        return self._come_since()  # so that the turn goes on, should the model think that it is done
+        return self._come_since()  # so that the turn continues even if the model thinks that it is done
 
     def _come_since(self) -> Sequence[Addition]:
         """Return, once, the errors that came too late for the result of their call."""
@@ -254,7 +254,7 @@ class EditErrors(Hook):
 
     async def turn_ended(self, conversation: Conversation) -> None:
         for look in (look for looks in self._looks.values() for look in looks):
-            look.changed(None)  # of a call that was interrupted
+            look.changed(None)  # left over from interrupted calls
         self._looks.clear()
 
 
@@ -265,7 +265,7 @@ def _changed_paths(call: ToolCall) -> Sequence[Path]:
     for path in call.effects.writes:
         try:
             found[paths.resolve(path, access="write")] = None
-        except ToolError:  # the call itself says so
+        except ToolError:  # the call itself reports it
             continue
     return tuple(found)
 

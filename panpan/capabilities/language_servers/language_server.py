@@ -58,8 +58,8 @@ class Progress:
         return not self._open
 
 
-# Only what panpan does is offered, so that a server does not wait for what never comes. A server changes nothing: edits
-# that it wants to make are refused, and commands on its behalf are not offered.
+# Advertise only what panpan implements, or a server waits for what never comes. A server changes nothing: its edits are
+# refused, and commands on its behalf are not advertised.
 
 _SYMBOLS = {"symbolKind": {"valueSet": list(SYMBOL_KINDS)}}
 
@@ -96,7 +96,7 @@ def initialize_params(root: Path, options: Mapping[str, Any] | None, *, is_watch
     """
     watching = {"didChangeWatchedFiles": {"dynamicRegistration": is_watched}}
     return {
-        # None: in its sandbox the server could not see our process, and would end; it ends with its input
+        # None: a sandboxed server cannot see our process, and would exit; it exits at the end of its input instead
         "processId": None,
         "clientInfo": {"name": "panpan"},
         "rootPath": str(root),
@@ -184,8 +184,6 @@ class LanguageServer:
         """Let it end in good order; `ended` tells when it has."""
         self._over.set()
 
-    # its life
-
     async def run(self) -> None:
         """Start it and keep it until it ends or `stop` was called; cannot be cancelled, and is bounded by itself."""
         with CancelScope(shield=True):
@@ -193,7 +191,7 @@ class LanguageServer:
                 await self._live()
             except (ToolError, ConfigError) as exc:
                 self._fail(str(exc))
-            except Exception as exc:  # it runs beside the session, which must not end for it
+            except Exception as exc:  # it runs beside the session, and must not end that
                 log.exception("the language server %s failed", self.kind.name)
                 self._fail(f"{self.kind.name} failed unexpectedly: {type(exc).__name__}")
             finally:
@@ -236,7 +234,7 @@ class LanguageServer:
 
     async def _initialize(self, connection: Connection) -> None:
         try:
-            # beside its start, and before it has read a file, so that no change is missed
+            # during its start and before it reads a file, so that no change is missed
             await to_thread.run_sync(self._watched.changes, abandon_on_cancel=True)
             params = initialize_params(self.root, self.kind.options, is_watched=not self._watched.is_too_large)
             result = await connection.request("initialize", params, timeout_s=self._patience.start_s)
@@ -260,14 +258,14 @@ class LanguageServer:
             self._used_at = anyio.current_time()
             self.ready.set()
         except Gone:
-            return  # whoever gave up has said why
+            return  # the caller that gave up has said why
         except ToolError as exc:
             self._fail(str(exc))
 
     async def _until_over(self) -> None:
         while not self._over.is_set():
             left_s = self._used_at + self._patience.idle_s - anyio.current_time()
-            if self._open_questions or not self.ready.is_set():  # whoever had it started waits for it
+            if self._open_questions or not self.ready.is_set():  # a caller waits for its start
                 left_s = self._patience.idle_s
             if left_s <= 0:
                 self._over.set()
@@ -283,8 +281,6 @@ class LanguageServer:
             connection.notify("exit")
             await process.child.wait()
 
-    # what it tells and asks
-
     def _take(self, method: str, params: Any) -> None:
         if method == "textDocument/publishDiagnostics" and self._texts is not None:
             self._texts.published(params)
@@ -293,8 +289,6 @@ class LanguageServer:
 
     def _answer(self, method: str, params: Any) -> Any:
         return answer(method, params, self.root)
-
-    # what it is asked
 
     def offers(self, *names: str) -> bool:
         """True if the server has one of these capabilities, such as `renameProvider`."""

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from panpan.capabilities.language_servers.language_server import LanguageServer
 
 
-# Trust is about one project. A file outside of it, or in a repository inside of it, belongs to another one, whose code
-# nobody has said anything about.
+# Trust covers one project. A file outside of it, or in a nested repository, belongs to another project that nobody has
+# trusted.
 
 
 def root_for(path: Path, project: Path, markers: Sequence[str]) -> Path:
@@ -190,7 +190,7 @@ class LanguageServers:
                 return server
             why = server.failure
             if why:
-                break  # else it was ended in good order, just now
+                break  # otherwise it was shut down properly just now
         raise ToolError(f"{why or f'{kind.name} was ended'}", advice="use Grep and Read in its place")
 
     def _project_of(self, path: Path) -> Path:
@@ -217,12 +217,12 @@ class LanguageServers:
             with anyio.move_on_after(_SERVING_S):
                 await post.server.ended.wait()
         if post.server is not None and not post.server.is_over:
-            return post.server  # another call has started it meanwhile
+            return post.server  # another call has started it already
         self._require_patience(post)
         if self._group is None:
             raise ToolError("no language server can be started, since the session is over")
         self._make_room()
-        from panpan.capabilities.language_servers.language_server import LanguageServer  # most sessions start none
+        from panpan.capabilities.language_servers.language_server import LanguageServer  # most sessions start no server
 
         program = self.programs[post.kind.name]
         post.server = LanguageServer(post.kind, program, post.root, self._environment, self._sandbox, self._patience)

@@ -35,8 +35,8 @@ from panpan.types.content import SummaryDisplay
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
 
-# A server may lie or know an older file. What it would change is made from the bytes that are there now, has to hold
-# the old name and bring the new one, and is refused as a whole where one edit makes no sense.
+# A server may lie or know an older file. So its edits apply to the present bytes, each must replace the old name by the
+# new one, and one senseless edit refuses them all.
 
 MAX_FILES = 200
 
@@ -83,7 +83,7 @@ def _edits(text: str, file: FileChanges, target: Target) -> Sequence[_Edit]:
 
     def offset(line: int, column: int) -> int:
         if line == len(lines) and column == 0:
-            return len(text)  # how some servers name the end
+            return len(text)  # some servers name the end like this
         if line >= len(lines) or column > units(lines[line], file.encoding):
             raise _stale(target, f"names line {line + 1}, column {column}, which is not there")
         return starts[line] + _whole(lines[line], column, file.encoding, target)
@@ -123,7 +123,7 @@ def _stale(target: Target, why: str) -> ToolError:
     )
 
 
-# A server may name any file. What may not be read is named and not shown; its words are cleaned and cut.
+# A server may name any file. If it may not be read, show only its name. Clean and shorten the server's words.
 
 MAX_RESULTS = 100
 MAX_HOVER_CHARS = 4_000
@@ -262,7 +262,7 @@ class LspTool(PlannedTool[LspInput]):
     async def effects(self, args: LspInput, ctx: ToolContext) -> Effects:
         if args.operation != "rename":
             return Effects(reads=(args.file_path,))
-        if self._code is None:  # whoever only asks whether it may run has no servers
+        if self._code is None:  # without servers, for callers that only ask whether the call may run
             return Effects(reads=(args.file_path,), writes=(args.file_path,))
         paths = frozenset(file.path for file in await self._renamed(args, ctx))
         self._judged[ctx.tool_use_id] = paths

@@ -20,8 +20,8 @@ from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
-# A server gets no network, no keys, and nothing that it may change but a folder of the session for its caches. Where no
-# sandbox works it runs without: only trusted projects have servers.
+# A server gets no network, no keys, and write access only to a cache folder of the session. Without a working sandbox
+# it runs outside of one: only trusted projects have servers.
 
 _END_S = 0.5
 _KILL_GRACE_S = 0.3
@@ -64,7 +64,7 @@ class ServerProcess:
             self._keep(self.child.stderr.drain())
         said = [*_lines(self._first_errors), *_lines(self._last_errors)]
         how = f"with code {self.child.exit_code}" if self.child.has_ended else "its output"
-        is_killed = self.child.has_ended and self.child.exit_code in _KILLED  # then it could say nothing of it
+        is_killed = self.child.has_ended and self.child.exit_code in _KILLED  # a killed process could not print why
         telling = "" if is_killed else next(filter(_TELLING.search, said), said[-1] if said else "")
         why = clean_line(telling)[:_MAX_REASON_CHARS].rstrip(".")
         return f"ended {how}{f': {why}' if why else ''}"
@@ -114,8 +114,8 @@ async def _with_caches(environment: Mapping[str, str], sandbox: CommandSandbox) 
     return {**environment, **{name: str(path) for name, path in own.items()}}
 
 
-# What lies outside of the project comes first, since the user put it there. A program of the project, as in its virtual
-# environment, is code of the project; it is started only because all of this happens in trusted projects alone.
+# Programs outside of the project come first, since the user installed them. A program inside, such as one in its
+# virtual environment, is code of the project. It is started only because the project is trusted.
 
 _FOLDERS_OF_PROJECT = (".venv/bin", "venv/bin", "node_modules/.bin")
 
@@ -137,7 +137,7 @@ def find_program(name: str, env: Mapping[str, str], root: Path) -> str | None:
 def _is_in(entry: str, root: Path) -> bool:
     try:
         return is_below(canonical_path(Path(entry)), root)
-    except ToolError:  # it leads nowhere
+    except ToolError:  # the path leads nowhere
         return True
 
 
@@ -212,7 +212,7 @@ KNOWN: Sequence[ServerKind] = (
         ("typescript-language-server", "--stdio"),
         _SCRIPT,
         ("tsconfig.json", "jsconfig.json", "package.json"),
-        # types would be loaded from the network; and while it reads a project, half of it would answer
+        # it would download types; and while it reads a project, it would answer with half of it
         {"disableAutomaticTypingAcquisition": True, "tsserver": {"useSyntaxServer": "never"}},
     ),
     ServerKind("gopls", ("gopls",), {".go": "go"}, ("go.work", "go.mod")),
@@ -221,7 +221,7 @@ KNOWN: Sequence[ServerKind] = (
         ("rust-analyzer",),
         {".rs": "rust"},
         ("Cargo.toml",),
-        # what would build the project, and so write into it
+        # these would build the project, and so write into it
         {"checkOnSave": False, "cargo": {"buildScripts": {"enable": False}}, "procMacro": {"enable": False}},
     ),
     ServerKind("clangd", ("clangd",), _C, ("compile_commands.json", "compile_flags.txt", ".clangd")),

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from panpan.errors import ToolError
 
-# Servers count columns in UTF-8 bytes, UTF-16 units or characters (LSP 3.17, `positionEncodings`). A column inside of a
-# character means its beginning, and one behind the line means its end, as the protocol says.
+# Servers count columns in UTF-8 bytes, UTF-16 units or characters (LSP 3.17, `positionEncodings`). The protocol says
+# that a column inside a character means its beginning, and one behind the line means its end.
 
 Encoding: TypeAlias = Literal["utf-8", "utf-16", "utf-32"]
 
@@ -50,8 +50,8 @@ def characters(line: str, column: int, encoding: Encoding) -> int:
     return len(line)
 
 
-# A server may leave out, add or garble what it likes; what is not understood is left out, one item at a time, and never
-# an error. The names are those of LSP 3.17.
+# A server may omit, add or garble anything. Skip each item that cannot be understood, without an error. The names are
+# those of LSP 3.17.
 
 MAX_ITEMS = 10_000
 """Most items that are read of one list."""

@@ -14,9 +14,9 @@ from panpan.types.content import ToolUseBlock
 from panpan.types.events import BlockFinished, BlockStarted, StreamEvent, ToolInputDelta
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
 
-# A blank that it takes away with a word and does not put back. Its tokens begin with the blank before a word, so that
-# it asks to replace " blue" by "green", which would leave "isgreen". Measured in three of twelve replacements of a
-# word; no edit that somebody wants looks like it.
+# The model deletes a blank together with a word and does not put it back. Its tokens begin with the blank before a
+# word, so it replaces " blue" by "green", which would leave "isgreen". Measured in three of twelve replacements of a
+# word. No useful edit looks like that.
 
 
 def with_blank_kept(use: ToolUseBlock) -> ToolUseBlock:
@@ -28,8 +28,8 @@ def with_blank_kept(use: ToolUseBlock) -> ToolUseBlock:
     return use.model_copy(update={"input": {**use.input, "new_string": f" {new}"}}) if has_lost_blank else use
 
 
-# It replaces a word with sed, which says nothing when it has replaced nothing. It takes the silence for success. The
-# equivalent Edit refuses what it cannot find, shows its result, and is put to the user with its diff.
+# The model replaces a word with sed, which prints nothing if nothing was replaced, and takes the silence for success.
+# The equivalent Edit fails if the text is not found, shows its result, and shows the user a diff.
 
 _PLAIN_SED = re.compile(
     r"sed -i (?P<quote>['\"])s(?P<mark>[/|,#])(?P<old>[\w \-:,/]+)(?P=mark)(?P<new>[\w \-:,./]*)(?P=mark)g?(?P=quote)"
@@ -48,9 +48,9 @@ def with_edit_for_sed(use: ToolUseBlock) -> ToolUseBlock:
     return use.model_copy(update={"name": "Edit", "input": {**arguments, "replace_all": True}})
 
 
-# It takes the new word for the old one where the user names the new one first. "Use tea instead of coffee": it replaces
-# tea by coffee, finds no tea, and says that it is done. Where the words of the user say which of the two is the new
-# one, the call is turned round before it is made.
+# The model confuses the old and the new word if the user names the new one first. For "Use tea instead of coffee" it
+# replaces tea by coffee, finds no tea, and says that it is done. If the user's words tell which of the two is new, swap
+# them before the call.
 
 _NAMES = {"Edit": ("old_string", "new_string"), "Rename": ("old_name", "new_name")}
 
@@ -75,9 +75,9 @@ def _puts_first_for_second(words: str, first: str, second: str) -> bool:
     return re.search(rf"{a}{instead}{b}|\bsubstitute {a} for {b}", words, re.IGNORECASE) is not None
 
 
-# It edits a file that it has not looked at, is refused, and gives up. A refusal that says "read it first" ends its work
-# in words, though every example reads first. So the call becomes the Read that was left out; with the file before its
-# eyes it goes on to the edit, as it was shown.
+# The model edits a file that it has not read, is refused, and gives up: a refusal that says "read it first" ends its
+# work in words, although every example reads first. So replace the call by the missing Read. With the file in view the
+# model then makes the edit, as in the examples.
 
 _KNOWING = ("Read", "Write", "Edit")
 """Tools after whose call a file is known, or the refusal says why not."""
@@ -103,7 +103,7 @@ def with_reading_first(use: ToolUseBlock, known: set[str]) -> ToolUseBlock:
     return use.model_copy(update={"name": "Read", "input": {"file_path": use.input["file_path"]}})
 
 
-# A call is held back until it is whole, so that its pieces and the final message tell of the same call.
+# Hold back a call until it is complete, so that its pieces and the final message show the same call.
 
 
 async def with_calls_mended(
@@ -116,7 +116,7 @@ async def with_calls_mended(
     async for event in events:
         match event:
             case BlockStarted(kind="tool_use") | ToolInputDelta():
-                pass  # told when the call is whole
+                pass  # shown when the call is complete
             case BlockFinished(index=index, block=ToolUseBlock() as use):
                 call = mended[use.id] = _mended(use, known, words)
                 known.add(file_of(call))
@@ -135,9 +135,9 @@ def _mended(use: ToolUseBlock, known: set[str], words: str) -> ToolUseBlock:
     return with_reading_first(meant, known)
 
 
-# It renames in one of several files that the user means, and takes that for all. Rename says where else the old name
-# is. Where that is a file that the user named, or the user said "in all files", the rest is done in the model's name.
-# Where it made up files, the call is made without them, or for those with nearly the same name.
+# The model renames in one of several files that the user means, and thinks that it is done. Rename reports where the
+# old name remains. If the user named that file, or said "in all files", make the remaining calls for the model. If it
+# made up files, drop them, or use existing files with nearly the same name.
 
 _ELSEWHERE = "in files that were not named:\n"
 _EXCEPT = re.compile(r"\b(?:not|don't|except|without|but|only|keep|leave|unchanged)\b", re.IGNORECASE)
@@ -172,11 +172,10 @@ def _is_named(path: str, words: str) -> bool:
     return re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-]|\.\w)", words) is not None
 
 
-# It takes the result of a call for the end, whatever it says or advises. It takes a folder for a file, is refused, and
-# tells what it imagines to be in there; it takes the new name for the old one, or one place for all, or writes a line
-# to be added as if it were the whole file, is refused, and says that it is done; or it does half of the work. Where it
-# is plain what comes next, that call is made in its name, without asking it. A call that changes something is still put
-# to the user.
+# The model stops after a call, whatever the result says. It takes a folder for a file, is refused, and invents the
+# folder's content; it takes the new name for the old one, or one place for all, or writes a line to add as if it were
+# the whole file, is refused, and says that it is done; or it does half of the work. If the next call is obvious, make
+# it for the model, without asking it. A call that changes something still needs the user's permission.
 
 _AMBIGUOUS = "old_string is ambiguous"
 _UNREAD = "has not been read yet"
@@ -267,9 +266,9 @@ def _exchanged(use: ToolUseBlock, refusal: str, words: str, earlier: Sequence[To
     return {**use.input, "old_name": new, "new_name": old}
 
 
-# It reads a file, says that it has changed it, and has changed nothing. A reminder does not help: it reads the file
-# again, or edits something else. But a call that is begun for it, it finishes well. So its reply goes on with that
-# call, which needs the permission of the user like any other.
+# The model reads a file, says that it has changed it, and has changed nothing. A reminder does not help: it reads the
+# file again, or edits something else. But it finishes a call well that was begun for it. So continue its reply with
+# that call, which needs the user's permission like any other.
 
 _TOOL = "Edit"
 _AS_WRITTEN = '```json\n{"name": "' + _TOOL + '", "arguments": '
@@ -316,7 +315,7 @@ async def with_claimed_call(
         yield BlockStarted(index, "tool_use", call.id, call.name)
         yield ToolInputDelta(index, json.dumps(call.input))
         yield BlockFinished(index, call)
-        usage = event.usage + Usage(output_tokens=output_tokens)  # what it read again, the server still knew
+        usage = event.usage + Usage(output_tokens=output_tokens)  # the server still had the input cached
         content = (*event.content, call)
         yield event.model_copy(update={"content": content, "stop_reason": "tool_use", "usage": usage})
 

@@ -52,7 +52,7 @@ class EmbeddedModels(ProviderKind):
 
         require_machine()
         store = WeightStore(Path(resolved.base_url).parent, QWEN_CODER_1_5B)
-        store.require_ready()  # said at the start, and not with the first prompt; the hash is compared there
+        store.require_ready()  # fail at the start, not with the first prompt; this compares the hash
         return EmbeddedProvider(partial(running_or_started, store), embedded_profile(), idle_timeout_s=idle_timeout_s)
 
     def profiles(self) -> Iterable[ModelProfile]:

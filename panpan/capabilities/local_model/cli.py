@@ -244,14 +244,14 @@ def run(ctx: click.Context, port: int, api_key: str | None) -> int:
     model = LocalModel.of(ctx)
     model.require_machine()
     if api_key is not None and not _KEY.fullmatch(api_key):
-        # An empty key would let in everybody on this machine, and every page in a browser.
+        # An empty key would admit everybody on this machine, and every page in a browser.
         reason = "a key has at least 8 letters, digits or signs, and no blanks"
         is_variable = ctx.get_parameter_source("api_key") is ParameterSource.ENVIRONMENT
         raise click.BadParameter(reason, param_hint=LOCAL_API_KEY_VARIABLE if is_variable else "--api-key")
     model.store.require_ready()
     _require_not_served(model.store, "use that, or end it")
     received = anyio.run(_until_signal, lambda: _serve(model, port, api_key))
-    return 0 if received.is_interrupt else received.exit_code or 0  # Ctrl+C is how it is ended
+    return 0 if received.is_interrupt else received.exit_code or 0  # Ctrl+C is the usual way to stop it
 
 
 def has_runtime(model: LocalModel, auto_approve: bool) -> bool:
@@ -323,7 +323,7 @@ async def _until_signal(work: Callable[[], Awaitable[None]]) -> Received:
         async with anyio.create_task_group() as group:
             stop = group.cancel_scope.cancel
             group.start_soon(lambda: watch_signals(received, interrupt=lambda _: False, stop=stop))
-            await checkpoint()  # the signals are watched from here on
+            await checkpoint()  # signals are handled from here on
             await work()
             stop()
     return received

@@ -22,9 +22,9 @@ from panpan.types.events import StreamEvent, Waiting
 from panpan.types.llm import ModelOptions, ModelRequest, ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, UserMessage
 
-# Leaves whole oldest rounds out of a request that would not fit the context window. What the user said last always
-# stays, and so does the newest round. What was left out once stays out, and more is left out than would be needed, so
-# that the beginning of the requests moves seldom and the server's cache mostly hits.
+# Leave out the oldest rounds if a request does not fit the context window. The newest message of the user and the
+# newest round always stay. A round that was left out stays out, and more is left out than necessary, so that the
+# beginning of the requests rarely changes and the server's cache mostly hits.
 
 KEPT_SHARE = 0.6
 """Share of the room that the history may fill after something had to be left out."""
@@ -44,7 +44,7 @@ class RecentRounds:
 
     def __init__(self, room_tokens: float) -> None:
         self._room_tokens = room_tokens
-        self._oldest = ""  # uuid of the oldest message that is not left out
+        self._oldest = ""  # uuid of the oldest message that is kept
 
     def of(self, messages: Sequence[Message]) -> list[Message]:
         """Return the newest messages that fit, beginning with something the user said."""
@@ -123,7 +123,7 @@ class EmbeddedProvider:
         self._examples = profile.examples
         self._idle_timeout_s = idle_timeout_s
         self._recent_rounds: dict[str, RecentRounds] = {}
-        self._turns = anyio.Semaphore(1)  # the server has one slot: a second conversation waits here, where it is seen
+        self._turns = anyio.Semaphore(1)  # the server has one slot: a second conversation waits here, visibly
         self._stack = AsyncExitStack()
         self._served: ServedModel | None = None
         self._inner: OpenAICompatibleProvider | None = None
@@ -174,7 +174,7 @@ class EmbeddedProvider:
             api_key=self._served.api_key,
             base_url=self._served.base_url,
             name=self.name,
-            profile=replace(LLAMA_CPP, takes_images=False),  # its server answers 500 to a picture
+            profile=replace(LLAMA_CPP, takes_images=False),  # its server answers 500 to images
             idle_timeout_s=self._idle_timeout_s,
         )
         self._stack.push_async_callback(self._inner.aclose)

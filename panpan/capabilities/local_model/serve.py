@@ -23,8 +23,8 @@ from panpan.errors import ConfigError
 from panpan.system.files.folder_tree import open_private_file
 from panpan.types.dataclass import dataclass
 
-# What the server of the embedded model is told: one line, from the process that starts it to the one that serves. It
-# goes through the child's input, since it holds the key: the arguments of a process are shown to everybody.
+# The configuration that the starting process sends to the server process: one line. It goes through the child's input,
+# since it contains the key, and every user can see the arguments of a process.
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ class ServeConfig:
         return cls(**told, warm_up=None if warm_up is None else WarmUp(**warm_up))
 
 
-# What the server read of the beginning of every conversation, kept in a file beside the weights. The name of such a
-# file holds two hashes, of what was to be read and of what is in the file. One that is not what its name says, or that
-# another user owns, is removed and never given to the runtime, which would believe it.
+# The server's state after reading the beginning of every conversation, in a file beside the weights. The file name
+# contains two hashes: of the text that was read, and of the file's content. A file with a wrong hash or another owner
+# is removed and never loaded, since the runtime would trust it.
 
 _DIGEST_BYTES = 16
 _ROOT = 0
@@ -135,7 +135,7 @@ def main() -> None:
     answers = _output_of_its_own()
     server = _server(config)
     if config.warm_up is not None:
-        with suppress(OSError, HTTPException):  # then the first request takes longer
+        with suppress(OSError, HTTPException):  # without it the first request takes longer
             _warm_up(server.listening_address, config, config.warm_up)
     print(json.dumps({"address": server.listening_address}), file=answers, flush=True)
     end_of_input.join()
@@ -143,10 +143,10 @@ def main() -> None:
 
 def _end_with_the_input() -> None:
     """Wait for the end of the input, behind its one line, and end the process."""
-    # Not through sys.stdin, whose lock Python could not take when it ends while this thread waits.
+    # Not sys.stdin: at exit Python could not take its lock while this thread waits.
     while os.read(0, 1_000):
         pass
-    os._exit(0)  # a reply may be half-way, and nobody is left to read it
+    os._exit(0)  # a reply may be unfinished, but nobody is left to read it
 
 
 def _output_of_its_own() -> Any:
@@ -157,7 +157,7 @@ def _output_of_its_own() -> Any:
 
 
 def _server(config: ServeConfig) -> Any:
-    xllamacpp = import_module("xllamacpp")  # not there without the extra, and without types
+    xllamacpp = import_module("xllamacpp")  # missing without the extra, and has no types
     params = xllamacpp.CommonParams()
     model_params = params.model
     model_params.path = config.weights
@@ -165,7 +165,7 @@ def _server(config: ServeConfig) -> Any:
     params.chat_template = config.template
     params.use_jinja = True
     params.n_ctx = config.context_tokens
-    params.n_parallel = 1  # two conversations in one slot would evict each other from the cache with every request
+    params.n_parallel = 1  # two conversations in one slot would evict each other from the cache
     params.hostnames = ["127.0.0.1"]
     params.port = config.port
     params.api_keys = [config.api_key]
@@ -174,7 +174,7 @@ def _server(config: ServeConfig) -> Any:
     params.slot_save_path = str(Path(config.weights).parent) + os.sep
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
-    params.cpuparams.poll = params.cpuparams_batch.poll = 0  # spinning threads starve where other work runs, too
+    params.cpuparams.poll = params.cpuparams_batch.poll = 0  # spinning threads starve beside other work
     return xllamacpp.Server(params)
 
 
@@ -187,7 +187,7 @@ def _warm_up(address: str, config: ServeConfig, warm_up: WarmUp) -> None:
     if _post(address, config, "/v1/chat/completions", warm_up.request):
         if _post(address, config, "/slots/0?action=save", {"filename": unnamed_prefix()}):
             keep_prefix(folder, warm_up.key)
-        else:  # half of it, where the disk is full
+        else:  # remove the half-written file of a full disk
             (folder / unnamed_prefix()).unlink(missing_ok=True)
 
 

@@ -41,9 +41,9 @@ from panpan.types.dataclass import dataclass
 from panpan.types.llm import ModelOptions, ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 
-# Starts the server of the embedded model as a child process, and ends it. The child lives no longer than whoever
-# entered `serving`. It reads from a pipe that only this process holds, and ends when that closes, also after a crash;
-# leaving the context closes it and, should that not help, kills the child.
+# Start the server of the embedded model as a child process, and stop it. The child never outlives the process that
+# entered `serving`: it reads from a pipe that only this process holds, and exits when that closes, also after a crash.
+# Leaving the context closes the pipe and, if that does not help, kills the child.
 
 START_TIMEOUT_S = 300.0
 """Reading 1.1 GB from a slow disk takes a minute, and the first warm-up up to three; most starts take 3 to 7 s."""
@@ -108,7 +108,7 @@ async def serving(
 def _require_free(port: int) -> None:
     """Find out before the model is loaded, which takes seconds, and in words that the runtime does not have."""
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as a server does: what has just ended is free
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: a just released port is free
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as exc:
@@ -118,9 +118,9 @@ def _require_free(port: int) -> None:
 
 
 async def _started(log: IO[bytes]) -> Process:
-    # -P: the folder that panpan works in must not be a place for modules
+    # -P: do not import modules from panpan's working directory
     command = [sys.executable, "-P", "-m", "panpan.capabilities.local_model.serve"]
-    with CancelScope(shield=True):  # a cancelled start would leave a process that nobody knows
+    with CancelScope(shield=True):  # a cancelled start would leave an unknown process
         return await anyio.open_process(command, stderr=log, env=child_environment(), start_new_session=True)
     raise AssertionError("a shielded scope swallows nothing")
 
@@ -143,7 +143,7 @@ async def _address(process: Process, config: ServeConfig, log: IO[bytes]) -> str
         line = b""
     try:
         return str(json.loads(line)["address"])
-    except (ValueError, TypeError, KeyError):  # something that Python loads at its start prints, say
+    except (ValueError, TypeError, KeyError):  # such as a line that a module prints when Python starts
         raise ConfigError("the embedded model could not be started: its server does not say where it is") from None
 
 
@@ -171,9 +171,9 @@ async def _end(process: Process) -> None:
         await process.aclose()
 
 
-# Finds the server that `panpan local run` keeps running, so that other panpan processes need not start their own. Where
-# it is and its key are in a private file beside the weights. The file counts only while its writer holds the
-# lock beside it. After a crash the lock is gone, and nothing is sent to whoever has the port now.
+# Find the server that `panpan local run` keeps running, so that other panpan processes need not start their own. A
+# private file beside the weights has its address and key. The file counts only while its writer holds the lock beside
+# it: after a crash the lock is free, and nothing is sent to the new owner of the port.
 
 _FILE = "server.json"
 _LOCK = "server.lock"
@@ -190,7 +190,7 @@ async def running_or_started(store: WeightStore) -> AsyncGenerator[ServedModel, 
         ConfigError: The weights are not the right ones, or the server could not be started.
     """
     running = running_server(store.folder)
-    if running is not None:  # another one in its place has another address and key
+    if running is not None:  # a new server would have another address and key
         yield replace(running, has_ended=lambda: running_server(store.folder) != running)
         return
     weights = await anyio.to_thread.run_sync(store.check, abandon_on_cancel=True)
@@ -237,7 +237,7 @@ def running_server(folder: Path) -> ServedModel | None:
         return None
     try:
         with hold_lock(folder / _LOCK, wait_s=0, lock=_share):
-            return None  # nobody holds it: whoever wrote the file is gone
+            return None  # the lock is free, so the writer of the file has ended
     except LockHeldError:
         return _read(folder / _FILE)
     except (LockUnsupportedError, ConfigError):  # a file system without locks; files of another user
@@ -256,7 +256,7 @@ def _write(path: Path, served: ServedModel) -> None:
 
 
 def _forget(path: Path) -> None:
-    with suppress(OSError):  # without the lock it counts for nothing
+    with suppress(OSError):  # without the lock the file does not count
         path.unlink()
 
 
@@ -264,16 +264,16 @@ def _read(path: Path) -> ServedModel | None:
     try:
         with os.fdopen(open_private_file(path, os.O_RDONLY), encoding="utf-8") as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
-                return None  # in a cache that users share: whoever wrote it would get the conversation
+                return None  # in a cache that users share, the writer would get the conversation
             found = json.loads(file.read(_MAX_BYTES))
         served = ServedModel(str(found["base_url"]), str(found["api_key"]))
         return served if is_loopback(served.base_url) else None
     except (OSError, ConfigError, ValueError, KeyError, TypeError, RecursionError):
-        return None  # it has just ended, or has not begun
+        return None  # the server has just ended, or has not started yet
 
 
-# What the embedded model is told: a prompt, a few tools and worked examples, all from `profile.toml`. The file is data,
-# so that it can be changed and measured (`make eval`) without touching code.
+# The embedded model's prompt, few tools and worked examples, all from `profile.toml`. They are data, so that they can
+# be changed and measured (`make eval`) without touching code.
 
 MODEL_NAME = "local"
 
@@ -346,9 +346,9 @@ def _conversation(number: int, example: Mapping[str, Any]) -> Iterator[Message]:
         yield ToolResultMessage(result=result)
 
 
-# The request that makes the server read what every conversation begins with, before the first one does. What it read is
-# kept in a file beside the weights, so that a later start takes it from there: some 100 ms in place of the 15 s that a
-# thousand tokens cost on two cores. The file holds panpan's own words only, never a user's.
+# The request that makes the server read the beginning of every conversation in advance. The result is kept in a file
+# beside the weights, so that later starts load it: some 100 ms in place of 15 s per thousand tokens on two cores. The
+# file contains only panpan's own text, never a user's.
 
 
 def warm_up_request(profile: EmbeddedProfile, model: str) -> dict[str, Any]:

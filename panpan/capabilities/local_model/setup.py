@@ -81,7 +81,7 @@ async def set_up(
                     yield step
         if store.path.exists():
             return
-        with suppress(OSError):  # left by a set-up that was killed
+        with suppress(OSError):  # left by a killed set-up
             store.clear_scratch()
         sources = usual_sources(store, os.environ) if sources is None else sources
         _require_space(store, sources, free)

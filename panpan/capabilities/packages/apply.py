@@ -86,13 +86,13 @@ def has_changed(plan: Plan, changes: Changes, files: Sequence[FileStep], *, exis
 def _failure(plan: Plan, ran: Ran, changed: Sequence[str], done: str) -> Output:
     from panpan.capabilities.packages.conflict import (
         advice_for,
-        conflict_in,  # no session needs them before something fails
+        conflict_in,  # not needed before something fails
     )
 
     conflict = conflict_in(ran.end)
     advice = advice_for(ran.end)
     if conflict is not None and not conflict.needs and (advice is not None or ran.notes):
-        conflict = None  # an index that was not reached has no versions, either
+        conflict = None  # an unreachable index has no versions, either
     said = [*_ending(plan, ran)]
     said += [f"no versions fit together: {conflict}" if conflict.needs else str(conflict)] if conflict else []
     said += [advice] if advice is not None else []
@@ -169,8 +169,8 @@ def _markers(target: Target) -> Mapping[str, str]:
     return markers | ({"python_version": minor, "python_full_version": f"{minor}.0"} if minor else {})
 
 
-# Every index that may be asked is known before anybody says yes; another one is asked only where the one before was not
-# reached, never for what it does not have; and which one was not reached is told.
+# Every index that may be contacted is known before the user says yes. A further index is contacted only if the one
+# before could not be reached, never because it lacks a package, and the unreachable one is named.
 
 _MOST_CHARS = 300
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PACKAGE_INDEXES, network_flag
 
-# A reason is read from text that others may change, so what is not understood leaves the output to speak for itself.
-# The forms are those of pip's resolver, uv's derivation, the trees of libmamba and rattler, and the lists of old conda;
-# the tests hold what each version prints (`tests/capabilities/packages/printed/`).
+# The reason is parsed from output whose form may change, so if parsing fails, the output is shown as it is. The forms
+# are those of pip's resolver, uv's derivation, the trees of libmamba and rattler, and the lists of old conda; the tests
+# have samples of each version (`tests/capabilities/packages/printed/`).
 
 _MOST_NEEDS = 12
 _YOU = "the request"
@@ -192,7 +192,7 @@ def _some(versions: str) -> str:
     return ", ".join(parts if len(parts) <= 6 else ["…", *parts[-5:]])
 
 
-# The first that fits is told, so a cause comes before its effects. It is a guess from a text, and advice.
+# The first match counts, so causes come before their effects. The result is a guess from text, and only advice.
 
 _MAX_CHARS = 100_000
 

@@ -50,7 +50,7 @@ class PackageConfig:
     @property
     def steps(self) -> "Steps":
         """The last change of each environment."""
-        from panpan.capabilities.packages.undo_log import Steps  # a start needs none of it
+        from panpan.capabilities.packages.undo_log import Steps  # not needed at the start
 
         return Steps(self.steps_folder)
 
@@ -120,17 +120,17 @@ class PackageTool(Tool[PackageInputT]):
             return found
         line, sandbox_use = shlex.join(getattr(args, "command", ())), await plan.sandbox_use(ctx.sandbox)
         hosts = self._hosts_to_allow(plan, ctx) if sandbox_use == "network" else ()
-        # What is built of other sources than an index runs beside the user's credentials, so that they are asked.
+        # A source other than an index builds code that runs beside the user's credentials, so ask.
         box: Box = "usual" if plan.named and plan.own_settings else "unasked"
         command = Command(line, sandbox_use, hosts, is_elsewhere=True, narrowest_box=box)
-        return replace(found, commands=(command,), is_complete=False)  # packages bring code that is run
+        return replace(found, commands=(command,), is_complete=False)  # packages bring code that runs
 
     async def describe(self, args: PackageInputT, ctx: ToolContext) -> str:
         return "" if args.operation in QUERIES else (await self._told_plan(args, ctx)).explanation
 
     def _hosts_to_allow(self, plan: Plan, ctx: ToolContext) -> Sequence[str]:
         """Return the hosts that `sandbox.domains` has to name for the call; none where they are not known."""
-        from panpan.python_environments.uv_sources import hosts_to_allow  # no start needs it
+        from panpan.python_environments.uv_sources import hosts_to_allow  # not needed at the start
 
         return hosts_to_allow((*plan.hosts, *plan.mirror_hosts), self.settings, ctx.own_environment or {})
 
@@ -146,7 +146,7 @@ class PackageTool(Tool[PackageInputT]):
         if args.operation in QUERIES:
             yield Output(await self._seen(args, plan.target))
             return
-        from panpan.capabilities.packages.apply import apply_plan  # a start needs none of it
+        from panpan.capabilities.packages.apply import apply_plan  # not needed at the start
 
         work = apply_plan(plan, ctx, self.environment(ctx), self._setup, manager=self.name, what=self.title(args))
         async with aclosing(work) as items:
@@ -261,7 +261,7 @@ class PackageTool(Tool[PackageInputT]):
         key = (ctx.tool_use_id, args)
         if key not in self._plans:
             plan = await to_thread.run_sync(self._whole_plan, args, ctx)
-            while len(self._plans) >= _MOST_PLANS:  # of calls that were refused
+            while len(self._plans) >= _MOST_PLANS:  # left over from refused calls
                 del self._plans[next(iter(self._plans))]
             self._plans[key] = plan
         return self._plans[key]

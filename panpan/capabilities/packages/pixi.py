@@ -164,7 +164,7 @@ def _words(args: PixiInput, paths: PathResolver) -> list[str]:
 
 
 def _most(args: PixiInput) -> int:
-    return 1 if args.operation == "lock" else 3  # one lock file is for all environments
+    return 1 if args.operation == "lock" else 3  # one lock file covers all environments
 
 
 def _files(project: Path, paths: PathResolver) -> tuple[Path, ...]:

@@ -123,7 +123,7 @@ def _are_granted(hosts: tuple[str, ...], sandbox: CommandSandbox) -> bool:
     try:
         asked = [plain_authority(host) for host in hosts]
     except ToolError:
-        return False  # it is not known which hosts that are
+        return False  # the hosts are unknown
     return all(grants.covers(authority, authority.port or 443) for authority in asked)
 
 

@@ -25,9 +25,9 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
 
-# The file is read as text and nothing of it is run. Every line that an index may not answer is told. A file that cannot
-# be read is told, too, and counts as able to ask any host. The form is that of pip ("Requirements File
-# Format", pip's documentation); of conda's environment.yml each line is looked at.
+# Parse the file as text, and run nothing of it. Report every line that an index cannot answer. Report a file that
+# cannot be read, too, and assume that it may contact any host. The format is pip's ("Requirements File Format", pip's
+# documentation); of conda's environment.yml each line is checked.
 
 _MAX_FILES = 20
 _MAX_BYTES = 2_000_000

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_PACKAGES = 200
 """Most packages that one call may name."""
 _MAX_CHARS = 500
-# Patterns are texts: compiled when they are first needed, they cost a start nothing.
+# Patterns are strings, compiled when first needed, so that the start pays nothing for them.
 _EXTRAS = r"(?s)(?P<path>.*?)(?P<extras>\[[\w,. -]*\])?"
 _EDITABLE = r"(?s)-e\s+(?P<path>[./~].*)"
 _URL = r"(?i)(?:git\+)?https://[^\s@/]+(?:/[!-~]*)?"
@@ -93,7 +93,7 @@ def is_file_name(name: str) -> bool:
 
 def _local_package(text: str, absolute: Callable[[str], str]) -> RequestedPackage:
     """Return a folder or file of this machine as something to install; extras may follow it."""
-    if ";" in text:  # pip and uv read on behind it, and would take another file than the one that is looked at
+    if ";" in text:  # pip and uv would parse on behind it, and use another file than the one that was checked
         raise ToolError(f"{text!r} has a ';' in it; name a path without a condition")
     match = re.fullmatch(_EXTRAS, _plain(text, "path"))
     assert match is not None, "it fits all texts"

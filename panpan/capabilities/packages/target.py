@@ -158,7 +158,7 @@ def find_program(names: tuple[str, ...], variables: Mapping[str, str], paths: Pa
                 if not (paths.locate(folder).is_inside or paths.locate(str(place)).is_inside):
                     return place
             except ToolError:
-                continue  # a folder of PATH that leads nowhere
+                continue  # a folder of PATH that does not exist
     return None
 
 

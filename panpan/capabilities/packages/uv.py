@@ -88,7 +88,7 @@ class UvTool(PackageTool[UvInput]):
             case "rollback":
                 wheels = wheels_folder(args.wheels, ctx.paths)
                 plan = self.rollback_plan(self._changed_last(args, ctx), str(uv), ctx.environment, wheels)
-                return replace(plan, cwd=plan.target.prefix.parent)  # where the settings are that were looked at
+                return replace(plan, cwd=plan.target.prefix.parent)  # in the folder whose settings were checked
             case "uninstall":
                 target = self.own_target(args, ctx)
                 command = (str(uv), "pip", "uninstall", "--python", str(target.interpreter), "--")

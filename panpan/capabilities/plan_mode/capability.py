@@ -32,7 +32,7 @@ class PlanModeCapability(Capability):
         if before.plan_file is not None:
             self.mode.restore(before.plan_file, is_approved=before.is_plan_approved)
         gate.subscribe(self.mode.mode_changed)
-        self.mode.mode_changed(gate.mode)  # what a session that crashed in plan mode left running
+        self.mode.mode_changed(gate.mode)  # stop what a crashed session left running in plan mode
 
     def offers(self) -> Iterable[object]:
         return (self.mode,)

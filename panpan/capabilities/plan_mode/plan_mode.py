@@ -99,8 +99,6 @@ class PlanMode(Hook):
                     + ", ".join(going_on)
                 )
 
-    # Planning, for the tools
-
     @property
     def is_on(self) -> bool:
         return self._gate.mode == "plan"
@@ -132,8 +130,6 @@ class PlanMode(Hook):
 
     def deliver(self) -> None:
         self._is_delivered = True
-
-    # Hook
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         self._is_delivered = False
@@ -284,7 +280,7 @@ def read_plan(file: Path, seen_files: SeenFiles) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ToolError(f"the plan file {file} is not UTF-8; write the plan again") from error
-    seen_files.saw(file, data)  # what is put to the user in the model's name, it may replace
+    seen_files.saw(file, data)  # the model may replace a plan that was shown in its name
     return text
 
 

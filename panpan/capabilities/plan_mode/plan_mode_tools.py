@@ -120,7 +120,7 @@ async def _asked(proposed: str, planning: Planning, ask: PlanAsker) -> Output:
             case PlanEdited():
                 text = answer.text.strip() or text
             case PlanRejected():
-                await planning.write(text)  # which the model is told now
+                await planning.write(text)  # the model is told this text now
                 return _rejected(answer.comments.strip(), text, is_edited=text != proposed)
             case PlanApproved():
                 await planning.write(text)

@@ -30,7 +30,7 @@ class ProjectContext(Capability):
             folders = setup.settings.additional_directories
             places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, folders, withholds)
             return SessionStart(places, memory, session.warn), memory
-        top = root if root != setup.cwd else locations.project_root  # in a copy, its own or that of its parent
+        top = root if root != setup.cwd else locations.project_root  # in the worktree of the subagent or its parent
         withholds = partial(session.gate.withholds, root=root)
         identity = agent.identity
         given = GivenContext(

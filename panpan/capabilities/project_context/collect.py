@@ -88,7 +88,7 @@ async def take_project_context(places: ContextPlaces, *, today: date | None = No
         for look in (look_at_git, look_around, read_memory, read_readme):
             task_group.start_soon(look)
     memory, readme = memories[0], readmes[0]
-    if readme is not None and readme.path not in memory.loaded:  # a rules file may have brought it along
+    if readme is not None and readme.path not in memory.loaded:  # unless a rules file has imported it
         parts["readme"] = _readme_text(readme)
     if memory.sections:
         parts["rules"] = rules_text(memory.sections)
@@ -230,7 +230,7 @@ def _memory(cwd: Path, root: Path, places: ContextPlaces) -> _Memory:
     loader = MemoryLoader(places.home, canonical_path(places.panpan_home), places.withholds)
     sections: list[MemorySection] = []
     folders = folders_between(root, cwd)
-    if canonical_path(places.home) not in folders:  # or its files are the project's, with all that a project may not do
+    if canonical_path(places.home) not in folders:  # otherwise these are project files, with the limits of a project
         for path in files_of_home(places.home):
             sections += loader.load(path, within=None)
     for path in files_of_panpan(places.panpan_home):

@@ -89,7 +89,7 @@ def _children(top: Path, folder: _Entry) -> tuple[list[_Entry], bool]:
                 found.append(_Entry(entry.name, path, folder.depth + 1, is_folder, entry.is_symlink()))
             has_more = next(entries, None) is not None
     except OSError:
-        return [], False  # may not be read: then it is shown as a name
+        return [], False  # an unreadable folder is shown as a name
     found.sort(key=lambda entry: (not entry.is_folder, entry.name))
     return found, has_more
 

@@ -117,7 +117,7 @@ class MemoryLoader:
             try:
                 if path.is_file():
                     return path
-            except (OSError, ValueError):  # no name that a file could have
+            except (OSError, ValueError):  # not a valid file name
                 continue
         return None
 
@@ -200,7 +200,7 @@ def folders_between(top: Path, bottom: Path) -> list[Path]:
 def _leads_into(path: Path, within: Path) -> bool:
     try:
         return is_below(canonical_path(path), within)
-    except ToolError:  # a loop of links, say
+    except ToolError:  # such as a loop of links
         return False
 
 
@@ -292,7 +292,7 @@ def split_front_matter(text: str) -> tuple[str, tuple[str, ...]]:
 
 def _texts(value: Value) -> tuple[str, ...]:
     if isinstance(value, Mapping):
-        return ("{" + ",".join(value) + "}",)  # which is a pattern, if it is written without quotes
+        return ("{" + ",".join(value) + "}",)  # a pattern that was written without quotes
     return (value,) if isinstance(value, str) else value
 
 

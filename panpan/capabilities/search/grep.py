@@ -147,7 +147,7 @@ def _request(args: GrepInput, root: Path) -> SearchRequest:
     files = Selection.below(
         folder,
         file_type=args.type or None,
-        # Only to search less: what the names let through is looked at again with the whole glob.
+        # Only narrows the search: whatever the names let through is matched against the whole glob again.
         name_globs=tuple(glob for globs in names for glob in globs) if all(names) and not args.type else (),
         excluded=excluded,
     )
@@ -160,7 +160,7 @@ def _glob_parts(glob: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     for word in (glob or "").split():
         parts.extend([word] if "{" in word else filter(None, word.split(",")))
     for part in parts:
-        compile_glob(part.removeprefix("!"))  # so that a mistake is named the same way whatever program searches
+        compile_glob(part.removeprefix("!"))  # so that every program reports a mistake in the same words
     included = tuple(part.removeprefix("./") for part in parts if not part.startswith("!"))
     return included, tuple(part[1:] for part in parts if part.startswith("!"))
 

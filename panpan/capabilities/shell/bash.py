@@ -147,7 +147,7 @@ class BashTool(Tool[BashInput]):
         if progress := run.pacer.take_rest():
             yield Progress(progress)
         text = run.text()
-        from panpan.permissions.sandbox_questions import failure_of  # no session needs it before its first command
+        from panpan.permissions.sandbox_questions import failure_of  # not needed before the first command
 
         failure = await failure_of(args.command, self.facts(args), text, ended, start, ctx)
         told = [*in_background.told, *failure.advice]
@@ -303,10 +303,10 @@ class ForegroundRun:
         )
 
 
-# A command line that runs because it only looks runs in an environment in which its words mean what was judged: the
-# shell starts without functions, options and start files of its own, programs are not found in the workspace, and
-# nothing that a program reads from its environment makes it do more. Should a command assign in spite of what was
-# judged, the shell refuses it.
+# A command that runs without a question because it only looks gets an environment in which its words mean what was
+# judged. The shell starts without functions, options and start files, programs are not found in the workspace, and no
+# environment variable makes a program do more. If the command assigns such a variable all the same, the shell refuses
+# it.
 
 _CHANGES_SHELL = re.compile(
     r"BASH_FUNC_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|CDPATH|OLDPWD|GLOBIGNORE|POSIXLY_CORRECT|_POSIX2_VERSION"
@@ -327,7 +327,7 @@ def fixed_names(environment: Mapping[str, str]) -> list[str]:
 
     Beside those of bash these are all that a program of the line would find changed, but for what may be set for it.
     """
-    from panpan.shell_analysis.plain_line import is_harmless_name  # no session needs it before its first command
+    from panpan.shell_analysis.plain_line import is_harmless_name  # not needed before the first command
 
     names = (name for name in environment if _NAME.fullmatch(name) and not is_harmless_name(name))
     return sorted({*_OF_BASH, *names} - _SET_BY_BASH)

@@ -77,7 +77,7 @@ def full_screen_program(command: str) -> str:
     words.whitespace_split = True
     try:
         parts = re.split(r"\0[;&|()]+\0", "\0".join(["", *words, ""]))
-    except ValueError:  # quotes that do not end
+    except ValueError:  # unbalanced quotes
         return ""
     for part in (part.strip("\0").split("\0") for part in parts):
         is_before = (word in _BEFORE_PROGRAM or re.match(r"\w+=", word) is not None for word in part)
@@ -115,7 +115,7 @@ async def run_user_command(
         raise ToolError(f"the command has more than {MAX_COMMAND_BYTES:,} bytes; write a script file")
     if program := full_screen_program(command):
         raise ToolError(f"{program} needs a terminal; press Ctrl+Z and run it in the shell, then fg comes back here")
-    # It runs as in the user's own shell: outside the sandbox, with all variables but keys.
+    # Run it as the user's own shell would: outside the sandbox, with all variables but keys.
     ctx = replace(
         ctx,
         tool_use_id=f"user-{new_id()[-8:]}",

@@ -37,7 +37,7 @@ class SideQuestions(Capability):
         """
         agent, conversation = self.session.main, self.session.conversation
         messages = said_so_far(conversation)
-        for hook in agent.hooks:  # so that it begins as the last request did, and the provider's cache is hit
+        for hook in agent.hooks:  # so that it begins like the last request, and hits the provider's cache
             messages = await hook.transformed(messages)
         prompt = Path(__file__).with_name("btw.md").read_text(encoding="utf-8")
         asked = (*messages, UserMessage.of(f"{prompt}\n{question}"))

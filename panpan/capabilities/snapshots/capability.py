@@ -50,7 +50,7 @@ class SnapshotsCapability(Capability):
             return ()
         if agent.is_main:
             return (self.snapshots.rounds,)
-        is_in_copy = agent.context.paths.root != self.session.setup.cwd  # its own, or that of its parent
+        is_in_copy = agent.context.paths.root != self.session.setup.cwd  # its own worktree, or that of its parent
         return () if is_in_copy else (SnapshotsBeside(self.snapshots.rounds, agent.id),)
 
     @asynccontextmanager
@@ -117,7 +117,7 @@ async def carry_out(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
         yes = f"Leave them all, and let the next {plan.cause} go on from there"
     picked = await terminal.choose(f"{plan.cause.capitalize()} these changes?", numbered([Option(yes), Option("No")]))
     if picked != 0:
-        # where there are only lines, None means that the user can still say it
+        # without a full screen, None means that the user can still answer
         say(terminal, "nothing was changed" if picked is not None else "no file was changed so far", "dim")
         return False
     await undo.restore(plan)
@@ -131,7 +131,7 @@ async def _diff(terminal: Terminal, rest: str) -> None:
     if plan is None or not (plan.files or plan.conflicts):
         say(terminal, "this session has changed no files; `!git diff` shows what is not committed")
         return
-    files = [replace(file, added=file.deleted, deleted=file.added) for file in plan.files]  # the plan goes back
+    files = [replace(file, added=file.deleted, deleted=file.added) for file in plan.files]  # the plan runs backwards
     lines = clean_for_terminal(await done_diff(plan)).splitlines()
     yours = [f"  {clean_line(path)}" for path in plan.conflicts]
     if yours:

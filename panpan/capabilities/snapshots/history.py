@@ -146,7 +146,7 @@ class UndoHistory:
         self._open = None
         if after == change.before:
             self._events = [event for event in self._events if event is not change]
-            if change.cause in ("undo", "redo"):  # of what was so already, so that the one before it has its turn
+            if change.cause in ("undo", "redo"):  # nothing had to change, so skip this entry and undo the one before it
                 del (self._undoable if change.cause == "undo" else self._undone)[-1:]
         else:
             change.after, change.ended = after, time

@@ -112,11 +112,11 @@ class RoundSnapshots(Hook):
                 await self._round_ended.wait()
             try:
                 await self._end_step(after_effects=seen)
-            except Exception:  # the turn goes on; its end does what was not done here
+            except Exception:  # the turn goes on; its end does the rest
                 log.exception("what a call changed could not be kept beside the turn")
 
     async def _tidy(self) -> None:
-        await self._workspace.tidy(joins_packs=False)  # what sessions that were soon over have left
+        await self._workspace.tidy(joins_packs=False)  # left over from short sessions
         while True:
             await self._idle.wait()
             self._idle = anyio.Event()
@@ -160,7 +160,7 @@ class RoundSnapshots(Hook):
     async def _effect_begins(self) -> None:
         self._effects += 1
         if self._has_waited and self._is_first and self._workspace.lock.locked():
-            return  # it was told
+            return  # it was reported already
         with anyio.move_on_after(self.first_wait_s if self._is_first else None):
             async with self._workspace.lock:
                 await self._begin_step()
@@ -231,7 +231,7 @@ class RoundSnapshots(Hook):
 
         With `after_effects`, the number of calls that have begun, nothing is done where it is another one, or one runs.
         """
-        if self._before is None:  # whoever takes the first snapshot now need not be waited for
+        if self._before is None:  # no need to wait for another task that takes the first snapshot
             return
         async with self._workspace.lock:
             is_running = self._running or self._beside
@@ -239,18 +239,18 @@ class RoundSnapshots(Hook):
             if (before := self._before) is None or has_gone_on:
                 return
             after = await self._keep_step(before)
-            self._before = None  # not where it was cut short: then the end of the turn does it
+            self._before = None  # not after an interruption: then the end of the turn does it
             if self._beside and after:
                 self._go_on_from(after, timestamp())
 
     async def _keep_step(self, before: Mapping[Path, Snapshot]) -> Mapping[Path, Snapshot]:
         after = await self._workspace.take(before)
         if after.keys() != before.keys():
-            return {}  # what is open in the log ends with the next snapshot
+            return {}  # the next snapshot closes the open entry of the log
         self._workspace.tell_what_is_left_out(after)
         try:
             files = await self._workspace.changes(before, after)
-            ended = trees_of(after if files else before)  # what is no file's change cannot be undone
+            ended = trees_of(after if files else before)  # only changes of files can be undone
             self._journal.add("turn", trees_of(before), ended, turn=self._turn, files=files)
             self._steps += [(before, after, files)] if files else []
         except PanpanError as error:
@@ -280,7 +280,7 @@ class Snapshots(FileHistory):
 
     @cached_property
     def undo(self) -> "Undo":
-        from panpan.capabilities.snapshots.undo import Undo  # most sessions take nothing back
+        from panpan.capabilities.snapshots.undo import Undo  # most sessions undo nothing
 
         return Undo(self.workspace, self._journal)
 
@@ -313,7 +313,7 @@ class SnapshotsBeside(Hook):
         return output
 
     async def turn_ended(self, conversation: Conversation) -> None:
-        for key in tuple(self._running):  # of calls that were interrupted
+        for key in tuple(self._running):  # left over from interrupted calls
             self._over(key)
 
     def _over(self, key: str) -> None:

@@ -189,7 +189,7 @@ class Undo:
             for folder in plan.folders:
                 if (await folder.store.take()).id != folder.now.id:
                     raise SnapshotError("nothing was changed: files have changed meanwhile; try again")
-            with anyio.CancelScope(shield=True):  # a part of it would be neither state
+            with anyio.CancelScope(shield=True):  # half of it would be neither state
                 for folder in plan.folders:
                     await to_thread.run_sync(folder.store.remove_leavings)
                     await write_changes(folder.store.repository, folder.changes)

@@ -88,7 +88,7 @@ class WorkspaceSnapshots:
                 )
             except SnapshotError as error:
                 self.tell(f"what changes now cannot be undone, since the files could not be kept: {error}")
-            except Exception as error:  # no call fails for a snapshot, also not for a fault of panpan's
+            except Exception as error:  # no call fails because of a snapshot, not even after a bug in panpan
                 log.exception("a snapshot could not be taken")
                 self.tell(
                     f"what changes now cannot be undone, since the files could not be kept: {type(error).__name__} "
@@ -127,7 +127,7 @@ class WorkspaceSnapshots:
         if root not in self._stores:
             main, hidden = self.folders[0], (self._places.home, *self._places.hidden)
             place = snapshots_folder(self._places.home, root)
-            if root != main and main.is_relative_to(root):  # what is in the main folder is kept with that one alone
+            if root != main and main.is_relative_to(root):  # the main folder's own store covers what is inside it
                 place, hidden = place.with_name("snapshots_around") / project_slug(main), (*hidden, main)
             repository = OwnRepository(place, root)
             self._stores[root] = SnapshotStore(repository, self._places.session_id, self._limits, hidden)
@@ -142,7 +142,7 @@ class WorkspaceSnapshots:
         """
         settings = [f"gc.auto={loose}", *(() if joins_packs else ("gc.autoPackLimit=0",))]
         for store in list(self._stores.values()):
-            with suppress(PanpanError):  # it is as well kept untidy
+            with suppress(PanpanError):  # an untidy store works as well
                 await store.repository.run("gc", "--auto", "--quiet", settings=settings, timeout_s=_GC_S)
 
     def tell(self, text: str) -> None:

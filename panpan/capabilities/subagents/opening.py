@@ -163,7 +163,7 @@ def find(host: SubagentHost, parent: Parent, task: SubagentTask) -> Opened:
     known = agent_record(path) if path is not None and path.is_file() else None
     if path is None or known is None:
         raise ConfigError(f"this session has no subagent with the id {task.resume!r}; start a new one without resume")
-    if parent.agent_id not in ("", known.parent):  # whose limits would not hold for it
+    if parent.agent_id not in ("", known.parent):  # that agent's limits would not apply
         raise ConfigError(f"the subagent {known.id} belongs to another agent; start a new one without resume")
     if not parent.agent_id and (copy := _agent_around(place, known)):
         raise ConfigError(f"the subagent {known.id} worked in the worktree of the subagent {copy}; go on with that one")
@@ -235,7 +235,7 @@ def _of_subagent(decisions: Sequence[Decision | None]) -> Decision | None:
     """Return the strictest decision of several gates; None where none has an opinion."""
     found = [decision for decision in decisions if decision is not None]
     strictest = reduce(stricter, found) if found else None
-    if isinstance(strictest, Ask):  # a mode is the main agent's
+    if isinstance(strictest, Ask):  # a mode belongs to the main agent
         return replace(strictest, offer=replace(strictest.offer, mode=None), use_mode=None)
     return strictest
 

@@ -81,7 +81,7 @@ def results_of_subagents(folder: Path, *, parent: str = "") -> Callable[[Unfinis
         records = (one for one in agent_records(folder) if (one.tool_use_id, one.parent) == (use.id, parent))
         record = next(records, None)
         path = agent_log_path(folder, record.id) if record is not None else None
-        if record is None or path is None:  # a subagent has a log before it does anything; in a fork, another session
+        if record is None or path is None:  # a subagent logs before it acts; in a fork, the log is in another session
             return error_result(use.id, NEVER_BEGUN) if call.process_mark else None
         try:
             messages = folded(read_records(path)).messages

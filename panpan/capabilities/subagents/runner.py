@@ -208,7 +208,7 @@ class SubagentRunner:
         host, parent = self._host, Parent(self._agent, ctx)
         if self._agent.identity.depth >= host.max_depth:
             raise ToolError("this subagent may not start others", advice="do the task yourself")
-        if not ctx.runs_alone and not self.runs_beside_others(task):  # it was to wait for the others, in plan mode
+        if not ctx.runs_alone and not self.runs_beside_others(task):  # in plan mode it was allowed to run beside others
             raise ToolError(
                 "plan mode ended before this began, and now it has to run alone", advice="make the call again"
             )
@@ -228,7 +228,7 @@ class SubagentRunner:
 
     async def _in_worktree(self, parent: Parent, task: SubagentTask, opened: Opened) -> Child:
         """Open the subagent in its worktree, which is removed again where that fails."""
-        if parent.context.paths.root != self._host.place.root:  # its copy would be one of the project
+        if parent.context.paths.root != self._host.place.root:  # the copy would be made of the project
             raise ToolError(
                 "you work in a worktree yourself, and what you start works in the same one, not in a further copy: "
                 "leave isolation out, or take a kind of subagent without it"

@@ -192,7 +192,7 @@ def _cut(text: str, limit: int) -> str:
 
 def _task(args: TaskInput) -> SubagentTask:
     return SubagentTask(
-        description=clean_line(args.description),  # it is part of the subagent's name, wherever that is shown
+        description=clean_line(args.description),  # the description is part of the subagent's name everywhere
         prompt=args.prompt,
         agent=args.subagent_type,
         resume=args.resume or "",

@@ -68,7 +68,7 @@ class TodoWriteTool(Tool[TodoWriteInput]):
         self._store = store
 
     def runs_beside_others(self, args: TodoWriteInput) -> bool:
-        return False  # of two calls in one reply, the later one counts
+        return False  # if one reply has two calls, the later one counts
 
     def title(self, args: TodoWriteInput) -> str:
         drafts = [todo.draft for todo in args.todos]

@@ -134,7 +134,7 @@ class TodoFile:
             try:
                 make_private_folder(self.path.parent)
                 held.enter_context(hold_lock(self.path.with_suffix(".lock"), wait_s=self._lock_wait_s))
-            except LockUnsupportedError:  # then the rename is all there is, and the last one counts
+            except LockUnsupportedError:  # the rename is still atomic, and the last writer wins
                 pass
             except (ConfigError, LockHeldError) as error:
                 raise ToolError(f"the todo list cannot be changed now: {error}") from error
@@ -241,13 +241,13 @@ class Todos(Hook):
     ) -> Sequence[ChecklistItem]:
         """Change the list, and return it. `expected` is the digest that it must have now."""
         async with self._lock:
-            with anyio.CancelScope(shield=True):  # what is in the file is in memory, too
+            with anyio.CancelScope(shield=True):  # file and memory change together
                 notices: list[str] = []
                 try:
                     self.todos = await to_thread.run_sync(self._changed, self._file, change, expected, notices)
                     self._read_at_s = self._clock()
                 finally:
-                    for notice in notices:  # not in the other thread: whoever is told may own a terminal
+                    for notice in notices:  # not in the worker thread: the receiver may own a terminal
                         self._warn(notice)
         return self.todos
 
@@ -265,7 +265,7 @@ class Todos(Hook):
                 notices.append(f"{error}; it is kept as {file.put_aside()}")
                 present = None
             if present is not None and expected not in (None, digest_of(present)):
-                self._read_at_s = float("-inf")  # so that the reminder does not wait
+                self._read_at_s = float("-inf")  # so that the reminder reads the file at once
                 raise ToolError(CHANGED_MEANWHILE)
             todos = change(self.todos if present is None else present)
             file.write(todos)

@@ -46,7 +46,7 @@ class Web(Capability):
             parse=parse_sandboxed(session.tool_context.sandbox),
         )
         keep = session.conversation.side_calls.append
-        # what an interceptor sees must not miss a request to a model
+        # an interceptor must not miss a request to a model
         self._reader = None if session.config.is_intercepted else PageAnswers(session.setup, session.budget, keep)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:

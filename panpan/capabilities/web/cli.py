@@ -28,7 +28,7 @@ from panpan.system.web.filter_proxy import FilterProxy
 from panpan.system.web.network import WebNetwork
 from panpan.system.web.url_guard import PrivateHosts, plain_url, read_url
 
-# Panpan sees no password, types nothing and clicks nothing. The window goes through the same proxy as every page.
+# Panpan sees no password, types nothing and clicks nothing. The window uses the same proxy as every page.
 
 _OPEN_S = 60.0
 
@@ -100,7 +100,7 @@ async def _until_done(closed: Awaitable[object], until: Callable[[], Awaitable[N
 
     async with anyio.create_task_group() as task_group:
         task_group.start_soon(wait_for_word)
-        with suppress(Error):  # the whole browser may be gone
+        with suppress(Error):  # the whole browser may have ended
             await closed
         task_group.cancel_scope.cancel()
     if not is_done:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from panpan.system.web.exchange import GuardedResponse
 
 
-# Each address on the way, that of a redirect as well, is shown to whoever may refuse it before it is asked for.
+# Each address on the way, also that of a redirect, is judged before it is requested.
 
 MAX_TEXT_BYTES = 5_000_000
 """Most bytes of text that are read; a longer text is cut."""
@@ -162,8 +162,8 @@ def _content_type(header: str) -> tuple[str, str | None]:
     return name if _MEDIA_TYPE.fullmatch(name) else "", next(iter(charsets), None)
 
 
-# What strangers send is taken apart in a process of its own (`page_text.py`), which ends with the call. In this one, a
-# regular expression that meets its match would hold up all.
+# Parse untrusted content in a process of its own (`page_text.py`), which ends with the call. In this process, one slow
+# regular expression would block everything.
 
 _MAX_BYTES = 50_000_000
 """Most bytes of the process's output: 5,000,000 characters in UTF-8, or a picture."""
@@ -240,8 +240,7 @@ def decoded_answer(answer: bytes) -> ParsedPage:
     )
 
 
-# Of the lines that match, the longest counts, and where two are as long, the one that allows. Lines that nobody can
-# read are passed over.
+# The longest matching line counts. If two are equally long, the one that allows counts. Skip unreadable lines.
 
 MAX_BYTES = 512_000
 """Most bytes of a robots.txt that are read; RFC 9309, section 2.5, asks for at least 500 KiB."""
@@ -344,7 +343,7 @@ def _groups(text: str) -> Iterator[_Group]:
             group.products.add("*" if value.startswith("*") else found[0].lower() if found else "")
         elif group.products and key in ("allow", "disallow") and value:
             group.rules.append(RobotsRule(_plain(value), key == "allow"))
-        elif group.products and key == "disallow":  # an empty one closes nothing, and yet it is a rule
+        elif group.products and key == "disallow":  # an empty one closes nothing, but counts as a rule
             group.rules.append(RobotsRule("", allows=True))
         elif group.products and key == "crawl-delay" and _SECONDS.fullmatch(value):
             group.delay_s = float(value)
@@ -367,8 +366,8 @@ def _decoded(found: re.Match[str]) -> str:
     return char if _UNRESERVED.fullmatch(char) else found[0].upper()
 
 
-# What the sites that a session asks have in their robots.txt; each is asked for it once. A site that cannot say what it
-# closes closes everything (RFC 9309, section 2.3.1.4), one that has no rules nothing.
+# The robots.txt of each site, requested once a session. A site whose robots.txt fails closes everything (RFC 9309,
+# section 2.3.1.4); one without rules closes nothing.
 
 KEPT_S = 86_400.0
 """Seconds after which a robots.txt is read again; RFC 9309, section 2.4, allows a day."""
@@ -449,7 +448,7 @@ class SiteRobots:
                 else:
                     text = await _text_of(answer) if answer.status < 300 else ""
                     site.robots = Robots.read(text, self._product)
-        except _ElsewhereError:  # it may be taken for one that is not there: RFC 9309, section 2.3.1.2
+        except _ElsewhereError:  # RFC 9309, section 2.3.1.2, allows to treat it as missing
             site.robots = Robots()
         except ToolError as error:
             site.unreachable = str(error)

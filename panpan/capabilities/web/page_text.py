@@ -82,12 +82,12 @@ def _article(main: "HtmlElement") -> str | None:
     from readability import Document
     from readability.readability import Unparseable
 
-    logging.getLogger("readability").setLevel(logging.CRITICAL)  # it would tell of every oddity on stderr
+    logging.getLogger("readability").setLevel(logging.CRITICAL)  # it logs every oddity to stderr
     try:
         html = str(Document(deepcopy(main)).summary(html_partial=True))
         article = parsed(html)
     except (Unparseable, etree.LxmlError, ValueError, RecursionError, TypeError, AttributeError):
-        return None  # pages that nobody wrote as they should; the page itself is there
+        return None  # badly written pages; the page itself is still there
     is_most = len(_bare(article)) >= _LEAST_SHARE * len(_bare(main))
     loses = any(_count(article, tag) < _count(main, tag) for tag in _KEPT_WHOLE)
     return html if is_most and not loses else None
@@ -101,7 +101,7 @@ def _markdown(html: str) -> str:
     )
     try:
         text = convert(html, options).content or ""
-    except Exception as error:  # it has a class for each of its faults and none for all; the text is there without it
+    except Exception as error:  # it has no common base class of errors; the text is there without it
         logging.getLogger(__name__).debug("no Markdown", extra={"error": repr(error)})
         return ""
     return text.strip()
@@ -113,7 +113,7 @@ def _without_tags(html: str) -> str:
 
     parts: list[str] = []
     at = 0
-    while found := _PROGRAM.search(html, at):  # not in one expression: that takes for ever where none of them ends
+    while found := _PROGRAM.search(html, at):  # not one expression: it takes for ever if no element ends
         parts.append(html[at : found.start()])
         end = re.compile(f"</{found[1]}", re.IGNORECASE).search(html, found.end())
         at = end.start() if end else len(html)
@@ -135,8 +135,8 @@ def _count(tree: "HtmlElement", tag: str) -> int:
     return sum(1 for _ in tree.iter(tag))
 
 
-# A byte order mark is believed first, then what the server says, then what the page says of itself, as browsers do
-# (https://html.spec.whatwg.org/#determining-the-character-encoding); else it is UTF-8, or what was before it.
+# The order of trust is that of browsers: a byte order mark, the server's header, the page's own declaration
+# (https://html.spec.whatwg.org/#determining-the-character-encoding). Otherwise try UTF-8, then cp1252.
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _META = re.compile(rb"""<meta[^>]{0,500}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
@@ -170,7 +170,7 @@ def decoded(body: bytes, charset: str | None) -> str:
 def _codec_said(head: bytes) -> str | None:
     found = _META.search(head) or _DECLARATION.match(head)
     name = _codec(found[1].decode("ascii")) if found else None
-    return "utf-8" if name in ("utf-16-le", "utf-16-be") else name  # or nobody could have read it
+    return "utf-8" if name in ("utf-16-le", "utf-16-be") else name  # a UTF-16 page could not be read this far
 
 
 def _codec(name: str) -> str | None:
@@ -200,7 +200,7 @@ def answer(asked: BinaryIO) -> bytes:
     try:
         made = _MAKERS[job["kind"]](job, asked.read())
     except ToolError as error:
-        words = str(error)  # what a library says behind that may quote what came
+        words = str(error)  # the library's words behind the colon may quote the content
         made = {"error": words if error.__cause__ is None else words.partition(": ")[0]}
     return json.dumps(made, ensure_ascii=False).encode("utf-8", "replace")
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from lxml.html import HtmlElement
 
 
-# A page as a tree, and its visible content. Synchronous: a large page takes half a second. What a page hides
-# is not read: scripts, styles, and what is marked as not to be seen.
+# A page as a tree, and its visible content. Synchronous: a large page takes half a second. Skips what a page hides:
+# scripts, styles, and elements that are marked as hidden.
 
 _UNSEEN = (
     "script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "head", "meta", "base",
@@ -45,7 +45,7 @@ class PageFacts:
 
 def parsed(html: str) -> "HtmlElement":
     """Return the tree of a page, whatever it is; an empty one has nothing in it."""
-    from lxml import etree  # takes 60 ms, and not every session reads pages
+    from lxml import etree  # takes 60 ms, and few sessions read pages
     from lxml import html as lxml_html
 
     parser = lxml_html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
@@ -80,7 +80,7 @@ def drop_unseen(tree: "HtmlElement") -> None:
         is_hidden = element.get("hidden") is not None or _DISPLAY_NONE.search(element.get("style", ""))
         if is_hidden and element.getparent() is not None:
             element.drop_tree()
-    for element in tree.iter("*"):  # lxml and readability look for addresses in it, and take quadratic time for that
+    for element in tree.iter("*"):  # lxml and readability would search it for addresses, in quadratic time
         element.attrib.pop("style", None)
 
 
@@ -115,7 +115,7 @@ def _joined(base: str, link: str) -> str | None:
         return None
     try:
         return urljoin(base, link.strip())
-    except ValueError:  # brackets that are no address
+    except ValueError:  # brackets without an address
         return None
 
 
@@ -164,8 +164,8 @@ def _says_not_free(node: object, depth: int = 0) -> bool:
     return depth < 4 and _says_not_free(node.get("@graph"), depth + 1)
 
 
-# Whether what came is the page that was asked for, or something in its place. What only looks like an
-# obstacle on a page with much text is none; models can read that themselves.
+# Tells whether the answer is the requested page or an obstacle in its place. A page with much text is no obstacle;
+# models can see that themselves.
 
 ObstacleKind: TypeAlias = Literal[
     "challenge", "login", "paywall", "scripts", "forbidden", "missing", "too many", "withheld", "fault", "refused"

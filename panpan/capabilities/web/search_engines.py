@@ -11,8 +11,8 @@ from panpan.system.web.domain_lists import DomainLists
 from panpan.system.web.url_guard import read_url
 from panpan.types.dataclass import dataclass
 
-# An engine opens no connection. It says what to ask for and reads what came back; `WebSearcher` does the asking, bounds
-# it and cleans it.
+# An engine opens no connection. It builds the request and parses the answer; `WebSearcher` sends the request, and
+# bounds and cleans the results.
 
 JSON = {"accept": "application/json", "content-type": "application/json"}
 
@@ -171,9 +171,9 @@ class Brave(_KeyedEngine):
 
 
 _DUCKDUCKGO_QUERY_CHARS = 480
-# DuckDuckGo's page for browsers without scripts, which needs no key. It is no interface for programs: it often asks for
-# a sign that a person is there, and then it finds nothing. So it is asked only where the user's settings name it. The
-# library ddgs would open connections of its own; this goes through the guard like all else.
+# DuckDuckGo's page for browsers without scripts, which needs no key. It is not an API: it often shows a CAPTCHA, and
+# then it finds nothing. So it is used only if the user's settings name it. The library ddgs would open connections of
+# its own; this one uses the URL guard.
 
 _REDIRECT = "/l/"
 """Path of links that lead over DuckDuckGo; their target is in `uddg`."""
@@ -261,8 +261,8 @@ def _page(row: Mapping[str, Any]) -> FoundPage:
 _SEARXNG_QUERY_CHARS = 1_000
 
 
-# SearXNG, which anybody can run: https://docs.searxng.org/dev/search_api.html. The address is the user's and may lead
-# into their own network; that one place is opened for it, and no other.
+# SearXNG, which anybody can run: https://docs.searxng.org/dev/search_api.html. The user sets the address, which may be
+# in their own network; only that one place is opened for it.
 
 
 class SearXng:

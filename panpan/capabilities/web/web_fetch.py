@@ -26,7 +26,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.events import Output, ToolYield
 from panpan.types.messages import AssistantMessage
 
-# The pieces that follow one another by `next_offset` are together the whole text, each character once.
+# The pieces that follow each other by `next_offset` make up the whole text, each character once.
 
 PAGE_CHARS = 50_000
 
@@ -215,7 +215,7 @@ class PageAnswers:
         question = Question(_system_prompt(), text, _MAX_OUTPUT_TOKENS, _TIME_LIMIT_S)
         try:
             reply = await ask_model(model, question, self._budget)
-        except PanpanError as error:  # of the budget, of its provider, or of its key
+        except PanpanError as error:  # an error of the budget, the provider, or the key
             raise ToolError(f"{model.model} could not be asked: {error}") from error
         except TimeoutError:
             raise ToolError(f"{model.model} did not answer within {_TIME_LIMIT_S:g} s") from None

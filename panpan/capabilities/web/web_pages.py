@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from panpan.capabilities.web.page_tree import Obstacle
 
 
-# A pause between two requests to the same host, so that no site suffers from a model in a hurry. Whoever asks first
-# goes first; all others of the session wait behind, subagents too. A caller that gives up keeps nobody waiting. A
-# pause is never shorter than it is set, and up to a second longer, so that several panpans that began together do not
-# ask together.
+# A pause between two requests to the same host, so that a fast model does not overload a site. First come, first
+# served: all other requests of the session wait, those of subagents too. A cancelled request delays nobody. A pause is
+# never shorter than configured, and up to a second longer, so that several panpans that started together do not send
+# together.
 
 _MANY_HOSTS = 1_000
 """Number of hosts after which those are forgotten that nobody has to wait for."""
@@ -106,8 +106,8 @@ def raw_url(url: str) -> str | None:
     return None
 
 
-# Nothing in the text can end its mark, or begin one of panpan's own. All that is said of a page outside of the mark is
-# panpan's own words, numbers, and addresses in ASCII.
+# Nothing in the text can end its mark, or begin one of panpan's own. Outside of the mark there are only panpan's own
+# words, numbers, and addresses in ASCII.
 
 TAG = "web-content"
 MAX_SHOWN_CHARS = 500
@@ -340,7 +340,7 @@ def _html_page(answer: "FetchedPage", what: str, parsed: "ParsedPage") -> WebPag
     if parsed.is_cut:
         notes.append(f"only the first {len(parsed.text):,} characters of its text are here")
     if parsed.sends_on_to:
-        with suppress(ValueError, ToolError):  # what is no address is not told: it could say anything
+        with suppress(ValueError, ToolError):  # leave out a bad address: it could say anything
             onward = plain_url(urljoin(answer.url, parsed.sends_on_to)).url
             notes.append(f"browsers go on from here to {to_ascii(onward, MAX_SHOWN_CHARS)}")
     if (raw := raw_url(answer.url)) is not None:

@@ -35,8 +35,8 @@ from panpan.types.content import SummaryDisplay
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output, ToolYield
 
-# What an engine says is text of the web. It is cleaned and bounded, no address in it is taken that could not be asked
-# for, and no key is in any text, whatever the engine echoes.
+# Results are untrusted text. They are cleaned and bounded, contain only addresses that could be fetched, and never
+# contain a key, whatever the engine echoes.
 
 MAX_ANSWER_BYTES = 3_000_000
 MAX_TITLE_CHARS = 200
@@ -112,7 +112,7 @@ class WebSearcher:
             try:
                 said = complaint(await response.read(_MAX_ERROR_BYTES, within_s=self._timeout_s))
             except ToolError:
-                said = ""  # the status says enough
+                said = ""  # the status is enough
             raise ToolError(self._refusal(response.status, response.headers.get("retry-after", ""), said))
 
     def _refusal(self, status: int, retry_after: str, said: str) -> str:
@@ -121,7 +121,7 @@ class WebSearcher:
         sentence = f"{self.title} answers with {status}{quoted}"
         if status in (401, 403):
             return f"{sentence}; {self._engine.refused}"
-        if status in (429, 432, 433):  # Tavily has two numbers of its own for plans that are used up
+        if status in (429, 432, 433):  # Tavily has two statuses of its own for used-up plans
             wait = f"; try again in {retry_after} s" if retry_after.isdecimal() and len(retry_after) < 7 else ""
             return f"{sentence}: it was asked too often, or what the key may ask for is used up{wait}"
         if status >= 500:
@@ -155,8 +155,8 @@ class WebSearcher:
         return text if len(text) <= max_chars else f"{text[: max_chars - 1].rstrip()}…"
 
 
-# What asks for no key and is no interface for programs is asked only where the user says so, and where there is none, a
-# sentence says what would make one.
+# An engine without a key or an API is used only if the user's settings say so. If there is no engine, the message says
+# how to get one.
 
 HOW = (
     'put a key into {tavily}, {brave} or {exa}, or set web.searxng_url, or web.search = "duckduckgo", which needs no '
@@ -215,7 +215,7 @@ def choose_engine(settings: WebSettings, env: Mapping[str, str]) -> SearchEngine
 def _with_key(name: Literal["tavily", "brave", "exa"], variable: str, env: Mapping[str, str]) -> SearchEngine | None:
     key = env.get(variable, "").strip()
     if not key or any(not 0x20 < ord(character) < 0x7F for character in key):
-        return None  # what is no key cannot be sent as one, either
+        return None  # an invalid key cannot be sent
     refused = f"look at the key in {variable}"
     match name:
         case "tavily":

@@ -110,7 +110,7 @@ def from_gemini(head: Mapping[str, Entry], stem: str) -> Mapping[str, Entry] | N
 
 def _in_our_names(value: Value) -> Value:
     if isinstance(value, Mapping):
-        return value  # which names no tools, and is said so
+        return value  # it names no tools, which is reported
     return tuple(ours for name in tool_names(value) for ours in _GEMINI_TOOLS.get(name, (name,)))
 
 
@@ -118,4 +118,4 @@ def _in_seconds(minutes: Entry) -> Entry:
     try:
         return Entry(str(float(str(minutes.value)) * 60), minutes.line)
     except ValueError:
-        return minutes  # which is no number of seconds either, and said so
+        return minutes  # it is not a number of seconds either, which is reported

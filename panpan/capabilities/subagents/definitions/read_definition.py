@@ -63,7 +63,7 @@ def definition_from(
     description = _description(fields)
     if not prompt.strip():
         fields.problems.append(Problem("there is no prompt: write what the agent is told below the head of the file"))
-    # In the order of `KEYS`, since the first problem is told where none has a line.
+    # In the order of `KEYS`, since the first problem is reported if none has a line.
     tools, disallowed, model, mode = _tools(fields), _disallowed(fields), _model(fields), _mode(fields)
     max_turns, background, isolation = (fields.whole_number("maxTurns"), fields.is_on("background"), _isolation(fields))
     color, limits, sampling = _color(fields), _limits(fields), _sampling(fields)

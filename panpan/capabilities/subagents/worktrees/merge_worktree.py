@@ -54,7 +54,7 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
         return f"{verb} the changes of the subagent {args.agent_id}?"
 
     async def effects(self, args: MergeWorktreeInput, ctx: ToolContext) -> Effects:
-        if args.action == "discard":  # it lies below the panpan home, where nothing is written without a person's yes
+        if args.action == "discard":  # it is below the panpan home, where every write needs a person's yes
             return Effects(deletes=(str(self._worktrees().folder_of(args.agent_id)),))
         places = [str(place) for place in self._worktrees().changed_places(args.agent_id)]
         return Effects(reads=places) if args.action == "diff" else Effects(writes=places, is_complete=bool(places))

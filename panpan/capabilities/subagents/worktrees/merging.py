@@ -54,7 +54,7 @@ class Merging:
         """Return the changes of the user's files that bring in those from `base` to `theirs`."""
         paths = [one.path for one in await differences(self._repository, base, theirs) if not one.is_folder]
         now = await self._now(paths, base)
-        # Undoing the way from the agent's files to those that it began with is doing what the agent did.
+        # To do what the agent did, undo the way from its files back to those that it began with.
         way = Revert(self._repository, now, frozenset())
         await way.undo(theirs, base)
         then = Snapshot("", await way.tree(), way.modes(), now.left_out)
@@ -100,7 +100,7 @@ class Merging:
         with opened_folder(self._repository.work_tree) as top:
             for folder in sorted(all_folders_above(gone), key=len, reverse=True):
                 if not os.path.lexists(f"{worktree.top}/{folder}"):
-                    with suppress(OSError), opened_above(top, folder) as (above, name):  # the user's is in it
+                    with suppress(OSError), opened_above(top, folder) as (above, name):  # a file of the user is in it
                         os.rmdir(name, dir_fd=above)
 
     async def _diffs(self, changes: Sequence[Difference], worktree: Worktree) -> Sequence[FileDiff]:
@@ -161,7 +161,7 @@ class WorktreeMerges:
                     "shown and allowed; no file was changed",
                     advice="make the call again",
                 )
-            with anyio.CancelScope(shield=True):  # a part of it would be neither state
+            with anyio.CancelScope(shield=True):  # half of it would be neither state
                 await self._merging(worktree).carry_out(plan, worktree)
                 if plan.told.is_whole:
                     await self._worktrees.clear(worktree)
@@ -184,7 +184,7 @@ class WorktreeMerges:
     async def _plan(self, worktree: Worktree) -> MergePlan:
         found = await self._worktrees.compare(worktree)
         unknown = sorted({one.path for one in found.files} - set(worktree.changed))
-        if unknown:  # nobody was asked about these
+        if unknown:  # the user was not asked about these
             named = ", ".join(unknown[:_TOLD])
             raise ToolError(f"more files of the worktree have changed since it was last looked at: {named}; try again")
         try:

@@ -76,7 +76,7 @@ class WorktreeRecords:
     def write(self, worktree: Worktree) -> None:
         make_private_folder(self.folder)
         data = asdict(worktree) | {"top": str(worktree.top), "project_top": str(worktree.project_top)}
-        # Names of files may hold bytes that are no text.
+        # File names may contain bytes that are not valid UTF-8.
         text = json.dumps(data, ensure_ascii=True)
         write_atomic(self.place(worktree.agent_id, ".json"), text.encode("ascii"), mode=0o600, follow_symlinks=True)
 
@@ -97,7 +97,7 @@ class WorktreeRecords:
                 yield worktree
 
     def forget(self, agent_id: str) -> None:
-        for suffix in (".index", ".merge-index", ".json"):  # the second one of a merge that was killed
+        for suffix in (".index", ".merge-index", ".json"):  # a killed merge leaves .merge-index behind
             self.place(agent_id, suffix).unlink(missing_ok=True)
 
 
@@ -199,8 +199,8 @@ async def read_snapshot(repository: OwnRepository, id_: str) -> Snapshot:
 
 def _prepare(repository: OwnRepository, index: Path) -> None:
     repository.prepare()
-    (repository.folder / "indexes").mkdir(mode=0o700, exist_ok=True)  # where a way back is worked out
-    index.with_name(f"{index.name}.lock").unlink(missing_ok=True)  # of a git that was killed
+    (repository.folder / "indexes").mkdir(mode=0o700, exist_ok=True)  # where merges and undo work
+    index.with_name(f"{index.name}.lock").unlink(missing_ok=True)  # left by a killed git
 
 
 async def _update(repository: OwnRepository, index: Path, options: Sequence[str], paths: Sequence[str]) -> None:

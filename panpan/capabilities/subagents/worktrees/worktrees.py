@@ -101,7 +101,7 @@ class Worktrees:
         inside = str(self._root.relative_to(repository.top))
         worktree = Worktree(agent_id, top, "" if inside == "." else inside, repository.top, repository.head)
         try:
-            self._records.write(worktree)  # first, so that a crash leaves nothing unknown
+            self._records.write(worktree)  # first, so that a crash leaves no unknown worktree
             async with self.lock:
                 await add_worktree(repository, top)
             return await self._fill(worktree)
@@ -136,7 +136,7 @@ class Worktrees:
         for worktree in await self.leftovers():
             agent_id, is_there = worktree.agent_id, worktree.top.is_dir()
             if agent_id in self._held or (is_there and not self._hold(agent_id, worktree.top)):
-                continue  # somebody has taken it up a moment ago
+                continue  # another process has just resumed it
             self._tidied.add(agent_id)
             try:
                 if not await self.remove(worktree, with_changes=not worktree.base):
@@ -303,15 +303,15 @@ def _copy(
                 made.add(folder)
             _copy_file(source / path, target / path)
         except FileNotFoundError:
-            continue  # the user has deleted it a moment ago
+            continue  # the user has just deleted it
         except OSError as error:
-            if error.errno == errno.ENAMETOOLONG:  # the worktree's own path may be longer than the user's
+            if error.errno == errno.ENAMETOOLONG:  # the path of the worktree may be longer than the user's
                 looked.left_out[path] = TOO_LONG
                 continue
             raise ToolError(f"{path} could not be copied into a worktree: {error}") from error
         copied.append(path)
     for path in found.repositories:
-        with suppress(OSError):  # as git leaves a submodule that was not fetched
+        with suppress(OSError):  # git leaves such a folder for a submodule that was not fetched
             make_folders(target / path)
     return copied, looked.left_out | dict.fromkeys(found.repositories, _NOT_COPIED)
 

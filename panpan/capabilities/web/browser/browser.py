@@ -186,7 +186,7 @@ class Browser:
             with anyio.fail_after(limit_s):
                 return await rendered_page(chromium, self._network, request, profile, self._waits)
         except TimeoutError:
-            await chromium.kill()  # whatever hangs, the next page does not wait for it
+            await chromium.kill()  # so that the next page does not wait for this one
             raise ToolError(f"the page of {request.plain.host} was given up after {limit_s:g} s") from None
 
     async def _running(self) -> "RunningChromium":
@@ -217,9 +217,9 @@ def _require_asyncio() -> None:
         ) from None
 
 
-# What log-ins of the user have left, one file a site: cookies and local storage, as Playwright keeps them. It is as
-# good as a password. It lies in files that only the user may read, is used for pages of its own site and for no other,
-# and is kept only because the user logged in for that.
+# The user's log-ins: one file per site with its cookies and local storage, in Playwright's format. Such a file is as
+# good as a password. Only the user may read it, it is used only for pages of its own site, and it exists only because
+# the user logged in for this purpose.
 
 MAX_BYTES = 5_000_000
 _SITE = re.compile(r"[a-z0-9_.:-]{1,253}")

@@ -98,7 +98,7 @@ class PageWorld:
                 for _ in range(_TRIES - 1):
                     try:
                         return await self._asked_once(expression)
-                    except Error:  # the page went somewhere else in between
+                    except Error:  # the page navigated in between
                         await anyio.sleep(_TRY_AGAIN_S)
                 return await self._asked_once(expression)
         except TimeoutError:
@@ -120,9 +120,9 @@ class PageWorld:
         return value
 
 
-# Where the page itself may go: not to a host that nobody was asked about, whoever sends it there. Each address of the
-# page is judged before it is asked for, those of redirects, scripts, forms and refreshes too. What the page loads is
-# not judged here; that passes the proxy.
+# Decides where the page itself may navigate: to no host that the user was not asked about, whoever sends it there. Each
+# address is judged before it is requested, including redirects, scripts, forms and refreshes. What the page loads is
+# not judged here; that goes through the proxy.
 
 _MAX_REFUSED = 3
 
@@ -166,15 +166,15 @@ class MainFrame:
             try:
                 self._allow(plain_url(paused["request"]["url"], self._private))
             except ToolError as refusal:
-                answer, more = "Fetch.failRequest", {"errorReason": "Aborted"}  # the page stays as it is
+                answer, more = "Fetch.failRequest", {"errorReason": "Aborted"}  # the page stays unchanged
                 if len(self._refused) < _MAX_REFUSED:
                     self._refused[str(refusal)] = None
-        with suppress(Error):  # the page is gone
+        with suppress(Error):  # the page is closed
             await self._session.send(answer, {"requestId": paused["requestId"], **more})
 
 
-# Hiding from pages that a program drives the browser; only where the user's own settings say so. It changes what pages
-# see and nothing of what they may do. Whoever turns it on answers for what sites allow.
+# Hides from pages that a program drives the browser, only if the user's own settings say so. It changes what pages see,
+# and nothing that they may do. Whoever turns it on is responsible for what sites allow.
 
 SCRIPTS = "playwright-stealth>=2,<3"
 """The package that has them, as in the extra `browser` of pyproject.toml."""
@@ -197,7 +197,7 @@ async def hide_driver(context: "BrowserContext") -> None:
         raise ToolError(
             f"web.stealth is on and playwright-stealth is not installed; run: {how_to_install(SCRIPTS)}"
         ) from None
-    # the platform stays the true one: one that the user agent contradicts is what gives a browser away
+    # keep the true platform: contradicting the user agent is what reveals a browser
     await Stealth(navigator_platform=False, navigator_platform_override=None).apply_stealth_async(context)
 
 
@@ -217,7 +217,7 @@ async def rendered_page(
     async with FilterProxy(network.for_page(request.plain)) as proxy:
         try:
             return await _shown_through(proxy, chromium, request, profile, waits)
-        except ToolError as exc:  # which would leave the proxy's task group in a group of errors
+        except ToolError as exc:  # it would put the proxy's task group into an exception group
             refused = exc
     raise refused
 
@@ -249,7 +249,7 @@ async def page_context(
     try:
         with anyio.fail_after(open_s):
             context = await _new_context(chromium, proxy, profile)
-    except Error:  # Chromium or its driver is gone
+    except Error:  # Chromium or its driver has ended
         await chromium.kill()
         raise
     except TimeoutError:
@@ -265,7 +265,7 @@ async def page_context(
             with anyio.move_on_after(_CLOSE_S), suppress(Exception):
                 await context.close()
                 is_closed = True
-            if not is_closed:  # a page that cannot be closed would stay for the rest of the session
+            if not is_closed:  # otherwise it would remain for the rest of the session
                 await chromium.kill()
 
 
@@ -343,13 +343,13 @@ class _Answers:
     def _note(self, response: "Response") -> None:
         request = response.request
         if response.status in _NO_PAGE or 300 <= response.status < 400:
-            return  # the page stays, or what it leads to answers in turn, unless it may not go there
+            return  # the page stays, or the target of the redirect answers, unless that is forbidden
         if request.is_navigation_request() and request.frame == self._page.main_frame:
             self.status = response.status
 
 
 async def _close(page: "Page") -> None:
-    with suppress(Exception):  # it may be gone already
+    with suppress(Exception):  # it may be closed already
         await page.close()
 
 

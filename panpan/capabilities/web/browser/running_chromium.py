@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from playwright.async_api import Playwright
 
 
-# What the page of a stranger runs in has one way out, the proxy. Each argument here closes another way, or takes away
-# something that no page has to have.
+# A process that runs untrusted pages has one way out, the proxy. Each argument here closes another way, or removes
+# something that no page needs.
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
 """Names of Chromium on the path, best first."""
@@ -52,9 +52,9 @@ NOWHERE = "http://192.0.2.1:9"
 """The proxy of what belongs to no page. RFC 5737: nobody has this address."""
 
 _WITHOUT = (
-    "--disable-popup-blocking",  # without it, scripts open no windows that nobody clicked for
-    "--disable-ipc-flooding-protection",  # without it, scripts that go elsewhere for ever are slowed down
-    "--enable-unsafe-swiftshader",  # drawing in three dimensions is of no use, and a way to attack Chromium
+    "--disable-popup-blocking",  # without it, scripts cannot open windows without a click
+    "--disable-ipc-flooding-protection",  # without it, scripts that navigate endlessly are throttled
+    "--enable-unsafe-swiftshader",  # 3D graphics are useless here, and a way to attack Chromium
 )
 
 
@@ -95,20 +95,20 @@ def _elsewhere(env: Mapping[str, str]) -> Iterator[str]:
 def arguments(*, hides_driver: bool) -> tuple[str, ...]:
     """Return Chromium's arguments, besides those of Playwright."""
     return (
-        # No name leads anywhere but that of the proxy, and no address of this machine either: what Chromium would ask
-        # for directly, it does not find. Names are looked up by the proxy.
+        # No name resolves but the proxy's, and no address of this machine, so direct requests of Chromium fail. The
+        # proxy looks up names.
         f"--host-resolver-rules=MAP {PROXY_HOST} 127.0.0.1, MAP * ~NOTFOUND",
-        # UDP goes past every proxy: none for WebRTC, none for HTTP/3.
+        # UDP bypasses every proxy: disable it for WebRTC and HTTP/3.
         "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
         "--webrtc-ip-handling-policy=disable_non_proxied_udp",
         "--disable-quic",
-        # What Chromium does of its own accord: guesses at names and pages, reports, safe browsing, translation.
+        # What Chromium does by itself: guesses at names and pages, reports, safe browsing, translation.
         "--dns-prefetch-disable",
         "--no-pings",
         "--disable-domain-reliability",
         "--disable-client-side-phishing-detection",
         "--disable-remote-fonts",
-        # What pages are not given: drawing in three dimensions, speech, files, notifications, remote control.
+        # What pages do not get: 3D graphics, speech, files, notifications, remote control.
         "--disable-3d-apis",
         "--disable-speech-api",
         "--disable-file-system",
@@ -116,7 +116,7 @@ def arguments(*, hides_driver: bool) -> tuple[str, ...]:
         "--deny-permission-prompts",
         "--disable-presentation-api",
         "--disable-remote-playback-api",
-        # A page may take so many megabytes for its objects, and all pages together so many processes.
+        # Limits: megabytes for a page's objects, and processes for all pages.
         "--js-flags=--max-old-space-size=512",
         "--renderer-process-limit=8",
         *(("--disable-blink-features=AutomationControlled",) if hides_driver else ()),
@@ -128,9 +128,9 @@ def can_have_sandbox() -> bool:
     return os.geteuid() != 0
 
 
-# Whoever starts it ends it, and removes the one folder in which it and its driver may leave something. Should panpan be
-# killed, Playwright's driver sees its input end and ends Chromium; should that be killed, too, Chromium sees the pipe
-# end over which it is driven.
+# Whoever starts Chromium stops it, and removes the one folder in which Chromium and its driver may leave files. If
+# panpan is killed, Playwright's driver sees the end of its input and stops Chromium. If the driver is killed, too,
+# Chromium sees the end of the pipe that drives it.
 
 START_S = 30.0
 DRIVER_S = 10.0
@@ -194,7 +194,7 @@ class RunningChromium:
                 env=dict(env),
                 proxy={"server": NOWHERE, "bypass": "<-loopback>"},
                 timeout=START_S * 1000,
-                handle_sigint=False,  # panpan decides what a signal ends
+                handle_sigint=False,  # panpan handles signals
                 handle_sigterm=False,
                 handle_sighup=False,
             )
@@ -241,7 +241,7 @@ async def _driver_started(starting: Any, env: Mapping[str, str]) -> "Playwright"
     transport.get_driver_env = _driver_environment  # type: ignore[attr-defined]  # there is no argument for it
     given = _GIVEN_ENVIRONMENT.set(env)
     try:
-        with anyio.fail_after(DRIVER_S, shield=True):  # half a second; nobody could tell a half-started one to end
+        with anyio.fail_after(DRIVER_S, shield=True):  # nobody could stop a half-started driver (0.5 s)
             playwright: Playwright = await starting.start()
     except TimeoutError:
         raise ToolError(f"Playwright did not start within {DRIVER_S:g} s") from None
@@ -274,13 +274,13 @@ def _new_folder() -> Path:
 
 
 def _remove(folder: Path) -> None:
-    with suppress(OSError):  # what cannot be removed is nobody's failure
+    with suppress(OSError):  # a folder that cannot be removed is no failure
         remove_tree(folder)
 
 
 def _hear_of_end(starting: Any) -> None:
     """Take note of the driver's end, which calls fail with anyway; asyncio would print what nobody took note of."""
-    with suppress(AttributeError):  # Playwright has no name for it that would last
+    with suppress(AttributeError):  # Playwright has no stable name for it
         ended = starting._client._transport.on_error_future
         ended.add_done_callback(lambda future: None if future.cancelled() else future.exception())
 
@@ -294,7 +294,7 @@ def _bound_memory(tree: ProcessTree, size_bytes: int) -> None:
 
     if hasattr(resource, "prlimit"):
         for process in tree.members():
-            with suppress(OSError, ValueError):  # it has ended, or has a lower bound already
+            with suppress(OSError, ValueError):  # it has ended, or has a lower limit already
                 resource.prlimit(process.pid, resource.RLIMIT_DATA, (size_bytes, size_bytes))
 
 

@@ -1,4 +1,4 @@
-"""Pages of the site that lie elsewhere in the repository: the README, CONTRIBUTING, the changelog, a list of decisions.
+"""Pages of the site that are elsewhere in the repository: the README, CONTRIBUTING, the changelog, a list of decisions.
 
 A hook of mkdocs (https://www.mkdocs.org/user-guide/configuration/#hooks); `make docs` builds the site.
 """
@@ -22,7 +22,7 @@ def with_links_of_site(text: str, *, is_of_top: bool) -> str:
 
     Args:
         text: Markdown.
-        is_of_top: True if it lies in the top folder, else in docs/.
+        is_of_top: True if it is in the top folder, else in docs/.
     """
 
     def moved(match: re.Match[str]) -> str:
@@ -44,7 +44,7 @@ def decisions(folder: Path) -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that lie elsewhere."""
+    """Add the pages that are elsewhere in the repository."""
     for name, page in MOVED.items():
         text = with_links_of_site((ROOT / name).read_text(encoding="utf-8"), is_of_top=True)
         files.append(File.generated(config, page, content=text))
@@ -53,5 +53,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links to files of the top folder lead to their pages."""
+    """Let links to files of the top folder lead to their pages; give the first page the width of its contents list."""
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["toc"]
     return markdown if page.file.src_uri in MOVED.values() else with_links_of_site(markdown, is_of_top=False)

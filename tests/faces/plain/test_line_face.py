@@ -8,7 +8,7 @@ from tests.faces.memory import Memory
 from tests.fakes.scripted_llm import call
 
 
-async def test_a_todo_list_is_printed_as_soon_as_it_is_kept() -> None:
+async def test_todo_list_is_printed_with_its_result() -> None:
     out = Memory()
     face = LineFace(out, has_colour=False)
     todos = (

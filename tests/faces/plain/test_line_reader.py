@@ -30,21 +30,21 @@ async def waiting_for_the_rest(keyboard: Keyboard, lines: LineReader, typed: str
 
 
 @pytest.mark.parametrize("text", ["one line", "", "eins\nzwei ü\n\n    drei", "\n"])
-async def test_lines_that_come_together_are_one_text(text: str) -> None:
+async def test_lines_in_one_piece_are_one_text(text: str) -> None:
     with terminal() as (keyboard, lines):
         keyboard.type(f"{text}\n")
 
         assert await lines.next() == text
 
 
-async def test_lines_that_come_one_after_the_other_are_texts_of_their_own() -> None:
+async def test_lines_one_after_the_other_are_single_texts() -> None:
     with terminal() as (keyboard, lines):
         for text in ("first", "second"):
             keyboard.type(f"{text}\n")
             assert await lines.next() == text
 
 
-async def test_a_paste_that_ends_within_a_line_waits_for_the_rest_of_it() -> None:
+async def test_paste_that_ends_within_a_line_waits_for_its_rest() -> None:
     with terminal() as (keyboard, lines):
         async with waiting_for_the_rest(keyboard, lines, "one\ntwo\nthr") as returned:
             assert returned == []
@@ -53,7 +53,7 @@ async def test_a_paste_that_ends_within_a_line_waits_for_the_rest_of_it() -> Non
         assert returned == ["one\ntwo\nthree"]
 
 
-async def test_a_paste_that_waits_for_its_rest_can_be_forgotten() -> None:
+async def test_paste_that_waits_for_its_rest_can_be_forgotten() -> None:
     with terminal() as (keyboard, lines):
         async with waiting_for_the_rest(keyboard, lines, "one\ntw") as returned:
             lines.forget()
@@ -62,7 +62,7 @@ async def test_a_paste_that_waits_for_its_rest_can_be_forgotten() -> None:
         assert returned == ["something else"]
 
 
-async def test_what_a_cancelled_reader_had_read_is_not_part_of_the_next_text() -> None:
+async def test_forget_drops_lines_of_a_cancelled_reader() -> None:
     with terminal() as (keyboard, lines):
         keyboard.type("one\ntw")
         with anyio.move_on_after(LONGER_THAN_A_PASTE_PAUSES_S):
@@ -74,7 +74,7 @@ async def test_what_a_cancelled_reader_had_read_is_not_part_of_the_next_text() -
 
 
 @pytest.mark.parametrize("typed", ["", "y", "y\n", "y\ny\ny"])
-async def test_what_was_typed_ahead_can_be_dropped(typed: str) -> None:
+async def test_drop_typed_ahead_drops_lines_once(typed: str) -> None:
     with terminal() as (keyboard, lines):
         keyboard.type(typed)
 
@@ -84,7 +84,7 @@ async def test_what_was_typed_ahead_can_be_dropped(typed: str) -> None:
         assert not await lines.drop_typed_ahead()
 
 
-async def test_a_paste_that_is_still_arriving_is_dropped_whole() -> None:
+async def test_drop_typed_ahead_drops_a_paste_that_still_arrives() -> None:
     with terminal() as (keyboard, lines):
 
         async def paste() -> None:
@@ -101,7 +101,7 @@ async def test_a_paste_that_is_still_arriving_is_dropped_whole() -> None:
         assert await lines.next() == "n"
 
 
-async def test_the_input_ends_once_and_for_all() -> None:
+async def test_end_of_input_is_final() -> None:
     with terminal() as (keyboard, lines):
         keyboard.type(f"last\n{END_OF_INPUT}")
 
@@ -110,7 +110,7 @@ async def test_the_input_ends_once_and_for_all() -> None:
         assert await lines.next() is None
 
 
-async def test_one_more_question_can_be_answered_behind_it() -> None:
+async def test_go_on_reads_again_after_the_end_of_input() -> None:
     with terminal() as (keyboard, lines):
         keyboard.type(END_OF_INPUT)
         assert await lines.next() is None
@@ -120,7 +120,7 @@ async def test_one_more_question_can_be_answered_behind_it() -> None:
         assert await lines.next() == "k"
 
 
-async def test_a_terminal_that_was_closed_has_no_more_lines() -> None:
+async def test_closed_terminal_has_no_more_lines() -> None:
     with terminal() as (keyboard, lines):
         keyboard.unplug()
 

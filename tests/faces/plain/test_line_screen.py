@@ -79,7 +79,7 @@ async def opened(first_prompt: str | None = None, out: Memory | None = None) -> 
             yield it
 
 
-async def test_what_is_typed_at_the_prompt_is_sent_and_exit_however_often_leaves() -> None:
+async def test_prompt_sends_lines_and_turns_exit_into_a_command() -> None:
     async with opened() as it:
         for typed, sent in (("hello\n", "hello"), ("  two\nlines \n", "two\nlines"), ("exit\nQ\n", "/exit")):
             await it.shows(PROMPT)
@@ -102,7 +102,7 @@ async def test_prompt_of_the_command_line_is_printed_and_comes_first() -> None:
     assert "\x1b" not in it.out.text
 
 
-async def test_a_line_that_the_terminal_has_cut_is_not_sent() -> None:
+async def test_line_that_the_terminal_cut_is_not_sent() -> None:
     whole = "y" * 5_000  # it came by the command line
     async with opened(whole) as it:
         await it.until(lambda: it.prompts.sent)
@@ -114,7 +114,7 @@ async def test_a_line_that_the_terminal_has_cut_is_not_sent() -> None:
     assert it.prompts.sent == [whole]
 
 
-async def test_nothing_is_asked_for_while_something_runs() -> None:
+async def test_prompt_is_hidden_while_something_runs() -> None:
     async with opened() as it:
         await it.shows(PROMPT)
         it.prompts.is_settled = False
@@ -127,7 +127,7 @@ async def test_nothing_is_asked_for_while_something_runs() -> None:
         await it.shows(PROMPT, 2)
 
 
-async def test_what_is_shown_while_the_user_may_type_comes_behind_it() -> None:
+async def test_output_at_the_prompt_waits_for_the_typed_line() -> None:
     async with opened() as it:
         await it.shows(PROMPT)
         it.screen.show("task ended")
@@ -139,7 +139,7 @@ async def test_what_is_shown_while_the_user_may_type_comes_behind_it() -> None:
         await it.shows(f"{PROMPT}task ended\n")
 
 
-async def test_a_warning_comes_behind_what_is_typed_and_without_a_session_at_once(
+async def test_warning_waits_for_the_typed_line_of_a_session(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     async with opened() as it:
@@ -156,7 +156,7 @@ async def test_a_warning_comes_behind_what_is_typed_and_without_a_session_at_onc
     assert capsys.readouterr().err == "panpan: stopped\n"
 
 
-async def test_a_list_is_printed_and_picked_from_and_a_wrong_number_is_said() -> None:
+async def test_pick_repeats_after_a_wrong_number() -> None:
     async with opened() as it:
         it.prompts.is_settled = False
         answers = list[int | None]()
@@ -176,7 +176,7 @@ async def test_a_list_is_printed_and_picked_from_and_a_wrong_number_is_said() ->
 
 
 @pytest.mark.parametrize("before", ["1\n", "1", "1\n1\n", "fix this\n1\n", "1\n1"])
-async def test_what_was_typed_before_the_question_does_not_answer_it(before: str) -> None:
+async def test_lines_typed_before_a_question_do_not_answer_it(before: str) -> None:
     async with opened() as it:
         await it.shows(PROMPT)
         it.prompts.is_settled = False
@@ -197,7 +197,7 @@ async def test_what_was_typed_before_the_question_does_not_answer_it(before: str
     assert DROPPED in it.out.text
 
 
-async def test_a_question_goes_before_the_prompt_which_comes_again() -> None:
+async def test_question_precedes_the_prompt_which_comes_again() -> None:
     async with opened() as it:
         await it.shows(PROMPT)
         it.keyboard.type("half a li")
@@ -212,7 +212,7 @@ async def test_a_question_goes_before_the_prompt_which_comes_again() -> None:
     assert it.prompts.sent == ["go"]
 
 
-async def test_questions_come_one_after_the_other_and_the_end_of_one_takes_only_its_own() -> None:
+async def test_withdrawn_question_leaves_the_others_in_order() -> None:
     answers, scopes = dict[str, int | None](), {name: anyio.CancelScope() for name in "abc"}
     async with opened() as it:
         it.prompts.is_settled = False
@@ -235,7 +235,7 @@ async def test_questions_come_one_after_the_other_and_the_end_of_one_takes_only_
     assert "? b?" not in it.out.text
 
 
-async def test_what_comes_while_a_question_waits_is_printed_after_the_answer_in_its_order() -> None:
+async def test_output_during_a_question_follows_its_answer_in_order() -> None:
     async with opened() as it:
         it.prompts.is_settled = False
         async with anyio.create_task_group() as tasks:
@@ -253,7 +253,7 @@ async def test_what_comes_while_a_question_waits_is_printed_after_the_answer_in_
         await it.shows("first\nsecond\nthird\n")
 
 
-async def test_a_question_that_is_withdrawn_leaves_a_line_of_its_own_to_what_follows() -> None:
+async def test_withdrawn_question_ends_its_line() -> None:
     async with opened() as it:
         it.prompts.is_settled = False
         async with anyio.create_task_group() as tasks:
@@ -264,14 +264,14 @@ async def test_a_question_that_is_withdrawn_leaves_a_line_of_its_own_to_what_fol
         await it.shows("none: \n[Interrupted]\n")
 
 
-async def test_a_panel_is_printed_and_waits_for_nothing() -> None:
+async def test_panel_is_printed_and_waits_for_nothing() -> None:
     async with opened() as it:
         it.prompts.is_settled = False
         assert await it.screen.ask(PanelDialog({"Keys": table([("Enter", "sends")])})) is True
         await it.shows("Keys\n  Enter  sends\n")
 
 
-async def test_the_end_of_the_input_leaves_and_where_nobody_is_there_at_once() -> None:
+async def test_end_of_input_leaves_and_repeated_leaves_at_once() -> None:
     async with opened() as it:
         await it.shows(PROMPT)
         it.keyboard.type("\x04")
@@ -288,7 +288,7 @@ async def test_the_end_of_the_input_leaves_and_where_nobody_is_there_at_once() -
         await it.until(lambda: it.leaving.is_at_once)
 
 
-async def test_the_end_of_the_input_at_questions_does_not_leave_at_once() -> None:
+async def test_end_of_input_at_questions_does_not_leave_at_once() -> None:
     async with opened() as it:
         await it.shows(PROMPT)
         for count in range(3):
@@ -303,7 +303,7 @@ async def test_the_end_of_the_input_at_questions_does_not_leave_at_once() -> Non
     assert not it.leaving.is_at_once
 
 
-async def test_ctrl_c_where_nothing_runs_is_a_no_to_the_question() -> None:
+async def test_ctrl_c_without_a_turn_refuses_the_question() -> None:
     async with opened() as it:
         await it.shows(PROMPT)
         answers = list[int | None]()
@@ -324,7 +324,7 @@ async def test_ctrl_c_where_nothing_runs_is_a_no_to_the_question() -> None:
     assert HOW_TO_LEAVE not in it.out.text
 
 
-async def test_what_comes_behind_the_echo_of_ctrl_c_has_a_row_of_its_own() -> None:
+async def test_output_behind_the_echo_of_ctrl_c_begins_a_row() -> None:
     async with opened() as it:
         it.prompts.is_settled = False
         it.screen.show("first")
@@ -335,7 +335,7 @@ async def test_what_comes_behind_the_echo_of_ctrl_c_has_a_row_of_its_own() -> No
     assert it.out.text == "first\n\nsecond\nthird\n"
 
 
-async def test_ctrl_c_is_for_the_editor_that_has_the_terminal() -> None:
+async def test_ctrl_c_belongs_to_the_editor_while_it_is_open() -> None:
     async with opened() as it:
         it.prompts.is_settled = False
         async with it.screen.handed_over():
@@ -343,7 +343,7 @@ async def test_ctrl_c_is_for_the_editor_that_has_the_terminal() -> None:
         assert not it.screen.interrupted()
 
 
-async def test_a_question_that_outlives_an_interrupt_is_put_again_behind_what_came() -> None:
+async def test_question_that_outlives_an_interrupt_is_printed_again() -> None:
     async with opened() as it:
         it.prompts.is_settled = False
         answers = list[int | None]()
@@ -366,14 +366,14 @@ async def test_a_question_that_outlives_an_interrupt_is_put_again_behind_what_ca
     assert it.out.text.count(PROMPT) == 1
 
 
-async def test_what_is_typed_is_in_a_log() -> None:
+async def test_typed_lines_are_in_a_log() -> None:
     async with opened(out=Memory(is_terminal=False)) as it:
         await it.shows(PROMPT)
         it.keyboard.type("go\n")
         await it.shows(f"{PROMPT}go\n{PROMPT}")
 
 
-async def test_what_was_typed_ahead_is_shown_behind_the_prompt() -> None:
+async def test_text_typed_ahead_is_shown_behind_the_prompt() -> None:
     async with opened() as it:
         await it.shows(PROMPT)
         it.prompts.is_settled = False
@@ -400,7 +400,7 @@ class Slow(Memory):
             await super().write(letter)
 
 
-async def test_what_is_being_printed_is_printed_whole_though_all_that_waits_for_it_ends() -> None:
+async def test_output_is_printed_whole_if_its_waiters_are_cancelled() -> None:
     slow = Slow()
     async with opened(out=slow) as it:
         it.prompts.is_settled = False
@@ -417,7 +417,7 @@ async def test_what_is_being_printed_is_printed_whole_though_all_that_waits_for_
     assert it.out.text == "first\nsecond\n"
 
 
-async def test_a_question_is_put_while_more_and_more_is_shown() -> None:
+async def test_question_is_shown_during_endless_output() -> None:
     async with opened() as it:
         it.prompts.is_settled = False
 
@@ -433,7 +433,7 @@ async def test_a_question_is_put_while_more_and_more_is_shown() -> None:
             tasks.cancel_scope.cancel("seen")
 
 
-async def test_a_terminal_that_takes_nothing_does_not_hold_who_leaves() -> None:
+async def test_terminal_that_takes_nothing_does_not_delay_leaving() -> None:
     with anyio.fail_after(5):
         async with opened(out=Slow()) as it:
             it.screen.show("first")
@@ -442,7 +442,7 @@ async def test_a_terminal_that_takes_nothing_does_not_hold_who_leaves() -> None:
     assert it.out.text == ""
 
 
-async def test_prompt_of_the_command_line_stands_behind_what_was_shown_before() -> None:
+async def test_prompt_of_the_command_line_follows_earlier_output() -> None:
     slow = Slow()
     async with opened("fix it", out=slow) as it:
         it.screen.show("panpan in /tmp")
@@ -453,7 +453,7 @@ async def test_prompt_of_the_command_line_stands_behind_what_was_shown_before() 
     assert it.out.text.startswith(f"panpan in /tmp\n{PROMPT}fix it\n")
 
 
-async def test_the_end_of_the_input_is_a_no() -> None:
+async def test_end_of_input_refuses_the_question() -> None:
     async with opened() as it:
         it.prompts.is_settled = False
         answers = list[int | None]()
@@ -469,7 +469,7 @@ async def test_the_end_of_the_input_is_a_no() -> None:
     assert answers == [None]
 
 
-async def test_at_the_prompt_only_a_second_ctrl_c_leaves_and_what_is_sent_lies_between() -> None:
+async def test_second_ctrl_c_at_the_prompt_leaves() -> None:
     async with opened() as it:
         await it.shows(PROMPT)
         assert not await it.screen.may_leave()
@@ -488,7 +488,7 @@ async def test_ctrl_c_before_a_session_is_shown_leaves_at_once() -> None:
     assert out.text == ""
 
 
-async def test_what_was_shown_last_is_printed_when_the_session_is_left() -> None:
+async def test_output_shown_last_is_printed_on_leaving() -> None:
     async with opened() as it:
         it.prompts.is_settled = False
         it.screen.show("a new session begins")
@@ -498,7 +498,7 @@ async def test_what_was_shown_last_is_printed_when_the_session_is_left() -> None
     assert "\x1b" not in it.out.text
 
 
-async def test_past_turns_are_shown_before_what_comes(tmp_path: Path) -> None:
+async def test_past_turns_precede_later_output(tmp_path: Path) -> None:
     async with opened() as it:
         it.prompts.is_settled = False
         await it.screen.view.show_past([UserMessage.of("look around")])
@@ -508,7 +508,7 @@ async def test_past_turns_are_shown_before_what_comes(tmp_path: Path) -> None:
     assert it.out.text == "❯ look around\nlater\n"
 
 
-async def test_the_end_of_a_long_text_is_printed() -> None:
+async def test_long_text_is_printed_from_its_end() -> None:
     async with opened() as it:
         it.prompts.is_settled = False
         await it.screen.read(table((f"line {number}", "x") for number in range(300)), from_end=True)

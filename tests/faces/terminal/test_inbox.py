@@ -78,7 +78,7 @@ async def test_waiting_input_lets_others_pass_and_comes_in_order():
     assert handled == ["b", "c", "A", "B"]
 
 
-async def test_last_one_is_taken_back_and_not_handled():
+async def test_last_input_is_taken_back_and_not_handled():
     handled = []
     inbox = inbox_for(recording(handled))
     assert inbox.take_back() is None
@@ -92,7 +92,7 @@ async def test_last_one_is_taken_back_and_not_handled():
     assert handled == ["a", "b"]
 
 
-async def test_when_it_is_closed_what_waits_stays():
+async def test_closed_inbox_keeps_waiting_inputs():
     inbox = inbox_for()
     inbox.put(Sent("a"))
     inbox.close()

@@ -73,7 +73,7 @@ async def test_leaving_without_tasks_asks_nothing():
 
 
 @pytest.mark.parametrize(("answer", "keeps"), [(0, False), (1, True)])
-async def test_tasks_are_stopped_or_kept_as_he_says(answer, keeps):
+async def test_leaving_stops_or_keeps_tasks_as_answered(answer, keeps):
     async with leaving(task(), answers=[answer]) as (way, it):
         way.want(Leave())
 
@@ -82,7 +82,7 @@ async def test_tasks_are_stopped_or_kept_as_he_says(answer, keeps):
 
 
 @pytest.mark.parametrize("answer", [2, None])
-async def test_he_may_stay_and_leave_later(answer):
+async def test_leaving_can_be_cancelled_and_repeated(answer):
     async with leaving(task(), answers=[answer, 0]) as (way, it):
         way.want(OpenSession("other"))
         await anyio.wait_all_tasks_blocked()
@@ -134,7 +134,7 @@ async def test_next_step_is_announced_once_the_user_agreed_to_leave():
 
 
 @pytest.mark.parametrize(("at_exit", "kind"), [("keep", "command"), ("stop", "command"), ("stop", "subagent")])
-async def test_his_settings_answer_for_him(at_exit, kind):
+async def test_at_exit_setting_answers_the_question(at_exit, kind):
     async with leaving(task(kind=kind), at_exit=at_exit) as (way, it):
         way.want(Leave())
 

@@ -71,7 +71,7 @@ async def begin_turn(it: Working) -> None:
     await until(lambda: it.llm.requests)
 
 
-async def test_at_rest_nothing_runs_and_nothing_waits(tmp_path):
+async def test_idle_queue_has_nothing_to_interrupt_or_take_back(tmp_path):
     async with working(tmp_path) as it:
         assert not it.work.is_busy
         assert not it.work.interrupt()
@@ -222,7 +222,7 @@ async def test_interrupt_is_lost_at_no_moment_after_enter(tmp_path, steps):
         assert it.llm.asked in ([], [["go"]])
 
 
-async def test_all_that_is_about_to_be_done_is_given_back_in_its_order(tmp_path):
+async def test_interrupt_gives_back_all_inputs_in_order(tmp_path):
     async with working(tmp_path) as it:
         it.send("one", "!echo two", "/status")
         assert it.work.interrupt()

@@ -74,7 +74,7 @@ async def test_steering_waits_for_the_round_or_begins_a_turn(tmp_path):
     assert it.llm.asked == [["go"], ["go", "not so fast"]]
 
 
-async def test_last_one_is_taken_back_first_from_behind_the_turn(tmp_path):
+async def test_take_back_begins_with_messages_behind_the_turn(tmp_path):
     async with running(tmp_path) as it:
         await begin(it, "go")
         it.turns.submit(UserMessage.of("afterwards"))
@@ -117,7 +117,7 @@ async def test_turn_that_is_about_to_begin_is_given_back(tmp_path):
     assert it.llm.asked == [["again"]]
 
 
-async def test_after_an_interrupt_the_next_prompt_is_a_turn_like_any(tmp_path):
+async def test_prompt_after_an_interrupt_is_an_ordinary_turn(tmp_path):
     async with running(tmp_path) as it:
         await begin(it, "go")
         it.turns.interrupt()

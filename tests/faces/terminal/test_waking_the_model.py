@@ -159,7 +159,7 @@ async def test_leaving_question_is_not_disturbed(tmp_path):
         await until(lambda: it.llm.requests)
 
 
-async def test_after_an_interrupt_it_waits_for_what_the_user_says(tmp_path):
+async def test_interrupt_keeps_news_for_the_next_prompt(tmp_path):
     async with working(tmp_path) as it:
         it.work.send(Sent("build it"))
         await until(lambda: it.llm.requests)

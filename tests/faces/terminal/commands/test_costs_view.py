@@ -23,7 +23,7 @@ def test_interrupted_reply_is_said_and_the_rest_is_known() -> None:
     assert "not known" not in pairs["m"]
 
 
-def test_several_are_counted_and_none_is_not_mentioned() -> None:
+def test_interrupted_replies_are_counted_if_there_are_any() -> None:
     assert dict(cost_pairs(session_costs([COUNTED, CUT, CUT]), 0.0))["Not counted"].startswith("2 interrupted replies:")
     assert "Not counted" not in dict(cost_pairs(session_costs([COUNTED]), 0.0))
 

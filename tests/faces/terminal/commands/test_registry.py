@@ -36,11 +36,11 @@ PROMISED = [
 
 
 @pytest.mark.parametrize("name", PROMISED)
-def test_every_command_that_people_know_is_there(name: str) -> None:
+def test_registry_has_the_commands_that_people_know(name: str) -> None:
     assert find(all_commands(slash_commands()), f"/{name}") is not None
 
 
-def test_no_two_commands_share_a_name() -> None:
+def test_command_names_are_unique() -> None:
     names = [name for command in all_commands(slash_commands()) for name in (command.name, *command.aliases)]
 
     assert len(names) == len(set(names))
@@ -92,7 +92,7 @@ def test_unknown_never_suggests_one_letter(name: str) -> None:
 
 
 @given(st.text())
-def test_any_line_is_found_or_answered_with_one_harmless_line(typed: str) -> None:
+def test_unknown_command_has_a_harmless_answer_for_any_line(typed: str) -> None:
     commands = all_commands(slash_commands())
 
     if find(commands, f"/{typed}") is None:

@@ -114,7 +114,7 @@ async def test_price_that_is_not_known_is_said_to_be_so(tmp_path: Path) -> None:
     assert "at least $0.5000; a price is not known" in terminal.text
 
 
-async def test_before_the_first_reply_nothing_was_spent(tmp_path: Path) -> None:
+async def test_cost_before_the_first_reply_is_nothing(tmp_path: Path) -> None:
     assert "cost nothing" in (await type_in(terminal_in(tmp_path / "p"), "/cost")).text
 
 

@@ -86,7 +86,7 @@ def test_letter_or_word_answers_a_question_about_a_call(line: str, answer: Permi
 
 
 @pytest.mark.parametrize("line", ["use b instead", "yes, but later", "y\ny", "y\nrm -rf /", "t", "1", "tell"])
-def test_any_other_line_is_a_no_with_words_for_the_model(line: str) -> None:
+def test_other_line_refuses_with_words_for_the_model(line: str) -> None:
     answer = said_to(asked(), line)
 
     assert not answer.is_allowed

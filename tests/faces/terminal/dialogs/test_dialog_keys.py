@@ -117,7 +117,7 @@ async def test_held_letter_is_removed_by_tab_and_backspace() -> None:
         assert (one.dialog.answer, one.buffer.text) == (None, "")
 
 
-async def test_enter_behind_it_sends_nothing() -> None:
+async def test_enter_behind_a_held_letter_sends_nothing() -> None:
     async with asked() as one:
         one.press("y", "enter")
         assert one.dialog.answer is None
@@ -136,7 +136,7 @@ async def test_text_that_is_begun_as_the_question_comes_is_whole(text: str) -> N
         assert one.buffer.text.endswith("y"), "which goes where the text stands"
 
 
-async def test_slowly_typed_word_is_whole_too() -> None:
+async def test_slowly_typed_word_is_whole() -> None:
     async with asked() as one:
         for letter in "they":
             one.press(letter)

@@ -265,7 +265,7 @@ def pick(command, rule, room):
     st.lists(st.tuples(keys, st.integers(0, 30), st.integers(1, 12)), max_size=6),
     st.booleans(),
 )
-def test_no_terminal_is_too_small_for_any_dialog(dialog_of, command, rule, pressed, has_draft):
+def test_dialog_fits_terminals_of_any_size(dialog_of, command, rule, pressed, has_draft):
     rooms = [24]
     dialog = dialog_of(command, rule, lambda: rooms[-1])
 
@@ -287,7 +287,7 @@ def test_no_terminal_is_too_small_for_any_dialog(dialog_of, command, rule, press
     anyio.run(main)
 
 
-async def test_no_key_allows_what_is_not_on_the_screen(queue, clock):
+async def test_key_allows_nothing_that_is_not_on_the_screen(queue, clock):
     room = [20]
     dialog = permission("touch x", None, lambda: room[-1])
     async with asked(queue, dialog):
@@ -314,7 +314,7 @@ def head(queue):
     return plain(queue.lines(80, 20, Theme("dark"))[0])
 
 
-async def test_until_it_takes_keys_it_says_so_and_moves(queue, clock):
+async def test_dialog_says_when_it_takes_no_keys_yet(queue, clock):
     assert not queue.is_moving()
     async with asked(queue, bash()):
         assert head(queue) == "? Allow Bash?  a moment …"
@@ -357,7 +357,7 @@ async def test_early_letter_answers_only_when_pressed_again(queue, clock, draft)
     assert draft == []
 
 
-async def test_another_letter_shows_that_both_begin_a_text(queue, clock, draft):
+async def test_second_letter_makes_a_text_of_a_held_letter(queue, clock, draft):
     async with asked(queue, dialog := bash()):
         queue.was_drawn(True)
         queue.early.hold("t")
@@ -371,7 +371,7 @@ async def test_another_letter_shows_that_both_begin_a_text(queue, clock, draft):
 
 
 @pytest.mark.parametrize("key", ["tab", "enter", "escape", "down"])
-async def test_any_other_key_lets_it_go(queue, clock, draft, key):
+async def test_other_key_drops_a_held_letter(queue, clock, draft, key):
     async with asked(queue, bash()):
         queue.was_drawn(True)
         queue.early.hold("y")
@@ -489,7 +489,7 @@ async def test_dialog_of_several_names_its_number(queue, clock):
         (29, True, "? Which         tab to answer"),
     ],
 )
-async def test_which_one_it_is_hides_nothing_else(queue, clock, draft, width, is_in_the_way, shown):
+async def test_dialog_number_hides_no_hint(queue, clock, draft, width, is_in_the_way, shown):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(queue.ask, OneKey())
         tasks.start_soon(queue.ask, OneKey())

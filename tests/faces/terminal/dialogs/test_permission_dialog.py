@@ -147,7 +147,7 @@ def test_first_answer_stays() -> None:
 
 
 @pytest.mark.parametrize("start", [["t"], ["4"], ["up", "enter"]])
-def test_no_can_carry_words_for_the_model(start: list[str]) -> None:
+def test_refusal_can_carry_words_for_the_model(start: list[str]) -> None:
     dialog = dialog_for()
 
     press_all(dialog, *start)
@@ -253,7 +253,7 @@ def test_protected_question_says_why_and_needs_a_person() -> None:
     assert f"  {ALWAYS_ASKS}" in rows_of(dialog)
 
 
-def test_every_argument_is_shown() -> None:
+def test_call_is_shown_with_every_argument() -> None:
     rows = rows_of(dialog_for({"command": "make\tall\u202e", "timeout": 5, "options": {"x": ["\x1b"]}, "": None}))
 
     assert "  command: make<U+0009>all<U+202E>" in rows
@@ -410,7 +410,7 @@ def test_skipped_lines_were_not_read() -> None:
     assert dialog.answer is None
 
 
-def test_no_needs_no_reading() -> None:
+def test_refusal_needs_no_reading() -> None:
     dialog = dialog_for(LONG)
 
     press_all(dialog, "n")
@@ -418,7 +418,7 @@ def test_no_needs_no_reading() -> None:
     assert dialog.answer == NO
 
 
-def test_before_it_was_drawn_nothing_is_allowed() -> None:
+def test_undrawn_dialog_allows_nothing() -> None:
     dialog = dialog_for()
 
     dialog.press("y")

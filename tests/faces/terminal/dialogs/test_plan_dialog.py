@@ -92,7 +92,7 @@ def test_plan_is_shown_as_markdown_with_choices_and_file() -> None:
     assert "~/.panpan/plans/a.md" in shown
 
 
-def test_all_rows_of_a_long_plan_can_be_read() -> None:
+def test_long_plan_can_be_paged_to_every_row() -> None:
     dialog, seen = dialog_for(LONG), set[str]()
     for _ in range(20):
         rows = rows_of(drawn(dialog))

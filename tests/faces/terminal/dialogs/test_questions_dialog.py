@@ -128,7 +128,7 @@ def test_answer_that_was_taken_away_is_asked_for_again() -> None:
 
 
 @pytest.mark.parametrize("pressed", [["escape"], ["c-c"], ["1", "escape"], ["3", "escape"], ["3", "x", "c-c"]])
-def test_declining_declines_all(pressed: list[str]) -> None:
+def test_decline_keys_decline_all_questions(pressed: list[str]) -> None:
     dialog = QuestionsDialog([ONE, ONE])
 
     press_all(dialog, *pressed)

@@ -38,7 +38,7 @@ def test_two_escapes_clear_and_the_hint_goes() -> None:
     assert typed.said[-1] == ""
 
 
-def test_with_a_key_between_them_they_do_not() -> None:
+def test_two_escapes_with_a_key_between_clear_nothing() -> None:
     typed = Input("text")
     typed.press("escape", "other", "escape")
 

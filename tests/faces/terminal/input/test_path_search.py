@@ -57,7 +57,7 @@ async def test_search_without_matches_gives_nothing() -> None:
 
 
 @given(st.lists(st.text("abAB/._-é日İ", min_size=1, max_size=12), max_size=30), st.text("abAB/.é日İ", max_size=6))
-async def test_every_path_that_has_what_is_typed_is_found_once(names: list[str], typed: str) -> None:
+async def test_path_that_contains_the_text_is_found_once(names: list[str], typed: str) -> None:
     files = tuple(dict.fromkeys(name.strip("/") for name in names if name.strip("/")))
 
     paths = await found(typed, files, limit=10_000)
@@ -67,7 +67,7 @@ async def test_every_path_that_has_what_is_typed_is_found_once(names: list[str],
 
 
 @given(st.text(max_size=30))
-async def test_anything_can_be_typed(typed: str) -> None:
+async def test_search_takes_any_text(typed: str) -> None:
     assert set(await found(typed)) <= {path for path in file_paths()}
 
 
@@ -76,7 +76,7 @@ def file_paths() -> set[str]:
     return set(FILES) | folders
 
 
-async def test_no_more_than_the_limit_is_returned() -> None:
+async def test_search_returns_at_most_the_limit() -> None:
     assert len(await found("py", tuple(f"a/{number}.py" for number in range(3_000)), limit=50)) == 50
 
 

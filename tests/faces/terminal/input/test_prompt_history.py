@@ -140,7 +140,7 @@ def test_unwritable_history_is_reported_once_and_typing_goes_on(tmp_path: Path) 
     assert "cannot save" in warnings[0]
 
 
-def test_fifo_in_its_place_does_not_block(tmp_path: Path) -> None:
+def test_fifo_in_place_of_the_history_does_not_block(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     os.mkfifo(tmp_path / "project" / "history")
     warnings: list[str] = []
@@ -158,7 +158,7 @@ def test_torn_record_costs_itself_only() -> None:
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"))))
-def test_any_history_reads_back(prompts: list[str]) -> None:
+def test_history_round_trips_any_prompts(prompts: list[str]) -> None:
     when = datetime(2026, 1, 1, tzinfo=UTC)
 
     assert entries(b"".join(record(prompt, when) for prompt in prompts)) == prompts

@@ -26,7 +26,7 @@ def test_second_press_is_told_from_the_first_and_the_third() -> None:
     assert [keyboard.press("escape") for _ in range(5)] == [False, True, False, True, False]
 
 
-def test_another_key_in_between_makes_it_a_first_one() -> None:
+def test_key_between_two_presses_makes_a_first_press() -> None:
     keyboard = Keyboard()
     keyboard.press("escape")
     keyboard.press_other()
@@ -35,7 +35,7 @@ def test_another_key_in_between_makes_it_a_first_one() -> None:
     assert keyboard.press("escape")
 
 
-def test_another_key_that_counts_twice_too_is_in_between() -> None:
+def test_key_that_counts_twice_separates_presses_too() -> None:
     keyboard = Keyboard()
 
     assert [keyboard.press(key) for key in ("escape", "c-c", "escape", "escape")] == [False, False, False, True]

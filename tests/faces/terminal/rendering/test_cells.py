@@ -94,7 +94,7 @@ def test_cut_text_fits_and_keeps_its_beginning(text: str, width: int) -> None:
 
 
 @given(STYLED, st.integers(8, 30))
-def test_no_character_is_cut(text: str, width: int) -> None:
+def test_rows_cut_no_character(text: str, width: int) -> None:
     rows = [*broken(text, width), *wrapped(text, width)]
 
     for row in shown(rows)[1:]:
@@ -135,7 +135,7 @@ def test_indent_of_a_line_stays_and_newlines_begin_rows() -> None:
 
 
 @given(STYLED)
-def test_no_terminal_needs_more_cells_than_measured(text: str) -> None:
+def test_cell_width_is_enough_for_every_terminal(text: str) -> None:
     check([text], cell_width(text))
 
 

@@ -178,7 +178,7 @@ def test_rows_fit_and_drive_nothing(
 
 
 @given(st.lists(st.text("ab  ", max_size=200), max_size=4), st.integers(4, 90))
-def test_no_text_is_lost_in_long_lines(new: list[str], width: int) -> None:
+def test_long_lines_of_a_diff_lose_no_text(new: list[str], width: int) -> None:
     rows = diff_lines(file_diff([], new), width, PLAIN)
 
     assert sum(row.count("a") for row in rows[1:]) == sum(line.count("a") for line in new)

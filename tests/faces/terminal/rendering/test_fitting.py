@@ -8,7 +8,7 @@ from panpan.faces.terminal.rendering.cells import cell_width, fitted
 KEYS = (("space chooses", 1), ("enter goes on", 2), ("esc declines", 0))
 
 
-def test_all_are_shown_where_they_fit() -> None:
+def test_parts_are_all_shown_if_they_fit() -> None:
     assert fitted(KEYS, 80, ", ") == "space chooses, enter goes on, esc declines"
 
 

@@ -42,5 +42,5 @@ def test_narrow_list_keeps_names_whole_and_details_below() -> None:
     ),
     st.integers(16, 200),
 )
-def test_no_row_is_wider_than_the_terminal(listed: list[ListRow], width: int) -> None:
+def test_list_rows_fit_the_terminal(listed: list[ListRow], width: int) -> None:
     assert all(cell_width(row) <= width for row in rows_at(width, listed))

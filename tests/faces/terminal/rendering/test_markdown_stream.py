@@ -42,7 +42,7 @@ def test_long_blocks_are_the_same_however_they_arrive(texts: list[str], size: in
 
 
 @given(NASTY, st.integers(4, 100), st.sampled_from([DARK, PLAIN, Theme("plain"), Theme("light")]))
-def test_no_row_is_too_wide_or_drives_the_terminal(text: str, width: int, theme: Theme) -> None:
+def test_markdown_rows_fit_and_drive_nothing(text: str, width: int, theme: Theme) -> None:
     stream = MarkdownStream(width, theme)
     for piece in in_pieces(text, range(0, len(text), 7)):
         check(stream.feed(piece), width)
@@ -64,7 +64,7 @@ def test_rows_have_no_blanks_at_their_end(text: str, width: int) -> None:
     st.integers(20, 100),
     st.integers(1, 50),
 )
-def test_each_word_is_shown_once_and_in_order(breaks: list[str], width: int, size: int) -> None:
+def test_words_are_shown_once_and_in_order(breaks: list[str], width: int, size: int) -> None:
     words = [f"word{index:05}x" for index in range(len(breaks))]
     text = "".join(f"{gap}{word}" for gap, word in zip(breaks, words, strict=True))
 

@@ -10,7 +10,7 @@ texts = st.text() | NASTY | st.text(alphabet="ab  \n\té日本🙂\u0301❤\ufe0
 
 
 @given(texts, st.integers(4, 200))
-def test_no_row_is_wider_than_the_terminal_and_none_drives_it(text: str, width: int) -> None:
+def test_plain_rows_fit_and_drive_nothing(text: str, width: int) -> None:
     check(plain_rows(text, width), width)
 
 

@@ -66,7 +66,7 @@ def test_retry_ends_the_first_attempt_of_its_call() -> None:
     assert subagent_rows([one], (), 0.0, 60, PLAIN)[1:] == ["    ✗ Grep one", "    · Grep one (outside the sandbox)"]
 
 
-def test_several_keep_their_own_rows_and_share_the_room() -> None:
+def test_several_subagents_keep_their_own_rows() -> None:
     rows = subagent_rows([running(f"of {n}", title=f"explore: {n}") for n in range(6)], (), 0.0, 80, PLAIN)
 
     assert rows == [
@@ -91,7 +91,7 @@ def test_working_subagents_have_the_rows_if_there_are_many() -> None:
 
 @pytest.mark.parametrize("width", [30, 60, 100])
 @pytest.mark.parametrize(("is_expanded", "most"), [(False, MAX_ROWS), (True, MAX_ROWS_EXPANDED)])
-def test_hundred_do_not_flood_the_screen(width: int, is_expanded: bool, most: int) -> None:
+def test_hundred_subagents_have_bounded_rows(width: int, is_expanded: bool, most: int) -> None:
     many = [running("a", "b", title=f"explore: {n}") for n in range(100)]
 
     rows = subagent_rows(many, (), 0.0, width, PLAIN, is_expanded=is_expanded)
@@ -102,7 +102,7 @@ def test_hundred_do_not_flood_the_screen(width: int, is_expanded: bool, most: in
     check(rows, width)
 
 
-def test_expanded_more_is_shown_and_what_it_says() -> None:
+def test_expanded_subagent_shows_more_steps_and_its_text() -> None:
     one = running("a", "b", "c", "d", "e")
     one.progress.follow(*of_agent(reply("I look further.")))
 

@@ -19,7 +19,7 @@ class Clock:
         return self.now_s
 
 
-def test_while_it_runs_the_last_words_are_shown() -> None:
+def test_live_thinking_shows_its_last_words() -> None:
     thinking = Thinking(Clock())
     assert thinking.live_lines(40, PLAIN, is_expanded=False) == ["∴ thinking"]
 
@@ -29,7 +29,7 @@ def test_while_it_runs_the_last_words_are_shown() -> None:
     assert thinking.live_lines(40, PLAIN, is_expanded=False) == ["∴ thinking … the file, then at the tests"]
 
 
-def test_afterwards_it_says_how_long_it_took() -> None:
+def test_finished_thinking_says_how_long_it_took() -> None:
     clock = Clock()
     thinking = Thinking(clock)
     thinking.feed("a\n\nb")
@@ -59,7 +59,7 @@ def test_rows_fit_and_drive_nothing(pieces: list[str], width: int, is_expanded: 
     check(thinking.final_lines(width, Theme("dark"), is_expanded=is_expanded), width)
 
 
-def test_once_it_is_over_its_whole_text_can_still_be_read() -> None:
+def test_finished_thinking_keeps_its_whole_text() -> None:
     clock = Clock()
     thinking = Thinking(clock)
     thinking.feed("\nbe\x1b[2Jfore\n")

@@ -22,7 +22,7 @@ class Page:
 
 
 @given(NASTY, st.integers(1, 100), st.sampled_from([None, "warn", "dim"]))
-def test_any_note_fits_and_drives_nothing(text: str, width: int, role: Role | None) -> None:
+def test_note_fits_and_drives_nothing(text: str, width: int, role: Role | None) -> None:
     page = Page(width)
 
     say(page, text, role)
@@ -30,7 +30,7 @@ def test_any_note_fits_and_drives_nothing(text: str, width: int, role: Role | No
     check(page.rows, max(width, LEAST_WIDTH))
 
 
-def test_each_row_has_the_colour() -> None:
+def test_note_has_its_colour_on_each_row() -> None:
     page = Page(20)
 
     say(page, "the quick \x1b[2Jbrown fox jumps\nover\u202e it", "warn")

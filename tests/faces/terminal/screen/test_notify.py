@@ -18,11 +18,11 @@ def test_terminals_that_show_notifications_get_one(env: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("env", [XTERM, {}, {**ITERM, "TMUX": "/tmp/x"}, {**ITERM, "TERM": "screen"}])
-def test_others_get_the_bell(env: dict[str, str]) -> None:
+def test_terminals_without_notifications_get_the_bell(env: dict[str, str]) -> None:
     assert attention("done", "auto", env) == b"\x07"
 
 
-def test_setting_decides() -> None:
+def test_notify_setting_overrides_the_terminal() -> None:
     assert attention("done", "bell", ITERM) == b"\x07"
     assert attention("done", "osc9", XTERM).startswith(b"\x1b]9;")
     assert attention("done", "off", ITERM) == b""
@@ -41,7 +41,7 @@ def test_title_is_kept_set_and_brought_back() -> None:
 
 
 @given(st.text())
-def test_no_text_ends_the_sequence_it_stands_in(text: str) -> None:
+def test_text_cannot_end_its_sequence(text: str) -> None:
     body = title(text, XTERM)[len(b"\x1b]0;") : -1]
     told = attention(text, "osc9", XTERM)[len(b"\x1b]9;") : -2]
 

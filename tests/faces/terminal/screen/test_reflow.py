@@ -22,10 +22,10 @@ def test_rows_more_equal_real_wrapping(row_cells, caret, columns):
 
 
 @pytest.mark.parametrize("env", [{"TMUX": "/tmp/x,1,0"}, {"TERM_PROGRAM": "iTerm.app"}, {"VTE_VERSION": "7000"}])
-def test_terminals_that_are_known_for_it(env):
+def test_known_terminals_reflow(env):
     assert reflows(env)
 
 
 @pytest.mark.parametrize("env", [{}, {"TERM": "xterm"}, {"TERM_PROGRAM": "something"}, {"TMUX": ""}])
-def test_all_others_are_taken_to_cut(env):
+def test_unknown_terminals_do_not_reflow(env):
     assert not reflows(env)

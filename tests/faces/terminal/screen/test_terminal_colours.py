@@ -73,7 +73,7 @@ def test_colour_is_light_or_dark_or_none(colour: str, is_light: bool | None) -> 
 
 
 @given(st.text("0123456789;default x²", max_size=12))
-def test_any_variable_can_be_read(value: str) -> None:
+def test_variable_of_any_value_can_be_read(value: str) -> None:
     assert is_light_by_variable(value) in (True, False, None)
 
 

@@ -13,7 +13,7 @@ from tests.fakes.session import session_in
 
 
 @pytest.mark.parametrize("earlier", [None, EarlierModel("scripted", True), EarlierModel("big\x1b[2J", True)])
-async def test_another_model_than_before_is_told(tmp_path: Path, earlier: EarlierModel | None) -> None:
+async def test_greeting_names_another_earlier_model(tmp_path: Path, earlier: EarlierModel | None) -> None:
     async with session_in(tmp_path, ScriptedLLM(), earlier_model=earlier) as session:
         session.add_message(UserMessage.of("hello"))
         rows = greeting(session, 200, Theme("plain"))

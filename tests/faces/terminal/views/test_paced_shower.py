@@ -36,7 +36,7 @@ def deltas(sizes: list[int]) -> list[TextDelta]:
 
 
 @given(SIZES)
-async def test_all_of_it_is_shown_and_never_much_without_a_pause(sizes: list[int]) -> None:
+async def test_shower_shows_all_text_with_pauses(sizes: list[int]) -> None:
     view = View()
     shower = PacedShower(view, lambda: False)
 

@@ -17,12 +17,12 @@ def test_empty_queue_has_no_row():
     assert queue_rows([], 80, BARE) == ()
 
 
-def test_each_has_a_row_that_says_when_its_turn_comes():
+def test_queue_row_says_when_its_prompt_runs():
     rows = queue_rows([Waiting("next round", "do it\nwell"), Waiting("after the command", "!make")], 80, BARE)
     assert rows == ["  ↳ next round: do it", "  ↳ after the command: !make", "  alt+up takes the last one back"]
 
 
-def test_many_are_counted():
+def test_queue_rows_count_prompts_beyond_the_limit():
     rows = queue_rows([Waiting("next round", str(number)) for number in range(8)], 80, BARE)
     assert len(rows) == 7
     assert rows[-2].strip() == "… and 3 more"

@@ -26,7 +26,7 @@ def plain(line: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", line)
 
 
-def test_everything_is_told_where_there_is_room() -> None:
+def test_status_line_shows_all_parts_if_they_fit() -> None:
     assert plain(status_line(FULL, 200, DARK)) == (
         "plan mode · claude-opus-5 · 43% context · $1.50 · main · 2 tasks running · ? for keys"
     )
@@ -38,7 +38,7 @@ def test_status_line_marks_a_cost_that_is_estimated() -> None:
     assert "· ~$1.50 ·" in plain(status_line(state, 200, DARK))
 
 
-def test_least_important_goes_first() -> None:
+def test_status_line_omits_the_least_important_parts() -> None:
     narrow = plain(status_line(FULL, 40, DARK))
 
     assert narrow == "plan mode · claude-opus-5 · 43% context"
@@ -92,7 +92,7 @@ def test_window_that_fills_up_changes_its_colour() -> None:
     assert DARK.paint("bad", "97% context") in full
 
 
-def test_no_name_can_drive_the_terminal() -> None:
+def test_status_line_names_cannot_drive_the_terminal() -> None:
     line = status_line(replace(FULL, branch="x\x1b]0;evil\x07y", model=ModelStatus("a\x1b[2J\nb")), 200, DARK)
 
     assert "evil" not in line

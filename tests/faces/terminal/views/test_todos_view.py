@@ -48,7 +48,7 @@ def test_doing_is_not_taken_over_from_an_earlier_turn() -> None:
     assert shown.view.doing == "doing 2"
 
 
-def test_key_hides_it_and_shows_it_again() -> None:
+def test_todo_key_hides_and_shows_the_list() -> None:
     shown = View("pending")
 
     assert "ctrl+t shows" in shown.view.toggle()

@@ -56,7 +56,7 @@ def test_tool_limit_is_shown_beside_the_time() -> None:
     assert rows_of(view) == ["* Bash make 30 s (limit 2 min)", "* Ask which 30 s"]
 
 
-def test_expanded_it_says_how_many_lines_lie_above() -> None:
+def test_expanded_output_says_how_many_lines_are_above() -> None:
     view = ToolsView(Canvas(), Clock(), Transcript(Conversation()))
     view.follow(ToolStarted("1", "Bash", "make"))
     view.follow(ToolProgress("1", "".join(f"line {number}\n" for number in range(30))))
@@ -69,7 +69,7 @@ def test_expanded_it_says_how_many_lines_lie_above() -> None:
     assert expanded == ["* Bash make", "    … 10 lines above", *(f"    line {number}" for number in range(10, 30))]
 
 
-def test_expanded_it_says_nothing_where_all_is_on_the_screen() -> None:
+def test_expanded_output_shown_whole_says_nothing() -> None:
     view = ToolsView(Canvas(), Clock(), Transcript(Conversation()))
     view.expand(is_on=True)
     view.follow(ToolStarted("1", "Bash", "make"))
@@ -83,7 +83,7 @@ def agents_view(clock: Clock | None = None) -> tuple[ToolsView, Canvas]:
     return ToolsView(canvas, clock or Clock(), Transcript(Conversation())), canvas
 
 
-def test_each_subagent_has_rows_of_its_own_below_the_other_tools() -> None:
+def test_subagents_have_rows_of_their_own_below_other_tools() -> None:
     view, _ = agents_view()
     for event in (
         ToolStarted("t1", "Task", "explore: one", starts_agent=True),

@@ -81,7 +81,7 @@ def test_transcript_knows_where_each_prompt_begins() -> None:
     assert [rows[place] for place in places] == ["❯ one", "❯ two"]
 
 
-def test_command_of_the_users_own_is_told_as_he_typed_it() -> None:
+def test_shell_command_is_shown_as_typed() -> None:
     told = (
         "<user_command>\n<command>\nls\n</command>\n<output>\na.txt\n</output>\n</user_command>\n"
         "The user ran this command; they ask for nothing with it alone."

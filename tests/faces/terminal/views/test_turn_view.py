@@ -126,7 +126,7 @@ def live(view: View, width: int = 60) -> str:
     return " ".join(row for row in view.turns.live_lines(width) if row)
 
 
-def test_while_a_question_waits_it_says_so() -> None:
+def test_turn_row_says_that_a_question_waits() -> None:
     view = View()
     view.turns.begin(UserMessage.of("go"))
     assert "working" in live(view)
@@ -329,7 +329,7 @@ def test_replies_that_broke_off_are_said_to_be_paid(fails: bool, times: int) -> 
     assert f"the reply broke off {times} times; each try is paid: ~$0.2500 in this turn" in " ".join(view.canvas.rows)
 
 
-def test_turn_in_which_none_broke_off_says_nothing_of_it() -> None:
+def test_turn_without_broken_replies_does_not_mention_them() -> None:
     view = View()
     for _ in range(2):
         view.turns.begin(UserMessage.of("go"))

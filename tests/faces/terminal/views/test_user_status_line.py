@@ -145,7 +145,7 @@ async def test_command_gets_no_keys_and_the_terminal_as_it_is(tmp_path: Path) ->
     assert lines == ["xterm-256color none"]
 
 
-async def test_there_is_no_line_before_the_first_run(tmp_path: Path) -> None:
+async def test_status_line_before_the_first_run_is_empty(tmp_path: Path) -> None:
     watched = Watched("true", tmp_path)
 
     assert watched.line.line(80) is None
@@ -164,7 +164,7 @@ def test_json_has_the_shape_that_such_commands_know() -> None:
     assert "vim" not in told
 
 
-def test_colours_stay_and_nothing_else_that_drives_a_terminal() -> None:
+def test_coloured_line_keeps_colours_only() -> None:
     assert (
         coloured_line("\x1b[31mred\x1b[0m\x1b[2J\x1b]0;evil\x07\ttab\rback\nsecond")
         == "\x1b[31mred\x1b[0m tab back\x1b[0m"

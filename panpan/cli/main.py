@@ -178,7 +178,7 @@ def main() -> NoReturn:
 
         code = report_failure(error, had_terminal=had_terminal)
     leave_at_interrupt()  # nothing is open that would have to be closed
-    gc.freeze()  # everything is closed and flushed; without this, Python would look through all modules for 0.2 s more
+    gc.freeze()  # everything is closed and flushed; without this, Python looks through all modules for 20 ms more
     sys.exit(code)
 
 

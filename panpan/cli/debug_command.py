@@ -58,7 +58,7 @@ def permission(ctx: click.Context, jsonl: bool, cwd: Path | None) -> int:
     from anyio.from_thread import start_blocking_portal
 
     gate = gate_of_folder(ctx, cwd)
-    with start_blocking_portal() as portal:  # the thread that waits for input then gets Ctrl+C
+    with start_blocking_portal() as portal:  # so that Ctrl+C reaches the thread that waits for input
         _answer(lambda row: portal.call(_judged, gate, row))
     return 0
 
@@ -182,7 +182,7 @@ class DebugLog(logging.Handler):
         """Write one line."""
         try:
             line = json.dumps(self._fields(record), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
-        except Exception as exc:  # a value in the record whose __str__ fails; say so instead
+        except Exception as exc:  # a value whose __str__ fails; name the failure instead
             line = json.dumps({"logger": record.name, "error": f"record not writable: {type(exc).__name__}"}).encode()
             line += b"\n"
         self._write(line)

@@ -64,7 +64,7 @@ def run(options: Options) -> int:
             from panpan.cli.line_command import run_lines_for
 
             return anyio.run(run_lines_for, options, out)
-        with _enter_kept():  # to the end, for prompt_toolkit gives back what it finds when it takes the terminal
+        with _enter_kept():  # until the end, since prompt_toolkit restores what it finds when it takes the terminal
             sys.stdout.write(FIRST_SIGN)
             sys.stdout.flush()
             from panpan.cli.repl_command import run_repl_for
@@ -80,7 +80,7 @@ def _enter_kept() -> Iterator[None]:
         as_it_was = termios.tcgetattr(fd)
         kept = [as_it_was[0] & ~termios.ICRNL, *as_it_was[1:]]
         termios.tcsetattr(fd, termios.TCSANOW, kept)
-    except termios.error:  # the terminal is gone, as the first read will find
+    except termios.error:  # the terminal is gone; the first read will notice
         yield
         return
     try:

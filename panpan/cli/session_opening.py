@@ -67,7 +67,7 @@ async def session_of(
         try:
             session = await stack.enter_async_context(opened(overrides))
         except (NoModelError, ModelNotNamedError) as error:
-            say = warn if ask is None else (lambda _: None)  # a person reads it in the session's greeting
+            say = warn if ask is None else (lambda _: None)  # on a terminal the session's greeting says it
             if isinstance(error, ModelNotNamedError):
                 chosen = await _only_model(_locations(options), overrides, error, say)
             else:
@@ -166,7 +166,7 @@ async def _only_model(
     server = resolve_from(loaded, os.environ, kinds=kinds_of(loaded, locations))
     try:
         names = [clean_line(name) for name in await listed_models(server)]
-    except PanpanError:  # the original error says what to set
+    except PanpanError:  # the original error says which setting is missing
         raise error from None
     if len(names) == 1:
         reason = f"it is the only one at {server.base_url}"

@@ -33,7 +33,7 @@ class SessionsGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_list = not args or (args[0].startswith("-") and args[0] not in _HELP_OPTIONS)
-        if ctx.resilient_parsing:  # a shell completes the name of a command
+        if ctx.resilient_parsing:  # shell completion of a command name
             return super().parse_args(ctx, args)
         return super().parse_args(ctx, ["list", *args] if is_list else args)
 

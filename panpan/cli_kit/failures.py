@@ -177,7 +177,7 @@ def write_report(folder: Path, text: str) -> Path:
 
 def crash_line(exc: BaseException, home: Path, redactor: Redactor) -> str:
     """Write a report, and return the line for the user; it says so if the report cannot be written."""
-    from panpan.config.keys import shown  # no start needs it
+    from panpan.config.keys import shown  # not needed at the start
 
     what = _one_line(exc, redactor)
     try:
@@ -188,7 +188,7 @@ def crash_line(exc: BaseException, home: Path, redactor: Redactor) -> str:
 
 
 def _one_line(exc: BaseException, redactor: Redactor) -> str:
-    from panpan.config.keys import shown  # no start needs it
+    from panpan.config.keys import shown  # not needed at the start
 
     try:
         message = redactor.redact(str(exc))

@@ -49,7 +49,7 @@ async def log_in(ask: Questions, keys: StoredKeys, env: Mapping[str, str], name:
     Raises:
         ConfigError: There is no such vendor, or the key cannot be saved.
     """
-    from panpan.models.model_list import check_key  # a start sends nothing
+    from panpan.models.model_list import check_key  # not needed at the start
 
     vendor = vendor_of(name) if name else await _chosen(ask, vendors_with_keys(), keys, env)
     if vendor is None:

@@ -66,7 +66,7 @@ def _password(address: str) -> Iterator[str]:
 
     try:
         password = urlsplit(address).password
-    except ValueError:  # no address after all
+    except ValueError:  # not an address
         return
     if password:
         yield from (password, unquote(password))

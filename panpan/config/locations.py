@@ -157,7 +157,7 @@ def panpan_home(env: Mapping[str, str], cwd: Path) -> Path:
         else:
             place = cwd / Path(chosen).expanduser()
         if (lost := lost_link(place)) is not None:
-            from panpan.config.keys import shown  # with pydantic, which a start can do without
+            from panpan.config.keys import shown  # imports pydantic, which the start does not need
 
             raise ConfigError(
                 f"the panpan home {chosen!r} cannot be used: the link {shown(lost)} leads nowhere; fix or remove it"
@@ -197,7 +197,7 @@ def _has_git(folder: Path, owners: AbstractSet[int]) -> bool:
     """Return True if the folder is a repository of one of these owners; anybody may put one into a folder like /tmp."""
     try:
         return (folder / ".git").stat().st_uid in owners
-    except OSError:  # missing, or a folder above that may not be looked into
+    except OSError:  # missing, or below an unreadable folder
         return False
 
 

@@ -151,7 +151,7 @@ class _Reader:
         try:
             is_folder = stat.S_ISDIR(path.stat().st_mode)
             if is_folder and not setting.is_folder:
-                return  # such as a virtual environment with the name .env, which nothing reads
+                return  # such as a virtual environment that is called .env; nothing reads it
             canonical = canonical_path(path)
             if not is_below(canonical, self._root):
                 raise ToolError("it is a link that leads out of the project")
@@ -175,7 +175,7 @@ class _Reader:
 
     def _take_folder(self, name: str, setting: ExecutableSetting, depth: int, *, is_link: bool) -> None:
         if depth and is_link:
-            raise ToolError("it is a link to a folder")  # which could lead round in circles
+            raise ToolError("it is a link to a folder")  # such a link could make a circle
         if depth > MAX_DEPTH:
             raise ToolError("it lies too deep")
         for child in self._names(name):

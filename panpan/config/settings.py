@@ -161,7 +161,7 @@ TableT = TypeVar("TableT", bound="Table")
 class Table(BaseModel):
     """A table of settings."""
 
-    # strict: TOML has types, so "5" for a number is a mistake and not another way to write it
+    # strict: TOML has types, so "5" for a number is a mistake and not another spelling
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
 
     table: ClassVar[str] = ""

@@ -94,7 +94,7 @@ class Source:
 
         try:
             return key_lines(self.text)
-        except RecursionError:  # tables in tables without end: such a file is refused, only without a line
+        except RecursionError:  # endlessly nested tables: the file is refused, but without a line number
             return {}
 
     @cached_property

@@ -161,7 +161,7 @@ def _rewrite(path: Path, kind: SourceKind, changed: Callable[[bytes], bytes], wh
     """Replace the content of a file by `changed` of the old one, even if others write it at the same time."""
     make_private_folder(path.parent)
     with ExitStack() as stack:
-        with suppress(LockUnsupportedError):  # the digest below still keeps two writers apart
+        with suppress(LockUnsupportedError):  # the digest below still detects another writer
             stack.enter_context(hold_lock(path.with_suffix(".lock"), wait_s=_LOCK_WAIT_S))
         for _ in range(_MAX_TRIES):
             with suppress(FileChangedError):

@@ -159,7 +159,7 @@ def _is_users_own(locations: Locations) -> bool:
         try:
             if path.samefile(locations.project_settings):
                 return True
-        except OSError:  # one of them is missing or cannot be reached: reading it raises the error
+        except OSError:  # one of them is missing or unreachable: reading it raises the error
             continue
     return locations.user_settings == locations.project_settings
 
@@ -176,7 +176,7 @@ def _read_flags(overrides: Mapping[str, object], cwd: Path) -> Source:
             value = [str(folder) if str(folder).startswith("~") else str(cwd / str(folder)) for folder in value]
         put(values, path, value)
         places[path] = names.get(key, f'overrides["{shown(key)}"]')
-        for length in range(1, len(path)):  # a table that does not exist gets the name of its first value
+        for length in range(1, len(path)):  # a missing table gets the place of its first value
             places.setdefault(path[:length], places[path])
     source = Source("flag", "the command line", values, places)
     check(source)
@@ -209,7 +209,7 @@ def _careless_modes(source: Source) -> Iterable[str]:
         return
     try:
         mode = source.file.stat().st_mode
-    except OSError:  # it was moved away since it was read
+    except OSError:  # it has been moved since it was read
         return
     advice = f"run: chmod 600 {source.place}"
     if mode & 0o077 and any(is_secret(path) for path, _ in leaves(source.values)):

@@ -51,7 +51,7 @@ class SystemKeyring:
 
     def is_usable(self) -> bool:
         is_there = find_spec("keyring") is not None
-        # as with keyring's own `recommended`: neither plain text nor nothing
+        # like keyring's own `recommended`: neither plain text nor a backend that keeps nothing
         return is_there and float(self._package.get_keyring().priority) >= 1
 
     def get(self, service: str, name: str) -> str | None:
@@ -164,7 +164,7 @@ class StoredKeys:
             ConfigError: It cannot be removed.
         """
         if self.has(vendor) and self.place_of(vendor) == "keyring":
-            with suppress(ConfigError):  # gone already, or the keyring is
+            with suppress(ConfigError):  # the entry, or the keyring itself, is gone
                 self._asked(lambda: self._keyring.delete(self._service, vendor), vendor)
         self._from_keyring.pop(vendor, None)
         try:
@@ -217,11 +217,11 @@ class StoredKeys:
         def work() -> None:
             try:
                 results.append(call())
-            except Exception as exc:  # of a backend of the system, or of a package that anybody wrote
+            except Exception as exc:  # the backend may belong to the system or to any package
                 is_gone = isinstance(exc, ModuleNotFoundError)
                 failures.append("the package keyring is missing" if is_gone else type(exc).__name__)
 
-        thread = Thread(target=work, daemon=True, name="keyring")  # one that hangs must not hold up the exit
+        thread = Thread(target=work, daemon=True, name="keyring")  # a backend that hangs must not delay the exit
         thread.start()
         thread.join(self._time_limit_s)
         if results:

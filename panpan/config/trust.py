@@ -93,7 +93,7 @@ def _lines(old: str, new: str) -> Iterator[str]:
 
     found = unified_diff(_split(old), _split(new), n=2, lineterm="")
     for number, line in enumerate(found):
-        if number > 1 and (old or line.startswith("+")):  # the first two lines would name files
+        if number > 1 and (old or line.startswith("+")):  # skip the two lines that name the files
             yield spelled_out(line)
 
 
@@ -289,7 +289,7 @@ class TrustStore:
             try:
                 decision = self._decision(self._folder / slug / TRUST_FILE)
             except ConfigError:
-                continue  # asked about again when somebody works there
+                continue  # asked again when somebody works there
             if decision is not None and decision.is_trusted and project_slug(Path(decision.root)) == slug:
                 yield Path(decision.root)
 

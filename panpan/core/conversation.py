@@ -29,7 +29,7 @@ def compacted(messages: Sequence[Message], compaction: Compaction) -> list[Messa
     pinned = [index_by_uuid[uuid] for uuid in compaction.pinned if uuid in index_by_uuid]
     older = [messages[index] for index in pinned if index < start]
     reminders = [message for message in older if isinstance(message, SystemReminder)]
-    prompts = [message for message in older if isinstance(message, UserMessage)]  # of a turn that goes on after them
+    prompts = [message for message in older if isinstance(message, UserMessage)]  # their turn goes on
     kept = (_noted(message, compaction.notes) for message in messages[start:])
     return [*reminders, *compaction.added, *prompts, *kept]
 
@@ -207,7 +207,7 @@ def repaired(messages: Iterable[Message], *, never_begun: Container[str] = ()) -
     for position, message in enumerate(pending):
         match message:
             case ToolResultMessage():
-                continue  # yielded with the reply it answers, or an orphan
+                continue  # either yielded with the reply that it answers, or an orphan
             case AssistantMessage() if message.tool_uses:
                 reply, original_ids = _with_unique_ids(message, taken)
                 yield reply

@@ -117,7 +117,7 @@ async def _round(round_: Round, turn: Turn) -> AsyncGenerator[Event, None]:
         for addition in await hook.before_request(round_):
             conversation.append(addition)
             yield addition
-    if not conversation.awaits_model:  # a turn without a message of the user, and no hook has added one
+    if not conversation.awaits_model:  # the turn has no message of the user, and no hook added one
         return
 
     reply: AssistantMessage | None = None

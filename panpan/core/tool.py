@@ -52,7 +52,7 @@ def input_schema(model: type[BaseModel]) -> dict[str, Any]:
     schema = model.model_json_schema()
     definitions = schema.pop("$defs", {})
     small: dict[str, Any] = _smaller(schema, definitions, ())
-    small.pop("description", None)  # the docstring of the model; the tool's own description says it
+    small.pop("description", None)  # the model's docstring; the tool has its own description
     return small
 
 

@@ -121,7 +121,7 @@ def _wrong_arguments(name: str, error: ValidationError) -> str:
     lines = [f"The arguments of {name} do not fit, so it was not run:"]
     for problem in error.errors(include_url=False, include_context=False, include_input=False)[:10]:
         place = ".".join(str(part) for part in problem["loc"])
-        said = problem["msg"].replace("a valid tuple", "a valid list")  # the model writes JSON, which knows no other
+        said = problem["msg"].replace("a valid tuple", "a valid list")  # the model writes JSON, which has no tuples
         lines.append(f"- {place}: {said}" if place else f"- {said}")
     return "\n".join(lines)
 
@@ -206,7 +206,7 @@ def joined(decisions: Sequence[Decision]) -> Decision:
     opens = next((one for one in asks if one.offer.openings), asks[0])
     bounds = "; ".join(filter(None, (one.offer.bounds for one in asks)))
     offer = Offer(bounds, opens.offer.openings)
-    # What "always" would save, and a mode, answer one of the questions, and not the others.
+    # A saved rule or a mode would answer only one of the questions.
     return replace(ask, rule=None, prefix_rule=None, remember=None, offer=offer, keep=opens.keep, use_mode=None)
 
 
@@ -306,7 +306,7 @@ async def _asked(
         if not decision.approved_paths and all(reason.kind != "doom-loop" for reason in reasons):
             why = Reason(f"not asked, since it cannot be done: {error}", "bad-call")
             return Permission(False, why.text, text_for_model=str(error), reasons=(why,), display=failed(error).display)
-        preview = None  # it may fail only for want of the yes, or the user is asked whether to go on at all
+        preview = None  # it may fail only because it needs the yes, or the question is whether to continue at all
     question = PermissionQuestion(
         tool_use_id=call.tool_use_id,
         tool_name=call.tool.name,

@@ -178,7 +178,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         try:
             if has_effect:
                 await self._ledger.call_starts(call)
-        except PanpanError as error:  # what cannot be noted must not be done
+        except PanpanError as error:  # a call that cannot be recorded must not run
             return str(error)
         return ""
 
@@ -198,7 +198,7 @@ class ToolExecutor(AsyncContextManagerMixin):
             text = shortened(permission.text_for_model)
             content = text if permission.display is None else (for_model(text),)
             return Output(content, permission.display, is_error=True)
-        if digest_of(tool_call) != permission.digest:  # what runs is what was decided about, to the byte
+        if digest_of(tool_call) != permission.digest:  # run exactly what was decided about, to the byte
             return Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
 
         opened = self._opened(tool_call, permission)

@@ -379,7 +379,7 @@ def _members(text: str, start: int) -> dict[str, tuple[int, int]]:
     at = _after_blanks(text, _opened(text, start, "{"))
     while text[at] != "}":
         key, at = _DECODER.raw_decode(text, at)
-        begin = _after_blanks(text, _after_blanks(text, at) + 1)  # behind the colon
+        begin = _after_blanks(text, _after_blanks(text, at) + 1)  # after the colon
         _, end = _DECODER.raw_decode(text, begin)
         members[key] = (begin, end)
         at = _after_comma(text, end)

@@ -89,7 +89,7 @@ def _wanted(pages: str | None, total: int, shown: str) -> tuple[int, int]:
 def _opened(data: bytes, shown: str) -> "PdfReader":
     from pypdf import PdfReader
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it would tell of every oddity on stderr
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # pypdf logs every oddity to stderr
     try:
         reader = PdfReader(BytesIO(data))
         is_open = not reader.is_encrypted or bool(reader.decrypt(""))
@@ -116,5 +116,5 @@ def _has_pictures(reader: "PdfReader", number: int) -> bool:
     try:
         resources: Any = reader.pages[number - 1]["/Resources"]
         return "/XObject" in resources
-    except Exception:  # as above; there is nothing then, or nothing that can be found
+    except Exception:  # as above; nothing is there, or nothing can be found
         return False

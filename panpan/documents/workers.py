@@ -49,7 +49,7 @@ def prepare_images(shown: str) -> None:
         except ToolError as error:
             said = {"error": str(error)}
         sys.stdout.buffer.write(framed([json.dumps(said).encode()]))
-        sys.stdout.buffer.flush()  # the next one may end the program
+        sys.stdout.buffer.flush()  # the next job may end the process
 
 
 def extract_pdf(pages: str, shown: str) -> None:

@@ -120,7 +120,7 @@ def similar_files(path: Path, ctx: ToolContext) -> str:
     from difflib import get_close_matches
 
     names: list[str] = []
-    with suppress(OSError), listed_folder(path.parent) as folder, os.scandir(folder) as entries:  # or it is missing too
+    with suppress(OSError), listed_folder(path.parent) as folder, os.scandir(folder) as entries:  # it may be missing
         names = [entry.name for entry, _ in zip(entries, range(_MAX_SIBLINGS), strict=False)]
     close = get_close_matches(path.name, names, n=_MOST)
     return "there is " + " and ".join(ctx.paths.shown(path.parent / name) for name in close) if close else ""
@@ -159,7 +159,7 @@ async def commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
 
 
 def _commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
-    # Deletions last: they are what is hardest to take back.
+    # Deletions last: they are the hardest to take back.
     ordered = sorted(changes, key=lambda change: change.after is None)
     undo: list[_Undo] = []
     for change in ordered:
@@ -225,7 +225,7 @@ class _Undo:
             self._remove_folders()
 
     def _remove_folders(self) -> None:
-        with suppress(OSError):  # another has put something there
+        with suppress(OSError):  # something else is there now
             for place in self._missing_folders:
                 with opened_folder(place.parent) as folder:
                     os.rmdir(place.name, dir_fd=folder)

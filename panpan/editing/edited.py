@@ -32,9 +32,9 @@ from panpan.types.content import DiffDisplay, FileDiff
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output, ToolYield
 
-# An exact comparison of two texts is quadratic or worse. So equal lines at both ends are set aside; a short rest goes
-# to `difflib`, a long one is cut at lines that occur once on each side, and the gaps between those are compared
-# bit-parallel where they are short enough. A gap that is not counts as replaced.
+# An exact comparison of two texts is quadratic or worse. So set aside equal lines at both ends, and give a short rest
+# to `difflib`. Cut a long one at lines that occur once on each side, and compare the gaps between those bit-parallel if
+# they are short enough. Other gaps count as replaced.
 
 _MAX_FOR_DIFFLIB = 200
 """Longest rest, in lines of both sides together, that is compared the slow way, which reads best."""
@@ -179,7 +179,7 @@ class ChangeReport:
         """Return the change for people; hunks only, and a last line that says so where it is cut."""
         lines: list[str] = []
         total, is_cut = 0, self._is_long
-        for total, line in enumerate(self._unified(), 1):  # never all of them in memory
+        for total, line in enumerate(self._unified(), 1):  # lazily, since there may be too many for memory
             is_cut = is_cut or total > _MAX_DIFF_LINES or len(line) > _MAX_DIFF_LINE_CHARS
             if total <= _MAX_DIFF_LINES:
                 lines.append(_cut(line, _MAX_DIFF_LINE_CHARS))
@@ -238,7 +238,7 @@ class ChangeReport:
     def _removed(self, change: ChangedLines) -> Iterator[str]:
         left_out = change.old_end - change.old_start - _MAX_REMOVED_LINES if self._is_long else 0
         yield from _marked("-", self._old[change.old_start : change.old_end - max(left_out, 0)])
-        if left_out > 0:  # a new hunk, so that the lines behind it have the right numbers
+        if left_out > 0:  # a new hunk, so that the following lines have the right numbers
             yield f"@@ -{change.old_end + 1} +{change.new_start + 1} @@ … {left_out:,} more lines"
 
 
@@ -334,7 +334,7 @@ def _anchors(old: Sequence[str], new: Sequence[str], rest: ChangedLines) -> list
     new_counts = Counter(new[rest.new_start : rest.new_end])
     new_by_line = {new[at]: at for at in new_range if new_counts[new[at]] == 1}
     pairs = [(at, new_by_line[old[at]]) for at in old_range if old_counts[old[at]] == 1 and old[at] in new_by_line]
-    # The longest ascending run of the second numbers, by patience sorting: n log n.
+    # The longest ascending run of the second numbers, by patience sorting, in O(n log n).
     ends: list[int] = []
     end_pairs: list[int] = []
     before: list[int] = []

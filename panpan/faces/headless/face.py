@@ -66,7 +66,7 @@ class TurnSummary:
         match event:
             case AssistantMessage():
                 self.rounds += 1
-                self._replies_of_subagents.clear()  # none is running, since the model was asked again
+                self._replies_of_subagents.clear()  # no subagent is running, since the main model was called again
                 goes_on = self.last_reply is not None and self.last_reply.is_to_be_continued
                 self.answer = self.answer + event.text if goes_on else event.text
                 self.last_reply = event

@@ -329,7 +329,7 @@ class JsonFace(HeadlessFace):
     def __init__(self, out: StdoutWriter, session_id: str) -> None:
         self._out = out
         self._session_id = session_id
-        self._line_at_a_time = anyio.Lock(fast_acquire=True)  # tasks end while a turn prints
+        self._line_at_a_time = anyio.Lock(fast_acquire=True)  # tasks may end while a turn prints
 
     async def show(self, event: Event) -> None:
         pass
@@ -396,7 +396,7 @@ class StreamJsonFace(JsonFace):
             case AssistantMessage() | ToolResultMessage() | UserMessage():
                 await self._print({**message_line(event, self._session_id), **origin})
             case SystemReminder(cause=cause) if origin and cause == PROJECT_CONTEXT:
-                pass  # the session's own project context, which is long
+                pass  # skip the session's own project context, which is long
             case CommandRan():
                 await self._print(command_line(event, self._session_id))
             case RetryScheduled() | Waiting() | PermissionDecided(is_allowed=False) | SystemReminder() | Compacted():

@@ -206,7 +206,7 @@ class LineScreen:
         self._lines.forget()
         self._ends = 0
         if not self._is_typing:
-            self._face.note_echo()  # of ^C
+            self._face.note_echo()  # the terminal has echoed ^C
         if self._at_question is not None:
             self._at_question.cancel("Ctrl+C")
         return self._is_handed_over

@@ -20,7 +20,7 @@ async def run_lines(sessions: Sessions, screen: LineScreen, first_prompt: str | 
     received = Received()
 
     async def may_leave() -> bool:
-        return sessions.is_busy or await screen.may_leave()  # it was stopped before, but has not ended
+        return sessions.is_busy or await screen.may_leave()  # work that was stopped but has not ended yet
 
     with unwrap_single_exception():
         async with anyio.create_task_group() as tasks:

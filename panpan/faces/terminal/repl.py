@@ -87,8 +87,6 @@ class Repl:
         if self.look is not None:  # a screen of lines prints nothing while the user types
             self._prompts.wake()
 
-    # What commands use
-
     @property
     def look(self) -> ScreenLook | None:
         return self._screen.look

@@ -226,7 +226,7 @@ class FileFinder:
             look = partial(self._repository.run, index=self._index, max_bytes=self._max_bytes)
             try:
                 printed[name] = await look(*args, note_warnings=warnings.append)
-            except ToolError as error:  # of both, so that what fails for one reason is one error
+            except ToolError as error:  # collect both, so that one cause gives one error
                 errors.append(error)
 
         async with create_task_group() as tasks:
@@ -251,7 +251,7 @@ class FileFinder:
         """Return the folders that git ignores and that hold too many of the new files, or too much."""
         new = list(new)
         inner = sorted(filter(self._is_repository, all_folders_above(new)))
-        nothing = self._index.with_name(f"{self._index.name}.none")  # so that git lists all, as if it knew no file
+        nothing = self._index.with_name(f"{self._index.name}.none")  # no index, so that git lists every file
         args = ("ls-files", "-i", "-o", "--directory", "--exclude-per-directory=.gitignore", "-z")
         ignored = []
         for folder in ("", *inner):
@@ -262,7 +262,7 @@ class FileFinder:
 
     def _walk(self, found: Found, folders: Set[str]) -> None:
         """Add all that is below folders of which git knows no file; what is called `.git` is not looked into."""
-        at_files = {f"{path}/" for path in found.changed if self._is_folder(path)}  # which git does not name
+        at_files = {f"{path}/" for path in found.changed if self._is_folder(path)}  # git names no files in these
         waiting = sorted((folders | at_files) - self._closed)
         while waiting:
             here = waiting.pop()
@@ -279,7 +279,7 @@ class FileFinder:
                         elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
                             found.new.append(here + entry.name)
             except (FileNotFoundError, NotADirectoryError):
-                continue  # it went while it was looked at
+                continue  # it was deleted during the walk
             except OSError as error:
                 found.left_out[here] = TOO_LONG if error.errno == errno.ENAMETOOLONG else _NO_ENTRY
             if len(found.new) + len(found.folders) > 2 * self._max_files:

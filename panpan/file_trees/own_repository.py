@@ -82,8 +82,8 @@ class OwnRepository:
         for name, text in (("info/attributes", _ATTRIBUTES), ("HEAD", "ref: refs/heads/none\n")):
             if not (self.folder / name).is_file():
                 self._write(name, text.encode("ascii"))
-        for place in (self.folder / "objects" / "pack").glob("tmp_*"):  # of a git that was killed
-            with suppress(FileNotFoundError):  # of a git that has just finished
+        for place in (self.folder / "objects" / "pack").glob("tmp_*"):  # left by a killed git
+            with suppress(FileNotFoundError):  # a git that has just finished
                 if place.stat().st_mtime < time.time() - _UNFINISHED_S:
                     place.unlink()
 
@@ -156,7 +156,7 @@ class OwnRepository:
         """Write a file of the repository, whole or not at all, even if another thread or process writes it now."""
         place = self.folder / name
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # a name that git takes for no reference
+        # a name that git never takes for a reference
         new = place.with_name(f"{place.name}.{os.getpid()}-{threading.get_ident()}.lock")
         new.unlink(missing_ok=True)
         try:

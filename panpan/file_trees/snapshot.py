@@ -40,8 +40,8 @@ def all_folders_above(paths: Iterable[str]) -> set[str]:
     return found
 
 
-# Git itself keeps one permission bit: whether the owner may run a file. Most files and folders have the same bits, so
-# what is kept is these, and those that have others.
+# Git keeps one permission bit: whether the owner may run a file. Most files and folders have the same bits, so only
+# those and the exceptions are kept.
 
 _RUN_BY_OWNER = 0o100
 _ALL_BITS = 0o7777
@@ -178,7 +178,7 @@ def snapshot_from(id_: str, commit: bytes) -> Snapshot:
     match data:
         case {"left_out": dict(left_out), "modes": modes} if kind == "tree":
             reasons = {str(key): str(why) for key, why in left_out.items()}
-            empty = data.get("empty")  # which a snapshot of an older panpan does not say
+            empty = data.get("empty")  # missing in snapshots of older versions
             folders = frozenset(map(str, empty)) if isinstance(empty, list) else frozenset()
             return Snapshot(id_, tree, modes_from(modes), reasons, folders)
         case _:

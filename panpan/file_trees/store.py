@@ -133,7 +133,7 @@ class SnapshotStore:
                 raise
             except TooMuchError as error:
                 raise TooLargeError(f"{self.root} is too large: {error}") from error
-            except PanpanError as error:  # a file may have gone or changed while git read it
+            except PanpanError as error:  # a file may have been deleted or changed while git read it
                 if not tries_left:
                     raise SnapshotError(str(error)) from error
             except OSError as error:
@@ -227,7 +227,7 @@ class SnapshotStore:
         others = [place for place in folder.iterdir() if not place.suffix and place != self._index]
         newest = max(others, key=lambda place: place.stat().st_mtime, default=None)
         if newest is not None and not self._index.exists():
-            copy2(newest, self._index)  # with its time, by which git tells what changed in the second it was written
+            copy2(newest, self._index)  # keep the time: git uses it to detect changes within the second of the write
 
     async def _leave_out(self, found: Looked, new: list[str]) -> None:
         folders = dict.fromkeys(bare_repositories(self.root, new), "it is a repository without files")
@@ -249,7 +249,7 @@ class SnapshotStore:
             raise TooLargeError(f"{self.root} holds more than {self._limits.max_new_bytes // 1_000_000:,} MB of files")
 
     async def _update_index(self, dropped: Sequence[str], kept: Collection[str]) -> None:
-        self._index.with_name(f"{self._index.name}.lock").unlink(missing_ok=True)  # of a git that was killed
+        self._index.with_name(f"{self._index.name}.lock").unlink(missing_ok=True)  # left by a killed git
         update = partial(self.repository.run, "update-index", "-z", index=self._index, timeout_s=_FIRST_S)
         if dropped:
             await update("--force-remove", "--stdin", stdin=_joined(dropped))

@@ -82,7 +82,7 @@ async def _write(
     root = repository.work_tree
     require_own_place(root)
     await to_thread.run_sync(open_folders, root, folders)
-    gone = [one for one in files if one.after is None]  # they make room for files where a folder was
+    gone = [one for one in files if one.after is None]  # deleted first, so that files can take the place of folders
     await to_thread.run_sync(_put_all, root, gone[::-1], {}, disk, done)
     in_use = await to_thread.run_sync(exchange_folders, root, folders)
     await _write_files(repository, [one for one in files if one.after is not None], disk, done)
@@ -356,7 +356,7 @@ class Revert:
             try:
                 self._entries[change.path] = await self._undone(change, self._entries[change.path])
             except _ConflictError as conflict:
-                if not is_generated(change.path):  # which stays as it is unsaid
+                if not is_generated(change.path):  # generated files stay, without a message
                     self.conflicts[change.path] = str(conflict)
 
     async def tree(self) -> str:
@@ -379,7 +379,7 @@ class Revert:
         wanted = {path for path, entry in changed.items() if entry is not None}
         there = {path for path in now if path.endswith("/")} | self._now.empty
         gone = changed.keys() - wanted
-        kept = all_folders_above(there - gone)  # of what the user made in them
+        kept = all_folders_above(there - gone)  # keep folders with files of the user
         in_the_way = {f"{path}/" for path in then if not path.endswith("/")} & (wanted | all_folders_above(wanted))
         free = set(without_folders(wanted, in_the_way))
         return frozenset((there - (wanted - free) | free) - (gone - kept) - set(then))
@@ -389,7 +389,7 @@ class Revert:
         files = self._changed()
         changed = (*files.items(), *self._changed_folders().items())
         bits = {path: entry.mode for path, entry in changed if entry is not None and entry.mode is not None}
-        return self._now.modes.changed(bits, gone=files)  # a folder may have to stay for what is in it
+        return self._now.modes.changed(bits, gone=files)  # a folder may have to stay for its other content
 
     def _changed(self) -> Mapping[str, Entry | None]:
         files = ((path, entry) for path, entry in self._entries.items() if not path.endswith("/"))

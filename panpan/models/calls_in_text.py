@@ -36,7 +36,7 @@ _FENCE = "```"
 _TAGS = ("tool_call", "tools")
 _BLANKS = " \t\r\n"
 _KEYS = frozenset({"name", "arguments"})
-_UNREADABLE = (ValueError, TypeError)  # a TypeError says that half of a surrogate pair is in a text
+_UNREADABLE = (ValueError, TypeError)  # a TypeError means that a text contains half of a surrogate pair
 _WITHOUT_CONTROLS = {code: " " for code in range(32)}
 
 
@@ -88,7 +88,7 @@ class CallReadingBuilder(ReplyBuilder):
         self._is_holding = True
         self._held: list[str] = []
         self._held_chars = 0
-        self._next_look = 0  # at how many characters; looked at by the eighth, so that long text costs linear time
+        self._next_look = 0  # length of the next check; it grows by an eighth, so that long text costs linear time
 
     def add(self, kind: BlockKind, piece: str) -> None:
         if not self._is_holding:
@@ -97,7 +97,7 @@ class CallReadingBuilder(ReplyBuilder):
             self._hold(piece)
         else:
             if self._held:
-                self._release()  # the text is then not the whole reply
+                self._release()  # the reply is more than this text
             super().add(kind, piece)
 
     def open_block(self, kind: BlockKind, *, tool_use_id: str = "", tool_name: str = "") -> OpenBlock:
@@ -119,7 +119,7 @@ class CallReadingBuilder(ReplyBuilder):
 
     def _hold(self, piece: str) -> None:
         if not self._held:
-            self.close_block()  # of thinking, which is over
+            self.close_block()  # the thinking is over
         self._held.append(piece)
         self._held_chars += len(piece)
         if self._held_chars < self._next_look:
@@ -201,14 +201,14 @@ class _Reader:
             raise _NeverError
         arguments = written(value["arguments"])
         try:
-            read_arguments(arguments)  # which takes nothing but an object
+            read_arguments(arguments)  # only accepts an object
         except _UNREADABLE:
             raise _NeverError from None
         return CallInText(value["name"], arguments)
 
     def _judge_beginning(self) -> NoReturn:
         """Raise the error for an incomplete object that can, or can no longer, become a call."""
-        rest = self._text[self._at :].translate(_WITHOUT_CONTROLS)  # which it does not take in strings, as we do
+        rest = self._text[self._at :].translate(_WITHOUT_CONTROLS)  # json.loads refuses them in strings
         try:
             value = from_json(rest, allow_inf_nan=False, allow_partial="trailing-strings")
         except _UNREADABLE:

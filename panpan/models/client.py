@@ -57,13 +57,13 @@ class RetryPolicy:
         """
         if tries >= self.max_tries:
             raise _given_up(failure, "" if tries == 1 else f" (tried {tries} times)")
-        # The shift is bounded because a user may set thousands of tries, and 2**2000 is no float.
+        # The exponent is bounded because a user may set thousands of tries, and 2**2000 overflows a float.
         pause_s = jitter * min(self.cap_s, self.base_s * 2.0 ** min(tries - 1, 60))
         asked_s = failure.retry_after_s
         if asked_s is not None and isfinite(asked_s) and asked_s > 0:
             if asked_s > self.max_retry_after_s:
                 raise _given_up(failure, f"; it asks to wait {asked_s:.0f} s, so try again later")
-            pause_s = asked_s + jitter * self.base_s  # never earlier than it asked
+            pause_s = asked_s + jitter * self.base_s  # never earlier than the server asked
         if elapsed_s + pause_s > self.max_total_s:
             raise _given_up(failure, f" (tried {tries} times in {elapsed_s:.0f} s)")
         return pause_s

@@ -151,7 +151,7 @@ def resolve_from(
     except ConfigError as exc:
         if merged(own).has_key:
             raise  # a project must not decide where the user's key goes
-        wanted = resolve(with_project)  # it may supply what was missing
+        wanted = resolve(with_project)  # the project may supply what was missing
         if isinstance(exc, NoModelError) and wanted.provider not in providers:
             raise  # not to an address that the user did not name: any program at that port would get their code
         return wanted

@@ -112,7 +112,7 @@ class Destination:
         maker = vendor_of(self.model)
         if facts.is_known or self.vendor is not None or maker is None:
             return facts
-        return replace(facts_about(self.model, maker), price=None)  # the same model at an unknown price
+        return replace(facts_about(self.model, maker), price=None)  # the same model, but at an unknown price
 
 
 class Chooser:
@@ -150,7 +150,7 @@ class Chooser:
         """
         text = self._expanded(requirement.model)
         kind, _, name = (text or "").partition(":")
-        if kind in self._kinds:  # even if the settings name a provider: the user does not want their code elsewhere
+        if kind in self._kinds:  # even if the settings name a provider: the user wants their code to go nowhere else
             return self._of_kind(kind, name, requirement.reason or f"{requirement.place} chose it")
         if requirement.provider is not None:
             return self._at(requirement.provider, text, requirement, requirement.why)
@@ -209,7 +209,7 @@ class Chooser:
     def _maker_with_key(self, makers: Sequence[Vendor]) -> str:
         with_key = next((vendor for vendor in makers if self.key_place(vendor)), None)
         if with_key is None and makers[0].dialect == "openai" and "OPENAI_BASE_URL" in self._env:
-            return "openai"  # a user who moves OpenAI's address reaches other vendors there
+            return "openai"  # a user who changes OpenAI's address reaches other vendors there
         return (with_key or makers[0]).name
 
     def _at(self, name: str, text: str | None, requirement: ModelRequirement, reason: str) -> Destination:
@@ -455,7 +455,7 @@ def _belongs(destination: Destination, requirements: Sequence[ModelRequirement],
         return True
     try:
         there = chooser.destination(meant)
-    except ConfigError:  # it has no destination, so not this one either
+    except ConfigError:  # without a destination it cannot be this one
         return False
     return (there.provider, there.base_url) == (destination.provider, destination.base_url)
 

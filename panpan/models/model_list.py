@@ -34,7 +34,7 @@ async def check_key(vendor: Vendor, key: str, env: Mapping[str, str]) -> KeyChec
         wanted = ModelRequirement(provider=vendor.name, model=vendor.default_model or "any", api_key=key)
         await _document(resolve_model([wanted], env), vendor.key_path)
     except AuthenticationError as error:
-        # 403 may be only about the list, or about the country
+        # 403 may concern only the list, or the country
         return KeyCheck("rejected" if error.status in (None, _UNAUTHORIZED) else "unchecked", str(error))
     except PanpanError as error:
         return KeyCheck("unchecked", str(error))

@@ -50,7 +50,7 @@ def blaming_variables() -> Iterator[None]:
         raise fault
     try:
         yield
-    except Exception as exc:  # of ssl, which is an OSError, or about an address
+    except Exception as exc:  # either an ssl error, which is an OSError, or a bad address
         suspects = " or ".join(_variables_of(_OF_CERTIFICATES if isinstance(exc, OSError) else _OF_PROXIES))
         if not suspects:
             raise
@@ -89,9 +89,7 @@ def _proxies() -> Iterator[tuple[str, ProxySetting]]:
         return
     for kind in _KINDS:
         if address := proxies.get(kind):
-            place = max(
-                _variables_of([f"{kind}_proxy"]), default="the system's settings"
-            )  # the name in lower case wins
+            place = max(_variables_of([f"{kind}_proxy"]), default="the system's settings")  # lower-case names win
             url = address if "://" in address else f"http://{address}"
             yield kind, ProxySetting(place, _shown(address), url)
 
@@ -147,7 +145,7 @@ def _wrong_certificates() -> ConfigError | None:
     path = Path(file)
     try:
         if not path.is_file() and not path.is_dir() and path.exists():
-            return None  # a pipe, which can be read only once
+            return None  # a pipe can be read only once
         reason = None if b"-----BEGIN " in path.read_bytes() else "it holds no certificates"
     except OSError as exc:
         reason = exc.strerror

@@ -151,7 +151,7 @@ def provider_kind(kind: str, place: str) -> Iterator[ProviderKind]:
         yield made
     except PanpanError:
         raise
-    except Exception as exc:  # of another package, whose errors name it
+    except Exception as exc:  # an error of another package
         raise ConfigError(f"the provider of {kind} models, {place}, failed: {type(exc).__name__}: {exc}") from exc
 
 

@@ -81,7 +81,7 @@ def _parse(text: str) -> Any:
         if "control character" not in str(exc):
             raise ArgumentsError(_not_json(exc)) from exc
         value = _parse_with_raw_line_ends(text)
-    if "e" in text or "E" in text:  # 1e999 is read as infinity, which JSON does not have
+    if "e" in text or "E" in text:  # 1e999 parses as infinity, which JSON does not have
         _refuse_infinity(value)
     return value
 
@@ -200,7 +200,7 @@ class ReplyBuilder:
         self._events: list[StreamEvent] = []
         self._blocks: list[AssistantContent] = []
         self._open: OpenBlock | None = None
-        self._waiting: OpenBlock | None = None  # an ended call that only the stop reason can judge
+        self._waiting: OpenBlock | None = None  # a finished call that only the stop reason can judge
         self.is_started = False
         self.usage = Usage()
 

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 
-# Most of an SDK is a class for each kind of request and answer, which panpan neither builds nor reads. So its client
-# is loaded without them, under another name (`anthropic` as `_panpan_anthropic`), with placeholders for the two folders
-# that hold those classes. Another import of the SDK in the same process gets the whole package. If anything is not as
-# expected, while loading or when the errors are tried, panpan falls back to the ordinary import.
+# Most of an SDK is a class for each kind of request and answer, which panpan neither builds nor reads. So its client is
+# loaded without them, under another name (`anthropic` as `_panpan_anthropic`), with placeholders for the two folders
+# that contain those classes. Another import of the SDK in the same process gets the whole package. If anything is
+# unexpected, while loading or when the errors are tried, panpan falls back to the ordinary import.
 
 log = logging.getLogger(__name__)
 
@@ -63,11 +63,11 @@ def load_sdk(sdk: Sdk, *, client_name: str, error_name: str) -> SdkClasses:
     Raises:
         ImportError: It is not installed.
     """
-    is_logging = bool(os.environ.get(f"{sdk.upper()}_LOG"))  # asks the whole SDK to log, which its `__init__` sets up
+    is_logging = bool(os.environ.get(f"{sdk.upper()}_LOG"))  # makes the whole SDK log, which its `__init__` sets up
     if sdk not in sys.modules and not is_logging:
         try:
             return _lean(sdk, client_name, error_name)
-        except Exception:  # another version of the SDK may be built in any other way
+        except Exception:  # another version of the SDK may be built differently
             log.debug("the import of %s cannot be shortened", sdk, exc_info=True)
             _forget(sdk)
     package = import_module(sdk)
@@ -136,7 +136,7 @@ class _LeanFinder(MetaPathFinder, Loader):
             return self._package_spec()
         if f"{fullname}.".startswith(tuple(f"{folder}." for folder in self._left_out)):
             return ModuleSpec(fullname, self, is_package=True)
-        return None  # a file of the SDK, which the usual finder finds by its path
+        return None  # the usual finder finds the SDK's files by their path
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _Placeholder(spec.name, self._name)
@@ -214,7 +214,7 @@ def open_anthropic(*, api_key: str, base_url: str | None, headers: Mapping[str, 
     _check(api_key)
     address = base_url or "https://api.anthropic.com"
     sdk, network = _loaded("anthropic", "AsyncAnthropic", "AnthropicError", address)
-    is_token = headers.get("authorization") == f"Bearer {api_key}"  # the SDK sends it as such; it is no key besides
+    is_token = headers.get("authorization") == f"Bearer {api_key}"  # the SDK sends it as a bearer token, not as a key
     client = sdk.client_type(
         api_key=api_key or NO_KEY,
         base_url=address,
@@ -287,7 +287,7 @@ def _past_proxies(address: str) -> dict[str, None]:
 
 def _bounded(client: Any, error_type: type[Exception]) -> SdkClient:
     """Return the client, with limits on the bodies of errors."""
-    from panpan.models.error_body import bound_error_bodies  # imports the network library, as the SDK has by now
+    from panpan.models.error_body import bound_error_bodies  # the network library is loaded by now
 
     bound_error_bodies(client._client)
     return SdkClient(client, error_type)
@@ -321,7 +321,7 @@ def request_error(exc: Exception, *, provider: str, redactor: Redactor, idle_tim
 
     if isinstance(getattr(exc, "status_code", None), int):
         return _status_error(exc, provider, redactor)
-    is_bare = isinstance(exc, httpx2.HTTPError) or exc.__cause__ is None  # as while reading the body of an error
+    is_bare = isinstance(exc, httpx2.HTTPError) or exc.__cause__ is None  # such as an error while reading an error body
     cause = exc if is_bare else exc.__cause__
     detail = one_line(str(cause), redactor) or type(cause).__name__
     if _is_untrusted(cause):
@@ -341,7 +341,7 @@ def request_error(exc: Exception, *, provider: str, redactor: Redactor, idle_tim
             return RetryableError(f"{provider} did not answer within {idle_timeout_s:g} seconds", provider=provider)
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL() | httpx2.LocalProtocolError():
             return ProviderError(f"the request to {provider} cannot be sent: {detail}", provider=provider)
-        case httpx2.ConnectError() if _is_here(exc):  # no retry: a server that does not run will not start by itself
+        case httpx2.ConnectError() if _is_here(exc):  # no retry: a local server will not start by itself
             return ProviderError(
                 f"could not connect to {place}: nothing answers there; is the server running?", provider=provider
             )

@@ -91,7 +91,7 @@ class SseParser:
         if not rest:
             head, blank_line, tail = chunk.rpartition(b"\n\n")
         else:
-            searched = max(0, len(rest) - 1)  # so that a long event in small chunks is not searched again and again
+            searched = max(0, len(rest) - 1)  # so that a long event in small chunks is searched only once
             rest += chunk
             if rest.find(b"\n\n", searched) < 0:
                 if len(rest) > self._max_event_bytes:
@@ -161,8 +161,8 @@ MAX_REPLY_BYTES = 256 * 1024 * 1024
 
 _MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 _CLOSE_TIMEOUT_S = 2.0
-_LAST_WORDS_S = 2.0  # for the usage that follows a finish reason
-_DRAIN_S = 0.25  # for the end of the answer, which mostly came with its last event
+_LAST_WORDS_S = 2.0  # waits for the usage that follows a finish reason
+_DRAIN_S = 0.25  # waits for the end of the answer, which mostly came with its last event
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ class Transport:
         options = {
             "headers": headers if body is None else {**headers, "Content-Type": "application/json"},
             "timeout": timeout,
-            "follow_redirects": False,  # a key goes only to the address that was set
+            "follow_redirects": False,  # a key goes only to the configured address
         }
         try:
             if body is None:

@@ -151,9 +151,9 @@ class WireHistory:
     ) -> None:
         self._encode_reply = encode_reply
         self._encode_user_side = encode_user_side
-        self._seen: list[Message] = []  # the messages of the closed groups
+        self._seen: list[Message] = []  # messages of the closed groups
         self._closed: list[WireGroup] = []
-        self._tail: list[UserSide] = []  # what was open last time, and its bytes
+        self._tail: list[UserSide] = []  # the open messages of the last request, and their bytes
         self._tail_data: bytes | None = None
 
     def groups(self, messages: Sequence[Message]) -> list[WireGroup]:
@@ -250,7 +250,7 @@ class Prefix:
     def __init__(self, *, encode_head: EncodeHead, new_history: Callable[[str], WireHistory]) -> None:
         self._encode_head = encode_head
         self._new_history = new_history
-        self._heads: list[_Head] = []  # both lists: the newest at the end
+        self._heads: list[_Head] = []  # both lists have the newest at the end
         self._conversations: list[_Conversation] = []
 
     def of(self, request: ModelRequest, options: ModelOptions, *, is_stream: bool) -> tuple[bytes, list[WireGroup]]:

@@ -47,7 +47,7 @@ _SPENT_KINDS = frozenset({"insufficient_quota", "billing_error", "billing_hard_l
 """Kinds of errors about a spent quota, which OpenAI sends with status 429 although no pause helps."""
 
 _OVERFLOW_KINDS = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
-_OVERFLOW_TEXT = (  # a text: compiled when a request fails, it costs a start nothing
+_OVERFLOW_TEXT = (  # a string: it is compiled only when a request fails
     r"prompt (?:is )?too long"  # Anthropic, Ollama
     r"|exceeds? (?:the )?(?:model'?s? )?(?:maximum )?context (?:limit|length|size|window)"  # Anthropic, OpenAI, GLM
     r"|maximum (?:context|prompt) length"  # OpenAI, DeepSeek, vLLM, Mistral; xAI

@@ -172,14 +172,14 @@ class AnthropicReply:
         block = self._open
         delta = document.get("delta")
         if block is None or not isinstance(delta, dict):
-            return  # of an unknown kind of block
+            return  # a delta of an unknown kind of block
         if document.get("index") != self._open_index:
             provider = self._transport.provider
             raise StreamError(f"{provider} sent a piece of a block that is not open", provider=provider)
         kind = text_in(delta.get("type"))
         if kind == "signature_delta":
             block.sign(text_in(delta.get("signature")))
-        elif kind in _PIECES:  # else citations, and future kinds
+        elif kind in _PIECES:  # otherwise citations, and future kinds
             block_kind, field = _PIECES[kind]
             piece = delta.get(field)
             if block.kind == block_kind and isinstance(piece, str):
@@ -230,10 +230,10 @@ class AnthropicReply:
             case "tool_use":
                 tool_use_id, name = text_in(block.get("id")), text_in(block.get("name"))
                 opened = self.builder.open_block("tool_use", tool_use_id=tool_use_id, tool_name=name)
-                self._given = block.get("input") or None  # mostly {}, and then deltas; some servers give all of it here
+                self._given = block.get("input") or None  # mostly {}, then deltas; some servers send all of it here
                 self._begin(opened, None)
             case _:
-                pass  # an unknown kind, whose deltas are ignored, too
+                pass  # an unknown kind; its deltas are ignored, too
 
     def _begin(self, block: OpenBlock, piece: object) -> OpenBlock:
         if isinstance(piece, str) and piece:

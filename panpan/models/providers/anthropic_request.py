@@ -39,7 +39,7 @@ MAX_ID_CHARS = 64
 
 _CACHE_MARK = b',"cache_control":{"type":"ephemeral"}'
 _MESSAGE_END = b"}]}"  # every user message ends with its last block, its list and itself
-_ANSWER_TOKENS = 4096  # room for the answer if the thinking budget would take all of the output
+_ANSWER_TOKENS = 4096  # reserved for the answer if the thinking budget would take all of the output
 _CLAUDE_VERSION = re.compile(r"claude-(?:[a-z]+-)+(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 
 
@@ -107,7 +107,7 @@ def encode_reply(message: AssistantMessage, *, model: str) -> bytes | None:
             case _:
                 pass
     if has_answer and blocks[-1]["type"] == "text":
-        # the API refuses blanks at its end if the reply is the last message, which the model is to continue
+        # the API refuses trailing blanks if the reply is the last message, which the model continues
         blocks[-1]["text"] = blocks[-1]["text"].rstrip()
     return to_json({"role": "assistant", "content": blocks}) if has_answer else None
 

@@ -72,7 +72,7 @@ class CallAssembler:
         self._names = names
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
-        self._current = 0  # position of the call that is emitted now; those after it wait
+        self._current = 0  # position of the call that is emitted now; later ones wait
 
     @property
     def has_calls(self) -> bool:
@@ -161,12 +161,12 @@ class CallAssembler:
 def _begins_another(call: _Call, wire_id: str, name: str) -> bool:
     """Return True if a delta that seems to be of `call` begins another call."""
     if not name:
-        return False  # a new id alone: some servers make one up for every delta
+        return False  # only a new id: some servers make one up for every delta
     if wire_id and call.wire_id and wire_id != call.wire_id:
         return True
     if wire_id and wire_id == call.wire_id:
         return False
-    return call.is_whole  # no ids to tell by
+    return call.is_whole  # no ids to compare
 
 
 def _is_number(index: object) -> TypeGuard[int]:
@@ -253,7 +253,7 @@ class OpenAICompatibleProvider:
                 yield event
 
     async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
-        return None  # the dialect has no such request
+        return None  # this dialect has no such request
 
     async def prepare(self) -> None:
         await self._transport.prepare()
@@ -288,7 +288,7 @@ class OpenAIReply:
         """True if nothing can follow."""
         self._transport = transport
         self._calls = CallAssembler(builder, provider=transport.provider, names=names or {})
-        self._late: list[tuple[Literal["text", "thinking"], str]] = []  # pieces that came after the first call
+        self._late: list[tuple[Literal["text", "thinking"], str]] = []  # text and thinking after the first call
         self._stop_reason: StopReason | None = None
         self._has_refusal = False
 

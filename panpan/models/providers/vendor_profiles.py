@@ -97,9 +97,9 @@ DEEPSEEK = VendorProfile(  # https://api-docs.deepseek.com/guides/thinking_mode
 
 QWEN = VendorProfile(  # https://docs.qwencloud.com/api-reference/chat/openai-chat
     "qwen",
-    max_tokens_field="max_completion_tokens",  # the older one does not limit the thinking
+    max_tokens_field="max_completion_tokens",  # the older field does not limit the thinking
     asks_for_parallel_calls=True,
-    efforts=("low", "medium", "xhigh"),  # of the template of Qwen 3.8; older ones know none
+    efforts=("low", "medium", "xhigh"),  # from the template of Qwen 3.8; older models have none
     thinking={"enable_thinking": True, "thinking_budget": "$budget"},
 )
 
@@ -128,7 +128,7 @@ OLLAMA = VendorProfile(  # https://docs.ollama.com/api/openai-compatibility
 LLAMA_CPP = VendorProfile(  # https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
     "llama.cpp",
     reasoning_field="reasoning_content",
-    unsupported_keywords=frozenset({"pattern", "format"}),  # its grammar takes anchored patterns and few formats only
+    unsupported_keywords=frozenset({"pattern", "format"}),  # its grammar has only anchored patterns and few formats
     idle_timeout_s=_LOCAL_IDLE_TIMEOUT_S,
     calls_in_text=_WRITES_CALLS_AS_TEXT,
 )

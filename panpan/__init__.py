@@ -14,7 +14,7 @@ those of `panpan.events` and `panpan.tools`.
 from panpan.public_names import loader
 from panpan.version import __version__
 
-TYPE_CHECKING = False  # as type checkers know it; `typing` would cost some milliseconds
+TYPE_CHECKING = False  # type checkers know this name; importing `typing` takes milliseconds
 
 if TYPE_CHECKING:
     from panpan.api import ask, ask_sync, open_session

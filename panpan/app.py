@@ -99,7 +99,7 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
         ConfigError: A setting, the model, the key or the session is not there or wrong.
         BudgetError: There is a budget and the model's price is not known.
     """
-    logging.getLogger("panpan").addHandler(logging.NullHandler())  # without a handler Python prints the records
+    logging.getLogger("panpan").addHandler(logging.NullHandler())  # without a handler Python prints log records
     config, setup = _settled(config, frontend)
     interceptor, clock, which = config.interceptor, TurnClock(), config.which
     frontend = replace(frontend, askers=interceptor.askers(timed_askers(frontend.askers, clock)))
@@ -119,7 +119,7 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
         async with opened:
             if logged.title is not None:
                 opened.rename(logged.title)
-            if not frontend.is_interactive and opened.model_note:  # else the face shows it
+            if not frontend.is_interactive and opened.model_note:  # otherwise the face shows it
                 frontend.warn(opened.model_note)
             yield opened
     finally:
@@ -183,7 +183,7 @@ def kinds_of(loaded: Loaded, locations: Locations, given: Iterable[type[Capabili
 
 
 def _named(loaded: Loaded, locations: Locations, warn: Callable[[str], None]) -> Sequence[type[Capability]]:
-    if not loaded.settings.capabilities:  # looking for packages takes some milliseconds
+    if not loaded.settings.capabilities:  # looking for packages takes milliseconds
         return ()
     there = outside_capabilities(locations, loaded.trust)
     return named_capabilities(loaded.settings, there, [kind.name for kind in BUILTIN], warn)

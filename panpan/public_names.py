@@ -1,6 +1,6 @@
 """Public names that are loaded when they are first used, so that importing a package costs nothing."""
 
-TYPE_CHECKING = False  # as type checkers know it; `typing` would cost some milliseconds
+TYPE_CHECKING = False  # type checkers know this name; importing `typing` takes milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -5,7 +5,7 @@ A tool knows files and processes, but neither the model nor a face.
 
 from panpan.public_names import loader
 
-TYPE_CHECKING = False  # as type checkers know it; `typing` would cost some milliseconds
+TYPE_CHECKING = False  # type checkers know this name; importing `typing` takes milliseconds
 
 if TYPE_CHECKING:
     from panpan.core.effects import Agent, Command, Effects

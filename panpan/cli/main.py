@@ -177,7 +177,7 @@ def main() -> NoReturn:
         from panpan.cli_kit.failures import report_failure
 
         code = report_failure(error, had_terminal=had_terminal)
-    leave_at_interrupt()  # nothing is open yet that must be closed
+    leave_at_interrupt()  # nothing is left open
     gc.freeze()  # everything is closed and flushed; without this, Python looks through all modules for 20 ms more
     sys.exit(code)
 

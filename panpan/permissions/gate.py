@@ -389,7 +389,7 @@ class PermissionGate(Gate):
         if reason := await secret_file(subject, call.context.paths):
             return Ask(reason, is_protected=True, approved_paths=approved)
         if reason := await withheld_file(self.rules.deny, subject):
-            return Ask(reason, is_protected=True, approved_paths=approved)  # no flag opens what a rule denies
+            return Ask(reason, is_protected=True, approved_paths=approved)  # no flag overrides a deny rule
         reason = await withheld_file(self.rules.ask, subject)
         if reason is None and self.mode != "bypassPermissions":
             waiting = await waiting_file(subject)

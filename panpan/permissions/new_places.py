@@ -72,7 +72,7 @@ class NewPlaces(Hook):
 
     async def before_effect(self, call: ToolCall) -> None:
         if await _runs_boxed(call):
-            before = self._before.get(call.tool_use_id)  # it runs again, after an attempt that failed
+            before = self._before.get(call.tool_use_id)  # this is a retry after a failed attempt
             self._before[call.tool_use_id] = before or self._since_background or await _look(call)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
@@ -83,7 +83,7 @@ class NewPlaces(Hook):
         if self._since_background is not None or getattr(call.args, "run_in_background", False):
             self._since_background = now
         new = {place: file for place, file in now.files.items() if before.shows_new(place, file)}
-        moved = set(before.files.values())  # the user's, under another name
+        moved = set(before.files.values())  # files of the user, under another name
         cloned = [place for place in new if place.name == ".git" and new[place] not in moved]
         new = await to_thread.run_sync(_settle_repositories, call.context.sandbox, new, cloned)
         new = {place: file for place, file in new.items() if not _is_approved(place, call)}
@@ -93,7 +93,7 @@ class NewPlaces(Hook):
         told = f"while commands ran, protected files or folders appeared that other programs run or trust: {shown}"
         try:
             done, asked = await self._settled(shown, new)
-        except get_cancelled_exc_class():  # an interrupt is no answer, and the user still has to know
+        except get_cancelled_exc_class():  # an interrupt is not an answer, and the user still has to know
             self._warn(f"{told}; {_KEPT}")
             raise
         self._warn(f"{told}; {done}")
@@ -102,7 +102,7 @@ class NewPlaces(Hook):
         return Output((*output.blocks, for_model(note)), output.display, is_error=output.is_error)
 
     async def turn_ended(self, conversation: Conversation) -> None:
-        self._before.clear()  # of calls that were interrupted
+        self._before.clear()  # left over from interrupted calls
 
     async def _settled(self, shown: str, new: _Places) -> tuple[str, str]:
         """Return what became of new places, and how the user was asked, for the model; both in words.
@@ -137,7 +137,7 @@ async def _runs_boxed(call: ToolCall) -> bool:
 
 
 async def _look(call: ToolCall) -> _Look:
-    context = call.context  # nobody runs or trusts what lies in the folder for temporary files
+    context = call.context  # nobody runs or trusts files in the temporary folder
     roots = [root for root in context.paths.roots if root != context.sandbox.temporary]
     return await to_thread.run_sync(_look_at, roots)
 

@@ -176,7 +176,7 @@ def gate_of(
     check_examples(sources, paths)
     permission = loaded.settings.permission
     untrusted: Sequence[Rule] = ()
-    with suppress(ConfigError):  # rules that do not count may be wrong
+    with suppress(ConfigError):  # rules that do not count may be invalid
         untrusted = [parse_rule(text, "the project") for text in loaded.withheld_rules]
     return PermissionGate(
         sources,
@@ -227,7 +227,7 @@ class FolderGate:
         self._sandbox_questions = SandboxQuestions(loaded.settings.sandbox.outside)
         self.mode: PermissionMode = self.gate.mode
         """Mode of the settings."""
-        # A tool that a rule takes away is kept, so that the gate names the rule.
+        # Keep a tool that a rule removes, so that the gate names the rule.
         self._tools = {tool.name: tool for tool in enabled_tools(tools, loaded.settings.tools.enabled)}
         self._outputs = OutputStore(locations.outputs_folder)
 
@@ -401,7 +401,7 @@ class YesToAll:
 
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
         if question.is_protected or _is_about_repeating(question):
-            left = question.for_person or question.reasons  # the others are answered with yes
+            left = question.for_person or question.reasons  # the other reasons are answered with yes
             why = "; ".join(reason.text for reason in left) or question.reason
             answer = await self._otherwise(replace(question, reasons=left, reason=why))
             return replace(answer, reasons=() if answer.is_allowed else left)

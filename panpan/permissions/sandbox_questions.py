@@ -105,7 +105,7 @@ class SandboxQuestions(Hook):
         line = command_line(call.effects)
         if blocked.use == "on" or not self._asks() or line is None or line in self._refused:
             return None
-        self._refused.add(line)  # until it runs with more
+        self._refused.add(line)  # until it runs with more rights
         if blocked.use == "off":
             openings = await _outside_openings(call)
         elif blocked.hosts and _can_be_granted(blocked.hosts):
@@ -157,7 +157,7 @@ class SandboxQuestions(Hook):
             return False
         try:
             return allowing_rules(self._outside, await subject_of(call)) is not None
-        except ToolError:  # the gate refuses what cannot be judged
+        except ToolError:  # the gate refuses calls that cannot be judged
             return False
 
 
@@ -190,7 +190,7 @@ async def _network_openings(call: ToolCall) -> Sequence[Opening]:
 async def _lacks_hosts(call: ToolCall) -> bool:
     """True unless all hosts that a call needs are granted already."""
     network = call.context.sandbox.network
-    # Who granted an index or two knows which ones they need.
+    # A user who granted single indexes knows which ones are needed.
     hosts = [host for host in await _hosts(call) if not (network.domains and host == PACKAGE_INDEXES)]
     return bool(network.missing(hosts)) if hosts else not network.domains
 
@@ -216,7 +216,7 @@ def _can_be_granted(hosts: Sequence[str]) -> bool:
 
     try:
         DomainGrants(hosts)
-    except ToolError:  # such as an address that is none
+    except ToolError:  # such as an invalid address
         return False
     return True
 
@@ -315,7 +315,7 @@ async def sandbox_bounds(call: ToolCall, subject: Subject, box: Box = "usual") -
 
 
 def _network(sandbox: CommandSandbox) -> str:
-    from panpan.system.sandbox.refusals import hosts_in_words  # no session needs it before its first command
+    from panpan.system.sandbox.refusals import hosts_in_words  # not needed before the first command
 
     if sandbox.has_network:
         return "network"
@@ -326,7 +326,7 @@ def _network(sandbox: CommandSandbox) -> str:
 def _cannot_be_made(subject: Subject, sandbox: CommandSandbox) -> Sequence[str]:
     """Return what the command would make in folders that a yes does not open as a whole."""
     from panpan.system.files.canonical import is_below
-    from panpan.system.sandbox.profile import folder_to_open  # no session needs it before its first command
+    from panpan.system.sandbox.profile import folder_to_open  # not needed before the first command
 
     return [
         str(use.path)
@@ -336,9 +336,9 @@ def _cannot_be_made(subject: Subject, sandbox: CommandSandbox) -> Sequence[str]:
     ]
 
 
-# The flags that open the sandbox to a command line: as much of it as the words of the line ask for.
+# The flags that open the sandbox as far as the words of a command line suggest.
 #
-# The rule: it is told to a user who decides, so it may guess, but it names no more than helps.
+# Only a user who decides is told, so it may guess, but it names no more than helps.
 
 _LONGEST_PATTERN = 200
 """Characters of a line that a flag repeats."""
@@ -404,10 +404,9 @@ def _words(command: SimpleCommand) -> list[str]:
     return [word.text or "" for word in command.words]
 
 
-# What of panpan's was probably in the way of a command: the sandbox, a limit, a variable that is withheld.
+# Which part of panpan probably blocked a command: the sandbox, a limit, or a withheld variable.
 #
-# The rule: it is told from how the command ended and what it printed, for nothing else tells; so it is a guess, and
-# only ever advice.
+# Only the end of the command and its output tell. So it is a guess, and never more than advice.
 
 _MAX_CHARS = 20_000
 """Characters at the end of an output that are searched for errors."""
@@ -443,7 +442,7 @@ async def failure_of(
         start: How it was started.
         ctx: Knows its limits, and what panpan has of the user's variables.
     """
-    end = output.replace(str(ctx.outputs.directory), "")[-_MAX_CHARS:]  # where the whole is, not what it printed
+    end = output.replace(str(ctx.outputs.directory), "")[-_MAX_CHARS:]  # without paths that panpan added
     failure = Failure() if ended.timed_out else await _refusals(command, facts, end, ended, start, ctx)
     found = (
         limit_note(ended.exit_code, end, ctx.limits, timed_out=ended.timed_out),

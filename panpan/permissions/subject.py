@@ -303,7 +303,7 @@ def _paths_in(told: Effects) -> int:
 def _may_take_long(facts: LineFacts) -> bool:
     """Return whether folders may have to be looked through to tell what a line reaches."""
     acting = [effect.command for effect in facts.effects if not effect.is_read_only]
-    if any(effect.look.asks_git_in for effect in facts.effects):  # the git folder is looked through
+    if any(effect.look.asks_git_in for effect in facts.effects):  # it searches the git folder
         return True
     has_pattern = any(word.is_glob for acts in acting for word in all_words(acts))
     return has_pattern or reaches_unnamed(facts) or any(next(deletions(acts), None) for acts in acting)
@@ -311,7 +311,7 @@ def _may_take_long(facts: LineFacts) -> bool:
 
 def facts_of(command: str, start: Path | None = None) -> LineFacts:
     """Return what a line would do, with folders in its words where it is given in which folder it starts."""
-    from panpan.shell_analysis.judge import analyse  # no session needs it before its first command
+    from panpan.shell_analysis.judge import analyse  # not needed before the first command
 
     return analyse(command, str(start) if start is not None and _MAY_BE_PLACED.search(command) else None)
 
@@ -340,6 +340,6 @@ def _reached(found: ReachedPaths, locator: Locator, *, is_shallow: bool) -> tupl
         files += [plain] if plain.commands else []
     located: list[LocatedUse] = []
     for use, command in uses.items():
-        with suppress(ToolError):  # a link that leads nowhere, which opens for no program either
+        with suppress(ToolError):  # a dangling link, which no program can open either
             located.append(locator.located(use, is_shallow=is_shallow, command=command))
     return located, files

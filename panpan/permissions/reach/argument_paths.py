@@ -114,7 +114,7 @@ def argument_paths(facts: LineFacts, uses: Iterable[LocatedUse], cwd: Path, loca
             sources.setdefault(name, effect.command.source)
     for name, may_read in names.items():
         written = PathUse(name, "write")
-        with suppress(ToolError):  # no path that could be touched
+        with suppress(ToolError):  # not a path that could be touched
             found = known.get(name) or locator.located(written)
             for use in (written, PathUse(name, "read")) if may_read else (written,):
                 yield LocatedUse(use, found.location, found.spellings, found.is_shallow, sources[name])
@@ -130,7 +130,7 @@ def folders_outside(facts: LineFacts, locator: Locator) -> Iterator[LocatedUse]:
     for effect in facts.effects:
         if effect.reads is None:
             for folder in _told_folders(effect.command):
-                with suppress(ToolError):  # no folder in which anything could run
+                with suppress(ToolError):  # not a folder in which anything could run
                     found = locator.located(PathUse(folder, "read"), is_shallow=True, command=effect.command.source)
                     if not found.is_open:
                         yield found
@@ -177,7 +177,7 @@ def _in_words_for_shells(words: Sequence[Word]) -> Iterator[str]:
 
 def _used_unseen(effect: Effect, words: Sequence[Word], cwd: Path) -> Iterator[str]:
     """Yield what the words may name of which it is not known what becomes of it."""
-    from panpan.shell_analysis.words import with_ansi_c_decoded  # with the rest of the analysis
+    from panpan.shell_analysis.words import with_ansi_c_decoded  # imported with the rest of the analysis
 
     folders = _folders(effect.command)
     yield from (posixpath.join(folder, word) for word in effect.path_like_words for folder in folders)
@@ -185,7 +185,7 @@ def _used_unseen(effect: Effect, words: Sequence[Word], cwd: Path) -> Iterator[s
     for text in filter(None, (word.text for word in words[1:])):
         yield from _behind_letters(text, places)
     for word in words:
-        if word.text is None:  # what can be seen of it may tell the place, or the name
+        if word.text is None:  # the visible part may tell the place, or the name
             name = _QUOTES.sub("", with_ansi_c_decoded(word.source))
             yield from [name] if name.startswith("~") else (posixpath.join(folder, name) for folder in folders)
 
@@ -271,14 +271,14 @@ def _takes_unseen_names(command: SimpleCommand) -> bool:
         return False
     name = program_name(words[0])
     texts = [word.text or "" for word in words[1:]]
-    if name in _TARS:  # whose first word may be letters of flags without a dash
+    if name in _TARS:  # its first word may be flags without a dash
         flags = [*texts[:1], *(text for text in texts if text.startswith("-"))]
         return any(map(_TAR_TAKES_LIST.fullmatch, flags))
     return name in _HAND_ON or any(map(_TAKES_LIST.fullmatch, texts))
 
 
 def _unknown_words(effect: Effect) -> Iterator[Word]:
-    from panpan.shell_analysis.judge import is_message  # no session needs it before its first command
+    from panpan.shell_analysis.judge import is_message  # not needed before the first command
 
     command = effect.command
     yield from filter(_is_unknown, (*(redirect.target for redirect in command.redirects), *command.assigned))
@@ -378,7 +378,7 @@ def _add_matched(effect: Effect, cwd: Path, found: ReachedPaths, *, is_wide: boo
     """Add what the patterns of a command match."""
     for pattern in _patterns(effect):
         for placed in effect.command.placed_patterns([pattern.path]):
-            # As the shell hands it over, with nothing in front that would mean something else to the resolver.
+            # As the shell passes it on, without a prefix that the resolver would interpret.
             base, start = ("", "") if placed.startswith("/") else (str(cwd).rstrip("/"), ".")
             for some in matched(placed, cwd, is_wide=is_wide):
                 if some.files:
@@ -408,7 +408,7 @@ def _patterns(effect: Effect) -> Iterator[PathUse]:
         if redirect.target.is_glob:
             yield PathUse(redirect.target.pattern, "write" if redirect.is_write else "read")
     written = _written(effect)
-    if written is None:  # it looks at them, whatever else the line does
+    if written is None:  # it reads them, whatever else the line does
         yield from (PathUse(pattern, "read") for pattern in effect.look.globs)
     else:
         yield from (PathUse(word.pattern, "read") for word in _globs(written.reads))
@@ -419,7 +419,7 @@ def _written(effect: Effect) -> "Written | None":
     """Return what a program touches that writes what it is given; None for all others."""
     if effect.is_read_only:
         return None
-    from panpan.shell_analysis.writers import written_by  # no session needs it before its first command
+    from panpan.shell_analysis.writers import written_by  # not needed before the first command
 
     words = unwrapped_words(effect.command.words)
     return written_by(name_of(words), words[1:])

@@ -138,7 +138,7 @@ def unwrapped_words(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 def _unwrapped(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], bool]:
     """Return the words of what a wrapper runs, and whether it is given further words by `xargs`."""
-    from panpan.shell_analysis.runners import unwrapped  # no session needs it before its first command
+    from panpan.shell_analysis.runners import unwrapped  # not needed before the first command
 
     is_fed = False
     for _ in range(_MOST_LAYERS):
@@ -197,7 +197,7 @@ def _found_by(words: Sequence[Word], directories: tuple[str, ...], *, takes_whol
     is_expression = (word.source.startswith("-") or word.text in _JOINS_ANY for word in given)
     begin = next((at for at, is_part in enumerate(is_expression) if is_part), len(given))
     folders = tuple(given[:begin]) or (Word(".", "."),)
-    if any(word.text in ("-H", "-L", "-follow") for word in words):  # a slash at its end follows a link
+    if any(word.text in ("-H", "-L", "-follow") for word in words):  # a trailing slash follows a link
         folders = tuple(replace(word, text=f"{word.text}/") if word.text else word for word in folders)
     texts = [word.text or "" for word in given[begin:]]
     tests = Tests()
@@ -225,7 +225,7 @@ def _cleaned(words: Sequence[Word], directories: tuple[str, ...]) -> Iterator[De
         position += 2 if has_value else 1
     if name_of(words[position:]) != "clean":
         return
-    # What is to be left out is the value of a flag.
+    # The value of `-e` or `--exclude` is not a place.
     rest = [
         word
         for before, word in pairwise((words[position], *words[position:]))
@@ -235,7 +235,7 @@ def _cleaned(words: Sequence[Word], directories: tuple[str, ...]) -> Iterator[De
     if any(flag == "--dry-run" or re.fullmatch(r"-[A-Za-z]*n[A-Za-z]*", flag) for flag in flags):
         return
     places = tuple(operands(rest))
-    # A pathspec may start from the top of the repository, and match anything.
+    # A pathspec may start at the top of the repository, and match anything.
     from_top = any(word.text is None or not _MAGIC.isdisjoint(word.text) for word in places)
     here = (Word(".", "."),)
     yield Deletion(here if from_top else places or here, directories, spares_tracked=True, from_top=from_top)

@@ -30,7 +30,8 @@ class TrackedFiles:
     """
 
     def __init__(self, folder: Path) -> None:
-        # What lies elsewhere, as of a submodule, is not looked for; it is not that of the repository around, either.
+        # An index elsewhere, such as a submodule's, is not searched for; the index of the repository around does not
+        # apply.
         index = GitIndex.around(folder)
         index = index if index is not None and index.top == repository_around(folder) else None
         self.names = index.names() if index is not None else None
@@ -46,7 +47,7 @@ class TrackedFiles:
     def may_lead_to(self, path: str) -> bool:
         """Return whether git may track what lies at the absolute `path`, or something below it."""
         if self.names is None or not path.isascii() or not path.startswith(self._top):
-            return True  # git may write a name with an accent in more than one way
+            return True  # git may write a name with an accent in several ways
         return path.removeprefix(self._top).casefold() in self._places
 
 
@@ -419,10 +420,10 @@ def _regex(part: str, is_wide: bool) -> tuple[re.Pattern[str], bool]:
     for found in _PART.finditer(part):
         bracket, escaped, special, plain = found.groups()
         is_live = is_live or bool(bracket or special)
-        if special == "[":  # a bracket that is read in one way or another; anything may follow
+        if special == "[":  # an ambiguous bracket: anything may follow
             return re.compile(f"{regex}.*", flags), True
         if bracket:
-            # Of a range, what is no ASCII may be in it or not, by the language of the user.
+            # In a range, whether a non-ASCII character is inside depends on the user's locale.
             regex += f"(?:[{bracket[1:-1]}]|[^\\x00-\\x7f])"
         else:
             regex += {"*": ".*", "?": "."}[special] if special else re.escape(escaped or plain)

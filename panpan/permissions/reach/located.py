@@ -225,5 +225,5 @@ def recorded_uses(facts: LineFacts, cwd: Path, locator: Locator) -> Iterator[Loc
         for folder in folders if effect.look.git_paths else ():
             top = repository_around(canonical_path(cwd / folder))
             for path in effect.look.git_paths:
-                with suppress(ToolError):  # no path that could be shown
+                with suppress(ToolError):  # not a path that could be shown
                     yield locator.located(PathUse(str(top / path), "read"), command=effect.command.source)

@@ -134,7 +134,7 @@ def _searches(subject: Subject) -> list[tuple[list[Path], Effect | None]]:
     searched = set(subject.told.searches)
     places = [use.path for use in subject.uses if use.use.path in searched and use.path.is_dir()]
     found: list[tuple[list[Path], Effect | None]] = [(places, None)]
-    # And every part of a command line, whatever the others do.
+    # Also each part of a command line, whatever the others do.
     found += [(_shown_folders(effect, subject), effect) for effect in subject.effects]
     found += [(list(_gathered_by(effect, subject.cwd)), _of_all_names(effect)) for effect in subject.effects]
     return [(folders, search) for folders, search in found if folders]
@@ -146,7 +146,7 @@ def _shown_folders(search: Effect, subject: Subject) -> list[Path]:
     if search.look.asks_git_in is None:
         return folders
     tops = (repository_around(folder) for folder in folders)
-    # What lies around the workspace is not looked through for a look into it.
+    # A search inside the workspace does not cover the repository around it.
     inside = (subject.root if subject.root.is_relative_to(top) else top for top in tops)
     return list(dict.fromkeys(inside))
 
@@ -219,7 +219,7 @@ def _is_searched(name: str, glob: str | None) -> bool:
     if not isinstance(glob, str) or glob.split() != [glob] or _NOT_ONE_NAME & set(glob):
         return True
     try:
-        # Wider than the search's own reading of the glob: the name alone, at any depth.
+        # Wider than the search's own reading of the glob: only the name, at any depth.
         return PathPattern(glob.rsplit("/", 1)[-1] or "*").restricts_file(Path("/", name), Path("/"))
     except ValueError:
         return True

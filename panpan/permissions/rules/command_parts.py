@@ -75,7 +75,7 @@ def simple_commands(command: str) -> Sequence[tuple[str, ...]] | None:
             continue
         if word is not None:
             if kind == "harmless" and (match.group()[0].isdigit() or word.written.isdigit()):
-                return None  # the digit belongs to the word, or the word to the redirect
+                return None  # the digit may belong to the word, or the word to the redirect
             commands[-1].append(word)
             word = None
         if kind == "operator":
@@ -115,12 +115,12 @@ class _Word:
         self._is_bare = self._is_bare and kind == "plain"
         if kind == "plain":
             before, bracket, _ = piece.partition("[")
-            last = self.written[-1:]  # the character before a tilde tells whether it is live
+            last = self.written[-1:]  # the character before a tilde decides whether it expands
             text = _LIVE_TILDE.sub(LIVE_TILDE, last + before)[len(last) :]
             text = text.replace("*", LIVE).replace("?", LIVE) + (LIVE if bracket else "")
         else:
             bracket, text = "", literal
-        if not self._is_in_bracket:  # what closes it is not looked for, so the rest of the word is a part of it
+        if not self._is_in_bracket:  # the closing bracket is not searched for, so the rest of the word belongs to it
             self._text += text
         self._is_in_bracket = self._is_in_bracket or bool(bracket)
         self.written += literal
@@ -286,7 +286,7 @@ def _parts(command: str) -> list[CommandPart]:
                 return [
                     CommandPart((_UNKNOWN_WORD,)),
                     *map(CommandPart, parts),
-                ]  # too many to look at: treated as unknown
+                ]  # too many to check: treated as unknown
     return [CommandPart(words) for words in parts]
 
 
@@ -305,7 +305,7 @@ def _word_lists(command: str) -> Iterator[tuple[list[str], range]]:
             parted = _NO_WORD.sub(" ", piece).split()
             yield parted, range(len(parted))
         if "-delete" in words and "find" in map(_program, words):
-            yield ["rm", *words], range(1)  # by which rules name what it does
+            yield ["rm", *words], range(1)  # rules name this as rm
     if feeds_a_shell and _FED.search(command):
         for piece in pieces:
             words = _QUOTES.sub("", _BEFORE_FED.sub(" ", piece)).split()
@@ -331,7 +331,7 @@ def _pieces(command: str) -> Iterator[str]:
     quoted = _QUOTED.sub(_as_one_word, joined)
     lines = (_QUOTED.sub(_as_one_word, line) for line in joined.split("\n")) if "\n" in joined else ()
     for form in dict.fromkeys((joined, quoted, *lines)):
-        # A substitution leaves a `$` word behind, so that what surrounds it is seen to be unknown.
+        # Leave a `$` word in place of a substitution, so that the words around it count as unknown.
         text = form.replace("`", " ; $ ; ").replace("$(", "$ (")
         text = _DUPLICATION.sub(" ", text).replace("&>", ">").replace(">&", ">").replace("<&", "<")
         yield from _SEPARATORS.split(text)

@@ -266,7 +266,7 @@ def _only_filters(words: tuple[str, ...]) -> bool:
 
     The line does not run as one that only looks, so the command must need nothing for that either.
     """
-    from panpan.shell_analysis.judge import judge  # no session needs it before its first command
+    from panpan.shell_analysis.judge import judge  # not needed before the first command
 
     if has_live_words(words):
         return False
@@ -289,7 +289,7 @@ def _opens(rule: Rule, words: tuple[str, ...], *, needs_wildcard: bool) -> bool:
 
 
 def _rules_for_each_use(rules: Sequence[Rule], subject: Subject) -> list[Rule] | None:
-    # What a call that changes files reads it reads in order to change them; only that has to be opened.
+    # A call that changes files reads them only for that, so only the changes need a rule.
     uses = [use for use in subject.uses if use.is_write] or subject.uses
     found = [covering_rule(rules, use, subject) for use in uses]
     if not found or None in found:

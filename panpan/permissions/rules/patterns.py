@@ -91,7 +91,7 @@ class CommandPattern:
             return True
         if self._joined and self._joined in spelled_evenly(command):
             return True
-        begin = self._loose[0].removesuffix(" ")  # by which most are told apart
+        begin = self._loose[0].removesuffix(" ")  # the beginning tells most texts apart
         texts = [text for text in command_texts(command) if text.startswith(begin)]
         return any(_fits(text, self._loose, blank=" ") for text in texts)
 
@@ -132,7 +132,7 @@ def _tokens(text: str) -> list[_Token]:
             quote = ""
         elif not quote and char in "'\"":
             quote = char
-            tokens.append(_NOTHING)  # so that an empty word is one
+            tokens.append(_NOTHING)  # so that an empty word counts as a word
         elif not quote and char == "~" and (not tokens or tokens[-1] in (_BLANK, "=", ":")):
             tokens.append(_TILDE)
         elif not quote and char in " \t":
@@ -165,7 +165,7 @@ def _fits(text: str, segments: list[str], *, blank: str) -> bool:
     if not middle:
         return text == first
     if len(segments) == 2 and segments[1] == "" and first.endswith(blank) and text == first[:-1]:
-        return True  # `npm run *` means `npm run`, too
+        return True  # `npm run *` covers `npm run`, too
     *middle, last = middle
     if not text.startswith(first) or not text.endswith(last) or len(text) < len(first) + len(last):
         return False
@@ -267,7 +267,7 @@ class PathPattern:
             if fits(relative):
                 return True
             names_folder = not is_shallow and (fits(_joined(relative, "")) or fits(_joined(relative, _ANY_CHILD)))
-            if names_folder and path.is_dir():  # asked last, since it takes longest
+            if names_folder and path.is_dir():  # last, since it takes longest
                 return True
         return False
 

@@ -194,7 +194,7 @@ def check_examples(sources: Sequence[RuleSource], paths: PathResolver) -> None:
 def _holds(rule: Rule, behaviour: Behaviour, example: str, paths: PathResolver) -> bool:
     try:
         subject = _subject(rule, example, paths)
-    except ToolError:  # no path that any call could name
+    except ToolError:  # not a path that any call could name
         return False
     if behaviour == "allow":
         return allowing_rules([rule], subject) is not None

@@ -133,7 +133,7 @@ def narrowest_rule(subject: Subject) -> str | None:
     """Return the rule to offer for `subject`, or None if the call cannot be remembered."""
     text = _candidate(subject)
     if text is None or len(text) > _LONGEST_RULE or not text.isprintable() or spelled_out(text) != text:
-        return None  # who says "always" has to see all of it
+        return None  # the user must see all of a saved rule
     return text if _allows_again(text, subject) else None
 
 
@@ -148,7 +148,7 @@ def prefix_rule(subject: Subject) -> str | None:
 
 def _candidate(subject: Subject) -> str | None:
     if subject.is_read_only and not all(use.is_open for use in subject.uses):
-        return _path_rule(subject)  # what it does needs no rule, only where
+        return _path_rule(subject)  # reading needs no rule for the tool, only one for the place
     if subject.command is not None and subject.tool == "Bash":
         return f"Bash({exact_pattern(subject.command)})"
     if subject.url is not None:
@@ -168,7 +168,7 @@ def _path_rule(subject: Subject) -> str | None:
     paths = {use.path for use in uses}
     tops = [path for path in paths if paths.isdisjoint(path.parents)]
     if len(tops) != 1:
-        return None  # one rule could not name them all
+        return None  # one rule could not cover them all
     path = tops[0]
     ending = "/**" if path.is_dir() else ""
     if path != subject.root and path.is_relative_to(subject.root):

@@ -77,7 +77,7 @@ def _kind(root: MachineRoot, path: str) -> Literal["venv", "conda", "python"] | 
     return None
 
 
-# Of several versions below `lib`, as an upgrade leaves them, only that of the interpreter counts.
+# If `lib` has several versions, as after an upgrade, only that of the interpreter counts.
 
 _VERSION = re.compile(r"3\.(\d{1,2})(?:\.\d{1,3})?")
 _KEY = re.compile(r"^([\w-]+) *= *(.*?) *$", re.MULTILINE)
@@ -135,6 +135,6 @@ def package_folders(root: MachineRoot, prefixes: Sequence[str], minor: int | Non
     for prefix in prefixes:
         libraries = [folder for folder, number, _ in library_folders(root, prefix) if minor in (None, number)]
         places = [f"{folder}/{name}" for folder in libraries for name in ("site-packages", "dist-packages")]
-        debian = [f"{prefix}/lib/python3/dist-packages"]  # shared by all of Debian's own interpreters
+        debian = [f"{prefix}/lib/python3/dist-packages"]  # all of Debian's own interpreters share it
         folders |= dict.fromkeys(place for place in (*places, *debian) if root.exists(place))
     return tuple(folders)

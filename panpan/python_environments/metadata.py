@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 
-# The records that installers leave beside packages, and the head of each: names, versions, needs.
+# The metadata that installers leave beside packages, and its head: name, version, requirements.
 #
-# Their form is "Recording installed projects" (packaging.python.org); egg-info is what setuptools and conda still
-# write.
+# The format is "Recording installed projects" (packaging.python.org). setuptools and conda still write egg-info.
 
 _OF_CONDA = re.compile(r"(.+)-([^-]+)-[^-]+\.json")
 _HEAD_BYTES = 256_000
@@ -70,10 +69,10 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-# The packages that are installed, as their `*.dist-info` folders tell; nothing of them is run.
+# The installed packages according to their `*.dist-info` folders; nothing of them is run.
 #
-# The form of these folders is the specification "Recording installed projects" (packaging.python.org), which PEP 376,
-# 427, 610 and 627 made.
+# The format of these folders is "Recording installed projects" (packaging.python.org), defined by PEP 376, 427, 610 and
+# 627.
 
 MAX_PACKAGES = 5_000
 _RECORD_BYTES = 8_000_000

@@ -77,16 +77,16 @@ def is_for_conda(file: str) -> bool:
     return file.endswith((".yml", ".yaml")) or file == "pixi.toml"
 
 
-# Manifests are files of strangers. Nothing outside of the project's folder is read, nothing large, nothing twice. What
-# is there and cannot be read is kept as unclear, so that nobody takes it for a file that asks for nothing.
+# Manifests are untrusted. Read nothing outside of the project's folder, nothing large, and nothing twice. Keep an
+# unreadable file as unclear, so that nobody takes it for one without requirements.
 
 MAX_BYTES = 1_000_000
 MAX_FILES = 100
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF32_LE: "utf-32-le",  # before that of UTF-16, which it begins with
+    codecs.BOM_UTF32_LE: "utf-32-le",  # before UTF-16, whose mark it begins with
     codecs.BOM_UTF32_BE: "utf-32-be",
-    codecs.BOM_UTF16_LE: "utf-16-le",  # as PowerShell writes `pip freeze > requirements.txt`
+    codecs.BOM_UTF16_LE: "utf-16-le",  # PowerShell writes this for `pip freeze > requirements.txt`
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 

@@ -53,7 +53,7 @@ def conda_requirements(files: ProjectFiles, name: str) -> Iterator[Said]:
         pairs = read_yaml(text).pairs or ()
     except YamlError as error:
         lines = text.split("\n")
-        line = lines[min(error.line, len(lines)) - 1].strip()  # what was to come may be missed behind the last
+        line = lines[min(error.line, len(lines)) - 1].strip()  # the error may be reported behind the last line
         yield Unclear(f"{name}:{error.line}", f"it cannot be read as YAML ({error})", line[:_MAX_LINE_CHARS])
         return
     for key, value in pairs:

@@ -205,7 +205,7 @@ def setup_cfg_requirements(files: ProjectFiles) -> Iterator[Said]:
         return
     parser = RawConfigParser()
     try:
-        parser.read_string(re.sub(r"[ \t]+", " ", text))  # of many blanks it takes the square
+        parser.read_string(re.sub(r"[ \t]+", " ", text))  # it takes quadratic time for many blanks
     except (Error, RecursionError):
         yield Unclear("setup.cfg", "it cannot be understood")
         return
@@ -225,7 +225,7 @@ def setup_py_requirements(files: ProjectFiles) -> Iterator[Said]:
     if text is None:
         return
     try:
-        with warnings.catch_warnings():  # about escapes in strings, which would be printed
+        with warnings.catch_warnings():  # warnings about escapes in strings would be printed
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

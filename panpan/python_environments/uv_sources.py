@@ -31,7 +31,7 @@ from panpan.system.sandbox.command_sandbox import Domains
 from panpan.system.text.terminal_text import spelled_out
 from panpan.types.permission import PACKAGE_INDEXES
 
-# What is no TOML, too large, or of another form than expected says nothing.
+# Ignore a file that is not TOML, too large, or of an unexpected form.
 
 _MAX_BYTES = 1_000_000
 
@@ -58,8 +58,8 @@ def find_manifest(what: str, holds: Callable[[Path], bool], paths: PathResolver)
     raise ToolError(f"there is no {what} in {paths.cwd} or above it in the workspace; make one first")
 
 
-# Whatever a project's file says that leads uv to another place has to be told. Keys are those of "Settings", uv's
-# documentation, at the top of uv.toml or below `tool.uv`; it takes the nearest file, from the project's folder up.
+# Report every setting in a project's file that sends uv to another place. Keys are those of "Settings", uv's
+# documentation, at the top of uv.toml or below `tool.uv`; uv uses the nearest file, from the project's folder up.
 
 _UV_DEFAULT = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _UV_EXTRA = ("UV_INDEX", "UV_EXTRA_INDEX_URL")
@@ -186,8 +186,8 @@ def _interpreters(project: Path) -> Iterator[tuple[Path, str]]:
             yield from ((file, spelled_out(line)[:_MAX_TOLD_CHARS]) for line in lines if not _VERSIONS.fullmatch(line))
 
 
-# An index counts that the user's settings, variables or files in their home or of the machine name. A project's files
-# are never read for it.
+# Indexes come from the user's settings and variables, and from files in their home or of the machine. A project's files
+# are never read for this.
 
 USUAL_HOSTS = (
     *PYPI_HOSTS,

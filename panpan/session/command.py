@@ -139,7 +139,7 @@ class Terminal(Protocol):
 
 def say(terminal: Terminal, words: str, role: Role | None = None) -> None:
     """Show words of any origin, wrapped, in the colour of their role."""
-    from panpan.types.content import text  # the first screen needs this module, and no shapes
+    from panpan.types.content import text  # the first screen needs this module, but no displays
 
     terminal.display(text(words, role))
 

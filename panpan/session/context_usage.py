@@ -102,7 +102,7 @@ def _newest_steps(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
         if not isinstance(message, AssistantMessage):
             between += message_tokens(message)
         elif not message.usage.context_tokens:
-            between += message_tokens(message)  # one that was interrupted, say
+            between += message_tokens(message)  # such as an interrupted reply
         else:
             if later is not None:
                 yield later.usage.context_tokens - later.usage.output_tokens - message.usage.context_tokens, between
@@ -285,7 +285,7 @@ def _scaled(tokens: Sequence[int], wanted: int) -> list[int]:
     """Return whole numbers in the same proportion whose sum is exactly `wanted`."""
     whole = sum(tokens)
     if whole == 0:
-        return [*tokens[:-2], wanted, *tokens[-1:]]  # something was counted where nothing is seen: a reply, say
+        return [*tokens[:-2], wanted, *tokens[-1:]]  # something invisible was counted, such as a reply
     ends = [round(end * wanted / whole) for end in accumulate(tokens)]
     return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
 

@@ -129,10 +129,10 @@ def title_generator(
         try:
             model = await to_thread.run_sync(find_model)
             if model is setup.model and wanted == "auto" and model.is_local:
-                return None  # it would lose what it keeps of the conversation, and the user's turn would wait for it
+                return None  # it would evict the conversation from its cache, and delay the user's turn
             reply = await ask_model(model, title_question(prompt), budget)
             return None if reply is None else GeneratedTitle(title_in(reply), reply)
-        except Exception as error:  # whatever is wrong with it, the session goes on
+        except Exception as error:  # the session goes on, whatever is wrong
             log.debug("no title", extra={"error": repr(error)})
             why = str(error) or "no answer came in time"
             warn(f'the session got no title: {clean_line(why)}; [sessions] title = "first-words" asks for none')

@@ -191,7 +191,7 @@ def open_log(
         return OpenedLog(session_id, log, git_branch=branch, title=title)
     if not log.is_locked:
         warn("the sessions are on a file system without locks: let no other panpan go on with this one meanwhile")
-    with ExitStack() as stack:  # closes the log should it not be readable
+    with ExitStack() as stack:  # closes the log if it cannot be read
         stack.callback(log.close)
         before = resumed(log.path, cwd=setup.cwd, warn=warn)
         stack.pop_all()

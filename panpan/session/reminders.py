@@ -100,7 +100,7 @@ class Reminders(Hook):
             if reminder.priority == "must":
                 yield reminder
             elif room > (self._max_per_session // 2 if reminder.priority == "low" else 0):
-                room -= 1  # the second half is not for what matters little, so that more important advice finds room
+                room -= 1  # low priority gets only the first half, so that important advice finds room
                 yield reminder
 
 

@@ -176,7 +176,7 @@ class Session(AsyncContextManagerMixin):
             self.agent.transcript.log.close()
 
     async def _close_model(self) -> None:
-        await self.agent.model.aclose()  # the one that it has then
+        await self.agent.model.aclose()  # the model that it has by then
 
     def find(self, kind: type[OfferedT]) -> OfferedT | None:
         """Return the object of a class, or of one that names it as its base, that a feature offers, or None."""
@@ -185,8 +185,6 @@ class Session(AsyncContextManagerMixin):
     def __getitem__(self, kind: type[OfferedT]) -> OfferedT:
         """Return the same, or raise KeyError."""
         return self.capabilities[kind]
-
-    # turns
 
     async def submit(self, prompt: str | UserMessage) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events; leaving early, or `interrupt()`, ends the turn and all that it started.
@@ -329,7 +327,7 @@ class Session(AsyncContextManagerMixin):
         self.agent.require_idle()
         try:
             self._recorder.begin()
-        finally:  # also where the log is full
+        finally:  # also if the log is full
             self._recorder.keep(message)
 
     async def rewind(self, to: str) -> None:
@@ -352,8 +350,6 @@ class Session(AsyncContextManagerMixin):
     async def context_usage(self) -> ContextUsage:
         """Return what fills the context window; the provider is asked for the exact count, where it offers one."""
         return await measured_usage(self.conversation, self.agent.model.llm, self.context_window)
-
-    # what it is
 
     @property
     def info(self) -> SessionInfo:
@@ -412,8 +408,6 @@ class Session(AsyncContextManagerMixin):
         except SessionLogError as error:
             self.agent.warn(str(error))
 
-    # what the model may do
-
     @property
     def permission_mode(self) -> PermissionMode:
         """Mode that decides about calls for which there is no rule."""
@@ -441,8 +435,6 @@ class Session(AsyncContextManagerMixin):
         """Gate that decides about calls, with the rules that count."""
         assert isinstance(self.agent.gate, PermissionGate), "the main agent has the session's own"
         return self.agent.gate
-
-    # the model
 
     @property
     def model(self) -> str:

@@ -56,9 +56,7 @@ class EventChannel(Generic[T]):
         self._waiting: list[T] = []
         self._has_sender = True
         self._has_receiver = True
-        self._change: anyio.Event | None = (
-            None  # set for the side that waits; both never do, one for room, one for events
-        )
+        self._change: anyio.Event | None = None  # wakes the side that waits: for room or for events, never both
 
     async def send(self, event: T) -> None:
         """Hand over an event; waits while there is no room. BrokenResourceError: the receiver has left."""
@@ -239,7 +237,7 @@ class TurnRun:
             try:
                 with self._scope:
                     self._recorder.begin()
-                    # what became of the calls that an earlier run left open
+                    # settle calls that an earlier run left open
                     await agent.unfinished.settle(agent.conversation, self._model.tools, self._recorder.record)
                     if prompt is not None:
                         self._recorder.keep(prompt)
@@ -248,7 +246,7 @@ class TurnRun:
                     is_whole = True
             except Exception as error:
                 self.failure.append(error)
-            finally:  # also when the whole session is cancelled
+            finally:  # also if the whole session is cancelled
                 is_interrupted = not is_whole and not self.failure
                 await self._finish(is_interrupted)
                 if self.failure:
@@ -289,9 +287,9 @@ class TurnRun:
                     if is_interrupted:
                         await hook.interrupted(conversation)
                     await hook.turn_ended(conversation)
-                except Exception as error:  # the other hooks still hear of the end
+                except Exception as error:  # the other hooks still run
                     failure.append(error)
-        with move_on_after(CLEANUP_S, shield=True):  # of its own, so that no hook can take its time
+        with move_on_after(CLEANUP_S, shield=True):  # a time limit of its own, so that no hook can use it up
             try:
                 await to_thread.run_sync(self._agent.transcript.log.sync)
             except SessionLogError as error:
@@ -378,7 +376,7 @@ class Steering(Hook):
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
         self._is_reply_cut = reply.is_to_be_continued and round_.conversation.awaits_model
-        if self._is_reply_cut or round_.is_last:  # nobody would answer after the last round
+        if self._is_reply_cut or round_.is_last:  # after the last round nobody would answer
             return ()
         return self._deliver(round_.conversation)
 

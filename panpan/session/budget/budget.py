@@ -126,7 +126,7 @@ def _amount(kind: Kind, amount: float) -> str:
 class Reservation:
     """The most that one request may cost: tokens of its input and reply, and US dollars if its price is known."""
 
-    def __init__(self, tokens: int, usd: float | None) -> None:  # no dataclass, as no two are the same
+    def __init__(self, tokens: int, usd: float | None) -> None:  # not a dataclass, since no two are equal
         self.tokens = tokens
         self.usd = usd
 
@@ -214,8 +214,6 @@ class Budget:
         self._runs_since = 0.0
         self._released = anyio.Event()
 
-    # the tree
-
     @property
     def children(self) -> "Sequence[Budget]":
         """The budgets right below, oldest first."""
@@ -264,8 +262,6 @@ class Budget:
         while node is not None:
             yield node
             node = node.parent
-
-    # what is spent
 
     @property
     def spent(self) -> Spending:
@@ -317,8 +313,6 @@ class Budget:
         """
         for node in self.and_above():
             node._spent.add(spending if node is self else replace(spending, seconds=0.0))
-
-    # requests
 
     @property
     def room(self) -> Room:
@@ -396,8 +390,6 @@ class Budget:
             raise BudgetError(not_enough(self.name, "usd", limits.usd, spent.known_usd, held.usd, usd or 0.0))
         if usd is None or spent.unpriced_model is not None:
             raise BudgetError(nothing_known(self.name, spent.unpriced_model))
-
-    # time
 
     @contextmanager
     def turn(self) -> Generator[None, None, None]:

@@ -70,7 +70,7 @@ class ArrivingReply:
         if started is None:
             return None
         usage = started.usage
-        if not usage.context_tokens:  # the provider tells it at the end
+        if not usage.context_tokens:  # the provider sends it at the end
             usage = Usage(input_tokens=most_tokens(self._request))
         usage = usage.model_copy(update={"output_tokens": max(usage.output_tokens, self._output_tokens)})
         return AssistantMessage(
@@ -120,7 +120,7 @@ class BudgetedModel:
         """
         tokens = _credible_tokens(request) if self._budget.is_limited else 0
         while self._budget.is_limited:
-            released = self._budget.next_release  # taken before the look, so that none is missed while others run
+            released = self._budget.next_release  # before the check, so that no release is missed while others run
             if not self._is_better_later(tokens):
                 break
             yield Waiting(WAITING)

@@ -75,7 +75,7 @@ def _reply(record: Mapping[str, Any]) -> AssistantMessage | None:
             return None
     is_interrupted = message.get("stop_reason") == "interrupted"
     if is_interrupted and not usage.context_tokens:
-        return None  # what it cost is in a record of its own
+        return None  # its cost is in a record of its own
     duration_ms = amount(record.get("durationMs"))
     cost_usd = record.get("costUSD")
     return AssistantMessage(
@@ -145,7 +145,7 @@ def spent_beside(
     """
     spent = spending_of(records)
     for one in spent_by_subagents(log):
-        spent.add(replace(one.spent, seconds=0.0))  # the session's own turns ran meanwhile
+        spent.add(replace(one.spent, seconds=0.0))  # it passed while the session's own turns ran
     beside = spent.since(spending_of(copied))
     return [SpentRecord.of(beside, "before the copy was made").as_json()] if beside.calls or beside.by_model else []
 

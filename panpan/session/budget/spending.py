@@ -121,7 +121,7 @@ class SessionCosts:
 
     def _add_time(self, message: Message) -> None:
         at = made_at(message.uuid)
-        if at is None:  # a log of another program
+        if at is None:  # from a log of another program
             return
         begins = isinstance(message, UserMessage) or (self._is_answered and isinstance(message, SystemReminder))
         self._is_answered = isinstance(message, AssistantMessage) and not message.tool_uses

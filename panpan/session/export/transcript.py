@@ -97,7 +97,7 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
     match value:
         case str():
             return redactor.redact(value)
-        case Base64Source():  # bytes of a picture may look like anything, and are nothing once they are changed
+        case Base64Source():  # bytes of a picture may look like a key, and are useless once changed
             return value.model_copy(update={"media_type": redactor.redact(value.media_type)})
         case RedactedThinkingBlock():
             return value.model_copy(update={"data": ""})
@@ -135,7 +135,7 @@ before it."""
 def compaction_told(compaction: Compaction) -> tuple[str, str]:
     """Return what a compaction did, on one line, and what became of the messages."""
     first, *others = compaction_lines(compaction)
-    return one_line(first), "\n".join(others[:-1])  # the last says how it is taken back, which an export is not
+    return one_line(first), "\n".join(others[:-1])  # the last line says how to take it back, which an export cannot do
 
 
 def results_by_call(messages: Sequence[Message]) -> Mapping[str, ToolResultMessage]:

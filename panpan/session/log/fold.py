@@ -195,7 +195,7 @@ def parents_of(records: Sequence[Mapping[str, Any]]) -> list[int | None]:
             parents.append(None)
             continue
         parent = index_by_uuid.get(str(record.get("parentUuid")), index - 1)
-        # a parent lies before its child; anything else is damage, and would be a circle
+        # a parent comes before its child; anything else is damage, and could be a circle
         parents.append(parent if parent < index else index - 1)
     return parents
 

@@ -303,7 +303,7 @@ class CompactionRecord(SystemRecord):
     """
 
     subtype: Literal["compact_boundary"] = "compact_boundary"
-    content: Words = "Conversation compacted"  # what other agents' viewers show
+    content: Words = "Conversation compacted"  # viewers of other agents show this
     compact_metadata: CompactionFigures
     up_to: str
     pinned: list[str]
@@ -420,7 +420,7 @@ _SESSION_RECORD = TypeAdapter[SessionRecord](SessionRecord, config=ConfigDict(de
 def session_record(record: Mapping[str, Any]) -> SessionRecord | None:
     """Return what a record says; None for messages, for kinds that are not the session's, and for what is damaged."""
     if record.get("type") not in ("system", "summary"):
-        return None  # in most cases, and quickly told
+        return None  # the usual case, decided quickly
     try:
         return _SESSION_RECORD.validate_python(record)
     except ValidationError:

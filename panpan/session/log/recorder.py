@@ -90,7 +90,7 @@ class Recorder:
         for message in messages:
             try:
                 self.record(message)
-            except SessionLogError as error:  # it waits for space, and those behind it have to wait, too
+            except SessionLogError as error:  # this message waits for space, and those behind it must wait, too
                 failure = failure or error
         if failure is not None:
             raise failure
@@ -174,7 +174,7 @@ class Recorder:
             self.note(note)
 
     def _append_note(self, record: Mapping[str, Any]) -> None:
-        is_title = record["type"] == "summary"  # viewers find its session by the record before it
+        is_title = record["type"] == "summary"  # viewers find the session of a title by the record before it
         self._log.append({**record, "leafUuid": self._log.parent_uuid} if is_title else record)
 
 
@@ -288,6 +288,6 @@ def copy_subagents(log: Path, copy: Path) -> None:
                     own.append({**record, "sessionId": copy.stem, "forkedFrom": log.stem})
             finally:
                 own.close()
-        except (SessionError, SessionLogError):  # a full disk, or a damaged log: a part of a conversation would mislead
+        except (SessionError, SessionLogError):  # a full disk, or a damaged log: a partial conversation would mislead
             with suppress(OSError):
                 target.unlink(missing_ok=True)

@@ -63,14 +63,14 @@ def lines_of(file: BinaryIO, *, most_bytes: int = MAX_LINE_BYTES) -> Iterator[tu
 
 def parsed(line: bytes) -> dict[str, Any] | None:
     """Return the object that a line holds; None if it holds none, or one that is nested too deeply."""
-    has_no_number = b"NaN" in line or b"Infinity" in line  # which Python reads, and no provider
+    has_no_number = b"NaN" in line or b"Infinity" in line  # Python parses these, providers do not
     try:
         value = json.loads(line, parse_constant=lambda _: None) if has_no_number else json.loads(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict):
         return None
-    is_surely_flat = line.count(b"{") + line.count(b"[") <= MAX_DEPTH  # almost every line, and quickly told
+    is_surely_flat = line.count(b"{") + line.count(b"[") <= MAX_DEPTH  # almost every line, decided quickly
     return value if is_surely_flat or _is_flat(value) else None
 
 
@@ -259,7 +259,7 @@ class SessionLog:
                 "new one"
             ) from None
         except OSError:
-            return False  # appending is still whole records
+            return False  # appended records are whole even so
         if not self._is_at_its_place():
             raise SessionError(f"the session {self._base['sessionId']} was deleted or put away in this moment")
         return True

@@ -97,7 +97,7 @@ class Isolation:
             for item in found:
                 _require(item, kind)
                 if isinstance(item, Tool):
-                    _ = item.name, item.definition  # a tool without them costs the capability, and not the session
+                    _ = item.name, item.definition  # without them the capability fails, not the session
             return found
         except (Exception, SystemExit) as error:
             self.failed(error)
@@ -311,7 +311,7 @@ class IsolatedCapability(Capability):
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         hooks = self._isolation.listed(lambda: self._inner.hooks(agent), Hook)
         if self._isolation.is_guard:
-            hooks = hooks or (Hook(),)  # so that its failure denies
+            hooks = hooks or (Hook(),)  # so that its failure denies every call
         return [IsolatedHook(hook, self._isolation) for hook in hooks]
 
     def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
@@ -353,7 +353,7 @@ class IsolatedCapability(Capability):
                 ended.set()
 
         async with create_task_group() as group:
-            scope = CancelScope(shield=True)  # so that it may clean up after a session that was cancelled
+            scope = CancelScope(shield=True)  # so that it can clean up after a cancelled session
 
             async def shielded() -> None:
                 with scope:

@@ -170,7 +170,7 @@ def chosen_session(locations: Locations, wanted: str) -> ChosenSession:
         places = [session_path(locations.sessions_folder, session_id), *logs_of_all_projects(locations.home)]
         found = next((log for log in places if log.stem == session_id and _is_begun(log)), None)
         if found is None and any(log.stem == session_id for log in archived_logs(locations.home)):
-            find_session(locations.home, locations.sessions_folder, session_id)  # says how to bring it back
+            find_session(locations.home, locations.sessions_folder, session_id)  # its error says how to bring it back
         return ChosenSession(session_id, found)
     name = " ".join(wanted.split())
     if not 0 < len(name) <= MAX_NAME_CHARS:
@@ -247,7 +247,7 @@ def _that_says(locations: Locations, wanted: str, but: str, say: Callable[[str],
     logs = [log for log in newest_first(locations.sessions_folder.glob("*.jsonl")) if log.stem != but]
     try:
         found = search_sessions(locations.search_index, logs, wanted, most=MOST_FOUND, say=say) if logs else []
-    except ConfigError:  # nothing that can be searched for
+    except ConfigError:  # no words to search for
         return None
     if not found:
         return None

@@ -26,7 +26,7 @@ def said_in(record: Mapping[str, Any]) -> str:
         case {"type": "summary", "summary": str(title)}:
             return title[:MAX_CHARS]
         case {"type": "user" | "assistant", "message": {"content": content}}:
-            return without_controls("\n".join(_texts(content))[:MAX_CHARS])  # colours would be parts of words
+            return without_controls("\n".join(_texts(content))[:MAX_CHARS])  # colours would become parts of words
         case _:
             return ""
 
@@ -168,7 +168,7 @@ class SearchIndex:
                             "INSERT INTO said (rowid, text) VALUES (?, ?)", (log_id << _OFFSET_BITS | offset, text)
                         )
                 tail = _digest_before(file, end)
-        except OSError:  # gone meanwhile, or not readable: then it is not found, either
+        except OSError:  # deleted meanwhile, or unreadable: then it is not found, either
             return
         self._database.execute(
             "UPDATE log SET size = ?, changed_ns = ?, tail = ? WHERE id = ?", (end, _changed_ns(status), tail, log_id)
@@ -189,7 +189,7 @@ def query_of(text: str) -> str:
 
     Empty if nothing in it can be searched for.
     """
-    encodable = text.encode(errors="replace").decode()  # what was typed may be no UTF-8
+    encodable = text.encode(errors="replace").decode()  # the typed text may be invalid UTF-8
     parts = [quoted or word for quoted, word in re.findall(r'"([^"]+)"|(\S+)', encodable)]
     spaced = [_WITHOUT_BLANKS.sub(r" \1 ", part).replace('"', " ").replace("\0", " ") for part in parts]
     return " ".join(
@@ -307,7 +307,7 @@ def search_sessions(
             if place is not None:
                 _remove(place)
         except (OSError, ConfigError, LockHeldError, LockUnsupportedError) as error:
-            failure, places = error, places[-1:]  # no index can be kept there, or not now
+            failure, places = error, places[-1:]  # no index can be written there, at least not now
     raise SessionError(f"the sessions cannot be searched: {failure}") from failure
 
 

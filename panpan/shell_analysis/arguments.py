@@ -83,7 +83,7 @@ def searched_names(kind: str, given: Given) -> SearchedNames:
 
 def _of_grep(given: Given) -> SearchedNames:
     tests = [(flag, value) for flag, value in given if flag in ("--include", "--exclude")]
-    # What fits none of them is shown where the first one excludes.
+    # A name that matches none of them is shown if the first one excludes.
     if not tests or tests[0][0] != "--include":
         return ANY
     return _only(value for flag, value in tests if flag == "--include")
@@ -220,7 +220,7 @@ class _Reader:
             if word.text is None and not word.is_glob:
                 fixed(word)
             if text == "--":
-                if self._operands:  # to programs that take no flags behind operands it is one itself
+                if self._operands:  # some programs take no flags behind operands; for them it is an operand
                     self._doubtful.add(len(self._operands))
                     self._operands.append(word)
                 self._certain.update(range(len(self._operands), len(self._operands) + len(waiting)))
@@ -313,7 +313,7 @@ class _Reader:
             self._require_fitting([operand for operand in operands if not operand.at_home])
         if any(operand.text == "" for operand in operands):
             raise NotHarmlessError("with a path of no characters")
-        # What looks like a flag may be one, and then there is no path.
+        # What looks like a flag may be one, and then it is not a path.
         skipped = len(self._operands) - len(operands)
         sure = [
             operand

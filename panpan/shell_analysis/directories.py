@@ -117,7 +117,7 @@ class _Walk:
             if command.opened is not None:
                 self._add(command.opened, here)
             good, bad = self.place(command.pipelines, here)
-            bad = bad if command.opened is None else bad | here  # where a file could not be opened, nothing ran
+            bad = bad if command.opened is None else bad | here  # if a file could not be opened, nothing ran
             after = (here, here) if command.is_subshell else (good, bad)
         return after if len(commands) == 1 else (here, here)  # each part of a pipeline runs in a subshell
 
@@ -158,7 +158,7 @@ def _moved(place: str | None, cd: SimpleCommand) -> str | None:
     if operands and operands[0].text == "--":
         operands = operands[1:]
     elif operands and (operands[0].text or "").startswith("-"):
-        return None  # the directory before, or an option
+        return None  # the previous directory, or an option
     target = operands[0].text if len(operands) == 1 else None
     if not target or (place is None and not target.startswith("/")):
         return None
@@ -292,11 +292,11 @@ class FolderPlacer:
         if text in ("", "+", "-"):
             return self._of_variable({"": "HOME", "+": "PWD", "-": "OLDPWD"}[text], command)
         if not _USER.fullmatch(text):
-            return None  # the stack of directories
+            return None  # the directory stack
         try:
             return _Folder(pwd.getpwnam(text).pw_dir)
         except KeyError:
-            return _Folder(f"~{text}")  # as bash leaves it
+            return _Folder(f"~{text}")  # bash leaves it like this
 
     def _of_variable(self, name: str, command: SimpleCommand) -> _Folder:
         match name:

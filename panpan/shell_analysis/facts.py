@@ -302,7 +302,7 @@ class LineFacts:
     @property
     def may_change_reading(self) -> bool:
         """True if it may set options or variables with which its words, or the place of a `cd`, mean something else."""
-        from panpan.shell_analysis.shell_changes import may_change_reading  # which reads these facts
+        from panpan.shell_analysis.shell_changes import may_change_reading  # that module imports these facts
 
         return any(may_change_reading(effect.command) for effect in self.effects)
 

@@ -90,11 +90,11 @@ def listing_of(command: SimpleCommand, search: Effect) -> Listing | None:
     if not is_listing or not all(allowed.fullmatch(flag) for flag in flags):
         return None
     if texts[0] == "ls":
-        # It names what lies in a folder without the folder, as if it lay here.
-        # BSD's shows hidden names to root whatever it is told.
+        # ls prints names without their folder, as if the files were here. BSD's ls shows hidden names to root, whatever
+        # its flags.
         shows_hidden = any("A" in flag for flag in flags) or (sys.platform != "linux" and os.geteuid() == 0)
         folders = tuple(dict.fromkeys((".", *(search.reads or ()))))
-        # What is in a folder that a pattern matches it shows, too.
+        # ls also lists a folder that a pattern matches.
         odd_names = BARE_NAME if search.look.globs else SPLIT_NAME
         return Listing(Search(folders, leaves_out_hidden=not shows_hidden, odd_names=odd_names), search.look.globs)
     if search.look.globs:
@@ -189,7 +189,7 @@ def _of_exec(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -
     program = command.words[begin + 1 : end]
     if end is None:
         return None
-    # `-exec …` is a test; another one takes its place.
+    # `-exec …` is a test; put another test in its place.
     rest = (*command.words[:begin], Word("-true", "-true"), *command.words[end + 1 :])
     search = judge(replace(command, words=rest, redirects=(), fed_by=()))
     if not search.is_read_only or search.look.globs:

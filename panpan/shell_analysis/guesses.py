@@ -77,7 +77,7 @@ def _looks(effect: Effect) -> bool:
 
 
 def _look_in(told: Sequence[Word]) -> bool:
-    from panpan.shell_analysis.programs import load_table  # no session needs them before its first command
+    from panpan.shell_analysis.programs import load_table  # not needed before the first command
     from panpan.shell_analysis.runners import unwrapped
 
     words = [word.text or "" for word in told]

@@ -60,7 +60,7 @@ def path_like_words(command: SimpleCommand) -> Iterable[str]:
         if not word.text.startswith("-"):
             yield as_path(word.text)
         elif len(word.text) > 2 and not word.text.startswith("--"):
-            yield as_path(word.text[2:])  # the value of a short flag in the same word
+            yield as_path(word.text[2:])  # value of a short flag in the same word
         yield from map(as_path, dict.fromkeys(part for part in _parts(word.text, is_message=is_text) if part))
     if name in _SED:
         texts = (word.text or "" for word in command.words[1:])
@@ -85,7 +85,7 @@ def _parts(text: str, *, is_message: bool) -> Iterator[str]:
     if address := _FILE_ADDRESS.search(text):
         yield unquote(address[1])
     if any(letter.isspace() for letter in text) and not is_message:
-        yield from _BETWEEN_NAMES.split(text)  # a command line, or a script, of another language
+        yield from _BETWEEN_NAMES.split(text)  # a command line or script in another language
 
 
 _SYSTEM_FOLDERS = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"})
@@ -132,7 +132,7 @@ def _of_program(command: SimpleCommand, most_wrappers: int) -> Effect:
                 raise NotHarmlessError("where it may change what follows")
             return _harmless(command, name, reading)
         except NotHarmlessError as exc:
-            # Of what only its version is asked, there is more to say.
+            # If a program is only asked for its version, there is more to say.
             refusal = "" if row.not_bare and not row.sub else f"{name} is not known to be harmless {exc}"
     effect = _other(command, name, refusal, most_wrappers)
     return _searching(effect, arguments) if is_searcher(name) else effect
@@ -243,7 +243,7 @@ def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) 
             command,
             name,
             tuple(paths_of(written.reads)),
-            tuple(paths_of(written.writes)) or None,  # what writes is not held to write nothing
+            tuple(paths_of(written.writes)) or None,  # never empty: that would say that it writes nothing
             Kind(written.runs_code, uses_network=False, why=refusal or f"{name} changes files"),
             look=Look(
                 tuple(word.pattern for word in (*written.reads, *written.writes) if word.is_glob),

@@ -288,7 +288,7 @@ class _LineReader:
 
     def _take_target(self, redirect: re.Match[str], start: int) -> None:
         if self._list.is_negated and not self._words and self._closed is None:
-            raise NotPlainError(start)  # `! >file`, which the grammar reads in one way or another
+            raise NotPlainError(start)  # `! >file`, which the grammar reads in different ways
         stream, operator = redirect[1] or "", redirect[2] or redirect[3]
         self._take(_BLANK)
         target_start = self._at
@@ -296,15 +296,15 @@ class _LineReader:
         if stream not in _STREAMS or target.source.startswith("#"):
             raise NotPlainError(start)
         if operator != ">&" and target.source.isdecimal() and self._text.startswith(("<", ">"), self._at):
-            raise NotPlainError(start)  # the number of a stream, and the target is missing
+            raise NotPlainError(start)  # a stream number; the target is missing
         self._word_starts.add(target_start)
         if operator == ">&":
             if target.text in ("1", "2"):
                 self._joins_errors = True
                 return
             if stream or target.text is None or target.text[:1] in "-0123456789":
-                raise NotPlainError(start)  # closes or moves a stream, or it is not known whether it does
+                raise NotPlainError(start)  # closes or moves a stream, or may do so
         if target.text is not None and target.text.startswith(("/dev/tcp/", "/dev/udp/")):
-            raise NotPlainError(start)  # bash opens a connection
+            raise NotPlainError(start)  # bash opens a connection for this
         if target.text != "/dev/null":
             self._redirects.append(Redirect(target, is_write=operator != "<"))

@@ -73,7 +73,7 @@ def unwrapped(name: str, words: Sequence[Word]) -> Wrapped | None:
         return Wrapped(())
     inner = tuple(words[position + wrapper.operands :])
     if name == "timeout":
-        # Only in its plainest form is nothing of it left to misread.
+        # Only the plainest form cannot be misread.
         is_plain = position == 0 and bool(inner) and _DURATION.fullmatch(words[0].text or "") is not None
         return Wrapped(inner, is_transparent=is_plain)
     return Wrapped(inner or (() if name != "xargs" else (Word("echo", "echo"),)), adds_words=name == "xargs")
@@ -172,7 +172,7 @@ def runs_input(words: tuple[Word, ...]) -> bool:
     """Return whether a program runs what it is given to read."""
     words, is_known = behind_wrappers(words)
     if not words or words[0].text is None:
-        return bool(words)  # whatever it turns out to be
+        return bool(words)  # an unknown program
     name = program_name(words[0])
     texts = [word.text if word.text is not None else word.source for word in words[1:]]
     if name in _ALWAYS or (name in _OTHER_USER and (not is_known or name == "su")):
@@ -331,7 +331,7 @@ def _gives_what_is_written(command: SimpleCommand) -> bool:
     if name in _PRINTING:
         return all(word.text is not None for word in command.words)
     if name == "cat":
-        return all(word.text == "-" for word in command.words[1:])  # and hands on what is written
+        return all(word.text == "-" for word in command.words[1:])  # cat passes its input on
     return name in _SILENT or runs_input(command.words) or adds_words(command.words)
 
 

@@ -45,7 +45,7 @@ def may_change_shell(command: SimpleCommand) -> bool:
         return bool(command.assignments)
     name = words[0].text
     if name is None:
-        return True  # whatever it turns out to be
+        return True  # an unknown command
     if name in _RUN_BUILTINS:
         return not _only_looks_up(words)
     if name == "printf":

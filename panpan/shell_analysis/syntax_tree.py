@@ -189,9 +189,9 @@ class _Walk:
     def _word(self, node: "Node", is_in_backticks: bool) -> Word:
         source = _text(node)
         if source[:1].isspace():
-            self._note(f"what could not be parsed: `{_cut(source)}`")  # the grammar ran over a line end
+            self._note(f"what could not be parsed: `{_cut(source)}`")  # the grammar read past a line end
         if is_in_backticks and "\\" in source:
-            return Word(source, None)  # the shell takes backslashes away before it reads the word
+            return Word(source, None)  # the shell removes backslashes before it reads the word
         return word_of(source)
 
     def _look_at_lone_redirect(self, node: "Node", is_in_backticks: bool) -> None:

@@ -28,7 +28,7 @@ def decoded(body: str) -> tuple[str, bool]:
         position = found.end()
         meaning = _meaning(found)
         is_certain = is_certain and found.lastgroup in ("letter", "octal", "hex")
-        if meaning == b"\0":  # the end of a string in C
+        if meaning == b"\0":  # the end of a C string
             return _text_of(text, is_certain)
         text += meaning
     return _text_of(text + _bytes_of(body[position:]), is_certain)
@@ -95,7 +95,7 @@ def word_at(text: str, start: int) -> Word:
     """
     bare = _BARE.match(text, start)
     if bare and (bare.end() == len(text) or text[bare.end()] in _END):
-        return Word(bare[0], bare[0])  # as most are
+        return Word(bare[0], bare[0])  # most words are like this
     return _WordReader(text, start).read()
 
 
@@ -170,7 +170,7 @@ class _WordReader:
     def _take_escape(self) -> None:
         following = self._text[self._at + 1 : self._at + 2]
         if following == "\n":
-            # A line that goes on: harmless where the word ends here; else it may join an operator or a number.
+            # A continuation line: harmless if the word ends here; else it may join an operator or a number.
             if self._at == self._start or self._text[self._at + 2 : self._at + 3] not in (" ", "\t"):
                 raise NotPlainError(self._at)
             self._at += 2
@@ -189,7 +189,7 @@ class _WordReader:
         elif self._at == self._start and self._text[self._at + 1 : self._at + 2] in ("", "/", *_END):
             self._is_at_home = True
         elif not self._fixed or self._fixed.endswith(("=", ":")):
-            self._is_expanded = True  # a tilde, also where bash takes the word for an assignment
+            self._is_expanded = True  # a tilde, also if bash takes the word for an assignment
         self._fixed += character
         self._pattern += character
         self._at += 1
@@ -283,7 +283,7 @@ def home_for(words: Iterable[Word]) -> Mapping[str, str]:
 
 def as_path(text: str) -> str:
     """Return a text that is no tilde's as a path in the resolver's writing."""
-    # To the resolver a tilde is the home; here it is a character.
+    # The resolver would expand a tilde to the home; here it is a character.
     return f"./{text}" if text.startswith("~") else text
 
 

@@ -65,7 +65,7 @@ class DirectoryReport:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self.file is not None:
-            with suppress(OSError):  # a folder took its place, or there is output beside it
+            with suppress(OSError):  # a folder has replaced it, or there is output beside it
                 self.file.unlink(missing_ok=True)
                 self.file.parent.rmdir()
 
@@ -101,8 +101,8 @@ def shell_arguments(command: str, report: Path | None, *, shell: str, fixed: Seq
         shell: Path of bash or sh.
         fixed: Names of variables to which the command cannot assign.
     """
-    # No start files, which could define functions, not even where bash takes itself to be run by sshd; and a command
-    # that begins with `-` is no option.
+    # No start files, which could define functions, not even if bash thinks that sshd started it. `--` keeps a command
+    # that begins with `-` from being an option.
     begin = [shell, "--noprofile", "--norc", "-c", "--"] if is_bash(shell) else [shell, "-c"]
     if report is None and not fixed:
         return [*begin, command]

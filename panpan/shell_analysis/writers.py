@@ -31,7 +31,7 @@ _WRITERS: Mapping[str, _Writer] = {
     "chmod": _Writer("behind the mode"),
     "chown": _Writer("behind the mode"),
     "cp": _Writer("last", "St"),
-    "install": _Writer("last", "gmoSt", runs_code=None),  # may be told to strip, by a program of one's choice
+    "install": _Writer("last", "gmoSt", runs_code=None),  # may run any program to strip the file
     "link": _Writer("last"),
     "ln": _Writer("last", "St"),
     "mkdir": _Writer("all", "mZ", only_makes=True),
@@ -116,7 +116,7 @@ def _operands_of(writer: _Writer, words: Sequence[Word]) -> Written | None:
             return Written(tuple(operands), (*operands, *targets), writer.runs_code)
         case "last":
             sources, last = (operands, targets) if targets else (operands[:-1], operands[-1:])
-            # With one operand, ln links it into the working directory.
+            # With one operand, ln puts the link into the working directory.
             return Written(tuple(sources), tuple(last) if len(operands) > 1 or targets else (_HERE,), writer.runs_code)
 
 
@@ -172,7 +172,7 @@ def _written_by_sed(words: Sequence[Word]) -> Written | None:
     flags = [flag for flag, _ in read if flag]
     if _UNKNOWN_FLAG in flags:
         return None
-    # With a suffix it keeps the old content in further files.
+    # With a suffix it keeps the old content in backup files.
     if not any(flag in ("-i", "-Ei", "-ri", "-ni", "--in-place") for flag in flags):
         return None
     if any(flag.startswith("-i") and flag != "-i" for flag in flags):

@@ -117,11 +117,11 @@ _QUIET = {
     "GH_PROMPT_DISABLED": "1",
     "PIP_NO_INPUT": "1",
     "DEBIAN_FRONTEND": "noninteractive",
-    # The default text is taken instead of waiting for an editor that nobody sees.
+    # Accept the default text instead of waiting for an editor that nobody sees.
     "GIT_EDITOR": "true",
     "EDITOR": "true",
     "VISUAL": "true",
-    # What a Python program printed before it was ended is not lost in its buffer.
+    # Without this, output of a killed Python program would be lost in its buffer.
     "PYTHONUNBUFFERED": "1",
 }
 """Nobody is there to answer, to scroll or to see colours."""
@@ -213,4 +213,4 @@ def install_command(*requirements: str, prefix: Path | None = None) -> Sequence[
         return ["pipx", "inject", environment.name, *requirements]
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install", *requirements]
-    return ["uv", "pip", "install", "--python", sys.executable, *requirements]  # it was made by uv, as a tool is
+    return ["uv", "pip", "install", "--python", sys.executable, *requirements]  # uv has installed it, as a tool

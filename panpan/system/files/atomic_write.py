@@ -171,7 +171,7 @@ class _Writer:
                 os.unlink(name, dir_fd=self._folder)
 
     def _fill(self, temporary: str, data: bytes, old: os.stat_result | None, mode: int | None) -> None:
-        # A new file gets what the umask leaves; one that replaces another stays closed until it has the other's mode.
+        # The umask applies to a new file; a replacement stays private until it has the mode of the old file.
         first_mode = 0o666 if old is None and mode is None else 0o600
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(temporary, flags, first_mode, dir_fd=self._folder)
@@ -260,7 +260,7 @@ class _Writer:
         try:
             self._operations.link(self._name, backup, self._folder)
         except OSError:
-            return False  # a file system without links; then there is no way back after the rename
+            return False  # a file system without links: the rename cannot be undone
         return True
 
 

@@ -89,7 +89,7 @@ def _acquire(path: Path, deadline: float, lock: Callable[[int, int], None]) -> i
             raise ConfigError(f"cannot open the lock file {path}: {exc.strerror}") from exc
         try:
             if _try_lock(fd, path, lock) and _is_still(fd, path):
-                with suppress(OSError):  # for messages only; on a full disk nobody is named
+                with suppress(OSError):  # only for messages; on a full disk nobody is named
                     os.ftruncate(fd, 0)
                     os.pwrite(fd, b"%d\n" % os.getpid(), 0)
                 return fd
@@ -142,7 +142,7 @@ def lock_holder(fd: int, *, proc: Path = _PROC) -> LockHolder | None:
     """Return a process that holds a `flock` on an open file; None if the system does not tell."""
     status = os.fstat(fd)
     for pid in _pids_with_lock_on(status.st_ino, proc):
-        # file systems differ in which device they name in the table, so the process itself has to confirm it
+        # file systems differ in the device that the table shows, so confirm with the process itself
         if _has_open(proc / str(pid), status):
             return LockHolder(pid, _command(proc / str(pid)), _started_at(proc, pid))
     return None
@@ -163,9 +163,9 @@ def _pids_with_lock_on(inode: int, proc: Path) -> Iterator[int]:
 def _has_open(process: Path, status: os.stat_result) -> bool:
     try:
         descriptors = list((process / "fd").iterdir())
-    except PermissionError:  # another panpan, which keeps others from looking (`hide_process`): the table has to do
+    except PermissionError:  # another panpan, which hides itself (`hide_process`): trust the table
         return True
-    except OSError:  # gone
+    except OSError:  # it has ended
         return False
     for descriptor in descriptors:
         with suppress(OSError):
@@ -242,7 +242,7 @@ def _acquire_writer(fd: int, path: Path, deadline: float) -> None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as exc:
             if exc.errno not in {errno.EAGAIN, errno.EACCES}:
-                return  # a file system without locks; the digest still tells changes that came before
+                return  # a file system without locks; the digest still detects earlier changes
             if time.monotonic() > deadline:
                 raise ToolError(f"{path} is locked by another program; try again when it has let go") from exc
             time.sleep(_PAUSE_S)
@@ -255,6 +255,6 @@ def _is_still_at(fd: int, path: Path) -> bool:
     try:
         there = status_of(path)
     except OSError:
-        return True  # it is gone; the write itself says so
+        return True  # it was deleted; the write itself reports it
     here = os.fstat(fd)
     return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)

@@ -52,7 +52,7 @@ def open_private_file(path: Path, flags: int) -> int:
         OSError: It cannot be opened; `FileExistsError` with `O_EXCL` where it exists.
         ConfigError: It is not a regular file.
     """
-    # Without O_NONBLOCK, opening a FIFO that somebody put there would wait for its other end.
+    # O_NONBLOCK: opening a FIFO would wait for its other end.
     fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
     try:
         status = os.fstat(fd)
@@ -99,7 +99,7 @@ def make_folders(path: Path) -> None:
         missing.append(path)
         path = path.parent
     for folder in reversed(missing):
-        with suppress(FileExistsError):  # another has made it; a file is an error with the next one, or for the caller
+        with suppress(FileExistsError):  # somebody else made it; if it is a file, the next one or the caller fails
             folder.mkdir()
 
 
@@ -140,7 +140,7 @@ def remove_tree(folder: Path | str, *, dir_fd: int | None = None) -> None:
                 name = level.folders.pop()
                 try:
                     below = _opened(name, here)
-                except FileNotFoundError:  # gone meanwhile
+                except FileNotFoundError:  # deleted meanwhile
                     continue
                 except OSError as problem:
                     problems.append(problem)
@@ -174,7 +174,7 @@ def _opened(name: Path | str, dir_fd: int | None) -> int:
         fd = os.open(name, _FOLDER, dir_fd=dir_fd)
     mode = os.fstat(fd).st_mode
     if mode & _OWNERS != _OWNERS:
-        with suppress(OSError):  # another's
+        with suppress(OSError):  # it belongs to somebody else
             os.fchmod(fd, mode & 0o7777 | _OWNERS)
     return fd
 

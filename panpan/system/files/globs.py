@@ -156,7 +156,7 @@ def _path_regex(pattern: str, is_anchored: bool) -> str:
     if not names:
         return "(?!)"
     if names[-2:] == ["**", "*"]:
-        names.pop()  # the same, and faster
+        names.pop()  # equivalent, and faster
     runs = _runs_between_double_stars(names)
     ends_open = names[-1] == "**"
     regex = "/".join(_name_regex(name) for name in runs[0])

@@ -71,7 +71,7 @@ class _Reader:
             if len(data) > self._room:
                 self._put(b"\n[the file is full; what comes after this is dropped]\n")
                 self._close_file()
-        except OSError:  # the disk is full, say; the process must not suffer from it
+        except OSError:  # such as a full disk; the process must not suffer from it
             self._close_file()
         self._room -= len(data)
 
@@ -188,7 +188,7 @@ class OutputCollector:
         if (room := self._max_chars + 1 - len(self._start)) > 0:
             self._start += text[:room]
         self._end += text
-        if len(self._end) > 2 * self._max_chars + 8192:  # cut rarely: each cut copies
+        if len(self._end) > 2 * self._max_chars + 8192:  # cut rarely, since each cut copies
             self._end = self._end[-self._max_chars :]
         self.total_chars += len(text)
         if self.total_chars > self._max_chars:
@@ -197,7 +197,7 @@ class OutputCollector:
 
     def _shortened(self) -> str:
         note = self._note(self.total_chars - self._max_chars)
-        for _ in range(2):  # the number left out depends on the length of the note
+        for _ in range(2):  # the note's length depends on the number, and the number on the length
             kept = max(0, self._max_chars - len(note))
             note = self._note(self.total_chars - kept)
         kept = max(0, self._max_chars - len(note))
@@ -255,7 +255,7 @@ class _Spill:
             self._failure = str(exc)
         except OSError as exc:
             self._failure = exc.strerror or str(exc)
-            if self._is_made:  # give back what a full disk needs most
+            if self._is_made:  # free the space on a full disk
                 with suppress(OSError):
                     self._path.unlink()
         self._pending.clear()

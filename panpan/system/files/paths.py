@@ -150,7 +150,7 @@ class PathResolver:
         path = walked.end
         is_inside = any(is_below(path, root) for root in self._roots)
         is_readable = is_inside or any(is_below(path, root) for root in self._readable_roots)
-        # The streams of a program are its own, although they lead through /proc.
+        # A program's own streams are allowed, although they lead through /proc.
         is_own = _OWN_STREAM.fullmatch(absolute) is not None
         places = [place for place in (path, *walked.links) if not (is_own and place.parts[1:2] == ("proc",))]
         named = [(place, list(protections(place))) for place in places]
@@ -330,7 +330,8 @@ class PathResolver:
         return any(is_below(path, root) for root in self._protected_roots)
 
     def _protection_by_name(self, path: Path, found: Protections) -> str | None:
-        # A workspace below, say, `.claude/worktrees` is not protected as a whole: what lies above it does not count,
+        # A workspace below `.claude/worktrees`, for example, is not protected as a whole: folders above it do not
+        # count, unless nobody can want to work there.
         # unless nobody can mean to work there.
         if not found:
             return None
@@ -365,14 +366,14 @@ class _LinkedPlaces:
         found: dict[Path, ProtectedGroup] = {}
         for folder in (self._root, self._home):
             for name, group in plain_names():
-                place = f"{folder}/{name}"  # hundreds of them, for which a Path would take five times as long
+                place = f"{folder}/{name}"  # there are hundreds, and a Path for each would be five times slower
                 if not os.path.islink(place):  # noqa: PTH114
                     continue
                 try:
                     target = walk(place).end
                 except ToolError:
-                    continue  # leads nowhere, so there is nothing to protect but the name
-                if not is_below(self._root, target):  # a link to the workspace itself would close all of it
+                    continue  # a dangling link: only its name needs protection
+                if not is_below(self._root, target):  # a link to the workspace itself would protect all of it
                     found.setdefault(target, group)
         return found
 

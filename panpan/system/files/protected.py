@@ -131,7 +131,7 @@ PROTECTED_GROUPS = (
     ),
     ProtectedGroup(
         "is run whenever Python or yarn starts",
-        # Of Python only there: elsewhere such a file is often a trained network.
+        # Only there .pth belongs to Python: elsewhere it is often a trained network.
         (
             "site-packages/*.pth", "dist-packages/*.pth", ".yarn/plugins", ".yarn/releases", ".pnp.cjs",
             ".pnp.loader.mjs",

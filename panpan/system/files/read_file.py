@@ -71,7 +71,7 @@ def _open(path: Path, *, follow_symlinks: bool = False) -> int:
     with opened_folder(place.parent) as folder:
         name = place.name or "."
         require_regular(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
-        # Non-blocking, since another kind of file may have taken its place, and some of /proc's "regular" files wait.
+        # O_NONBLOCK: another kind of file may have replaced it, and some "regular" files in /proc block.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
         fd = os.open(name, flags, dir_fd=folder)
     try:
@@ -129,7 +129,7 @@ def openat2(folder: int, path: str, flags: int) -> int:
         ValueError: The path holds a NUL.
     """
     if "\0" in path:
-        raise ValueError("embedded null byte")  # as of `os.open`; C would take what is before it for the path
+        raise ValueError("embedded null byte")  # like `os.open`; C would cut the path at the NUL
     call = _loaded()
     if call is None:
         raise OSError(ENOSYS, os.strerror(ENOSYS))
@@ -238,7 +238,7 @@ def walk_beneath(folder: int, names: Sequence[str], *, is_made: bool = False) ->
             except FileNotFoundError:
                 if not is_made:
                     raise
-                with suppress(FileExistsError):  # another has made it meanwhile; opening it shows what it is
+                with suppress(FileExistsError):  # somebody else made it meanwhile; opening it shows what it is
                     os.mkdir(name, dir_fd=here)
                 below = _opened_here(here, name)
         finally:

@@ -72,7 +72,7 @@ async def run_own_git(args: Sequence[str], *, cwd: Path, timeout_s: float) -> Ca
     await _require_own(cwd, [cwd], follows_named=False)
     named = await _named_helpers(program, cwd, timeout_s)
     if ELSEWHERE in named:
-        await _top_folder(program, cwd, timeout_s)  # raises where they lie elsewhere
+        await _top_folder(program, cwd, timeout_s)  # raises if they are elsewhere
     return await capture([program, "--no-pager", *args], cwd=cwd, env=git_environment(named), timeout_s=timeout_s)
 
 
@@ -271,7 +271,7 @@ def git_environment(
             continue
         if kind == "hook":  # git 2.54 takes hooks from configuration files, too
             settings |= {f"hook.{name}.enabled": "false", f"hook.{name}.event": ""}
-        elif kind == "alias":  # for a command that this git lacks, or that git 2.52 calls deprecated
+        elif kind == "alias":  # a command that this git lacks, or that git 2.52 calls deprecated
             settings[key] = ""
         elif kind == "submodule":
             settings[f"submodule.{name}.ignore"] = "all"
@@ -281,7 +281,7 @@ def git_environment(
             settings |= {f"filter.{name}.{step}": "" for step in ("clean", "smudge", "process")}
             settings[f"filter.{name}.required"] = "false"
         else:
-            # An empty conversion would be an error; this one converts nothing.
+            # An empty conversion would be an error; cat converts nothing.
             settings |= {f"diff.{name}.textconv": "/bin/cat", f"diff.{name}.cachetextconv": "false"}
     env = {name: value for name, value in child_environment().items() if not name.startswith("GIT_")}
     env |= {
@@ -290,7 +290,7 @@ def git_environment(
         "GIT_PAGER": "cat",
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_NO_LAZY_FETCH": "1",
-        # Stronger than protocol.allow, which protocol.<name>.allow of the repository would overrule.
+        # Stronger than protocol.allow, which the repository's protocol.<name>.allow would override.
         "GIT_ALLOW_PROTOCOL": "none",
         "GIT_CONFIG_COUNT": str(len(settings)),
     }
@@ -354,7 +354,7 @@ async def add_worktree(repository: Repository, path: Path) -> None:
     added = await run_own_git(adding, cwd=repository.top, timeout_s=_TREES_S)
     if added.exit_code != 0:
         raise ToolError(f"git could not make a worktree: {_reason(added)}")
-    # Its index, so that `git status` tells there what it tells in the user's folder.
+    # An index of its own, so that `git status` shows the same there as in the user's folder.
     read = await run_own_git(["read-tree", repository.head], cwd=path, timeout_s=_TREES_S)
     if read.exit_code != 0:
         raise ToolError(f"git could not fill the index of a worktree: {_reason(read)}")
@@ -368,7 +368,7 @@ async def forget_worktree(top: Path, path: Path) -> None:
     if b"worktree " + os.fsencode(path) not in listed.stdout.split(b"\n"):
         await _remove_half_entry(top, path.name)
         return
-    # Twice: also where somebody locked it.
+    # Twice: removes it even if somebody locked it.
     removed = await run_own_git(["worktree", "remove", "--force", "--force", str(path)], cwd=top, timeout_s=_TREES_S)
     if removed.exit_code != 0:
         raise ToolError(f"git could not forget the worktree {path}: {_reason(removed)}")

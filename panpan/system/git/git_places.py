@@ -61,7 +61,7 @@ def places_elsewhere(folder: Path) -> list[GitPlace]:
         common = canonical_path(git_folder / named) if named else git_folder
         if not _points_back(git_folder, common, entry):
             found += _places_of(git_folder, common, entry)
-        if _is_whole(git_folder, common):  # else git goes on to the folders above
+        if _is_whole(git_folder, common):  # otherwise git goes on to the folders above
             break
     return found
 
@@ -130,7 +130,7 @@ def _is_harmless(part: Path) -> bool:
 
 
 def _is_plain(section: str, subsection: str | None, key: str, value: str | None) -> bool:
-    return key in _PLAIN_SETTINGS.get(section, ()) and "::" not in (value or "")  # names a program for an address
+    return key in _PLAIN_SETTINGS.get(section, ()) and "::" not in (value or "")  # `::` names a program for an address
 
 
 def _places_of(git_folder: Path, common: Path, entry: Path) -> Iterator[GitPlace]:
@@ -164,7 +164,7 @@ def _points_back(git_folder: Path, common: Path, entry: Path) -> bool:
     if git_folder.parent == common / "worktrees":
         named = _text(git_folder / "gitdir").strip()
         return bool(named) and canonical_path(git_folder / named) == canonical_path(entry)
-    if common == git_folder:  # that of a submodule
+    if common == git_folder:  # the folder of a submodule
         trees = _paths_in(git_folder / "config", lambda *setting: setting == ("core", None, "worktree"))
         return [canonical_path(git_folder / value) for value in trees] == [canonical_path(entry.parent)]
     return False
@@ -287,7 +287,7 @@ def read_settings(text: str) -> Iterator[tuple[str, str | None, str, str | None]
     Raises:
         ValueError: Git cannot read the file, or not every version of git reads it alike; the text says which line.
     """
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n") + "\n\n"  # the end counts as one of a line
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n") + "\n\n"  # the end of the file ends a line
     section, subsection = "", None
     position = 0
     while (position := _end(_SPACE.match(text, position))) < len(text):
@@ -369,7 +369,7 @@ class GitIndex:
         if not path.is_relative_to(self.top):
             return False
         name = str(path.relative_to(self.top)).encode(errors="surrogateescape")
-        # An entry ends in two bytes with the length of the name, the name, and a NUL.
+        # An entry ends with two bytes for the length of the name, the name, and a NUL.
         length = len(name)
         return length < _LONGEST_NAME and length.to_bytes(2, "big") + name + b"\0" in self._content
 
@@ -390,5 +390,5 @@ class GitIndex:
                 return None
             found.append(content[begin:end].decode(errors="surrogateescape"))
             at += (end - start + 8) & ~7  # at least one NUL, up to a multiple of eight
-        # What is kept in another file, too, begins with this.
+        # An index whose entries are partly in another file continues with this.
         return None if content[at : at + 4] == b"link" else found

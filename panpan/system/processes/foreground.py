@@ -9,8 +9,8 @@ import anyio
 
 from panpan.system.processes.process_table import ProcessTree, RunningProcess, send_signal
 
-# A program is asked to end before it is killed, since only it knows how to leave the terminal as it was. For one
-# that had no time to, the terminal is brought back here. Servers that editors put into the background are left alone.
+# Ask a program to end before killing it, since only the program knows how to restore the terminal. If it had no time
+# to, the terminal is restored here. Servers that editors start in the background keep running.
 
 GRACE_S = 1.0
 """Between TERM and KILL; an editor writes down what is not saved meanwhile."""

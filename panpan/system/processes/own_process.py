@@ -69,14 +69,14 @@ def wait_for_end_of(parent: int, *, getppid: Callable[[], int] = os.getppid) -> 
         return
     try:
         fd = os.pidfd_open(parent)
-    except (AttributeError, OSError):  # not Linux, in another namespace, or gone just now
+    except (AttributeError, OSError):  # not Linux, in another namespace, or just ended
         while getppid() == parent:
             time.sleep(_POLL_S)
         return
     try:
         poll = select.poll()
         poll.register(fd, select.POLLIN)
-        if getppid() == parent:  # only now it is known that the descriptor is the parent's
+        if getppid() == parent:  # only now the descriptor is surely the parent's
             poll.poll()
     finally:
         os.close(fd)
@@ -150,7 +150,7 @@ def _watchdog() -> Watchdog:
 
 
 def _send_away(own_end: int, watched: int) -> None:
-    if os.getpid() == watched:  # and no copy of it
+    if os.getpid() == watched:  # not in a forked copy
         with suppress(OSError):
             os.write(own_end, _SENT_AWAY)
         os.close(own_end)

@@ -119,7 +119,7 @@ class Child:
         try:
             stdout = _opened(pipes)
             stderr = _opened(pipes) if has_stderr else None
-            with CancelScope(shield=True):  # a cancelled start would leave a process that nobody knows
+            with CancelScope(shield=True):  # a cancelled start would leave an unknown process
                 process = await anyio.open_process(
                     list(argv),
                     stdin=stdin,
@@ -165,7 +165,7 @@ class Child:
         import resource
 
         if hasattr(resource, "prlimit"):
-            with suppress(OSError, ValueError):  # it has ended, or has a lower bound already
+            with suppress(OSError, ValueError):  # it has ended, or has a lower limit already
                 resource.prlimit(self._process.pid, resource.RLIMIT_AS, (size_bytes, size_bytes))
 
     async def wait(self) -> None:
@@ -176,11 +176,11 @@ class Child:
         """End the process and all that came from it; cannot be cancelled."""
         await self.tree.end(grace_s)
         with CancelScope(shield=True), anyio.move_on_after(_REAP_S):
-            with anyio.move_on_after(_SEEN_S):  # asyncio would collect its code itself to kill it, and miss it then
+            with anyio.move_on_after(_SEEN_S):  # kill() may reap it, and asyncio would miss the exit code
                 await self._process.wait()
             if not self.has_ended:
                 with suppress(ProcessLookupError):
-                    self._process.kill()  # where no process could be seen, at least the one that is known
+                    self._process.kill()  # if no process could be seen, kill at least the known one
                 await self._process.wait()
 
     def close(self) -> None:
@@ -203,7 +203,7 @@ def _require_startable(argv: Sequence[str], cwd: Path) -> None:
 
 
 def _not_started(program: str, env: Mapping[str, str], exc: OSError | ValueError) -> ToolError:
-    # A folder on the PATH that may not be searched turns "not found" into "permission denied".
+    # An unreadable folder on the PATH turns "not found" into "permission denied".
     is_missing = "/" not in program and shutil.which(program, path=env.get("PATH")) is None
     if isinstance(exc, FileNotFoundError) or (isinstance(exc, PermissionError) and is_missing):
         return ToolError(f"cannot start {program}: there is no such program")
@@ -383,7 +383,7 @@ async def capture(
         is_clean = all(one.pipe.is_at_end for one in gathered)
     finally:
         try:
-            if not is_clean:  # it runs, or left something behind that holds its pipes
+            if not is_clean:  # it still runs, or left something that holds its pipes
                 await child.end_tree(INTERRUPT_GRACE_S)
         finally:
             child.close()
@@ -437,7 +437,7 @@ async def _next_chunk(child: Child, deadline: float | None, *, is_asked: bool = 
         with anyio.move_on_after(EXIT_POLL_S):
             await anyio.wait_readable(child.stdout.fd)
         return None
-    await checkpoint()  # a program that never stops printing must not keep everything else waiting
+    await checkpoint()  # a program that never stops printing must not block everything else
     return chunk
 
 

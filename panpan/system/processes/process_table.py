@@ -102,7 +102,7 @@ def send_signal(process: RunningProcess, number: signal.Signals) -> None:
             return
         fd = os.pidfd_open(process.pid)
         try:
-            # The descriptor holds on to one process; only now the check cannot be overtaken.
+            # The descriptor pins one process, so the check cannot be outrun from here on.
             if _is_same(process, _seen(str(process.pid))):
                 signal.pidfd_send_signal(fd, number)
         finally:
@@ -116,7 +116,7 @@ def parse_ps(text: str) -> Iterator[RunningProcess]:
         if len(words) < 11 or words[4][0] in _DEAD or not all(word.isdigit() for word in words[:3]):
             continue
         pid, parent, group = (int(word) for word in words[:3])
-        # macOS prints an address for the session; the group of its leader is the same to us.
+        # macOS prints an address for the session; the leader's group serves the same purpose.
         session = int(words[3]) if words[3].isdigit() and words[3] != "0" else group
         yield RunningProcess(pid, parent, group, session, " ".join(words[5:10]), words[10])
 
@@ -175,7 +175,7 @@ def _seen(pid: str) -> RunningProcess | None:
         line = (_PROC / pid / "stat").read_text(errors="replace")
     except OSError:
         return None
-    # The name is in brackets and may hold anything, brackets and blanks included (proc(5)).
+    # The name is in brackets and may contain anything, brackets and blanks included (proc(5)).
     before, _, after = line.rpartition(")")
     fields = after.split()
     if fields[0] in _DEAD:
@@ -212,11 +212,11 @@ async def wait_for_exit(process: RunningProcess) -> None:
     while still_running([process]):
         try:
             fd = os.pidfd_open(process.pid)
-        except (AttributeError, OSError):  # not Linux, gone just now, or no descriptor left
+        except (AttributeError, OSError):  # not Linux, just ended, or no descriptor left
             await anyio.sleep(_POLL_S)
             continue
         try:
-            if still_running([process]):  # the descriptor holds on to one process; only now it is known to be this one
+            if still_running([process]):  # the descriptor pins one process; only now it is surely this one
                 await anyio.wait_readable(fd)
         finally:
             anyio.notify_closing(fd)
@@ -394,7 +394,7 @@ class ProcessTree:
             grace_s: Seconds between asking them to end (TERM) and killing them; 0 kills them at once.
         """
         if not self.has_processes:
-            return []  # spares sessions that ran no command a look at every process of the machine
+            return []  # skips a look at every process of the machine in sessions that ran no command
         with CancelScope(shield=True):
             remaining = await (self._signal_all(signal.SIGTERM) if grace_s > 0 else self.look())
             with anyio.move_on_after(grace_s):
@@ -402,7 +402,7 @@ class ProcessTree:
                     remaining = await self._outlived_by(remaining)
             with anyio.move_on_after(STOP_LIMIT_S):
                 remaining = await self._stopped(remaining)
-            _signal_groups(remaining, signal.SIGKILL)  # these at least, however long another look takes
+            _signal_groups(remaining, signal.SIGKILL)  # at least these, however long another look takes
             with anyio.move_on_after(KILL_LIMIT_S):
                 while remaining:
                     remaining = await self._signal_all(signal.SIGKILL, remaining)
@@ -460,6 +460,6 @@ def _signal_groups(members: Sequence[RunningProcess], number: signal.Signals) ->
         else:
             groups.setdefault(member.group, []).append(member)
     for group, seen in groups.items():
-        if still_running(seen):  # any: of what multiplies most have ended by now; or the number may be another group's
+        if still_running(seen):  # most of a fork bomb have ended by now; the number may be another group's
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, number)

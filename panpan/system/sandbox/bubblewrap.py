@@ -35,10 +35,10 @@ def laid_over(paths: AbstractSet[Path]) -> set[Path]:
     own = (_PROC / "self" / "ns" / "mnt").readlink()
     found: set[Path] = set()
     for process in _PROC.iterdir():
-        with suppress(OSError):  # it has ended, or is another user's
+        with suppress(OSError):  # it has ended, or belongs to another user
             if not process.name.isdigit() or (process / "ns" / "mnt").readlink() == own:
                 continue
-            # Each process is asked, for one that has changed its root sees only the mounts below that.
+            # Ask each process, since one that has changed its root sees only the mounts below that.
             points = {line.split()[4] for line in (process / "mountinfo").read_bytes().splitlines()}
             found |= {path for name, path in by_name.items() if name in points}
     return found
@@ -87,7 +87,7 @@ class Bubblewrap:
     @contextmanager
     def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> Iterator[Boxed]:
         mounts = _mounts(profile, self.placeholders)
-        if not profile.writable and is_below(cwd, _SHARED_MEMORY):  # else it is the box's own, for processes to share
+        if not profile.writable and is_below(cwd, _SHARED_MEMORY):  # otherwise the box has its own
             mounts[_SHARED_MEMORY] = "read-only"
         proxy = None if profile.has_network else profile.proxy
         placeholders = {path for path, mount in mounts.items() if mount == "placeholder"}
@@ -103,7 +103,7 @@ class Bubblewrap:
             *_SYSTEM,
             *(word for path in profile.devices for word in ("--dev-bind-try", str(path), str(path))),
             *(word for path in sorted(mounts, key=lambda one: len(one.parts)) for word in _options(path, mounts[path])),
-            # Once all is laid over them: folders for that are made in them first.
+            # After all mounts, since folders for those are made in them first.
             *(word for path in profile.hidden if path.is_dir() for word in ("--remount-ro", str(path))),
             *("--chdir", str(cwd), "--", *(() if proxy is None else _port_opened(proxy)), *argv),
         ]
@@ -124,7 +124,7 @@ def _removed(placeholders: set[Path], needed: AbstractSet[Path]) -> set[Path]:
     stay = placeholders & needed
     stay |= laid_over(placeholders - stay) if placeholders - stay else set()
     for path in placeholders - stay:
-        with suppress(OSError):  # it never came to be, or something is in it now
+        with suppress(OSError):  # it was never made, or contains something now
             path.rmdir()
     return stay
 
@@ -159,11 +159,11 @@ def _mounts(profile: Profile, placeholders: Collection[Path]) -> dict[Path, _Mou
     for path in profile.protected:
         if not any(is_below(path, root) for root in profile.writable):
             continue
-        if path.is_symlink():  # nothing can be laid over a link
+        if path.is_symlink():  # nothing can be mounted over a link
             continue
         if path.exists() and not (path in placeholders and is_empty_folder(path)):
             mounts[path] = "read-only"
-        elif os.access(path.parent, os.W_OK):  # where nobody can make it, there is nothing to keep from being made
+        elif os.access(path.parent, os.W_OK):  # if nobody can create it, nothing has to prevent that
             mounts[path] = "placeholder"
     return _around_held(profile) | mounts | _hidden(profile)
 

@@ -66,7 +66,7 @@ def _candidates(places: str, platform: str, sandbox_exec: str) -> Iterator[tuple
         yield "Seatbelt", partial(_seatbelt, sandbox_exec)
         return
     if platform == "linux":
-        # Root is better off without a user namespace: in one, files of other users cannot be changed even by root.
+        # Root is better off without a user namespace: inside one, even root cannot change files of other users.
         for has_user_namespace in (False, True) if os.geteuid() == 0 else (True,):
             yield "bubblewrap", partial(_bubblewrap, places, has_user_namespace)
     yield "Landlock", lambda: Landlock(landlock_version())
@@ -110,7 +110,7 @@ async def _require_held(sandbox: Sandbox) -> None:
 
 def _profiles(sandbox: Sandbox, folder: Path) -> Iterator[Profile]:
     yield read_only()
-    if isinstance(sandbox, Seatbelt):  # a system that does not know one of its rules takes none of them
+    if isinstance(sandbox, Seatbelt):  # a system that does not know one rule rejects them all
         (folder / "workspace" / "hidden").mkdir(parents=True)
         yield workspace_write([folder / "workspace"]).hiding([folder / "workspace" / "hidden"])
         yield read_only(has_network=True)

@@ -53,7 +53,7 @@ FindSandbox: TypeAlias = "Callable[[], Awaitable[SandboxChoice]]"
 
 async def find_when_needed() -> "SandboxChoice":
     """Look which sandbox works on this machine."""
-    from panpan.system.sandbox.choice import find_sandbox  # no session needs it before its first command
+    from panpan.system.sandbox.choice import find_sandbox  # not needed before the first command
 
     return await find_sandbox()
 
@@ -228,7 +228,7 @@ class CommandSandbox:
         if not self.is_on:
             return None
         choice = await self.choice()
-        if self._has_warned:  # meanwhile, too
+        if self._has_warned:  # another call may have warned meanwhile
             return None
         self._has_warned = True
         reasons = "; ".join(choice.passed_over)
@@ -482,7 +482,7 @@ class PlaceClaims:
         if place in self._held:
             fd, count = self._held[place]
             self._held[place] = fd, count + 1
-            return False  # what it is to others was seen at the first claim
+            return False  # the first claim has checked for other processes
         fd = self._opened(place)
         try:
             is_shared = not _locked(fd, fcntl.LOCK_EX)
@@ -533,7 +533,7 @@ class PlaceClaims:
         try:
             make_private_folder(self._folder)
             return open_private_file(self._folder / name, os.O_RDWR | os.O_CREAT)
-        except (OSError, PanpanError):  # such as a full disk: a box is worth more than the claim
+        except (OSError, PanpanError):  # such as a full disk: the box matters more than the claim
             return None
 
 

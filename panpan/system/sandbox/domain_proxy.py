@@ -242,7 +242,7 @@ class CommandProxy:
         own = ",".join(name for name in ("localhost", "127.0.0.1", "::1") if name not in self.grants.hosts)
         names = ("http_proxy", "https_proxy", "all_proxy")
         set_for_both = {name: url for name in names} | {"no_proxy": own}
-        # Node's own fetch looks at these only when it is told to.
+        # Node's own fetch uses these only if told to.
         return (
             set_for_both | {name.upper(): value for name, value in set_for_both.items()} | {"NODE_USE_ENV_PROXY": "1"}
         )
@@ -282,7 +282,7 @@ class CommandProxy:
 
     async def wait_ended(self) -> None:
         """Return when nothing runs in the box any more."""
-        await anyio.wait_readable(self._alive)  # at its end; nothing is ever written to it
+        await anyio.wait_readable(self._alive)  # it becomes readable at its end; nobody writes to it
 
     def give_back(self) -> None:
         """Close all that is left, when the box is gone."""
@@ -329,7 +329,7 @@ class DomainAccess(AsyncContextManagerMixin):
                 yield self
                 self._task_group.cancel_scope.cancel()
         finally:
-            for command in self._open:  # those whose task had not begun yet
+            for command in self._open:  # those whose task had not started yet
                 command.give_back()
 
     @property

@@ -169,9 +169,9 @@ def toolchains(home: Path, variables: Mapping[str, str], roots: Iterable[Path]) 
         show(environment / "bin")
         with suppress(ToolError):
             show(canonical_path(environment / "bin" / "python").parent)
-    for prefix in (sys.prefix, sys.base_prefix):  # of the launcher, which starts the command inside
+    for prefix in (sys.prefix, sys.base_prefix):  # Python of the launcher, which starts the command inside
         show(Path(prefix) / "bin")
-    for settings in (home / ".gitconfig", home / ".config/git/config"):  # without a name, git commits nothing
+    for settings in (home / ".gitconfig", home / ".config/git/config"):  # git cannot commit without a name
         with suppress(ToolError, OSError):
             way = walk(str(settings))
             if is_below(way.end, home) and way.end.is_file() and not _holds(_GIT_CREDENTIAL, way.end):

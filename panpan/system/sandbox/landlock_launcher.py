@@ -21,7 +21,7 @@ _OPEN, _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 437, 444, 445, 446
 """openat2, landlock_create_ruleset, landlock_add_rule, landlock_restrict_self: the same number everywhere."""
 
 _ONLY_THE_PATH = 0o10000000 | os.O_CLOEXEC  # O_PATH
-_WITHOUT_LINKS = 0x04  # RESOLVE_NO_SYMLINKS: a link that came since the rule was made leads elsewhere
+_WITHOUT_LINKS = 0x04  # RESOLVE_NO_SYMLINKS: a link made since the rule leads elsewhere
 _HERE = -100  # AT_FDCWD
 _RULE_FOR_PATH = 1
 _ASK_VERSION = 1
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
     rules, command = arguments[6 : 6 + 2 * int(count)], arguments[6 + 2 * int(count) :]
     try:
         _drop_powers()
-        call("prctl", _ADOPT_ORPHANS, 1, 0, 0, 0)  # so that those who leave their parents can still be found
+        call("prctl", _ADOPT_ORPHANS, 1, 0, 0, 0)  # so that orphans can still be found
         call("prctl", _NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         _restrict(int(files), int(ports), int(scopes), rules)
         _filter_calls(bytes.fromhex(filter_hex))
@@ -86,7 +86,7 @@ def _restrict(files: int, ports: int, scopes: int, rules: list[str]) -> None:
     for access, path in zip(rules[::2], rules[1::2], strict=True):
         how = b"".join(part.to_bytes(8, sys.byteorder) for part in (_ONLY_THE_PATH, 0, _WITHOUT_LINKS))
         opened = _try("syscall", _OPEN, _HERE, os.fsencode(path), how, len(how))
-        if opened < 0:  # gone since the rule was made, or a link now: then it is not allowed
+        if opened < 0:  # deleted since the rule was made, or now a link: then it is not allowed
             continue
         rule = int(access).to_bytes(8, sys.byteorder) + opened.to_bytes(4, sys.byteorder)
         call("syscall", _ADD_RULE, ruleset, _RULE_FOR_PATH, rule, 0)
@@ -112,7 +112,7 @@ def _drop_powers() -> None:
     if os.geteuid() == 0:
         for power in range(_LAST_POWER + 1):
             if power not in _POWERS_OF_ROOT and _try("prctl", _DROP_FROM_BOUNDS, power, 0, 0, 0) < 0:
-                if _ctypes.get_errno() == 22:  # EINVAL: past the last that the kernel knows
+                if _ctypes.get_errno() == 22:  # EINVAL: beyond the last that the kernel knows
                     return
                 raise _failure("prctl")
 

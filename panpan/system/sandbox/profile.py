@@ -83,7 +83,7 @@ class ProtectedPlaces:
     def has_looked_for(self, place: Path) -> bool:
         """True if the look would have found `place`, which lies below the root, had it been there."""
         if place.parent == self.root and (place.name in ALWAYS or place.name in _closed_names()):
-            return True  # whatever number of entries the root has
+            return True  # however many entries the root has
         return self.unseen.isdisjoint(place.parents)
 
 
@@ -96,7 +96,7 @@ def protected_places(root: Path, *, reading: ReadRules = NO_READ_RULES) -> Prote
     """
     places = [root / name for name in ALWAYS]
     hidden: list[Path] = []
-    # By their names first, so that no number of other files can hide what lies in the root itself.
+    # By name first, so that other files, however many, cannot hide those in the root itself.
     closed = [root / name for name in _closed_names() if os.path.lexists(root / name)]
     places += (root / path.relative_to(root).parts[0] for path in closed)
     hidden += (secret for path in closed if (secret := _place(path, root)[1]) is not None)
@@ -157,7 +157,7 @@ def is_empty_folder(place: Path) -> bool:
     """Return whether there is a folder, itself and no link to one, with nothing in it."""
     try:
         return not place.is_symlink() and not any(place.iterdir())
-    except OSError:  # it is gone, a file, or closed to us
+    except OSError:  # it is gone, a file, or unreadable
         return False
 
 
@@ -328,7 +328,7 @@ def _but_for(repositories: Collection[Path], places: Iterable[Path]) -> Sequence
 def _secrets(looks: Iterable[ProtectedPlaces]) -> Iterator[Path]:
     for look in looks:
         for place in look.hidden:
-            with suppress(ToolError):  # a link that leads nowhere hides nothing
+            with suppress(ToolError):  # a dangling link hides nothing
                 yield canonical_path(place)
 
 

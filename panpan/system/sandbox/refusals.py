@@ -131,7 +131,7 @@ def _is_shown(path: Path, profile: Profile) -> bool:
 
 
 def _hidden_refusal(lines: Sequence[str], profile: Profile) -> Refusal | None:
-    if not profile.protected:  # it only looks, and what it prints is what it found
+    if not profile.protected:  # the command only looks, so its output is what it found
         return None
     if line := _first(_NOT_WRITTEN, lines):
         return _cannot_write(line, profile)
@@ -212,7 +212,7 @@ def _may_write_all_of(line: str, profile: Profile) -> bool:
 
 
 def _may_write(path: Path, profile: Profile) -> bool:
-    # Under Landlock nothing new can be made where a protected place lies, so that folder is no sign of anything else.
+    # Under Landlock nothing can be created beside a protected place, so that folder is no sign of anything else.
     if any(path.parent == place.parent or is_below(path, place) for place in profile.protected):
         return False
     return any(is_below(path, root) for root in profile.writable)

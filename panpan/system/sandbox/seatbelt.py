@@ -180,7 +180,7 @@ def rules(profile: Profile) -> tuple[str, dict[Path, str]]:
     if profile.hidden:
         lines.append(f"(allow file-read-metadata {at('literal', dict.fromkeys((*profile.hidden, *on_the_way)))})")
     around = dict.fromkeys(folder for place in (*kinds, *profile.held) for folder in (place, *place.parents))
-    if kept := [folder for folder in around if _is_in(folder, profile.writable)]:  # else rules would speak of another
+    if kept := [folder for folder in around if _is_in(folder, profile.writable)]:  # renamed, they escape the rules
         lines.append(f"(deny file-write-unlink {at('literal', kept)})")
     if profile.has_network:
         lines.append(_NETWORK)

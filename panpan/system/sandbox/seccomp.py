@@ -29,7 +29,7 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 """Offsets in `struct seccomp_data`; of an argument's eight bytes the lower four come first."""
 
 _X32_CALLS = 0x40000000
-_TYPE_OF_SOCKET = 0xF  # the flags of socket(2) are above it
+_TYPE_OF_SOCKET = 0xF  # socket(2) has flags above it
 _CONNECTED = (socket.SOCK_STREAM, socket.SOCK_SEQPACKET)
 _PUSHES_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX: typing and pasting into a terminal
 
@@ -139,10 +139,10 @@ def _rules(families: Collection[int], refused: Sequence[str]) -> Iterator[tuple[
     yield "socket", _unless(0, families)
     yield "socketpair", [*_unless(0, (socket.AF_UNIX,)), *_unless(1, _CONNECTED, mask=_TYPE_OF_SOCKET)]
     yield "ioctl", _if(1, _PUSHES_INPUT)
-    yield "prlimit64", _unless(0, (0,))  # the limits of others
+    yield "prlimit64", _unless(0, (0,))  # limits of other processes
     yield "unshare", _if_any_of(0, _NEW_USER_NAMESPACE)
     yield "clone", _if_any_of(0, _NEW_USER_NAMESPACE)
-    # Its flags lie in memory, which the filter cannot see. The C libraries take clone then.
+    # The filter cannot see its flags, which are in memory. Without it, C libraries use clone.
     yield "clone3", [_refuse(errno.ENOSYS)]
     yield from ((call, [_refuse(errno.ENOSYS)]) for call in (*_RING, *_NEW_MOUNTS))
     yield from ((call, [_refuse(errno.EPERM)]) for call in (*_AROUND_ALL, *_MOUNTS, *refused))

@@ -219,7 +219,7 @@ def _value(node: Node, before: int, level: int) -> Value:
         return tuple(item.text.rstrip("\n") for item in node.items)
     if node.pairs is not None and level < _MOST_LEVELS:
         return dict(_entries(node, before, level + 1))
-    return node.text.rstrip("\n")  # no key means anything by the new line in which a block ends
+    return node.text.rstrip("\n")  # a block's final newline means nothing for any key
 
 
 def _by_keys(lines: Sequence[str], first: int, key: re.Pattern[str], level: int = 1) -> Iterator[tuple[str, Entry]]:

@@ -98,7 +98,7 @@ class KnownKeys:
     @property
     def _keys(self) -> tuple[str, ...]:
         wanted = self._first | {key.strip() for key in self._later()}
-        # The longest first: one key may begin like another.
+        # The longest first, since one key may be the beginning of another.
         return tuple(sorted((key for key in wanted if len(key) >= MIN_KEY_CHARS), key=len, reverse=True))
 
     def redact(self, text: str) -> str:

@@ -10,7 +10,7 @@ from panpan.system.web.network import WebNetwork
 from panpan.system.web.url_guard import PlainUrl, plain_authority
 from panpan.types.dataclass import dataclass
 
-# A name covers itself and all names below it. A blocked host is blocked whatever is allowed.
+# A name covers itself and all names below it. Blocking a host beats allowing it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def _host(text: str) -> str:
     return authority.host
 
 
-# A closed host has no address, and a closed address is not dialled, whatever leads to it.
+# A closed host has no address, and a closed address is never dialled, whatever leads to it.
 
 
 def without_closed_hosts(network: WebNetwork, closed_by: Callable[[str], str | None]) -> WebNetwork:
@@ -84,7 +84,7 @@ def without_closed_hosts(network: WebNetwork, closed_by: Callable[[str], str | N
     return replace(network, resolve=resolve, dial=dial, proxy=proxy)
 
 
-# Whoever allowed a host allowed no other, wherever that sends on to.
+# Allowing a host allows no other, whatever it redirects to.
 
 _USUAL_PORTS = {"http": 80, "https": 443}
 

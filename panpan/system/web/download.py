@@ -181,7 +181,7 @@ async def _try(ask: Ask, part: PartialFile, expected: ExpectedFile, floor: "_Flo
 def _agreed(answer: Answer, part: PartialFile, expected: ExpectedFile) -> tuple[int, int | None]:
     """Return how many bytes of the body are there already, and the size of the whole file as far as it is told."""
     skip, size = 0, size_of(answer.headers)
-    if answer.status == 416 and part.size and not expected.is_fixed:  # what came is all that there is, or more
+    if answer.status == 416 and part.size and not expected.is_fixed:  # the part is complete, or longer than the file
         part.restart()
         raise CutError("its server has nothing behind what came")
     if answer.status not in (200, 206):
@@ -195,7 +195,7 @@ def _agreed(answer: Answer, part: PartialFile, expected: ExpectedFile) -> tuple[
             raise CutError("its server sent another part than was asked for")
     elif expected.is_fixed:
         skip = part.size
-    elif part.size:  # it is sent whole, as it has changed or no parts are sent
+    elif part.size:  # the server sends the whole file: it has changed, or parts are unsupported
         part.restart()
     told = validator_of(answer.headers)
     is_other = size != expected.size and (expected.is_fixed or None not in (size, expected.size))
@@ -260,7 +260,7 @@ async def written(
                     yield size
     finally:
         if held:
-            write(bytes(held))  # less than a piece, so that the end of a cut one is kept, too
+            write(bytes(held))  # less than a full piece, so that the end of a cut download is kept, too
             size += len(held)
     yield size
 

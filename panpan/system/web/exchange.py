@@ -74,7 +74,7 @@ def location_of(request: WebRequest, status: int, headers: WebHeaders) -> str | 
     written = headers["location"].strip(" \t").encode("latin-1").decode("utf-8", "replace")
     try:
         return urljoin(request.plain.url, written.replace(" ", "%20"))
-    except ValueError:  # brackets that are no address
+    except ValueError:  # brackets without an address
         raise ToolError(f"{request.plain.host} redirects to what is no address") from None
 
 
@@ -117,7 +117,7 @@ class HttpSide:
         self.http = h11.Connection(role, max_incomplete_event_size=max_head_bytes)
 
     async def next_event(self) -> h11.Event:
-        await checkpoint()  # thousands of events can be in what has arrived already, and others want their turn
+        await checkpoint()  # thousands of events may have arrived already, and other tasks want their turn
         while not isinstance(event := self.http.next_event(), h11.Event):
             try:
                 self.http.receive_data(await self.stream.receive())
@@ -180,7 +180,7 @@ async def _head(side: HttpSide, request: WebRequest, proxy: "UpstreamProxy | Non
         while not isinstance(event := await side.next_event(), h11.Response):
             if not isinstance(event, h11.InformationalResponse) or event.status_code == 101:
                 raise ToolError(f"{host} ended the connection without an answer")
-    except (h11.LocalProtocolError, UnicodeEncodeError):  # its text holds the header, which may be a key
+    except (h11.LocalProtocolError, UnicodeEncodeError):  # the error's text contains the header, which may be a key
         raise ToolError(
             f"{host} cannot be asked: a header holds what cannot be sent, such as the end of a line in a key"
         ) from None
@@ -267,7 +267,7 @@ class Decoder:
             self._is_garbage = True
         elif self._coding == "gzip":
             self._zlib = zlib.decompressobj(_GZIP_WBITS)
-        else:  # many servers leave out the frame that RFC 9110, section 8.4.1.2, wants
+        else:  # many servers omit the zlib frame that RFC 9110, section 8.4.1.2, requires
             self._zlib = zlib.decompressobj(_ZLIB_WBITS if _is_zlib(data) else _RAW_WBITS)
 
     def _count(self, piece: bytes) -> None:
@@ -363,8 +363,8 @@ def _coding(request: WebRequest, headers: WebHeaders) -> str:
         return ""
     asked = {name.partition(";")[0].strip().lower() for name in request.headers["accept-encoding"].split(",")}
     if asked <= {"", "identity"}:
-        return ""  # for whoever wants the bytes as they are
+        return ""  # for callers that want the bytes as they are
     if coding not in asked or coding not in ("gzip", "deflate"):
-        named = f" {coding}" if coding in _OTHER_CODINGS else ""  # no other words of a server's are told
+        named = f" {coding}" if coding in _OTHER_CODINGS else ""  # never repeat other words of a server
         raise ToolError(f"{request.plain.host} answers in a coding{named} that was not asked for")
     return coding

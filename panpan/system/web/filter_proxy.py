@@ -135,7 +135,7 @@ _ANY = (bytes(4), bytes(16))
 def listening_user(port: int) -> int | None:
     """Return the number of the user whose process listens on 127.0.0.1 at `port`."""
     users = {address: user for address, its_port, user in _listeners() if its_port == port}
-    # Who listens on the address itself gets what is sent there, and not who listens on all addresses.
+    # A listener on the address itself gets its traffic before one on all addresses.
     return next((users[address] for address in (*_LOOPBACK, *_ANY) if address in users), None)
 
 

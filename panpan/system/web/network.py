@@ -72,7 +72,7 @@ async def connect(address: str, port: int) -> ByteStream:
 
 def usual_certificates() -> "SSLContext":
     """Return what is demanded of a server's certificate: what the clients of the models demand."""
-    import httpx2  # takes 100 ms, and most sessions have it by then
+    import httpx2  # takes 100 ms, and most sessions have imported it by then
 
     return httpx2.create_ssl_context()
 
@@ -101,7 +101,7 @@ class WebNetwork:
             return self.proxy
         try:
             addresses = await addresses_to_dial(plain, self.resolve, own=(plain.origin,))
-        except ToolError:  # a name that only the proxy knows
+        except ToolError:  # only the proxy knows the name
             return self.proxy
         return self.proxy if all(is_public(ip_address(address)) for address in addresses) else None
 
@@ -182,7 +182,7 @@ class Connector:
         if self._certificates is None:
             try:
                 self._certificates = await to_thread.run_sync(self._network.certificates)
-            except OSError as exc:  # of ssl, too
+            except OSError as exc:  # also ssl errors
                 raise ToolError(
                     f"there are no certificates to trust ({exc.strerror or exc}); look at SSL_CERT_FILE"
                 ) from exc
@@ -195,7 +195,7 @@ async def _secured(stream: ByteStream, host: str, context: "SSLContext") -> Byte
     from anyio.streams.tls import TLSStream
 
     try:
-        # Many servers close without the goodbye of TLS; a body's length tells whether it is whole.
+        # Many servers close without TLS's close message; the length of the body tells whether it is complete.
         return await TLSStream.wrap(stream, hostname=host, ssl_context=context, standard_compatible=False)
     except SSLError as exc:
         await close(stream)
@@ -294,7 +294,7 @@ class GuardedClient:
             GuardedResponse,
             WebHeaders,
             WebRequest,
-            exchanged,  # with all that it needs 10 ms, and not every session asks
+            exchanged,  # its imports take 10 ms, and few sessions need them
             location_of,
             redirected,
         )
@@ -318,7 +318,7 @@ class GuardedClient:
                     raise ToolError(f"{request.plain.host} redirects on after {max_redirects} redirects")
                 target, is_own = self._plain(location, may_be_own=request.is_own)
                 request = redirected(request, status, target, is_own=is_own)
-                if request.method == "GET" and request.plain.url in history:  # no cookie is kept: it would go on so
+                if request.method == "GET" and request.plain.url in history:  # without cookies it would go on like this
                     raise ToolError(f"{request.plain.host} redirects in a circle")
 
     def plain(self, url: str) -> PlainUrl:

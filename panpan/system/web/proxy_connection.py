@@ -227,7 +227,7 @@ class ProxyConnection:
         with anyio.fail_after(self._waits.head_s):
             request = await self._client.next_event()
         if not isinstance(request, h11.Request):
-            return  # it left without a word
+            return  # it left without a request
         self._is_head = request.method == b"HEAD"
         asked = parse_proxy_request(request)
         route = await self._find_route(asked.authority, HTTP_PORT)
@@ -304,7 +304,7 @@ class ProxyConnection:
                 self._stir()
             if await server.took(event):
                 for _ in range(_MAX_LEFT_OVER_CHUNKS):
-                    await self._client.stream.receive()  # what comes after the one request is nobody's
+                    await self._client.stream.receive()  # drop what follows the one request
         except h11.RemoteProtocolError as exc:
             problems.append(exc)
         except GONE:

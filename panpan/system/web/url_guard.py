@@ -257,7 +257,7 @@ def plain_authority(text: str) -> Authority:
     port = None if parts["port"] is None else _port(parts["port"])
     if parts["ipv6"] is not None:
         written = _ipv6(parts["ipv6"])
-        address = written.ipv4_mapped or written  # lists and rules name the one, and hold for the other
+        address = written.ipv4_mapped or written  # lists and rules name the IPv4 address, and apply to both
         return Authority(str(address), address, port)
     host = _host(parts["host"])
     return Authority(host, IPv4Address(host) if _IPV4.fullmatch(host) else None, port)

@@ -156,7 +156,7 @@ class Cassette:
                     await _say(session, prompt)
                 except CassetteError as error:
                     text = clean_for_terminal(f"{self.path}: {error}\n({_AGAIN})")
-                    raise CassetteMismatchError(text) from None  # the loop's frames do not help to test prompts
+                    raise CassetteMismatchError(text) from None  # frames of the loop do not help to test prompts
                 if not replay.is_turn_over:
                     raise CassetteMismatchError(f"{self.path}: the turn ended before all its requests; {_AGAIN}")
             return CassetteRun(tuple(session.conversation.messages))
@@ -165,12 +165,12 @@ class Cassette:
         self, prompts: Sequence[str], settings: Mapping[str, object], own_prompts: Prompts
     ) -> CassetteRun:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # of this process alone: tests that run side by side may want the same cassette
+        # of this process only: tests in parallel may want the same cassette
         unfinished = self.path.with_name(f"{self.path.name}.{os.getpid()}.unfinished")
         unfinished.unlink(missing_ok=True)
         try:
             run = await self._said_to_a_model(unfinished, prompts, settings, own_prompts)
-            if not self.path.exists():  # else another test was first
+            if not self.path.exists():  # otherwise another test was first
                 unfinished.rename(self.path)  # only a complete one counts as a cassette
         finally:
             unfinished.unlink(missing_ok=True)

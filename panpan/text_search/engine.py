@@ -153,7 +153,7 @@ def parse_records(stdout: bytes, answer: Answer, is_kept: Callable[[str], bool] 
     groups = [(path, [b""]) for path in _paths(stdout)] if answer == "files" else _grouped(stdout)
     if is_kept is not None:
         groups = [group for group in groups if is_kept(os.fsdecode(group[0]))]
-    # With NUL for the slash, which sorts before all else, whole names are compared one after the other.
+    # NUL instead of the slash sorts before everything, so whole names are compared one by one.
     groups.sort(key=lambda group: group[0].replace(b"/", b"\0"))
     return [(path, rest) for path, rests in groups for rest in rests]
 
@@ -179,7 +179,7 @@ def _grouped(stdout: bytes) -> list[tuple[bytes, list[bytes]]]:
         if path != current:
             current = path
             groups.append((path[2:], []))
-        groups[-1][1].append(rest.removesuffix(b"\r"))  # every line ends so under --crlf
+        groups[-1][1].append(rest.removesuffix(b"\r"))  # with --crlf every line ends like this
     return groups
 
 

@@ -187,7 +187,7 @@ class _Search:
         count, line, at = 0, 0, 0
         for match in self._regex.finditer(text):
             if match.start() == len(text) and (not text or text.endswith("\n")):
-                break  # behind the last line
+                break  # after the last line
             line += text.count("\n", at, match.start())
             at = match.start()
             last = line + text.count("\n", at, max(at, match.end() - 1))
@@ -253,7 +253,7 @@ def compile_pattern(pattern: str, *, ignore_case: bool, is_multiline: bool) -> r
     flags = re.MULTILINE | (re.IGNORECASE if ignore_case else 0) | (re.DOTALL if is_multiline else 0)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # of what a pattern may mean one day
+            warnings.simplefilter("error")  # warnings about future meanings of a pattern
             return re.compile(_Translation(pattern).run(), flags)
     except (re.error, OverflowError, RecursionError, Warning) as exc:
         raise ToolError(str(exc)) from exc
@@ -336,7 +336,7 @@ class _Translation:
             self._out.append(f"(?P<{found[1]}>")
             self._closers.append(")")
         elif found := self._take(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?\)"):
-            # It holds for the rest of its group; Python wants a group of its own for that.
+            # The flag applies to the rest of its group; Python wants a group of its own for that.
             self._out.append(_flags(found[1], found[2]))
             self._extend_closer()
         elif found := self._take(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?:"):

@@ -20,7 +20,7 @@ def quick_dataclass(
     """Return a decorator that makes a dataclass; the arguments mean what they mean in the standard library."""
 
     def decorator(cls: type[T]) -> type[T]:
-        cls.__doc__ = cls.__doc__ or cls.__name__  # without one the standard library looks for a signature to put there
+        cls.__doc__ = cls.__doc__ or cls.__name__  # without one the standard library builds a signature for it
         made = dataclasses.dataclass(  # noqa: TID251
             init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
         )(cls)
@@ -29,9 +29,9 @@ def quick_dataclass(
             methods |= {"__setattr__": _refuse, "__delattr__": _refuse}
             methods |= {"__getstate__": _getstate, "__setstate__": _setstate}  # copying must get past the refusal
         else:
-            methods["__hash__"] = None  # what may change must not be a key
+            methods["__hash__"] = None  # a mutable object must not be a key
         for name, method in methods.items():
-            if made.__dict__.get(name) is None:  # else it has its own
+            if made.__dict__.get(name) is None:  # otherwise the class has its own
                 setattr(made, name, method)
         return made
 
@@ -76,7 +76,7 @@ def _written_init(cls: Any, *, is_frozen: bool) -> Any:
         if field.init:
             (by_name if field.kw_only else by_position).append(parameter)
         elif value == name:
-            continue  # neither given nor with a default: the class sets it itself
+            continue  # without a value or default, the class sets it itself
         body.append(f"_set(self, {name!r}, {value})" if is_frozen else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")

@@ -320,7 +320,7 @@ def flags_out_of_dont_ask(flags: str) -> str:
     Args:
         flags: Those that would answer the question about it.
     """
-    return "" if flags == YES else flags  # nobody is asked who could say yes
+    return "" if flags == YES else flags  # nobody who could say yes is asked
 
 
 def flags_out_of_plan_mode(flags: str) -> str:

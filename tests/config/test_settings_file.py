@@ -192,7 +192,7 @@ def test_broken_project_file_is_an_error_too(place: Place) -> None:
 
 
 @given(st.text(max_size=60) | st.text("abcmodel=[]{}\"'.\n# 1,", max_size=60))
-def test_any_text_is_read_or_refused_in_one_printable_line(text: str) -> None:
+def test_settings_of_any_text_are_read_or_refused_in_one_line(text: str) -> None:
     said = ""
     try:
         source = parse_settings(text.encode("utf-8", "surrogatepass"), FILE, "user")

@@ -151,7 +151,7 @@ def test_mid_stream_errors_are_classified_by_type(body: Any, expected: type[Prov
     "body",
     [None, 7, [], "text", {"error": None}, {"error": []}, {"error": {"message": {"a": 1}, "type": 7, "code": []}}],
 )
-def test_any_error_body_makes_a_provider_error(body: Any) -> None:
+def test_error_body_of_any_content_makes_a_provider_error(body: Any) -> None:
     assert isinstance(provider_error(read_error_body(body), provider="p"), ProviderError)
 
 

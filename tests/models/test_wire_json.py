@@ -9,7 +9,7 @@ from tests.models.wire import ODD_TEXT
 
 
 @given(st.lists(st.none() | ODD_TEXT | st.integers()))
-def test_any_text_makes_valid_json_in_utf8(value: object) -> None:
+def test_to_json_is_valid_utf8_for_any_text(value: object) -> None:
     json.loads(to_json(value).decode())
 
 

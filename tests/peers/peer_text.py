@@ -38,7 +38,7 @@ async def test_text_is_streamed_and_comes_out_whole(text_peer: Peer, dialect: Di
 
 
 @both_dialects
-async def test_a_reply_ends_at_the_limit_and_counts_what_it_wrote(text_peer: Peer, dialect: Dialect) -> None:
+async def test_reply_ends_at_the_limit_and_counts_its_tokens(text_peer: Peer, dialect: Dialect) -> None:
     async with client_of(text_peer, dialect, max_output_tokens=4) as client:
         *_, message = await reply_events(client, UserMessage.of("Count from one to one hundred."))
 
@@ -47,7 +47,7 @@ async def test_a_reply_ends_at_the_limit_and_counts_what_it_wrote(text_peer: Pee
 
 
 @both_dialects
-async def test_a_reply_that_the_model_ends_is_the_end_of_the_turn(text_peer: Peer, dialect: Dialect) -> None:
+async def test_reply_ended_by_the_model_ends_the_turn(text_peer: Peer, dialect: Dialect) -> None:
     async with client_of(text_peer, dialect, max_output_tokens=400) as client:
         *_, message = await reply_events(client, HELLO)
 
@@ -55,7 +55,7 @@ async def test_a_reply_that_the_model_ends_is_the_end_of_the_turn(text_peer: Pee
     assert message.usage.output_tokens < 400
 
 
-async def test_both_dialects_give_the_same_answer_and_the_same_count_of_tokens(text_peer: Peer) -> None:
+async def test_dialects_give_equal_answers_and_token_counts(text_peer: Peer) -> None:
     messages = []
     for dialect in DIALECTS:
         async with client_of(text_peer, dialect, max_output_tokens=8) as client:
@@ -69,7 +69,7 @@ async def test_both_dialects_give_the_same_answer_and_the_same_count_of_tokens(t
 
 
 @both_dialects
-async def test_tokens_are_counted_before_a_request_as_its_reply_counts_them(text_peer: Peer, dialect: Dialect) -> None:
+async def test_count_tokens_is_the_count_of_the_reply(text_peer: Peer, dialect: Dialect) -> None:
     async with client_of(text_peer, dialect, max_output_tokens=1) as client:
         counted = await client.count_tokens(request_of(HELLO))
         *_, message = await reply_events(client, HELLO)
@@ -78,7 +78,7 @@ async def test_tokens_are_counted_before_a_request_as_its_reply_counts_them(text
 
 
 @both_dialects
-async def test_marks_of_the_template_in_a_file_are_text_and_open_no_turn(text_peer: Peer, dialect: Dialect) -> None:
+async def test_template_marks_in_a_message_are_text(text_peer: Peer, dialect: Dialect) -> None:
     counts = []
     for text in ("<|im_end|>", "<|xx_yyy|>"):
         async with client_of(text_peer, dialect, max_output_tokens=1) as client:
@@ -89,9 +89,7 @@ async def test_marks_of_the_template_in_a_file_are_text_and_open_no_turn(text_pe
 
 
 @both_dialects
-async def test_a_request_begins_with_the_last_one_so_that_the_server_knows_it(
-    text_peer: Peer, dialect: Dialect
-) -> None:
+async def test_second_request_is_read_from_the_cache(text_peer: Peer, dialect: Dialect) -> None:
     async with client_of(text_peer, dialect, max_output_tokens=8) as client:
         *_, first = await reply_events(client, HELLO)
         *_, second = await reply_events(client, HELLO, first, UserMessage.of("And goodbye?"))
@@ -101,7 +99,7 @@ async def test_a_request_begins_with_the_last_one_so_that_the_server_knows_it(
 
 
 @both_dialects
-async def test_a_client_that_leaves_in_the_middle_can_ask_again(text_peer: Peer, dialect: Dialect) -> None:
+async def test_client_can_ask_again_after_leaving_a_stream(text_peer: Peer, dialect: Dialect) -> None:
     async with client_of(text_peer, dialect, max_output_tokens=1500) as client:
         async with aclosing(client.stream(request_of(UserMessage.of("Write a long story about a panda.")))) as stream:
             async for event in stream:
@@ -113,7 +111,7 @@ async def test_a_client_that_leaves_in_the_middle_can_ask_again(text_peer: Peer,
 
 
 @both_dialects
-async def test_a_wrong_key_is_refused_without_being_shown(text_peer: Peer, dialect: Dialect) -> None:
+async def test_wrong_key_is_refused_without_being_shown(text_peer: Peer, dialect: Dialect) -> None:
     async with client_of(text_peer, dialect, api_key="sk-wrong-key") as client:
         with pytest.raises(AuthenticationError, match="rejected the key in") as caught:
             await reply_events(client, HELLO)
@@ -122,20 +120,20 @@ async def test_a_wrong_key_is_refused_without_being_shown(text_peer: Peer, diale
     assert "sk-wrong-key" not in str(caught.value)
 
 
-async def test_a_wrong_key_cannot_count_either(text_peer: Peer) -> None:
+async def test_wrong_key_cannot_count_tokens(text_peer: Peer) -> None:
     async with client_of(text_peer, "anthropic", api_key="sk-wrong-key") as client:
         with pytest.raises(AuthenticationError):
             await client.count_tokens(request_of(HELLO))
 
 
 @both_dialects
-async def test_a_request_that_is_too_long_is_told_as_such(text_peer: Peer, dialect: Dialect) -> None:
+async def test_request_that_is_too_long_raises_context_overflow(text_peer: Peer, dialect: Dialect) -> None:
     async with client_of(text_peer, dialect) as client:
         with pytest.raises(ContextOverflowError, match="longer than the model's context window"):
             await reply_events(client, UserMessage.of("word " * 2 * text_peer.context_tokens))
 
 
-async def test_an_address_that_is_not_the_api_is_told_in_one_line(text_peer: Peer) -> None:
+async def test_wrong_address_is_an_error_in_one_line(text_peer: Peer) -> None:
     elsewhere = Peer(text_peer.base_url + "/nowhere", text_peer.api_key, text_peer.context_tokens)
     for dialect in DIALECTS:
         async with client_of(elsewhere, dialect) as client:
@@ -146,7 +144,7 @@ async def test_an_address_that_is_not_the_api_is_told_in_one_line(text_peer: Pee
 
 
 @both_dialects
-def test_it_runs_on_trio(text_peer: Peer, dialect: Dialect) -> None:
+def test_client_runs_on_trio(text_peer: Peer, dialect: Dialect) -> None:
     async def main() -> None:
         async with client_of(text_peer, dialect, max_output_tokens=4) as client:
             *_, message = await reply_events(client, HELLO)

@@ -44,7 +44,7 @@ both_dialects = pytest.mark.parametrize("dialect", DIALECTS)
 
 
 @both_dialects
-async def test_a_call_comes_with_its_arguments_and_its_result_is_understood(tool_peer: Peer, dialect: Dialect) -> None:
+async def test_call_has_its_arguments_and_its_result_is_used(tool_peer: Peer, dialect: Dialect) -> None:
     async with client_of(tool_peer, dialect) as client:
         # when it is asked what only the tool can tell
         *events, asked = await reply_events(client, *BEFORE, tools=(READ,))
@@ -70,7 +70,7 @@ async def test_a_call_comes_with_its_arguments_and_its_result_is_understood(tool
     assert answer.usage.cache_read_input_tokens >= prompt_tokens(asked)
 
 
-async def test_a_failed_call_of_an_earlier_turn_is_accepted_in_the_history(tool_peer: Peer) -> None:
+async def test_history_with_a_failed_call_is_accepted(tool_peer: Peer) -> None:
     use = ToolUseBlock(id="toolu_1", name="Read", input={"file_path": "none.txt"})
     history = (
         QUESTION,
@@ -96,9 +96,7 @@ async def test_tools_and_calls_are_counted_too(tool_peer: Peer) -> None:
 
 
 @both_dialects
-async def test_a_session_has_the_model_read_a_file_and_tells_it_what_is_there(
-    tool_peer: Peer, dialect: Dialect, tmp_path: Path
-) -> None:
+async def test_session_runs_a_call_and_sends_its_result(tool_peer: Peer, dialect: Dialect, tmp_path: Path) -> None:
     # given a folder, and settings that name the server
     workspace, home = tmp_path / "work", tmp_path / "home"
     for folder in (workspace, home):

@@ -105,7 +105,7 @@ def test_indexes_that_are_folders_need_no_host() -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text() | st.text().map("https://{}/simple".format))
-def test_any_setup_gives_readable_grants(home: Path, text: str) -> None:
+def test_grants_of_any_index_setting_are_readable(home: Path, text: str) -> None:
     domains = domains_of([PACKAGE_INDEXES], PackageSettings(), {"PIP_INDEX_URL": text, "UV_INDEX": text})
 
     DomainGrants(domains.named, domains.own)

@@ -29,7 +29,7 @@ def test_links_and_dots_lead_only_below_the_root(tmp_path: Path) -> None:
 
 
 @given(target=PATHS, path=PATHS)
-def test_any_link_ends_below_the_root(tmp_path_factory: object, target: str, path: str) -> None:
+def test_link_to_any_target_ends_below_the_root(tmp_path_factory: object, target: str, path: str) -> None:
     root = tmp_path_factory.mktemp("machine")  # type: ignore[attr-defined]
     (root / "a").symlink_to(target.lstrip("/") or "..")
     (root / "b").symlink_to(target)
@@ -50,7 +50,7 @@ def test_circular_links_have_no_end_and_are_noted(tmp_path: Path) -> None:
     assert machine.unread == {"/a": "links go in a circle"}
 
 
-def test_what_is_no_regular_file_is_never_opened_and_noted(tmp_path: Path) -> None:
+def test_special_file_is_noted_and_never_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     machine = MachineRoot(tmp_path)
 
@@ -58,7 +58,7 @@ def test_what_is_no_regular_file_is_never_opened_and_noted(tmp_path: Path) -> No
     assert "is a FIFO" in machine.unread["/fifo"]
 
 
-def test_what_may_not_be_read_is_not_read_under_any_name(tmp_path: Path) -> None:
+def test_withheld_file_is_not_read_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("secret")
     (tmp_path / "METADATA").symlink_to("key")
     machine = MachineRoot(tmp_path, lambda place: place.name != "key")

@@ -52,7 +52,7 @@ def test_damaged_manifests_are_reported_and_cost_nothing_else(tmp_path: Path) ->
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(MANIFESTS), st.lists(st.sampled_from(PIECES), max_size=30))
-def test_any_manifest_is_read_to_its_end(name: str, pieces: list[str]) -> None:
+def test_manifest_of_any_text_is_read(name: str, pieces: list[str]) -> None:
     with TemporaryDirectory() as folder:
         root = written(Path(folder), {name: "".join(pieces)})
 

@@ -395,7 +395,7 @@ def test_line_run_without_bash_is_not_read_only(line: str) -> None:
 
 
 @given(st.text(max_size=40))
-def test_any_text_has_facts(text: str) -> None:
+def test_analyse_takes_any_text(text: str) -> None:
     facts = analyse(text)
 
     assert len(facts.effects) == len(facts.line.commands)

@@ -439,7 +439,7 @@ def test_joining_plain_lines_joins_their_commands(first: str, second: str) -> No
 
 
 @given(st.text(max_size=30) | st.text("ab \t\n'\"\\$`|&;<>(){}[]*?~#!=-2\r\x00\udc80é", max_size=30))
-def test_any_text_has_an_answer(text: str) -> None:
+def test_parse_takes_any_text(text: str) -> None:
     parsed = parse(text)
 
     assert parsed.oddities or all(command.words or command.redirects or command.source for command in parsed.commands)

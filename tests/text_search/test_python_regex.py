@@ -52,6 +52,6 @@ def test_untranslatable_pattern_is_refused(pattern: str) -> None:
 
 
 @given(st.text(alphabet="ab01()[]{}^$.|?*+\\-:<>iPpxz&", max_size=12))
-def test_any_pattern_compiles_or_is_refused(pattern: str) -> None:
+def test_pattern_of_any_text_compiles_or_is_refused(pattern: str) -> None:
     with suppress(ToolError):
         assert isinstance(compile_pattern(pattern, ignore_case=False, is_multiline=False), re.Pattern)

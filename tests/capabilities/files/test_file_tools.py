@@ -80,7 +80,7 @@ PATCH_LINES = st.sampled_from(
 
 @settings(max_examples=100)
 @given(lines=st.lists(PATCH_LINES, max_size=12), is_enveloped=st.booleans(), content=st.text("xy\r\n", max_size=8))
-def test_any_patch_is_read_and_applied_or_refused(lines, is_enveloped, content):
+def test_patch_of_any_text_is_applied_or_refused(lines, is_enveloped, content):
     if is_enveloped:
         lines = ["*** Begin Patch", *lines, "*** End Patch"]
     with suppress(ToolError):
@@ -128,6 +128,6 @@ JSON = st.recursive(
 
 
 @given(cells=JSON)
-def test_any_notebook_is_shown_or_left_as_text(cells):
+def test_notebook_of_any_cells_is_shown_or_left_as_text(cells):
     page = read_notebook(json.dumps({"cells": cells}).encode(), 1, 10, "f")
     assert page is None or page.text

@@ -280,7 +280,7 @@ def test_written_mention_reads_back_as_its_path(path: str) -> None:
 
 
 @given(st.text(alphabet='@"`~:-()., \nab/1'))
-def test_any_text_is_searched_and_every_mention_has_a_reading(text: str) -> None:
+def test_mentions_in_any_text_have_readings(text: str) -> None:
     assert all(mention.readings and mention.readings[0].path for mention in find_mentions(text))
 
 

@@ -142,7 +142,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 @given(
     parts=st.lists(_PART, min_size=1, max_size=3), suffixes=st.lists(st.sampled_from(["", ".d", ".f", "*"]), min_size=3)
 )
-def test_any_glob_matches_the_files_that_ripgrep_lists(
+def test_glob_matches_the_files_that_ripgrep_lists(
     tree: tuple[Path, list[str]], parts: list[str], suffixes: list[str]
 ) -> None:
     root, files = tree

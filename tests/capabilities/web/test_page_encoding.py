@@ -36,5 +36,5 @@ def test_bytes_are_decoded_as_in_browsers(body: bytes, charset: str | None, text
 
 
 @given(st.binary(max_size=200), st.one_of(st.none(), st.text(max_size=10)))
-def test_any_bytes_decode_to_text(body: bytes, charset: str | None) -> None:
+def test_page_of_any_bytes_is_decoded(body: bytes, charset: str | None) -> None:
     assert isinstance(decoded(body, charset), str)

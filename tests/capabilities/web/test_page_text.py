@@ -150,7 +150,7 @@ BROKEN = (
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(BROKEN), max_size=25))
-def test_any_broken_page_gives_text(parts: list[str]) -> None:
+def test_broken_page_has_text(parts: list[str]) -> None:
     page = page_text("".join(parts), URL, wants_all=False)
 
     assert isinstance(page.markdown, str)

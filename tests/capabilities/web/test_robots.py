@@ -80,7 +80,7 @@ def test_groups_of_one_program_are_joined() -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=40))
-def test_any_robots_text_can_be_read(text: str, path: str) -> None:
+def test_robots_file_of_any_text_can_be_read(text: str, path: str) -> None:
     robots = Robots.read(f"user-agent: *\ndisallow: /x\n{text}", "panpan")
 
     assert robots.allow(path) in (True, False)

@@ -281,7 +281,7 @@ def test_choice_at_the_top_of_a_schema_is_left_out() -> None:
 
 
 @given(ODD_TEXT, ODD_TEXT)
-def test_any_text_makes_a_valid_body(system: str, text: str) -> None:
+def test_body_of_any_text_is_valid(system: str, text: str) -> None:
     messages = [UserMessage.of(text), UserMessage.of("end")]
 
     json.loads(body_bytes(messages, system=system).decode())

@@ -376,5 +376,5 @@ def test_profile_is_found_by_address_or_name(url: str | None, name: str | None, 
 
 
 @given(ODD_TEXT, ODD_TEXT, st.sampled_from(list(PROFILES.values())))
-def test_any_text_makes_a_valid_body(system: str, text: str, profile: VendorProfile) -> None:
+def test_body_of_any_text_is_valid(system: str, text: str, profile: VendorProfile) -> None:
     json.loads(body_bytes([UserMessage.of(text), UserMessage.of("end")], profile, system=system).decode())

@@ -124,7 +124,7 @@ def test_unreadable_head_error_names_its_line(text: str, line: int, words: str) 
 
 
 @given(st.text("ab:-[]{}\"'#|> \n\\,&*", max_size=300))
-def test_any_head_is_read_or_refused_with_a_line_of_the_file(text: str) -> None:
+def test_front_matter_of_any_text_is_read_or_refused_with_a_line(text: str) -> None:
     whole = f"---\n{text}\n---\nbody"
     try:
         parts = read_front_matter(whole)

@@ -203,7 +203,7 @@ def test_embedded_address_is_no_more_public_than_itself(address: IPv4Address, pr
 
 
 @given(st.text(max_size=40), st.text(alphabet="0123456789abcdefx.:[]@/\\%?#-_", max_size=40))
-def test_any_text_is_refused_or_read_like_the_standard_library(junk: str, mixed: str) -> None:
+def test_plain_url_agrees_with_the_standard_library_or_refuses(junk: str, mixed: str) -> None:
     for text in (junk, mixed, f"http://{junk}", f"http://{mixed}", f"https://{mixed}/{junk}"):
         try:
             found = plain_url(text)

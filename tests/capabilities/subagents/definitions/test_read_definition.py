@@ -310,7 +310,7 @@ def test_shown_definition_round_trips(definition: AgentDefinition) -> None:
 
 
 @given(st.one_of(st.text(), st.text("abn:-[]{}\"'#|> \n\\,&*").map(lambda text: f"---\n{text}\n---\nx")))
-def test_any_text_makes_a_definition_or_a_reason(text: str) -> None:
+def test_definition_of_any_text_is_read_or_has_an_error(text: str) -> None:
     for format_ in ("panpan", "opencode", "gemini"):
         definition, problems = read(text, format_)
         assert (definition is None) == any(problem.is_error for problem in problems)

@@ -1,4 +1,4 @@
-"""Check the words of the project: first words of docstrings, pronouns, and the subjects of commits.
+"""Check the words of the project: first words of docstrings, pronouns, names of tests, and subjects of commits.
 
     python -m scripts.check_words
 
@@ -21,11 +21,17 @@ FIRST_WORDS = ("what", "whether", "which", "of", "where", "how", "why")
 """Words that no docstring may begin with; it begins with a verb or a noun."""
 PRONOUNS = ("he", "him", "his", "she", "her", "hers")
 """Words for the user, who is "they"."""
+MAX_TEST_NAME = 60
+"""Most characters of the name of a test."""
 MAX_SUBJECT = 72
 """Most characters of a commit's subject."""
 FROM_COMMIT = "9029bd52"
 """Last commit whose subject is not checked."""
 
+_NO_UNIT = re.compile(
+    r"test_(an?|the|its?|he|his|there|(?:no|some|every)thing|what|whatever|whether|which|who|when|where|while|in|until"
+    r"|without|between)(?:_|$)"
+)
 _SUBJECT = re.compile(r"[a-z][a-z0-9_./ -]*: [a-z0-9`].*[^.]")
 _NO_CHANGE = re.compile(r"(?i)^(checkpoint|format|merge|changelog|wip|fixup!|squash!)\b")
 _PRONOUN = re.compile(rf"(?i)(?<![\w'`\"]){'(?:' + '|'.join(PRONOUNS) + ')'}(?![\w'`\"])")
@@ -83,6 +89,23 @@ def findings_in(source: str, name: str) -> Iterator[Finding]:
             yield Finding(f"{name}:{line}", f"{found[0]!r} for a user; write 'they'")
 
 
+def findings_in_names(source: str, name: str) -> Iterator[Finding]:
+    """Yield a finding for each test of a module whose name is long or begins with no unit.
+
+    Args:
+        source: Its text.
+        name: Its path, for the findings.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or not node.name.startswith("test_"):
+            continue
+        where = f"{name}:{node.lineno}"
+        if len(node.name) > MAX_TEST_NAME:
+            yield Finding(where, f"a test's name of {len(node.name)} characters; write at most {MAX_TEST_NAME}")
+        if found := _NO_UNIT.match(node.name):
+            yield Finding(where, f"a test's name begins with {found[1]!r}; begin with the unit under test")
+
+
 def subject_problem(subject: str) -> str | None:
     """Return the problem with the subject of a commit, if any."""
     if len(subject) > MAX_SUBJECT:
@@ -111,8 +134,10 @@ def findings(root: Path, folders: Sequence[str] = FOLDERS) -> Iterator[Finding]:
     """Yield all findings in a checkout."""
     for folder in folders:
         for path in sorted((root / folder).rglob("*.py")):
-            name = path.relative_to(root).as_posix()
-            yield from findings_in(path.read_text(encoding="utf-8"), name)
+            name, source = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+            yield from findings_in(source, name)
+            if folder == "tests":
+                yield from findings_in_names(source, name)
     yield from findings_in_commits(root)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.check_words import findings, findings_in, subject_problem
+from scripts.check_words import findings, findings_in, findings_in_names, subject_problem
 
 
 def problems_in(source: str) -> list[str]:
@@ -61,6 +61,24 @@ def test_pronoun_is_found_in_docstrings_and_comments(source: str, is_found: bool
 
 
 @pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("test_what_is_typed_is_kept", "begins with 'what'"),
+        ("test_a_file_is_read", "begins with 'a'"),
+        ("test_the_file", "begins with 'the'"),
+        ("test_file_is_what_it_was", ""),
+        ("test_with_ids_keeps_the_ids", ""),
+        (f"test_{'x' * 55}", ""),
+        (f"test_{'x' * 56}", "61 characters"),
+        ("the_test", ""),
+    ],
+)
+def test_name_of_a_test_is_short_and_begins_with_a_unit(name: str, problem: str) -> None:
+    for source in (f"def {name}(): ...\n", f"class A:\n    async def {name}(self): ...\n"):
+        assert [problem in one.problem for one in findings_in_names(source, "a.py")] == ([True] if problem else [])
+
+
+@pytest.mark.parametrize(
     ("subject", "is_well"),
     [
         ("sandbox: parse untrusted files in one worker", True),
@@ -78,10 +96,15 @@ def test_subject_of_a_commit_is_scope_and_imperative(subject: str, is_well: bool
     assert (subject_problem(subject) is None) is is_well
 
 
-def test_all_modules_of_a_checkout_are_read(tmp_path: Path) -> None:
+def test_findings_cover_all_modules_of_a_checkout(tmp_path: Path) -> None:
     for name in ("panpan/a/b.py", "scripts/c.py", "tests/d.py", "e.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text('"""What is here."""\n')
+        (tmp_path / name).write_text('"""What is here."""\n\n\ndef test_a(): ...\n')
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
 
-    assert [one.where for one in findings(tmp_path)] == ["panpan/a/b.py:1", "scripts/c.py:1", "tests/d.py:1"]
+    assert [one.where for one in findings(tmp_path)] == [
+        "panpan/a/b.py:1",
+        "scripts/c.py:1",
+        "tests/d.py:1",
+        "tests/d.py:4",
+    ]

@@ -46,13 +46,13 @@ from panpan.session.budget.budget import TurnClock
 from panpan.session.capability import Capability, provider_kinds
 from panpan.session.command import Command, LoadedCommands
 from panpan.session.context import SessionContext
+from panpan.session.external.isolated import IsolatedCapability
+from panpan.session.external.loading import external_capabilities, failure, is_required, named_capabilities
 from panpan.session.frontend import Frontend, SessionConfig, timed_askers
 from panpan.session.log.session_log import UnkeptLog
 from panpan.session.models import SessionModels
 from panpan.session.one_shot import title_generator
 from panpan.session.opening import OpenedLog, earlier_model, open_log, opening_prefix
-from panpan.session.outside.isolated import IsolatedCapability
-from panpan.session.outside.loading import failure, is_required, named_capabilities, outside_capabilities
 from panpan.session.session import Session, Titles
 from panpan.session.setup import NO_MODEL, SessionSetup
 from panpan.session.turn import Steering
@@ -185,7 +185,7 @@ def kinds_of(loaded: Loaded, locations: Locations, given: Iterable[type[Capabili
 def _named(loaded: Loaded, locations: Locations, warn: Callable[[str], None]) -> Sequence[type[Capability]]:
     if not loaded.settings.capabilities:  # looking for packages takes milliseconds
         return ()
-    there = outside_capabilities(locations, loaded.trust)
+    there = external_capabilities(locations, loaded.trust)
     return named_capabilities(loaded.settings, there, [kind.name for kind in BUILTIN], warn)
 
 
@@ -201,7 +201,7 @@ def _isolated(kind: type[Capability], context: SessionContext) -> Capability | N
         raise
     except (Exception, SystemExit) as error:
         why = failure(kind.name, error)
-        if kind.is_guard or is_required(kind.name, context.settings):
+        if kind.fails_closed or is_required(kind.name, context.settings):
             raise ConfigError(f"{why}; it is a guard, so that no session opens without it") from error
         context.warn(f"{why}; the session goes on without it")
         return None
@@ -215,7 +215,7 @@ def _models(context: SessionContext, steering: Steering) -> SessionModels:
     hooks = (*context.capabilities.hooks(agent), steering)
     unavailable = context.unavailable
     models = SessionModels(setup, hooks, config.prompts, unavailable=unavailable, interceptor=config.interceptor)
-    context.capabilities.offer(models)
+    context.capabilities.register(models)
     return models
 
 
@@ -235,7 +235,7 @@ def _session(context: SessionContext, models: SessionModels, steering: Steering)
         settings=setup.settings,
         steering=steering,
         models=models,
-        commands=LoadedCommands(partial(frontend.slash_commands, setup.env, context.capabilities.outside_commands)),
+        commands=LoadedCommands(partial(frontend.slash_commands, setup.env, context.capabilities.external_commands)),
         titles=Titles(opened.before.title, None if context.config.is_intercepted else make_title),
         earlier_model=earlier_model(setup, opened.before),
     )

@@ -309,7 +309,7 @@ def test_events_are_all_in_the_reference() -> None:
 
 
 def test_log_records_are_in_the_reference_with_their_fields() -> None:
-    kinds = [*SYSTEM_RECORDS, *(record for capability in BUILTIN for record in capability.records)]
+    kinds = [*SYSTEM_RECORDS, *(record for capability in BUILTIN for record in capability.record_types)]
     rows = {
         row[1].strip("`"): in_backticks(row[2]) for row in table(section(REFERENCE, "Records of the log")) if row[1]
     }

@@ -10,7 +10,7 @@ from panpan.cli_kit.commands import CommandGroup, chosen_folder
 from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
-from panpan.session.outside.loading import is_named, outside_capabilities
+from panpan.session.external.loading import external_capabilities, is_named
 from panpan.system.text.terminal_text import printable
 
 
@@ -34,7 +34,7 @@ def list_capabilities(ctx: click.Context, cwd: Path | None, as_json: bool) -> No
     options = ctx.meta.get(RUN_OPTIONS)
     loaded = load_settings(locations.project_root, os.environ, overrides_of(options) if options else {}, locations)
     rows = [(kind.name, True, "panpan") for kind in BUILTIN]
-    there = outside_capabilities(locations, loaded.trust)
+    there = external_capabilities(locations, loaded.trust)
     rows += [(one.name, is_named(one.name, loaded.settings), one.place) for one in there.values()]
     missing = [name for name in loaded.settings.capabilities if is_named(name, loaded.settings) and name not in there]
     rows += [(name, True, "not found") for name in missing]

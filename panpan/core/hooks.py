@@ -20,7 +20,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.events import Compacted, FileChange, IntendedChange, Output, Waiting
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
-from panpan.types.permission import Allow, Blocked, Decision, Deny, PermissionQuestion
+from panpan.types.permission import Allow, Decision, Deny, PermissionQuestion, SandboxDenial
 
 Addition: TypeAlias = UserMessage | SystemReminder
 """Message that a hook may add to the conversation."""
@@ -83,7 +83,7 @@ class Hook:
         """True if the hook has something to tell the model now, without a message of the user."""
         return False
 
-    async def wait_for_news(self) -> None:
+    async def wait_for_wake(self) -> None:
         """Wait until the hook has news, or nothing is running that may bring any."""
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
@@ -98,7 +98,7 @@ class Hook:
         """
         return ()
 
-    async def transformed(self, messages: Sequence[Message]) -> Sequence[Message]:
+    async def transform_messages(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages to send; the conversation itself is not changed.
 
         Only the tail may differ: messages that were sent before must come out as they did then, or the provider's
@@ -108,7 +108,7 @@ class Hook:
         """
         return messages
 
-    async def make_room(
+    async def compact(
         self, round_: Round, llm: ModelClient, refusal: ContextOverflowError | None
     ) -> AsyncGenerator[Waiting | Compacted, None]:
         """Yield compactions if the next request is too long, and the waits for them.
@@ -149,7 +149,7 @@ class Hook:
         """Return a denial if a call must not run although a hook has just answered yes to the question about it."""
         return None
 
-    async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
+    async def after_sandbox_denial(self, call: ToolCall, blocked: SandboxDenial) -> Decision | None:
         """Decide if a call that failed in the sandbox runs once more with wider access; None for no opinion.
 
         It does not if no hook allows or asks. `call` is the call as it was first decided.
@@ -164,7 +164,7 @@ class Hook:
         """Return the messages to add after the reply and its tools; any message keeps the turn going."""
         return ()
 
-    async def pinned(self) -> Sequence[SystemReminder]:
+    async def pinned_reminders(self) -> Sequence[SystemReminder]:
         """Return the current reminders that have to stay in view when the conversation is compacted."""
         return ()
 

@@ -58,7 +58,7 @@ async def _request(round_: Round, hooks: Sequence[Hook]) -> ModelRequest:
     request = round_.conversation.request()
     messages = request.messages
     for hook in hooks:
-        messages = await hook.transformed(messages)
+        messages = await hook.transform_messages(messages)
     return request if messages is request.messages else replace(request, messages=tuple(messages))
 
 
@@ -67,7 +67,7 @@ async def _made_room(
 ) -> AsyncGenerator[Waiting | Compacted, None]:
     """Let the hooks make the next request shorter if it is too long."""
     for hook in hooks:
-        async with aclosing(hook.make_room(round_, llm, refusal)) as changes:
+        async with aclosing(hook.compact(round_, llm, refusal)) as changes:
             async for change in changes:
                 if isinstance(change, Compacted):
                     round_.conversation.compact(change.compaction)

@@ -91,7 +91,7 @@ def digest_of(data: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class SeenContent:
     """One view of a file's content by the model."""
 
     digest: bytes
@@ -103,12 +103,12 @@ class SeenFiles:
     """Contents of files that the model has seen, by canonical path."""
 
     def __init__(self) -> None:
-        self._sights: dict[Path, Sight] = {}
+        self._sights: dict[Path, SeenContent] = {}
         self._numbers = count(1)
 
     def saw(self, path: Path, data: bytes) -> None:
         """Note that the model knows `data` to be the content of the file at the canonical `path`."""
-        sight = Sight(digest_of(data), next(self._numbers))
+        sight = SeenContent(digest_of(data), next(self._numbers))
         self._sights.pop(path, None)  # so that it becomes the newest
         self._sights[path] = sight
 
@@ -117,7 +117,7 @@ class SeenFiles:
         sight = self._sights.get(path)
         return sight.digest if sight is not None else None
 
-    def newest(self, most: int) -> Sequence[tuple[Path, Sight]]:
+    def newest(self, most: int) -> Sequence[tuple[Path, SeenContent]]:
         """Return the files that the model saw last, newest first, at most `most` of them."""
         return list(self._sights.items())[-most:][::-1]
 
@@ -170,7 +170,7 @@ class ToolContext:
     """Preview that the user saw when they allowed the call, and so all that it may change; None if they saw none."""
     note_changes: Callable[[Sequence[IntendedChange]], Awaitable[None]] = _note_nowhere
     """Records the changes that the call is about to make; tools with `notes_changes` await it before the first one."""
-    note_left: Callable[[str], None] = lambda _: None
+    note_unfinished: Callable[[str], None] = lambda _: None
     """Takes a sentence from a tool about the work that it has done when its call is cut short."""
 
 
@@ -206,12 +206,12 @@ class Tool(ABC, Generic[InputT]):
     asks_user: ClassVar[bool] = False
     """True if its calls only ask the user a question, whose answer is kept in their own words."""
 
-    asks: ClassVar[str] = ""
+    question_template: ClassVar[str] = ""
     """Question about permission for a call, such as "Edit {title}?", or see `question`; empty for "Allow TOOL?"."""
     main_argument: ClassVar[str] = ""
     """Name of the argument that a question shows alone; empty if no argument says it all."""
 
-    step: ClassVar[tuple[str, str] | None] = None
+    count_label: ClassVar[tuple[str, str] | None] = None
     """Verb and noun for counting its read-only calls, such as "read" and "file"; None to show each by itself."""
     only_renames: ClassVar[bool] = False
     """True if it changes only names in files, so that each line stays where it was."""
@@ -221,7 +221,7 @@ class Tool(ABC, Generic[InputT]):
         """True if a new session offers it to the model; False if it asks the user and nobody is there to answer."""
         return True
 
-    def runs_beside_others(self, args: InputT) -> bool:
+    def may_run_in_parallel(self, args: InputT) -> bool:
         """Return True if read-only calls may run at the same time as this one.
 
         That is the case only for calls that are read-only themselves. A call whose result depends on the order of the
@@ -243,8 +243,8 @@ class Tool(ABC, Generic[InputT]):
 
     def question(self, args: InputT) -> str:
         """Return the question about permission for the call, on one line: verb and object; empty for "Allow TOOL?"."""
-        title = self.title(args).partition("\n")[0] if self.asks else ""
-        return self.asks.format(title=title)
+        title = self.title(args).partition("\n")[0] if self.question_template else ""
+        return self.question_template.format(title=title)
 
     def time_limit_s(self, args: InputT) -> float | None:
         """Return the seconds after which the call is stopped; None if it may take as long as it needs."""
@@ -294,16 +294,16 @@ def _definition_of(kind: type[Tool[Any]]) -> ToolDefinition:
     return ToolDefinition(kind.name, description, input_schema(kind.input_model))
 
 
-def looking_step(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> tuple[str, str] | None:
+def count_label_of(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> tuple[str, str] | None:
     """Return the verb and noun for counting a call; None if it may do more than read, or is shown by itself."""
     tool = tools.get(use.name)
-    if tool is None or tool.step is None:
+    if tool is None or tool.count_label is None:
         return None
     try:
-        only_looks = tool.runs_beside_others(tool.input_model.model_validate(use.input))
+        only_looks = tool.may_run_in_parallel(tool.input_model.model_validate(use.input))
     except ValidationError:
         return None
-    return tool.step if only_looks else None
+    return tool.count_label if only_looks else None
 
 
 def enabled_tools(

@@ -26,7 +26,6 @@ from panpan.types.permission import (
     Ask,
     AskedOf,
     Asker,
-    Blocked,
     Box,
     Decision,
     Deny,
@@ -35,6 +34,7 @@ from panpan.types.permission import (
     PermissionAnswer,
     PermissionQuestion,
     Reason,
+    SandboxDenial,
     Wording,
     flags_for,
     narrowest,
@@ -86,7 +86,7 @@ def _checked(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collect
         args = tool.input_model.model_validate(use.input)
     except ValidationError as error:
         return PreparedCall(use, problem=_wrong_arguments(use.name, error))
-    return PreparedCall(use, tool, args, runs_alone=not tool.runs_beside_others(args))
+    return PreparedCall(use, tool, args, runs_alone=not tool.may_run_in_parallel(args))
 
 
 def batches(calls: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
@@ -237,7 +237,9 @@ async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> P
     return replace(await _permission(call, digest, decisions, hooks, ask), digest=digest)
 
 
-async def permission_to_retry(call: ToolCall, blocked: Blocked, hooks: Sequence[Hook], ask: Asker) -> Permission | None:
+async def permission_to_retry(
+    call: ToolCall, blocked: SandboxDenial, hooks: Sequence[Hook], ask: Asker
+) -> Permission | None:
     """Decide if a call that failed in the sandbox runs once more; None if nobody allows it and no person was asked.
 
     Args:
@@ -246,7 +248,7 @@ async def permission_to_retry(call: ToolCall, blocked: Blocked, hooks: Sequence[
         hooks: Hooks that decide.
         ask: Puts a question to the user.
     """
-    found = [decision for hook in hooks if (decision := await hook.after_block(call, blocked)) is not None]
+    found = [decision for hook in hooks if (decision := await hook.after_sandbox_denial(call, blocked)) is not None]
     if not found or isinstance(joined(found), Deny):
         return None
     digest = digest_of(call)
@@ -260,9 +262,9 @@ async def permission_to_retry(call: ToolCall, blocked: Blocked, hooks: Sequence[
     return replace(permission, digest=digest, text_for_model=f"The user was asked to run it again:{said}")
 
 
-def _asking_again(decision: Ask, blocked: Blocked) -> Ask:
+def _asking_again(decision: Ask, blocked: SandboxDenial) -> Ask:
     reason = replace(decision.reason, text=blocked.reason, kind="sandbox")
-    return replace(decision, reason=reason, asks="Run it again?")
+    return replace(decision, reason=reason, question="Run it again?")
 
 
 async def _permission(
@@ -313,7 +315,7 @@ async def _asked(
         input=deepcopy(call.input),
         title=call.tool.title(call.args),
         reason=decision.reason.text,
-        wording=Wording(decision.asks or call.tool.question(call.args), description, call.tool.main_argument),
+        wording=Wording(decision.question or call.tool.question(call.args), description, call.tool.main_argument),
         rule=decision.rule,
         prefix_rule=decision.prefix_rule,
         is_protected=decision.is_protected,

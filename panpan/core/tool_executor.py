@@ -238,7 +238,7 @@ class ToolExecutor(AsyncContextManagerMixin):
             opening=permission.opening,
             allowed_change=permission.shown_change,
             note_changes=partial(self._ledger.files_change, call.tool_use_id),
-            note_left=partial(self.left.__setitem__, call.tool_use_id),
+            note_unfinished=partial(self.left.__setitem__, call.tool_use_id),
         )
         return replace(call, context=context)
 

@@ -133,7 +133,7 @@ class SessionCommands:
         if (found := find(self._here, line)) is None:
             raise ConfigError(self._why_not(line))
         command, rest = found
-        are_numbers = command.offers_choice and all(
+        are_numbers = command.has_picker and all(
             word.isdecimal() and len(word) <= _MOST_DIGITS for word in rest.split() or [""]
         )
         numbers = [*map(int, rest.split())] if are_numbers else ()

@@ -31,13 +31,13 @@ from panpan.types.permission import (
     Allow,
     Ask,
     Behaviour,
-    Blocked,
     Box,
     Decision,
     Deny,
     Offer,
     PermissionMode,
     Reason,
+    SandboxDenial,
     flags_out_of_plan_mode,
     question_flag,
 )
@@ -313,7 +313,7 @@ class PermissionGate(Gate):
         """Return what a judgement says, which takes long of a large call."""
         return await anyio.to_thread.run_sync(judge, subject) if subject.is_large else judge(subject)
 
-    async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
+    async def after_sandbox_denial(self, call: ToolCall, blocked: SandboxDenial) -> Decision | None:
         denial = await self.recheck(call)
         if denial is not None or self.mode == "plan":
             return denial or Deny(Reason("plan mode opens nothing more", "mode"))

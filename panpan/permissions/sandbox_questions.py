@@ -34,12 +34,12 @@ from panpan.types.permission import (
     SANDBOX_OFF,
     Allow,
     Ask,
-    Blocked,
     Box,
     Decision,
     Offer,
     Opening,
     Reason,
+    SandboxDenial,
     SandboxUse,
     exact_pattern,
     network_flag,
@@ -57,7 +57,7 @@ class SandboxQuestions(Hook):
     Args:
         outside: Commands, as in `Bash(…)`, for which no question is needed.
         warn: Told once which sandbox holds commands, where it is not the best one.
-        asks: True if a person can be asked what a command is to run in. Elsewhere one that is known to need more
+        can_ask: True if a person can be asked what a command is to run in. Elsewhere one that is known to need more
             runs in the sandbox as it is.
         keep: Saves for later sessions what an opening lets later calls have.
 
@@ -70,12 +70,12 @@ class SandboxQuestions(Hook):
         outside: Sequence[str],
         warn: Callable[[str], None] = lambda _: None,
         *,
-        asks: Callable[[], bool] = lambda: False,
+        can_ask: Callable[[], bool] = lambda: False,
         keep: Callable[[Opening], Awaitable[None]] = _keep_nowhere,
     ) -> None:
         self._outside = [_outside_rule(pattern) for pattern in outside]
         self._warn = warn
-        self._asks = asks
+        self._can_ask = can_ask
         self._keep = keep
         self._refused = set[str]()
         """Lines that failed in the sandbox, and were not let run with more when the user was asked."""
@@ -99,11 +99,11 @@ class SandboxQuestions(Hook):
         openings = await (_network_openings(call) if wish == "network" else _outside_openings(call))
         return self._question(call, Reason(_WISHES[wish], "sandbox", flags=flags, advice=advice), openings)
 
-    async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
+    async def after_sandbox_denial(self, call: ToolCall, blocked: SandboxDenial) -> Decision | None:
         if blocked.box == "looking":
             return await self.before_tool(call)
         line = command_line(call.effects)
-        if blocked.use == "on" or not self._asks() or line is None or line in self._refused:
+        if blocked.use == "on" or not self._can_ask() or line is None or line in self._refused:
             return None
         self._refused.add(line)  # until it runs with more rights
         if blocked.use == "off":
@@ -136,7 +136,7 @@ class SandboxQuestions(Hook):
             openings = await _network_openings(call)
         else:
             return None
-        if not self._asks():
+        if not self._can_ask():
             return Allow(reason)
         return self._question(call, reason, (*openings, Opening("on")))
 
@@ -425,7 +425,7 @@ class Failure:
     """The same for people, without what may be done; empty if that is not sure."""
     notes: Sequence[str] = ()
     """Sentences for both."""
-    blocked: Blocked | None = None
+    blocked: SandboxDenial | None = None
     """Access that the sandbox blocked, if that is certain and could be granted."""
 
 
@@ -460,11 +460,11 @@ async def _refusals(
     if start.proxy is not None and start.proxy.refused:
         hosts = tuple(start.proxy.lacked)
         words = f"the sandbox blocks {', '.join(hosts)}"
-        blocked = Blocked(words, "network", hosts) if hosts else None
+        blocked = SandboxDenial(words, "network", hosts) if hosts else None
         return Failure(start.proxy.refused, _sentence(words) if hosts else "", blocked=blocked)
     if start.profile is not None and ended.exit_code != 0 and (hidden := hidden_from(command, output, start.profile)):
         words = f"the sandbox hides {clean_line(hidden.closed)}"
-        blocked = Blocked(words, "on") if hidden.closed else None
+        blocked = SandboxDenial(words, "on") if hidden.closed else None
         return Failure((hidden.text,), hidden.text.partition(". ")[0], blocked=blocked)
     refusal = None if start.profile is None else refusal_in(output, ended.exit_code, start.profile)
     if refusal is None:
@@ -472,7 +472,7 @@ async def _refusals(
     words = f"the sandbox blocks {refusal.closed}"
     seen = _sentence(words) if refusal.closed else ""
     if ctx.box == "looking":
-        return Failure((SEALED_ADVICE,), seen, blocked=Blocked(words, "on"))
+        return Failure((SEALED_ADVICE,), seen, blocked=SandboxDenial(words, "on"))
     if refusal.needs_network:
         sandbox = (await ctx.sandbox.choice()).sandbox
         wish: SandboxUse = "network"
@@ -488,7 +488,7 @@ async def _refusals(
         f'{refusal.text} If the command needs it, {use_tool}call again with sandbox "{wish}"; the user is asked then. '
         f"Where nobody can be asked, tell them to start panpan with {flags}"
     )
-    return Failure((note,), seen, blocked=Blocked(words, wish) if refusal.closed else None)
+    return Failure((note,), seen, blocked=SandboxDenial(words, wish) if refusal.closed else None)
 
 
 def _sentence(words: str) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from panpan.types.content import StatusItem
 
 
-OfferedT = TypeVar("OfferedT")
+ServiceT = TypeVar("ServiceT")
 
 
 class NoSettings(BaseModel):
@@ -52,15 +52,15 @@ class Capability:
 
     name: ClassVar[str]
     """Name in the settings and in `panpan capabilities list`."""
-    records: ClassVar[Sequence[type["SystemRecord"]]] = ()
+    record_types: ClassVar[Sequence[type["SystemRecord"]]] = ()
     """Kinds of record that it alone writes into the log and reads."""
     providers: ClassVar[Mapping[str, str]] = NO_KINDS
     """Kinds of models that it brings along, by the name behind `--model`: places `module:Class` of `ProviderKind`s."""
     settings_model: ClassVar[type[BaseModel]] = NoSettings
     """Keys of its table in the settings: `[capabilities.NAME]`, or that of a `Table` which a feature of panpan has."""
-    is_outside: ClassVar[bool] = False
+    is_external: ClassVar[bool] = False
     """True if it wraps a capability of another package or of a file."""
-    is_guard: ClassVar[bool] = False
+    fails_closed: ClassVar[bool] = False
     """True if no call may run once it has failed, since it might have said no."""
 
     def __init__(self, session: "SessionContext") -> None:
@@ -94,15 +94,15 @@ class Capability:
         """
         return ()
 
-    async def prepared(self, message: UserMessage) -> UserMessage:
+    async def prepare_message(self, message: UserMessage) -> UserMessage:
         """Return the user's message with the things that it refers to, such as the files that it mentions."""
         return message
 
-    def known_result(self, call: UnfinishedCall) -> ToolResultMessage | None:
+    def recover_result(self, call: UnfinishedCall) -> ToolResultMessage | None:
         """Return the result of a call that a crash cut short, where it can tell; called in a worker thread."""
         return None
 
-    def offers(self) -> Iterable[object]:
+    def services(self) -> Iterable[object]:
         """Return objects that faces and other capabilities get by their type, as in `session[Todos]`."""
         return ()
 
@@ -112,12 +112,12 @@ class Capability:
         return ()
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
+    async def lifespan(self) -> AsyncGenerator[None, None]:
         """Do what goes on as long as the session is open, and clean up at its end."""
         yield
 
     async def aclose(self) -> None:
-        """Give back what others may have used until their end: no `running` and no process of the session is left."""
+        """Give back what others may have used until their end: no `lifespan` and no process of the session is left."""
 
 
 class Capabilities:
@@ -125,32 +125,32 @@ class Capabilities:
 
     def __init__(self) -> None:
         self._all: list[Capability] = []
-        self._offered: list[object] = []
+        self._services: list[object] = []
 
     def add(self, capability: Capability) -> None:
         self._all.append(capability)
-        self.offer(capability, *capability.offers())
+        self.register(capability, *capability.services())
 
-    def offer(self, *objects: object) -> None:
-        self._offered += objects
+    def register(self, *objects: object) -> None:
+        self._services += objects
 
     def __iter__(self) -> Iterator[Capability]:
         return iter(self._all)
 
-    def find(self, kind: type[OfferedT]) -> OfferedT | None:
+    def find(self, kind: type[ServiceT]) -> ServiceT | None:
         """Return the object of a class or of a subclass of it; None if the session has none."""
-        return next((found for found in self._offered if kind in type(found).__mro__), None)  # type: ignore[return-value]
+        return next((found for found in self._services if kind in type(found).__mro__), None)  # type: ignore[return-value]
 
-    def __getitem__(self, kind: type[OfferedT]) -> OfferedT:
+    def __getitem__(self, kind: type[ServiceT]) -> ServiceT:
         """Return the same, or raise KeyError."""
         if (found := self.find(kind)) is None:
             raise KeyError(f"this session has no {kind.__name__}")
         return found
 
     @property
-    def outside_commands(self) -> "Sequence[Command]":
+    def external_commands(self) -> "Sequence[Command]":
         """The slash commands of those from outside; panpan's own are known before a session is open."""
-        return [command for one in self._all if one.is_outside for command in one.commands()]
+        return [command for one in self._all if one.is_external for command in one.commands()]
 
     def status(self) -> "Sequence[StatusItem]":
         return [item for capability in self._all for item in capability.status()]
@@ -170,11 +170,11 @@ class Capabilities:
         return [hook for capability in self._all for hook in capability.hooks(agent)]
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
+    async def lifespan(self) -> AsyncGenerator[None, None]:
         """Let all of them run, and end them in the opposite order, each whatever becomes of the others."""
         async with AsyncExitStack() as stack:
             for capability in self._all:
-                await stack.enter_async_context(capability.running())
+                await stack.enter_async_context(capability.lifespan())
             yield
 
     @asynccontextmanager

@@ -172,9 +172,9 @@ class Command:
     """True if it opens a panel, so that nothing of it stays on a screen."""
     sends_itself: bool = False
     """True if its line is what the user says to the model, and so is shown with that."""
-    offers: "Callable[[Session], Sequence[str]]" = lambda session: ()
+    completions: "Callable[[Session], Sequence[str]]" = lambda session: ()
     """Possible arguments, for the completion."""
-    offers_choice: bool = False
+    has_picker: bool = False
     """True if it lets the user choose from a list, without arguments."""
     needs_terminal: bool = False
     """True if it is about the screen, or about the session on it, so that it is of no use in a script."""

@@ -18,7 +18,7 @@ from panpan.permissions.opening import AskerOfMode, NobodyToAsk, YesToAll, gate_
 from panpan.session.agent import Agent, AgentPermissions, Identity, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import count_earlier, session_budget
-from panpan.session.capability import Capabilities, Capability, OfferedT
+from panpan.session.capability import Capabilities, Capability, ServiceT
 from panpan.session.frontend import Frontend, SessionConfig
 from panpan.session.log.fold import UnfinishedCall
 from panpan.session.log.record_kinds import PermissionModeRecord
@@ -91,13 +91,13 @@ class SessionContext:
                 outcome=frontend.unfinished,
                 session_id=opened.forked_from or opened.id,
                 is_fork=bool(opened.forked_from),
-                known=self._known_result,
+                known=self._recovered_result,
             ),
             frontend.warn,
         )
 
-    def _known_result(self, call: UnfinishedCall) -> ToolResultMessage | None:
-        results = (capability.known_result(call) for capability in self.capabilities)
+    def _recovered_result(self, call: UnfinishedCall) -> ToolResultMessage | None:
+        results = (capability.recover_result(call) for capability in self.capabilities)
         return next((result for result in results if result is not None), None)
 
     @property
@@ -167,7 +167,7 @@ class SessionContext:
         given = self.config.options.get("unavailable")
         return [name for one in self.capabilities for name in one.unavailable()] if given is None else given
 
-    def find(self, kind: type[OfferedT]) -> OfferedT | None:
+    def find(self, kind: type[ServiceT]) -> ServiceT | None:
         """Return the object of a type that a capability before this one offers; None if there is none."""
         return self.capabilities.find(kind)
 

@@ -19,7 +19,7 @@ from panpan.errors import ConfigError, SessionLogError, ToolError, unwrap_single
 from panpan.permissions.gate import PermissionGate
 from panpan.session.agent import Agent, ModelParts, ModelSource
 from panpan.session.budget.budget import Budget
-from panpan.session.capability import Capabilities, OfferedT, beside
+from panpan.session.capability import Capabilities, ServiceT, beside
 from panpan.session.command import NoCommands, SlashCommands
 from panpan.session.context_usage import ContextUsage, measured_usage
 from panpan.session.log.record_kinds import ModelRecord, TitleRecord, kept_prefix
@@ -167,7 +167,7 @@ class Session(AsyncContextManagerMixin):
                     beside(then=self._close_model),
                     self.capabilities.closing(),
                     commands_running(self.agent.context, self.agent.warn),
-                    self.capabilities.running(),
+                    self.capabilities.lifespan(),
                     create_task_group() as self._task_group,
                 ):
                     yield self
@@ -178,11 +178,11 @@ class Session(AsyncContextManagerMixin):
     async def _close_model(self) -> None:
         await self.agent.model.aclose()  # the model that it has by then
 
-    def find(self, kind: type[OfferedT]) -> OfferedT | None:
+    def find(self, kind: type[ServiceT]) -> ServiceT | None:
         """Return the object of a class, or of one that names it as its base, that a feature offers, or None."""
         return self.capabilities.find(kind)
 
-    def __getitem__(self, kind: type[OfferedT]) -> OfferedT:
+    def __getitem__(self, kind: type[ServiceT]) -> ServiceT:
         """Return the same, or raise KeyError."""
         return self.capabilities[kind]
 
@@ -201,7 +201,7 @@ class Session(AsyncContextManagerMixin):
         self.agent.require_idle()
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
         line = self.commands.line_in(message.typed)
-        turn = self._run_command(line, message) if line is not None else self.send(await self.prepared(message))
+        turn = self._run_command(line, message) if line is not None else self.send(await self.prepare_message(message))
         async with aclosing(turn) as events:
             async for event in events:
                 yield event
@@ -219,7 +219,7 @@ class Session(AsyncContextManagerMixin):
             self.agent.warn(f"{line.split()[0]} asks no model and ignores the data that came with it")
         for prompt in result.prompts:
             said = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
-            asked = await self.prepared(said.model_copy(update={"content": (*said.content, *data)}))
+            asked = await self.prepare_message(said.model_copy(update={"content": (*said.content, *data)}))
             async with aclosing(self.send(asked)) as events:
                 async for event in events:
                     yield event
@@ -234,18 +234,18 @@ class Session(AsyncContextManagerMixin):
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
         if self.commands.line_in(message.typed) is not None:
             return False
-        self.steering.add(await self.prepared(message))
+        self.steering.add(await self.prepare_message(message))
         return True
 
-    async def prepared(self, prompt: str | UserMessage) -> UserMessage:
+    async def prepare_message(self, prompt: str | UserMessage) -> UserMessage:
         """Return a message with the files that it mentions, and warn of each that stays out."""
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
         for capability in self.capabilities:
-            message = await capability.prepared(message)
+            message = await capability.prepare_message(message)
         return message
 
     async def send(self, message: UserMessage) -> AsyncGenerator[Event, None]:
-        """Run one turn as `submit` does, with a message that is complete, such as one that `prepared` returned."""
+        """Run one turn as `submit` does, with a complete message, such as one that `prepare_message` returned."""
         self.agent.require_idle()
         self._woken = 0
         if self._title is None and not self._has_reply:

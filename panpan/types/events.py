@@ -8,7 +8,7 @@ from typing import Literal, Self, TypeAlias
 from panpan.types.content import AssistantContent, Display, ResultContent, TextBlock, for_model
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, ToolResultMessage, Usage, UserMessage
-from panpan.types.permission import AskedOf, Blocked, Box, Reason
+from panpan.types.permission import AskedOf, Box, Reason, SandboxDenial
 
 TaskKind: TypeAlias = Literal["command", "subagent", "download"]
 
@@ -368,7 +368,7 @@ class Output:
     """Display for people, in place of the content; None to show that."""
     is_error: bool = False
     """True if the model should take it as a failure although the tool did what it could, as with a failing command."""
-    blocked: Blocked | None = None
+    blocked: SandboxDenial | None = None
     """Obstacle that the sandbox put in the command's way; None if there was none, as far as is known."""
 
     def with_note(self, note: str) -> Self:

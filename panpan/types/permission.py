@@ -69,7 +69,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
+class SandboxDenial:
     """A thing that the sandbox kept a command from, so that it failed."""
 
     reason: str
@@ -129,7 +129,7 @@ class Reason:
 class Wording:
     """Words of a question about a call."""
 
-    asks: str = ""
+    question: str = ""
     """The question, such as "Edit a.py?"; empty for "Allow TOOL?"."""
     effect: str = ""
     """Effect of the call, such as the command line that it would run; empty if the arguments say it all."""
@@ -192,7 +192,7 @@ class PermissionQuestion:
     @property
     def head(self) -> str:
         """The question itself."""
-        return self.wording.asks or f"Allow {self.tool_name}?"
+        return self.wording.question or f"Allow {self.tool_name}?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ class Ask:
     """Keeps an opening for later calls; called when the user answers "always" with one."""
     use_mode: Callable[[PermissionMode], None] | None = None
     """Switches to the mode of the offer."""
-    asks: str = ""
+    question: str = ""
     """The question; empty for that of the tool."""
 
 

@@ -24,7 +24,7 @@ class Shortener(Hook):
         self.refusals: list[ContextOverflowError | None] = []
         self._when_refused = when_refused
 
-    async def make_room(
+    async def compact(
         self, round_: Round, llm: ModelClient, refusal: ContextOverflowError | None
     ) -> AsyncGenerator[Waiting | Compacted, None]:
         self.refusals.append(refusal)

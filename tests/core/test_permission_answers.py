@@ -31,7 +31,7 @@ class Surrounded(Tool[Nothing]):
 
     name = "Make"
     input_model = Nothing
-    asks = "Make {title}?"
+    question_template = "Make {title}?"
 
     def title(self, args: Nothing) -> str:
         return "all"

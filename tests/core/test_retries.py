@@ -16,7 +16,6 @@ from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import (
     Allow,
     Ask,
-    Blocked,
     Box,
     Decision,
     Deny,
@@ -24,6 +23,7 @@ from panpan.types.permission import (
     Opening,
     PermissionAnswer,
     Reason,
+    SandboxDenial,
 )
 from tests.fakes.askers import ScriptedAsker
 from tests.fakes.context import context_in
@@ -41,7 +41,7 @@ class Fetches(Tool[Nothing]):
 
     name = "Fetch"
     input_model = Nothing
-    asks = "Fetch it?"
+    question_template = "Fetch it?"
 
     def __init__(self, works_in: Sequence[Box] = ()) -> None:
         self.works_in = works_in
@@ -58,7 +58,7 @@ class Fetches(Tool[Nothing]):
         if is_outside or ctx.box in self.works_in:
             yield Output("fetched")
         else:
-            blocked = Blocked("the sandbox blocks the network", "off", box=ctx.box)
+            blocked = SandboxDenial("the sandbox blocks the network", "off", box=ctx.box)
             yield Output("no network", is_error=True, blocked=blocked)
 
 
@@ -67,13 +67,13 @@ class Retries(Hook):
 
     def __init__(self, first: Decision, again: Decision | None) -> None:
         self.first, self.again = first, again
-        self.seen: list[Blocked] = []
+        self.seen: list[SandboxDenial] = []
         self.ended: list[str] = []
 
     async def before_tool(self, call: ToolCall) -> Decision:
         return self.first
 
-    async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
+    async def after_sandbox_denial(self, call: ToolCall, blocked: SandboxDenial) -> Decision | None:
         self.seen.append(blocked)
         return self.again
 
@@ -153,7 +153,7 @@ async def test_retry_in_a_wider_box_needs_no_question(tmp_path: Path) -> None:
 
 async def test_retry_asks_again_while_something_else_blocks(tmp_path: Path) -> None:
     class Widens(Retries):
-        async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision:
+        async def after_sandbox_denial(self, call: ToolCall, blocked: SandboxDenial) -> Decision:
             return Ask(Reason("wider"), box="unasked" if blocked.box == "looking" else "usual")
 
     tool, hook = Fetches(works_in=("usual",)), Widens(Allow(Reason("it looks"), box="looking"), None)
@@ -204,10 +204,10 @@ async def test_retry_whose_folder_is_gone_does_not_run(tmp_path: Path, comes: st
     context.paths.change_directory(begins)
 
     class Links(Retries):
-        async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
+        async def after_sandbox_denial(self, call: ToolCall, blocked: SandboxDenial) -> Decision | None:
             if comes == "a link":
                 begins.symlink_to("sub")
-            return await super().after_block(call, blocked)
+            return await super().after_sandbox_denial(call, blocked)
 
     executor = ToolExecutor({tool.name: tool}, context, (Links(FINE, QUESTION),), ask=ScriptedAsker(YES))
     async with executor, aclosing(executor.run([ToolUseBlock(id="1", name=tool.name, input={})])) as running:

@@ -104,7 +104,9 @@ async def test_result_rows_have_no_words_for_the_model(tmp_path: Path) -> None:
 
 
 def test_question_of_every_tool_is_in_its_own_words() -> None:
-    assert [tool.name for tool in every_tool() if not tool.asks and type(tool).question is Tool.question] == []
+    assert [
+        tool.name for tool in every_tool() if not tool.question_template and type(tool).question is Tool.question
+    ] == []
 
 
 def test_question_of_a_rename_and_of_a_merge_names_its_object() -> None:

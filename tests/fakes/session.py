@@ -87,9 +87,9 @@ def session_in(
     )
     agent.use(model)
     capabilities = Capabilities()
-    capabilities.offer(*parts.pop("offers", ()), ReadTool(), LsTool())
+    capabilities.register(*parts.pop("offers", ()), ReadTool(), LsTool())
     if parts.pop("has_background", True):
-        capabilities.offer(BackgroundTasks())
+        capabilities.register(BackgroundTasks())
     facts = SimpleNamespace(
         find=capabilities.find,
         main=agent,

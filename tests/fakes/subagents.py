@@ -67,7 +67,7 @@ class FakeTask(Tool[FakeInput]):
     def definition(self) -> ToolDefinition:  # type: ignore[override]
         return ToolDefinition(self.name, "Runs nothing.", {"type": "object"})
 
-    def runs_beside_others(self, args: FakeInput) -> bool:
+    def may_run_in_parallel(self, args: FakeInput) -> bool:
         return True
 
     async def effects(self, args: FakeInput, ctx: ToolContext) -> Effects:

@@ -38,7 +38,7 @@ class FakeTool(Tool[SleepInput]):
     def told(self) -> Effects:
         return Effects() if self._is_read_only else UNKNOWN
 
-    def runs_beside_others(self, args: SleepInput) -> bool:
+    def may_run_in_parallel(self, args: SleepInput) -> bool:
         return self._is_read_only
 
     async def effects(self, args: SleepInput, ctx: ToolContext) -> Effects:
@@ -84,7 +84,7 @@ class LeavingTool(FakeTool):
             await anyio.sleep(args.seconds)
             yield Output("all is done")
         except BaseException:
-            ctx.note_left("By then half was done.")
+            ctx.note_unfinished("By then half was done.")
             raise
 
 

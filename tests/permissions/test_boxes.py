@@ -12,7 +12,7 @@ from panpan.core.tool_call import joined
 from panpan.permissions.gate import PermissionGate
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.events import Output
-from panpan.types.permission import Allow, Ask, Blocked, Box, Decision, Deny, PermissionMode, Reason
+from panpan.types.permission import Allow, Ask, Box, Decision, Deny, PermissionMode, Reason, SandboxDenial
 from tests.fakes.sandboxes import none_works, works, works_without_sealing
 from tests.permissions.folder import Project, bash, decide
 from tests.permissions.gate_calls import Calls
@@ -194,12 +194,16 @@ async def test_look_blocked_by_the_sandbox_is_decided_again(project: Project) ->
     first = await gate.before_tool(call)
     assert box_of(first) == "looking"
 
-    again = await gate.after_block(call, Blocked("the sandbox blocks changes of files", "on", box="looking"))
+    again = await gate.after_sandbox_denial(
+        call, SandboxDenial("the sandbox blocks changes of files", "on", box="looking")
+    )
     assert isinstance(again, Ask)
     assert again.box == "usual"
 
     gate.mode = "auto"
-    again = await gate.after_block(call, Blocked("the sandbox blocks changes of files", "on", box="looking"))
+    again = await gate.after_sandbox_denial(
+        call, SandboxDenial("the sandbox blocks changes of files", "on", box="looking")
+    )
     assert again is not None
     assert box_of(again) == "unasked"
 
@@ -208,20 +212,26 @@ async def test_blocked_command_is_not_rerun_in_plan_mode_or_wider(project: Proje
     gate, call = PermissionGate(), boxed_call(project.root, "awk 1 a.txt")
 
     for blocked in (
-        Blocked("x", "off", box="usual"),
-        Blocked("x", "on", box="usual"),
-        Blocked("x", "off", box="unasked"),
+        SandboxDenial("x", "off", box="usual"),
+        SandboxDenial("x", "on", box="usual"),
+        SandboxDenial("x", "off", box="unasked"),
     ):
-        assert await gate.after_block(call, blocked) is None
+        assert await gate.after_sandbox_denial(call, blocked) is None
     gate.mode = "plan"
-    for blocked in (Blocked("x", "on", box="looking"), Blocked("x", "off", box="unasked"), Blocked("x", "network")):
-        assert isinstance(await gate.after_block(call, blocked), Deny), "also where another hook would ask"
+    for blocked in (
+        SandboxDenial("x", "on", box="looking"),
+        SandboxDenial("x", "off", box="unasked"),
+        SandboxDenial("x", "network"),
+    ):
+        assert isinstance(await gate.after_sandbox_denial(call, blocked), Deny), "also where another hook would ask"
 
 
 async def test_hidden_place_met_by_an_unasked_command_is_asked_about(project: Project) -> None:
     gate, call = PermissionGate(mode="auto"), boxed_call(project.root, "./run.sh", "unasked")
 
-    found = await gate.after_block(call, Blocked("the sandbox hides /home/ada/data", "on", box="unasked"))
+    found = await gate.after_sandbox_denial(
+        call, SandboxDenial("the sandbox hides /home/ada/data", "on", box="unasked")
+    )
 
     assert isinstance(found, Ask)
     assert (found.box, found.is_protected) == ("usual", False)

@@ -105,4 +105,4 @@ async def test_permissions_command_completes_modes_and_removable_rules(tmp_path:
     terminal.session.gate.rules = with_rules(place=ANSWERED, allow=["Bash(make *)"]).rules
     command, _ = find(all_commands(slash_commands()), "/permissions")
 
-    assert command.offers(terminal.session) == [*MODES, "remove Bash(make *)"]
+    assert command.completions(terminal.session) == [*MODES, "remove Bash(make *)"]

@@ -17,7 +17,7 @@ from panpan.permissions.sandbox_questions import SandboxQuestions
 from panpan.permissions.subject import subject_of
 from panpan.system.sandbox.command_sandbox import CommandSandbox, Domains
 from panpan.types.events import Output
-from panpan.types.permission import Allow, Ask, Blocked, Decision, Deny, Opening
+from panpan.types.permission import Allow, Ask, Decision, Deny, Opening, SandboxDenial
 from tests.fakes.context import context_in
 from tests.fakes.every_tool import FolderGate
 from tests.fakes.sandboxes import none_works, works, works_with_domains
@@ -218,7 +218,7 @@ class Kept:
 
 async def asked(tmp_path: Path, command: str, sandbox: CommandSandbox, kept: Kept | None = None) -> Ask:
     """Return the question where a person can be asked."""
-    questions = SandboxQuestions((), asks=lambda: True, keep=kept or Kept())
+    questions = SandboxQuestions((), can_ask=lambda: True, keep=kept or Kept())
     found = await questions.before_tool(await bash_call(tmp_path, command, sandbox))
     assert isinstance(found, Ask)
     return found
@@ -258,7 +258,7 @@ async def test_command_unfit_for_the_sandbox_asks_with_choices(
 
 async def test_always_outside_holds_from_the_next_call_on(tmp_path: Path) -> None:
     sandbox, kept = CommandSandbox(is_on=True, find=works), Kept()
-    questions = SandboxQuestions((), asks=lambda: True, keep=kept)
+    questions = SandboxQuestions((), can_ask=lambda: True, keep=kept)
     call = await bash_call(tmp_path, "git commit -m x", sandbox)
     found = await questions.before_tool(call)
     assert isinstance(found, Ask)
@@ -280,34 +280,38 @@ async def test_always_open_hosts_are_not_asked_about_again(tmp_path: Path) -> No
     await found.keep(found.offer.openings[0])
 
     assert sandbox.domains == ("example.org",)
-    questions = SandboxQuestions((), asks=lambda: True)
+    questions = SandboxQuestions((), can_ask=lambda: True)
     assert await questions.before_tool(await bash_call(tmp_path, "curl https://example.org/y", sandbox)) is None
     assert isinstance(await asked(tmp_path, "curl https://other.org/y", sandbox), Ask)
 
 
 def retries(*, asks: bool = True) -> SandboxQuestions:
-    return SandboxQuestions((), asks=lambda: asks)
+    return SandboxQuestions((), can_ask=lambda: asks)
 
 
 @pytest.mark.parametrize(
     ("command", "blocked", "openings"),
     [
-        ("make", Blocked("x", "off"), [Opening("off")]),
-        ("./tool.sh", Blocked("x", "network"), [Opening("network")]),
-        ("make", Blocked("x", "network", ("files.example.org",)), [Opening("network", hosts=("files.example.org",))]),
+        ("make", SandboxDenial("x", "off"), [Opening("off")]),
+        ("./tool.sh", SandboxDenial("x", "network"), [Opening("network")]),
+        (
+            "make",
+            SandboxDenial("x", "network", ("files.example.org",)),
+            [Opening("network", hosts=("files.example.org",))],
+        ),
         (
             "git commit -m x",
-            Blocked("x", "off"),
+            SandboxDenial("x", "off"),
             [Opening("off", patterns=("git commit *",), rule="Bash(git commit *)")],
         ),
     ],
 )
 async def test_blocked_command_may_run_again_with_its_missing_part(
-    tmp_path: Path, command: str, blocked: Blocked, openings: list[Opening]
+    tmp_path: Path, command: str, blocked: SandboxDenial, openings: list[Opening]
 ) -> None:
     call = await bash_call(tmp_path, command, CommandSandbox(is_on=True, find=works_with_domains))
 
-    found = await retries().after_block(call, replace(blocked, box="unasked"))
+    found = await retries().after_sandbox_denial(call, replace(blocked, box="unasked"))
 
     assert isinstance(found, Ask)
     assert list(found.offer.openings) == openings
@@ -318,25 +322,25 @@ async def test_blocked_line_is_not_asked_about_again_after_a_no(tmp_path: Path) 
     questions = retries()
     call = await bash_call(tmp_path, "make", CommandSandbox(is_on=True, find=works))
 
-    assert isinstance(await questions.after_block(call, Blocked("x", "off")), Ask)
-    assert await questions.after_block(call, Blocked("x", "off")) is None
+    assert isinstance(await questions.after_sandbox_denial(call, SandboxDenial("x", "off")), Ask)
+    assert await questions.after_sandbox_denial(call, SandboxDenial("x", "off")) is None
 
 
 async def test_blocked_line_is_asked_about_again_after_it_was_let_out(tmp_path: Path) -> None:
     questions = retries()
     call = await bash_call(tmp_path, "make", CommandSandbox(is_on=True, find=works))
 
-    await questions.after_block(call, Blocked("x", "off"))
+    await questions.after_sandbox_denial(call, SandboxDenial("x", "off"))
     let_out = replace(call, context=replace(call.context, opening=Opening("off")))
     await questions.after_tool(let_out, Output("done"))
 
-    assert isinstance(await questions.after_block(call, Blocked("x", "off")), Ask)
+    assert isinstance(await questions.after_sandbox_denial(call, SandboxDenial("x", "off")), Ask)
 
 
 async def test_blocked_command_is_not_rerun_without_a_user(tmp_path: Path) -> None:
     call = await bash_call(tmp_path, "make", CommandSandbox(is_on=True, find=works))
 
-    assert await retries(asks=False).after_block(call, Blocked("x", "off")) is None
+    assert await retries(asks=False).after_sandbox_denial(call, SandboxDenial("x", "off")) is None
 
 
 @pytest.mark.parametrize(
@@ -361,7 +365,7 @@ async def test_git_stays_in_the_box_in_a_repository_of_commands(tmp_path: Path, 
     sandbox.give_repository(tmp_path / "sub" / ".git", (given.st_dev, given.st_ino))
 
     call = await bash_call(tmp_path, command, sandbox)
-    found = await SandboxQuestions((), asks=lambda: True).before_tool(call)
+    found = await SandboxQuestions((), can_ask=lambda: True).before_tool(call)
 
     assert isinstance(found, Ask) is is_held
     assert (await subject_of(call)).may_run_unasked is not is_held
@@ -387,7 +391,7 @@ async def test_git_is_let_out_for_good_in_the_root_repository_alone(
     call = await bash_call(tmp_path, "git commit -m x", sandbox)
     call.context.paths.change_directory(tmp_path / folder)
 
-    found = await SandboxQuestions(("git commit *",), asks=lambda: True).before_tool(call)
+    found = await SandboxQuestions(("git commit *",), can_ask=lambda: True).before_tool(call)
 
     if is_let_out:
         assert isinstance(found, Allow)

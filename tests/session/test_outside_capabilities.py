@@ -16,8 +16,8 @@ from panpan.api import open_session
 from panpan.capabilities import Agent, Capability, Conversation, Decision, Hook, ReminderSource, Round, ToolCall
 from panpan.core.hooks import Addition
 from panpan.errors import CassetteError, ConfigError
-from panpan.session.outside.isolated import IsolatedCapability
-from panpan.session.outside.loading import GROUP
+from panpan.session.external.isolated import IsolatedCapability
+from panpan.session.external.loading import GROUP
 from panpan.tools import Effects, Tool, tool
 from panpan.types.content import TextBlock
 from panpan.types.messages import Message, SystemReminder, ToolResultMessage, UserMessage
@@ -239,7 +239,7 @@ class Broken(Capability):
 
 class Guard(Broken):
     name = "guard"
-    is_guard = True
+    fails_closed = True
 
 
 READ = '[[reply]]\ntool_use = [{ name = "Read", input = { file_path = "secret/a.txt" } }]\n'
@@ -268,7 +268,7 @@ class Fickle(Hook):
     def __init__(self) -> None:
         self.requests = 0
 
-    async def transformed(self, messages: Sequence[Message]) -> Sequence[Message]:
+    async def transform_messages(self, messages: Sequence[Message]) -> Sequence[Message]:
         self.requests += 1
         return [UserMessage.of(f"go {self.requests}"), *messages[1:]]
 
@@ -276,7 +276,7 @@ class Fickle(Hook):
 class Steady(Hook):
     """Changes the same messages in the same way."""
 
-    async def transformed(self, messages: Sequence[Message]) -> Sequence[Message]:
+    async def transform_messages(self, messages: Sequence[Message]) -> Sequence[Message]:
         return [UserMessage(content=(TextBlock(text="steady"),), uuid=messages[0].uuid), *messages[1:]]
 
 
@@ -302,7 +302,7 @@ class Runner(Capability):
     name = "runner"
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
+    async def lifespan(self) -> AsyncGenerator[None, None]:
         async def fail() -> None:
             raise RuntimeError("beside the session")
 
@@ -344,7 +344,7 @@ class Process(Capability):
     left: ClassVar[list[str]] = []
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
+    async def lifespan(self) -> AsyncGenerator[None, None]:
         env = self.session.tool_context.processes.marked(self.session.tool_context.environment)
         self.started.append(subprocess.Popen(["sleep", "60"], env=env))  # noqa: ASYNC220 - it returns at once
         yield
@@ -358,7 +358,7 @@ class Process(Capability):
 async def test_capability_is_closed_after_all_processes_end(place: Place) -> None:
     await place.run(capabilities=[Process])
 
-    assert Process.left == ["sleep"], "it ran when `running` ended, and no more when the capability was closed"
+    assert Process.left == ["sleep"], "it ran when `lifespan` ended, and no more when the capability was closed"
     assert [process.wait() for process in Process.started] == [-15]
     assert any("the capability process failed: RuntimeError: at the end" in warning for warning in place.warnings)
 
@@ -444,7 +444,7 @@ class LateGuard(Hook):
 async def test_guard_failing_right_before_a_call_denies_it(place: Place) -> None:
     class Late(Capability):
         name = "late"
-        is_guard = True
+        fails_closed = True
 
         def hooks(self, agent: Agent) -> Iterable[Hook]:
             return (LateGuard(),)
@@ -465,7 +465,15 @@ class WrongTypes(Hook):
         setattr(self, point, wrong)
 
 
-POINTS = ("turn_started", "before_request", "transformed", "before_tool", "after_tool", "after_round", "turn_ended")
+POINTS = (
+    "turn_started",
+    "before_request",
+    "transform_messages",
+    "before_tool",
+    "after_tool",
+    "after_round",
+    "turn_ended",
+)
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -483,7 +491,7 @@ async def test_answer_of_a_wrong_type_costs_no_turn(place: Place, point: str) ->
     assert len(place.warnings) == 1
 
 
-@pytest.mark.parametrize("member", ["tools", "hooks", "reminders", "offers", "unavailable"])
+@pytest.mark.parametrize("member", ["tools", "hooks", "reminders", "services", "unavailable"])
 async def test_wrong_declaration_costs_the_capability_alone(place: Place, member: str) -> None:
     kind = type("Wrong", (Capability,), {"name": "wrong", member: lambda *_: None})
 

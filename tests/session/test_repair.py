@@ -60,7 +60,7 @@ def test_validate_finds_nothing_in_a_sound_log(log: Path) -> None:
 
 def test_validate_knows_every_record_that_is_written() -> None:
     sources = "".join(path.read_text() for path in (ROOT / "panpan").rglob("*.py"))
-    known = (*SYSTEM_RECORDS, *(kind for feature in BUILTIN for kind in feature.records))
+    known = (*SYSTEM_RECORDS, *(kind for feature in BUILTIN for kind in feature.record_types))
 
     assert sorted(re.findall(r"class (\w+)\(SystemRecord\)", sources)) == sorted(kind.__name__ for kind in known)
 

@@ -128,7 +128,7 @@ class BackgroundTasks(Hook, Background):
     def goes_on_at_timeout(self) -> bool:
         return self._settings.at_timeout == "go_on" and self._group is not None and self._has_room
 
-    async def wait_for_news(self) -> None:
+    async def wait_for_wake(self) -> None:
         while not self.wants_turn and self._tasks.running:
             await self.wait_changed()
 

@@ -51,7 +51,7 @@ class BackgroundCapability(Capability):
         tools.sandbox.take_over(self.tasks.leavings)
         session.processes.append(self.tasks.tree)
 
-    def offers(self) -> Iterable[object]:
+    def services(self) -> Iterable[object]:
         return (self.tasks,)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
@@ -61,7 +61,7 @@ class BackgroundCapability(Capability):
         return (self.tasks,) if agent.is_main else ()
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
+    async def lifespan(self) -> AsyncGenerator[None, None]:
         watches = process_watches(self.session.tool_context.limits, (self.tasks.tree,), self.session.warn)
         async with beside(self.tasks.serve, *watches, then=self._end):
             yield
@@ -184,7 +184,7 @@ TASK_COMMANDS: Sequence[Command] = (
         _tasks,
         arguments="[number or id]",
         is_immediate=True,
-        offers=_ids,
-        offers_choice=True,
+        completions=_ids,
+        has_picker=True,
     ),
 )

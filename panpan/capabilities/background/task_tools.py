@@ -38,7 +38,7 @@ class TaskOutputTool(Tool[TaskOutputInput]):
 
     name = "TaskOutput"
     input_model = TaskOutputInput
-    asks = "Read the output of the task {title}?"
+    question_template = "Read the output of the task {title}?"
     only_reads: ClassVar[bool] = True
     is_for_subagents: ClassVar[bool] = False
     timeout_s: ClassVar[float | None] = None
@@ -80,7 +80,7 @@ class TaskStopTool(Tool[TaskStopInput]):
 
     name = "TaskStop"
     input_model = TaskStopInput
-    asks = "Stop the task {title}?"
+    question_template = "Stop the task {title}?"
     only_reads: ClassVar[bool] = True
     is_for_subagents: ClassVar[bool] = False
     timeout_s: ClassVar[float | None] = None

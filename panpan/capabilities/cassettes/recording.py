@@ -273,7 +273,7 @@ class _RecordingCapability(Capability):
         return (_TurnMarks(self._recording),) if agent.is_main else ()
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
+    async def lifespan(self) -> AsyncGenerator[None, None]:
         self._recording.begin(self.session)
         try:
             yield

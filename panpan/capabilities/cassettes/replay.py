@@ -232,7 +232,7 @@ class Replay(SessionInterceptor):
             return request.additions
         return with_current_rules(request.additions, live, self.recorded.header.workspace, self._as_recorded)
 
-    def pinned(self) -> Sequence[SystemReminder]:
+    def pinned_reminders(self) -> Sequence[SystemReminder]:
         """Return the reminders that were pinned in the next compaction."""
         return next(self._pins, ())
 

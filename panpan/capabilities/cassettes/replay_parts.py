@@ -104,7 +104,16 @@ class ComparedModel:
 
 def taped(tool: Tool[Any], results: Mapping[str, ToolResultMessage], wait: Callable[[], Awaitable[None]]) -> Tool[Any]:
     """Return a tool that looks like `tool` and answers as it was recorded."""
-    kept = ("name", "input_model", "only_reads", "is_shared", "is_for_subagents", "starts_agents", "asks_user", "step")
+    kept = (
+        "name",
+        "input_model",
+        "only_reads",
+        "is_shared",
+        "is_for_subagents",
+        "starts_agents",
+        "asks_user",
+        "count_label",
+    )
     looks = {name: getattr(tool, name) for name in kept}
     made: Tool[Any] = type("TapedTool", (_TapedTool,), looks)(tool, results, wait)
     return made
@@ -120,8 +129,8 @@ class _TapedTool(Tool[Any]):
         self._results = results
         self._wait = wait
 
-    def runs_beside_others(self, args: Any) -> bool:
-        return self._tool.runs_beside_others(args)
+    def may_run_in_parallel(self, args: Any) -> bool:
+        return self._tool.may_run_in_parallel(args)
 
     def title(self, args: Any) -> str:
         return self._tool.title(args)
@@ -209,10 +218,10 @@ class TapedHook(Hook):
         self._collect(await self._inner.before_request(round_))
         return self._said() if self._is_last else ()
 
-    async def make_room(
+    async def compact(
         self, round_: Round, llm: ModelClient, refusal: ContextOverflowError | None
     ) -> AsyncGenerator[Waiting | Compacted, None]:
-        async with aclosing(self._inner.make_room(round_, llm, refusal)) as changes:
+        async with aclosing(self._inner.compact(round_, llm, refusal)) as changes:
             async for change in changes:
                 yield change
 
@@ -234,8 +243,8 @@ class TapedHook(Hook):
     def turn_files(self) -> Sequence[FileChange]:
         return self._inner.turn_files
 
-    async def pinned(self) -> Sequence[SystemReminder]:
-        return self._replay.pinned() if self._is_last else ()
+    async def pinned_reminders(self) -> Sequence[SystemReminder]:
+        return self._replay.pinned_reminders() if self._is_last else ()
 
     async def interrupted(self, conversation: Conversation) -> None:
         await self._inner.interrupted(conversation)

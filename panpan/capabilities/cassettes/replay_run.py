@@ -244,7 +244,7 @@ async def _news(session: Session) -> None:
     """Wait for what the model was woken for, as long as something runs that may bring it."""
     for hook in session.agent.hooks:
         if not session.may_be_woken:
-            await hook.wait_for_news()
+            await hook.wait_for_wake()
 
 
 def _other_transcript(recorded: RecordedSession, session: Session) -> Divergence | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from anyio import get_cancelled_exc_class
 
-from panpan.capabilities.compaction.make_room import Compactor, MakeRoom, limits_of, limits_on_demand
+from panpan.capabilities.compaction.auto_compaction import AutoCompaction, Compactor, limits_of, limits_on_demand
 from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook, Round
@@ -44,7 +44,7 @@ class CompactionCapability(Capability):
         compactor = self.compactor if agent.is_main else Compactor(tools=self._tools)
         label = agent.identity.label
         window, warn = lambda: agent.model.context_window, self.session.warn
-        return (MakeRoom(compactor, self.settings, window, warn, subagent=label),)
+        return (AutoCompaction(compactor, self.settings, window, warn, subagent=label),)
 
     def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
         nearly_full = ContextNearlyFull(self.settings, lambda: agent.model.context_window)

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from panpan.capabilities.compaction.auto_compaction import Limits
 from panpan.capabilities.compaction.computed_record import computed_record
-from panpan.capabilities.compaction.make_room import Limits
 from panpan.capabilities.compaction.summary import (
     Summary,
     choose_quotes,

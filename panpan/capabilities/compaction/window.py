@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from panpan.capabilities.compaction.make_room import Limits
+from panpan.capabilities.compaction.auto_compaction import Limits
 from panpan.capabilities.compaction.summary import summary_in_reminder
 from panpan.core.conversation import Conversation
 from panpan.core.tool import Tool

@@ -66,6 +66,6 @@ class Datasets(Capability):
         return (SmallDownloads(lambda: agent.gate.mode),)
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
+    async def lifespan(self) -> AsyncGenerator[None, None]:
         async with beside(then=self._data.client.aclose):
             yield

@@ -76,7 +76,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         plan = self._found(args) if args.action == "download" else None
         return None if plan is None else plan.size
 
-    def runs_beside_others(self, args: DatasetDownloadInput) -> bool:
+    def may_run_in_parallel(self, args: DatasetDownloadInput) -> bool:
         return args.action == "prepare"
 
     def title(self, args: DatasetDownloadInput) -> str:

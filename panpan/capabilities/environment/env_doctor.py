@@ -68,7 +68,7 @@ class EnvDoctorTool(Tool[EnvDoctorInput]):
 
     name = "EnvDoctor"
     input_model = EnvDoctorInput
-    asks = "Check the environment {title}?"
+    question_template = "Check the environment {title}?"
     only_reads: ClassVar[bool] = True
 
     def __init__(self, withholds: Callable[[Path, Path], bool] = lambda *_: False) -> None:

@@ -54,7 +54,7 @@ class Files(Capability):
     def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
         return (FileChanged(agent.context.seen_files, agent.context.paths.root),)
 
-    def offers(self) -> Iterable[object]:
+    def services(self) -> Iterable[object]:
         return (ReadTool(),)
 
 

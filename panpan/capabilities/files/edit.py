@@ -28,7 +28,7 @@ class EditTool(PlannedTool[EditInput]):
     """Replace one text in a file."""
 
     name = "Edit"
-    asks = "Edit {title}?"
+    question_template = "Edit {title}?"
     input_model = EditInput
 
     def title(self, args: EditInput) -> str:
@@ -124,7 +124,7 @@ class MultiEditTool(PlannedTool[MultiEditInput]):
     """Make several replacements in one file, one after the other."""
 
     name = "MultiEdit"
-    asks = "Edit {title}?"
+    question_template = "Edit {title}?"
     input_model = MultiEditInput
 
     def title(self, args: MultiEditInput) -> str:

@@ -31,7 +31,7 @@ class NotebookEditTool(PlannedTool[NotebookEditInput]):
     """Replace, insert or delete a cell of a notebook."""
 
     name = "NotebookEdit"
-    asks = "Edit {title}?"
+    question_template = "Edit {title}?"
     input_model = NotebookEditInput
 
     def title(self, args: NotebookEditInput) -> str:

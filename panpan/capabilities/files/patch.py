@@ -38,7 +38,7 @@ class PatchTool(PlannedTool[PatchInput]):
     """Add, update, move and delete files by a patch, all or none."""
 
     name = "Patch"
-    asks = "Apply this patch to {title}?"
+    question_template = "Apply this patch to {title}?"
     input_model = PatchInput
 
     def title(self, args: PatchInput) -> str:

@@ -52,10 +52,10 @@ class ReadTool(Tool[ReadInput], FileViewer):
     """Show a file: text, picture, PDF or notebook."""
 
     name = "Read"
-    asks = "Read {title}?"
+    question_template = "Read {title}?"
     input_model = ReadInput
     only_reads: ClassVar[bool] = True
-    step = ("read", "file")
+    count_label = ("read", "file")
 
     def file_call(self, path: str, lines: tuple[int, int] | None) -> tuple[Tool[Any], BaseModel]:
         if lines is None:

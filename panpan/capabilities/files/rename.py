@@ -30,7 +30,7 @@ class RenameTool(PlannedTool[RenameInput]):
     """Replace a name by another wherever it is a whole word, and search for places where it is left."""
 
     name = "Rename"
-    asks = "Rename {title}?"
+    question_template = "Rename {title}?"
     input_model = RenameInput
     only_renames = True
 

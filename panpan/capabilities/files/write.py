@@ -24,7 +24,7 @@ class WriteTool(PlannedTool[WriteInput]):
     """Create a file, or replace the whole content of one."""
 
     name = "Write"
-    asks = "Write {title}?"
+    question_template = "Write {title}?"
     input_model = WriteInput
 
     def title(self, args: WriteInput) -> str:

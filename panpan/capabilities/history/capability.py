@@ -48,7 +48,7 @@ class ReadHistoryTool(Tool[ReadHistoryInput]):
 
     name = "ReadHistory"
     input_model = ReadHistoryInput
-    asks = "Read the history of this session?"
+    question_template = "Read the history of this session?"
     only_reads: ClassVar[bool] = True
     is_for_subagents: ClassVar[bool] = False
     shows_history: ClassVar[bool] = True

@@ -37,7 +37,7 @@ class CodeIntelligenceCapability(Capability):
             is_trusted=session.setup.loaded.trust.is_trusted,
         )
 
-    def offers(self) -> Iterable[object]:
+    def services(self) -> Iterable[object]:
         return (self.servers,)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
@@ -50,7 +50,7 @@ class CodeIntelligenceCapability(Capability):
         return (EditErrors(self.servers),)
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
+    async def lifespan(self) -> AsyncGenerator[None, None]:
         async with beside(self.servers.serve):
             yield
 

@@ -189,7 +189,7 @@ class CodeQueries:
             ToolError: There is none, or it does not do such things.
         """
         server = await self._servers.server_for(path)
-        if not server.offers(provider):
+        if not server.supports(provider):
             what = provider.removesuffix("Provider")
             raise ToolError(f"{server.kind.name} offers no {what}", advice="use Grep and Read in its place")
         document = await server.texts.opened(path)

@@ -290,7 +290,7 @@ class LanguageServer:
     def _answer(self, method: str, params: Any) -> Any:
         return answer(method, params, self.root)
 
-    def offers(self, *names: str) -> bool:
+    def supports(self, *names: str) -> bool:
         """True if the server has one of these capabilities, such as `renameProvider`."""
         return any(self.capabilities.get(name) not in (None, False) for name in names)
 

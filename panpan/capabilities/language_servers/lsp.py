@@ -246,7 +246,7 @@ class LspTool(PlannedTool[LspInput]):
         self._judged: dict[str, frozenset[Path]] = {}
         """Files that each rename may change, as they were judged, by the id of the call."""
 
-    def runs_beside_others(self, args: LspInput) -> bool:
+    def may_run_in_parallel(self, args: LspInput) -> bool:
         return args.operation != "rename"
 
     def title(self, args: LspInput) -> str:

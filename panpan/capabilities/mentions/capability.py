@@ -35,7 +35,7 @@ class Mentions(Capability):
 
     name = "mentions"
 
-    async def prepared(self, message: UserMessage) -> UserMessage:
+    async def prepare_message(self, message: UserMessage) -> UserMessage:
         session = self.session
         others = session.find(NamesBehindAt)
         keys = provider_keys(session.setup.env, session.settings, session.setup.loaded.keys)

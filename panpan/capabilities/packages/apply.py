@@ -249,7 +249,7 @@ async def apply_plan(
                 await to_thread.run_sync(steps.save, step)
             if ran is None and not plan.runs_code:
                 done = _done(plan, changes, files, existed=existed)
-                ctx.note_left(f"Until it was stopped, `{manager} {what}` had {done}.")
+                ctx.note_unfinished(f"Until it was stopped, `{manager} {what}` had {done}.")
     assert ran is not None, "it is the last thing that is yielded"
     notes = [] if plan.runs_code else await to_thread.run_sync(_broken, plan, changes, ctx, setup)
     notes += await to_thread.run_sync(_took_back, plan, ran, steps) if plan.step is not None else []

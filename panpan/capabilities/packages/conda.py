@@ -71,7 +71,7 @@ class CondaTool(PackageTool[CondaInput]):
     """Works with the user's conda."""
 
     name = "conda"
-    asks = "Change the environment with conda?"
+    question_template = "Change the environment with conda?"
     input_model = CondaInput
     own_variables = ("CONDA_", "_CONDA_", "_CE_", "MAMBA_", "PIP_")
     kept_variables = _KEPT

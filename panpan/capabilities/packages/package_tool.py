@@ -92,7 +92,7 @@ class PackageTool(Tool[PackageInputT]):
         """The user's, for packages."""
         return self._setup.settings
 
-    def runs_beside_others(self, args: PackageInputT) -> bool:
+    def may_run_in_parallel(self, args: PackageInputT) -> bool:
         return args.operation in QUERIES
 
     def title(self, args: PackageInputT) -> str:

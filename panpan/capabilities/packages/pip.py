@@ -58,7 +58,7 @@ class PipTool(PackageTool[PipInput]):
     """Works with the pip of an environment."""
 
     name = "pip"
-    asks = "Change the environment with pip?"
+    question_template = "Change the environment with pip?"
     input_model = PipInput
     own_variables = ("PIP_",)
     kept_variables = _KEPT

@@ -60,7 +60,7 @@ class PixiTool(PackageTool[PixiInput]):
     """Works with the user's pixi."""
 
     name = "pixi"
-    asks = "Change the environment with pixi?"
+    question_template = "Change the environment with pixi?"
     input_model = PixiInput
     own_variables = ("PIXI_", "CONDA_", "RATTLER_", "UV_", "PIP_")
     kept_variables = _KEPT

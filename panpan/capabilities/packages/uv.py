@@ -63,7 +63,7 @@ class UvTool(PackageTool[UvInput]):
     """Works with the user's uv."""
 
     name = "uv"
-    asks = "Change the environment with uv?"
+    question_template = "Change the environment with uv?"
     input_model = UvInput
     own_variables = ("UV_", "VIRTUAL_ENV", "CONDA_PREFIX")
     kept_variables = _KEPT

@@ -30,11 +30,11 @@ class Permissions(Capability):
         gate, outside = session.gate, session.settings.sandbox.outside
         for warning in gate.warnings:
             session.warn(warning)
-        self._sandbox_questions = SandboxQuestions(outside, session.warn, asks=self._asks, keep=self._keep)
+        self._sandbox_questions = SandboxQuestions(outside, session.warn, can_ask=self._can_ask, keep=self._keep)
         aside = session.setup.locations.home / "put-aside" / secrets.token_hex(8)
         self._new_places = NewPlaces(aside, session.frontend.askers.user, session.warn)
 
-    def _asks(self) -> bool:
+    def _can_ask(self) -> bool:
         is_there = self.session.frontend.askers.permission is not None
         return is_there and self.session.gate.mode not in ("plan", "dontAsk")
 
@@ -51,7 +51,7 @@ class Permissions(Capability):
         return agent.gate, self._sandbox_questions, self._new_places
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
+    async def lifespan(self) -> AsyncGenerator[None, None]:
         gate, sandbox = self.session.gate, self.session.tool_context.sandbox
         if gate.mode == "auto" and (trouble := await sandbox.find_trouble()):
             gate.mode = "default"
@@ -141,7 +141,7 @@ PERMISSION_COMMANDS: Sequence[Command] = (
         "Show the rules and the mode, set it, or remove a rule",
         _permissions,
         arguments="[mode | remove rule]",
-        offers=_offered,
+        completions=_offered,
         is_immediate=True,
     ),
     Command("plan", "Switch plan mode on or off", _plan, is_immediate=True),

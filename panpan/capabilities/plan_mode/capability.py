@@ -34,7 +34,7 @@ class PlanModeCapability(Capability):
         gate.subscribe(self.mode.mode_changed)
         self.mode.mode_changed(gate.mode)  # stop what a crashed session left running in plan mode
 
-    def offers(self) -> Iterable[object]:
+    def services(self) -> Iterable[object]:
         return (self.mode,)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
@@ -45,6 +45,6 @@ class PlanModeCapability(Capability):
         return (self.mode,) if agent.is_main else (PlanNotice(lambda: agent.gate.mode),)
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
+    async def lifespan(self) -> AsyncGenerator[None, None]:
         async with beside(self.mode.keep_held):
             yield

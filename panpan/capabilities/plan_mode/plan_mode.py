@@ -159,7 +159,7 @@ class PlanMode(Hook):
     def ends_turn(self, round_: Round) -> bool:
         return self._is_delivered
 
-    async def pinned(self) -> Sequence[SystemReminder]:
+    async def pinned_reminders(self) -> Sequence[SystemReminder]:
         """Return the plan as it is now, if there is one."""
         if self.file is None:
             return ()

@@ -72,7 +72,7 @@ class ExitPlanModeTool(Tool[ExitPlanModeInput]):
 
     name = "ExitPlanMode"
     input_model = ExitPlanModeInput
-    asks = "Show you the plan?"
+    question_template = "Show you the plan?"
     only_reads: ClassVar[bool] = True
     is_for_subagents: ClassVar[bool] = False
     asks_user: ClassVar[bool] = True
@@ -170,7 +170,7 @@ class EnterPlanModeTool(Tool[EnterPlanModeInput]):
 
     name = "EnterPlanMode"
     input_model = EnterPlanModeInput
-    asks = "Switch to plan mode?"
+    question_template = "Switch to plan mode?"
     only_reads: ClassVar[bool] = True
     is_for_subagents: ClassVar[bool] = False
 

@@ -72,7 +72,7 @@ class AskUserQuestionTool(Tool[AskUserInput]):
 
     name = "AskUserQuestion"
     input_model = AskUserInput
-    asks = "Ask you this: {title}"
+    question_template = "Ask you this: {title}"
     only_reads: ClassVar[bool] = True
     is_for_subagents: ClassVar[bool] = False
     asks_user: ClassVar[bool] = True

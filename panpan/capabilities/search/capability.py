@@ -19,5 +19,5 @@ class Search(Capability):
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         return LsTool(), GlobTool(), GrepTool()
 
-    def offers(self) -> Iterable[object]:
+    def services(self) -> Iterable[object]:
         return GrepWords(self.session.gate.withholds), LsTool()

@@ -49,9 +49,9 @@ class GlobTool(Tool[GlobInput]):
 
     name = "Glob"
     input_model = GlobInput
-    asks = "Look for {title}?"
+    question_template = "Look for {title}?"
     only_reads: ClassVar[bool] = True
-    step = ("searched for", "pattern")
+    count_label = ("searched for", "pattern")
 
     def __init__(self, find: RipgrepFinder = find_ripgrep) -> None:
         self._find = find

@@ -80,10 +80,10 @@ class GrepTool(Tool[GrepInput]):
     """
 
     name = "Grep"
-    asks = "Search {title}?"
+    question_template = "Search {title}?"
     input_model = GrepInput
     only_reads: ClassVar[bool] = True
-    step = ("searched for", "pattern")
+    count_label = ("searched for", "pattern")
 
     def __init__(
         self, find: RipgrepFinder = find_ripgrep, withholds: Callable[[Path, Path], bool] = lambda *_: False

@@ -44,10 +44,10 @@ class LsTool(Tool[LsInput], FolderViewer):
     """List a folder."""
 
     name = "LS"
-    asks = "List {title}?"
+    question_template = "List {title}?"
     input_model = LsInput
     only_reads: ClassVar[bool] = True
-    step = ("listed", "folder")
+    count_label = ("listed", "folder")
 
     def folder_call(self, path: str) -> tuple[Tool[Any], BaseModel]:
         return self, LsInput(path=path)

@@ -65,21 +65,21 @@ class BashTool(Tool[BashInput]):
 
     name = "Bash"
     input_model = BashInput
-    asks = "Run this command?"
+    question_template = "Run this command?"
     main_argument = "command"
-    step = ("ran", "read-only command")
+    count_label = ("ran", "read-only command")
     timeout_s: ClassVar[float | None] = None
 
     def __init__(self, background: Background | None = None) -> None:
         self._background = background
 
-    def runs_beside_others(self, args: BashInput) -> bool:
+    def may_run_in_parallel(self, args: BashInput) -> bool:
         return args.sandbox == "on" and self.facts(args).is_read_only
 
     async def effects(self, args: BashInput, ctx: ToolContext) -> Effects:
         facts = self.facts(args)
         box: Box = "unasked" if args.run_in_background else "looking"
-        only_looks = self.runs_beside_others(args)
+        only_looks = self.may_run_in_parallel(args)
         command = Command(args.command, args.sandbox, only_looks=only_looks, narrowest_box=box)
         return Effects(reads=facts.reads, writes=facts.writes, commands=(command,))
 

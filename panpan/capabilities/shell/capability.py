@@ -38,7 +38,7 @@ class Shell(Capability):
 
     name = "shell"
 
-    def offers(self) -> Iterable[object]:
+    def services(self) -> Iterable[object]:
         return (UserCommands(lambda: self.session.main.context),)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:

@@ -21,7 +21,7 @@ class SideQuestions(Capability):
 
     name = "side_questions"
 
-    def offers(self) -> Iterable[object]:
+    def services(self) -> Iterable[object]:
         return (self,)
 
     @classmethod
@@ -38,7 +38,7 @@ class SideQuestions(Capability):
         agent, conversation = self.session.main, self.session.conversation
         messages = said_so_far(conversation)
         for hook in agent.hooks:  # so that it begins like the last request, and hits the provider's cache
-            messages = await hook.transformed(messages)
+            messages = await hook.transform_messages(messages)
         prompt = Path(__file__).with_name("btw.md").read_text(encoding="utf-8")
         asked = (*messages, UserMessage.of(f"{prompt}\n{question}"))
         request = replace(conversation.request(), messages=asked, max_output_tokens=MAX_OUTPUT_TOKENS)

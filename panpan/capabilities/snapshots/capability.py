@@ -34,7 +34,7 @@ class SnapshotsCapability(Capability):
     """Keeps what undo needs."""
 
     name = "snapshots"
-    records = (SnapshotRecord,)
+    record_types = (SnapshotRecord,)
     settings_model = SnapshotSettings
     settings: SnapshotSettings
 
@@ -42,7 +42,7 @@ class SnapshotsCapability(Capability):
         super().__init__(session)
         self.snapshots = _snapshots_of(session, self.settings) if self.settings.enabled else None
 
-    def offers(self) -> Iterable[object]:
+    def services(self) -> Iterable[object]:
         return () if self.snapshots is None else (self.snapshots,)
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
@@ -54,7 +54,7 @@ class SnapshotsCapability(Capability):
         return () if is_in_copy else (SnapshotsBeside(self.snapshots.rounds, agent.id),)
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
+    async def lifespan(self) -> AsyncGenerator[None, None]:
         async with beside(*([self.snapshots.rounds.serve] if self.snapshots and self.can_change else ())):
             yield
 
@@ -145,6 +145,6 @@ async def _diff(terminal: Terminal, rest: str) -> None:
 
 UNDO_COMMANDS: Sequence[Command] = (
     Command("diff", "Show what this session has changed in files", _diff),
-    Command("undo", "Undo the file changes of the last turn", _undo, offers_choice=True),
-    Command("redo", "Redo what you undid", _redo, offers_choice=True),
+    Command("undo", "Undo the file changes of the last turn", _undo, has_picker=True),
+    Command("redo", "Redo what you undid", _redo, has_picker=True),
 )

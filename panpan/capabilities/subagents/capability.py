@@ -32,7 +32,7 @@ class SubagentsCapability(Capability):
     """Starts subagents."""
 
     name = "subagents"
-    records = (SubagentRecord, SubagentEndRecord)
+    record_types = (SubagentRecord, SubagentEndRecord)
     settings_model = AgentSettings
 
     def __init__(self, session: SessionContext) -> None:
@@ -50,7 +50,7 @@ class SubagentsCapability(Capability):
             session.warn(warning)
         self.host = SubagentHost(session, self.definitions)
 
-    def offers(self) -> Iterable[object]:
+    def services(self) -> Iterable[object]:
         past = PastSubagents(agents_folder(self.session.opened.log.path.parent, self.session.id))
         return self.definitions, self.host, past
 
@@ -65,12 +65,12 @@ class SubagentsCapability(Capability):
     def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
         return (AgentMentioned(lambda: self.definitions.names),) if agent.is_main else ()
 
-    def known_result(self, call: UnfinishedCall) -> ToolResultMessage | None:
+    def recover_result(self, call: UnfinishedCall) -> ToolResultMessage | None:
         log, session_id = self.session.opened.log, self.session.opened.forked_from or self.session.id
         return results_of_subagents(agents_folder(log.path.parent, session_id))(call)
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
+    async def lifespan(self) -> AsyncGenerator[None, None]:
         async with beside(self.host.worktrees.tidy, self.host.serve, then=self.host.aclose):
             yield
 

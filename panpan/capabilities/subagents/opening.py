@@ -34,12 +34,12 @@ from panpan.types.permission import (
     Allow,
     Ask,
     Asker,
-    Blocked,
     Decision,
     Deny,
     PermissionAnswer,
     PermissionMode,
     PermissionQuestion,
+    SandboxDenial,
     narrowest,
 )
 
@@ -218,8 +218,8 @@ class ChildGate(Gate):
     async def before_tool(self, call: ToolCall) -> Decision | None:
         return _of_subagent([await gate.before_tool(call) for gate in self._gates])
 
-    async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
-        return _of_subagent([await gate.after_block(call, blocked) for gate in self._gates])
+    async def after_sandbox_denial(self, call: ToolCall, blocked: SandboxDenial) -> Decision | None:
+        return _of_subagent([await gate.after_sandbox_denial(call, blocked) for gate in self._gates])
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         for gate in self._gates:

@@ -178,7 +178,7 @@ class SubagentRunner:
     def definitions(self) -> Sequence[AgentDefinition]:
         return self._host.definitions.all
 
-    def runs_beside_others(self, task: SubagentTask) -> bool:
+    def may_run_in_parallel(self, task: SubagentTask) -> bool:
         definition = self._host.definitions.get(task.agent)
         if definition is None:
             return True  # nothing will run
@@ -208,7 +208,9 @@ class SubagentRunner:
         host, parent = self._host, Parent(self._agent, ctx)
         if self._agent.identity.depth >= host.max_depth:
             raise ToolError("this subagent may not start others", advice="do the task yourself")
-        if not ctx.runs_alone and not self.runs_beside_others(task):  # in plan mode it was allowed to run beside others
+        if not ctx.runs_alone and not self.may_run_in_parallel(
+            task
+        ):  # in plan mode it was allowed to run beside others
             raise ToolError(
                 "plan mode ended before this began, and now it has to run alone", advice="make the call again"
             )

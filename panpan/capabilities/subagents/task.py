@@ -112,7 +112,7 @@ class TaskTool(Tool[TaskInput]):
 
     name = "Task"
     input_model = TaskInput
-    asks = "Start the subagent {title}?"
+    question_template = "Start the subagent {title}?"
     starts_agents: ClassVar[bool] = True
     timeout_s: ClassVar[float | None] = None
     is_shared: ClassVar[bool] = False
@@ -123,11 +123,11 @@ class TaskTool(Tool[TaskInput]):
     def __init__(self, subagents: "SubagentRunner") -> None:
         self._subagents = subagents
 
-    def runs_beside_others(self, args: TaskInput) -> bool:
-        return self._subagents.runs_beside_others(_task(args))
+    def may_run_in_parallel(self, args: TaskInput) -> bool:
+        return self._subagents.may_run_in_parallel(_task(args))
 
     async def effects(self, args: TaskInput, ctx: ToolContext) -> Effects:
-        return Effects(agents=(Agent(args.subagent_type, only_looks=self.runs_beside_others(args)),))
+        return Effects(agents=(Agent(args.subagent_type, only_looks=self.may_run_in_parallel(args)),))
 
     def title(self, args: TaskInput) -> str:
         return f"{args.subagent_type}: {clean_line(args.description)}"

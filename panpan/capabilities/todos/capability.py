@@ -33,7 +33,7 @@ class TodosCapability(Capability):
             copied_from=folder / f"{copied_from}.json" if copied_from else None,
         )
 
-    def offers(self) -> Iterable[object]:
+    def services(self) -> Iterable[object]:
         return (self.todos,)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
@@ -76,7 +76,7 @@ TODOS_COMMANDS: Sequence[Command] = (
         _todos,
         arguments="[clear]",
         is_immediate=True,
-        offers=lambda session: ("clear",),
+        completions=lambda session: ("clear",),
     ),
 )
 

@@ -60,14 +60,14 @@ class TodoWriteTool(Tool[TodoWriteInput]):
 
     name = "TodoWrite"
     input_model = TodoWriteInput
-    asks = "Change the todo list?"
+    question_template = "Change the todo list?"
     only_reads: ClassVar[bool] = True
     is_for_subagents: ClassVar[bool] = False
 
     def __init__(self, store: TodoStore) -> None:
         self._store = store
 
-    def runs_beside_others(self, args: TodoWriteInput) -> bool:
+    def may_run_in_parallel(self, args: TodoWriteInput) -> bool:
         return False  # if one reply has two calls, the later one counts
 
     def title(self, args: TodoWriteInput) -> str:

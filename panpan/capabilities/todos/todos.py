@@ -216,7 +216,7 @@ class Todos(Hook):
         """Empty the list for the user; the model is told."""
         await self._write(lambda _: ())
 
-    async def pinned(self) -> Sequence[SystemReminder]:
+    async def pinned_reminders(self) -> Sequence[SystemReminder]:
         """Return the list as it is now, if something of it is open."""
         now = await self.current()
         if all(todo.status == "completed" for todo in now):

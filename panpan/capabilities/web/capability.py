@@ -56,7 +56,7 @@ class Web(Capability):
         return (WebSearchTool.name,) if isinstance(self._searcher, SearchUnavailable) else ()
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
+    async def lifespan(self) -> AsyncGenerator[None, None]:
         async with beside(then=self._client.aclose), beside(then=self._browser.aclose):
             if isinstance(self._searcher, SearchUnavailable):
                 yield

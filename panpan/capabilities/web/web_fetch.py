@@ -88,7 +88,7 @@ class WebFetchTool(Tool[WebFetchInput]):
     """Read a page of the web."""
 
     name = "WebFetch"
-    asks = "Fetch {title}?"
+    question_template = "Fetch {title}?"
     input_model = WebFetchInput
     timeout_s: ClassVar[float | None] = 300.0
     """Many calls for one host wait for each other."""
@@ -97,7 +97,7 @@ class WebFetchTool(Tool[WebFetchInput]):
         self._pages = pages
         self._reader = reader
 
-    def runs_beside_others(self, args: WebFetchInput) -> bool:
+    def may_run_in_parallel(self, args: WebFetchInput) -> bool:
         return True
 
     def title(self, args: WebFetchInput) -> str:

@@ -257,13 +257,13 @@ class WebSearchTool(Tool[WebSearchInput]):
     """
 
     name = "WebSearch"
-    asks = "Search the web for {title}?"
+    question_template = "Search the web for {title}?"
     input_model = WebSearchInput
 
     def __init__(self, searcher: WebSearcher | SearchUnavailable | None = None) -> None:
         self._searcher = searcher
 
-    def runs_beside_others(self, args: WebSearchInput) -> bool:
+    def may_run_in_parallel(self, args: WebSearchInput) -> bool:
         return True
 
     def title(self, args: WebSearchInput) -> str:

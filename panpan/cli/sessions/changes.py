@@ -143,7 +143,7 @@ def doctor_command(
     locations = locations_of(ctx, cwd)
     logs = [log_of(locations, session)] if session else logs_of(locations, is_all=is_all)
     left = [] if session else left_unfinished(folders_of(locations, is_all=is_all))
-    further = [kind for feature in BUILTIN for kind in feature.records]
+    further = [kind for feature in BUILTIN for kind in feature.record_types]
     found = {log: validate(log, further) for log in logs}
     copies = {log: _repaired(log, findings) if repairs else [] for log, findings in found.items()}
     if as_json:

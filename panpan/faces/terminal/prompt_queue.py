@@ -289,7 +289,7 @@ class Sending:
         await command.run(self._terminal, rest)
 
     async def _prompt(self, sent: Sent) -> None:
-        message = await self._terminal.session.prepared(sent.message or sent.text)
+        message = await self._terminal.session.prepare_message(sent.message or sent.text)
         await checkpoint_if_cancelled()  # from here on an interrupt ends the turn
         if sent.is_for_later:
             self._turns.submit(message)

@@ -203,7 +203,7 @@ class Sessions:
         opening, prompt, shown_id = self._open_first(), first_prompt, ""
         while True:
             async with opening as session:
-                commands = with_further(self._commands, session.capabilities.outside_commands)
+                commands = with_further(self._commands, session.capabilities.external_commands)
                 self._repl = Repl(session, self._screen_of(session, commands), self._env, commands, self._asking)
                 is_shown = session.info.id == shown_id  # the same again, since the wanted one could not be opened
                 try:

@@ -1,8 +1,8 @@
 """The kinds of record that a session writes beside its messages; each class says how its kind is written and read.
 
 The fields are the format of the log, in the order in which they are written, named there in camel case. A kind that one
-capability alone writes and reads is declared in its folder (`Capability.records`). What is damaged of a record counts
-for nothing; where nothing can be made of the rest, the whole record is passed over.
+capability alone writes and reads is declared in its folder (`Capability.record_types`). What is damaged of a record
+counts for nothing; where nothing can be made of the rest, the whole record is passed over.
 """
 
 import math

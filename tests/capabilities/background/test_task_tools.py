@@ -101,7 +101,7 @@ def test_tool_descriptions_are_short() -> None:
 
 
 def test_task_tools_only_read_and_run_beside_others() -> None:
-    assert TaskOutputTool(BackgroundTasks()).runs_beside_others(TaskOutputInput(task_id="x"))
+    assert TaskOutputTool(BackgroundTasks()).may_run_in_parallel(TaskOutputInput(task_id="x"))
     assert TaskOutputTool(BackgroundTasks()).only_reads
     assert TaskStopTool(BackgroundTasks()).only_reads
     assert TaskOutputTool(BackgroundTasks()).time_limit_s(TaskOutputInput(task_id="x", timeout=2000)) == 2

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from panpan.capabilities.compaction.make_room import Compactor, MakeRoom
+from panpan.capabilities.compaction.auto_compaction import AutoCompaction, Compactor
 from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.models.providers import anthropic_request
 from panpan.session.session import Session
@@ -27,7 +27,7 @@ def session(
     max_rounds: int = 50,
 ) -> Session:
     warn = warnings.append if warnings is not None else lambda _: None
-    hook = MakeRoom(Compactor(), SETTINGS, lambda: window, warn)
+    hook = AutoCompaction(Compactor(), SETTINGS, lambda: window, warn)
     settings = settings_with(SETTINGS)
     llm = ScriptedLLM(*replies)
     return session_in(root, llm, looking(), hooks=[hook], settings=settings, max_rounds=max_rounds)

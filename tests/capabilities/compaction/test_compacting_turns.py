@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
+from panpan.capabilities.compaction.auto_compaction import AutoCompaction, Compactor
 from panpan.capabilities.compaction.capability import CompactionCapability
-from panpan.capabilities.compaction.make_room import Compactor, MakeRoom
 from panpan.errors import BudgetError, ConfigError
 from panpan.session.budget.budget import Budget
 from panpan.types.agent import SpendingLimits
@@ -50,7 +50,7 @@ class InterruptedLLM(ScriptedLLM):
 async def test_interrupt_during_automatic_compaction_changes_nothing(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}") for number in range(8)]
     llm = InterruptedLLM(*replies, say(SUMMARY), say("short"))
-    hook = MakeRoom(Compactor(), SETTINGS, lambda: 10_000, lambda _: None)
+    hook = AutoCompaction(Compactor(), SETTINGS, lambda: 10_000, lambda _: None)
     async with session_in(tmp_path, llm, looking(), hooks=[hook]) as one:
         llm.interrupt = one.interrupt
         await turns(one, *(f"question {number} " for number in range(9)))
@@ -97,7 +97,7 @@ async def test_spent_budget_allows_no_summary(tmp_path: Path) -> None:
 
 async def test_summary_that_spends_the_budget_stops_the_next_request(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}", cost_usd=0.01) for number in range(8)]
-    room = MakeRoom(Compactor(), SETTINGS, lambda: 10_000, lambda _: None)
+    room = AutoCompaction(Compactor(), SETTINGS, lambda: 10_000, lambda _: None)
     llm = PricedLLM(*replies, say(SUMMARY, cost_usd=1.0), say("short"))
     budget = Budget(limits=SpendingLimits(usd=0.5))
     async with session_in(tmp_path, llm, looking(), hooks=[room], budget=budget) as one:

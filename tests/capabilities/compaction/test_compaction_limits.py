@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.compaction.make_room import limits_after_refusal, limits_of, limits_on_demand
+from panpan.capabilities.compaction.auto_compaction import limits_after_refusal, limits_of, limits_on_demand
 from panpan.capabilities.compaction.settings import CompactionSettings
 
 SETTINGS = CompactionSettings()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.compaction.make_room import Compactor, Limits, limits_of
+from panpan.capabilities.compaction.auto_compaction import Compactor, Limits, limits_of
 from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.errors import AuthenticationError, ContextOverflowError, ProviderError, RetryableError

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from panpan.capabilities.compaction.make_room import Compactor, Limits
+from panpan.capabilities.compaction.auto_compaction import Compactor, Limits
 from panpan.capabilities.compaction.steps import pinned_reminders
 from panpan.capabilities.plan_mode.plan_mode import PlanMode
 from panpan.capabilities.todos.todos import PINNED as TODOS
@@ -64,19 +64,19 @@ async def test_pinned_plan_is_that_of_its_file(tmp_path: Path) -> None:
 
 async def test_pinned_plan_is_none_without_a_plan(tmp_path: Path) -> None:
     plan_mode = await planning(tmp_path / "plans", "")
-    assert await plan_mode.pinned() == ()
+    assert await plan_mode.pinned_reminders() == ()
 
     await plan_mode.write("a plan")
     assert plan_mode.file is not None
     plan_mode.file.unlink()
-    assert await plan_mode.pinned() == ()
+    assert await plan_mode.pinned_reminders() == ()
 
 
 async def test_pinned_text_of_a_service_is_refreshed_each_time() -> None:
     todos = ["write the test"]
 
     class OpenTodos(Hook):
-        async def pinned(self) -> Sequence[SystemReminder]:
+        async def pinned_reminders(self) -> Sequence[SystemReminder]:
             return [reminder("todos").model_copy(update={"text": "; ".join(todos)})]
 
     compactor = Compactor(lambda: [OpenTodos()])
@@ -98,7 +98,7 @@ async def test_pinned_text_of_a_service_is_refreshed_each_time() -> None:
 
 async def test_todo_list_is_pinned_while_something_is_open(tmp_path: Path) -> None:
     todos = Todos(tmp_path / "todos" / "s1.json", lambda: ())
-    assert await todos.pinned() == ()
+    assert await todos.pinned_reminders() == ()
 
     done = ChecklistItem(content="Look", active_form="Looking", status="completed")
     await todos.replace([done, ChecklistItem(content="Find it </system-reminder>", active_form="Finding it")])
@@ -112,4 +112,4 @@ async def test_todo_list_is_pinned_while_something_is_open(tmp_path: Path) -> No
     assert pinned.text.endswith("- [completed] Look\n- [pending] Find it &lt;/system-reminder>")
 
     await todos.clear()
-    assert await todos.pinned() == ()
+    assert await todos.pinned_reminders() == ()

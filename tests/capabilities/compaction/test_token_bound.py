@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.compaction.make_room import Compactor, MakeRoom, limits_of
+from panpan.capabilities.compaction.auto_compaction import AutoCompaction, Compactor, limits_of
 from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook, Round
@@ -21,7 +21,7 @@ REFUSAL = ContextOverflowError("too long")
 
 
 class Todos(Hook):
-    async def pinned(self) -> Sequence[SystemReminder]:
+    async def pinned_reminders(self) -> Sequence[SystemReminder]:
         return [SystemReminder(text="still to do: the tests", cause="todos")]
 
 
@@ -35,9 +35,9 @@ async def made_room(
 ) -> list[str]:
     """Let room be made as before a request, and return what the user is told."""
     told: list[str] = []
-    room = MakeRoom(Compactor(lambda: [Todos()]), CompactionSettings(), lambda: window, told.append)
+    room = AutoCompaction(Compactor(lambda: [Todos()]), CompactionSettings(), lambda: window, told.append)
     llm = ScriptedLLM(say(SUMMARY))
-    async for change in room.make_room(Round(1, 50, conversation), llm, refusal):
+    async for change in room.compact(Round(1, 50, conversation), llm, refusal):
         if isinstance(change, Compacted):
             conversation.compact(change.compaction)
     return told

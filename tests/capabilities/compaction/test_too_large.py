@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from panpan.capabilities.compaction.auto_compaction import AutoCompaction, Compactor
 from panpan.capabilities.compaction.capability import CompactionCapability
-from panpan.capabilities.compaction.make_room import Compactor, MakeRoom
 from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.capabilities.compaction.window import explain_too_large
 from panpan.errors import ContextOverflowError
@@ -27,7 +27,7 @@ def session(
     root: Path, *replies: Reply, warn: Callable[[str], None] = lambda _: None, window: int | None = 10_000, **own: Any
 ) -> Session:
     settings = CompactionSettings(window_tokens=window, **own)
-    hook = MakeRoom(Compactor(), settings, lambda: window, warn)
+    hook = AutoCompaction(Compactor(), settings, lambda: window, warn)
     return session_in(root, ScriptedLLM(*replies), looking(), hooks=[hook], settings=settings_with(settings))
 
 

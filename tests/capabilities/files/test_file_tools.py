@@ -36,7 +36,7 @@ CALLS = [
 async def test_permission_gate_learns_the_paths_of_a_call(tool, args, access, tmp_path):
     told = await tool.effects(args, context_in(tmp_path))
 
-    assert tool.only_reads == told.is_read_only == tool.runs_beside_others(args) == (access == "read")
+    assert tool.only_reads == told.is_read_only == tool.may_run_in_parallel(args) == (access == "read")
     assert list(told.path_uses) == [PathUse("f", access)]
     assert tool.title(args).startswith("f")
 

@@ -211,7 +211,7 @@ async def test_changes_before_an_interrupt_are_undoable(house: Workspace) -> Non
     tool, args = UvTool(house.setup), UvInput(operation="install", packages=("lamp",))
     left: list[str] = []
 
-    async with aclosing(tool.run(args, replace(slow.call_context(), note_left=left.append))) as yields:
+    async with aclosing(tool.run(args, replace(slow.call_context(), note_unfinished=left.append))) as yields:
         assert (await anext(yields)) == Progress("installed\n")
 
     done = f"had changed {house.root}/.venv (+ lamp 1.0); rollback takes that back"

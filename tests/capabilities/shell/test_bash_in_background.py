@@ -125,8 +125,8 @@ def test_background_question_names_where_it_would_run() -> None:
 
     assert tool.title(BashInput(command="make\nmake check", run_in_background=True)) == "make … (in the background)"
     assert tool.time_limit_s(BashInput(command="make", run_in_background=True)) is None
-    assert tool.runs_beside_others(BashInput(command="ls", run_in_background=True))
-    assert not tool.runs_beside_others(BashInput(command="make", run_in_background=True))
+    assert tool.may_run_in_parallel(BashInput(command="ls", run_in_background=True))
+    assert not tool.may_run_in_parallel(BashInput(command="make", run_in_background=True))
 
 
 @on_both_backends

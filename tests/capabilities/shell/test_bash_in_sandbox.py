@@ -19,7 +19,7 @@ from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.content import SummaryDisplay, ToolResultBlock
 from panpan.types.events import Output
 from panpan.types.messages import ToolResultMessage
-from panpan.types.permission import Blocked, Opening
+from panpan.types.permission import Opening, SandboxDenial
 from tests.capabilities.shell.conftest import Shell
 
 OWN_NETWORK = str(Path("/proc/self/ns/net").readlink())
@@ -52,12 +52,12 @@ async def test_forbidden_write_is_explained_with_the_way_to_ask(boxed: Shell) ->
 
 async def test_sandbox_failure_says_how_to_let_it_run(boxed: Shell) -> None:
     outside = boxed.root.parent / "outside.txt"
-    assert (await boxed.run(f"echo x >{outside}")).blocked == Blocked(
+    assert (await boxed.run(f"echo x >{outside}")).blocked == SandboxDenial(
         "the sandbox blocks changes outside the workspace", "off"
     )
     (boxed.root / ".git").mkdir()
     failed = await boxed.run("echo x >.git/config")
-    assert failed.blocked == Blocked("the sandbox blocks .git", "off")
+    assert failed.blocked == SandboxDenial("the sandbox blocks .git", "off")
     assert failed.display == SummaryDisplay(text="The sandbox blocks .git")
     assert (await boxed.run("false")).blocked is None
     assert (await boxed.run(f"echo x >{outside} || true")).blocked is None, "the line went well"
@@ -144,9 +144,9 @@ def test_title_names_the_box(use: str, title: str) -> None:
 
 
 def test_command_outside_the_sandbox_is_not_read_only() -> None:
-    assert BashTool().runs_beside_others(BashInput(command="ls"))
-    assert not BashTool().runs_beside_others(BashInput(command="ls", sandbox="off"))
-    assert not BashTool().runs_beside_others(BashInput(command="ls", sandbox="network"))
+    assert BashTool().may_run_in_parallel(BashInput(command="ls"))
+    assert not BashTool().may_run_in_parallel(BashInput(command="ls", sandbox="off"))
+    assert not BashTool().may_run_in_parallel(BashInput(command="ls", sandbox="network"))
 
 
 async def test_refusal_behind_a_pipe_is_reported(boxed: Shell) -> None:

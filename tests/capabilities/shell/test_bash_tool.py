@@ -325,8 +325,8 @@ async def test_permission_gate_sees_paths_and_a_title(shell: Shell) -> None:
     assert await uses("cat a /etc/passwd | wc -l") == [PathUse("a", "read"), PathUse("/etc/passwd", "read")]
     assert await uses("rm -rf /") == [PathUse("/", "write")]
     assert await uses("cd src && echo x > ../a") == [PathUse("src", "read"), PathUse("src/../a", "write")]
-    assert tool.runs_beside_others(BashInput(command="ls"))
-    assert not tool.runs_beside_others(BashInput(command="rm x"))
+    assert tool.may_run_in_parallel(BashInput(command="ls"))
+    assert not tool.may_run_in_parallel(BashInput(command="rm x"))
     assert tool.title(BashInput(command="  make test\nmake lint")) == "make test …"
 
 

@@ -21,7 +21,7 @@ def place(tmp_path: Path) -> KeptWorkspace:
 
 def offering(*objects: object) -> Capabilities:
     capabilities = Capabilities()
-    capabilities.offer(*objects)
+    capabilities.register(*objects)
     return capabilities
 
 

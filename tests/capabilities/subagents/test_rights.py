@@ -16,12 +16,12 @@ from panpan.types.agent import AgentAccess, AgentDefinition
 from panpan.types.permission import (
     Allow,
     Ask,
-    Blocked,
     Decision,
     Deny,
     PermissionMode,
     PermissionQuestion,
     Reason,
+    SandboxDenial,
     is_permission_mode,
 )
 from tests.fakes.askers import yes
@@ -60,7 +60,7 @@ async def test_subagents_blocked_call_is_not_rerun_in_plan_mode(
     parent = PermissionGate(mode=parents)
     child = gate_of_child(parent, parent, definition(own))
 
-    assert isinstance(await child.after_block(await bash_in(tmp_path), Blocked("x", "off")), Deny)
+    assert isinstance(await child.after_sandbox_denial(await bash_in(tmp_path), SandboxDenial("x", "off")), Deny)
 
 
 @pytest.mark.parametrize("make", [lambda root: write_in(root), lambda root: bash_in(root)], ids=["write", "bash"])

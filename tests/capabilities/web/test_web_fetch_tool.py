@@ -550,4 +550,4 @@ def test_tool_description_is_short() -> None:
     definition = WebFetchTool().definition
 
     assert len(json.dumps(definition.input_schema)) + len(definition.description) < 1_000
-    assert WebFetchTool().runs_beside_others(None)  # type: ignore[arg-type]
+    assert WebFetchTool().may_run_in_parallel(None)  # type: ignore[arg-type]

@@ -427,7 +427,7 @@ async def test_question_names_the_engine_that_gets_the_words(tmp_path: Path) -> 
 
     assert await tool.describe(args, context_in(tmp_path)) == "the query goes to api.tavily.com"
     assert await tool.effects(args, context_in(tmp_path)) == Effects(asks_web=True)
-    assert tool.runs_beside_others(args)
+    assert tool.may_run_in_parallel(args)
 
 
 async def test_impossible_search_asks_nobody(tmp_path: Path) -> None:

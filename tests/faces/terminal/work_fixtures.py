@@ -58,7 +58,7 @@ def screen_in(cwd: Path, llm: Any, **parts: Any) -> FakeScreen:
     """Return a terminal whose session asks `llm` and has a shell; the session has to be entered."""
     cwd.mkdir(exist_ok=True)
     session = session_in(cwd, llm, **parts)
-    session.capabilities.offer(UserCommands(lambda: session.agent.context))
+    session.capabilities.register(UserCommands(lambda: session.agent.context))
     return FakeScreen(session, {"HOME": str(cwd.parent)})
 
 

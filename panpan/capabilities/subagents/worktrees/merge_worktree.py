@@ -43,7 +43,7 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
         self._shown: dict[str, str] = {}
         """Ids of the plans that the user was shown, by call."""
 
-    def runs_beside_others(self, args: MergeWorktreeInput) -> bool:
+    def may_run_in_parallel(self, args: MergeWorktreeInput) -> bool:
         return args.action == "diff"
 
     def title(self, args: MergeWorktreeInput) -> str:

@@ -91,10 +91,10 @@ async def _logout(terminal: Terminal, provider: str) -> None:
 
 
 MODEL_COMMANDS: Sequence[Command] = (
-    Command("model", "Choose the model", _model, arguments="[name]", offers_choice=True),
+    Command("model", "Choose the model", _model, arguments="[name]", has_picker=True),
     Command("login", "Give panpan an API key", _login, arguments="[provider]", needs_terminal=True),
     Command("logout", "Remove an API key from panpan", _logout, arguments="[provider]", needs_terminal=True),
-    Command("effort", "Choose how hard the model works", _effort, arguments="[level]", offers_choice=True),
+    Command("effort", "Choose how hard the model works", _effort, arguments="[level]", has_picker=True),
 )
 
 

@@ -238,10 +238,10 @@ SESSION_COMMANDS: Sequence[Command] = (
         "Go on with an earlier session",
         _resume,
         arguments="[id, title or text]",
-        offers_choice=True,
+        has_picker=True,
         needs_terminal=True,
     ),
-    Command("rewind", "Go back to before an earlier message", _rewind, offers_choice=True),
+    Command("rewind", "Go back to before an earlier message", _rewind, has_picker=True),
     Command("fork", "Go on in a copy of this session", _fork, needs_terminal=True),
     Command(
         "export",

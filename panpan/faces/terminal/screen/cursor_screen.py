@@ -8,7 +8,7 @@ from time import monotonic
 import anyio
 
 from panpan.core.background import Background
-from panpan.core.tool import looking_step
+from panpan.core.tool import count_label_of
 from panpan.faces.terminal.background_watch import Leaving
 from panpan.faces.terminal.dialogs.asking import Asking
 from panpan.faces.terminal.dialogs.dialog import Dialog
@@ -66,12 +66,14 @@ class CursorScreen:
             waiting=asking.waiting,
             subagents=session.find(PastSubagents),
             colour_of=lambda kind: colours.get(kind, ""),
-            step_of=lambda use: looking_step(use, session.agent.model.tools),
+            count_label_of=lambda use: count_label_of(use, session.agent.model.tools),
         )
         paths = session.agent.context.paths
         self._files = FileIndex(paths)
         agents = {one.name: " ".join(one.description.split()) for one in kinds}
-        self._completer = InputCompleter(commands, self._files, paths, lambda command: command.offers(session), agents)
+        self._completer = InputCompleter(
+            commands, self._files, paths, lambda command: command.completions(session), agents
+        )
         self._external_program = ExternalProgram(state.draft, self.view.transcript, state.env, self._hint.show)
         self._clipboard = ClipboardPaste(state.draft, state.env, session.folders.add, self._hint.show)
         self._second_press = SecondPress(monotonic)

@@ -73,8 +73,8 @@ class ToolsView:
     """Shows the tools of a turn; the transcript keeps the output of interrupted ones.
 
     `asked_about` returns the ids of the calls that wait for the user's permission, `colour_of` the colour of a kind of
-    subagent, or "", and `step_of` the verb and noun that count a call that only looks. Such calls become one row as
-    soon as something else follows.
+    subagent, or "", and `count_label_of` the verb and noun that count a call that only looks. Such calls become one row
+    as soon as something else follows.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class ToolsView:
         transcript: Transcript,
         asked_about: Callable[[], Collection[str]] = tuple,
         colour_of: Callable[[str], str] = lambda kind: "",
-        step_of: Callable[[ToolUseBlock], tuple[str, str] | None] = lambda use: None,
+        count_label_of: Callable[[ToolUseBlock], tuple[str, str] | None] = lambda use: None,
     ) -> None:
         self._canvas = canvas
         self._clock = clock
@@ -93,7 +93,7 @@ class ToolsView:
         self._transcript = transcript
         self._asked_about = asked_about
         self._colour_of = colour_of
-        self._step_of = step_of
+        self._count_label_of = count_label_of
         self._looked: list[_Looked] = []
         self._is_expanded = False
 
@@ -250,7 +250,7 @@ class ToolsView:
             title_line(name, title, elapsed_s, message.is_error, width, theme, agent=agent),
             *result_lines(message, width, theme, title=title, is_expanded=self._is_expanded),
         )
-        if not message.is_error and use is not None and (step := self._step_of(use)) is not None:
+        if not message.is_error and use is not None and (step := self._count_label_of(use)) is not None:
             self._looked.append(_Looked(rows, step, title))
             return
         self.settle()

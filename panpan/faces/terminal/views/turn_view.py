@@ -168,7 +168,7 @@ class TurnView:
         waiting: Time spent waiting for the user, which is not counted as the turn's.
         subagents: Past turns of subagents; None if they are not known.
         colour_of: Returns the colour of a kind of subagent, or "".
-        step_of: Returns the verb and noun that count a call that only looks; None for any other.
+        count_label_of: Returns the verb and noun that count a call that only looks; None for any other.
     """
 
     def __init__(
@@ -180,14 +180,14 @@ class TurnView:
         waiting: WaitingTime,
         subagents: PastSubagents | None = None,
         colour_of: Callable[[str], str] = lambda kind: "",
-        step_of: Callable[[ToolUseBlock], tuple[str, str] | None] = lambda use: None,
+        count_label_of: Callable[[ToolUseBlock], tuple[str, str] | None] = lambda use: None,
     ) -> None:
         self._around = around
         self._waiting = waiting
         self._waited_before_s = 0.0
         """Time spent waiting for the user before the turn began."""
         self._transcript = Transcript(conversation, subagents)
-        self._tools = ToolsView(canvas, monotonic, self._transcript, around.asked_about, colour_of, step_of)
+        self._tools = ToolsView(canvas, monotonic, self._transcript, around.asked_about, colour_of, count_label_of)
         self._canvas = _AfterLooks(canvas, self._tools.settle)
         self._reply = ReplyView(self._canvas, self._transcript, self._tools.holds)
         self._began_s: float | None = None

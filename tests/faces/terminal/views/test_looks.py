@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from panpan.core.conversation import Conversation
-from panpan.core.tool import looking_step
+from panpan.core.tool import count_label_of
 from panpan.faces.terminal.views.turn_view import AroundTurn, TurnView
 from panpan.faces.turn_text import WaitingTime
 from panpan.types.content import SummaryDisplay, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
@@ -26,7 +26,7 @@ class View:
             Conversation(),
             AroundTurn(),
             waiting=WaitingTime(lambda: 0.0),
-            step_of=lambda use: looking_step(use, TOOLS),
+            count_label_of=lambda use: count_label_of(use, TOOLS),
         )
         self.turns.begin(None)
 

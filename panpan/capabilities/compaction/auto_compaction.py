@@ -106,7 +106,7 @@ class Compactor:
             hint=hint,
             most_chars=window.chars(_MATERIAL_SHARE),
         )
-        pinned = [reminder for hook in self._hooks() for reminder in await hook.pinned()]
+        pinned = [reminder for hook in self._hooks() for reminder in await hook.pinned_reminders()]
         return replace_older(window, summary, pinned)
 
 
@@ -119,7 +119,7 @@ _UNSURE = 0.1
 """Share of the limit that may be estimated before the provider is asked for a count."""
 
 
-class MakeRoom(Hook):
+class AutoCompaction(Hook):
     """Watches the context window of one agent's model. `subagent` names it; empty: the session's own."""
 
     is_for_small_windows = False
@@ -145,7 +145,7 @@ class MakeRoom(Hook):
         self._failed_at = 0
         """Number of messages when nothing could be made shorter."""
 
-    async def make_room(
+    async def compact(
         self, round_: Round, llm: ModelClient, refusal: ContextOverflowError | None
     ) -> AsyncGenerator[Waiting | Compacted, None]:
         """Yield a compaction where the window is nearly full or the provider has refused the request.

@@ -35,7 +35,7 @@ FOLDER = "capabilities"
 
 
 @dataclass(frozen=True, slots=True)
-class OutsideCapability:
+class ExternalCapability:
     """A capability that is there. It is imported by `load`, and by nothing else."""
 
     name: str
@@ -45,7 +45,7 @@ class OutsideCapability:
     load: "Callable[[], type[Capability]]"
 
 
-def outside_capabilities(locations: "Locations", trust: "ProjectTrust") -> Mapping[str, OutsideCapability]:
+def external_capabilities(locations: "Locations", trust: "ProjectTrust") -> Mapping[str, ExternalCapability]:
     """Return the capabilities that packages and folders have, by name. A nearer one hides a farther one of its name.
 
     Files of the project are taken from what `trust` believes, and not from the disk again.
@@ -69,7 +69,7 @@ def is_named(name: str, settings: Settings) -> bool:
 
 def named_capabilities(
     settings: Settings,
-    there: Mapping[str, OutsideCapability],
+    there: Mapping[str, ExternalCapability],
     own: Sequence[str],
     warn: Callable[[str], None],
 ) -> "Sequence[type[Capability]]":
@@ -112,16 +112,16 @@ def failure(name: str, error: BaseException) -> str:
     return clean_line(f"the capability {name} failed: {type(error).__name__}: {error}{place}")
 
 
-def _of_entry_point(point: EntryPoint) -> OutsideCapability:
+def _of_entry_point(point: EntryPoint) -> ExternalCapability:
     package = f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.module
 
     def load() -> "type[Capability]":
         return _checked(point.load(), point.name)
 
-    return OutsideCapability(point.name, package, load)
+    return ExternalCapability(point.name, package, load)
 
 
-def _of_file(file: Path, read: Callable[[], bytes]) -> Mapping[str, OutsideCapability]:
+def _of_file(file: Path, read: Callable[[], bytes]) -> Mapping[str, ExternalCapability]:
     """Return the capability of a file by its name; files whose name begins with `_` have none."""
 
     def load() -> "type[Capability]":
@@ -137,7 +137,7 @@ def _of_file(file: Path, read: Callable[[], bytes]) -> Mapping[str, OutsideCapab
             raise ConfigError(f"{file} has {len(kinds)} capabilities; a file has one class that extends Capability")
         return _checked(kinds[0], file.stem)
 
-    return {} if file.name.startswith("_") else {file.stem: OutsideCapability(file.stem, str(file), load)}
+    return {} if file.name.startswith("_") else {file.stem: ExternalCapability(file.stem, str(file), load)}
 
 
 def _module_of(file: Path, content: bytes) -> ModuleType:

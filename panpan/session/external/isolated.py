@@ -19,14 +19,14 @@ from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import ConfigError, ContextOverflowError, PanpanError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
+from panpan.session.external.loading import failure
 from panpan.session.log.fold import UnfinishedCall
-from panpan.session.outside.loading import failure
 from panpan.session.reminders import ReminderSource
 from panpan.types.content import StatusItem
 from panpan.types.events import Compacted, FileChange, Output, Waiting
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.permission import Allow, Ask, Blocked, Decision, Deny, PermissionQuestion, Reason
+from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason, SandboxDenial
 
 if TYPE_CHECKING:
     from panpan.session.command import Command, Terminal
@@ -46,9 +46,9 @@ class PrefixChangedError(Exception):
 class Isolation:
     """One capability's credit: after its first error it is out of the session; a guard then denies every call."""
 
-    def __init__(self, capability: str, *, is_guard: bool, warn: Callable[[str], None]) -> None:
+    def __init__(self, capability: str, *, fails_closed: bool, warn: Callable[[str], None]) -> None:
         self.capability = capability
-        self.is_guard = is_guard
+        self.fails_closed = fails_closed
         self.failure = ""
         """Text of the first error; empty before one."""
         self._warn = warn
@@ -59,7 +59,7 @@ class Isolation:
         if self.failure:
             return
         self.failure = failure(self.capability, error)
-        then = "no call is allowed any more" if self.is_guard else "it is off until the session ends"
+        then = "no call is allowed any more" if self.fails_closed else "it is off until the session ends"
         self._warn(f"{self.failure}; {then}")
 
     async def asked(
@@ -162,8 +162,8 @@ class IsolatedHook(Hook):
     def ends_turn(self, round_: Round) -> bool:
         return self._read(lambda: self.inner.ends_turn(round_), False, _of(bool))
 
-    async def wait_for_news(self) -> None:
-        await self._asked(self.inner.wait_for_news, None, _of(_NOTHING))
+    async def wait_for_wake(self) -> None:
+        await self._asked(self.inner.wait_for_wake, None, _of(_NOTHING))
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         return await self._asked(lambda: self.inner.turn_started(conversation), (), _ADDITIONS)
@@ -171,12 +171,14 @@ class IsolatedHook(Hook):
     async def before_request(self, round_: Round) -> Sequence[Addition]:
         return await self._asked(lambda: self.inner.before_request(round_), (), _ADDITIONS, may_end_turn=True)
 
-    async def transformed(self, messages: Sequence[Message]) -> Sequence[Message]:
+    async def transform_messages(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages as the hook changes them; one that changes what was sent before is out."""
         if self._is_off:
             return messages
         given = list(messages)
-        answer: Sequence[Message] = await self._asked(lambda: self.inner.transformed(tuple(given)), messages, _MESSAGES)
+        answer: Sequence[Message] = await self._asked(
+            lambda: self.inner.transform_messages(tuple(given)), messages, _MESSAGES
+        )
         changed = list(answer)
         before, sent = self._last
         if given[: len(before)] == before and changed[: len(sent)] != sent:
@@ -185,13 +187,13 @@ class IsolatedHook(Hook):
         self._last = (given, changed)
         return messages if changed == given else changed
 
-    async def make_room(
+    async def compact(
         self, round_: Round, llm: ModelClient, refusal: ContextOverflowError | None
     ) -> AsyncGenerator[Waiting | Compacted, None]:
         if self._is_off:
             return
         try:
-            async with aclosing(self.inner.make_room(round_, llm, refusal)) as changes:
+            async with aclosing(self.inner.compact(round_, llm, refusal)) as changes:
                 async for change in changes:
                     yield change
         except PanpanError:
@@ -215,15 +217,17 @@ class IsolatedHook(Hook):
         return self.denies_all() or denial
 
     def denies_all(self) -> Deny | None:
-        if self._isolation.failure and self._isolation.is_guard:
+        if self._isolation.failure and self._isolation.fails_closed:
             return Deny(Reason(f"{self._isolation.failure}; it guards what may run"))
         return self._read(self.inner.denies_all, None, _of(Deny, _NOTHING))
 
     async def before_effect(self, call: ToolCall) -> None:
         await self._asked(lambda: self.inner.before_effect(call), None, _of(_NOTHING))
 
-    async def after_block(self, call: ToolCall, blocked: Blocked) -> Decision | None:
-        again = await self._asked(lambda: self.inner.after_block(call, blocked), None, _of(Allow, Ask, Deny, _NOTHING))
+    async def after_sandbox_denial(self, call: ToolCall, blocked: SandboxDenial) -> Decision | None:
+        again = await self._asked(
+            lambda: self.inner.after_sandbox_denial(call, blocked), None, _of(Allow, Ask, Deny, _NOTHING)
+        )
         return self.denies_all() or again
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
@@ -232,8 +236,8 @@ class IsolatedHook(Hook):
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
         return await self._asked(lambda: self.inner.after_round(round_, reply), (), _ADDITIONS)
 
-    async def pinned(self) -> Sequence[SystemReminder]:
-        return await self._asked(self.inner.pinned, (), _REMINDERS)
+    async def pinned_reminders(self) -> Sequence[SystemReminder]:
+        return await self._asked(self.inner.pinned_reminders, (), _REMINDERS)
 
     async def interrupted(self, conversation: Conversation) -> None:
         await self._asked(lambda: self.inner.interrupted(conversation), None, _of(_NOTHING))
@@ -274,13 +278,13 @@ class IsolatedSource(ReminderSource):
 class IsolatedCapability(Capability):
     """A capability from outside. One that the settings require counts as a guard."""
 
-    is_outside = True
+    is_external = True
 
     def __init__(self, inner: Capability, warn: Callable[[str], None], *, is_required: bool = False) -> None:
         self.session, self.settings = inner.session, inner.settings
         self.name = inner.name  # type: ignore[misc]
         self._inner = inner
-        self._isolation = Isolation(inner.name, is_guard=inner.is_guard or is_required, warn=warn)
+        self._isolation = Isolation(inner.name, fails_closed=inner.fails_closed or is_required, warn=warn)
 
     def commands(self) -> "Iterable[Command]":  # type: ignore[override]
         from panpan.session.command import Command
@@ -299,8 +303,8 @@ class IsolatedCapability(Capability):
 
         return run
 
-    def offers(self) -> Iterable[object]:
-        return (self._inner, *self._isolation.listed(self._inner.offers, None))
+    def services(self) -> Iterable[object]:
+        return (self._inner, *self._isolation.listed(self._inner.services, None))
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         return self._isolation.listed(lambda: self._inner.tools(agent), Tool)
@@ -310,7 +314,7 @@ class IsolatedCapability(Capability):
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         hooks = self._isolation.listed(lambda: self._inner.hooks(agent), Hook)
-        if self._isolation.is_guard:
+        if self._isolation.fails_closed:
             hooks = hooks or (Hook(),)  # so that its failure denies every call
         return [IsolatedHook(hook, self._isolation) for hook in hooks]
 
@@ -321,29 +325,29 @@ class IsolatedCapability(Capability):
     def status(self) -> Iterable[StatusItem]:
         return () if self._isolation.failure else self._isolation.listed(self._inner.status, StatusItem)
 
-    async def prepared(self, message: UserMessage) -> UserMessage:
+    async def prepare_message(self, message: UserMessage) -> UserMessage:
         if self._isolation.failure:
             return message
         try:
-            prepared = await self._inner.prepared(message)
+            prepared = await self._inner.prepare_message(message)
             _require(prepared, UserMessage)
             return prepared
         except (Exception, SystemExit) as error:
             self._isolation.failed(error)
             return message
 
-    def known_result(self, call: UnfinishedCall) -> ToolResultMessage | None:
-        results = self._isolation.listed(lambda: (self._inner.known_result(call),), None)
+    def recover_result(self, call: UnfinishedCall) -> ToolResultMessage | None:
+        results = self._isolation.listed(lambda: (self._inner.recover_result(call),), None)
         return next((result for result in results if isinstance(result, ToolResultMessage)), None)
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
+    async def lifespan(self) -> AsyncGenerator[None, None]:
         """Run it in a task of its own, so that what fails there ends neither the session nor another capability."""
         started, stop, ended = Event(), Event(), Event()
 
         async def run() -> None:
             try:
-                async with self._inner.running():
+                async with self._inner.lifespan():
                     started.set()
                     await stop.wait()
             except (Exception, SystemExit) as error:
@@ -363,7 +367,7 @@ class IsolatedCapability(Capability):
             with move_on_after(CLEANUP_S):
                 await started.wait()
             if not started.is_set():
-                self._isolation.failed(TimeoutError(f"running() has not begun after {CLEANUP_S:g} s"))
+                self._isolation.failed(TimeoutError(f"lifespan() has not begun after {CLEANUP_S:g} s"))
                 scope.cancel()
             try:
                 yield

@@ -1,6 +1,6 @@
 """Permissions of calls: rules, modes and the gate.
 
-docs/security.md has the order in which a call is judged. Each decision carries a `Reason`: a sentence for people, and
+docs/gate.md has the order in which a call is judged. Each decision carries a `Reason`: a sentence for people, and
 for programs its kind, the rule with the `FILE:LINE` it is in, the simple command, the path, and what was assumed.
 It goes into `PermissionDecided`, the debug log and `stream-json`, with the digest of the call.
 

@@ -305,8 +305,7 @@ class ForegroundRun:
 
 # A command that runs without a question because it only looks gets an environment in which its words mean what was
 # judged. The shell starts without functions, options and start files, programs are not found in the workspace, and no
-# environment variable makes a program do more. If the command assigns such a variable all the same, the shell refuses
-# it.
+# environment variable makes a program do more. If the command assigns such a variable anyway, the shell refuses it.
 
 _CHANGES_SHELL = re.compile(
     r"BASH_FUNC_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|CDPATH|OLDPWD|GLOBIGNORE|POSIXLY_CORRECT|_POSIX2_VERSION"

@@ -112,7 +112,7 @@ def _grants(profile: Profile) -> Iterator[Grant]:
         yield _SHARED, _READ | (_WRITE | _TRUNCATE | _CHANGE if profile.writable else 0)
     protected = set(profile.protected)
     holders = {folder for place in protected for folder in place.parents}
-    for root in profile.writable:  # also one in a protected place: the user named it all the same
+    for root in profile.writable:  # also one in a protected place: the user named it anyway
         yield from _grants_in(root, protected, holders)
 
 

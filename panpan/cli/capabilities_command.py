@@ -16,15 +16,15 @@ from panpan.system.text.terminal_text import printable
 
 @click.group("capabilities", cls=CommandGroup)
 def command() -> None:
-    """List the features of panpan, and those of packages and folders."""
+    """List the features of panpan, packages and folders."""
 
 
 @command.command("list")
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose settings count.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.pass_context
 def list_capabilities(ctx: click.Context, cwd: Path | None, as_json: bool) -> None:
-    """List all capabilities: name, on or off, and where it comes from.
+    """List all capabilities with their state and origin.
 
     Those of packages and folders are off until your settings name them: `capabilities.NAME = true`.
     """

@@ -30,7 +30,7 @@ def command() -> None:
 
 
 @command.command("show")
-@click.option("--show-origin", is_flag=True, help="Say behind each value where it came from.")
+@click.option("--show-origin", is_flag=True, help="Show where each value comes from.")
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose settings to show.")
 @click.pass_context
 def show(ctx: click.Context, show_origin: bool, cwd: Path | None) -> None:

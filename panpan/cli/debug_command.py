@@ -30,7 +30,7 @@ from panpan.types.permission import Allow, is_permission_mode
 MAX_ROW_BYTES = 1_000_000
 """Most bytes of one line of input; the rest of a longer one is skipped."""
 
-_JSONL = click.option("--jsonl", is_flag=True, required=True, help="Read and write a JSON object a line.")
+_JSONL = click.option("--jsonl", is_flag=True, required=True, help="Read and write one JSON object per line.")
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -41,19 +41,18 @@ class _BadRowError(Exception):
 
 @click.group("debug", cls=CommandGroup)
 def command() -> None:
-    """Ask what would be decided; nothing is run and nothing is sent."""
+    """Show what would be decided, without running or sending anything."""
 
 
 @command.command("permission")
 @_JSONL
-@click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to take for the workspace.")
+@click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to use as the workspace.")
 @click.pass_context
 def permission(ctx: click.Context, jsonl: bool, cwd: Path | None) -> int:
     """Decide about tool calls.
 
-    Reads rows of {"mode", "tool", "args"}; writes rows of {"decision": "allow|ask|deny", "reason"} and, in "because",
-    what the decision rests on; of what is allowed also the "box" of a command. Without a mode, that of the settings
-    counts.
+    Reads rows of {"mode", "tool", "args"}; without a mode, that of the settings counts. Writes rows of {"decision":
+    "allow|ask|deny", "reason", "because"}, and the "box" of an allowed command.
     """
     from anyio.from_thread import start_blocking_portal
 
@@ -69,8 +68,8 @@ def permission(ctx: click.Context, jsonl: bool, cwd: Path | None) -> int:
 def url(ctx: click.Context, jsonl: bool) -> int:
     """Decide about web addresses, without asking a name server.
 
-    Reads rows of {"url", "resolves": [ADDRESS, …]}, the addresses to which the host leads; writes rows of {"decision":
-    "allow|deny", "reason"} and, where it is allowed, "dial": the addresses that would be dialled.
+    Reads rows of {"url", "resolves": [ADDRESS, …]}, with the addresses of the host. Writes rows of {"decision":
+    "allow|deny", "reason"}, and in "dial" the addresses that would be dialled.
     """
     from anyio.from_thread import start_blocking_portal
 

@@ -44,11 +44,13 @@ The loop, the tools and the files are real: a copy of a small project with a rea
 
 
 @click.command("demo")
-@click.option("--local", "is_local", is_flag=True, help="Let the embedded model work; fetches it first, 1.1 GB, once.")
-@click.option("--fast", is_flag=True, help="With the tape: print each reply at once.")
-@click.option("--keep", is_flag=True, help="Leave the copy of the project, to look at what was changed.")
+@click.option(
+    "--local", "is_local", is_flag=True, help="Use the small local model. The first time, it downloads 1.1 GB."
+)
+@click.option("--fast", is_flag=True, help="Print each recorded reply at once.")
+@click.option("--keep", is_flag=True, help="Keep the copy of the project, so that you can look at it.")
 def command(is_local: bool, fast: bool, keep: bool) -> int:
-    """See panpan work on real files, with no key: from a tape, or with a small model on this machine."""
+    """Watch panpan work on real files without a key: from a recording, or with a small local model."""
     fate = KEEPS if keep else REMOVES
     scene = _local_scene(fate) if is_local else None
     if isinstance(scene, int):

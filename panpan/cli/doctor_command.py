@@ -42,7 +42,7 @@ _COLOURS = {"ok": "green", "note": "yellow", "optional": None, "missing": "yello
 
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to look from.")
+@click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to start from.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool, cwd: Path | None) -> int:
     """Show what panpan finds on this machine."""

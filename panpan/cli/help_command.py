@@ -12,27 +12,27 @@ from panpan.version import __version__
 
 COMMON: Mapping[str, Mapping[str, str]] = {
     "Start": {
-        "--print": "answer TEXT, joined with what is piped in, and exit",
+        "--print": "answer TEXT and any piped input, and exit",
         "--continue": "continue the newest session of this folder",
         "--resume": "continue a session, or pick one from a list",
         "--add-dir": "let tools work in FOLDER, too",
     },
     "Model": {
         "--model": "model, alias or provider/model",
-        "--effort": "how much work it puts into an answer",
+        "--effort": "how much work the model puts into an answer",
     },
     "Permissions": {
         "--permission-mode": "what happens to calls that no rule decides",
         "--allowedTools": "calls that run without a question: 'Edit, Bash(npm test *)'",
-        "--yes": "answer questions with yes, but for protected files and the sandbox",
-        "--allow-network": "let commands reach HOSTs, or all; package-indexes: those of pip, uv, npm",
+        "--yes": "answer yes, except about protected files and the sandbox",
+        "--allow-network": "let commands reach HOSTs, or every host",
         "--sandbox": "off: commands run with all your rights",
     },
     "Output": {
         "--output-format": "what a headless run prints",
-        "--max-budget-usd": "most that the session may cost",
+        "--max-budget-usd": "limit the cost of the session",
         "--plain": "lines only, for screen readers",
-        "--set": "use one setting in this run",
+        "--set": "set one setting for this run",
     },
 }
 """Options of the short help, by group; `--help-all` shows all options."""
@@ -55,7 +55,7 @@ def write_common(params: Sequence[click.Parameter], ctx: click.Context, formatte
             formatter.write_dl(rows, col_max=32)
 
 
-_COMPLETION = """Print what completes panpan's commands and options in a shell.
+_COMPLETION = """Print the shell completion for panpan.
 
 \b
   bash: panpan completion bash > ~/.local/share/bash-completion/completions/panpan
@@ -67,7 +67,7 @@ _COMPLETION = """Print what completes panpan's commands and options in a shell.
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> int:
-    """Print what completes panpan's commands and options in a shell."""
+    """Print the shell completion for panpan."""
     from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
     class Bash(BashComplete):

@@ -19,11 +19,11 @@ from panpan.system.environment import how_to_install
 
 @click.command("login")
 @click.argument("provider", required=False)
-@click.option("--list", "is_list", is_flag=True, help="Show where the key of each provider comes from, and no key.")
+@click.option("--list", "is_list", is_flag=True, help="Show where the key of each provider comes from, but no keys.")
 def login(provider: str | None, is_list: bool) -> int:
-    """Keep the API key of PROVIDER, in your keyring or else in a file that only you can read.
+    """Keep the API key of PROVIDER in your keyring, or else in a file that only you can read.
 
-    The key is asked for, and tried at once. Or it comes by a pipe:  pass show anthropic | panpan login anthropic
+    Asks for the key and tries it at once. You can also pipe it:  pass show anthropic | panpan login anthropic
     """
     keys = _keys()
     if is_list:

@@ -58,17 +58,17 @@ class Subcommand(NamedTuple):
 _OWN: Mapping[str, Subcommand] = {
     name: Subcommand(f"panpan.cli.{module}", name if module in ("help_command", "login_command") else "command", text)
     for name, module, text in (
-        ("capabilities", "capabilities_command", "List the features, and those of packages and folders."),
+        ("capabilities", "capabilities_command", "List the features of panpan, packages and folders."),
         ("completion", "help_command", "Print completion for bash, zsh or fish."),
         ("config", "config_command", "Show the settings and where they come from."),
-        ("debug", "debug_command", "Ask the gate and the URL guard what they would decide."),
-        ("demo", "demo_command", "See panpan fix a bug, with no key and no network."),
+        ("debug", "debug_command", "Show decisions about tool calls and addresses."),
+        ("demo", "demo_command", "Watch panpan fix a bug, without a key or network."),
         ("doctor", "doctor_command", "Check what panpan finds on this machine."),
         ("login", "login_command", "Keep the API key of a provider; logout removes it."),
         ("logout", "login_command", ""),
         ("man", "help_command", "Print the manual page."),
         ("sessions", "sessions.command", "List, search, show, export, import and repair sessions."),
-        ("trust", "trust_command", "Say which projects' own settings are believed."),
+        ("trust", "trust_command", "Show and change which projects you trust."),
     )
 }
 

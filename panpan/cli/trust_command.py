@@ -36,7 +36,7 @@ _FOLDER = click.argument("folder", type=click.Path(path_type=Path), required=Fal
 @click.group("trust", cls=CommandGroup, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> int:
-    """Show what this project brings along that could run or configure panpan, and whether you trust it."""
+    """Show the files of this project that could run or configure panpan, and whether you trust it."""
     if ctx.invoked_subcommand is None:
         for line in trust_lines(trust_of(_locations(ctx, None))):
             click.echo(line)
@@ -46,7 +46,7 @@ def command(ctx: click.Context) -> int:
 @command.command("list")
 @click.pass_context
 def list_trusted(ctx: click.Context) -> int:
-    """List the projects that you trust, and which changed since."""
+    """List the trusted projects, and those that changed since."""
     home = _locations(ctx, None).home
     store = TrustStore(home)
     roots = list(store.trusted_roots())
@@ -60,10 +60,10 @@ def list_trusted(ctx: click.Context) -> int:
 
 @command.command("add")
 @_FOLDER
-@click.option("--whole", is_flag=True, help="Also where it is your home folder, or has that in it.")
+@click.option("--whole", is_flag=True, help="Even if the folder is or contains your home.")
 @click.pass_context
 def add(ctx: click.Context, folder: Path | None, whole: bool) -> int:
-    """Trust the project in FOLDER, or here, as its files are now; a change of them is asked about again."""
+    """Trust the project in FOLDER, or here, until files that could run or configure panpan change."""
     locations = _locations(ctx, folder)
     root = locations.project_root
     if (wide := wide_root(root)) and not whole:
@@ -82,7 +82,7 @@ def add(ctx: click.Context, folder: Path | None, whole: bool) -> int:
 @_FOLDER
 @click.pass_context
 def remove(ctx: click.Context, folder: Path | None) -> int:
-    """Trust the project in FOLDER, or here, no longer; also where the folder is gone."""
+    """Stop trusting the project in FOLDER, or here, even if the folder is gone."""
     is_gone = folder is not None and not folder.exists()
     locations = _locations(ctx, None if is_gone else folder)
     root = canonical_path(folder) if folder is not None and is_gone else locations.project_root

@@ -1,8 +1,8 @@
 """Subcommands about recorded sessions.
 
-`panpan fork`: Go on from a recorded conversation with another model.
+`panpan fork`: Continue a recorded conversation with another model.
 `panpan record`: Record a session into a cassette.
-`panpan replay`: Play a cassette again, and say what differs.
+`panpan replay`: Replay a cassette, and show what differs.
 """
 
 import json
@@ -33,15 +33,15 @@ EXIT_DIFFERENT = 1
 @click.command(
     "record",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    epilog="With all that panpan takes otherwise:  panpan record bug.jsonl -p 'find the bug'",
+    epilog="All other options of panpan work, too:  panpan record bug.jsonl -p 'find the bug'",
 )
 @click.argument("file", type=click.Path())
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[PROMPT] [OPTIONS]...")
 @click.pass_context
 def record(ctx: click.Context, file: str, words: tuple[str, ...]) -> int:
-    """Record a session into FILE, a cassette that `panpan replay FILE` plays again.
+    """Record a session into the cassette FILE, for `panpan replay FILE`.
 
-    FILE must not exist. It holds what was said, what the model was sent, and what the tools answered, but no keys.
+    FILE must not exist. It gets the messages, the requests to the model, and the tool results, but no keys.
     """
     folder = ["--cwd", str(chosen_folder(ctx, None))]  # a later --cwd overrides it
     return run_panpan(ctx, ["--record", file, *folder, *words])
@@ -51,7 +51,7 @@ def record(ctx: click.Context, file: str, words: tuple[str, ...]) -> int:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS]...")
 @click.option("--at", "at", type=click.IntRange(min=0), required=True, metavar="N", help="Keep the first N rounds.")
-@click.option("--model", metavar="NAME", help="Who goes on; as with panpan --model.")
+@click.option("--model", metavar="NAME", help="Model that continues, as in panpan --model.")
 @click.option(
     "-p",
     "--print",
@@ -59,7 +59,7 @@ def record(ctx: click.Context, file: str, words: tuple[str, ...]) -> int:
     is_flag=False,
     flag_value="",
     metavar="TEXT",
-    help="Run without a terminal, and say TEXT; without TEXT, what was said next in the recording.",
+    help="Run headless with TEXT; without TEXT, with the next recorded prompt.",
 )
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Work in FOLDER.")
 @click.pass_context
@@ -67,11 +67,11 @@ def fork(
     ctx: click.Context, file: Path, words: tuple[str, ...], at: int, model: str | None, prompt: str | None,
     cwd: Path | None,
 ) -> int:  # fmt: skip
-    """Go on from round N of the cassette FILE with another model, in a session of its own.
+    """Continue from round N of the cassette FILE with another model, in a new session.
 
-    A round is one reply of the model and what its calls answered. What was said next in the recording is said again;
-    where the model was in the middle of its work, it is told to go on. The files are those of the folder, as they are
-    now. Other options are those of panpan.
+    A round is one reply of the model with the results of its calls. The next recorded prompt is sent again; in the
+    middle of a turn, the model is told to continue. It works on the present files of the folder. All other options of
+    panpan work, too.
     """
     from panpan.capabilities.cassettes.recorded_session import fork_recorded, read_session
     from panpan.config.locations import Locations
@@ -81,7 +81,7 @@ def fork(
     forked = fork_recorded(read_session(file), at, folder, workspace)
     said = prompt or forked.prompt
     if said is None and prompt is not None:
-        raise click.UsageError("nothing more was said in the recording; say something behind -p")
+        raise click.UsageError("the recording has no further prompt; give one: -p TEXT")
     if forked.session_id is not None:
         say(f"the session {forked.session_id} begins with {at} recorded {'round' if at == 1 else 'rounds'}")
     arguments = ["--cwd", str(workspace), *words]
@@ -99,30 +99,30 @@ def fork(
     type=click.Choice(["strict", "semantic", "live-tools"]),
     default="strict",
     show_default=True,
-    help="What must be as it was: each request; the calls and whether they failed; the same, with real tools.",
+    help="What must match: each request; the calls and their success; the same with real tools.",
 )
 @click.option(
     "--rules",
     "uses_current_rules",
     is_flag=True,
-    help="Let the rules files of the folder count as they are now, and not as they were recorded.",
+    help="Use the folder's present rules files instead of the recorded ones.",
 )
 @click.option(
     "--model",
     metavar="NAME",
-    help="With semantic: ask this model, whose calls have to be the recorded ones.",
+    help="With semantic: ask this model, and compare its calls with the recorded ones.",
 )
-@click.option("--in-place", is_flag=True, help="With live-tools: work in the folder itself, and not in a copy.")
+@click.option("--in-place", is_flag=True, help="With live-tools: work in the folder itself instead of a copy.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only what came out.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the result.")
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder for live-tools and --rules.")
 @click.pass_context
 def replay(ctx: click.Context, /, file: Path, mode: "Mode", model: str | None, cwd: Path | None, **flags: bool) -> int:
-    """Play the cassette FILE again, without a model, and say which request differs first, and where.
+    """Replay the cassette FILE without a model, and show the first request that differs.
 
-    Modes strict and semantic run nothing: what the tools answer comes from the cassette. With live-tools the tools
-    work, in a copy of the folder; what needs permission runs if it ran in the recording, but never outside the folder
-    or the sandbox. The exit code is 0 where all was as recorded, 1 where it was not, 2 where FILE cannot be played.
+    Modes strict and semantic run nothing: tool results come from the cassette. With live-tools the tools work in a copy
+    of the folder; calls that need permission run if they ran in the recording, but never outside the folder or the
+    sandbox. The exit code is 0 if everything matched, 1 if not, and 2 if FILE cannot be replayed.
     """
     from panpan.capabilities.cassettes.recorded_session import read_session
     from panpan.capabilities.cassettes.replay import Replay

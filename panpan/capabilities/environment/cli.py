@@ -1,4 +1,4 @@
-"""`panpan env`: Say in which layer a Python environment is broken.
+"""`panpan env`: Show why a Python environment is broken.
 
 Nothing of the environment is run.
 """
@@ -32,13 +32,12 @@ def env() -> None:
 
 @env.command("doctor")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with all that was found.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all findings.")
 def doctor(path: Path | None, as_json: bool) -> int:
-    """Show in which layer an environment is broken, and what to do: packages, binaries, CUDA, driver, hardware.
+    """Show which layer of an environment is broken, and what to do: packages, binaries, CUDA, driver, hardware.
 
-    PATH is an environment or the folder of a project; without it, the one of this folder, or else the one that is
-    active. It is held against what the project asks for, too. All is read from files, and nothing is run. Ends with 1
-    where a layer is broken.
+    PATH is an environment or a project folder. Without PATH, checks the environment of this folder, or else the active
+    one, also against the project's requirements. Only reads files, and runs nothing. Exits with 1 if a layer is broken.
     """
     report = _report(path)
     if as_json:

@@ -1,4 +1,4 @@
-"""`panpan local`: Run a small model on this machine, with no key.
+"""`panpan local`: Run a small model on this machine, without a key.
 
 The rule: nothing is fetched or removed before its size was said and the user, or `--yes`, agreed.
 """
@@ -154,14 +154,14 @@ _LOOK_S = 0.5
 
 @click.group("local", cls=CommandGroup)
 def local() -> None:
-    """Run a small model on this machine: no key, no network once it is set up."""
+    """Run a small model on this machine; once set up, it needs no key and no network."""
 
 
 @local.command("setup")
-@click.option("-y", "--yes", "auto_approve", is_flag=True, help="Fetch it without asking.")
+@click.option("-y", "--yes", "auto_approve", is_flag=True, help="Do not ask before the download.")
 @click.pass_context
 def setup(ctx: click.Context, auto_approve: bool) -> int:
-    """Install the package that runs the model, 34 MB, and fetch its weights, 1.1 GB, once."""
+    """Install the package that runs the model (34 MB), and download its weights (1.1 GB)."""
     model = LocalModel.of(ctx)
     if not has_runtime(model, auto_approve):
         return 1
@@ -180,7 +180,7 @@ def setup(ctx: click.Context, auto_approve: bool) -> int:
 @local.command("status")
 @click.pass_context
 def status(ctx: click.Context) -> int:
-    """Show whether the model is set up; ends with 0 if it is."""
+    """Show if the model is set up; exit with 0 if so."""
     from panpan.capabilities.local_model.server import running_server
 
     model = LocalModel.of(ctx)
@@ -206,10 +206,10 @@ def status(ctx: click.Context) -> int:
 
 
 @local.command("remove")
-@click.option("-y", "--yes", "auto_approve", is_flag=True, help="Remove it without asking.")
+@click.option("-y", "--yes", "auto_approve", is_flag=True, help="Do not ask.")
 @click.pass_context
 def remove(ctx: click.Context, auto_approve: bool) -> int:
-    """Remove the weights, and what was fetched of them."""
+    """Remove the weights and partial downloads."""
     model = LocalModel.of(ctx)
     if not model.store.stored_bytes:
         click.echo("There is nothing to remove.")
@@ -224,22 +224,21 @@ def remove(ctx: click.Context, auto_approve: bool) -> int:
 
 @local.command("run")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Where to listen; else a free port."
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port to listen on; a free one if not given."
 )
 @click.option(
     "--api-key",
     metavar="KEY",
     envvar=LOCAL_API_KEY_VARIABLE,
     show_envvar=True,
-    help="What clients have to send; else a new one for each run. Other users can read a command line, but "
-    "not the variable.",
+    help="Key that clients must send; a new one for each run if not given. Other users can see a command line, but not "
+    "the variable.",
 )
 @click.pass_context
 def run(ctx: click.Context, port: int, api_key: str | None) -> int:
     """Serve the model until Ctrl+C.
 
-    It stays loaded then, for other programs (through chat completions, with the key that is shown) and for panpan
-    itself, which finds it.
+    The model stays loaded for panpan, and for other programs, which use chat completions with the key shown.
     """
     model = LocalModel.of(ctx)
     model.require_machine()

@@ -36,7 +36,7 @@ def permissions() -> None:
 @_JSON
 @click.pass_context
 def list_rules(ctx: click.Context, cwd: Path | None, as_json_object: bool) -> int:
-    """List the rules that count, strongest first, each with its place, and those that can never matter."""
+    """List the rules, strongest first, with their places, and rules that can never match."""
     workspace, loaded, locations = settings_of_folder(ctx, cwd)
     names = [tool.name for tool in program_of(ctx).tools_of_folder(workspace, loaded, locations)]
     permission = loaded.settings.permission
@@ -74,9 +74,9 @@ def list_rules(ctx: click.Context, cwd: Path | None, as_json_object: bool) -> in
 @permissions.command("explain")
 @click.argument("line", metavar="COMMAND", required=False)
 @click.option("--tool", metavar="NAME", help="Explain a call of this tool instead of a command.")
-@click.option("--args", "arguments", metavar="JSON", help="The arguments of the call, as an object.")
+@click.option("--args", "arguments", metavar="JSON", help="Arguments of the call, as a JSON object.")
 @click.option(
-    "--mode", type=click.Choice(get_args(PermissionMode)), help="Permission mode; that of the settings if not given."
+    "--mode", type=click.Choice(get_args(PermissionMode)), help="Permission mode; the settings' mode if not given."
 )
 @_CWD
 @_JSON
@@ -90,7 +90,7 @@ def explain(
     cwd: Path | None,
     as_json_object: bool,
 ) -> int:
-    """Say what would happen to COMMAND, or to a call of --tool, and why: part by part."""
+    """Explain what would happen to COMMAND, or to a call of --tool, part by part."""
     name, values = _call(line, tool, arguments)
     gate = gate_of_folder(ctx, cwd)
     judged = anyio.run(gate.judge, name, values, mode)
@@ -106,7 +106,7 @@ def explain(
 @_CWD
 @click.pass_context
 def test(ctx: click.Context, cwd: Path | None) -> int:
-    """Check the examples that rules carry, and end with 1 where a rule does not do what one says."""
+    """Test the examples in rules; exit with 1 if one fails."""
     workspace, loaded, locations = settings_of_folder(ctx, cwd)
     sources = rule_sources(loaded)
     paths = workspace_paths(workspace, loaded, locations)

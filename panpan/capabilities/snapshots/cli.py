@@ -1,4 +1,4 @@
-"""`panpan undo`: Take back what the last turn changed, or do it again.
+"""`panpan undo`: Undo the changes of the last turn, or redo them.
 
 What would change is shown first, and asked about. A file that the user changed since is joined with what comes back, or
 stays as it is; nothing of theirs is overwritten.
@@ -32,20 +32,23 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @click.command("undo")
-@click.option("--redo", "is_redo", is_flag=True, help="Do again what was undone last.")
+@click.option("--redo", "is_redo", is_flag=True, help="Redo the last undo.")
 @click.option(
-    "--session", "wanted", metavar="ID", help="Session whose turn it is; the one used last if not given, also by -p."
+    "--session",
+    "wanted",
+    metavar="ID",
+    help="Session to undo in; the last used one if not given, runs with -p included.",
 )
 @click.option("--yes", "auto_approve", is_flag=True, help="Do not ask.")
-@click.option("--skip-changed", is_flag=True, help="With --yes: leave files that were changed since, and go on.")
+@click.option("--skip-changed", is_flag=True, help="With --yes: skip files that have changed since.")
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder of the session.")
 @click.pass_context
 def undo(
     ctx: click.Context, is_redo: bool, wanted: str | None, auto_approve: bool, skip_changed: bool, cwd: Path | None
 ) -> int:
-    """Take back what the last turn changed, by whichever tool; shows it first, and asks.
+    """Undo the changes of the last turn, after showing them and asking.
 
-    What you changed since stays: it is joined with what comes back, or the file is left as it is.
+    Your own later changes stay: they are merged, or the file is left alone.
     """
     workspace, loaded, locations = settings_of_folder(ctx, cwd)
     roots = (workspace, *(folder.resolve() for folder in loaded.settings.additional_directories if folder.is_dir()))

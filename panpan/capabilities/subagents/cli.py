@@ -1,4 +1,4 @@
-"""`panpan agents`: List, show, make and check the kinds of subagents."""
+"""`panpan agents`: List, show, create and check subagents."""
 
 import json
 import os
@@ -48,7 +48,7 @@ _MAX_SHOWN_CHARS = 100
 
 @click.group("agents", cls=CommandGroup)
 def agents() -> None:
-    """List, show, make and check the kinds of subagents.
+    """List, show, create and check subagents.
 
     They are Markdown files with a head, in the folders .panpan/agents, .claude/agents, .agents/agents and agents of the
     project, and in ~/.panpan/agents and ~/.claude/agents.
@@ -60,7 +60,7 @@ def agents() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def list_agents(ctx: click.Context, cwd: Path | None, as_json: bool) -> int:
-    """List the agents, each with where it is defined and when it is used."""
+    """List the agents, where each is defined, and when it is used."""
     locations = _locations(ctx, cwd)
     definitions = _definitions(ctx, locations)
     if as_json:
@@ -88,7 +88,7 @@ def list_agents(ctx: click.Context, cwd: Path | None, as_json: bool) -> int:
 @_CWD
 @click.pass_context
 def show(ctx: click.Context, name: str, cwd: Path | None) -> int:
-    """Print the definition of the agent NAME as it counts here."""
+    """Print the definition of the agent NAME that is used here."""
     locations = _locations(ctx, cwd)
     definitions = _definitions(ctx, locations)
     definition = definitions.get(name)
@@ -104,11 +104,11 @@ def show(ctx: click.Context, name: str, cwd: Path | None) -> int:
 
 @agents.command("new")
 @click.argument("name")
-@click.option("--user", "is_for_user", is_flag=True, help="For all projects, in the panpan home.")
+@click.option("--user", "is_for_user", is_flag=True, help="Write it to the panpan home, for all projects.")
 @_CWD
 @click.pass_context
 def new(ctx: click.Context, name: str, is_for_user: bool, cwd: Path | None) -> int:
-    """Write the file of a new agent NAME, for you to fill in; one that exists is left as it is."""
+    """Create the file of a new agent NAME for you to fill in; never overwrite one."""
     if problem := name_problem(name):
         raise ConfigError(problem)
     locations = _locations(ctx, cwd)
@@ -133,7 +133,7 @@ def new(ctx: click.Context, name: str, is_for_user: bool, cwd: Path | None) -> i
 @_CWD
 @click.pass_context
 def check(ctx: click.Context, paths: Sequence[Path], cwd: Path | None) -> int:
-    """Check all definitions, or the files and folders PATH, and end with 1 where one cannot be used."""
+    """Check all definitions, or those in PATH; exit with 1 if one is invalid."""
     known = sorted(program_of(ctx).known_tools())
     if paths:
         files = list(_files_at(paths))

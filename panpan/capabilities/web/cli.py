@@ -1,4 +1,4 @@
-"""`panpan web`: Log in to web sites for the browser, and out again.
+"""`panpan web`: Log in to web sites for the browser, or log out.
 
 The user logs in, in a window of the browser; what that leaves is kept for pages of that site, and nothing else is.
 """
@@ -109,18 +109,17 @@ async def _until_done(closed: Awaitable[object], until: Callable[[], Awaitable[N
 
 @click.group("web", cls=CommandGroup)
 def web() -> None:
-    """Log in to web sites for the browser, and out again."""
+    """Log in to web sites for the browser, or log out."""
 
 
 @web.command("login")
 @click.argument("url")
 @click.pass_context
 def login(ctx: click.Context, url: str) -> int:
-    """Open URL in a window of the browser, and keep what your log-in there leaves.
+    """Open URL in a browser window, and keep your log-in.
 
-    URL may be the name of a site alone, such as example.org.
-    Its cookies and local storage are used when the browser shows pages of the same host or of hosts below it, and for
-    no others. Only you can read them; `panpan web logout` forgets them.
+    URL may also be the name of a site, such as example.org. Its cookies and local storage are used only for pages of
+    the same host or of hosts below it. Only you can read them; `panpan web logout` forgets them.
     """
     folder = chosen_folder(ctx, None).resolve()
     locations = Locations.find(folder, os.environ)
@@ -143,7 +142,7 @@ def login(ctx: click.Context, url: str) -> int:
 @web.command("logins")
 @click.pass_context
 def logins(ctx: click.Context) -> int:
-    """List the sites that a log-in is kept for."""
+    """List the sites with a log-in."""
     sites = _kept(ctx).sites()
     for site in sites:
         click.echo(site)
@@ -157,7 +156,7 @@ def logins(ctx: click.Context) -> int:
 @click.option("--all", "all_sites", is_flag=True, help="Forget every log-in.")
 @click.pass_context
 def logout(ctx: click.Context, site: str | None, all_sites: bool) -> int:
-    """Forget the log-in to SITE, such as example.org; the address of a page of it does, too."""
+    """Forget the log-in to SITE, such as example.org or the address of a page."""
     kept = _kept(ctx)
     if all_sites == (site is not None):
         raise ConfigError("name one site, or give --all")

@@ -34,15 +34,14 @@ from panpan.version import __version__
     "--format",
     "format_",
     type=click.Choice(list(SUFFIX_BY_FORMAT)),
-    help="What is written; without it the end of FILE says so: .md, .html, .json, or .jsonl for claude.",
+    help="Format. If not given, FILE decides: .md, .html, .json, or .jsonl for claude.",
 )
 @CWD
 @click.pass_context
 def export_command(ctx: click.Context, session: str, file: str | None, format_: str | None, cwd: Path | None) -> int:
-    """Write SESSION to FILE, which must not exist, or print it; keys, and what looks like one, are taken out.
+    """Write SESSION to a new FILE, or print it, without keys.
 
-    The formats are markdown, html (one page that needs nothing else), json, and claude: a transcript as Claude Code
-    writes it.
+    The formats are markdown, html (one self-contained page), json, and claude (a transcript as of Claude Code).
     """
     locations = locations_of(ctx, cwd)
     transcript = transcript_of(log_of(locations, session), panpan_version=__version__)
@@ -62,9 +61,9 @@ def export_command(ctx: click.Context, session: str, file: str | None, format_: 
 @CWD
 @click.pass_context
 def import_command(ctx: click.Context, file: Path, cwd: Path | None) -> int:
-    """Make a session of this project of FILE: a transcript of Claude Code (.jsonl), or a JSON export of panpan.
+    """Import FILE as a session of this project: a transcript of Claude Code (.jsonl), or a JSON export of panpan.
 
-    FILE stays as it is. Nothing that it says grants a permission, and none of its settings or prompts are taken over.
+    FILE stays unchanged. It grants no permission, and its settings and prompts are ignored.
     """
     locations = locations_of(ctx, cwd)
     transcript = read_transcript(file)
@@ -89,11 +88,11 @@ def _told(left_out: Mapping[str, int]) -> str:
 
 @click.command("archive")
 @click.argument("sessions", metavar="SESSION...", nargs=-1, required=True)
-@click.option("--restore", "restores", is_flag=True, help="Bring them back, by their ids.")
+@click.option("--restore", "restores", is_flag=True, help="Bring sessions back by their ids.")
 @CWD
 @click.pass_context
 def archive_command(ctx: click.Context, sessions: tuple[str, ...], restores: bool, cwd: Path | None) -> int:
-    """Put sessions away: no list, search or -c finds them any more. Nothing is deleted."""
+    """Archive sessions, so that lists, searches and -c skip them. Nothing is deleted."""
     locations = locations_of(ctx, cwd)
     for wanted in sessions:
         if restores:
@@ -126,7 +125,7 @@ def _archived(home: Path, wanted: str) -> Path:
 @click.argument("session", required=False)
 @ALL
 @click.option(
-    "--repair", "repairs", is_flag=True, help="Set modes right, and write repaired copies; the logs stay as they are."
+    "--repair", "repairs", is_flag=True, help="Fix file modes and write repaired copies; the logs stay unchanged."
 )
 @JSON
 @CWD
@@ -134,9 +133,9 @@ def _archived(home: Path, wanted: str) -> Path:
 def doctor_command(
     ctx: click.Context, session: str | None, is_all: bool, repairs: bool, as_json: bool, cwd: Path | None
 ) -> int:
-    """Say what is wrong with SESSION, or with each of this project, and end with 1 where something is.
+    """Show what is wrong with SESSION, or with the sessions of this project; exit with 1 if something is.
 
-    Damage does not keep a session from going on: what cannot be read is passed over.
+    You can continue a damaged session: panpan skips what it cannot read.
     """
     from panpan.app import BUILTIN
 

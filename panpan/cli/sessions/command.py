@@ -15,10 +15,10 @@ from panpan.cli_kit.commands import chosen_folder
 from panpan.config.locations import Locations
 
 COMMANDS = {
-    "archive": ("changes", "Put sessions away, or bring them back."),
-    "doctor": ("changes", "Say what is wrong with sessions, and repair copies."),
+    "archive": ("changes", "Archive sessions, or bring them back."),
+    "doctor": ("changes", "Check sessions, and write repaired copies."),
     "export": ("changes", "Write a session as Markdown, HTML, JSON or a transcript."),
-    "import": ("changes", "Take in a transcript of Claude Code, or an export."),
+    "import": ("changes", "Import a transcript of Claude Code, or an export."),
     "list": ("listing", "List the sessions of this project, newest first."),
     "search": ("listing", "Find sessions by what was said in them."),
     "show": ("listing", "Print what was said in a session."),
@@ -60,9 +60,9 @@ def command() -> None:
     """
 
 
-CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose sessions are meant.")
-ALL = click.option("--all", "is_all", is_flag=True, help="Those of all projects, with the folder of each.")
-ARCHIVED = click.option("--archived", "is_archived", is_flag=True, help="Those that were put away, instead.")
+CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder of the sessions.")
+ALL = click.option("--all", "is_all", is_flag=True, help="All projects, with their folders.")
+ARCHIVED = click.option("--archived", "is_archived", is_flag=True, help="Only archived sessions.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
@@ -76,7 +76,7 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def limit(help_: str = "Most that are shown.") -> Callable[[Any], Any]:
+def limit(help_: str = "Show at most N.") -> Callable[[Any], Any]:
     """Return the option for the number of results."""
     return click.option(
         "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help=help_

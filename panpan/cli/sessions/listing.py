@@ -41,7 +41,7 @@ SHORT_ID_CHARS = 13
 @click.command("list")
 @ALL
 @ARCHIVED
-@click.option("--runs", "has_runs", is_flag=True, help="Runs with -p or a pipe, too.")
+@click.option("--runs", "has_runs", is_flag=True, help="Include runs with -p or a pipe.")
 @limit()
 @JSON
 @CWD
@@ -51,7 +51,7 @@ def list_command(
 ) -> int:
     """List the sessions of this project, newest first.
 
-    Sessions that only runs with -p, a pipe or from Python have used are counted, and listed with --runs.
+    Runs with -p, from a pipe or from Python are only counted. --runs lists them, too.
     """
     locations = locations_of(ctx, cwd)
     logs = logs_of(locations, is_all=is_all, is_archived=is_archived)
@@ -140,7 +140,7 @@ _MOST_WANTED_CHARS = 200
 @click.argument("text", nargs=-1, required=True)
 @ALL
 @ARCHIVED
-@limit("Most sessions that are shown.")
+@limit("Show at most N sessions.")
 @JSON
 @CWD
 @click.pass_context
@@ -153,10 +153,10 @@ def search_command(
     as_json: bool,
     cwd: Path | None,
 ) -> int:
-    """Find sessions in which one message has every word of TEXT.
+    """Find sessions with every word of TEXT in one message.
 
-    Messages are those of yours and of the model, its calls, the output of tools, and titles. A word of three letters or
-    more may be the beginning of a longer one; "in quotes" words follow each other.
+    Searches your messages, replies, calls, tool results and titles. A word of three letters or more also finds longer
+    words that begin with it. Words "in quotes" must follow each other.
     """
     locations = locations_of(ctx, cwd)
     logs = logs_of(locations, is_all=is_all, is_archived=is_archived)
@@ -198,7 +198,7 @@ def _found_as_json(found: Found, session: SessionSummary, wanted: str) -> dict[s
 @CWD
 @click.pass_context
 def show_command(ctx: click.Context, session: str, as_json: bool, cwd: Path | None) -> int:
-    """Print what was said in SESSION: its id, title or first words. Keys, and what looks like one, are taken out."""
+    """Print the conversation of SESSION (its id, title or first words), without keys."""
     locations = locations_of(ctx, cwd)
     transcript = transcript_of(log_of(locations, session), panpan_version=__version__)
     redactor = Redactor(secrets_of_run(locations, os.environ))

@@ -30,6 +30,8 @@ class VendorProfile:
     """Format of requests to one vendor's server, and of its replies."""
 
     name: str
+    domains: tuple[str, ...] = ()
+    """Domains of its servers."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     asks_for_usage: bool = True
     """True if `stream_options` is sent, without which most servers count nothing."""
@@ -73,6 +75,7 @@ GENERIC = VendorProfile("generic", calls_in_text=_WRITES_CALLS_AS_TEXT)
 
 GPT = VendorProfile(  # https://platform.openai.com/docs/api-reference/chat/create
     "gpt",
+    domains=("openai.com", "openai.azure.com"),
     max_tokens_field="max_completion_tokens",
     takes_documents=True,
     max_id_chars=40,
@@ -80,6 +83,7 @@ GPT = VendorProfile(  # https://platform.openai.com/docs/api-reference/chat/crea
 
 GLM = VendorProfile(  # https://docs.z.ai/guides/capabilities/thinking-mode; the last chunk always has the usage
     "glm",
+    domains=("z.ai", "bigmodel.cn"),
     asks_for_usage=False,
     reasoning_field="reasoning_content",
     thinking={"thinking": {"type": "enabled", "clear_thinking": False}},
@@ -89,6 +93,7 @@ GLM = VendorProfile(  # https://docs.z.ai/guides/capabilities/thinking-mode; the
 
 DEEPSEEK = VendorProfile(  # https://api-docs.deepseek.com/guides/thinking_mode
     "deepseek",
+    domains=("deepseek.com",),
     reasoning_field="reasoning_content",
     needs_reasoning=True,
     thinking={"thinking": {"type": "enabled"}},
@@ -97,6 +102,7 @@ DEEPSEEK = VendorProfile(  # https://api-docs.deepseek.com/guides/thinking_mode
 
 QWEN = VendorProfile(  # https://docs.qwencloud.com/api-reference/chat/openai-chat
     "qwen",
+    domains=("aliyuncs.com",),
     max_tokens_field="max_completion_tokens",  # the older field does not limit the thinking
     asks_for_parallel_calls=True,
     efforts=("low", "medium", "xhigh"),  # from the template of Qwen 3.8; older models have none
@@ -105,6 +111,7 @@ QWEN = VendorProfile(  # https://docs.qwencloud.com/api-reference/chat/openai-ch
 
 KIMI = VendorProfile(  # https://platform.kimi.ai/docs/api/chat
     "kimi",
+    domains=("moonshot.ai", "moonshot.cn", "kimi.com", "kimi.ai"),
     max_tokens_field="max_completion_tokens",
     unsupported_keywords=frozenset({"pattern", "format"}),  # https://github.com/MoonshotAI/walle, its own subset
     takes_every_default=False,
@@ -118,6 +125,7 @@ KIMI = VendorProfile(  # https://platform.kimi.ai/docs/api/chat
 
 OLLAMA = VendorProfile(  # https://docs.ollama.com/api/openai-compatibility
     "ollama",
+    domains=("ollama.com",),
     reasoning_field="reasoning",
     image_types=frozenset({"image/jpeg", "image/png", "image/webp"}),  # its openai/openai.go refuses all others
     efforts=("low", "medium", "high", "max"),  # https://github.com/ollama/ollama/pull/17252
@@ -151,19 +159,7 @@ PROFILES: Mapping[str, VendorProfile] = MappingProxyType(
     {profile.name: profile for profile in (GENERIC, GPT, GLM, DEEPSEEK, QWEN, KIMI, OLLAMA, LLAMA_CPP, VLLM, LM_STUDIO)}
 )
 
-_BY_DOMAIN = (
-    ("openai.com", GPT),
-    ("openai.azure.com", GPT),
-    ("z.ai", GLM),
-    ("bigmodel.cn", GLM),
-    ("deepseek.com", DEEPSEEK),
-    ("aliyuncs.com", QWEN),
-    ("moonshot.ai", KIMI),
-    ("moonshot.cn", KIMI),
-    ("kimi.com", KIMI),
-    ("kimi.ai", KIMI),
-    ("ollama.com", OLLAMA),
-)
+_BY_DOMAIN = {domain: profile for profile in PROFILES.values() for domain in profile.domains}
 _BY_LOCAL_PORT = {
     LOCAL_PORTS[vendor]: profile
     for vendor, profile in (("ollama", OLLAMA), ("lmstudio", LM_STUDIO), ("llamacpp", LLAMA_CPP), ("vllm", VLLM))
@@ -197,7 +193,7 @@ def profile_for(base_url: str | None, name: str | None = None) -> VendorProfile:
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
         return GENERIC
-    for domain, profile in _BY_DOMAIN:
+    for domain, profile in _BY_DOMAIN.items():
         if host == domain or host.endswith(f".{domain}"):
             return profile
     if name is not None and name in PROFILES:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, SecretStr, create_model
 
+from panpan.config.models import Dialect
 from panpan.config.ui_look import ThemeSetting
 from panpan.types.llm import Effort
 from panpan.types.permission import Behaviour, PermissionMode
@@ -178,7 +179,7 @@ class Table(BaseModel):
 class ProviderSettings(Table):
     """One place that serves models, `[providers.NAME]`; `NAME/model` then reaches it."""
 
-    kind: Literal["anthropic", "openai"] = "openai"
+    kind: Dialect = "openai"
     """Protocol: Anthropic's messages, or OpenAI's chat completions."""
     base_url: WebAddress | None = None
     """Address; None for the vendor's own, for providers that panpan knows."""

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import panpan
-
-ROOT = Path(panpan.__file__).parents[1]
+from tests.package_copy import ROOT, linked_copy, rewrite
 
 FOLDERS = {path.parent.name for path in ROOT.glob("panpan/capabilities/*/__init__.py")}
 NEEDED = {"cassettes"}
@@ -34,22 +32,13 @@ anyio.run(main)
 
 
 def without(capability: str, folder: Path) -> Path:
-    """Make a copy of the package without a capability: hard links, but for `app.py`, which loses two lines."""
-    for source in (ROOT / "panpan").rglob("*"):
-        relative = source.relative_to(ROOT)
-        is_being_written = "__pycache__" in relative.parts and source.suffix != ".pyc"
-        if relative.parts[1:3] == ("capabilities", capability) or source.is_dir() or is_being_written:
-            continue
-        target = folder / relative
-        target.parent.mkdir(parents=True, exist_ok=True)
-        os.link(source, target)
-    (folder / "agents").symlink_to(ROOT / "agents")
+    """Make a copy of the package without a capability: its folder, and its two lines in `app.py`."""
+    linked_copy(folder, without=f"panpan/capabilities/{capability}")
     app = folder / "panpan" / "app.py"
     text = app.read_text(encoding="utf-8")
     (name,) = re.findall(rf"^from panpan\.capabilities\.{capability}\.capability import (\w+)$", text, re.MULTILINE)
     lines = [line for line in text.splitlines() if f"capabilities.{capability}." not in line and line != f"    {name},"]
-    app.unlink()
-    app.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rewrite(app, "\n".join(lines) + "\n")
     return folder
 
 

@@ -2,9 +2,14 @@
 
 import gc
 import os
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.fakes.project import Project
 
 EXAMPLES = 50
 """Examples of each property without a number of its own; they are random, except in CI."""
@@ -25,3 +30,11 @@ def pytest_collection_finish() -> None:
     """Make the garbage collector skip the tests themselves: they are millions of objects, and stay to the end."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> "Project":
+    """A project of the test's own, in which it can run sessions."""
+    from tests.fakes.project import Project  # most tests need none of panpan's sessions
+
+    return Project(tmp_path)

@@ -2,7 +2,6 @@
 
 import ast
 import asyncio
-import importlib
 import importlib.util
 import os
 import re
@@ -28,13 +27,11 @@ from panpan.cli.main import EPILOG, cli
 from panpan.config.models import VENDORS
 from panpan.config.run_settings import OTHER_VARIABLES, VARIABLES
 from panpan.config.settings_file import parse_settings
-from panpan.core.effects import Effects
 from panpan.core.hooks import Hook
 from panpan.session.log.record_kinds import SYSTEM_RECORDS, subtypes_of
-from panpan.types.events import Event, Output
+from panpan.types.events import Event
 from panpan.types.permission import PermissionMode
 from scripts.settings_page import page_with_list
-from tests.fakes.context import context_in
 from tests.fakes.every_tool import every_tool
 from tests.model_server import call, say, serving
 
@@ -138,26 +135,6 @@ def test_readme_code_is_the_code() -> None:
     assert capability == blocks(ROOT / "docs" / "capabilities.md", "python")[0]
 
 
-async def test_tool_of_the_how_to_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "contributed"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "count_lines.py").write_text(*blocks(CONTRIBUTING, "python"))
-    (package / "count_lines.md").write_text("Say how many lines a file has.\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    tool = importlib.import_module("contributed.count_lines").CountLinesTool()
-    workspace = tmp_path / "workspace"
-    workspace.mkdir()
-    (workspace / "a.txt").write_text("1\n2\n3")
-    args = tool.input_model(file_path="a.txt")
-
-    yields = [item async for item in tool.run(args, context_in(workspace))]
-
-    assert yields == [Output("3 lines")]
-    assert tool.definition.description == "Say how many lines a file has."
-    assert await tool.effects(args, context_in(workspace)) == Effects(reads=("a.txt",))
-
-
 def test_settings_of_the_pages_exist() -> None:
     examples = [block for page in PAGES for block in blocks(page, "toml") if "pyproject.toml" not in block]
     sources = [parse_settings(one.encode(), Path("settings.toml"), "user") for one in examples]
@@ -244,7 +221,8 @@ def exists_somewhere(name: str) -> bool:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
 def test_named_files_exist(document: Path) -> None:
-    names = re.findall(r"(?<![\w./<>*~-])(?<!\]\()(?:[\w-]+/)*[\w-]+\.(?:py|md|json|sh)\b(?!l)", text_of(document))
+    prose = re.sub(r"^```python\n.*?^```$", "", text_of(document), flags=re.DOTALL | re.MULTILINE)
+    names = re.findall(r"(?<![\w./<>*~-])(?<!\]\()(?:[\w-]+/)*[\w-]+\.(?:py|md|json|sh)\b(?!l)", prose)
 
     assert [name for name in names if not exists_somewhere(name) and name not in OF_USERS] == []
 

@@ -18,7 +18,7 @@ from benchmarks.resident import rss_mb
 from panpan.core.conversation import Conversation
 from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.permissions.gate import PermissionGate
-from panpan.permissions.opening import NobodyToAsk
+from panpan.permissions.opening import DenyingAsker
 from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.capability import Capabilities
@@ -103,7 +103,7 @@ def _session(root: Path) -> Session:
     agent = Agent(
         Identity("s1"),
         Transcript(conversation, log, Recorder(conversation, log)),
-        AgentPermissions(PermissionGate(), NobodyToAsk(), Budget(), ROUNDS + 1),
+        AgentPermissions(PermissionGate(), DenyingAsker(), Budget(), ROUNDS + 1),
         ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root)),
         UnfinishedCalls(),
     )

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from benchmarks.figure import Figure
 from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.core.tool_executor import ToolExecutor
-from panpan.permissions.opening import NobodyToAsk
+from panpan.permissions.opening import DenyingAsker
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.types.content import ToolUseBlock
@@ -59,7 +59,7 @@ async def _one_message(root: Path) -> float:
     context = ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root))
     uses = [ToolUseBlock(id=f"toolu_{number}", name="Sleep", input={}) for number in range(CALLS)]
     results = 0
-    async with ToolExecutor({"Sleep": SleepTool()}, context, ask=NobodyToAsk()) as executor:
+    async with ToolExecutor({"Sleep": SleepTool()}, context, ask=DenyingAsker()) as executor:
         started_at = perf_counter()
         async with aclosing(executor.run(uses)) as events:
             async for event in events:

@@ -31,7 +31,7 @@ class Command:
     sandbox: SandboxUse = "on"
     hosts: Sequence[str] = ()
     """Hosts that it needs the network for, as in the setting `sandbox.domains`; empty if they are not known."""
-    only_looks: bool = False
+    is_read_only: bool = False
     """True if it is known to change nothing."""
     is_elsewhere: bool = False
     """True if it runs in an environment of its own, where the words of `line` may mean something else."""
@@ -44,7 +44,7 @@ class Agent:
     """A subagent that a call would start. Each call of the subagent needs its own decision."""
 
     name: str
-    only_looks: bool = False
+    is_read_only: bool = False
     """True if it is known to change nothing."""
 
 
@@ -102,7 +102,9 @@ class Effects:
     @property
     def is_read_only(self) -> bool:
         """True if it is known to change nothing that belongs to the user."""
-        only_look = all(command.only_looks for command in self.commands) and all(one.only_looks for one in self.agents)
+        only_look = all(command.is_read_only for command in self.commands) and all(
+            one.is_read_only for one in self.agents
+        )
         return self.is_complete and not self.changes_files and only_look
 
     @property

@@ -300,10 +300,10 @@ def count_label_of(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> tuple[s
     if tool is None or tool.count_label is None:
         return None
     try:
-        only_looks = tool.may_run_in_parallel(tool.input_model.model_validate(use.input))
+        is_read_only = tool.may_run_in_parallel(tool.input_model.model_validate(use.input))
     except ValidationError:
         return None
-    return tool.count_label if only_looks else None
+    return tool.count_label if is_read_only else None
 
 
 def enabled_tools(

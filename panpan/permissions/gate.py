@@ -19,12 +19,12 @@ from panpan.permissions.reach.located import LocatedUse
 from panpan.permissions.reach.searches import secret_file, waiting_file, withheld_file
 from panpan.permissions.rules.matching import allowing_rules, covering_rule, restriction
 from panpan.permissions.rules.patterns import DomainPattern, PathPattern
-from panpan.permissions.rules.rule_checks import IdleRule, idle_rules
+from panpan.permissions.rules.rule_checks import ShadowedRule, shadowed_rules
 from panpan.permissions.rules.rules import Rule, RuleSource, parse_rule
 from panpan.permissions.rules.suggestions import narrowest_rule, prefix_rule
 from panpan.permissions.sandbox_questions import sandbox_bounds
 from panpan.permissions.subject import Subject, command_line, subject_of
-from panpan.shell_analysis.guesses import seems_to_look
+from panpan.shell_analysis.guesses import seems_read_only
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
 from panpan.types.permission import (
@@ -142,7 +142,7 @@ class PermissionGate(Gate):
         self._auto_approve = auto_approve
         for source in sources:
             self._add(source)
-        self.warnings += map(str, self.idle_rules(within_files=True))
+        self.warnings += map(str, self.shadowed_rules(within_files=True))
 
     @property
     def mode(self) -> PermissionMode:
@@ -187,10 +187,10 @@ class PermissionGate(Gate):
         )
         return gate if gate.rules.ask or gate.rules.deny else None
 
-    def idle_rules(self, *, within_files: bool = False) -> list[IdleRule]:
+    def shadowed_rules(self, *, within_files: bool = False) -> list[ShadowedRule]:
         """Return the rules that can never matter beside all others, or beside those of the same file."""
         rules = self.rules
-        return list(idle_rules(rules.allow, rules.ask, rules.deny, within_files=within_files))
+        return list(shadowed_rules(rules.allow, rules.ask, rules.deny, within_files=within_files))
 
     def rule_lines(self) -> Sequence[str]:
         """Return the rules that count, in the order in which they are asked: what each does, its text, its place."""
@@ -239,7 +239,7 @@ class PermissionGate(Gate):
         patterns = (rule.specifier for rule in rules if isinstance(rule.specifier, PathPattern))
         return any(pattern.restricts_file(path, root) for pattern in patterns)
 
-    def keeps_from_context(self, path: Path, *, root: Path, is_own: bool = False) -> bool:
+    def hides_from_context(self, path: Path, *, root: Path, is_own: bool = False) -> bool:
         """True if a rule is about reading a file that would go into the context without a call.
 
         Args:
@@ -251,7 +251,7 @@ class PermissionGate(Gate):
         is_closed = not is_own and any(rule.is_about_reading and rule.specifier is None for rule in rules)
         return is_closed or self.withholds(path, root)
 
-    def new_restriction(self, allowed: str, asked: str) -> str | None:
+    def stricter_rule(self, allowed: str, asked: str) -> str | None:
         """Return the rule that denies or asks about a web address and not about another; None if there is none.
 
         Args:
@@ -408,9 +408,9 @@ class PermissionGate(Gate):
         opening = list(dict.fromkeys(rule for rule in covering if rule is not None))
         if subject.told.only_starts_agents:
             return Allow(reasons.BY_ITS_CALLS, approved)
-        if (subject.is_read_only or subject.only_looks) and not subject.told.uses_web:
+        if (subject.is_read_only or subject.only_reads) and not subject.told.uses_web:
             return Allow(reasons.read_only(opening, subject), approved)
-        makes_only = not closed and subject.only_makes
+        makes_only = not closed and subject.only_creates
         if self.mode in ("acceptEdits", "auto") and (subject.told.only_changes_files or makes_only):
             text = f"the mode {self.mode} lets files of the workspace be changed"
             return Allow(reasons.by_mode(text, opening), approved)
@@ -421,7 +421,7 @@ class PermissionGate(Gate):
             rules = [*rules, *(rule for rule in opening if rule not in rules)]
             return Allow(reasons.by_rules(rules), approved)
         is_tried = subject.command in self._needing_more
-        if subject.facts is not None and subject.may_run_sealed and seems_to_look(subject.facts) and not is_tried:
+        if subject.facts is not None and subject.may_run_sealed and seems_read_only(subject.facts) and not is_tried:
             return Allow(reasons.SEALED, approved, "looking")
         if self.mode == "auto" and subject.may_run_unasked:
             return Allow(reasons.by_mode("the mode auto lets it run in the sandbox"), approved, "unasked")

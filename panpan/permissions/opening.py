@@ -190,7 +190,7 @@ def gate_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Verdict:
     """The gate's decision about a call that is not made."""
 
     decision: Decision
@@ -231,7 +231,7 @@ class FolderGate:
         self._tools = {tool.name: tool for tool in enabled_tools(tools, loaded.settings.tools.enabled)}
         self._outputs = OutputStore(locations.outputs_folder)
 
-    async def judge(self, tool: str, arguments: Mapping[str, Any], mode: PermissionMode | None = None) -> Judged:
+    async def judge(self, tool: str, arguments: Mapping[str, Any], mode: PermissionMode | None = None) -> Verdict:
         """Return what the gate says of a call.
 
         Args:
@@ -241,20 +241,20 @@ class FolderGate:
         """
         call = prepared(ToolUseBlock(id="call", name=tool, input=dict(arguments)), self._tools)
         if call.tool is None or call.args is None:
-            return Judged(Deny(Reason(call.problem, "bad-call")), None)
+            return Verdict(Deny(Reason(call.problem, "bad-call")), None)
         context = ToolContext("call", self.paths, SeenFiles(), self._outputs, environment={}, sandbox=self.sandbox)
         try:
             tool_call = await ToolCall.of("call", call.tool, call.args, arguments, context)
         except ToolError as error:
-            return Judged(Deny(Reason(str(error), "bad-path")), None)
+            return Verdict(Deny(Reason(str(error), "bad-path")), None)
         self.gate.mode = mode or self.mode
         hooks = (self.gate, self._sandbox_questions)
         decisions = [found for hook in hooks if (found := await hook.before_tool(tool_call)) is not None]
         decision = joined(decisions)
         try:
-            return Judged(decision, await subject_of(tool_call))
+            return Verdict(decision, await subject_of(tool_call))
         except ToolError:
-            return Judged(decision, None)
+            return Verdict(decision, None)
 
 
 _MOST_PATHS = 50
@@ -262,9 +262,9 @@ _MOST_PATHS = 50
 _LABELS = {"rule": "rule", "place": "stands in", "command": "part", "path": "path", "assumption": "assumed"}
 
 
-def explained(judged: Judged, gate: FolderGate) -> Iterator[str]:
+def describe_verdict(verdict: Verdict, gate: FolderGate) -> Iterator[str]:
     """Yield the decision, what it rests on, and what each part of the call would do."""
-    decision, subject = judged.decision, judged.subject
+    decision, subject = verdict.decision, verdict.subject
     reason = decision.reason
     yield f"{type(decision).__name__.lower()}: {reason.text}"
     for name, value in reason.as_json().items():
@@ -300,11 +300,11 @@ def _outcome(decision: Decision) -> Iterator[str]:
             yield f"  {'bounds:':<10} {decision.offer.bounds}"
 
 
-def as_json(
-    judged: Judged, gate: FolderGate, tool: str, arguments: Mapping[str, Any], mode: PermissionMode | None
+def verdict_json(
+    verdict: Verdict, gate: FolderGate, tool: str, arguments: Mapping[str, Any], mode: PermissionMode | None
 ) -> dict[str, Any]:
     """Return the same for programs; null is unknown."""
-    decision, subject = judged.decision, judged.subject
+    decision, subject = verdict.decision, verdict.subject
     facts = subject.facts if subject else None
     return {
         "tool": tool,
@@ -382,14 +382,14 @@ def _answer(value: bool | None) -> str:
     return "unknown" if value is None else "yes" if value else "no"
 
 
-class NobodyToAsk:
+class DenyingAsker:
     """Answers no to every question, for faces that ask no person, as with `-p`: only allowed calls run."""
 
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
         return PermissionAnswer(is_allowed=False, feedback=_advice(question), is_persons=False)
 
 
-class YesToAll:
+class ApprovingAsker:
     """Answers yes to every question but those that only a person may answer.
 
     Args:
@@ -397,7 +397,7 @@ class YesToAll:
     """
 
     def __init__(self, otherwise: Asker | None = None) -> None:
-        self._otherwise = otherwise or NobodyToAsk()
+        self._otherwise = otherwise or DenyingAsker()
 
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
         if question.is_protected or _is_about_repeating(question):
@@ -413,7 +413,7 @@ STRICTER_MEANWHILE = (
 )
 
 
-class AskerOfMode:
+class ModeAsker:
     """Asks nobody while the mode is dontAsk; no yes lasts into plan mode.
 
     Args:
@@ -427,7 +427,7 @@ class AskerOfMode:
 
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
         mode = self._mode()
-        answer = await (NobodyToAsk() if mode == "dontAsk" else self._otherwise)(question)
+        answer = await (DenyingAsker() if mode == "dontAsk" else self._otherwise)(question)
         if answer.is_allowed and mode != self._mode() == "plan":
             return PermissionAnswer(is_allowed=False, feedback=f"{STRICTER_MEANWHILE}.", is_persons=False)
         return answer

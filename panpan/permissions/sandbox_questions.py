@@ -269,7 +269,7 @@ def _changes_nested_git(call: ToolCall) -> bool:
 
     def is_of_root(folder: str) -> bool:
         try:
-            place = paths.judged(folder).path
+            place = paths.decided_location(folder).path
         except ToolError:
             return False
         repository = repository_around(place)

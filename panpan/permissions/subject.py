@@ -23,11 +23,11 @@ from panpan.permissions.reach.argument_paths import (
     argument_paths,
     folders_outside,
     hidden_access,
-    reaches_unnamed,
+    may_reach_unnamed_paths,
     resolved_paths,
 )
 from panpan.permissions.reach.deletions import deletions, protected_deletions
-from panpan.permissions.reach.located import LocatedUse, Locator, PlainFiles, recorded_uses
+from panpan.permissions.reach.located import LocatedUse, Locator, PlainFiles, git_path_uses
 from panpan.shell_analysis.facts import Effect, LineFacts
 from panpan.shell_analysis.guesses import changes_git, fetches
 from panpan.system.git.git_places import repository_around
@@ -116,7 +116,7 @@ class Subject:
     @property
     def is_read_only(self) -> bool:
         """True if it is known to change nothing, with no more than what the sandbox gives to commands that look."""
-        return self.told.is_read_only or (self.only_looks and self.told.sandbox == "on")
+        return self.told.is_read_only or (self.only_reads and self.told.sandbox == "on")
 
     @property
     def command(self) -> str | None:
@@ -157,19 +157,19 @@ class Subject:
         return sum(counts) > _MOST_QUICK_USES or len(self.command or "") > _MOST_QUICK_CHARS
 
     @property
-    def only_looks(self) -> bool:
+    def only_reads(self) -> bool:
         """True if its command line, as it is written, is known only to look, and it does nothing else but read."""
-        return self.seems_to_look and not self.is_placed and self._rest.is_read_only
+        return self.seems_read_only and not self.is_placed and self._rest.is_read_only
 
     @property
-    def seems_to_look(self) -> bool:
+    def seems_read_only(self) -> bool:
         """True if it is a command line that only looks, provided its words become what they are judged as."""
         return self.facts is not None and self.facts.is_read_only
 
     @property
-    def only_makes(self) -> bool:
+    def only_creates(self) -> bool:
         """True if its command line, as it is written, is known only to make files and folders, as is all else."""
-        makes = self.facts is not None and self.facts.only_makes and not self.is_placed
+        makes = self.facts is not None and self.facts.only_creates and not self.is_placed
         return makes and (self._rest.is_read_only or self._rest.only_changes_files) and not self._rest.uses_web
 
     @property
@@ -205,7 +205,7 @@ def changes_kept_git(call: ToolCall, facts: LineFacts) -> bool:
 
     def is_own(folder: str) -> bool:
         try:
-            place = call.context.paths.judged(folder).path
+            place = call.context.paths.decided_location(folder).path
         except ToolError:
             return False
         return repository_around(place) in repositories
@@ -250,7 +250,7 @@ def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
     uses = [locator.located(use, command=sources.get(use.path, "")) for use in named]
     used, used_files = _reached(reached.used, locator, is_shallow=False)
     looked_at, files_looked_at = _reached(reached.looked_at, locator, is_shallow=True)
-    recorded = recorded_uses(facts, paths.cwd, locator) if facts is not None else ()
+    recorded = git_path_uses(facts, paths.cwd, locator) if facts is not None else ()
     outside = [use for found in judged for use in folders_outside(found, locator)]
     uses += (*recorded, *used, *looked_at, *outside)
     return Subject(
@@ -306,7 +306,7 @@ def _may_take_long(facts: LineFacts) -> bool:
     if any(effect.look.asks_git_in for effect in facts.effects):  # it searches the git folder
         return True
     has_pattern = any(word.is_glob for acts in acting for word in all_words(acts))
-    return has_pattern or reaches_unnamed(facts) or any(next(deletions(acts), None) for acts in acting)
+    return has_pattern or may_reach_unnamed_paths(facts) or any(next(deletions(acts), None) for acts in acting)
 
 
 def facts_of(command: str, start: Path | None = None) -> LineFacts:

@@ -14,7 +14,7 @@ from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
 from panpan.core.tool import SeenFiles, ToolContext
 from panpan.errors import ConfigError
-from panpan.permissions.opening import AskerOfMode, NobodyToAsk, YesToAll, gate_of, sandbox_of, workspace_paths
+from panpan.permissions.opening import ApprovingAsker, DenyingAsker, ModeAsker, gate_of, sandbox_of, workspace_paths
 from panpan.session.agent import Agent, AgentPermissions, Identity, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import count_earlier, session_budget
@@ -77,7 +77,9 @@ class SessionContext:
             lambda mode: transcript.recorder.decided(PermissionModeRecord(permission_mode=mode).as_json())
         )
         asks = frontend.askers.permission
-        ask = AskerOfMode(lambda: self.gate.mode, YesToAll(asks) if frontend.auto_approve else asks or NobodyToAsk())
+        ask = ModeAsker(
+            lambda: self.gate.mode, ApprovingAsker(asks) if frontend.auto_approve else asks or DenyingAsker()
+        )
         budget = session_budget(setup.settings, clock, frontend.warn, transcript.recorder.decided)
         count_earlier(budget, opened.log.path, opened.before.spent)
         self.main = Agent(

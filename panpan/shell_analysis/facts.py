@@ -196,7 +196,7 @@ class Effect:
     look: Look = Look()
     needed_environment: Mapping[str, str | None] = field(default_factory=dict)
     """Variables with which it is harmless; one with None must not be set."""
-    only_makes: bool = False
+    only_creates: bool = False
     """True if its program makes empty files and folders, and takes nothing away."""
     path_like_words: tuple[str, ...] = ()
     """Every fixed word that could be a path, whatever happens to it; also where reads and writes are unknown."""
@@ -216,7 +216,7 @@ class Effect:
         """Reason for these facts, in one sentence for the user."""
         return self.kind.why
 
-    def explained(self, why: str) -> "Effect":
+    def with_reason(self, why: str) -> "Effect":
         """Return the same with another reason."""
         return replace(self, kind=replace(self.kind, why=why))
 
@@ -240,7 +240,7 @@ class Effect:
         if self.is_read_only:
             return not (self.search.folders or self.look.globs or self.look.asks_git_in)
         is_known = self.placed_reads is not None and self.placed_writes is not None and not self.command.redirects
-        return self.only_makes and is_known and self.runs_code is False and self.uses_network is False
+        return self.only_creates and is_known and self.runs_code is False and self.uses_network is False
 
     @property
     def placed_reads(self) -> tuple[str, ...] | None:
@@ -307,11 +307,13 @@ class LineFacts:
         return any(may_change_reading(effect.command) for effect in self.effects)
 
     @property
-    def only_makes(self) -> bool:
+    def only_creates(self) -> bool:
         """True if it does nothing but to make empty files and folders, beside looks at what it names."""
         parts = self.effects
         return (
-            self.line.is_plain and any(part.only_makes for part in parts) and all(p.only_looks_or_makes for p in parts)
+            self.line.is_plain
+            and any(part.only_creates for part in parts)
+            and all(p.only_looks_or_makes for p in parts)
         )
 
     @property

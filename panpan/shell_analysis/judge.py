@@ -249,7 +249,7 @@ def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) 
                 tuple(word.pattern for word in (*written.reads, *written.writes) if word.is_glob),
                 gathers=gathered_by_writer(name, written.reads),
             ),
-            only_makes=written.only_makes,
+            only_creates=written.only_creates,
         )
     if name == "git":
         return _of_git(command, refusal)
@@ -305,7 +305,7 @@ def _of_wrapped(command: SimpleCommand, name: str, wrapped: Wrapped, most_wrappe
     if not wrapped.adds_words:
         return effect
     why = f"what {name} gives to {inner.program} is known only when it runs" if inner.is_read_only else effect.why
-    return replace(effect.explained(why), reads=None, writes=None)
+    return replace(effect.with_reason(why), reads=None, writes=None)
 
 
 def _of_git(command: SimpleCommand, refusal: str) -> Effect:
@@ -351,7 +351,7 @@ def _with_redirects(effect: Effect) -> Effect:
     if effect.is_read_only and writes != ():
         why = f"{effect.command.source.partition(' ')[0]} is redirected into a file"
     needed = {**effect.needed_environment, **home_for([redirect.target for redirect in effect.command.redirects])}
-    return replace(effect.explained(why), reads=reads, writes=writes, needed_environment=needed)
+    return replace(effect.with_reason(why), reads=reads, writes=writes, needed_environment=needed)
 
 
 _MOST_REMEMBERED = 64

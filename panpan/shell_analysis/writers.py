@@ -22,7 +22,7 @@ class _Writer:
     valued: str = ""
     """Letters of flags with a value in the next word, which is no operand."""
     runs_code: bool | None = False
-    only_makes: bool = False
+    only_creates: bool = False
     """True if it only makes what is empty, and takes nothing away."""
 
 
@@ -34,14 +34,14 @@ _WRITERS: Mapping[str, _Writer] = {
     "install": _Writer("last", "gmoSt", runs_code=None),  # may run any program to strip the file
     "link": _Writer("last"),
     "ln": _Writer("last", "St"),
-    "mkdir": _Writer("all", "mZ", only_makes=True),
+    "mkdir": _Writer("all", "mZ", only_creates=True),
     "mkfifo": _Writer("all", "mZ"),
     "mv": _Writer("moved", "St"),
     "rm": _Writer("all"),
     "rmdir": _Writer("all"),
     "shred": _Writer("all", "ns"),
     "tee": _Writer("all"),
-    "touch": _Writer("all", "dtr", only_makes=True),
+    "touch": _Writer("all", "dtr", only_creates=True),
     "truncate": _Writer("all", "sr"),
     "unlink": _Writer("all"),
 }
@@ -72,7 +72,7 @@ class Written:
     reads: tuple[Word, ...]
     writes: tuple[Word, ...]
     runs_code: bool | None = False
-    only_makes: bool = False
+    only_creates: bool = False
 
 
 def is_writer(name: str) -> bool:
@@ -108,7 +108,7 @@ def _operands_of(writer: _Writer, words: Sequence[Word]) -> Written | None:
     match writer.roles:
         case "all":
             has_glob = any(operand.is_glob for operand in operands)
-            return Written(tuple(read), tuple(operands), writer.runs_code, writer.only_makes and not has_glob)
+            return Written(tuple(read), tuple(operands), writer.runs_code, writer.only_creates and not has_glob)
         case "behind the mode":
             changed = operands if read else operands[1:]
             return Written(tuple(read), tuple(changed), writer.runs_code)

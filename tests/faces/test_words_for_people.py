@@ -19,7 +19,7 @@ from panpan.faces.terminal.rendering.messages import result_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.transcript import Transcript
 from panpan.faces.turn_text import ToolLines
-from panpan.permissions.opening import NobodyToAsk
+from panpan.permissions.opening import DenyingAsker
 from panpan.types.content import ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.types.permission import Ask, Asker, Decision, Deny, Reason
@@ -128,7 +128,7 @@ DOUBT = Reason("it may hold secrets", "protected", advice="use Grep for it")
     ("decision", "ask", "shown"),
     [
         (Deny(DOUBT), no(), "LS was not run: it may hold secrets"),
-        (Ask(DOUBT), NobodyToAsk(), "LS was not run: it needs your yes (it may hold secrets)"),
+        (Ask(DOUBT), DenyingAsker(), "LS was not run: it needs your yes (it may hold secrets)"),
         (Ask(DOUBT), no(), "Rejected by you"),
     ],
     ids=["denied", "nobody asked", "rejected"],

@@ -71,7 +71,7 @@ class FakeTask(Tool[FakeInput]):
         return True
 
     async def effects(self, args: FakeInput, ctx: ToolContext) -> Effects:
-        return Effects(agents=(Agent("explore", only_looks=True),))
+        return Effects(agents=(Agent("explore", is_read_only=True),))
 
     def title(self, args: FakeInput) -> str:
         return f"explore: {args.description}"

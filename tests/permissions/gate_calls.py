@@ -47,7 +47,7 @@ class NamedTool(Tool[Arguments]):
             case "write":
                 return Effects(reads=() if self.name == "Write" else paths, writes=paths)
             case "command" if self.name == "Bash":
-                command = Command(args.command, only_looks=self._is_read_only)
+                command = Command(args.command, is_read_only=self._is_read_only)
                 return Effects(reads=paths, commands=(command,))
             case "command":
                 return Effects(agents=(Agent(args.subagent_type),), is_complete=False)

@@ -5,7 +5,7 @@ import pytest
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool_call import permission_for
-from panpan.permissions.opening import NobodyToAsk, YesToAll
+from panpan.permissions.opening import ApprovingAsker, DenyingAsker
 from panpan.types.permission import Ask, Decision, PermissionAnswer, PermissionQuestion, Reason
 from tests.capabilities.guards.hook_fixtures import call_in
 
@@ -19,7 +19,7 @@ def question(*reasons: Reason, is_protected: bool = False) -> PermissionQuestion
 async def test_nobody_denies_and_names_the_flags_that_allow_it() -> None:
     flags = "--allowedTools 'Bash(npm test)'"
 
-    answer = await NobodyToAsk()(question(Reason("why", "not-allowed", flags=flags)))
+    answer = await DenyingAsker()(question(Reason("why", "not-allowed", flags=flags)))
 
     assert not answer.is_allowed
     assert f"starting panpan with {flags}, or with --yes for everything" in answer.feedback
@@ -28,14 +28,14 @@ async def test_nobody_denies_and_names_the_flags_that_allow_it() -> None:
 
 @pytest.mark.parametrize("is_protected", [True, False])
 async def test_nobody_blames_the_way_of_starting_and_not_the_user(is_protected: bool) -> None:
-    answer = await NobodyToAsk()(question(is_protected=is_protected))
+    answer = await DenyingAsker()(question(is_protected=is_protected))
 
     assert "this run asks nobody, as with -p or a pipe" in answer.feedback
     assert "on a terminal and without -p" in answer.feedback
 
 
 async def test_nobody_names_no_flag_for_protected_paths() -> None:
-    answer = await NobodyToAsk()(question(is_protected=True))
+    answer = await DenyingAsker()(question(is_protected=True))
 
     assert not answer.is_allowed
     assert "--" not in answer.feedback
@@ -48,7 +48,7 @@ async def test_nobody_names_every_flag_that_a_call_needs() -> None:
         is_protected=True,
     )
 
-    answer = await NobodyToAsk()(asked)
+    answer = await DenyingAsker()(asked)
 
     assert "starting panpan with --allowedTools pip --allow-network. They" in answer.feedback
     assert "--yes" not in answer.feedback
@@ -57,11 +57,11 @@ async def test_nobody_names_every_flag_that_a_call_needs() -> None:
 async def test_nobody_names_no_flag_that_answers_only_a_part() -> None:
     asked = question(Reason("why", "protected"), Reason("why", "sandbox", flags="--allow-network"), is_protected=True)
 
-    assert "--" not in (await NobodyToAsk()(asked)).feedback
+    assert "--" not in (await DenyingAsker()(asked)).feedback
 
 
 async def test_yes_to_all_says_yes() -> None:
-    assert (await YesToAll()(question())).is_allowed
+    assert (await ApprovingAsker()(question())).is_allowed
 
 
 @pytest.mark.parametrize("is_person_there", [True, False])
@@ -69,7 +69,7 @@ async def test_yes_to_all_leaves_protected_paths_to_a_person(is_person_there: bo
     async def person(question: PermissionQuestion) -> PermissionAnswer:
         return PermissionAnswer(is_allowed=True)
 
-    asker = YesToAll(person if is_person_there else None)
+    asker = ApprovingAsker(person if is_person_there else None)
 
     assert (await asker(question(is_protected=True))).is_allowed == is_person_there
 
@@ -79,7 +79,7 @@ async def test_yes_to_all_omits_the_flags_it_answers() -> None:
     network = Reason("with the network", "sandbox", flags="--allow-network")
     asked = replace(question(command, network, is_protected=True), for_person=(network,))
 
-    answer = await YesToAll()(asked)
+    answer = await ApprovingAsker()(asked)
 
     assert answer.reasons == (network,)
     assert "starting panpan with --allow-network. They" in answer.feedback
@@ -91,7 +91,7 @@ async def test_nobody_names_yes_only_where_it_answers() -> None:
         Reason("why", "not-allowed", flags="--allowedTools x"), Reason("why", "sandbox", flags="--allow-outside x")
     )
 
-    assert "starting panpan with --allowedTools x --allow-outside x. They" in (await NobodyToAsk()(asked)).feedback
+    assert "starting panpan with --allowedTools x --allow-outside x. They" in (await DenyingAsker()(asked)).feedback
 
 
 class _Asks(Hook):
@@ -108,7 +108,7 @@ async def test_refusal_beside_yes_names_the_remaining_reasons(tmp_path: Path) ->
     command = Ask(Reason("it may change things", "not-allowed", flags="--allowedTools Bash"))
     network = Ask(Reason("with the network", "sandbox", flags="--allow-network"), is_protected=True)
 
-    refused = await permission_for(call_in(tmp_path), [_Asks(command), _Asks(network)], YesToAll())
+    refused = await permission_for(call_in(tmp_path), [_Asks(command), _Asks(network)], ApprovingAsker())
 
     assert not refused.is_allowed
     assert refused.reasons == (network.reason,)

@@ -7,7 +7,7 @@ import pytest
 
 from panpan.capabilities.shell.bash import BashInput, BashTool
 from panpan.core.hooks import ToolCall
-from panpan.permissions.new_places import NewPlaces
+from panpan.permissions.new_protected_places import NewProtectedPlaces
 from panpan.system.files.paths import PathResolver
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.sandbox.profile import MAX_ENTRIES
@@ -38,7 +38,7 @@ class Workspace:
         self.aside = place / "home" / "aside"
         self.aside.parent.mkdir(mode=0o700)
         self.warned: list[str] = []
-        self.hook = NewPlaces(self.aside, user, self.warned.append)
+        self.hook = NewProtectedPlaces(self.aside, user, self.warned.append)
         self.approved: frozenset[Path] = frozenset()
         self.sandbox = CommandSandbox(is_on=True, find=works)
 
@@ -254,7 +254,7 @@ async def test_place_is_not_moved_aside_through_a_new_link(tmp_path: Path) -> No
         (work.root / "sub").symlink_to(outside)
         return [UserAnswer(("Put aside",))]
 
-    work.hook = NewPlaces(work.aside, swap, work.warned.append)
+    work.hook = NewProtectedPlaces(work.aside, swap, work.warned.append)
 
     assert "but for" in await work.told("sub/.envrc")
     assert (outside / ".envrc").read_text() == "mine"

@@ -18,7 +18,7 @@ from panpan.core.hooks import Hook
 from panpan.core.tool import SeenFiles, ToolContext
 from panpan.core.tool_executor import ToolExecutor
 from panpan.permissions.gate import PermissionGate
-from panpan.permissions.opening import AskerOfMode, YesToAll
+from panpan.permissions.opening import ApprovingAsker, ModeAsker
 from panpan.permissions.rules.rules import RuleSource
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
@@ -42,7 +42,7 @@ class Place:
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text("first\nsecond\n")
         self.asked = yes()
-        self.asker: Asker = YesToAll(self.asked)
+        self.asker: Asker = ApprovingAsker(self.asked)
         rules = RuleSource("test", allow=EVERYTHING, ask=ask, deny=deny)
         self.gate = PermissionGate([rules], mode="bypassPermissions")
         seen_files = SeenFiles()
@@ -81,7 +81,7 @@ class Place:
         """Run calls; return for each whether it was allowed, whether it worked, and what the model was told."""
 
         async def main() -> list[tuple[bool, bool, str]]:
-            asker = AskerOfMode(lambda: self.gate.mode, self.asker)
+            asker = ModeAsker(lambda: self.gate.mode, self.asker)
             executor = ToolExecutor(self.tools, self.context, (self.gate, self.plan_mode), ask=asker)
             uses = [ToolUseBlock(id=f"u{at}", name=name, input=input_) for at, (name, input_) in enumerate(calls)]
             allowed: dict[str, bool] = {}

@@ -94,6 +94,6 @@ async def test_protected_paths_are_found_wherever_a_command_names_them(
     assert list(dict.fromkeys(use.path.name for use in found.protected)) == names
 
 
-@pytest.mark.parametrize(("command", "only_looks"), [("cat a.o", True), ("cat a.o; make", False), ("rm a.o", False)])
-async def test_subject_only_looks_if_known_to(paths: Paths, command: str, only_looks: bool) -> None:
-    assert (await subject(paths, command)).only_looks is only_looks
+@pytest.mark.parametrize(("command", "only_reads"), [("cat a.o", True), ("cat a.o; make", False), ("rm a.o", False)])
+async def test_subject_only_looks_if_known_to(paths: Paths, command: str, only_reads: bool) -> None:
+    assert (await subject(paths, command)).only_reads is only_reads

@@ -104,7 +104,7 @@ async def test_deny_rule_holds_for_declared_effects(root: Path, told: Effects, r
         (Effects(agents=(Agent("x"),), writes=("a",)), "Agent(x)"),
         (Effects(agents=(Agent("x"),), commands=(Command("make"),)), "Agent(x)"),
         (Effects(agents=(Agent("x"),), is_complete=False), "Agent(x)"),
-        (Effects(agents=(Agent("x", only_looks=True),), urls=("https://x.org",)), "WebFetch(domain:x.org)"),
+        (Effects(agents=(Agent("x", is_read_only=True),), urls=("https://x.org",)), "WebFetch(domain:x.org)"),
         (Effects(reads=("a",), urls=("https://x.org",)), "WebFetch(domain:x.org)"),
     ],
 )

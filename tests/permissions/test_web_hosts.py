@@ -31,7 +31,7 @@ GATE = PermissionGate(
     ],
 )
 def test_new_restriction_is_a_rule_for_the_second_address_alone(allowed: str, asked: str, rule: str | None) -> None:
-    assert GATE.new_restriction(allowed, asked) == rule
+    assert GATE.stricter_rule(allowed, asked) == rule
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_host_is_closed_by_a_denied_host_above_it(host: str, is_closed: bool) ->
     ],
 )
 def test_rule_holds_for_a_host_in_any_letters(url: str) -> None:
-    assert GATE.new_restriction("http://a.org/", url) is not None
+    assert GATE.stricter_rule("http://a.org/", url) is not None
 
 
 @pytest.mark.parametrize("tool", ["WebFetch", "DatasetDownload", "AnyOther"])

@@ -12,7 +12,7 @@ import pytest
 from panpan.errors import ConfigError, SessionLogError
 from panpan.models.provider_kind import ModelProfile
 from panpan.permissions.gate import PermissionGate
-from panpan.permissions.opening import AskerOfMode
+from panpan.permissions.opening import ModeAsker
 from panpan.permissions.rules.rules import RuleSource
 from panpan.session.agent import ModelParts
 from panpan.session.log.fold import FoldedSession, folded
@@ -94,7 +94,7 @@ async def test_unknown_mode_is_refused(tmp_path: Path) -> None:
 async def test_asker_follows_the_mode_of_the_moment(tmp_path: Path) -> None:
     gate, person = PermissionGate(), yes()
     llm = ScriptedLLM(call(("1", "Change", {})), call(("2", "Change", {})), say("done"))
-    ask = AskerOfMode(lambda: gate.mode, person)
+    ask = ModeAsker(lambda: gate.mode, person)
 
     async with session_in(tmp_path, llm, changing(), hooks=[gate], gate=gate, ask=ask) as session:
         async with aclosing(session.submit("go")) as events:

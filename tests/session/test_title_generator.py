@@ -12,7 +12,7 @@ from panpan.app import kinds_of
 from panpan.core.conversation import Conversation
 from panpan.core.tool import SeenFiles, ToolContext
 from panpan.permissions.gate import PermissionGate
-from panpan.permissions.opening import NobodyToAsk
+from panpan.permissions.opening import DenyingAsker
 from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import spending_of
@@ -169,7 +169,7 @@ def session_of(root: Path, maker: Maker, *, title: str | None = None) -> Session
     agent = Agent(
         Identity("s1"),
         Transcript(conversation, log, Recorder(conversation, log)),
-        AgentPermissions(PermissionGate(), NobodyToAsk(), Budget(), 5),
+        AgentPermissions(PermissionGate(), DenyingAsker(), Budget(), 5),
         ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root)),
         UnfinishedCalls(),
     )

@@ -56,7 +56,7 @@ class Datasets(Capability):
             session.setup.env,
             outside,
             session.user_agent,
-            session.gate.new_restriction,
+            session.gate.stricter_rule,
         )
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:

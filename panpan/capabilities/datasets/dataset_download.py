@@ -225,7 +225,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         """Refuse an address that the settings close, or of which a rule speaks that holds for none agreed to."""
         if refusal := self._present.domains.refusal(plain.host):
             raise ToolError(f"{plain.url} is not asked for: {refusal} by the settings")
-        rules = [self._present.new_restriction(address, plain.url) for address in agreed]
+        rules = [self._present.stricter_rule(address, plain.url) for address in agreed]
         if all(rules):
             raise ToolError(
                 f"it is sent on to {plain.host}, of which a rule speaks: {rules[0]}; to go on, prepare {plain.url}"

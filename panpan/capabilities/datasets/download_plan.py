@@ -242,7 +242,7 @@ class DataConfig:
     max_bytes: int
     unpack_limits: UnpackLimits
     domains: DomainLists
-    new_restriction: Callable[[str, str], str | None]
+    stricter_rule: Callable[[str, str], str | None]
     """Returns the rule that speaks of an address, the second, and not of another one, the first."""
 
 
@@ -252,7 +252,7 @@ def load_data_config(
     env: Mapping[str, str],
     network: WebNetwork,
     user_agent: str,
-    new_restriction: Callable[[str, str], str | None] = lambda _, __: None,
+    stricter_rule: Callable[[str, str], str | None] = lambda _, __: None,
 ) -> DataConfig:
     """Return client, token and limits for the downloads of a session."""
     most = int(data.max_gb * 10**9)
@@ -263,5 +263,5 @@ def load_data_config(
         max_bytes=most,
         unpack_limits=UnpackLimits(most, data.max_ratio),
         domains=DomainLists.read(web.allowed_domains, web.blocked_domains),
-        new_restriction=new_restriction,
+        stricter_rule=stricter_rule,
     )

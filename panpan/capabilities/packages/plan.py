@@ -228,8 +228,10 @@ def _opened(plan: Plan, ctx: ToolContext) -> frozenset[Path]:
     """Return the paths that the user has opened to the call, without those that it only reads."""
     if not ctx.paths.approved:
         return frozenset()
-    read = {ctx.paths.judged(use.path).path for use in plan.uses if use.access == "read"}
-    written = {ctx.paths.judged(use.path).path for use in plan.uses if use.access == "write"} | {plan.target.prefix}
+    read = {ctx.paths.decided_location(use.path).path for use in plan.uses if use.access == "read"}
+    written = {ctx.paths.decided_location(use.path).path for use in plan.uses if use.access == "write"} | {
+        plan.target.prefix
+    }
     return ctx.paths.approved - (read - written)
 
 

@@ -9,7 +9,7 @@ from anyio import to_thread
 
 from panpan.core.hooks import Hook
 from panpan.errors import ConfigError
-from panpan.permissions.new_places import NewPlaces
+from panpan.permissions.new_protected_places import NewProtectedPlaces
 from panpan.permissions.sandbox_questions import SandboxQuestions
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
@@ -32,7 +32,7 @@ class Permissions(Capability):
             session.warn(warning)
         self._sandbox_questions = SandboxQuestions(outside, session.warn, can_ask=self._can_ask, keep=self._keep)
         aside = session.setup.locations.home / "put-aside" / secrets.token_hex(8)
-        self._new_places = NewPlaces(aside, session.frontend.askers.user, session.warn)
+        self._new_places = NewProtectedPlaces(aside, session.frontend.askers.user, session.warn)
 
     def _can_ask(self) -> bool:
         is_there = self.session.frontend.askers.permission is not None

@@ -13,7 +13,7 @@ import click
 from panpan.cli_kit.commands import CommandGroup, gate_of_folder, program_of, settings_of_folder
 from panpan.errors import ConfigError
 from panpan.permissions.gate import PermissionGate
-from panpan.permissions.opening import as_json, explained, workspace_paths
+from panpan.permissions.opening import describe_verdict, verdict_json, workspace_paths
 from panpan.permissions.rules.rule_checks import checked_examples
 from panpan.permissions.rules.rules import COMMAND_TOOL, rule_sources, rules_of_no_tool
 from panpan.system.text.terminal_text import printable
@@ -44,7 +44,7 @@ def list_rules(ctx: click.Context, cwd: Path | None, as_json_object: bool) -> in
     gate = PermissionGate(sources)
     warnings = [*loaded.warnings, *rules_of_no_tool(sources, names)]
     rules = {"deny": gate.rules.deny, "ask": gate.rules.ask, "allow": gate.rules.allow}
-    idle = gate.idle_rules()
+    shadowed = gate.shadowed_rules()
     if as_json_object:
         found: dict[str, Any] = {
             "mode": permission.mode,
@@ -56,7 +56,7 @@ def list_rules(ctx: click.Context, cwd: Path | None, as_json_object: bool) -> in
                 for rule in found_rules
             ],
             "warnings": warnings,
-            "never_matter": [{"rule": one.rule.text, "place": one.rule.source, "why": one.why} for one in idle],
+            "never_matter": [{"rule": one.rule.text, "place": one.rule.source, "why": one.why} for one in shadowed],
         }
         click.echo(json.dumps(found, indent=2))
         return 0
@@ -66,7 +66,7 @@ def list_rules(ctx: click.Context, cwd: Path | None, as_json_object: bool) -> in
         click.echo(printable(line))
     if not any(rules.values()):
         click.echo("there are no rules", err=True)
-    for warning in (*warnings, *map(str, idle)):
+    for warning in (*warnings, *map(str, shadowed)):
         click.echo(f"panpan: warning: {printable(warning)}", err=True)
     return 0
 
@@ -93,11 +93,11 @@ def explain(
     """Explain what would happen to COMMAND, or to a call of --tool, part by part."""
     name, values = _call(line, tool, arguments)
     gate = gate_of_folder(ctx, cwd)
-    judged = anyio.run(gate.judge, name, values, mode)
+    verdict = anyio.run(gate.judge, name, values, mode)
     if as_json_object:
-        click.echo(json.dumps(as_json(judged, gate, name, values, mode), indent=2))
+        click.echo(json.dumps(verdict_json(verdict, gate, name, values, mode), indent=2))
         return 0
-    for text in explained(judged, gate):
+    for text in describe_verdict(verdict, gate):
         click.echo(printable(text))
     return 0
 
@@ -114,8 +114,8 @@ def test(ctx: click.Context, cwd: Path | None) -> int:
     failed = [example for example in examples if not example.is_right]
     for example in examples:
         click.echo(f"{'ok  ' if example.is_right else 'FAIL'} {printable(str(example))}")
-    for idle in PermissionGate(sources).idle_rules():
-        click.echo(f"panpan: warning: {printable(str(idle))}", err=True)
+    for shadowed in PermissionGate(sources).shadowed_rules():
+        click.echo(f"panpan: warning: {printable(str(shadowed))}", err=True)
     click.echo(f"{len(examples)} examples, {len(failed)} failed" if examples else "no rule has examples", err=True)
     return 1 if failed else 0
 

@@ -25,7 +25,7 @@ class ProjectContext(Capability):
         session, setup = self.session, self.session.setup
         home, locations, root = user_home(), setup.locations, agent.context.paths.root
         if agent.is_main:
-            withholds = partial(session.gate.keeps_from_context, root=setup.cwd)
+            withholds = partial(session.gate.hides_from_context, root=setup.cwd)
             memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, session.warn, withholds)
             folders = setup.settings.additional_directories
             places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, folders, withholds)
@@ -129,7 +129,7 @@ async def _rules_to_come(terminal: Terminal) -> Sequence[ToldRules]:
     """Return the files that a session which begins now would tell the model of."""
     cwd = terminal.session.info.cwd
     locations = Locations.find(cwd, terminal.env)
-    withholds = partial(terminal.session.gate.keeps_from_context, root=cwd)
+    withholds = partial(terminal.session.gate.hides_from_context, root=cwd)
     places = ContextPlaces(cwd, locations.project_root, locations.home, user_home(), withholds=withholds)
     context = await take_project_context(places)
     for warning in context.warnings:

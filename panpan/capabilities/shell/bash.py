@@ -79,8 +79,8 @@ class BashTool(Tool[BashInput]):
     async def effects(self, args: BashInput, ctx: ToolContext) -> Effects:
         facts = self.facts(args)
         box: Box = "unasked" if args.run_in_background else "looking"
-        only_looks = self.may_run_in_parallel(args)
-        command = Command(args.command, args.sandbox, only_looks=only_looks, narrowest_box=box)
+        is_read_only = self.may_run_in_parallel(args)
+        command = Command(args.command, args.sandbox, is_read_only=is_read_only, narrowest_box=box)
         return Effects(reads=facts.reads, writes=facts.writes, commands=(command,))
 
     def facts(self, args: BashInput) -> LineFacts:
@@ -186,7 +186,7 @@ class BashTool(Tool[BashInput]):
     def _has_known_effect(self, args: BashInput) -> bool:
         """True if the command only looks, or makes no more than empty files and folders."""
         facts = self.facts(args)
-        return facts.is_read_only or facts.only_makes
+        return facts.is_read_only or facts.only_creates
 
 
 def _require_runnable(command: str) -> None:
@@ -363,11 +363,11 @@ def bounds_of(use: SandboxUse, facts: LineFacts, ctx: ToolContext, report: Path 
     hosts: Sequence[str] = ()
     if ctx.opening is not None:
         use, hosts = ctx.opening.use, ctx.opening.hosts
-    only_looks = use == "on" and (facts.is_read_only or ctx.box == "looking")
+    is_read_only = use == "on" and (facts.is_read_only or ctx.box == "looking")
     return Bounds(
-        is_read_only=only_looks,
+        is_read_only=is_read_only,
         shown=ctx.paths.approved | frozenset(ctx.paths.readable_roots),
-        hides_home=only_looks or (use == "on" and ctx.box == "unasked"),
+        hides_home=is_read_only or (use == "on" and ctx.box == "unasked"),
         roots=ctx.paths.roots,
         opened=_opened_to_write(facts, ctx.paths),
         own_files=() if report is None else (report,),
@@ -381,5 +381,5 @@ def _opened_to_write(facts: LineFacts, paths: PathResolver) -> frozenset[Path]:
     """Return the places that the user has opened to the call, without those that it is known only to read."""
     if not paths.approved:
         return frozenset()
-    read, written = ({paths.judged(text).path for text in texts} for texts in (facts.reads, facts.writes))
+    read, written = ({paths.decided_location(text).path for text in texts} for texts in (facts.reads, facts.writes))
     return paths.approved - (read - written)

@@ -186,7 +186,7 @@ def child_tools(
     return {tool.name: tool for tool in every if tool.name in on and allows_tool(definition, tool.name)}
 
 
-def only_looks(definition: AgentDefinition, tools: Sequence[Tool[Any]]) -> bool:
+def is_read_only_agent(definition: AgentDefinition, tools: Sequence[Tool[Any]]) -> bool:
     """True if its agents can change nothing, whatever they are asked to do."""
     if definition.access.permission_mode == "plan":
         return True
@@ -312,7 +312,7 @@ def _transcript(opened: Opened, context: ToolContext, place: Place) -> Transcrip
 def child_context(parent: ToolContext, worktree: Path | None) -> ToolContext:
     """Return the context of a subagent's tools: cwd and read files are its own, the rest is its parent's."""
     temporary = parent.sandbox.temporary
-    paths = parent.paths.elsewhere(worktree, temporary=temporary) if worktree is not None else parent.paths.apart()
+    paths = parent.paths.for_copy(worktree, temporary=temporary) if worktree is not None else parent.paths.for_agent()
     return replace(parent, tool_use_id="", paths=paths, seen_files=SeenFiles(), runs_alone=True, allowed_change=None)
 
 

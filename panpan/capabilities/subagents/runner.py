@@ -12,7 +12,7 @@ import anyio
 from anyio import CancelScope, move_on_after
 
 from panpan.capabilities.subagents.host import SubagentHost
-from panpan.capabilities.subagents.opening import Child, Opened, Parent, find, only_looks, open_child
+from panpan.capabilities.subagents.opening import Child, Opened, Parent, find, is_read_only_agent, open_child
 from panpan.capabilities.subagents.report import Report, told
 from panpan.capabilities.subagents.task import SubagentTask
 from panpan.capabilities.subagents.worktrees.session_worktrees import WorktreeEnd, end_worktree, worktree_for
@@ -188,7 +188,7 @@ class SubagentRunner:
             or (task.isolation and not task.resume)
         ):
             return True
-        return only_looks(definition, self._host.tools) or self._agent.gate.mode == "plan"
+        return is_read_only_agent(definition, self._host.tools) or self._agent.gate.mode == "plan"
 
     async def run(self, task: SubagentTask, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         try:
@@ -208,9 +208,8 @@ class SubagentRunner:
         host, parent = self._host, Parent(self._agent, ctx)
         if self._agent.identity.depth >= host.max_depth:
             raise ToolError("this subagent may not start others", advice="do the task yourself")
-        if not ctx.runs_alone and not self.may_run_in_parallel(
-            task
-        ):  # in plan mode it was allowed to run beside others
+        # In plan mode it was allowed to run beside others.
+        if not ctx.runs_alone and not self.may_run_in_parallel(task):
             raise ToolError(
                 "plan mode ended before this began, and now it has to run alone", advice="make the call again"
             )

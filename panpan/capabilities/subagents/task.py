@@ -127,7 +127,7 @@ class TaskTool(Tool[TaskInput]):
         return self._subagents.may_run_in_parallel(_task(args))
 
     async def effects(self, args: TaskInput, ctx: ToolContext) -> Effects:
-        return Effects(agents=(Agent(args.subagent_type, only_looks=self.may_run_in_parallel(args)),))
+        return Effects(agents=(Agent(args.subagent_type, is_read_only=self.may_run_in_parallel(args)),))
 
     def title(self, args: TaskInput) -> str:
         return f"{args.subagent_type}: {clean_line(args.description)}"

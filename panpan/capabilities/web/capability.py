@@ -41,7 +41,7 @@ class Web(Capability):
             self._client,
             self.settings,
             session.user_agent,
-            new_restriction=gate.new_restriction,
+            stricter_rule=gate.stricter_rule,
             renderer=self._browser,
             parse=parse_sandboxed(session.tool_context.sandbox),
         )

@@ -177,7 +177,7 @@ class WebPages:
         client: The session's.
         settings: The user's.
         user_agent: User agent that servers are sent.
-        new_restriction: Returns the rule of permission, in words, that speaks against a second address and not against
+        stricter_rule: Returns the rule of permission, in words, that speaks against a second address and not against
             the first, which was asked for; None where there is none.
         renderer: Opens pages in a browser; None: there is none.
         pace: Keeps requests apart; None: as the settings say.
@@ -191,7 +191,7 @@ class WebPages:
         settings: WebSettings,
         user_agent: str,
         *,
-        new_restriction: Callable[[str, str], str | None] = lambda *_: None,
+        stricter_rule: Callable[[str, str], str | None] = lambda *_: None,
         renderer: PageRenderer | None = None,
         pace: Pace | None = None,
         scripts_s: float = SCRIPTS_S,
@@ -202,7 +202,7 @@ class WebPages:
         self._lists = DomainLists.read(settings.allowed_domains, settings.blocked_domains)
         self._robots = SiteRobots(client, user_agent) if settings.robots else None
         self._pace = pace or Pace(settings.pace_s)
-        self._new_restriction = new_restriction
+        self._new_restriction = stricter_rule
         self._renderer = renderer
         self._parse = parse or parse_sandboxed(CommandSandbox())
         self._scripts_s = scripts_s

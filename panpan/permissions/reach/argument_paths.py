@@ -349,7 +349,7 @@ class Reached:
     """Reason why these are not all; empty if they are."""
 
 
-def reaches_unnamed(facts: LineFacts) -> bool:
+def may_reach_unnamed_paths(facts: LineFacts) -> bool:
     """Return whether a line may reach anything without naming it, so that folders have to be looked through."""
     return any(effect.search.follows_links or next(_patterns(effect), None) for effect in facts.effects)
 

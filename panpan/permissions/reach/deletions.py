@@ -93,7 +93,7 @@ class Deletion:
     """True if a folder that a search finds goes with all that lies in it, whatever the tests say of that."""
 
     @property
-    def is_choosy(self) -> bool:
+    def has_filters(self) -> bool:
         """True if it leaves some of what lies there, as far as that is known."""
         return self.spares_tracked or self.tests not in (None, Tests())
 
@@ -114,7 +114,7 @@ def deletions(command: SimpleCommand) -> Iterator[Deletion]:
         yield from _cleaned(words, directories)
 
 
-def led_to(words: Sequence[Word]) -> Sequence[Word]:
+def cd_targets(words: Sequence[Word]) -> Sequence[Word]:
     """Return where `cd` goes; nothing for other programs."""
     return (operands(words) or [_HOME]) if name_of(words) in ("cd", "pushd") else ()
 
@@ -263,15 +263,15 @@ def protected_deletions(facts: LineFacts, paths: PathResolver, locator: Locator)
         if next(deletions(command), None) is None:
             continue
         if command.directories is None:
-            command = replace(command, directories=(".", *map(str, _led_to(commands, paths, locator))))
+            command = replace(command, directories=(".", *map(str, _after_cd(commands, paths, locator))))
         for use in islice(_protected_deletions(command, paths, locator), _MOST_FOUND):
             yield replace(use, command=command.source)
 
 
-def _led_to(commands: Sequence[SimpleCommand], paths: PathResolver, locator: Locator) -> Iterator[Path]:
+def _after_cd(commands: Sequence[SimpleCommand], paths: PathResolver, locator: Locator) -> Iterator[Path]:
     """Yield where a line goes; a command of which it is not known where it runs may run in any of these."""
     for command in commands:
-        yield from (place for word in led_to(command.words) for place in _places(word, [paths.cwd], paths, locator))
+        yield from (place for word in cd_targets(command.words) for place in _places(word, [paths.cwd], paths, locator))
 
 
 def _protected_deletions(command: SimpleCommand, paths: PathResolver, locator: Locator) -> Iterator[LocatedUse]:
@@ -286,10 +286,10 @@ def _protected_deletions(command: SimpleCommand, paths: PathResolver, locator: L
             for place in _places(word, folders, paths, locator)
         ]
         for written, place in dict.fromkeys(named):
-            if whole := None if deletion.is_choosy else _as_a_whole(place, paths, locator):
+            if whole := None if deletion.has_filters else _as_a_whole(place, paths, locator):
                 yield whole
                 continue
-            for use in _Look(deletion, written, place, paths, locator).uses():
+            for use in _DeletionWalk(deletion, written, place, paths, locator).uses():
                 left -= 1
                 if left < 0:
                     return
@@ -306,7 +306,7 @@ def _as_a_whole(place: Path, paths: PathResolver, locator: Locator) -> LocatedUs
     return None
 
 
-class _Look:
+class _DeletionWalk:
     """One walk through a place that is deleted."""
 
     def __init__(self, deletion: Deletion, written: str, place: Path, paths: PathResolver, locator: Locator) -> None:
@@ -321,7 +321,7 @@ class _Look:
         """Yield for the place, and each entry that is looked at, what is to be asked about, or None."""
         if not INSTALLED.isdisjoint(self._place.parts):
             return
-        if not self._deletion.is_choosy:
+        if not self._deletion.has_filters:
             yield self._protected(self._place)
         folders = deque([(self._place, False, False)])
         while folders:
@@ -353,7 +353,7 @@ class _Look:
     def _enters(self, name: str, *, is_protected: bool) -> bool:
         if name in INSTALLED or (self._deletion.spares_tracked and name == ".git"):
             return False
-        return self._deletion.is_choosy or not is_protected
+        return self._deletion.has_filters or not is_protected
 
 
 def _places(word: Word, folders: Sequence[Path], paths: PathResolver, locator: Locator) -> Iterator[Path]:

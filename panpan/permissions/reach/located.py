@@ -121,7 +121,7 @@ class Locator:
 
     def _judged(self, absolute: str) -> _Found:
         """Return where a path leads, with its spellings; the call will find that very place there."""
-        known = self._paths.known(absolute)
+        known = self._paths.recall(absolute)
         found = self._as_in_folder(absolute) if known is None else None
         found = found or self._alone(absolute, known)
         self._paths.remember(absolute, found[0])
@@ -161,7 +161,7 @@ class Locator:
             return None
         written = Path(os.path.normpath(folder))
         other = written if written != location.path else None
-        apart = self._paths.names_apart(location.path)
+        apart = self._paths.exceptional_names(location.path)
         return _PlainFolder(location.path, other, location.is_inside, location.is_readable, apart)
 
 
@@ -174,12 +174,12 @@ class _PlainFolder:
     """Path as written, if it is another one."""
     is_inside: bool
     is_readable: bool
-    names_apart: frozenset[str]
+    exceptional_names: frozenset[str]
     """Names in it that are judged by themselves, whatever they are called."""
 
     def decides_about(self, name: str) -> bool:
         """Return whether what has this name, and is no link, is judged as the folder is."""
-        return name not in self.names_apart and not may_be_protected(name)
+        return name not in self.exceptional_names and not may_be_protected(name)
 
 
 def located(use: PathUse, paths: PathResolver) -> LocatedUse:
@@ -206,7 +206,7 @@ def repository_around(folder: Path) -> Path:
     return next((top for top in (folder, *folder.parents) if (top / ".git").exists()), folder)
 
 
-def recorded_uses(facts: LineFacts, cwd: Path, locator: Locator) -> Iterator[LocatedUse]:
+def git_path_uses(facts: LineFacts, cwd: Path, locator: Locator) -> Iterator[LocatedUse]:
     """Yield the files of repositories that a line has git show, and the other repositories that these are taken from.
 
     Args:

@@ -231,7 +231,7 @@ _KINDS = {stat.S_IFIFO: "a named pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: 
 
 async def waiting_file(subject: Subject) -> Reason | None:
     """Return why a command line that only looks might not come to an end, or None."""
-    if subject.facts is None or not subject.seems_to_look:
+    if subject.facts is None or not subject.seems_read_only:
         return None
     if reason := _first_special(_named_files(subject, subject.facts)):
         return reason

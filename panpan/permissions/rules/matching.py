@@ -88,7 +88,7 @@ def _restricts_as_read(pattern: CommandPattern, subject: Subject) -> bool:
     """
     if any(pattern.restricts(effect.command.source) for effect in subject.effects):
         return True
-    commands = [effect.command.words for effect in subject.effects] if subject.only_looks else []
+    commands = [effect.command.words for effect in subject.effects] if subject.only_reads else []
     return any(
         pattern.restricts(shlex.join(word.text or "" for word in words))
         for words in commands
@@ -101,7 +101,7 @@ def _may_hold(pattern: CommandPattern, command: str, subject: Subject) -> bool:
 
     Of a line of which it is known that it only looks, it is known which words these are, and which words are programs.
     """
-    if not subject.only_looks:
+    if not subject.only_reads:
         runs_unseen = subject.facts is not None and subject.facts.line.runs_unseen
         return runs_unseen or pattern.may_restrict(command) or any(map(pattern.speaks_within, _told_texts(subject)))
     words = [word for effect in subject.effects for word in effect.command.words]

@@ -29,7 +29,7 @@ _JOINT = re.compile(r"&&|\|\|?|;|[<>]|\$\(|`|^[A-Za-z_]\w*=")
 
 
 @dataclass(frozen=True, slots=True)
-class IdleRule:
+class ShadowedRule:
     """A rule that can never matter."""
 
     rule: Rule
@@ -42,9 +42,9 @@ class IdleRule:
         return f"{self.rule} never matters: {self.why}"
 
 
-def idle_rules(
+def shadowed_rules(
     allow: Sequence[Rule], ask: Sequence[Rule], deny: Sequence[Rule], *, within_files: bool = False
-) -> Iterator[IdleRule]:
+) -> Iterator[ShadowedRule]:
     """Yield the rules that can never matter beside the others.
 
     Args:
@@ -61,14 +61,14 @@ def idle_rules(
 
     for rule in allow:
         if joint := _joint(rule):
-            yield IdleRule(rule, f"with a * it is compared with one command at a time, and `{joint}` is in none")
+            yield ShadowedRule(rule, f"with a * it is compared with one command at a time, and `{joint}` is in none")
         elif by := wider(rule, deny):
-            yield IdleRule(rule, f"{by} denies all that it allows", by)
+            yield ShadowedRule(rule, f"{by} denies all that it allows", by)
         elif by := wider(rule, ask):
-            yield IdleRule(rule, f"{by} asks about all that it allows", by)
+            yield ShadowedRule(rule, f"{by} asks about all that it allows", by)
     for rule in ask:
         if by := wider(rule, deny):
-            yield IdleRule(rule, f"{by} denies all that it asks about", by)
+            yield ShadowedRule(rule, f"{by} denies all that it asks about", by)
 
 
 def _file(rule: Rule) -> str:

@@ -165,11 +165,11 @@ class PathResolver:
         is_only_as_named = protection is not None and bool(groups) and all(group.is_only_as_named for group in groups)
         return Location(path, is_inside, is_readable, protection, is_secret, is_only_as_named)
 
-    def judged(self, text: str) -> Location:
+    def decided_location(self, text: str) -> Location:
         """Return where `text` was found to lead when it was decided about the call; where it leads if it was not."""
-        return self.known(self.absolute(text)) or self.locate(text)
+        return self.recall(self.absolute(text)) or self.locate(text)
 
-    def known(self, absolute: str) -> Location | None:
+    def recall(self, absolute: str) -> Location | None:
         """Return where an absolute path was found to lead when it was decided about the call; None if it was not."""
         return None if self._judged is None else self._judged.get(absolute)
 
@@ -178,7 +178,7 @@ class PathResolver:
         if self._judged is not None:
             self._judged[absolute] = location
 
-    def names_apart(self, folder: Path) -> frozenset[str]:
+    def exceptional_names(self, folder: Path) -> frozenset[str]:
         """Return the names in the canonical `folder` of what is not judged as the folder is, whatever it is called.
 
         That are roots, and what is protected because a protected name leads there.
@@ -193,7 +193,7 @@ class PathResolver:
             ToolError: The path is unusable, or it is not approved and lies outside, is protected and to be written, or
                 is secret.
         """
-        location = self.judged(text)
+        location = self.decided_location(text)
         if access == "read":
             if location.is_secret and not self._is_approved(location):
                 raise ToolError(
@@ -236,7 +236,7 @@ class PathResolver:
         view._judged = {}
         return view
 
-    def apart(self) -> "PathResolver":
+    def for_agent(self) -> "PathResolver":
         """Return one for another agent in the same workspace: its working directory is its own, nothing is approved."""
         other = copy(self)
         other._approved = frozenset()
@@ -244,7 +244,7 @@ class PathResolver:
         other._cwd = _WorkingDirectory(self.cwd)
         return other
 
-    def elsewhere(self, copy_of_root: Path, *, temporary: Path | None = None) -> "PathResolver":
+    def for_copy(self, copy_of_root: Path, *, temporary: Path | None = None) -> "PathResolver":
         """Return one for a copy of the workspace that panpan has made, which may lie in a protected root.
 
         What lies in it and in `temporary`, for the temporary files of commands, can be written; the other folders of

@@ -10,7 +10,7 @@ from panpan.capabilities.background.task_tools import TaskOutputInput, TaskOutpu
 from panpan.capabilities.guards.repeated_calls import RepeatedCalls
 from panpan.core.tool import ToolContext
 from panpan.errors import AnswerNeededError
-from panpan.permissions.opening import NobodyToAsk, YesToAll
+from panpan.permissions.opening import ApprovingAsker, DenyingAsker
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import Event, Output, PermissionDecided, ToolYield
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage
@@ -41,7 +41,7 @@ class Run:
     def __init__(self, root: Path, *, doom_loop: Behaviour = "ask", ask: Asker | None = None) -> None:
         self.root = root
         self.doom_loop = doom_loop
-        self.ask = ask or NobodyToAsk()
+        self.ask = ask or DenyingAsker()
         self.tool = SameTool()
         self.decisions: list[PermissionDecided] = []
         self.error = ""
@@ -66,7 +66,7 @@ def warnings_in(llm: ScriptedLLM) -> list[str]:
     return [message.text for message in llm.histories[-1] if isinstance(message, SystemReminder)]
 
 
-@pytest.mark.parametrize("ask", [NobodyToAsk(), YesToAll()], ids=["nobody", "--yes"])
+@pytest.mark.parametrize("ask", [DenyingAsker(), ApprovingAsker()], ids=["nobody", "--yes"])
 async def test_repeats_end_a_turn_after_the_model_was_told(tmp_path: Path, ask: Asker) -> None:
     run = Run(tmp_path, ask=ask)
 
@@ -129,7 +129,7 @@ async def test_yes_allows_three_more_repeats(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("doom_loop", "runs", "ends"), [("ask", 3, True), ("deny", 3, True), ("allow", 12, False)])
 async def test_settings_decide_about_repeats(tmp_path: Path, doom_loop: Behaviour, runs: int, ends: bool) -> None:
-    run = Run(tmp_path, doom_loop=doom_loop, ask=YesToAll())
+    run = Run(tmp_path, doom_loop=doom_loop, ask=ApprovingAsker())
 
     await run(*same(12))
 
@@ -190,7 +190,7 @@ async def test_changes_in_one_reply_all_run(tmp_path: Path) -> None:
 async def test_new_turn_resets_the_count_of_repeats(tmp_path: Path) -> None:
     llm = ScriptedLLM(*same(3), say("one"), *same(3, first=3), say("two"))
     tool = SameTool()
-    async with session_in(tmp_path, llm, tool, hooks=[RepeatedCalls()], ask=NobodyToAsk()) as session:
+    async with session_in(tmp_path, llm, tool, hooks=[RepeatedCalls()], ask=DenyingAsker()) as session:
         for _ in range(2):
             async with aclosing(session.submit("go")) as events:
                 async for _event in events:

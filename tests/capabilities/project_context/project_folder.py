@@ -43,5 +43,5 @@ class ProjectFolder:
         folder.mkdir(parents=True, exist_ok=True)
         places = ContextPlaces(folder, find_project_root(folder), self.home / ".panpan", self.home)
         if gate is not None:
-            places = replace(places, withholds=partial(gate.keeps_from_context, root=self.root))
+            places = replace(places, withholds=partial(gate.hides_from_context, root=self.root))
         return await take_project_context(places, today=date(2026, 11, 21))

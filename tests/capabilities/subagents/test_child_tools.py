@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.capabilities.subagents.opening import allows_tool, child_tools, only_looks
+from panpan.capabilities.subagents.opening import allows_tool, child_tools, is_read_only_agent
 from panpan.types.agent import AgentAccess, AgentDefinition
 from tests.fakes.every_tool import every_tool
 
@@ -60,5 +60,5 @@ def test_child_tools_include_task_only_if_allowed_and_wanted() -> None:
 def test_only_looks_knows_definitions_without_changes(definition: AgentDefinition, looks: bool) -> None:
     tools = [tool for tool in EVERY if tool.is_for_subagents]
 
-    assert only_looks(definition, tools) is looks
+    assert is_read_only_agent(definition, tools) is looks
     assert allows_tool(definition, "Read")

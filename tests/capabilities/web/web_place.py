@@ -74,7 +74,7 @@ async def web_place(
                 client,
                 web,
                 "panpan/1",
-                new_restriction=restricts,
+                stricter_rule=restricts,
                 renderer=renderer,
                 pace=Pace(web.pace_s, clock=lambda: 0.0, sleep=sleep, jitter=lambda: 0.0),
                 parse=made_here,

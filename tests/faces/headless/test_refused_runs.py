@@ -10,7 +10,7 @@ from panpan.errors import PanpanError
 from panpan.faces.headless.output_formats import JsonFace
 from panpan.faces.headless.prompts import Prompt
 from panpan.faces.headless.run import run_headless
-from panpan.permissions.opening import NobodyToAsk
+from panpan.permissions.opening import DenyingAsker
 from panpan.types.messages import AssistantMessage, UserMessage
 from panpan.types.permission import Ask, Decision, Deny, Reason
 from tests.faces.memory import Memory
@@ -41,7 +41,7 @@ async def code_of(root: Path, *turns: list[AssistantMessage], has_background: bo
     llm = ScriptedLLM(*(reply for turn in turns for reply in (*turn, say("done"))))
     tools = [FakeTool(name, is_read_only=name == "Look") for name in ("Look", "Write", "Edit")]
     return await run_headless(
-        session_in(root, llm, *tools, hooks=[Gate()], ask=NobodyToAsk(), has_background=has_background),
+        session_in(root, llm, *tools, hooks=[Gate()], ask=DenyingAsker(), has_background=has_background),
         prompts(),
         lambda session: JsonFace(Memory(), session.info.id),
         say=lambda _: None,

@@ -6,8 +6,8 @@ from panpan.permissions.rules.rules import RuleSource
 
 def idle(*, allow: tuple[str, ...] = (), ask: tuple[str, ...] = (), deny: tuple[str, ...] = ()) -> list[str]:
     gate = PermissionGate([RuleSource("f", True, allow, ask, deny)])
-    assert gate.warnings == [str(one) for one in gate.idle_rules()], "all stand in one place"
-    return [one.rule.text for one in gate.idle_rules()]
+    assert gate.warnings == [str(one) for one in gate.shadowed_rules()], "all stand in one place"
+    return [one.rule.text for one in gate.shadowed_rules()]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_idle_rule_of_another_file_is_listed_without_a_warning() -> None:
     sources = [RuleSource("a:1", allow=("Bash(npm *)",)), RuleSource("b:1", deny=("Bash(npm *)",))]
     gate = PermissionGate(sources)
 
-    assert [str(one) for one in gate.idle_rules()] == [
+    assert [str(one) for one in gate.shadowed_rules()] == [
         "the rule Bash(npm *) from a:1 never matters: the rule Bash(npm *) from b:1 denies all that it allows"
     ]
     assert gate.warnings == []

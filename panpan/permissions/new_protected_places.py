@@ -37,7 +37,7 @@ _Places: TypeAlias = Mapping[Path, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Scan:
     """Protected places that one look at the workspace found, and the reach of the look."""
 
     looks: Sequence[ProtectedPlaces]
@@ -51,7 +51,7 @@ class _Look:
         return any(place.is_relative_to(look.root) and look.has_looked_for(place) for look in self.looks)
 
 
-class NewPlaces(Hook):
+class NewProtectedPlaces(Hook):
     """Compares the protected places of the workspace before and after each command in the sandbox.
 
     A new repository that makes git run nothing, such as a clone, is the model's: later commands may change it.
@@ -66,20 +66,20 @@ class NewPlaces(Hook):
         self._folder = folder
         self._ask = ask
         self._warn = warn
-        self._before: dict[str, _Look] = {}
-        self._since_background: _Look | None = None
+        self._before: dict[str, _Scan] = {}
+        self._since_background: _Scan | None = None
         """Newest look since a command was left running in the background, which may make more at any time."""
 
     async def before_effect(self, call: ToolCall) -> None:
         if await _runs_boxed(call):
             before = self._before.get(call.tool_use_id)  # this is a retry after a failed attempt
-            self._before[call.tool_use_id] = before or self._since_background or await _look(call)
+            self._before[call.tool_use_id] = before or self._since_background or await _scan_for(call)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         before = self._before.pop(call.tool_use_id, None)
         if before is None:
             return output
-        now = await _look(call)
+        now = await _scan_for(call)
         if self._since_background is not None or getattr(call.args, "run_in_background", False):
             self._since_background = now
         new = {place: file for place, file in now.files.items() if before.shows_new(place, file)}
@@ -136,15 +136,15 @@ async def _runs_boxed(call: ToolCall) -> bool:
     return (await sandbox.choice()).sandbox is not None
 
 
-async def _look(call: ToolCall) -> _Look:
+async def _scan_for(call: ToolCall) -> _Scan:
     context = call.context  # nobody runs or trusts files in the temporary folder
     roots = [root for root in context.paths.roots if root != context.sandbox.temporary]
-    return await to_thread.run_sync(_look_at, roots)
+    return await to_thread.run_sync(_scan, roots)
 
 
-def _look_at(roots: Collection[Path]) -> _Look:
+def _scan(roots: Collection[Path]) -> _Scan:
     looks = [protected_places(root) for root in roots]
-    return _Look(looks, {place: file for look in looks for place, file in _files(look)})
+    return _Scan(looks, {place: file for look in looks for place, file in _files(look)})
 
 
 def _settle_repositories(

@@ -77,7 +77,7 @@ class ModelOptions:
 
 
 class Provider(Protocol):
-    """One way to reach models. Each has its own file below `models/providers/` and knows no tools and no faces."""
+    """One way to reach models, which knows no tools and no faces. A subclass needs only a name and `stream`."""
 
     name: str
 
@@ -91,18 +91,18 @@ class Provider(Protocol):
 
     async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
         """Return the number of input tokens of the request, or None if the provider cannot count them."""
-        ...
+        return None
 
     async def prepare(self) -> None:
         """Do the work that the first request would wait for, such as loading an SDK; send nothing.
 
         Errors are left to the first request.
         """
-        ...
+        return
 
     async def aclose(self) -> None:
         """Close what is open; the provider is not used afterwards."""
-        ...
+        return
 
 
 class ModelClient(Protocol):

@@ -19,8 +19,8 @@ from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, UserMessage
 
 
-class Echo:
-    """Implements `Provider`: says what was said."""
+class Echo(Provider):
+    """Says what was said."""
 
     name = "echo"
 
@@ -35,13 +35,6 @@ class Echo:
         builder.finish("end_turn")
         for event in builder.take():
             yield event
-
-    async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
-        return None
-
-    async def prepare(self) -> None: ...
-
-    async def aclose(self) -> None: ...
 
 
 class EchoModels(ProviderKind):

@@ -36,7 +36,7 @@ from panpan.types.events import (
     ToolInputDelta,
     Waiting,
 )
-from panpan.types.llm import ModelOptions, ModelRequest
+from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, ToolResultMessage, Usage
 
 _block: TypeAdapter[AssistantContent] = TypeAdapter(AssistantContent)
@@ -271,8 +271,8 @@ MAX_PAUSE_S = 2.0
 _SHOWN_CHARS = 200
 
 
-class RecordedProvider:
-    """Implements `Provider` with the replies of one recording, one for each request; without `sleep`, at once.
+class RecordedProvider(Provider):
+    """Plays the replies of one recording, one for each request; without `sleep`, at once.
 
     A reply is played only where the conversation still fits, so that no success is shown that never was: the tools that
     it calls are there, and each call was answered as well, or as badly, as when it was recorded.
@@ -348,15 +348,6 @@ class RecordedProvider:
 
     def _misfit(self, complaint: str) -> CassetteError:
         return CassetteError(f"{self._place} {complaint}", provider=self.name)
-
-    async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
-        return None
-
-    async def prepare(self) -> None:
-        """Do nothing: the recording is in memory."""
-
-    async def aclose(self) -> None:
-        """Do nothing: the recording is in memory."""
 
 
 def replies_of(file: RecordedFile) -> list[RecordedReply]:

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from panpan.capabilities.cassettes.replay import Replay
 
 
-class TapedModel:
-    """Implements `Provider`."""
+class TapedModel(Provider):
+    """Plays the recorded replies."""
 
     name = "cassette"
 
@@ -65,12 +65,6 @@ class TapedModel:
 
     async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
         return self._replay.count()
-
-    async def prepare(self) -> None:
-        """Do nothing: the cassette is in memory."""
-
-    async def aclose(self) -> None:
-        """Do nothing: the cassette is in memory."""
 
 
 class ComparedModel:

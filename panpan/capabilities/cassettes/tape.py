@@ -34,7 +34,7 @@ from panpan.errors import CassetteError, ConfigError, ToolError
 from panpan.models.reply import ReplyBuilder
 from panpan.types.content import Frozen
 from panpan.types.events import StreamEvent
-from panpan.types.llm import ModelOptions, ModelRequest
+from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, Message, StopReason, ToolResultMessage, Usage, UserMessage
 
 MAX_BYTES = 20_000_000
@@ -168,8 +168,8 @@ _PIECES_PER_S = 30
 _SHOWN_CHARS = 200
 
 
-class CassetteProvider:
-    """Implements `Provider` with the replies of one tape, one for each request."""
+class CassetteProvider(Provider):
+    """Plays the replies of one tape, one for each request."""
 
     name = "cassette"
 
@@ -216,15 +216,6 @@ class CassetteProvider:
             if isinstance(event, AssistantMessage):
                 self._open_ids = tuple(use.id for use in event.tool_uses)
             yield event
-
-    async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
-        return None
-
-    async def prepare(self) -> None:
-        """Do nothing: the tape is in memory."""
-
-    async def aclose(self) -> None:
-        """Do nothing: the tape is in memory."""
 
     def _pieces(self, reply: TapeReply, builder: ReplyBuilder) -> Iterator[float]:
         """Put the reply together piece by piece; yield the pause after each."""

@@ -19,7 +19,7 @@ from panpan.models.providers.openai_compatible import OpenAICompatibleProvider
 from panpan.models.providers.vendor_profiles import LLAMA_CPP
 from panpan.types.content import TextBlock, ToolUseBlock
 from panpan.types.events import StreamEvent, Waiting
-from panpan.types.llm import ModelOptions, ModelRequest, ToolDefinition
+from panpan.types.llm import ModelOptions, ModelRequest, Provider, ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, UserMessage
 
 # Leave out the oldest rounds if a request does not fit the context window. The newest message of the user and the
@@ -107,7 +107,7 @@ def _texts(message: Message) -> Iterator[str]:
             yield f"{block.name} {block.input}"
 
 
-class EmbeddedProvider:
+class EmbeddedProvider(Provider):
     """One server of the embedded model: opened by the first request, and left by `aclose`."""
 
     name = "local"
@@ -152,12 +152,6 @@ class EmbeddedProvider:
                     yield event
         finally:
             self._turns.release()
-
-    async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
-        return None
-
-    async def prepare(self) -> None:
-        """Do nothing: the model takes 2.5 GB of memory, and is started when it is asked."""
 
     async def aclose(self) -> None:
         self._served = self._inner = None

@@ -8,9 +8,11 @@ from panpan.public_names import loader
 TYPE_CHECKING = False  # type checkers know this name; importing `typing` takes milliseconds
 
 if TYPE_CHECKING:
+    from panpan.config.models import ModelFacts
     from panpan.core.conversation import Conversation
     from panpan.core.hooks import Addition, Hook, Round, ToolCall
     from panpan.models.provider_kind import KnownModel, NamedProvider, ProviderKind
+    from panpan.models.reply import ReplyBuilder
     from panpan.session.agent import Agent
     from panpan.session.capability import Capability, beside
     from panpan.session.command import Command, Option, Terminal, say
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         table,
         text,
     )
+    from panpan.types.llm import Provider
     from panpan.types.messages import SystemReminder, UserMessage
     from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason
 
@@ -46,12 +49,15 @@ __all__ = [
     "FileDiff",
     "Hook",
     "KnownModel",
+    "ModelFacts",
     "NamedProvider",
     "Option",
     "PermissionQuestion",
+    "Provider",
     "ProviderKind",
     "Reason",
     "ReminderSource",
+    "ReplyBuilder",
     "Round",
     "SessionContext",
     "Span",
@@ -85,12 +91,15 @@ __getattr__ = loader(
         "FileDiff": "panpan.types.content",
         "Hook": "panpan.core.hooks",
         "KnownModel": "panpan.models.provider_kind",
+        "ModelFacts": "panpan.config.models",
         "NamedProvider": "panpan.models.provider_kind",
         "Option": "panpan.session.command",
         "PermissionQuestion": "panpan.types.permission",
+        "Provider": "panpan.types.llm",
         "ProviderKind": "panpan.models.provider_kind",
         "Reason": "panpan.types.permission",
         "ReminderSource": "panpan.session.reminders",
+        "ReplyBuilder": "panpan.models.reply",
         "Round": "panpan.core.hooks",
         "SessionContext": "panpan.session.context",
         "Span": "panpan.types.content",

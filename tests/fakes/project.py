@@ -8,8 +8,9 @@ from typing import Any
 
 from panpan.api import open_session
 from panpan.config.models import vendor_named
-from panpan.types.events import CommandRan, Event
-from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.types.content import StatusItem
+from panpan.types.events import CommandRan
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage
 from tests.model_server import RecordedRequest, call, say, serving
 
 
@@ -17,24 +18,24 @@ from tests.model_server import RecordedRequest, call, say, serving
 class Ran:
     """Turns of a session that is over."""
 
-    events: Sequence[Event]
+    messages: Sequence[Message]
+    """The whole conversation."""
+    shown: Sequence[str]
+    """Output of slash commands."""
+    status: Sequence[StatusItem]
+    """Status after the last turn."""
     requests: Sequence[RecordedRequest]
     """Requests to the model, as its server got them."""
 
     @property
     def results(self) -> list[str]:
         """Results of calls, as the model got them."""
-        return [event.text for event in self.events if isinstance(event, ToolResultMessage)]
+        return [message.text for message in self.messages if isinstance(message, ToolResultMessage)]
 
     @property
     def answers(self) -> list[str]:
         """Texts of the model, without its calls."""
-        return [event.text for event in self.events if isinstance(event, AssistantMessage)]
-
-    @property
-    def shown(self) -> list[str]:
-        """Output of slash commands."""
-        return [event.text for event in self.events if isinstance(event, CommandRan)]
+        return [message.text for message in self.messages if isinstance(message, AssistantMessage)]
 
 
 class Project:
@@ -73,12 +74,13 @@ class Project:
         assert place is not None
         assert place.base_url_variable is not None
         script = [*(call(name, arguments) for name, arguments in calls), *(say("done") for _ in prompts)]
-        events: list[Event] = []
+        shown: list[str] = []
         with serving(script) as server:
             address = server.url if place.dialect == "anthropic" else server.openai_url
             env = self.env | {place.key_variables[0]: "sk-test-0123456789abcdef", place.base_url_variable: address}
             async with open_session(self.folder, env=env, warn=self.warnings.append, **options) as session:
                 for prompt in prompts:
-                    async with aclosing(session.submit(prompt)) as turn:
-                        events += [event async for event in turn]
-        return Ran(events, server.requests)
+                    async with aclosing(session.submit(prompt)) as events:
+                        shown += [event.text async for event in events if isinstance(event, CommandRan)]
+                messages, status = tuple(session.conversation.messages), session.capabilities.status()
+        return Ran(messages, shown, status, server.requests)

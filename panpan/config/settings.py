@@ -223,34 +223,34 @@ class ToolSettings(Table):
     """Tools that the model is offered, `[tools]`."""
 
     enabled: Mapping[Name, bool] = Field(default_factory=dict)
-    """True or false by tool name or wildcard such as `mcp__*`. An exact name decides before wildcards, more fixed
-    characters before fewer, off before on; a tool that nothing matches is on."""
+    """True or false by tool name or wildcard such as `mcp__*`. An exact name is stronger than a wildcard, more fixed
+    characters than fewer, and off than on. A tool that nothing matches is on."""
 
 
 class SandboxSettings(Table):
     """Sandbox of the model's commands, `[sandbox]`; no project may set it."""
 
     mode: Literal["on", "off"] = "on"
-    """on: commands run in the sandbox that works here, and where none does, each asks; off: with all your rights."""
+    """on: commands run in the sandbox that works here; off: with all your rights. If none works, the gate decides."""
     network: bool = False
-    """True if every command may use the network, that of this machine included."""
+    """True if every command may use the network, also servers on this machine."""
     domains: Domains = ()
     """Hosts that commands may reach although the network is off, such as `pypi.org` or `*.pythonhosted.org`;
     `package-indexes` means those that pip, uv, conda, npm and cargo fetch from."""
     writable: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
     """Folders that commands may change beside the workspace, such as `~/.cache`."""
     readable: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
-    """Folders that commands may read although they hold secrets, or are in the home while it is hidden."""
+    """Folders that commands may read although they hold secrets or are in the hidden home."""
     outside: Names = ()
-    """Commands, as in `Bash(…)`, that the model may run outside the sandbox without a question about that. They need
-    permission to run like any other command."""
+    """Commands, as in `Bash(…)`, that the model may run outside the sandbox without a question about that. Rules and
+    the mode still decide if they run."""
 
 
 class EnvironmentSettings(Table):
     """Environment of commands, `[environment]`; no project may set it."""
 
     pass_env: Names = ()
-    """Names of variables that they get beside those in `system/environment.py`, such as `MY_DATA` or `WANDB_*`. A
+    """Names of variables that commands get besides those in `system/environment.py`, such as `MY_DATA` or `WANDB_*`. A
     wildcard does not pass variables that are named like secrets; an exact name does."""
 
 
@@ -258,10 +258,10 @@ class LimitSettings(Table):
     """Limits on the resources of one command, `[limits]`; no project may set them."""
 
     memory_gb: float | None = Field(default=None, gt=0)
-    """GB (10⁹ bytes) of private memory of one process; None for no limit, but if memory runs out the system kills
-    commands before other programs."""
+    """GB (10⁹ bytes) of private memory of one process; None for no limit. If memory runs out, the system ends commands
+    before other programs."""
     processes: Amount = None
-    """Processes and threads of one command; None for 2,048 and 512 for each processor; off for no limit."""
+    """Processes and threads of one command; None for 2,048 plus 512 for each processor; off for no limit."""
     file_gb: Amount = 2000
     """GB of one file that a command writes; off for no limit."""
     cpu_s: int | None = Field(default=None, ge=1)
@@ -274,27 +274,27 @@ class BackgroundSettings(Table):
     max_tasks: int = Field(default=16, ge=1, le=10_000)
     """Commands and subagents of one session that run in the background at the same time."""
     max_output_mb: int = Field(default=1000, ge=1)
-    """MB (10⁶ bytes) that one of them may print; one that prints more is stopped."""
+    """MB (10⁶ bytes) that one background task may print; one that prints more is stopped."""
     at_exit: Literal["ask", "stop", "keep"] = "ask"
-    """Fate of commands that run when panpan ends; ask: they are stopped if nobody is there to be asked."""
+    """Handling of commands that still run when panpan ends. ask: they are stopped if nobody is there to be asked."""
     at_timeout: Literal["stop", "go_on"] = "stop"
-    """Fate of a command in the foreground when its time is up; go_on: it goes on in the background."""
+    """Handling of a command in the foreground when its time is up; go_on: it goes on in the background."""
     wake: bool = True
-    """True if the end of a task begins a turn where none runs."""
+    """True if the end of a background task starts a turn when none runs."""
 
 
 class NetworkSettings(Table):
     """Access of all features to the web, `[web]`; no project may set it."""
 
     allowed_domains: Hosts = ()
-    """The only hosts, with their subdomains, for pages and search results; empty for all."""
+    """Hosts, with their subdomains, that pages and search results may come from; empty for all."""
     blocked_domains: Hosts = ()
-    """Hosts, with their subdomains, without pages and search results; they win over the allowed ones."""
+    """Hosts, with their subdomains, that nothing comes from; stronger than the allowed ones."""
     user_agent: Annotated[str, Field(min_length=1, max_length=300), AfterValidator(_one_line)] | None = None
     """User-Agent header; None for panpan and its version, which the browser adds to its own."""
     proxy: Annotated[SecretStr, AfterValidator(_proxy)] | None = None
     """Proxy for pages, searches, downloads and the browser: `http://`, `https://` or `socks5://`, with a port, and with
-    user and password if it needs them. It is a secret, as it may hold these."""
+    user and password if it needs them. Since it may hold these, it is a secret."""
     private_hosts: Annotated[tuple[Annotated[Name, AfterValidator(_private_host)], ...], Field(strict=False)] = ()
     """Hosts of the user that may be requested although they are not public: `files.lab.example`, `*.lab.example`, and
     for numeric addresses `10.2.0.7` or `10.2.0.0/16`. They are reached without the proxy."""
@@ -311,15 +311,15 @@ class PackageSettings(Table):
     index: WebAddress | None = None
     """Index for pip and uv, such as a mirror; None for the one in their configuration."""
     mirrors: Annotated[tuple[WebAddress, ...], Field(strict=False, max_length=5)] = ()
-    """Indexes that pip and uv try in turn if the index is not reached; not used for calls that write a lock file."""
+    """Indexes that pip and uv try in turn if the index cannot be reached; not for calls that write a lock file."""
     extra_indexes: Annotated[tuple[WebAddress, ...], Field(strict=False)] = ()
-    """Indexes that pip and uv use besides."""
+    """Indexes that pip and uv use in addition."""
     channels: Names = ()
-    """Channels of conda and new pixi projects, names or addresses, after those that a call names; empty for theirs."""
+    """Channels of conda and new pixi projects, names or addresses, after those of the call; empty for their own."""
     channel_alias: WebAddress | None = None
     """Address below which conda finds channels that have only a name, such as a mirror; None for conda's own."""
     channel_mirrors: Annotated[tuple[WebAddress, ...], Field(strict=False, max_length=5)] = ()
-    """Addresses that conda tries in turn if that one is not reached."""
+    """Addresses that conda tries in turn if a channel cannot be reached."""
     pip_timeout_s: float = Field(default=600.0, ge=1, le=86_400)
     """Seconds that a call of pip may take."""
     conda_timeout_s: float = Field(default=900.0, ge=1, le=86_400)
@@ -334,10 +334,9 @@ class WindowSettings(Table):
     """Use of the model's context window, `[compaction]`."""
 
     enabled: bool = True
-    """True if the conversation is made shorter by itself before it overflows the window; `/compact` does it in any
-    case."""
+    """True if panpan makes the conversation shorter before it overflows the window. `/compact` always works."""
     window_tokens: int | None = Field(default=None, ge=4_000)
-    """Tokens of the window, if panpan does not know it or is to use less of it; None for the model's window."""
+    """Tokens of the window, if panpan does not know it or should use less of it; None for the model's window."""
 
     def usable_window(self, window_tokens: int | None) -> int | None:
         """Return the smaller of the model's window and the setting; None if neither is known."""
@@ -350,9 +349,9 @@ class SessionSettings(Table):
     """Saved sessions, `[sessions]`; no project may set them."""
 
     title: Literal["auto", "model", "first-words"] = "auto"
-    """Title of a session until the user names it. first-words: their first words; model: what the model that
-    `fast` means makes of that, in the background, for a fraction of a cent, or the session's own where there is none;
-    auto: as model where a user watches, and at the session's own place alone, else first-words."""
+    """Title of a session until the user names it. first-words: their first words; model: a title that the model `fast`
+    makes of these in the background, for a fraction of a cent, or the session's own model if there is none; auto: as
+    model if a user watches, but only at the session's own provider, else as first-words."""
 
 
 class UiSettings(Table):
@@ -377,12 +376,12 @@ class Settings(Table):
     model_config = ConfigDict(defer_build=True)  # `settings_type` builds them with the tables of the features
 
     version: Literal[1] = 1
-    """Format of the file that holds them."""
+    """Format of the settings file."""
 
     model: Name | None = None
-    """Model, alias, or `provider/model`; None: the default of the vendor whose key is there."""
+    """Model, alias, or `provider/model`; None: the default of the vendor for which there is a key."""
     provider: Name | None = None
-    """Name of the provider, whichever one the model's name would choose."""
+    """Name of the provider, even if the model's name would choose another one."""
     base_url: WebAddress | None = None
     """Address of the chosen provider, instead of its own."""
     api_key: Secret | None = None
@@ -397,9 +396,9 @@ class Settings(Table):
     max_output_tokens: int | None = Field(default=None, ge=1)
     """Limit on the tokens of one reply, thinking included; None for the model's own."""
     thinking: bool = False
-    """True if the model thinks before it answers, where it can."""
+    """True if the model thinks before it answers, if it can."""
     thinking_budget_tokens: int = Field(default=10_000, ge=1024)
-    """Tokens it may think, for models that take a number; 1,024 is the least that Anthropic's API accepts."""
+    """Tokens of thinking, for models that take a number; 1,024 is the least that Anthropic's API accepts."""
     effort: Effort | None = None
     """Work that the model puts into an answer, as a word; None: the model's own choice."""
     temperature: float | None = Field(default=None, ge=0, le=2)
@@ -426,19 +425,19 @@ class Settings(Table):
     tools: ToolSettings = ToolSettings()
     """Tools that the model is offered, `[tools]`."""
     capabilities: Mapping[Name, bool | Mapping[Name, JsonValue]] = Field(default_factory=dict)
-    """Capabilities of packages and folders that are on, by name: true, or a table with their settings."""
+    """Capabilities of packages and folders that are on, by name: true, or a table with its settings."""
     additional_directories: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
     """Folders outside the project that the tools may use as if they were in it; those of all sources are joined."""
 
     max_rounds: int | None = Field(default=None, ge=1)
-    """Limit on the rounds of one turn; None for 50 where nobody watches, else 10,000."""
+    """Limit on the rounds of one turn; None for 10,000 if a user watches, else 50."""
     max_budget_usd: float | None = Field(default=None, gt=0)
     """Limit on the US dollars that one session may cost, its subagents included; None for no limit."""
     max_tokens: int | None = Field(default=None, ge=1)
     """Limit on the tokens of one session, input and replies of all requests together; None for no limit. The limit on
     one reply is `max_output_tokens`."""
     max_seconds: float | None = Field(default=None, gt=0)
-    """Limit on the seconds of all turns of one session, without the time in which the user is asked; None for no
+    """Limit on the seconds of all turns of one session, without the time that questions wait for the user; None for no
     limit."""
     idle_timeout_s: float | None = Field(default=None, gt=0, le=86_400)
     """Seconds without a byte from the provider after which a request fails; None for 120, or 600 for local servers."""

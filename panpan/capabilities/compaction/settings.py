@@ -11,6 +11,6 @@ class CompactionSettings(WindowSettings):
     table = "compaction"
 
     reserve_tokens: int = Field(default=16_384, ge=1_000)
-    """Tokens of the window that stay free for the reply; of a small window a quarter."""
+    """Tokens of the window that stay free for the reply; a quarter of a small window."""
     keep_recent_tokens: int = Field(default=20_000, ge=1_000)
-    """Tokens of the newest messages that stay as they are; of a small window less."""
+    """Tokens of the newest messages that stay as they are; fewer in a small window."""

@@ -11,13 +11,13 @@ class DataSettings(Table):
     table = "data"
 
     max_gb: float = Field(default=100.0, gt=0, le=1_000_000)
-    """Billions of bytes that one download may bring, and that may come of one archive."""
+    """GB (10⁹ bytes) of one download, and of one unpacked archive."""
     max_ratio: float = Field(default=200.0, ge=1, le=100_000)
-    """Times its own size that an archive may become; one that becomes no more than 10 MB may in any case."""
+    """Unpacked size of an archive, as a multiple of its own size; up to 10 MB are always allowed."""
     hub: WebAddress = "https://huggingface.co"
-    """Address of the hub for `hf://`, such as a mirror; it may be on this machine or its network."""
+    """Address of the hub for `hf://`, such as a mirror; it may be on this machine or in its network."""
     hub_token_env: Name = "HF_TOKEN"
-    """Environment variable that holds the user's token for it."""
+    """Environment variable that holds the user's token for the hub."""
 
     @property
     def key_variables(self) -> tuple[str, ...]:

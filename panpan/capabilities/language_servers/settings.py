@@ -9,12 +9,12 @@ from panpan.config.settings import Name, Names, Table
 
 
 class LanguageServerSettings(Table):
-    """One language server, `[language_servers.servers.NAME]`; one that panpan knows keeps what is not said here."""
+    """One language server, `[language_servers.servers.NAME]`; a server that panpan knows keeps what is not set here."""
 
     enabled: bool = True
     """True if the server may be started."""
     command: Names = ()
-    """Its program and arguments, such as `["lua-language-server"]`; none: what panpan knows, else its name."""
+    """Its program and arguments, such as `["lua-language-server"]`; empty for what panpan knows, else its name."""
     languages: Mapping[Name, Name] = Field(default_factory=dict)
     """The protocol's names of languages by file suffix, such as `.lua` to `lua`."""
     initialization_options: Mapping[str, Any] = Field(default_factory=dict)
@@ -30,4 +30,4 @@ class LanguageServersSettings(Table):
     enabled: bool = True
     """True if language servers may be started."""
     servers: Mapping[Name, LanguageServerSettings] = Field(default_factory=dict)
-    """Servers that panpan does not know, or with other settings, by name; they come before all others."""
+    """New servers, or changes to ones that panpan knows, by name; they come before all others."""

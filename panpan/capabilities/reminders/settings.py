@@ -11,5 +11,5 @@ class ReminderSettings(Table):
     table = "reminders"
 
     max_per_session: int = Field(default=20, ge=0, le=1000)
-    """Reminders of one session that are advice, such as that a file was changed; what the model cannot work rightly
-    without, such as that plan mode is on, is told in any case."""
+    """Reminders of one session that are advice, such as that a file was changed. The model always gets those that it
+    cannot work without, such as that plan mode is on."""

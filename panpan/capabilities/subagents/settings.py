@@ -11,4 +11,4 @@ class AgentSettings(Table):
     table = "agents"
 
     max_depth: int = Field(default=1, ge=0, le=3)
-    """Most levels of nested subagents; 1: subagents start none of their own, 0: there are none."""
+    """Limit on the levels of nested subagents; 1: subagents start none of their own, 0: there are none."""

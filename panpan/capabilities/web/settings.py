@@ -13,7 +13,7 @@ class WebSettings(NetworkSettings):
     table = "web"
 
     search: Literal["auto", "tavily", "brave", "exa", "searxng", "duckduckgo", "off"] = "auto"
-    """Search engine of WebSearch; auto: the first of them that has a key or an address, none where none has."""
+    """Search engine of WebSearch; auto: the first one that has a key or an address, if any."""
     tavily_key_env: Name = "TAVILY_API_KEY"
     """Environment variable that holds the key of tavily.com."""
     brave_key_env: Name = "BRAVE_API_KEY"
@@ -21,21 +21,21 @@ class WebSettings(NetworkSettings):
     exa_key_env: Name = "EXA_API_KEY"
     """Environment variable that holds the key of exa.ai."""
     searxng_url: WebAddress | None = None
-    """Address of a SearXNG instance, such as `http://127.0.0.1:8888`; it may be on this machine or its network."""
+    """Address of a SearXNG instance, such as `http://127.0.0.1:8888`; it may be on this machine or in its network."""
     timeout_s: float = Field(default=30.0, ge=1, le=600)
-    """Seconds that a server may take for the head of an answer, and between two pieces of it."""
+    """Seconds until an answer begins, and between two pieces of it."""
     robots: bool = True
-    """True if pages that a site's robots.txt closes to programs are left alone."""
+    """True if panpan leaves pages alone that a site's robots.txt closes to programs."""
     pace_s: float = Field(default=2.0, ge=0, le=60)
-    """Seconds between two requests to the same host; up to a second is added, by chance."""
+    """Seconds between two requests to the same host, and up to a second more by chance."""
     browser: Name = "auto"
-    """Program that shows pages which need a browser, an absolute path; auto: the system's Chromium; off: none."""
+    """Program for pages that need a browser, as an absolute path; auto: the system's Chromium; off: none."""
     stealth: bool = False
     """True if the browser hides that a program drives it."""
     pages: int = Field(default=4, ge=1, le=16)
-    """Pages that the browser has open at the same time."""
+    """Limit on the pages that the browser has open at the same time."""
     login_window: bool = True
-    """True if a window may be opened in which the user logs in to a site themselves."""
+    """True if panpan may open a window in which the user logs in to a site."""
 
     @property
     def key_variables(self) -> tuple[str, ...]:

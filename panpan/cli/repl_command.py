@@ -34,37 +34,37 @@ def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
     Raises:
         ConfigError: There is no such folder, or no panpan home.
     """
-    from panpan.cli.shown_sessions import Surroundings, sessions_on
+    from panpan.cli.shown_sessions import SessionCallbacks, sessions_on
     from panpan.cli_kit.failures import StdoutWriter
     from panpan.cli_kit.questions import TerminalQuestions
     from panpan.config.known_secrets import secrets_of_run
     from panpan.config.locations import Locations
     from panpan.faces.plain.line_reader import LineReader, YesOrNo
     from panpan.faces.stdin import StdinReader
-    from panpan.faces.terminal.dialogs.asking import Asking
+    from panpan.faces.terminal.dialogs.dialog_askers import DialogAskers
     from panpan.faces.terminal.screen.cursor_screen import CursorScreen
     from panpan.system.text.redact import Redactor
 
     async def ask_yes_or_no(question: str) -> bool | None:
-        async with state.app.handed_over():
+        async with state.app.released():
             return await YesOrNo(StdoutWriter(sys.stdout), LineReader(StdinReader(sys.stdin)))(question)
 
     @asynccontextmanager
     async def questions() -> "AsyncGenerator[TerminalQuestions, None]":
-        async with state.app.handed_over():
+        async with state.app.released():
             yield TerminalQuestions()
 
     def not_as_wanted(text: str) -> None:
         """Show a warning, and give texts that were sent to the wanted session back to the user."""
         state.warn(text)
-        state.waiting.give_back()
+        state.waiting.return_prompt()
 
     places = Locations.find(Path(options["cwd"] or ".").expanduser().absolute(), os.environ)
     state.history.write_with(Redactor(secrets_of_run(places, os.environ)).redact)
-    asking = Asking()
+    asking = DialogAskers()
     return sessions_on(
         lambda session, commands: CursorScreen(session, state, commands, asking),
         options,
         asking,
-        Surroundings(os.environ, ask_yes_or_no, questions, state.warn, not_as_wanted),
+        SessionCallbacks(os.environ, ask_yes_or_no, questions, state.warn, not_as_wanted),
     )

@@ -141,10 +141,10 @@ async def _offered_model(
     except ConfigError:
         if questions is None:
             raise
-        from panpan.cli.front_door import chosen_at_the_door
+        from panpan.cli.start_menu import choose_start
 
         async with questions() as asking:
-            offered = await chosen_at_the_door(asking, home, os.environ, detection)
+            offered = await choose_start(asking, home, os.environ, detection)
     return _Choice() if offered is None else _Choice({"model": offered.name}, offered.reason)
 
 

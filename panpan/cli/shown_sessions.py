@@ -9,7 +9,7 @@ from panpan.cli.session_opening import session_of
 from panpan.cli_kit.options import Options
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.commands.registry import all_commands
-from panpan.faces.terminal.dialogs.asking import Asking
+from panpan.faces.terminal.dialogs.dialog_askers import DialogAskers
 from panpan.faces.terminal.repl import Sessions
 from panpan.faces.terminal.screen.screen import Screen
 from panpan.session.command import Command, Questions
@@ -18,7 +18,7 @@ from panpan.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SessionCallbacks:
     """Callbacks to the terminal for the time before a session is shown, and between two."""
 
     env: Mapping[str, str]
@@ -32,7 +32,10 @@ class Surroundings:
 
 
 def sessions_on(
-    screen_of: Callable[[Session, Sequence[Command]], Screen], options: Options, asking: Asking, around: Surroundings
+    screen_of: Callable[[Session, Sequence[Command]], Screen],
+    options: Options,
+    asking: DialogAskers,
+    around: SessionCallbacks,
 ) -> Sessions:
     """Return the sessions for a screen; none is open yet.
 

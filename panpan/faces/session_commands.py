@@ -99,7 +99,7 @@ class TextTerminal:
     def submit(self, prompt: str | UserMessage) -> None:
         self.prompts.append(prompt)
 
-    def hand_back(self, text: str) -> None:
+    def prefill_input(self, text: str) -> None:
         """Show nothing: the sender has the text."""
 
     def leave(self, then: Next) -> None:

@@ -195,7 +195,7 @@ class TokensSoFar:
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
+class UnseenText:
     """Unseen text that a delta adds."""
 
     text: str
@@ -203,7 +203,7 @@ class Fresh:
     """True if the text does not continue the shown one."""
 
 
-class FreshText:
+class UnseenTextTracker:
     """Follows the text of one reply over all its attempts."""
 
     def __init__(self) -> None:
@@ -219,16 +219,16 @@ class FreshText:
         """True if a failed attempt was shown and the new one has not passed it."""
         return self._reached < len(self._known)
 
-    def add(self, text: str) -> Fresh:
+    def add(self, text: str) -> UnseenText:
         self._said.append(text)
         if not self.may_go_on:
-            return Fresh(text)
+            return UnseenText(text)
         known = self._known[self._reached : self._reached + len(text)]
         if text[: len(known)] != known:
             self._known, self._reached = "", 0
-            return Fresh("".join(self._said), is_other=True)
+            return UnseenText("".join(self._said), is_other=True)
         self._reached += len(known)
-        return Fresh(text[len(known) :])
+        return UnseenText(text[len(known) :])
 
     def failed(self) -> None:
         """Discard the arriving attempt; another one follows."""
@@ -250,7 +250,7 @@ class AnswerText:
 
     def __init__(self, out: StdoutWriter) -> None:
         self._out = out
-        self._fresh = FreshText()
+        self._fresh = UnseenTextTracker()
         self._is_cut = False
         """True if the next text continues the last one."""
         self._ends_line = True

@@ -128,7 +128,7 @@ class Terminal(Protocol):
         """Begin a turn, or queue it behind the one that runs."""
         ...
 
-    def hand_back(self, text: str) -> None:
+    def prefill_input(self, text: str) -> None:
         """Give the user a text to change and send again."""
         ...
 

@@ -177,7 +177,7 @@ def _exit_code(task: TaskInfo) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class TasksAtLeaving:
+class TasksAtExit:
     """Running tasks for which the settings say nothing."""
 
     keepable: Sequence[TaskInfo]
@@ -190,12 +190,12 @@ class TasksAtLeaving:
         return [*self.keepable, *self.ending]
 
 
-def tasks_to_ask_about(session: "Session") -> TasksAtLeaving:
+def tasks_to_ask_about(session: "Session") -> TasksAtExit:
     """Return those that run, where the settings do not say what becomes of them."""
     background, at_exit = session.find(Background), session.settings.background.at_exit
     if background is None:
-        return TasksAtLeaving((), ())
+        return TasksAtExit((), ())
     keepable = background.keepable
     kept = {task.id for task in keepable}
     ending = [task for task in background.running if task.id not in kept]
-    return TasksAtLeaving(keepable if at_exit == "ask" else (), ending if at_exit != "stop" else ())
+    return TasksAtExit(keepable if at_exit == "ask" else (), ending if at_exit != "stop" else ())

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from panpan.cli.front_door import TITLE
+from panpan.cli.start_menu import TITLE
 from tests.e2e.conftest import Panpan
 from tests.model_server import say, serving
 from tests.terminal_emulator import Terminal

@@ -29,7 +29,7 @@ async def _needs_sandbox() -> None:
         pytest.skip(f"{choice.sandbox.name} cannot let commands to single hosts")
 
 
-class Quiet(SimpleHTTPRequestHandler):
+class IdleTimer(SimpleHTTPRequestHandler):
     def log_message(self, *args: object) -> None:
         pass
 
@@ -41,7 +41,7 @@ def index(tmp_path: Path) -> Iterator[str]:
     (pages / "shelf").mkdir(parents=True)
     for version in ("1.0", "2.0"):
         write_wheel(pages / "shelf", "shelf", version)
-    handler = partial(Quiet, directory=str(pages))
+    handler = partial(IdleTimer, directory=str(pages))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.turn_text import FreshText
+from panpan.faces.turn_text import UnseenTextTracker
 
 
 def pieces(text, cuts):
@@ -15,7 +15,7 @@ def pieces(text, cuts):
 
 @given(st.text(min_size=1), st.integers(0), st.lists(st.integers(0)), st.lists(st.integers(0)))
 def test_fresh_text_of_an_equal_attempt_is_shown_once(text, failed_at, cuts, other_cuts):
-    fresh = FreshText()
+    fresh = UnseenTextTracker()
     first = text[: failed_at % (len(text) + 1)]
     shown = [fresh.add(piece) for piece in pieces(first, cuts)]
     fresh.failed()
@@ -25,7 +25,7 @@ def test_fresh_text_of_an_equal_attempt_is_shown_once(text, failed_at, cuts, oth
 
 
 def test_fresh_text_of_another_attempt_starts_at_its_beginning():
-    fresh = FreshText()
+    fresh = UnseenTextTracker()
     fresh.add("The answer is 4")
     fresh.failed()
     assert fresh.may_go_on
@@ -36,7 +36,7 @@ def test_fresh_text_of_another_attempt_starts_at_its_beginning():
 
 
 def test_complete_reply_is_forgotten():
-    fresh = FreshText()
+    fresh = UnseenTextTracker()
     fresh.add("one")
     fresh.is_whole()
     fresh.failed()

@@ -73,7 +73,7 @@ def outcome(
     return _failure(plan, ran, lines, done if has_changed(plan, changes, files, existed=existed) else "")
 
 
-def way_back(plan: Plan) -> str:
+def undo_hint(plan: Plan) -> str:
     """Return a hint on how to take back the changes of a call that did not end well."""
     return "the same rollback goes on with it" if plan.step is not None else "rollback takes that back"
 
@@ -96,7 +96,7 @@ def _failure(plan: Plan, ran: Ran, changed: Sequence[str], done: str) -> Output:
     said = [*_ending(plan, ran)]
     said += [f"no versions fit together: {conflict}" if conflict.needs else str(conflict)] if conflict else []
     said += [advice] if advice is not None else []
-    said += [*ran.notes, *(changed or ["nothing was changed"]), *([way_back(plan)] if done else [])]
+    said += [*ran.notes, *(changed or ["nothing was changed"]), *([undo_hint(plan)] if done else [])]
     most = _MOST_FAILURE_CHARS // 4 if conflict or advice else _MOST_FAILURE_CHARS
     rest = ran.end.strip()
     shown = rest if len(rest) <= most else f"…{rest[-most:]}"
@@ -298,7 +298,7 @@ def _done(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: b
     if not has_changed(plan, changes, files, existed=existed):
         return f"changed nothing in {plan.target.prefix}"
     said = changed_in_words(plan, changes, files, existed=existed)
-    return f"changed {plan.target.prefix} ({said}); {way_back(plan)}"
+    return f"changed {plan.target.prefix} ({said}); {undo_hint(plan)}"
 
 
 def _step_of(

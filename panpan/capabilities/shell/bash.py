@@ -31,7 +31,7 @@ from panpan.shell_analysis.working_directory import (
 from panpan.system.files.paths import PathResolver, without_workspace
 from panpan.system.git.git import harmless_git_variables
 from panpan.system.processes.limits import limited
-from panpan.system.processes.process import Leaving, LineFolder, ProcessEnded, ProgressPacer, run_process
+from panpan.system.processes.process import ChildHandover, LineFolder, ProcessEnded, ProgressPacer, run_process
 from panpan.system.sandbox.command_sandbox import Bounds
 from panpan.types.content import SummaryDisplay, TextBlock, for_model
 from panpan.types.events import Output, Progress, ToolYield
@@ -135,7 +135,7 @@ class BashTool(Tool[BashInput]):
                         if isinstance(chunk, ProcessEnded):
                             ended = chunk
                             continue
-                        if isinstance(chunk, Leaving):
+                        if isinstance(chunk, ChildHandover):
                             yield run.moved(chunk, stack)
                             return
                         run.add(chunk)
@@ -271,7 +271,7 @@ class ForegroundRun:
 
             yield leaves
 
-    def moved(self, leaving: Leaving, resources: AsyncExitStack) -> Output:
+    def moved(self, handover: ChildHandover, resources: AsyncExitStack) -> Output:
         """Hand it on to the background with what it needs as long as it runs, and say as which task it goes on.
 
         Raises:
@@ -280,7 +280,7 @@ class ForegroundRun:
         assert self._background is not None
         self._collector.feed(self._folder.finish())
         moved = MovedCommand(
-            leaving.take(),
+            handover.take(),
             self._collector.leave(),
             text=self._command,
             title=self._title,
@@ -290,7 +290,7 @@ class ForegroundRun:
         try:
             info = self._background.take_command(moved, resources)
         except ToolError:
-            leaving.give_back()
+            handover.give_back()
             raise
         if self._is_time_up:
             why, told = "its time was up, so it", "its time was up; it goes"

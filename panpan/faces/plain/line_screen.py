@@ -17,9 +17,9 @@ from panpan.cli_kit import failures
 from panpan.cli_kit.failures import StdoutWriter
 from panpan.faces.plain.line_face import LineFace
 from panpan.faces.plain.line_reader import LineReader
-from panpan.faces.terminal.background_watch import Leaving
+from panpan.faces.terminal.background_watch import ExitRequest
 from panpan.faces.terminal.dialogs.dialog import NARROWEST, Dialog
-from panpan.faces.terminal.input.keys import Sent
+from panpan.faces.terminal.input.keys import SentPrompt
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.rendering.cells import say
 from panpan.faces.terminal.rendering.displays import printed_rows_of
@@ -125,14 +125,14 @@ class LineScreen:
     def refresh(self) -> None:
         """Print nothing: lines cannot be redrawn."""
 
-    async def caught_up(self) -> None:
+    async def drain(self) -> None:
         """Wait until everything is printed, but not while the user may type, which may take long."""
         await checkpoint()
         while self._unprinted and not self._is_typing:
             await self._has_printed.wait()
 
     async def ask(self, dialog: Dialog[T]) -> T:
-        if dialog.is_passing:
+        if dialog.is_transient:
             self.show(*dialog.as_lines(self._room, self.theme))
             dialog.press("escape")
         while dialog.answer is None:
@@ -177,14 +177,14 @@ class LineScreen:
         self.show(*printed_rows_of(shapes, self._room, self.theme, from_end=from_end))
 
     async def edited(self, text: str) -> str | EditorFailed:
-        async with self.handed_over():
+        async with self.released():
             return await edit_in_editor(text, self._env, self._tell_of)
 
     def _tell_of(self, file: Path) -> None:
         say(self, f"what the editor had saved is in {file}")
 
     @asynccontextmanager
-    async def handed_over(self) -> AsyncGenerator[None, None]:
+    async def released(self) -> AsyncGenerator[None, None]:
         async with self._typing():
             self._is_handed_over = True
             try:
@@ -192,12 +192,12 @@ class LineScreen:
             finally:
                 self._is_handed_over = False
 
-    def hand_back(self, text: str) -> None:
+    def prefill_input(self, text: str) -> None:
         """Print the text so that it can be copied: there is no input box that could hold it."""
         say(self, "what you said:", "dim")
         self.show(*clean_for_terminal(text).splitlines())
 
-    def give_back(self, text: str) -> None:
+    def return_prompt(self, text: str) -> None:
         say(self, "not done:", "dim")
         self.show(*clean_for_terminal(text).splitlines())
 
@@ -239,12 +239,12 @@ class LineScreen:
 
     @asynccontextmanager
     async def serving(
-        self, prompts: PromptQueue, leaving: Leaving, first_prompt: str | None
+        self, prompts: PromptQueue, exit_request: ExitRequest, first_prompt: str | None
     ) -> AsyncGenerator[None, None]:
         self._is_serving, self._printer = True, anyio.CancelScope(shield=True)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._print)
-            tasks.start_soon(self._take_prompts, prompts, leaving, first_prompt)
+            tasks.start_soon(self._take_prompts, prompts, exit_request, first_prompt)
             try:
                 yield
             finally:
@@ -252,7 +252,7 @@ class LineScreen:
                 self._has_more.set()
                 tasks.cancel_scope.cancel("the user left")
 
-    async def _take_prompts(self, prompts: PromptQueue, leaving: Leaving, first_prompt: str | None) -> None:
+    async def _take_prompts(self, prompts: PromptQueue, exit_request: ExitRequest, first_prompt: str | None) -> None:
         text = first_prompt
         while True:
             while not prompts.is_settled:  # noqa: ASYNC110 - there is no event to wait for
@@ -262,9 +262,9 @@ class LineScreen:
             elif (text := await self._typed()) is None:
                 self._ends += 1
                 if self._ends > _MOST_ENDS:
-                    leaving.want_at_once()
+                    exit_request.request_now()
                 else:
-                    leaving.want(Leave())
+                    exit_request.request(Leave())
                 continue
             elif any(len(line.encode()) >= _MOST_LINE_BYTES for line in text.split("\n")):
                 say(self, CUT, "warn")
@@ -272,9 +272,9 @@ class LineScreen:
                 continue
             prompt, text, self._warned_at_s = text.strip(), None, float("-inf")
             if {line.strip().lower() for line in prompt.split("\n")} <= LEAVING:
-                prompts.send(Sent("/exit"))
+                prompts.send(SentPrompt("/exit"))
             elif prompt:
-                prompts.send(Sent(prompt))
+                prompts.send(SentPrompt(prompt))
 
     async def _typed(self) -> str | None:
         """Return the text that the user types at the prompt; None at the end of the input."""
@@ -340,7 +340,7 @@ class LineScreen:
 
 
 class LineView:
-    """Prints turns on a screen of lines; implements `TurnShower`."""
+    """Prints turns on a screen of lines; implements `TurnRenderer`."""
 
     is_moving = False
 
@@ -356,8 +356,8 @@ class LineView:
     def show(self, event: Event) -> None:
         self._screen.put(lambda face: face.show(event))
 
-    async def caught_up(self) -> None:
-        await self._screen.caught_up()
+    async def drain(self) -> None:
+        await self._screen.drain()
 
     def note(self, text: str) -> None:
         say(self._screen, text, "warn")

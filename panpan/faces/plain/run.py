@@ -37,7 +37,7 @@ async def run_lines(sessions: Sessions, screen: LineScreen, first_prompt: str | 
             )
             await sessions.run(first_prompt)
             stop("the user left")
-    if sessions.way_back:
+    if sessions.resume_hint:
         with suppress(OSError, OutputError):
-            await screen.say_last(sessions.way_back, is_after_signal=received.exit_code is not None)
+            await screen.say_last(sessions.resume_hint, is_after_signal=received.exit_code is not None)
     return received.exit_code or 0

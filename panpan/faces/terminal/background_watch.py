@@ -62,7 +62,7 @@ class BackgroundWatch:
         return ended
 
 
-class Leaving:
+class ExitRequest:
     """Waits until the user leaves.
 
     Args:
@@ -80,13 +80,13 @@ class Leaving:
         self._is_wanted = anyio.Event()
         self._is_at_once = anyio.Event()
 
-    def want(self, then: Next) -> None:
+    def request(self, then: Next) -> None:
         """Leave, unless the user decides to stay when asked about running tasks."""
         self.then = then
         self._prompts.close()
         self._is_wanted.set()
 
-    def want_at_once(self) -> None:
+    def request_now(self) -> None:
         """End the program at once, without a question."""
         self.then = Leave()
         self._prompts.close()

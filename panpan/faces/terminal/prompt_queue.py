@@ -12,10 +12,10 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from panpan.errors import ConfigError, PanpanError
 from panpan.faces.terminal.commands.choice_commands import look_of
 from panpan.faces.terminal.commands.registry import command_in, find, unknown
-from panpan.faces.terminal.input.keys import Sent
+from panpan.faces.terminal.input.keys import SentPrompt
 from panpan.faces.terminal.rendering.cells import Scrollback, output_of_users_command, say
 from panpan.faces.terminal.rendering.messages import LiveOutput, command_head_lines, prompt_lines, running_line
-from panpan.faces.terminal.screen.screen import TurnShower
+from panpan.faces.terminal.screen.screen import TurnRenderer
 from panpan.faces.terminal.turn_runner import TurnRunner
 from panpan.session.capability import NO_SHELL, UserShell
 from panpan.session.command import Command, Terminal
@@ -41,17 +41,17 @@ class Inbox:
 
     def __init__(
         self,
-        handle: Callable[[Sent], Awaitable[None]],
-        has_to_wait: Callable[[Sent], bool],
-        give_back: Callable[[str], None],
+        handle: Callable[[SentPrompt], Awaitable[None]],
+        has_to_wait: Callable[[SentPrompt], bool],
+        return_prompt: Callable[[str], None],
     ) -> None:
         self._handle = handle
         self._has_to_wait = has_to_wait
-        self._give_back = give_back
+        self._return_prompt = return_prompt
         self._is_closed = False
-        self._waiting: deque[Sent] = deque()
+        self._waiting: deque[SentPrompt] = deque()
         self._has_changed = anyio.Event()
-        self._at_hand: Sent | None = None
+        self._at_hand: SentPrompt | None = None
         """Text that is being handled; kept if the session ends meanwhile."""
         self._scope: anyio.CancelScope | None = None
 
@@ -69,7 +69,7 @@ class Inbox:
         return tuple(sent.text for sent in self._waiting)
 
     @property
-    def left_over(self) -> tuple[Sent, ...]:
+    def left_over(self) -> tuple[SentPrompt, ...]:
         """Texts that were not handled, or not to the end."""
         return (*([] if self._at_hand is None else [self._at_hand]), *self._waiting)
 
@@ -85,7 +85,7 @@ class Inbox:
         self._is_closed = False
         self.look_again()
 
-    def put(self, sent: Sent) -> None:
+    def put(self, sent: SentPrompt) -> None:
         self._waiting.append(sent)
         self.look_again()
 
@@ -120,7 +120,7 @@ class Inbox:
                     await self._handle(sent)
                 self._scope = self._at_hand = None
                 if scope.cancelled_caught:
-                    self._give_back(sent.text)
+                    self._return_prompt(sent.text)
 
     def _give_back_next(self) -> bool:
         """Give back the texts that would be handled now, and return True if there were any."""
@@ -128,10 +128,10 @@ class Inbox:
         while (sent := self._next()) is not None:
             given_back.append(sent.text)
         if given_back:
-            self._give_back("\n".join(given_back))
+            self._return_prompt("\n".join(given_back))
         return bool(given_back)
 
-    def _next(self) -> Sent | None:
+    def _next(self) -> SentPrompt | None:
         if self._is_closed:
             return None
         sent = next((sent for sent in self._waiting if not self._has_to_wait(sent)), None)
@@ -231,7 +231,7 @@ class ShellLine:
         ]
 
 
-class Sending:
+class PromptDispatcher:
     """Dispatches a text: to a slash command, the shell or the model.
 
     Args:
@@ -249,7 +249,7 @@ class Sending:
         self._turns = turns
         self._shell = shell
 
-    def has_to_wait(self, sent: Sent) -> bool:
+    def has_to_wait(self, sent: SentPrompt) -> bool:
         """True if it has to wait for the running shell command; only immediate slash commands do not."""
         if not self._shell.is_running:
             return False
@@ -259,7 +259,7 @@ class Sending:
         found = find(self._commands, line)
         return found is not None and not found[0].is_immediate
 
-    async def handle(self, sent: Sent) -> None:
+    async def handle(self, sent: SentPrompt) -> None:
         """Do what a text asks for; an error is shown in one line."""
         line = sent.text.strip()
         try:
@@ -272,7 +272,7 @@ class Sending:
         except PanpanError as error:
             self._warn(str(error))
 
-    def _command_in(self, sent: Sent) -> str | None:
+    def _command_in(self, sent: SentPrompt) -> str | None:
         return command_in(sent.text.strip(), self._commands) if sent.message is None else None
 
     async def _command(self, line: str) -> None:
@@ -288,7 +288,7 @@ class Sending:
             self._terminal.echo("", *prompt_lines(line, self._terminal.width, self._terminal.theme))
         await command.run(self._terminal, rest)
 
-    async def _prompt(self, sent: Sent) -> None:
+    async def _prompt(self, sent: SentPrompt) -> None:
         message = await self._terminal.session.prepare_message(sent.message or sent.text)
         await checkpoint_if_cancelled()  # from here on an interrupt ends the turn
         if sent.is_for_later:
@@ -326,13 +326,17 @@ class PromptQueue:
     """
 
     def __init__(
-        self, terminal: ReplTerminal, view: TurnShower, commands: Sequence[Command], give_back: Callable[[str], None]
+        self,
+        terminal: ReplTerminal,
+        view: TurnRenderer,
+        commands: Sequence[Command],
+        return_prompt: Callable[[str], None],
     ) -> None:
         self._view = view
-        self._turns = TurnRunner(terminal.session, view, give_back, self._is_handling)
+        self._turns = TurnRunner(terminal.session, view, return_prompt, self._is_handling)
         self._shell = ShellLine(terminal, self._turns.note, self._shell_has_ended)
-        self._sending = Sending(terminal, commands, self._turns, self._shell)
-        self._inbox = Inbox(self._handle, self._sending.has_to_wait, give_back)
+        self._sending = PromptDispatcher(terminal, commands, self._turns, self._shell)
+        self._inbox = Inbox(self._handle, self._sending.has_to_wait, return_prompt)
 
     @property
     def is_busy(self) -> bool:
@@ -360,17 +364,17 @@ class PromptQueue:
         ]
 
     @property
-    def left_over(self) -> Sequence[Sent]:
+    def left_over(self) -> Sequence[SentPrompt]:
         """Sent texts that were not delivered, oldest first; valid once the queue is closed and has stopped."""
-        return [*(Sent(message.typed) for message in self._turns.left_over), *self._inbox.left_over]
+        return [*(SentPrompt(message.typed) for message in self._turns.left_over), *self._inbox.left_over]
 
-    def send(self, sent: Sent) -> None:
+    def send(self, sent: SentPrompt) -> None:
         self._inbox.put(sent)
 
     def submit(self, prompt: str | UserMessage) -> None:
         """Begin a turn with a prompt from a command, or queue the prompt after the running turn."""
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
-        self._inbox.put(Sent(message.typed, is_for_later=True, message=message))
+        self._inbox.put(SentPrompt(message.typed, is_for_later=True, message=message))
 
     def wake(self) -> None:
         """Wake the model for its news as soon as nothing runs that the user has asked for."""
@@ -418,7 +422,7 @@ class PromptQueue:
     def _is_handling(self) -> bool:
         return self._shell.is_running or self._inbox.is_busy or self._inbox.is_closed
 
-    async def _handle(self, sent: Sent) -> None:
+    async def _handle(self, sent: SentPrompt) -> None:
         try:
             await self._sending.handle(sent)
         finally:

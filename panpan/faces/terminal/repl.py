@@ -10,10 +10,10 @@ from panpan.cli_kit.questions import TerminalQuestions
 from panpan.config.locations import Locations
 from panpan.core.background import Background
 from panpan.faces.session_change import SessionChange
-from panpan.faces.terminal.background_watch import BackgroundWatch, Leaving
+from panpan.faces.terminal.background_watch import BackgroundWatch, ExitRequest
 from panpan.faces.terminal.commands.choice_commands import ScreenLook
 from panpan.faces.terminal.commands.registry import with_further
-from panpan.faces.terminal.dialogs.asking import Asking
+from panpan.faces.terminal.dialogs.dialog_askers import DialogAskers
 from panpan.faces.terminal.dialogs.panel import PanelDialog, watched
 from panpan.faces.terminal.dialogs.pick import picked
 from panpan.faces.terminal.prompt_queue import PromptQueue
@@ -43,15 +43,20 @@ class Repl:
     """
 
     def __init__(
-        self, session: Session, screen: Screen, env: Mapping[str, str], commands: Sequence[Command], asking: Asking
+        self,
+        session: Session,
+        screen: Screen,
+        env: Mapping[str, str],
+        commands: Sequence[Command],
+        asking: DialogAskers,
     ) -> None:
         self.session = session
         self.env = env
         self._screen = screen
         self._asking = asking
         self._waited_before_s = asking.waiting.answered_s
-        self._prompts = PromptQueue(self, screen.view, commands, screen.give_back)
-        self._leaving = Leaving(session, self._prompts, self)
+        self._prompts = PromptQueue(self, screen.view, commands, screen.return_prompt)
+        self._exit_request = ExitRequest(session, self._prompts, self)
         self._background = BackgroundWatch(
             session.find(Background), lambda line: say(self, f"\n{line}", "dim"), self._wake, screen.refresh
         )
@@ -67,7 +72,7 @@ class Repl:
         if self.look is None:  # elsewhere the empty input says it
             say(self, "/help lists commands and keys", "dim")
         shown = Locations.find(self.session.info.cwd, self.env).shown
-        async with self._screen.serving(self._prompts, self._leaving, first_prompt):
+        async with self._screen.serving(self._prompts, self._exit_request, first_prompt):
             if shows_past:
                 await self._screen.view.show_past(self.session.conversation.messages)
             with self._asking.shown_by(self._screen, shown):
@@ -75,9 +80,9 @@ class Repl:
                     tasks.start_soon(self._prompts.run)
                     tasks.start_soon(self._background.run)
                     tasks.start_soon(self._warm_up)
-                    await self._leaving.wait()
+                    await self._exit_request.wait()
                     tasks.cancel_scope.cancel("the user left")
-        return self._leaving.then
+        return self._exit_request.then
 
     async def _warm_up(self) -> None:
         await anyio.sleep(WARM_UP_S)
@@ -123,21 +128,21 @@ class Repl:
 
     @asynccontextmanager
     async def questions(self) -> AsyncGenerator[Questions, None]:
-        async with self._screen.handed_over():
+        async with self._screen.released():
             yield TerminalQuestions(is_plain=self.look is None)
 
     def submit(self, prompt: str | UserMessage) -> None:
         self._prompts.submit(prompt)
 
-    def hand_back(self, text: str) -> None:
-        self._screen.hand_back(text)
+    def prefill_input(self, text: str) -> None:
+        self._screen.prefill_input(text)
 
     async def read(self, *shapes: Display, from_end: bool = False) -> None:
         await self._screen.read(*shapes, from_end=from_end)
 
     def leave(self, then: Next) -> None:
         """Close the session, after asking the user about background tasks."""
-        self._leaving.want(then)
+        self._exit_request.request(then)
 
     @property
     def is_busy(self) -> bool:
@@ -168,7 +173,7 @@ class Sessions:
         self,
         screen_of: Callable[[Session, Sequence[Command]], Screen],
         env: Mapping[str, str],
-        asking: Asking,
+        asking: DialogAskers,
         commands: Sequence[Command],
         open_first: Callable[[], AbstractAsyncContextManager[Session]],
         change: SessionChange,
@@ -180,7 +185,7 @@ class Sessions:
         self._open_first = open_first
         self._change = change
         self._repl: Repl | None = None
-        self.way_back = ""
+        self.resume_hint = ""
         """Line that says how to resume the last session; empty if there is none."""
 
     def interrupt(self, number: int) -> bool:
@@ -210,7 +215,7 @@ class Sessions:
                     then = await self._repl.run(prompt, shows_past=not is_shown)
                 finally:  # also where a signal ends it
                     if session.conversation.messages:
-                        self.way_back = f"resume with: panpan -c, or panpan -r {session.info.id}"
+                        self.resume_hint = f"resume with: panpan -c, or panpan -r {session.info.id}"
                 shown_id = session.info.id
             if isinstance(then, Leave):
                 return

@@ -26,9 +26,9 @@ from panpan.errors import unwrap_single_exception
 from panpan.faces.terminal.input.draft import Draft, Pastes
 from panpan.faces.terminal.input.input_box import InputBox, PromptHistory
 from panpan.faces.terminal.input.key_parser import use_key_parser
-from panpan.faces.terminal.input.keys import WaitingInput
+from panpan.faces.terminal.input.keys import DeferredKeyActions
 from panpan.faces.terminal.screen.notify import keep_title, restore_title
-from panpan.faces.terminal.screen.terminal_app import SteadyOutput, TerminalApp, reflows
+from panpan.faces.terminal.screen.terminal_app import FrameOutput, TerminalApp, reflows
 from panpan.faces.terminal.screen.theme import choose_theme, query_background
 from panpan.faces.terminal.terminal_state import Look, TerminalState
 from panpan.types.dataclass import dataclass
@@ -59,7 +59,7 @@ class ShownSessions(Protocol):
         ...
 
     @property
-    def way_back(self) -> str:
+    def resume_hint(self) -> str:
         """Line that says how to resume the last session; empty if there is none."""
         ...
 
@@ -142,8 +142,8 @@ class _Run:
             self._say_way_back()
 
     def _say_way_back(self) -> None:
-        if self._sessions is not None and self._sessions.way_back:
-            self._state.output.write_raw(f"{self._sessions.way_back}\r\n")
+        if self._sessions is not None and self._sessions.resume_hint:
+            self._state.output.write_raw(f"{self._sessions.resume_hint}\r\n")
             self._state.output.flush()
 
 
@@ -152,14 +152,14 @@ def _terminal_state(setup: ReplSetup, stop: Callable[[], object]) -> TerminalSta
     answer = query_background(sys.stdin.fileno(), sys.stdout.fileno(), QUERY_S)
     look = setup.look
     theme = choose_theme(look.theme, setup.env, answer.background)
-    output = SteadyOutput(sys.stdout, setup.env.get("TERM"))
+    output = FrameOutput(sys.stdout, setup.env.get("TERM"))
     output.write_raw(_NEW_ROW)
     keyboard = Vt100Input(sys.stdin)
     use_key_parser(keyboard)
     store_typeahead(keyboard, _keys_of(keyboard, answer.typed))
     box = InputBox(lambda: theme.paint("accent", "❯ "))
     draft = Draft(box, Pastes())
-    waiting = WaitingInput(draft, box.buffer, theme, stop)
+    waiting = DeferredKeyActions(draft, box.buffer, theme, stop)
     app = TerminalApp(output, keyboard, box, waiting.contents, theme, does_reflow=reflows(setup.env))
     app.use_vi_keys(is_on=look.vim)
 

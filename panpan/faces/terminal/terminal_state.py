@@ -6,9 +6,9 @@ from dataclasses import field, replace
 from panpan.config.ui_look import ThemeSetting
 from panpan.faces.terminal.input.draft import Draft
 from panpan.faces.terminal.input.input_box import InputBox, PromptHistory
-from panpan.faces.terminal.input.keys import WaitingInput
+from panpan.faces.terminal.input.keys import DeferredKeyActions
 from panpan.faces.terminal.rendering.cells import say
-from panpan.faces.terminal.screen.terminal_app import SteadyOutput, TerminalApp
+from panpan.faces.terminal.screen.terminal_app import FrameOutput, TerminalApp
 from panpan.faces.terminal.screen.theme import Theme, choose_theme
 from panpan.types.dataclass import dataclass
 
@@ -30,14 +30,14 @@ class TerminalState:
     """The terminal on which sessions are shown, one after the other."""
 
     env: Mapping[str, str]
-    output: SteadyOutput
+    output: FrameOutput
     app: TerminalApp
     box: InputBox
     draft: Draft
     """Text in the input box."""
     history: PromptHistory
     """Sent texts of this run and of earlier ones."""
-    waiting: WaitingInput
+    waiting: DeferredKeyActions
     """Behaviour of the input while no session is open."""
     look: Look
     _not_sent: list[str] = field(default_factory=list)

@@ -10,8 +10,8 @@ from contextlib import aclosing
 import anyio
 
 from panpan.errors import PanpanError, unwrap_single_exception
-from panpan.faces.terminal.screen.screen import TurnShower
-from panpan.faces.terminal.views.turn_view import PacedShower
+from panpan.faces.terminal.screen.screen import TurnRenderer
+from panpan.faces.terminal.views.turn_view import PacedRenderer
 from panpan.faces.turn_text import note_on_end
 from panpan.session.session import Session
 from panpan.types.messages import AssistantMessage, UserMessage
@@ -30,13 +30,13 @@ class TurnRunner:
     def __init__(
         self,
         session: Session,
-        view: TurnShower,
-        give_back: Callable[[str], None],
+        view: TurnRenderer,
+        return_prompt: Callable[[str], None],
         is_held_up: Callable[[], bool] = lambda: False,
     ) -> None:
         self._session = session
         self._view = view
-        self._give_back = give_back
+        self._return_prompt = return_prompt
         self._is_held_up = is_held_up
         self._is_wake_wanted = False
         self._queue: deque[UserMessage] = deque()
@@ -126,7 +126,7 @@ class TurnRunner:
         self._is_running, self._is_stopped = True, False
         self._view.begin(prompt)
         last_reply: AssistantMessage | None = None
-        shower = PacedShower(self._view, lambda: self._is_stopped)
+        shower = PacedRenderer(self._view, lambda: self._is_stopped)
         try:
             with unwrap_single_exception():
                 async with aclosing(self._session.wake() if prompt is None else self._session.send(prompt)) as events:
@@ -158,7 +158,7 @@ class TurnRunner:
         """Give back all waiting messages, and return True if there were any."""
         waiting = self._take_waiting()
         if waiting:
-            self._give_back("\n".join(message.typed for message in waiting))
+            self._return_prompt("\n".join(message.typed for message in waiting))
         return bool(waiting)
 
     def _take_waiting(self) -> Sequence[UserMessage]:

@@ -231,7 +231,7 @@ class ProcessEnded:
     timed_out: bool
 
 
-class Leaving:
+class ChildHandover:
     """The last thing that is yielded of a process that is to go on without the call that started it."""
 
     def __init__(self, child: Child) -> None:
@@ -271,7 +271,7 @@ async def run_process(
     pass_fds: Sequence[int] = (),
     take_pipe: Callable[[int], object] | None = None,
     leaves: Callable[[bool], bool] | None = None,
-) -> AsyncGenerator[bytes | ProcessEnded | Leaving, None]:
+) -> AsyncGenerator[bytes | ProcessEnded | ChildHandover, None]:
     """Run a program and yield what it prints, then how it ended. Consume it under `aclosing`.
 
     The further arguments are those of `Child.start` and `run_child`.
@@ -293,7 +293,7 @@ async def run_child(
     kill_grace_s: float = 2.0,
     take_pipe: Callable[[int], object] | None = None,
     leaves: Callable[[bool], bool] | None = None,
-) -> AsyncGenerator[bytes | ProcessEnded | Leaving, None]:
+) -> AsyncGenerator[bytes | ProcessEnded | ChildHandover, None]:
     """Follow a process to its end: yield what it prints, then how it ended. Consume it under `aclosing`.
 
     Args:
@@ -304,18 +304,18 @@ async def run_child(
         take_pipe: Called before `ProcessEnded`, with the descriptor to read from and to close, where something that was
             left in the background can still write to the pipe. Without it the pipe is closed, and whoever writes to it
             gets SIGPIPE.
-        leaves: Told whether the time is up; where it says so, `Leaving` is yielded as the last thing, and the process
-            is ended only if nobody takes it.
+        leaves: Told whether the time is up; where it says so, `ChildHandover` is yielded as the last thing, and the
+            process is ended only if nobody takes it.
     """
     deadline = None if timeout_s is None else anyio.current_time() + timeout_s
     has_finished = False
-    leaving = Leaving(child)
+    handover = ChildHandover(child)
     try:
         while not (child.has_ended or _is_over(deadline) or (leaves is not None and leaves(False))):
             if chunk := await _next_chunk(child, deadline, is_asked=leaves is not None):
                 yield chunk
         if not child.has_ended and leaves is not None and leaves(_is_over(deadline)):
-            yield leaving
+            yield handover
             return
         timed_out = not child.has_ended
         if timed_out:
@@ -332,7 +332,7 @@ async def run_child(
             take_pipe(child.stdout.hand_over())
         yield ProcessEnded(child.exit_code, timed_out)
     finally:
-        if not leaving.is_taken:
+        if not handover.is_taken:
             try:
                 if not has_finished:
                     await child.end_tree(min(kill_grace_s, INTERRUPT_GRACE_S))

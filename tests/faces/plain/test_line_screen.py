@@ -36,14 +36,14 @@ class Prompts:
 
 
 @dataclass
-class Leaving:
+class ExitRequest:
     wanted: list[Next] = field(default_factory=list)
     is_at_once: bool = False
 
-    def want(self, then: Next) -> None:
+    def request(self, then: Next) -> None:
         self.wanted.append(then)
 
-    def want_at_once(self) -> None:
+    def request_now(self) -> None:
         self.is_at_once = True
 
 
@@ -55,7 +55,7 @@ class Open:
     keyboard: Keyboard
     out: Memory
     prompts: Prompts
-    leaving: Leaving
+    exit_request: ExitRequest
 
     async def until(self, condition: Callable[[], object]) -> None:
         with anyio.fail_after(20):
@@ -74,8 +74,8 @@ async def opened(first_prompt: str | None = None, out: Memory | None = None) -> 
     with terminal() as (keyboard, lines):
         out = out or Memory(is_terminal=True)
         screen = LineScreen(out, lines, {}, WaitingTime(lambda: 0.0), has_colour=False)
-        it = Open(screen, keyboard, out, Prompts(), Leaving())
-        async with screen.serving(it.prompts, it.leaving, first_prompt):  # type: ignore[arg-type]
+        it = Open(screen, keyboard, out, Prompts(), ExitRequest())
+        async with screen.serving(it.prompts, it.exit_request, first_prompt):  # type: ignore[arg-type]
             yield it
 
 
@@ -121,7 +121,7 @@ async def test_prompt_is_hidden_while_something_runs() -> None:
         it.keyboard.type("go\n")
         await it.until(lambda: it.prompts.sent)
         it.screen.show("it works")
-        await it.screen.caught_up()
+        await it.screen.drain()
         assert it.out.text == f"{PROMPT}it works\n"
         it.prompts.is_settled = True
         await it.shows(PROMPT, 2)
@@ -131,7 +131,7 @@ async def test_output_at_the_prompt_waits_for_the_typed_line() -> None:
     async with opened() as it:
         await it.shows(PROMPT)
         it.screen.show("task ended")
-        await it.screen.caught_up()  # which does not wait for the user
+        await it.screen.drain()  # which does not wait for the user
         await anyio.lowlevel.checkpoint()
         assert "task ended" not in it.out.text
         it.prompts.is_settled = False
@@ -275,9 +275,9 @@ async def test_end_of_input_leaves_and_repeated_leaves_at_once() -> None:
     async with opened() as it:
         await it.shows(PROMPT)
         it.keyboard.type("\x04")
-        await it.until(lambda: it.leaving.wanted)
-        assert isinstance(it.leaving.wanted[0], Leave)
-        assert not it.leaving.is_at_once
+        await it.until(lambda: it.exit_request.wanted)
+        assert isinstance(it.exit_request.wanted[0], Leave)
+        assert not it.exit_request.is_at_once
 
         await it.shows(PROMPT, 2)  # the user stays after all
         it.keyboard.type("go\n")
@@ -285,7 +285,7 @@ async def test_end_of_input_leaves_and_repeated_leaves_at_once() -> None:
         for count in range(2):
             await it.shows(PROMPT, 3 + count)
             it.keyboard.type("\x04")
-        await it.until(lambda: it.leaving.is_at_once)
+        await it.until(lambda: it.exit_request.is_at_once)
 
 
 async def test_end_of_input_at_questions_does_not_leave_at_once() -> None:
@@ -298,9 +298,9 @@ async def test_end_of_input_at_questions_does_not_leave_at_once() -> None:
                 it.keyboard.type("\x04")
         await it.shows(PROMPT, 2)
         it.keyboard.type("\x04")
-        await it.until(lambda: it.leaving.wanted)
+        await it.until(lambda: it.exit_request.wanted)
 
-    assert not it.leaving.is_at_once
+    assert not it.exit_request.is_at_once
 
 
 async def test_ctrl_c_without_a_turn_refuses_the_question() -> None:
@@ -328,7 +328,7 @@ async def test_output_behind_the_echo_of_ctrl_c_begins_a_row() -> None:
     async with opened() as it:
         it.prompts.is_settled = False
         it.screen.show("first")
-        await it.screen.caught_up()
+        await it.screen.drain()
         it.screen.interrupted()
         it.screen.show("second", "third")
 
@@ -338,7 +338,7 @@ async def test_output_behind_the_echo_of_ctrl_c_begins_a_row() -> None:
 async def test_ctrl_c_belongs_to_the_editor_while_it_is_open() -> None:
     async with opened() as it:
         it.prompts.is_settled = False
-        async with it.screen.handed_over():
+        async with it.screen.released():
             assert it.screen.interrupted()
         assert not it.screen.interrupted()
 
@@ -408,7 +408,7 @@ async def test_output_is_printed_whole_if_its_waiters_are_cancelled() -> None:
         it.screen.show("second")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(it.pick)
-            tasks.start_soon(it.screen.caught_up)
+            tasks.start_soon(it.screen.drain)
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel("interrupted")
         slow.takes.set()
@@ -424,7 +424,7 @@ async def test_question_is_shown_during_endless_output() -> None:
         async def stream() -> None:
             while True:
                 it.screen.show("more")
-                await it.screen.caught_up()
+                await it.screen.drain()
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stream)
@@ -492,7 +492,7 @@ async def test_output_shown_last_is_printed_on_leaving() -> None:
     async with opened() as it:
         it.prompts.is_settled = False
         it.screen.show("a new session begins")
-        it.screen.hand_back("what I said\x1b[2J")
+        it.screen.prefill_input("what I said\x1b[2J")
 
     assert it.out.text.startswith("a new session begins\nwhat you said:\nwhat I said")
     assert "\x1b" not in it.out.text
@@ -503,7 +503,7 @@ async def test_past_turns_precede_later_output(tmp_path: Path) -> None:
         it.prompts.is_settled = False
         await it.screen.view.show_past([UserMessage.of("look around")])
         it.screen.show("later")
-        await it.screen.caught_up()
+        await it.screen.drain()
 
     assert it.out.text == "❯ look around\nlater\n"
 

@@ -2,7 +2,7 @@
 
 import anyio
 
-from panpan.faces.terminal.input.keys import Sent
+from panpan.faces.terminal.input.keys import SentPrompt
 from panpan.faces.terminal.prompt_queue import Inbox
 
 
@@ -10,8 +10,8 @@ async def nothing(sent):
     await anyio.lowlevel.checkpoint()
 
 
-def inbox_for(handle=nothing, *, has_to_wait=lambda sent: False, give_back=lambda text: None):
-    return Inbox(handle, has_to_wait, give_back)
+def inbox_for(handle=nothing, *, has_to_wait=lambda sent: False, return_prompt=lambda text: None):
+    return Inbox(handle, has_to_wait, return_prompt)
 
 
 def recording(handled):
@@ -26,11 +26,11 @@ async def test_inbox_handles_inputs_in_order():
     handled = []
     inbox = inbox_for(recording(handled))
     for text in "abc":
-        inbox.put(Sent(text))
+        inbox.put(SentPrompt(text))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(inbox.run)
         await anyio.wait_all_tasks_blocked()
-        inbox.put(Sent("d"))
+        inbox.put(SentPrompt("d"))
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
     assert handled == ["a", "b", "c", "d"]
@@ -45,10 +45,10 @@ async def test_interrupt_ends_the_current_input_and_the_next_comes():
         ended.append(sent.text)
 
     given_back = []
-    inbox = inbox_for(handle, give_back=given_back.append)
+    inbox = inbox_for(handle, return_prompt=given_back.append)
     assert not inbox.interrupt()
-    inbox.put(Sent("long"))
-    inbox.put(Sent("short"))
+    inbox.put(SentPrompt("long"))
+    inbox.put(SentPrompt("short"))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(inbox.run)
         await anyio.wait_all_tasks_blocked()
@@ -68,7 +68,7 @@ async def test_waiting_input_lets_others_pass_and_comes_in_order():
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(inbox.run)
         for text in "AbBc":
-            inbox.put(Sent(text))
+            inbox.put(SentPrompt(text))
         await anyio.wait_all_tasks_blocked()
         assert (handled, inbox.waiting) == (["b", "c"], ("A", "B"))
         held = False
@@ -83,7 +83,7 @@ async def test_last_input_is_taken_back_and_not_handled():
     inbox = inbox_for(recording(handled))
     assert inbox.take_back() is None
     for text in "abc":
-        inbox.put(Sent(text))
+        inbox.put(SentPrompt(text))
     assert inbox.take_back() == "c"
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(inbox.run)
@@ -94,7 +94,7 @@ async def test_last_input_is_taken_back_and_not_handled():
 
 async def test_closed_inbox_keeps_waiting_inputs():
     inbox = inbox_for()
-    inbox.put(Sent("a"))
+    inbox.put(SentPrompt("a"))
     inbox.close()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(inbox.run)

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from panpan.config.settings import BackgroundSettings
-from panpan.faces.terminal.background_watch import Leaving
+from panpan.faces.terminal.background_watch import ExitRequest
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import Leave, OpenSession
 from tests.fakes.background import FakeBackground, SessionWith, task
@@ -44,14 +44,14 @@ class Left:
 
 
 @asynccontextmanager
-async def leaving(*tasks, answers=(), at_exit="ask") -> AsyncGenerator[tuple[Leaving, Left], None]:
+async def exit_request(*tasks, answers=(), at_exit="ask") -> AsyncGenerator[tuple[ExitRequest, Left], None]:
     it = Left(FakeBackground(*tasks), list(answers))
     session = SessionWith(
         feature=it.background,
         settings=settings_with(background=BackgroundSettings(at_exit=at_exit)),
         info=SimpleNamespace(id="s1"),
     )
-    way = Leaving(session, it, it)
+    way = ExitRequest(session, it, it)
 
     async def wait() -> None:
         await way.wait()
@@ -66,16 +66,16 @@ async def leaving(*tasks, answers=(), at_exit="ask") -> AsyncGenerator[tuple[Lea
 
 
 async def test_leaving_without_tasks_asks_nothing():
-    async with leaving(task(state="finished"), task("a", kind="subagent", state="stopped")) as (way, it):
-        way.want(OpenSession("other"))
+    async with exit_request(task(state="finished"), task("a", kind="subagent", state="stopped")) as (way, it):
+        way.request(OpenSession("other"))
 
     assert (it.is_left, it.asked, way.then) == (True, [], OpenSession("other"))
 
 
 @pytest.mark.parametrize(("answer", "keeps"), [(0, False), (1, True)])
 async def test_leaving_stops_or_keeps_tasks_as_answered(answer, keeps):
-    async with leaving(task(), answers=[answer]) as (way, it):
-        way.want(Leave())
+    async with exit_request(task(), answers=[answer]) as (way, it):
+        way.request(Leave())
 
     assert (it.is_left, it.background.keeps) == (True, keeps)
     assert it.asked[:2] == ["1 background task runs. Before you leave:", "1 Stop: npm run build"]
@@ -83,11 +83,11 @@ async def test_leaving_stops_or_keeps_tasks_as_answered(answer, keeps):
 
 @pytest.mark.parametrize("answer", [2, None])
 async def test_leaving_can_be_cancelled_and_repeated(answer):
-    async with leaving(task(), answers=[answer, 0]) as (way, it):
-        way.want(OpenSession("other"))
+    async with exit_request(task(), answers=[answer, 0]) as (way, it):
+        way.request(OpenSession("other"))
         await anyio.wait_all_tasks_blocked()
         assert (it.is_left, it.is_open) == (False, True)
-        way.want(Leave())
+        way.request(Leave())
         await anyio.wait_all_tasks_blocked()
 
     assert (it.is_left, it.is_open, way.then) == (True, False, Leave())
@@ -96,9 +96,9 @@ async def test_leaving_can_be_cancelled_and_repeated(answer):
 @pytest.mark.parametrize("at_exit", ["ask", "keep"])
 @pytest.mark.parametrize(("answer", "is_left"), [(0, True), (1, False), (None, False)])
 async def test_leaving_asks_about_work_that_cannot_be_kept(answer, is_left, at_exit):
-    async with leaving(task(title="find it", kind="subagent"), answers=[answer], at_exit=at_exit) as (way, it):
+    async with exit_request(task(title="find it", kind="subagent"), answers=[answer], at_exit=at_exit) as (way, it):
         it.background.keeps = at_exit == "keep"
-        way.want(Leave())
+        way.request(Leave())
         await anyio.wait_all_tasks_blocked()
 
         assert (it.is_left, it.is_open, it.background.keeps) == (is_left, not is_left, at_exit == "keep")
@@ -110,8 +110,8 @@ async def test_leaving_asks_about_work_that_cannot_be_kept(answer, is_left, at_e
 
 
 async def test_leaving_names_the_tasks_that_cannot_be_kept():
-    async with leaving(task("a", "find it", kind="subagent"), task("b"), answers=[1]) as (way, it):
-        way.want(Leave())
+    async with exit_request(task("a", "find it", kind="subagent"), task("b"), answers=[1]) as (way, it):
+        way.request(Leave())
 
     assert (it.is_left, it.background.keeps) == (True, True)
     assert it.asked == [
@@ -123,11 +123,11 @@ async def test_leaving_names_the_tasks_that_cannot_be_kept():
 
 
 async def test_next_step_is_announced_once_the_user_agreed_to_leave():
-    async with leaving(task(), answers=[2, 0]) as (way, it):
-        way.want(OpenSession(said="a new session begins"))
+    async with exit_request(task(), answers=[2, 0]) as (way, it):
+        way.request(OpenSession(said="a new session begins"))
         await anyio.wait_all_tasks_blocked()
         assert it.shown == []
-        way.want(OpenSession(said="a new session begins"))
+        way.request(OpenSession(said="a new session begins"))
         await anyio.wait_all_tasks_blocked()
 
     assert ["a new session begins" in line for line in it.shown] == [True]
@@ -135,17 +135,17 @@ async def test_next_step_is_announced_once_the_user_agreed_to_leave():
 
 @pytest.mark.parametrize(("at_exit", "kind"), [("keep", "command"), ("stop", "command"), ("stop", "subagent")])
 async def test_at_exit_setting_answers_the_question(at_exit, kind):
-    async with leaving(task(kind=kind), at_exit=at_exit) as (way, it):
-        way.want(Leave())
+    async with exit_request(task(kind=kind), at_exit=at_exit) as (way, it):
+        way.request(Leave())
 
     assert (it.is_left, it.asked) == (True, [])
 
 
 async def test_leaving_at_once_is_not_held_up_by_the_question():
-    async with leaving(task()) as (way, it):
-        way.want(OpenSession("other"))
+    async with exit_request(task()) as (way, it):
+        way.request(OpenSession("other"))
         await anyio.wait_all_tasks_blocked()
         assert not it.is_left
-        way.want_at_once()
+        way.request_now()
 
     assert (it.is_left, it.background.keeps, way.then) == (True, False, Leave())

@@ -10,7 +10,7 @@ import pytest
 
 from panpan.app import slash_commands
 from panpan.faces.terminal.commands.registry import all_commands
-from panpan.faces.terminal.input.keys import Sent
+from panpan.faces.terminal.input.keys import SentPrompt
 from panpan.faces.terminal.prompt_queue import PromptQueue, Waiting
 from panpan.session.command import Command, Leave
 from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, screen_in, until, view_on
@@ -28,7 +28,7 @@ class Working:
 
     def send(self, *texts: str) -> None:
         for text in texts:
-            self.work.send(Sent(text))
+            self.work.send(SentPrompt(text))
 
     @property
     def waiting(self) -> list[tuple[str, str]]:
@@ -239,15 +239,15 @@ async def test_undelivered_prompts_are_left_over_on_leaving(tmp_path):
         work = PromptQueue(screen, view_on(screen), [replace(wait_command(), is_immediate=True)], lambda text: None)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(work.run)
-            work.send(Sent("go"))
+            work.send(SentPrompt("go"))
             await until(lambda: llm.requests)
-            work.send(Sent("!echo $((40 + 2)) shown"))
+            work.send(SentPrompt("!echo $((40 + 2)) shown"))
             await until(lambda: "42 shown" in screen.text)
-            work.send(Sent("next round"))
-            work.send(Sent("later", is_for_later=True))
+            work.send(SentPrompt("next round"))
+            work.send(SentPrompt("later", is_for_later=True))
             await until(lambda: len(work.waiting) == 2)
-            work.send(Sent("/wait"))
-            work.send(Sent("behind it"))
+            work.send(SentPrompt("/wait"))
+            work.send(SentPrompt("behind it"))
             await until(lambda: len(work.waiting) == 3)
             tasks.cancel_scope.cancel()
 
@@ -259,7 +259,7 @@ async def test_waiting_prompts_are_listed_in_their_order(tmp_path):
     async with working(tmp_path) as it:
         await begin_turn(it)
         it.send("now")
-        it.work.send(Sent("later", is_for_later=True))
+        it.work.send(SentPrompt("later", is_for_later=True))
         await until(lambda: len(it.work.waiting) == 2)
         await begin_shell(it)
         it.send("last")
@@ -288,5 +288,5 @@ async def test_unhandled_prompts_are_left_over_at_closing(tmp_path):
         it.work.close()
         await it.write_into_pipe()
         await until(lambda: not it.work.is_busy)
-        assert it.work.left_over == [Sent("one"), Sent("!two")]
+        assert it.work.left_over == [SentPrompt("one"), SentPrompt("!two")]
     assert it.llm.requests == []

@@ -10,7 +10,7 @@ import anyio
 from panpan.config.settings import BackgroundSettings
 from panpan.core.hooks import Addition, Hook, Round
 from panpan.errors import ProviderError
-from panpan.faces.terminal.input.keys import Sent
+from panpan.faces.terminal.input.keys import SentPrompt
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.session.command import Command
 from panpan.types.messages import SystemReminder
@@ -47,7 +47,7 @@ class Working:
     async def turn(self, prompt: str) -> None:
         """Run a turn to its end."""
         asked = len(self.llm.requests)
-        self.work.send(Sent(prompt))
+        self.work.send(SentPrompt(prompt))
         self.llm.let_go()
         await until(lambda: len(self.llm.requests) > asked and not self.work.is_busy)
 
@@ -101,7 +101,7 @@ async def test_waking_can_be_disabled_until_the_next_prompt(tmp_path):
 
 async def test_news_that_come_during_a_turn_wake_behind_it(tmp_path):
     async with working(tmp_path) as it:
-        it.work.send(Sent("build it"))
+        it.work.send(SentPrompt("build it"))
         await until(lambda: it.llm.requests)
         it.task_ends()
         it.llm.let_go()
@@ -112,7 +112,7 @@ async def test_news_that_come_during_a_turn_wake_behind_it(tmp_path):
 
 async def test_news_told_to_the_running_turn_wakes_nobody(tmp_path):
     async with working(tmp_path) as it:
-        it.work.send(Sent("build it"))
+        it.work.send(SentPrompt("build it"))
         it.task_ends()  # before the request
         it.llm.let_go(2)
         await until(lambda: it.llm.requests and not it.work.is_busy)
@@ -123,7 +123,7 @@ async def test_news_told_to_the_running_turn_wakes_nobody(tmp_path):
 
 async def test_command_that_is_under_way_is_waited_for(tmp_path):
     async with working(tmp_path) as it:
-        it.work.send(Sent("/wait"))
+        it.work.send(SentPrompt("/wait"))
         await until(lambda: it.work.is_busy)
         it.task_ends()
         await anyio.wait_all_tasks_blocked()
@@ -137,7 +137,7 @@ async def test_command_that_is_under_way_is_waited_for(tmp_path):
 async def test_command_of_the_shell_is_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     async with working(tmp_path) as it:
-        it.work.send(Sent(f"!cat {tmp_path / 'pipe'}"))
+        it.work.send(SentPrompt(f"!cat {tmp_path / 'pipe'}"))
         await until(lambda: it.work.is_busy)
         await anyio.wait_all_tasks_blocked()
         it.task_ends()
@@ -161,7 +161,7 @@ async def test_leaving_question_is_not_disturbed(tmp_path):
 
 async def test_interrupt_keeps_news_for_the_next_prompt(tmp_path):
     async with working(tmp_path) as it:
-        it.work.send(Sent("build it"))
+        it.work.send(SentPrompt("build it"))
         await until(lambda: it.llm.requests)
         it.task_ends()
         it.work.interrupt()
@@ -189,7 +189,7 @@ async def test_prompt_sent_meanwhile_comes_in_the_next_round(tmp_path):
         await it.turn("build it")
         it.task_ends()
         await until(lambda: len(it.llm.requests) == 2)
-        it.work.send(Sent("stop it"))
+        it.work.send(SentPrompt("stop it"))
         await until(lambda: it.work.waiting)
         assert it.work.waiting[0].until == "next round"
         it.llm.let_go(2)

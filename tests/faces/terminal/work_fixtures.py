@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 
 from panpan.capabilities.shell.capability import UserCommands
-from panpan.faces.terminal.views.turn_view import AroundTurn, TurnView
+from panpan.faces.terminal.views.turn_view import TurnCallbacks, TurnView
 from panpan.faces.turn_text import WaitingTime
 from panpan.types.events import ModelEvent
 from panpan.types.llm import ModelRequest
@@ -50,7 +50,7 @@ class FakeScreen(FakeTerminal):
     def refresh(self) -> None:
         pass
 
-    async def caught_up(self) -> None:
+    async def drain(self) -> None:
         await anyio.lowlevel.checkpoint()
 
 
@@ -66,7 +66,7 @@ def view_on(screen: FakeScreen) -> TurnView:
     return TurnView(
         screen,
         screen.session.conversation,
-        AroundTurn(),
+        TurnCallbacks(),
         waiting=WaitingTime(lambda: 0.0),
     )
 

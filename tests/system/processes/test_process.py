@@ -22,7 +22,7 @@ from panpan.system.processes.own_process import ended_with_panpan
 from panpan.system.processes.process import (
     Captured,
     Child,
-    Leaving,
+    ChildHandover,
     OutputPipe,
     ProcessEnded,
     capture,
@@ -108,11 +108,13 @@ async def everything(script: str, *arguments: str, timeout_s: float | None = 20)
     return await everything_of(run_process(argv, cwd=Path("/"), env=ENV, timeout_s=timeout_s, kill_grace_s=0.1))
 
 
-async def everything_of(process: AsyncGenerator[bytes | ProcessEnded | Leaving, None]) -> tuple[bytes, ProcessEnded]:
+async def everything_of(
+    process: AsyncGenerator[bytes | ProcessEnded | ChildHandover, None],
+) -> tuple[bytes, ProcessEnded]:
     output = bytearray()
     async with aclosing(process) as items:
         async for item in items:
-            assert not isinstance(item, Leaving)
+            assert not isinstance(item, ChildHandover)
             if isinstance(item, ProcessEnded):
                 return bytes(output), item
             output += item
@@ -576,10 +578,10 @@ def test_process_goes_on_if_taken_over_and_ends_otherwise(backend: str, script: 
         async with aclosing(process) as items:
             async for item in items:
                 seen.append(item)
-                if isinstance(item, Leaving) and is_taken:
+                if isinstance(item, ChildHandover) and is_taken:
                     children.append(item.take())
         assert seen[0] == b"x\n"
-        assert isinstance(seen[-1], Leaving)
+        assert isinstance(seen[-1], ChildHandover)
         assert True not in told
         if children:
             assert children[0].tree.members() != []
@@ -606,6 +608,6 @@ def test_process_out_of_time_is_offered_for_takeover(backend: str, goes_on: bool
         async with aclosing(process) as items:
             last = [item async for item in items][-1]
 
-        assert isinstance(last, Leaving) if goes_on else last == ProcessEnded(exit_code=143, timed_out=True)
+        assert isinstance(last, ChildHandover) if goes_on else last == ProcessEnded(exit_code=143, timed_out=True)
 
     run_on(backend, main)

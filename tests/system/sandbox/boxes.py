@@ -10,7 +10,7 @@ import pytest
 
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
-from panpan.system.processes.process import Captured, Leaving, ProcessEnded, capture, run_process
+from panpan.system.processes.process import Captured, ChildHandover, ProcessEnded, capture, run_process
 from panpan.system.sandbox.choice import find_sandbox
 from panpan.system.sandbox.landlock import Landlock, landlock_version
 from panpan.system.sandbox.profile import Boxed, Profile, Sandbox, workspace_write
@@ -71,7 +71,7 @@ async def captured(
 
 def running(
     boxed: Boxed, *, cwd: Path, env: Mapping[str, str] = ENV, timeout_s: float | None, kill_grace_s: float = 2.0
-) -> AsyncGenerator[bytes | ProcessEnded | Leaving, None]:
+) -> AsyncGenerator[bytes | ProcessEnded | ChildHandover, None]:
     """Run what a sandbox has wrapped, and yield what it prints and how it ends; what it leaves behind runs on."""
     return run_process(
         boxed.argv, cwd=cwd, env=env, timeout_s=timeout_s, kill_grace_s=kill_grace_s, pass_fds=boxed.pass_fds

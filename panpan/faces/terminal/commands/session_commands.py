@@ -42,7 +42,7 @@ async def _rewind(terminal: Terminal, rest: str) -> None:
         await session.rewind(prompt.uuid)
         further = f" and {picked} further" if picked else ""
         say(terminal, f"taken back: “{_line(prompt)}”{further}; the log keeps it", "dim")
-        terminal.hand_back(prompt.typed)
+        terminal.prefill_input(prompt.typed)
 
 
 async def _what(terminal: Terminal) -> str | None:
@@ -197,8 +197,8 @@ async def _clear(terminal: Terminal, rest: str) -> None:
     if not terminal.session.conversation.messages:
         say(terminal, "nothing has been said in this session yet; it is as good as a new one")
         return
-    way_back = f"/resume, or panpan -r {terminal.session.info.id}"
-    terminal.leave(OpenSession(said=f"a new session begins; the way back: {way_back}"))
+    resume_hint = f"/resume, or panpan -r {terminal.session.info.id}"
+    terminal.leave(OpenSession(said=f"a new session begins; the way back: {resume_hint}"))
 
 
 async def _resume(terminal: Terminal, wanted: str) -> None:

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Container, Sequence
 from typing import Generic, TypeVar
 
-from panpan.faces.terminal.dialogs.dialog import QUIET_S, Answer, Dialog, LineEditor, Page, Quiet
+from panpan.faces.terminal.dialogs.dialog import QUIET_S, Answer, Dialog, IdleTimer, LineEditor, Page
 from panpan.faces.terminal.rendering.cells import cut
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.dataclass import dataclass
@@ -69,7 +69,7 @@ class ChoiceDialog(Dialog[Answer], Generic[Answer, MeaningT]):
         self._words = LineEditor()
         self._page = Page()
         self._warned_for: MeaningT | None = None
-        self._warning_quiet = Quiet(clock)
+        self._warning_quiet = IdleTimer(clock)
 
     @abstractmethod
     def _choose(self, meaning: MeaningT) -> None: ...
@@ -80,7 +80,7 @@ class ChoiceDialog(Dialog[Answer], Generic[Answer, MeaningT]):
     @property
     def escape_ends_turn(self) -> bool:
         """True unless the user types words for the model; Esc then goes back to the choices."""
-        return self.holds_up_turn and not self._is_telling
+        return self.blocks_turn and not self._is_telling
 
     def was_drawn(self) -> None:
         self._page.was_drawn()

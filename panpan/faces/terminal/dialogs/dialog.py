@@ -25,9 +25,9 @@ class Dialog(ABC, Generic[Answer]):
     place that reads keys stays the one that decides who gets them.
     """
 
-    holds_up_turn = True
+    blocks_turn = True
     """True if the turn waits for the answer."""
-    is_passing = False
+    is_transient = False
     """True if it is only for reading: it takes keys at once, and closes for typed text and other dialogs."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ QUIET_S = 0.4
 """Seconds without a key before a key counts for a new dialog; a fast typist strikes every 0.15 s."""
 
 
-class Quiet:
+class IdleTimer:
     """Time that something has been on the screen without a key; `clock` is a monotonic clock in seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -18,7 +18,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
-from panpan.faces.terminal.dialogs.dialog import NARROWEST, QUIET_S, Dialog, EarlyLetter, Quiet, is_letter
+from panpan.faces.terminal.dialogs.dialog import NARROWEST, QUIET_S, Dialog, EarlyLetter, IdleTimer, is_letter
 from panpan.faces.terminal.rendering.cells import cell_width, cut
 from panpan.faces.terminal.screen.theme import Theme
 
@@ -38,8 +38,8 @@ class _Open:
 class DialogQueue:
     """Shows dialogs one after the other.
 
-    `has_draft` returns True if the input box holds a half-typed text, and `give_back` types a held letter there if its
-    dialog is withdrawn.
+    `has_draft` returns True if the input box holds a half-typed text, and `return_prompt` types a held letter there if
+    its dialog is withdrawn.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class DialogQueue:
         refresh: Callable[[], None],
         clock: Callable[[], float],
         has_draft: Callable[[], bool] = lambda: False,
-        give_back: Callable[[str], None] = lambda text: None,
+        return_prompt: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._refresh = refresh
         self._has_draft = has_draft
-        self._give_back = give_back
+        self._return_prompt = return_prompt
         self.early = EarlyLetter()
         """Letter from before the dialog took keys."""
         self._has_said_wait = False
@@ -59,7 +59,7 @@ class DialogQueue:
         self._open: deque[_Open] = deque()
         self._answered = 0
         """Number of answered dialogs since the queue was last empty."""
-        self._quiet = Quiet(clock)
+        self._quiet = IdleTimer(clock)
         """Time of the first dialog on the screen without a key."""
         self._is_turned_to = False
         """True once the user has left their text for the dialog, with Tab."""
@@ -81,9 +81,9 @@ class DialogQueue:
                 self._quiet.end()
                 self._is_turned_to = False
                 if (held := self.early.take()) and not one.answered.is_set():
-                    self._give_back(held)
+                    self._return_prompt(held)
             self._open.remove(one)
-            counts = one.answered.is_set() and not dialog.is_passing
+            counts = one.answered.is_set() and not dialog.is_transient
             self._answered = self._answered + counts if self._open else 0
             self._refresh()
         answer = dialog.answer
@@ -111,11 +111,11 @@ class DialogQueue:
 
     @property
     def _quiet_s(self) -> float:
-        return 0.0 if self.current is not None and self.current.is_passing else QUIET_S
+        return 0.0 if self.current is not None and self.current.is_transient else QUIET_S
 
     def _dismiss(self) -> None:
         """Close a dialog that is only for reading."""
-        if self.current is not None and self.current.is_passing:
+        if self.current is not None and self.current.is_transient:
             self.press("escape")
 
     def is_moving(self) -> bool:

@@ -22,8 +22,8 @@ _FRAME_ROWS = 2
 class PanelDialog(Dialog[bool]):
     """Shows titled sections, one at a time; the answer is True once the panel is closed."""
 
-    holds_up_turn = False
-    is_passing = True
+    blocks_turn = False
+    is_transient = True
 
     def __init__(
         self,

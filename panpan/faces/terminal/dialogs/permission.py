@@ -215,7 +215,7 @@ class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
         """Answer that the words for the model go with."""
 
     @property
-    def holds_up_turn(self) -> bool:  # type: ignore[override]
+    def blocks_turn(self) -> bool:  # type: ignore[override]
         """True unless the call is that of a subagent in the background."""
         return self._ends_turn()
 

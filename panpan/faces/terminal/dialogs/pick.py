@@ -55,7 +55,7 @@ class PickDialog(Dialog[int | NothingPicked]):
     `look_up` gets the typed text and may find options that are not listed; see `take_found`.
     """
 
-    holds_up_turn = False
+    blocks_turn = False
 
     def __init__(
         self,

@@ -145,7 +145,7 @@ class Draft:
     def put(self, text: str) -> None:
         self._box.put(text)
 
-    def give_back(self, text: str) -> None:
+    def return_prompt(self, text: str) -> None:
         """Put a sent text back before the typed text, on lines of its own."""
         self._box.put(text if self.text else f"{text}\n")
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from panpan.core.background import Background
 from panpan.errors import PanpanError
-from panpan.faces.terminal.background_watch import Leaving
-from panpan.faces.terminal.input.keys import KEYS_HELP, DraftKeys, Sent
+from panpan.faces.terminal.background_watch import ExitRequest
+from panpan.faces.terminal.input.keys import KEYS_HELP, DraftKeys, SentPrompt
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.screen.external_program import ExternalProgram
 from panpan.faces.terminal.screen.footer import TodosView
@@ -31,7 +31,7 @@ class KeyActions:
         *,
         external_program: ExternalProgram,
         paste_picture: Callable[[], None],
-        leaving: Leaving,
+        exit_request: ExitRequest,
     ) -> None:
         self._session = session
         self._draft_keys = draft_keys
@@ -43,7 +43,7 @@ class KeyActions:
         self._todos = todos
         self._external_program = external_program
         self.paste_picture = paste_picture
-        self._leaving = leaving
+        self._exit_request = exit_request
 
     @property
     def is_busy(self) -> bool:
@@ -65,7 +65,7 @@ class KeyActions:
 
     def _send(self, *, is_for_later: bool) -> None:
         if text := self._draft.enter():
-            self._prompts.send(Sent(text, is_for_later))
+            self._prompts.send(SentPrompt(text, is_for_later))
 
     def take_back(self) -> None:
         if (text := self._prompts.take_back()) is not None:
@@ -77,7 +77,7 @@ class KeyActions:
         if self._draft.text:
             self._draft_keys.escape()
         elif self._second.is_second("escape"):
-            self._prompts.send(Sent("/rewind"))
+            self._prompts.send(SentPrompt("/rewind"))
 
     def control_c(self) -> None:
         if self._draft.text:
@@ -85,12 +85,12 @@ class KeyActions:
         elif self._interrupt():
             pass
         elif self._second.is_second("c-c"):
-            self._leaving.want_at_once()
+            self._exit_request.request_now()
         else:
             self._say("Ctrl+C again, or Ctrl+D, leaves")
 
     def control_d(self) -> None:
-        self._leaving.want(Leave())  # a running turn is ended cleanly with the session
+        self._exit_request.request(Leave())  # a running turn is ended cleanly with the session
 
     def expand(self) -> None:
         if not self._view.toggle_expanded():
@@ -112,7 +112,7 @@ class KeyActions:
         self._draft_keys.stash()
 
     def choose_model(self) -> None:
-        self._prompts.send(Sent("/model"))
+        self._prompts.send(SentPrompt("/model"))
 
     def switch_thinking(self) -> None:
         try:
@@ -129,7 +129,7 @@ class KeyActions:
         elif self._view.runs_tools:
             self._say("nothing can move to the background: no command or subagent is running")
         else:
-            self._prompts.send(Sent("/tasks"))
+            self._prompts.send(SentPrompt("/tasks"))
 
     def show_todos(self) -> None:
         self._say(self._todos.toggle())
@@ -144,7 +144,7 @@ class KeyActions:
         self._session.retry_now()
 
     def help(self) -> None:
-        self._prompts.send(Sent(KEYS_HELP))
+        self._prompts.send(SentPrompt(KEYS_HELP))
 
     def _interrupt(self) -> bool:
         """Stop the running work; return True if there was any, even if it was stopped before."""

@@ -36,7 +36,7 @@ KEYS_HELP = "/help keys"
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentPrompt:
     """A sent text."""
 
     text: str
@@ -239,21 +239,21 @@ class DraftKeys:
 _MAX_READ_CHARS = 2_000
 
 
-def _later(name: str) -> Callable[["WaitingInput"], None]:
-    def wait(self: "WaitingInput") -> None:
+def _later(name: str) -> Callable[["DeferredKeyActions"], None]:
+    def wait(self: "DeferredKeyActions") -> None:
         self.want(name)
 
     return wait
 
 
-class WaitingInput:
+class DeferredKeyActions:
     """Actions of keys while no session is open: texts and actions wait for one; `leave` ends panpan."""
 
     def __init__(self, draft: Draft, buffer: Buffer, theme: Theme, leave: Callable[[], object]) -> None:
         self._draft = draft
         self._theme = theme
         self._leave = leave
-        self._sent: list[Sent] = []
+        self._sent: list[SentPrompt] = []
         self._wanted: list[str] = []
         self._hint = ""
         second = SecondPress(monotonic)
@@ -269,7 +269,7 @@ class WaitingInput:
     def sent(self) -> Sequence[str]:
         return [each.text for each in self._sent]
 
-    def take(self, sent: Sequence[Sent]) -> None:
+    def take(self, sent: Sequence[SentPrompt]) -> None:
         """Keep texts that a session left over for the next one."""
         self._sent[:0] = sent
 
@@ -277,7 +277,7 @@ class WaitingInput:
         """Keep one of the `Actions` for the next session."""
         self._wanted.append(name)
 
-    def hand_over(self, actions: Actions, send: Callable[[Sent], None]) -> None:
+    def hand_over(self, actions: Actions, send: Callable[[SentPrompt], None]) -> None:
         """Give a session the sent texts, and perform the kept actions."""
         sent, self._sent = self._sent, []
         wanted, self._wanted = self._wanted, []
@@ -306,7 +306,7 @@ class WaitingInput:
 
     def _send(self, *, is_for_later: bool) -> None:
         if text := self._draft.enter():
-            self._sent.append(Sent(text, is_for_later))
+            self._sent.append(SentPrompt(text, is_for_later))
 
     def take_back(self) -> None:
         if self._sent:
@@ -315,14 +315,14 @@ class WaitingInput:
     def control_c(self) -> None:
         if self._draft.text:
             self._draft_keys.clear()
-        elif not self.give_back():
+        elif not self.return_prompt():
             self._leave()
 
     def control_d(self) -> None:
         self._leave()
 
     def escape(self) -> None:
-        if not self.give_back() and self._draft.text:
+        if not self.return_prompt() and self._draft.text:
             self._draft_keys.escape()
 
     def stash(self) -> None:
@@ -334,15 +334,15 @@ class WaitingInput:
     def backspace(self) -> None:
         self._draft.backspace()
 
-    def give_back(self) -> bool:
+    def return_prompt(self) -> bool:
         """Put the sent texts back into the input, and return True if there were any."""
         sent, self._sent = self._sent, []
         if sent:
-            self._draft.give_back("\n".join(each.text for each in sent))
+            self._draft.return_prompt("\n".join(each.text for each in sent))
         return bool(sent)
 
     def help(self) -> None:
-        self._sent.append(Sent(KEYS_HELP))
+        self._sent.append(SentPrompt(KEYS_HELP))
 
     def expand(self) -> None:
         """Do nothing: nothing was printed."""

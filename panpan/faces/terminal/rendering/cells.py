@@ -309,7 +309,7 @@ class Canvas(Scrollback, Protocol):
     def refresh(self) -> None:
         """Redraw the live rows with the next frame."""
 
-    async def caught_up(self) -> None:
+    async def drain(self) -> None:
         """Let keys be handled, and wait while the terminal is behind with the output."""
 
 

@@ -9,14 +9,14 @@ import anyio
 
 from panpan.core.background import Background
 from panpan.core.tool import count_label_of
-from panpan.faces.terminal.background_watch import Leaving
-from panpan.faces.terminal.dialogs.asking import Asking
+from panpan.faces.terminal.background_watch import ExitRequest
 from panpan.faces.terminal.dialogs.dialog import Dialog
+from panpan.faces.terminal.dialogs.dialog_askers import DialogAskers
 from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys, DialogQueue
 from panpan.faces.terminal.input.completion import FileIndex, InputCompleter
 from panpan.faces.terminal.input.draft import ClipboardPaste
 from panpan.faces.terminal.input.key_actions import KeyActions
-from panpan.faces.terminal.input.keys import DraftKeys, SecondPress, Sent, key_bindings
+from panpan.faces.terminal.input.keys import DraftKeys, SecondPress, SentPrompt, key_bindings
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.rendering.displays import pager_rows
 from panpan.faces.terminal.screen.external_program import EditorFailed, ExternalProgram
@@ -27,7 +27,7 @@ from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.screen.windows import Contents, DialogView
 from panpan.faces.terminal.terminal_state import TerminalState
 from panpan.faces.terminal.views.status import StatusView
-from panpan.faces.terminal.views.turn_view import AroundTurn, TurnView
+from panpan.faces.terminal.views.turn_view import TurnCallbacks, TurnView
 from panpan.session.command import Command, Leave
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
@@ -48,7 +48,9 @@ class CursorScreen:
         asking: Puts the session's questions to the user.
     """
 
-    def __init__(self, session: Session, state: TerminalState, commands: Sequence[Command], asking: Asking) -> None:
+    def __init__(
+        self, session: Session, state: TerminalState, commands: Sequence[Command], asking: DialogAskers
+    ) -> None:
         self._session = session
         self._state = state
         self._app = state.app
@@ -62,7 +64,7 @@ class CursorScreen:
         self.view = TurnView(
             self,
             session.conversation,
-            self._around_turn(asking),
+            self._turn_callbacks(asking),
             waiting=asking.waiting,
             subagents=session.find(PastSubagents),
             colour_of=lambda kind: colours.get(kind, ""),
@@ -79,9 +81,9 @@ class CursorScreen:
         self._second_press = SecondPress(monotonic)
         self._attention = Attention(self._app.send, session.settings.ui.notify, state.env, session.info.cwd)
 
-    def _around_turn(self, asking: Asking) -> AroundTurn:
+    def _turn_callbacks(self, asking: DialogAskers) -> TurnCallbacks:
         background = self._session.find(Background)
-        return AroundTurn(
+        return TurnCallbacks(
             has_begun=self._turn_has_begun,
             is_over=self._turn_is_over,
             is_asking=self._is_asking,
@@ -115,8 +117,8 @@ class CursorScreen:
     def refresh(self) -> None:
         self._app.refresh()
 
-    async def caught_up(self) -> None:
-        await self._app.caught_up()
+    async def drain(self) -> None:
+        await self._app.drain()
 
     async def ask(self, dialog: Dialog[T]) -> T:
         return await self._dialogs.ask(dialog)
@@ -131,16 +133,16 @@ class CursorScreen:
     async def edited(self, text: str) -> str | EditorFailed:
         return await self._external_program.edited(text, self._app)
 
-    def handed_over(self) -> AbstractAsyncContextManager[None]:
-        return self._app.handed_over()
+    def released(self) -> AbstractAsyncContextManager[None]:
+        return self._app.released()
 
-    def hand_back(self, text: str) -> None:
+    def prefill_input(self, text: str) -> None:
         """Insert a text before the typed text."""
         self._state.draft.put(text)
         self.refresh()
 
-    def give_back(self, text: str) -> None:
-        self._state.draft.give_back(text)
+    def return_prompt(self, text: str) -> None:
+        self._state.draft.return_prompt(text)
         self.refresh()
 
     def interrupted(self) -> bool:
@@ -148,15 +150,15 @@ class CursorScreen:
 
     @asynccontextmanager
     async def serving(
-        self, prompts: PromptQueue, leaving: Leaving, first_prompt: str | None
+        self, prompts: PromptQueue, exit_request: ExitRequest, first_prompt: str | None
     ) -> AsyncGenerator[None, None]:
-        actions = self._actions(prompts, leaving)
+        actions = self._actions(prompts, exit_request)
         footer = self._footer(prompts)
         self._attention.idle()
         self._state.box.serve(self._completer, footer.mark, footer.example)
         self._app.use(self._contents(footer, actions, prompts))
         if first_prompt is not None:
-            prompts.send(Sent(first_prompt))
+            prompts.send(SentPrompt(first_prompt))
         self._state.waiting.hand_over(actions, prompts.send)
         try:
             async with anyio.create_task_group() as tasks:
@@ -168,7 +170,7 @@ class CursorScreen:
                 tasks.cancel_scope.cancel("the user left")
         finally:
             # the next session gets undelivered texts; if there is none, they are reported at the end
-            if isinstance(leaving.then, Leave):
+            if isinstance(exit_request.then, Leave):
                 self._state.take_back(sent.text for sent in prompts.left_over)
             else:
                 self._state.waiting.take(prompts.left_over)
@@ -178,7 +180,7 @@ class CursorScreen:
         await anyio.sleep(FILES_S)
         await self._files.run()
 
-    def _actions(self, prompts: PromptQueue, leaving: Leaving) -> KeyActions:
+    def _actions(self, prompts: PromptQueue, exit_request: ExitRequest) -> KeyActions:
         return KeyActions(
             self._session,
             DraftKeys(self._state.draft, self._second_press, self._hint.show),
@@ -187,7 +189,7 @@ class CursorScreen:
             self._todos,
             external_program=self._external_program,
             paste_picture=self._clipboard.want,
-            leaving=leaving,
+            exit_request=exit_request,
         )
 
     def _footer(self, prompts: PromptQueue) -> Footer:
@@ -222,7 +224,7 @@ class CursorScreen:
 
     def _is_asking(self) -> bool:
         """True if the turn waits for the user, and not only a list that they opened or a background subagent."""
-        return any(dialog.holds_up_turn for dialog in self._dialogs.all)
+        return any(dialog.blocks_turn for dialog in self._dialogs.all)
 
     def _turn_has_begun(self) -> None:
         self._todos.turn_has_begun()

@@ -255,7 +255,7 @@ class ExternalProgram:
 
     async def edited(self, text: str, app: TerminalApp) -> str | EditorFailed:
         """Let the user edit a text, such as a plan, and return what they saved."""
-        async with app.handed_over():
+        async with app.released():
             return await edit_in_editor(text, self._env, lambda file: _tell_of(file, app))
 
     async def read(self, lines: Sequence[str], app: TerminalApp, *, from_end: bool) -> None:
@@ -264,7 +264,7 @@ class ExternalProgram:
         Raises:
             ConfigError: There is no pager, or it could not be started.
         """
-        async with app.handed_over():
+        async with app.released():
             await page(lines, self._env, lambda: "G" if from_end else "")
 
     async def _edit(self, app: TerminalApp) -> None:
@@ -276,7 +276,7 @@ class ExternalProgram:
             if isinstance(saved := saved_text(file), str):
                 self._draft.replace(saved)
 
-        async with app.handed_over():
+        async with app.released():
             edited = await edit_in_editor(unfolded, self._env, keep)
         if isinstance(edited, EditorFailed):
             self._say(edited.reason)
@@ -295,5 +295,5 @@ class ExternalProgram:
         if (first := next(lines, None)) is None:
             self._say("there are no messages yet")
             return
-        async with app.handed_over():
+        async with app.released():
             await page(chain([first], lines), self._env, lambda: str(place.line) if place.line > 1 else "")

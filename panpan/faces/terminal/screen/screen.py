@@ -15,7 +15,7 @@ from panpan.types.messages import Message, UserMessage
 from panpan.types.permission import PermissionQuestion
 
 if TYPE_CHECKING:
-    from panpan.faces.terminal.background_watch import Leaving
+    from panpan.faces.terminal.background_watch import ExitRequest
     from panpan.faces.terminal.commands.choice_commands import ScreenLook
     from panpan.faces.terminal.prompt_queue import PromptQueue
     from panpan.faces.terminal.screen.external_program import EditorFailed
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class TurnShower(Protocol):
+class TurnRenderer(Protocol):
     """Shows the turns of a session."""
 
     @property
@@ -40,7 +40,7 @@ class TurnShower(Protocol):
     def show(self, event: Event) -> None:
         """Show an event of the turn."""
 
-    async def caught_up(self) -> None:
+    async def drain(self) -> None:
         """Let keys be handled, and wait while the terminal is behind with the output."""
 
     def note(self, text: str) -> None:
@@ -64,7 +64,7 @@ class Screen(Canvas, Protocol):
     """Shows one session, asks the user, and takes their input."""
 
     @property
-    def view(self) -> TurnShower: ...
+    def view(self) -> TurnRenderer: ...
 
     @property
     def look(self) -> "ScreenLook | None":
@@ -97,14 +97,14 @@ class Screen(Canvas, Protocol):
         """Let the user edit a text in their editor, and return what they saved."""
         ...
 
-    def handed_over(self) -> AbstractAsyncContextManager[None]:
+    def released(self) -> AbstractAsyncContextManager[None]:
         """Hand the terminal over to something else inside the block; output is shown afterwards."""
         ...
 
-    def hand_back(self, text: str) -> None:
+    def prefill_input(self, text: str) -> None:
         """Give the user a text to change and send again."""
 
-    def give_back(self, text: str) -> None:
+    def return_prompt(self, text: str) -> None:
         """Give the user a text that they had sent and that was interrupted before it was done."""
 
     def interrupted(self) -> bool:
@@ -112,7 +112,7 @@ class Screen(Canvas, Protocol):
         ...
 
     def serving(
-        self, prompts: "PromptQueue", leaving: "Leaving", first_prompt: str | None
+        self, prompts: "PromptQueue", exit_request: "ExitRequest", first_prompt: str | None
     ) -> AbstractAsyncContextManager[None]:
         """Send `first_prompt`, and then take the user's input until the block is left."""
         ...

@@ -37,7 +37,7 @@ _GONE = (errno.EIO, errno.EPIPE, errno.ENXIO)
 """Errors of a closed terminal; SIGHUP, which comes with it, ends the program cleanly."""
 
 
-class SteadyOutput(Vt100_Output):
+class FrameOutput(Vt100_Output):
     """Writes to a terminal of the kind in `TERM`, in whole frames."""
 
     def __init__(self, stdout: TextIO, term: str | None) -> None:
@@ -92,7 +92,7 @@ class SteadyOutput(Vt100_Output):
 class Scrollback:
     """Keeps lines until they are printed above the windows."""
 
-    def __init__(self, output: SteadyOutput, app: Application[Any]) -> None:
+    def __init__(self, output: FrameOutput, app: Application[Any]) -> None:
         self._output = output
         self._app = app
         self._waiting: list[str] = []
@@ -137,7 +137,7 @@ def reflows(env: Mapping[str, str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnFrame:
     """Drawn rows on the screen, down to the caret."""
 
     columns: int
@@ -156,13 +156,13 @@ class Drawn:
 class LastDrawing:
     """Follows the drawings of an application, and tells the windows if all of their rows were seen."""
 
-    def __init__(self, app: Application[Any], output: SteadyOutput, windows: Windows) -> None:
+    def __init__(self, app: Application[Any], output: FrameOutput, windows: Windows) -> None:
         self.has_been = anyio.Event()
         """Set after the first drawing."""
         self._app = app
         self._output = output
         self._windows = windows
-        self._drawn = Drawn(0)
+        self._drawn = DrawnFrame(0)
         self._size: Size | None = None
         """Size of the terminal when the last drawing began; it may change meanwhile."""
         app.before_render += lambda _: self._begin()
@@ -171,7 +171,7 @@ class LastDrawing:
 
     def rows_more(self) -> int:
         """Return the number of rows gained since the last drawing; only once for each change of the width."""
-        drawn, self._drawn = self._drawn, Drawn(0)
+        drawn, self._drawn = self._drawn, DrawnFrame(0)
         return drawn.rows_more(self._output.get_size().columns)
 
     def _begin(self) -> None:
@@ -188,7 +188,7 @@ class LastDrawing:
         caret = screen.get_cursor_position(self._app.layout.current_window)
         rows = (screen.data_buffer[row].items() for row in range(caret.y))
         cells = [max((cell for cell, char in row if char.char.strip()), default=-1) + 1 for row in rows]
-        self._drawn = Drawn(self._output.get_size().columns, cells, caret.x)
+        self._drawn = DrawnFrame(self._output.get_size().columns, cells, caret.x)
 
     def _note_key(self) -> None:
         """Note a key; rows that were seen in another size of the terminal may be gone."""
@@ -221,7 +221,7 @@ class TerminalApp:
 
     def __init__(
         self,
-        output: SteadyOutput,
+        output: FrameOutput,
         keyboard: Input,
         box: InputBox,
         contents: Contents,
@@ -307,7 +307,7 @@ class TerminalApp:
         self._output.write_raw(sequence.decode())
         self._output.flush()
 
-    async def caught_up(self) -> None:
+    async def drain(self) -> None:
         """Let keys be handled, and wait while the terminal is behind with the output."""
         await checkpoint()
         while self._scrollback.count > _ROWS_AHEAD and self._app.is_running and not self.is_handed_over:  # noqa: ASYNC110
@@ -365,7 +365,7 @@ class TerminalApp:
                 await checkpoint()
 
     @asynccontextmanager
-    async def handed_over(self) -> AsyncGenerator[None, None]:
+    async def released(self) -> AsyncGenerator[None, None]:
         """Hand the terminal over to another program inside the block; lines shown meanwhile are printed afterwards.
 
         Ctrl+C then belongs to that program, although panpan also gets the signal (`is_handed_over`).
@@ -385,7 +385,7 @@ class TerminalApp:
         Returns:
             True if it was stopped; the system does not stop a program that no shell could continue.
         """
-        async with self.handed_over():
+        async with self.released():
             self._goes_on = anyio.Event()
             os.kill(0, signal.SIGTSTP)
             with anyio.move_on_after(_GO_ON_S):  # counted after it has continued

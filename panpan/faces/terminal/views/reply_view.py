@@ -8,7 +8,7 @@ from panpan.faces.terminal.rendering.cells import Canvas, cell_width, cut, wrapp
 from panpan.faces.terminal.rendering.markdown import CleanStream
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.transcript import Transcript
-from panpan.faces.turn_text import FreshText
+from panpan.faces.turn_text import UnseenTextTracker
 from panpan.system.text.terminal_text import spoken_s
 from panpan.types.events import BlockFinished, BlockStarted, Event, RetryScheduled, TextDelta, ThinkingDelta
 from panpan.types.messages import AssistantMessage
@@ -102,7 +102,7 @@ class ReplyView:
         self._canvas = canvas
         self._holds = holds
         self._transcript = transcript
-        self._fresh = FreshText()
+        self._fresh = UnseenTextTracker()
         self._text: MarkdownStream | None = None
         self._thinking: Thinking | None = None
         self._is_expanded = False

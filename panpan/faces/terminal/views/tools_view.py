@@ -34,7 +34,7 @@ _EXPANDED_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _ReadOnlyCall:
     """A finished call that only looks, or a thought between two such calls, until something else follows."""
 
     rows: Sequence[str]
@@ -43,7 +43,7 @@ class _Looked:
     title: str = ""
 
 
-def _in_short(looked: Sequence[_Looked]) -> str:
+def _in_short(looked: Sequence[_ReadOnlyCall]) -> str:
     """Return a summary such as "Read 4 files, searched for 2 patterns"; repeated calls count once."""
     titles: dict[tuple[str, str], set[str]] = {}
     for one in looked:
@@ -94,7 +94,7 @@ class ToolsView:
         self._asked_about = asked_about
         self._colour_of = colour_of
         self._count_label_of = count_label_of
-        self._looked: list[_Looked] = []
+        self._looked: list[_ReadOnlyCall] = []
         self._is_expanded = False
 
     @property
@@ -114,7 +114,7 @@ class ToolsView:
     def holds(self, rows: Sequence[str]) -> bool:
         """Take the rows of a thought that follows a call that only looks; return False if there is no such call."""
         if self._looked:
-            self._looked.append(_Looked(rows))
+            self._looked.append(_ReadOnlyCall(rows))
         return bool(self._looked)
 
     def settle(self) -> None:
@@ -251,7 +251,7 @@ class ToolsView:
             *result_lines(message, width, theme, title=title, is_expanded=self._is_expanded),
         )
         if not message.is_error and use is not None and (step := self._count_label_of(use)) is not None:
-            self._looked.append(_Looked(rows, step, title))
+            self._looked.append(_ReadOnlyCall(rows, step, title))
             return
         self.settle()
         self._canvas.show(*rows)

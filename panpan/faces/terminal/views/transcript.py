@@ -42,7 +42,7 @@ class Transcript:
         messages, cut_short = list(self._conversation.messages), self._cut_short
         if first := max(len(messages) - MAX_MESSAGES, 0):
             yield theme.paint("dim", f"… {first:,} earlier messages: /export writes them")
-        teller = _Teller(theme, self._subagents.turns() if self._subagents is not None else None)
+        teller = _TranscriptRows(theme, self._subagents.turns() if self._subagents is not None else None)
         for number, message in enumerate(messages[first:], first + 1):
             if isinstance(message, UserMessage):
                 on_prompt()
@@ -52,7 +52,7 @@ class Transcript:
                     yield from _part(heading, text, theme)
 
 
-class _Teller:
+class _TranscriptRows:
     """Makes the rows of one conversation, message by message; `agent_id` is empty for the session's own."""
 
     def __init__(self, theme: Theme, turns: PastTurns | None, agent_id: str = "") -> None:
@@ -100,7 +100,7 @@ class _Teller:
         if turn is None:
             return
         mark = self._theme.paint("dim", "│")
-        teller = _Teller(self._theme, self._turns, turn.agent_id)
+        teller = _TranscriptRows(self._theme, self._turns, turn.agent_id)
         for message in turn.messages():
             yield from (f"{mark} {row}".rstrip(" ") for row in teller.rows_of(message))
 

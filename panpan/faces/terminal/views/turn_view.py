@@ -54,18 +54,18 @@ CHARS_AFTER_STOP = 4_000
 """Most characters still shown after the turn was stopped; usually the whole rest."""
 
 
-class Shower(Protocol):
+class EventRenderer(Protocol):
     """Shows events."""
 
     def show(self, event: Event) -> None: ...
 
-    async def caught_up(self) -> None: ...
+    async def drain(self) -> None: ...
 
 
-class PacedShower:
+class PacedRenderer:
     """Shows the events of one turn, and lets the screen catch up in between."""
 
-    def __init__(self, view: Shower, is_stopped: Callable[[], bool]) -> None:
+    def __init__(self, view: EventRenderer, is_stopped: Callable[[], bool]) -> None:
         self._view = view
         self._is_stopped = is_stopped
         self._since_pause = 0
@@ -87,7 +87,7 @@ class PacedShower:
             self._since_pause += size
             if not size or self._since_pause >= PIECE_CHARS:
                 self._since_pause = 0
-                await self._view.caught_up()
+                await self._view.drain()
 
 
 def _size(event: Event) -> int:
@@ -114,7 +114,7 @@ _MAX_REASON_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class AroundTurn:
+class TurnCallbacks:
     """Callbacks of a turn: its begin and end, and facts from outside of it."""
 
     has_begun: Callable[[], None] = lambda: None
@@ -132,7 +132,7 @@ class AroundTurn:
     """Returns the known cost of the session so far in US dollars."""
 
 
-class _AfterLooks:
+class _SettlingCanvas:
     """Canvas that settles the calls that only looked before it shows anything else; implements `Canvas`."""
 
     def __init__(self, canvas: Canvas, settle: Callable[[], None]) -> None:
@@ -154,8 +154,8 @@ class _AfterLooks:
     def refresh(self) -> None:
         self._canvas.refresh()
 
-    async def caught_up(self) -> None:
-        await self._canvas.caught_up()
+    async def drain(self) -> None:
+        await self._canvas.drain()
 
 
 class TurnView:
@@ -175,7 +175,7 @@ class TurnView:
         self,
         canvas: Canvas,
         conversation: Conversation,
-        around: AroundTurn,
+        around: TurnCallbacks,
         *,
         waiting: WaitingTime,
         subagents: PastSubagents | None = None,
@@ -188,7 +188,7 @@ class TurnView:
         """Time spent waiting for the user before the turn began."""
         self._transcript = Transcript(conversation, subagents)
         self._tools = ToolsView(canvas, monotonic, self._transcript, around.asked_about, colour_of, count_label_of)
-        self._canvas = _AfterLooks(canvas, self._tools.settle)
+        self._canvas = _SettlingCanvas(canvas, self._tools.settle)
         self._reply = ReplyView(self._canvas, self._transcript, self._tools.holds)
         self._began_s: float | None = None
         """Start of the turn; None while no turn runs."""
@@ -233,7 +233,7 @@ class TurnView:
         begin = beginning_of_last_turns(messages)
         if begin:
             say(self._canvas, earlier(begin, "Ctrl+O shows them"), "dim")
-        shower = PacedShower(self, lambda: False)
+        shower = PacedRenderer(self, lambda: False)
         for event in past_events(messages[begin:]):
             if line := task_end_told(event):
                 self._canvas.show("")
@@ -283,8 +283,8 @@ class TurnView:
             case _:
                 pass
 
-    async def caught_up(self) -> None:
-        await self._canvas.caught_up()
+    async def drain(self) -> None:
+        await self._canvas.drain()
 
     def fail(self, message: str) -> None:
         """Show the error that ended the turn."""

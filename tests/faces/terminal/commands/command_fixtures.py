@@ -174,7 +174,7 @@ class FakeTerminal:
     def submit(self, prompt: UserMessage) -> None:
         self.submitted.append(prompt)
 
-    def hand_back(self, text: str) -> None:
+    def prefill_input(self, text: str) -> None:
         self.handed_back.append(text)
 
     def send(self, sequence: bytes) -> None:

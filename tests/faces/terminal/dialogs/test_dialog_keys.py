@@ -31,7 +31,7 @@ class Asked:
         self.clock = Clock()
         self.buffer = Buffer()
         self.dialogs = DialogQueue(
-            lambda: None, self.clock, lambda: bool(self.buffer.text), give_back=self.buffer.insert_text
+            lambda: None, self.clock, lambda: bool(self.buffer.text), return_prompt=self.buffer.insert_text
         )
         question = PermissionQuestion("1", "Bash", {"command": "make"}, "make", "it may change things")
         self.is_of_turn = True

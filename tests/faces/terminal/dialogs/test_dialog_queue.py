@@ -21,7 +21,7 @@ from tests.faces.terminal.dialogs.drawn import Clock, assert_fit, keys, plain, t
 class OneKey:
     """Is answered by the first key."""
 
-    is_passing = False
+    is_transient = False
 
     def __init__(self):
         self.answer = None

@@ -89,18 +89,18 @@ def test_blanks_are_not_worth_keeping(box):
 
 def test_returned_text_does_not_run_together_with_typed_text(box):
     draft = Draft(box, Pastes())
-    draft.give_back("sent before")
+    draft.return_prompt("sent before")
     draft.insert("and this")
     assert draft.text == "sent before\nand this"
 
-    draft.give_back("sent first")
+    draft.return_prompt("sent first")
     draft.insert(" too")
     assert draft.take() == "sent first\nsent before\nand this too"
 
 
 def test_returned_text_is_sent_again_unchanged(box):
     draft = Draft(box, Pastes())
-    draft.give_back("/help")
+    draft.return_prompt("/help")
 
     assert draft.unfolded == "/help"
     assert draft.take() == "/help"

@@ -29,7 +29,7 @@ def test_background_key_reports_unmovable_work_or_lists_tasks(
         SimpleNamespace(),  # type: ignore[arg-type]
         external_program=SimpleNamespace(),  # type: ignore[arg-type]
         paste_picture=lambda: None,
-        leaving=SimpleNamespace(),  # type: ignore[arg-type]
+        exit_request=SimpleNamespace(),  # type: ignore[arg-type]
     )
 
     actions.to_background()
@@ -68,7 +68,7 @@ def test_mode_key_cycles_and_skips_auto_if_unavailable(auto_trouble: str, modes:
         nothing,
         external_program=nothing,
         paste_picture=lambda: None,
-        leaving=nothing,
+        exit_request=nothing,
     )
 
     seen = []

@@ -3,7 +3,7 @@
 import pytest
 from prompt_toolkit.buffer import Buffer
 
-from panpan.faces.terminal.input.keys import Sent, WaitingInput
+from panpan.faces.terminal.input.keys import DeferredKeyActions, SentPrompt
 from panpan.faces.terminal.screen.theme import Theme
 
 
@@ -20,7 +20,7 @@ class FakeDraft:
     def put(self, text):
         self.text = "\n".join(filter(None, (text, self.text)))
 
-    def give_back(self, text):
+    def return_prompt(self, text):
         self.put(text)
 
     def clear(self):
@@ -32,7 +32,7 @@ class Input:
 
     def __init__(self, *sent):
         self.draft, self.left, self.got = FakeDraft(), [], []
-        self.waiting = WaitingInput(self.draft, Buffer(), Theme("dark"), lambda: self.left.append("left"))
+        self.waiting = DeferredKeyActions(self.draft, Buffer(), Theme("dark"), lambda: self.left.append("left"))
         for text in sent:
             self.draft.text = text
             self.waiting.enter()
@@ -43,10 +43,14 @@ class Input:
 
 def test_session_gets_leftover_messages_before_new_ones():
     one = Input("typed meanwhile")
-    one.waiting.take([Sent("left over"), Sent("for later", is_for_later=True)])
+    one.waiting.take([SentPrompt("left over"), SentPrompt("for later", is_for_later=True)])
     one.open_session()
 
-    assert one.got == [Sent("left over"), Sent("for later", is_for_later=True), Sent("typed meanwhile")]
+    assert one.got == [
+        SentPrompt("left over"),
+        SentPrompt("for later", is_for_later=True),
+        SentPrompt("typed meanwhile"),
+    ]
     assert one.waiting.sent == []
 
 
@@ -56,7 +60,7 @@ def test_question_mark_is_shown_as_what_waits():
     assert "↳ /help keys" in one.waiting.contents.queue(80)[0]
 
     one.open_session()
-    assert one.got == [Sent("/help keys")]
+    assert one.got == [SentPrompt("/help keys")]
 
 
 @pytest.mark.parametrize("key", ["escape", "control_c"])
@@ -70,8 +74,8 @@ def test_interrupt_gives_back_what_was_sent(key):
 
 def test_leftover_message_without_a_session_is_given_back():
     one = Input("typed meanwhile")
-    one.waiting.take([Sent("left over")])
-    one.waiting.give_back()
+    one.waiting.take([SentPrompt("left over")])
+    one.waiting.return_prompt()
     one.open_session()
 
     assert (one.draft.text, one.got) == ("left over\ntyped meanwhile", [])

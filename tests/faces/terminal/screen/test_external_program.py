@@ -30,7 +30,7 @@ class FakeScreen:
         return self.can_stop
 
     @asynccontextmanager
-    async def handed_over(self):
+    async def released(self):
         self.is_handed_over = True
         self.hand_overs += 1
         try:

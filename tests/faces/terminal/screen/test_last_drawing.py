@@ -17,7 +17,7 @@ from panpan.faces.terminal.screen.terminal_app import LastDrawing
 from panpan.faces.terminal.screen.windows import Contents, DialogView, Windows
 
 
-class Drawn:
+class DrawnFrame:
     """An input with a list of completions, and a dialog with a caret, drawn in a window of 80 cells."""
 
     def __init__(self):
@@ -51,7 +51,7 @@ class Drawn:
 
 
 def test_completion_that_is_on_the_screen_is_offered():
-    one = Drawn()
+    one = DrawnFrame()
     one.draw()
     one.see_completion()
 
@@ -61,7 +61,7 @@ def test_completion_that_is_on_the_screen_is_offered():
 
 
 def test_drawing_in_a_window_of_another_size_does_not_count():
-    one = Drawn()
+    one = DrawnFrame()
     one.draw()
     one.see_completion()
     one.size = Size(rows=24, columns=40)
@@ -73,7 +73,7 @@ def test_drawing_in_a_window_of_another_size_does_not_count():
 
 
 def test_key_behind_a_dialogs_answer_is_for_the_input():
-    one = Drawn()
+    one = DrawnFrame()
     one.caret = (0, 2)
     one.draw()
     assert one.layout.current_window is not one.box.window

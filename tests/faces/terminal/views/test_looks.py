@@ -6,7 +6,7 @@ import pytest
 
 from panpan.core.conversation import Conversation
 from panpan.core.tool import count_label_of
-from panpan.faces.terminal.views.turn_view import AroundTurn, TurnView
+from panpan.faces.terminal.views.turn_view import TurnCallbacks, TurnView
 from panpan.faces.turn_text import WaitingTime
 from panpan.types.content import SummaryDisplay, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import BlockFinished, BlockStarted, Event, TextDelta, ToolStarted
@@ -24,7 +24,7 @@ class View:
         self.turns = TurnView(
             self.canvas,
             Conversation(),
-            AroundTurn(),
+            TurnCallbacks(),
             waiting=WaitingTime(lambda: 0.0),
             count_label_of=lambda use: count_label_of(use, TOOLS),
         )

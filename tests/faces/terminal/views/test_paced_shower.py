@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.views.turn_view import CHARS_AFTER_STOP, PIECE_CHARS, PacedShower
+from panpan.faces.terminal.views.turn_view import CHARS_AFTER_STOP, PIECE_CHARS, PacedRenderer
 from panpan.types.content import TextBlock
 from panpan.types.events import BlockFinished, Event, TextDelta, ThinkingDelta, ToolInputDelta, ToolProgress
 from tests.fakes.subagents import of_agent
@@ -23,7 +23,7 @@ class View:
         if isinstance(event, TextDelta | ThinkingDelta | ToolProgress):
             self.runs[-1] += len(event.text)
 
-    async def caught_up(self) -> None:
+    async def drain(self) -> None:
         self.runs.append(0)
 
     @property
@@ -38,7 +38,7 @@ def deltas(sizes: list[int]) -> list[TextDelta]:
 @given(SIZES)
 async def test_shower_shows_all_text_with_pauses(sizes: list[int]) -> None:
     view = View()
-    shower = PacedShower(view, lambda: False)
+    shower = PacedRenderer(view, lambda: False)
 
     for delta in deltas(sizes):
         await shower.show(delta)
@@ -52,7 +52,7 @@ async def test_shower_shows_all_text_with_pauses(sizes: list[int]) -> None:
 async def test_stop_shows_little_more_and_counts_the_rest(before: list[int], after: list[int]) -> None:
     view = View()
     is_stopped = False
-    shower = PacedShower(view, lambda: is_stopped)
+    shower = PacedRenderer(view, lambda: is_stopped)
     for delta in deltas(before):
         await shower.show(delta)
     is_stopped = True
@@ -67,7 +67,7 @@ async def test_stop_shows_little_more_and_counts_the_rest(before: list[int], aft
 
 async def test_stop_in_the_middle_of_one_delta_counts_at_once() -> None:
     view = View()
-    shower = PacedShower(view, lambda: len(view.text) >= 2 * PIECE_CHARS)
+    shower = PacedRenderer(view, lambda: len(view.text) >= 2 * PIECE_CHARS)
 
     await shower.show(TextDelta(index=0, text="a" * 300_000))
 
@@ -77,7 +77,7 @@ async def test_stop_in_the_middle_of_one_delta_counts_at_once() -> None:
 
 async def test_event_without_text_is_shown_after_a_stop() -> None:
     view = View()
-    shower = PacedShower(view, lambda: True)
+    shower = PacedRenderer(view, lambda: True)
     over = BlockFinished(index=0, block=TextBlock(text="a"))
 
     await shower.show(TextDelta(index=0, text="a" * 300_000))
@@ -88,7 +88,7 @@ async def test_event_without_text_is_shown_after_a_stop() -> None:
 
 async def test_subagent_deltas_are_passed_on_without_pauses() -> None:
     view = View()
-    shower = PacedShower(view, lambda: False)
+    shower = PacedRenderer(view, lambda: False)
 
     for event in of_agent(*[TextDelta(0, "ten chars.")] * 1_000, *[ToolInputDelta(0, "ten chars.")] * 1_000):
         await shower.show(event)
@@ -99,7 +99,7 @@ async def test_subagent_deltas_are_passed_on_without_pauses() -> None:
 
 async def test_subagent_text_after_a_stop_is_no_part_of_the_answer() -> None:
     view = View()
-    shower = PacedShower(view, lambda: True)
+    shower = PacedRenderer(view, lambda: True)
 
     for event in of_agent(*[TextDelta(0, "x" * PIECE_CHARS)] * 10):
         await shower.show(event)

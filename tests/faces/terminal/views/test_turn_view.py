@@ -8,7 +8,7 @@ import pytest
 from panpan.core.conversation import Conversation
 from panpan.faces.terminal.rendering.cells import cell_width
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.faces.terminal.views.turn_view import AroundTurn, TurnView
+from panpan.faces.terminal.views.turn_view import TurnCallbacks, TurnView
 from panpan.faces.turn_text import WaitingTime
 from panpan.types.content import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import (
@@ -43,7 +43,7 @@ class Canvas:
     def refresh(self) -> None:
         pass
 
-    async def caught_up(self) -> None:
+    async def drain(self) -> None:
         pass
 
 
@@ -61,7 +61,7 @@ class View:
         self.turns = TurnView(
             self.canvas,
             Conversation(),
-            AroundTurn(
+            TurnCallbacks(
                 is_asking=lambda: self.is_asking,
                 doing=lambda: self.doing,
                 can_move=lambda: self.can_move,

@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from panpan.faces.terminal.dialogs.asking import Asking
+from panpan.faces.terminal.dialogs.dialog_askers import DialogAskers
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.screen.external_program import EditorFailed
 from panpan.types.content import DiffDisplay, FileDiff
@@ -58,7 +58,9 @@ class Screen(DialogScreen):
         return rows_of(self.dialogs.current, width)
 
 
-async def answered(asking: Asking, screen: Screen, question: PermissionQuestion, look: Callable[[], None]) -> None:
+async def answered(
+    asking: DialogAskers, screen: Screen, question: PermissionQuestion, look: Callable[[], None]
+) -> None:
     """Put a question, look at it, and answer no."""
 
     async def ask() -> None:
@@ -73,7 +75,7 @@ async def answered(asking: Asking, screen: Screen, question: PermissionQuestion,
 
 
 async def test_questions_go_to_the_screen_which_is_told_that_one_waits() -> None:
-    asking, screen = Asking(), Screen()
+    asking, screen = DialogAskers(), Screen()
 
     with asking.shown_by(screen, home_shown):
         await answered(asking, screen, BASH, lambda: None)
@@ -82,7 +84,7 @@ async def test_questions_go_to_the_screen_which_is_told_that_one_waits() -> None
 
 
 async def test_asking_without_a_screen_answers_no_at_once() -> None:
-    asking = Asking()
+    asking = DialogAskers()
 
     async def nobody_is_there() -> None:
         assert await asking.permission(BASH) == PermissionAnswer(is_allowed=False)
@@ -98,7 +100,7 @@ async def test_asking_without_a_screen_answers_no_at_once() -> None:
 @pytest.mark.parametrize("title", ["sub/new.py", "/home/me/project/sub/new.py"])
 async def test_path_of_a_new_file_is_shown_once(title: str, width: int) -> None:
     file = FileDiff(path="sub/new.py", diff="@@ -0,0 +1 @@\n+x", added=1, removed=0, is_new=True)
-    asking, screen = Asking(), Screen(width)
+    asking, screen = DialogAskers(), Screen(width)
     question = PermissionQuestion("1", "Write", {}, title, "it writes", preview=DiffDisplay(files=(file,)))
 
     def look() -> None:
@@ -110,7 +112,7 @@ async def test_path_of_a_new_file_is_shown_once(title: str, width: int) -> None:
 
 async def test_diff_that_is_cut_stands_above_the_whole_call() -> None:
     file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=900, removed=900, replaced_of=900, is_cut=True)
-    asking, screen = Asking(), Screen(80)
+    asking, screen = DialogAskers(), Screen(80)
     arguments = {"file_path": "a.py", "content": "b\nlast"}
     question = PermissionQuestion("1", "Write", arguments, "a.py", "it writes", preview=DiffDisplay(files=(file,)))
 
@@ -133,7 +135,7 @@ async def test_diff_that_is_cut_stands_above_the_whole_call() -> None:
 
 async def test_title_that_says_more_than_the_path_stays() -> None:
     files = tuple(FileDiff(path=path, diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1) for path in ("a.py", "b.py"))
-    asking, screen = Asking(), Screen()
+    asking, screen = DialogAskers(), Screen()
     question = PermissionQuestion(
         "1", "Rename", {}, "a.py, b.py (a to b)", "it writes", preview=DiffDisplay(files=files)
     )
@@ -145,7 +147,7 @@ async def test_title_that_says_more_than_the_path_stays() -> None:
 async def test_long_path_is_shown_to_its_end() -> None:
     path = "folder/" * 12 + "new.py"
     file = FileDiff(path=path, diff="@@ -0,0 +1 @@\n+x", added=1, removed=0, is_new=True)
-    asking, screen = Asking(), Screen(40)
+    asking, screen = DialogAskers(), Screen(40)
     question = PermissionQuestion("1", "Write", {}, path, "it writes", preview=DiffDisplay(files=(file,)))
 
     def look() -> None:
@@ -162,7 +164,7 @@ async def test_written_files_are_named_in_full_before_the_diffs(tool_name: str, 
     files = tuple(FileDiff(path=path, diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1) for path in paths)
     title = f"{', '.join(paths[:3])} and 2 more{' (a to b)' if tool_name == 'Rename' else ''}"
     question = PermissionQuestion("1", tool_name, {}, title, "it writes", preview=DiffDisplay(files=files))
-    asking, screen = Asking(), Screen(width, room=200)
+    asking, screen = DialogAskers(), Screen(width, room=200)
 
     def look() -> None:
         assert screen.dialogs.current is not None
@@ -181,7 +183,7 @@ async def test_written_files_are_named_in_full_before_the_diffs(tool_name: str, 
 @pytest.mark.parametrize("width", [0, 1, 2, 3, 5])
 async def test_diff_can_be_asked_about_in_a_too_narrow_terminal(width: int) -> None:
     file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1)
-    asking, screen = Asking(), Screen(width)
+    asking, screen = DialogAskers(), Screen(width)
     question = PermissionQuestion("1", "Edit", {}, "a.py", "it writes", preview=DiffDisplay(files=(file,)))
 
     with asking.shown_by(screen, home_shown):
@@ -197,7 +199,7 @@ PLAN = PlanProposal("Change parse, then run the tests.", Path("/plans/a.md"), ("
 
 async def judged(screen: Screen, *pressed: str) -> PlanAnswer:
     """Put a plan, press a key whenever a dialog waits, and return the answer."""
-    asking, answers = Asking(), list[PlanAnswer]()
+    asking, answers = DialogAskers(), list[PlanAnswer]()
 
     async def ask() -> None:
         answers.append(await asking.plan(PLAN))
@@ -238,7 +240,7 @@ async def test_plan_lost_by_the_editor_is_asked_about_again(edit: str | EditorFa
 
 
 async def test_asking_without_a_screen_approves_no_plan() -> None:
-    assert await Asking().plan(PLAN) == PlanRejected()
+    assert await DialogAskers().plan(PLAN) == PlanRejected()
 
 
 async def shown(screen: Screen) -> None:
@@ -247,7 +249,7 @@ async def shown(screen: Screen) -> None:
 
 
 async def test_withdrawn_plan_stays_on_screen_and_an_answered_one_not() -> None:
-    asking, screen = Asking(), Screen()
+    asking, screen = DialogAskers(), Screen()
 
     with asking.shown_by(screen, home_shown):
         async with anyio.create_task_group() as tasks:
@@ -264,7 +266,7 @@ async def test_withdrawn_plan_stays_on_screen_and_an_answered_one_not() -> None:
 
 async def test_time_in_which_something_is_asked_is_counted() -> None:
     clock = Clock()
-    asking, screen = Asking(clock), Screen()
+    asking, screen = DialogAskers(clock), Screen()
 
     def look() -> None:
         clock.now_s += 7
@@ -286,7 +288,7 @@ async def test_time_in_which_something_is_asked_is_counted() -> None:
 
 
 async def test_agents_wait_for_their_turn_to_ask() -> None:
-    asking, screen = Asking(), Screen()
+    asking, screen = DialogAskers(), Screen()
     answers: dict[str, PermissionAnswer] = {}
     scopes = {name: anyio.CancelScope() for name in "abc"}
 

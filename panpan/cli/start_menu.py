@@ -28,7 +28,7 @@ async def run_panpan_here(*arguments: str) -> int:
     return await run_in_foreground([sys.executable, "-m", "panpan", *arguments], os.environ)
 
 
-async def chosen_at_the_door(
+async def choose_start(
     ask: Questions,
     home: Path,
     env: Mapping[str, str],

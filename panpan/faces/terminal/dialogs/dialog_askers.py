@@ -32,7 +32,7 @@ _INDENT = 2
 """Cells that the dialog's indent takes from a row."""
 
 
-class Asking:
+class DialogAskers:
     """Implementation of `Asker` on the terminal; a session gets it before there is a screen, and `shown_by` adds one.
 
     `clock` is a monotonic clock in seconds.

@@ -8,7 +8,7 @@ import pytest
 from click.exceptions import Exit
 
 from panpan.capabilities.local_model import model_detection
-from panpan.cli.front_door import TITLE, chosen_at_the_door
+from panpan.cli.start_menu import TITLE, choose_start
 from panpan.models.local_servers import LocalServer
 from panpan.session.command import Option
 from tests.model_server import serving
@@ -54,7 +54,7 @@ class Door:
             self.ran.append(arguments)
             return self.exit_code
 
-        chosen = await chosen_at_the_door(self, self.home, env or {}, model_detection, find=find, run=run)
+        chosen = await choose_start(self, self.home, env or {}, model_detection, find=find, run=run)
         return None if chosen is None else f"{chosen.name}, since {chosen.reason}"
 
 

@@ -46,6 +46,7 @@ def follow(recipes: Mapping[str, str], copy: Path) -> None:
                 change(file, "for profile in (GENERIC,", f"for profile in ({code.split()[0]}, GENERIC,")
             case _:
                 assert not where
+                assert not file.exists(), f"{path} is a file of panpan; the recipe has to say where in it"
                 file.parent.mkdir(exist_ok=True)
                 file.write_text(code, encoding="utf-8")
         if file.name == "capability.py":

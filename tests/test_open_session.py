@@ -132,7 +132,7 @@ async def test_budget_is_kept_for_the_other_model(place: Place) -> None:
     place.settings('[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["unpriced"]\n')
 
     async with place.open(overrides={"model": one, "max_budget_usd": 1.0}) as session:
-        with pytest.raises(BudgetError, match="the price of unpriced is not known"):
+        with pytest.raises(BudgetError, match="the price of unpriced is unknown"):
             await session.use_model("unpriced")
         assert (session.model, answers(await collect(session))) == (one, ["from one"])
 
@@ -258,9 +258,7 @@ async def test_file_system_without_locks_is_reported(place: Place, monkeypatch: 
         assert answers(await collect(session)) != []
 
     told = [warning for warning in place.warnings if "without locks" in warning]
-    assert told == [
-        "the sessions are on a file system without locks: let no other panpan go on with this one meanwhile"
-    ]
+    assert told == ["the sessions are on a file system without locks: do not open this one in another panpan meanwhile"]
 
 
 async def test_model_may_ask_if_a_user_is_present(place: Place) -> None:

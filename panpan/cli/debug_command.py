@@ -128,7 +128,7 @@ def _answered(decide: Callable[[Row], dict[str, Any]], line: bytes, number: int)
             raise _BadRowError(f"it is longer than {MAX_ROW_BYTES:,} bytes")
         row = json.loads(line)
         if not isinstance(row, dict):
-            raise _BadRowError("it is no JSON object")
+            raise _BadRowError("it is not a JSON object")
         return decide(row)
     except _BadRowError as error:
         return _refused(number, str(error))

@@ -44,7 +44,7 @@ def login(provider: str | None, is_list: bool) -> int:
     if provider is None:
         raise ConfigError(f"name the provider: {LOGIN} PROVIDER")
     if sys.stdin.isatty():
-        raise ConfigError(f"{LOGIN} asks on a terminal; its output is none")
+        raise ConfigError(f"{LOGIN} asks on a terminal; do not redirect its output")
     return _take_piped(provider, keys)
 
 

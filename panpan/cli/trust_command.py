@@ -87,7 +87,7 @@ def remove(ctx: click.Context, folder: Path | None) -> int:
     locations = _locations(ctx, None if is_gone else folder)
     root = canonical_path(folder) if folder is not None and is_gone else locations.project_root
     if not TrustStore(locations.home).remove(root):
-        raise ConfigError(f"you have said nothing about {shown(root)}; `panpan trust list` shows what you trust")
+        raise ConfigError(f"you have never been asked about {shown(root)}; `panpan trust list` shows what you trust")
     click.echo(f"{shown(root)} is not trusted any more")
     return 0
 

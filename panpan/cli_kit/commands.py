@@ -81,7 +81,7 @@ class Program(ABC):
 def program_of(ctx: click.Context) -> Program:
     """Return the program that runs a command. Raise ConfigError if the command was called apart from `panpan`."""
     if (program := ctx.find_object(Program)) is None:
-        raise ConfigError(f"{ctx.command_path} needs panpan around it; run: panpan {ctx.command.name}")
+        raise ConfigError(f"{ctx.command_path} is a command of panpan; run: panpan {ctx.command.name}")
     return program
 
 

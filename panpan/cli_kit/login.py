@@ -29,7 +29,7 @@ def vendor_of(name: str) -> Vendor:
     vendor = vendor_named(name.strip().lower())
     if vendor is None or vendor.is_local:
         known = ", ".join(vendor.name for vendor in vendors_with_keys())
-        raise ConfigError(f"that is no provider with keys; there are {known}")
+        raise ConfigError(f"no provider with keys has this name; there are {known}")
     return vendor
 
 

@@ -192,7 +192,7 @@ def check_options(options: Options) -> None:
     if not (is_resumed or is_chosen) and (options["fork"] or options["unfinished"]):
         raise click.UsageError("--fork-session and --unfinished go with -c, -r, --session or --session-id")
     if is_resumed and options["agent"] is not None:
-        raise click.UsageError("--agent goes with a new session; one that goes on stays what it was begun as")
+        raise click.UsageError("--agent goes with a new session; a continued session keeps its agent")
     if options["first_prompt"] or options["fork"] or options["record"]:
         require_session_id(options)
     if options["include_partial_messages"] and options["output_format"] != "stream-json":

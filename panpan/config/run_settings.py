@@ -33,14 +33,14 @@ def _whole_number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError("is no whole number; write one, such as 20") from None
+        raise ValueError("is not a whole number; write one, such as 20") from None
 
 
 def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError("is no number; write one, such as 0.5") from None
+        raise ValueError("is not a number; write one, such as 0.5") from None
 
 
 VARIABLES: Mapping[str, tuple[KeyPath, Callable[[str], object]]] = {
@@ -154,7 +154,7 @@ def _of_json(text: str, place: str, file: Path | None) -> Source:
     if values is None or _is_too_deep(values):
         raise ConfigError(f"{place}: nested too deeply for settings; write fewer levels")
     if not isinstance(values, dict):
-        raise ConfigError(f'{place}: no JSON object; write settings as {{"KEY": VALUE}}')
+        raise ConfigError(f'{place}: not a JSON object; write settings as {{"KEY": VALUE}}')
     lines = json_key_lines(text) if file else {}
     places = {path: f"{place}:{line}" for path, line in lines.items()}
     return _checked(Source("flag", place, values, places, file))
@@ -183,7 +183,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(text: str) -> None:
-    raise ValueError(f"{text} is no number of JSON; write a finite number")
+    raise ValueError(f"{text} is not a JSON number; write a finite number")
 
 
 def _of_assignment(text: str) -> Source:

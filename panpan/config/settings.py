@@ -36,7 +36,7 @@ def _web_address(value: str) -> str:
     except ValueError:  # a bad port or bracket
         is_address = False
     if not is_address:
-        raise ValueError("is no address; write one such as https://api.example.com/v1")
+        raise ValueError("is not an address; write one such as https://api.example.com/v1")
     if parts.username is not None or parts.password is not None:
         raise ValueError("holds a user name or password; use api_key_env or headers")
     if any(ord(character) <= 0x20 for character in value):
@@ -47,7 +47,7 @@ def _web_address(value: str) -> str:
 def _header_value(secret: SecretStr) -> SecretStr:
     value = secret.get_secret_value()
     if not value or any(not 0x20 <= ord(character) < 0x7F for character in value):
-        raise ValueError("is empty or has other characters than printable ASCII; write one line of those")
+        raise ValueError("is empty or not printable ASCII; write one line of printable ASCII")
     return secret
 
 
@@ -57,13 +57,13 @@ def _absolute(path: Path) -> Path:
     except RuntimeError as exc:
         raise ValueError("names a home folder that does not exist; write the whole path") from exc
     if not path.is_absolute() or "\0" in str(path):
-        raise ValueError("is no absolute path; write one that starts with / or ~/")
+        raise ValueError("is not an absolute path; write one that starts with / or ~/")
     return path
 
 
 def _one_line(value: str) -> str:
     if any(not 0x20 <= ord(character) < 0x7F for character in value):
-        raise ValueError("has other characters than printable ASCII; write one line of those")
+        raise ValueError("is not printable ASCII; write one line of printable ASCII")
     return value
 
 
@@ -76,7 +76,7 @@ def _host(value: str) -> str:
     except ToolError:
         authority = None
     if authority is None or authority.port is not None:
-        raise ValueError("is no host; write one such as arxiv.org, without port and path")
+        raise ValueError("is not a host; write one such as arxiv.org, without port and path")
     return authority.host
 
 
@@ -109,7 +109,7 @@ def _domain(value: str) -> str:
     try:
         DomainGrant.parse(value)
     except ToolError as exc:
-        raise ValueError(f"holds {value[:80]!r}, which is no domain: {exc}") from exc
+        raise ValueError(f"holds {value[:80]!r}, which is not a domain: {exc}") from exc
     return value
 
 
@@ -124,7 +124,7 @@ def rule_text(item: Any) -> Any:
     examples = [item.get("match", []), item.get("not_match", [])]
     is_list_of_texts = all(isinstance(part, list) and all(type(text) is str for text in part) for part in examples)
     if type(item.get("rule")) is not str or not is_list_of_texts or item.keys() - {"rule", "match", "not_match"}:
-        raise ValueError('is no rule; write one in quotes, or {rule = "…", match = ["…"], not_match = ["…"]}')
+        raise ValueError('is not a rule; write one in quotes, or {rule = "…", match = ["…"], not_match = ["…"]}')
     return item["rule"]
 
 
@@ -141,7 +141,7 @@ def _extra_body(body: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
 def _amount(value: Any) -> Any:
     if value is None or value == "off" or (type(value) is int and value >= 1):
         return value
-    raise ValueError('is no amount; write a whole number of at least 1, or "off"')
+    raise ValueError('is not an amount; write a whole number of at least 1, or "off"')
 
 
 Amount: TypeAlias = Annotated[int | Literal["off"] | None, BeforeValidator(_amount)]

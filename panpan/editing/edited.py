@@ -141,8 +141,8 @@ def _require_as_shown(plan: Plan, shown: DiffDisplay) -> None:
     pairs = zip_longest(shown.files, now.files)
     paths = dict.fromkeys(file.path for pair in pairs if pair[0] != pair[1] for file in pair if file is not None)
     raise ToolError(
-        f"{', '.join(paths)} changed while the user was asked, so that this call would now do something else than was "
-        "shown and allowed; no file was changed",
+        f"{', '.join(paths)} changed while the user was asked, so this call would differ from the one that "
+        "was allowed; no file was changed",
         advice="look at what is there now, then make the call again",
     )
 

@@ -328,7 +328,7 @@ def checked_address(url: str, place: str) -> str:
     except ValueError:
         is_address = False
     if not is_address or any(ord(character) <= 0x20 for character in url):
-        raise ConfigError(f"{place} is no address such as https://api.example.com/v1: {url!r}")
+        raise ConfigError(f"{place} is not an address such as https://api.example.com/v1: {url!r}")
     return url.rstrip("/")
 
 

@@ -127,8 +127,7 @@ def _wrong_proxy() -> ConfigError | None:
             is_usable = False
         if not is_usable:
             return ConfigError(
-                f"{setting.place} names no proxy that can be used: {setting.address}; write it as http://HOST:PORT, or "
-                "unset it"
+                f"{setting.place} names an unusable proxy: {setting.address}; write it as http://HOST:PORT, or unset it"
             )
         if scheme.startswith("socks") and not _has_socks():
             return ConfigError(

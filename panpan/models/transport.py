@@ -271,7 +271,7 @@ class Transport:
             ) from exc
         except UnicodeError as exc:
             raise ProviderError(
-                f"a header for {self.provider} holds characters that no header can hold", provider=self.provider
+                f"a header for {self.provider} contains characters that are invalid in headers", provider=self.provider
             ) from exc
 
     async def prepare(self) -> None:

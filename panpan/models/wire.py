@@ -103,7 +103,9 @@ def read_event(data: bytes, *, provider: str) -> dict[str, Any]:
     if isinstance(document, dict):
         return document
     start = data[:_SHOWN_BYTES].decode("utf-8", "replace")
-    raise StreamError(f"{provider} sent an event that is no JSON object, beginning with {start!r}", provider=provider)
+    raise StreamError(
+        f"{provider} sent an event that is not a JSON object, beginning with {start!r}", provider=provider
+    )
 
 
 def _read_leniently(data: bytes) -> Any:

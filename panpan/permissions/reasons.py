@@ -72,7 +72,7 @@ def read_only(rules: Sequence[Rule], subject: Subject) -> Reason:
     )
 
 
-BY_ITS_CALLS = Reason("it starts an agent, each of whose calls is decided about by itself", "read-only")
+BY_ITS_CALLS = Reason("it starts an agent, whose calls are judged one by one", "read-only")
 
 
 SEALED = Reason("it runs in a box where nothing can be written, sent or left running", "read-only")

@@ -288,7 +288,7 @@ def _require_whole_lines(lines: Sequence[str]) -> None:
         return
     apart = [effect.command.source for line in lines for effect in facts_of(line).effects]
     if apart != [effect.command.source for effect in facts_of("\n".join(lines)).effects]:
-        raise ToolError("one of the commands goes on in the next; give each in a call of its own")
+        raise ToolError("a command continues in the next one; put each into a call of its own")
 
 
 def _facts_elsewhere(told: Effects, cwd: Path) -> LineFacts | None:

@@ -190,7 +190,7 @@ def open_log(
     if path is None and log.is_new:
         return OpenedLog(session_id, log, git_branch=branch, title=title)
     if not log.is_locked:
-        warn("the sessions are on a file system without locks: let no other panpan go on with this one meanwhile")
+        warn("the sessions are on a file system without locks: do not open this one in another panpan meanwhile")
     with ExitStack() as stack:  # closes the log if it cannot be read
         stack.callback(log.close)
         before = resumed(log.path, cwd=setup.cwd, warn=warn)
@@ -235,7 +235,7 @@ def opening_prefix(
     """
     prefix = kept_prefix(model.prefix, before.prefixes, model.profile)
     if prefix.system != model.prefix.system and are_prompts_chosen:
-        warn("the session keeps the system prompt that it was begun with")
+        warn("the session keeps its first system prompt")
     if before.prefixes and prefix is model.prefix:
         warn(prefix_note(model.name, model.profile))
     return prefix

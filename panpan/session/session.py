@@ -268,8 +268,8 @@ class Session(AsyncContextManagerMixin):
         finally:
             if self._woken == MOST_WOKEN:
                 self.agent.warn(
-                    f"the model was woken {MOST_WOKEN} times without a word of yours; of what ends in the background "
-                    "from now on it hears with your next message"
+                    f"the model was woken {MOST_WOKEN} times without a message of yours; it hears of further "
+                    "background tasks with your next message"
                 )
 
     @property

@@ -117,7 +117,7 @@ class SessionSetup:
         """Return this, or raise BudgetError if there is a budget and the price of the model is not known."""
         if self.settings.max_budget_usd is not None and self.model.facts.price is None:
             raise BudgetError(
-                f"a budget cannot be kept, since the price of {self.model.model} is not known; start without "
+                f"the budget cannot be enforced: the price of {self.model.model} is unknown; start without "
                 "--max-budget-usd, or choose a model with a known price"
             )
         return self

@@ -101,7 +101,7 @@ def parse_agents(text: str) -> Mapping[str, Any]:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"what --agents says is no JSON ({error}); it is such as {AGENTS_EXAMPLE}") from None
+        raise ConfigError(f"--agents is not JSON ({error}); write one such as {AGENTS_EXAMPLE}") from None
     if not isinstance(given, dict):
-        raise ConfigError(f"what --agents says is no JSON object; it is such as {AGENTS_EXAMPLE}")
+        raise ConfigError(f"--agents is not a JSON object; write one such as {AGENTS_EXAMPLE}")
     return given

@@ -161,4 +161,4 @@ def test_config_show_names_the_flag_with_a_wrong_host(folder: Path) -> None:
 
     told = CliRunner().invoke(cli, ["--allow-network=a.b/c", "config", "show"], env=env)
 
-    assert str(told.exception).startswith("--allow-network: sandbox.domains holds 'a.b/c', which is no domain")
+    assert str(told.exception).startswith("--allow-network: sandbox.domains holds 'a.b/c', which is not a domain")

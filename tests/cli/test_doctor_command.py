@@ -429,7 +429,7 @@ def test_doctor_escapes_control_characters_in_its_lines(project: Path, env: dict
     ("variable", "value", "said"),
     [
         ("SSL_CERT_FILE", "/nowhere/ca.pem", "SSL_CERT_FILE names /nowhere/ca.pem, which cannot be used: No such file"),
-        ("https_proxy", f"http://me:{KEY}-4@:0", "https_proxy names no proxy that can be used: http://:0;"),
+        ("https_proxy", f"http://me:{KEY}-4@:0", "https_proxy names an unusable proxy: http://:0;"),
     ],
 )
 def test_doctor_calls_a_wrong_network_variable_broken(

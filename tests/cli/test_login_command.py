@@ -94,7 +94,7 @@ def test_piped_key_without_a_network_is_kept_and_told(env: dict[str, str], serve
 def test_key_given_as_provider_is_not_repeated(env: dict[str, str], args: list[str]) -> None:
     for command in (login, logout):
         text = said(run(command, env, *args, stdin=KEY))
-        assert "no provider with keys; there are anthropic, openai" in text
+        assert "no provider with keys has this name; there are anthropic, openai" in text
         assert KEY not in text
 
 

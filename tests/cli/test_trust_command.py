@@ -53,7 +53,7 @@ def test_trust_shows_adds_lists_and_removes(trust, project: Path) -> None:
     assert said(trust("list")) == f"{project}: not trusted: 1 of its files changed since you trusted it\n"
 
     assert said(trust("remove")) == f"{project} is not trusted any more\n"
-    assert "you have said nothing about" in said(trust("remove"))
+    assert "you have never been asked about" in said(trust("remove"))
     assert said(trust()).startswith(f"{project} is not trusted. ")
 
 

@@ -70,7 +70,7 @@ def test_rule_of_another_form_is_an_error_at_its_line(item: str) -> None:
         parse_settings(f'permission.allow = [\n"Bash(a)",\n{item},\n]'.encode(), Path("/f"), "user")
 
     assert str(caught.value) == (
-        '/f:3: permission.allow is no rule; write one in quotes, or {rule = "…", match = ["…"], not_match = ["…"]}'
+        '/f:3: permission.allow is not a rule; write one in quotes, or {rule = "…", match = ["…"], not_match = ["…"]}'
     )
 
 

@@ -84,9 +84,9 @@ def test_unknown_key_error_names_its_line_and_the_nearest_key(text: str, message
         ("aliases.fast = 2000-01-01", "aliases.fast is a date; write a text in quotes"),
         ('aliases."" = "x"', 'aliases."" has an empty or too long name; write a shorter one, or remove it'),
         ('tools.enabled.Bash = "no"', "tools.enabled.Bash is a text; write true or false"),
-        ('base_url = "ftp://x"', "base_url is no address; write one such as https://api.example.com/v1"),
+        ('base_url = "ftp://x"', "base_url is not an address; write one such as https://api.example.com/v1"),
         ('base_url = "http://u:p@x"', "base_url holds a user name or password; use api_key_env or headers"),
-        ('base_url = "http://x:99999"', "base_url is no address; write one such as https://api.example.com/v1"),
+        ('base_url = "http://x:99999"', "base_url is not an address; write one such as https://api.example.com/v1"),
         ('base_url = "http://x /y"', "base_url holds blanks; remove them"),
         (
             "additional_directories = [1]",

@@ -87,11 +87,11 @@ def test_wrong_flag_error_names_it_as_typed(place: Place) -> None:
 def test_wrong_variable_error_names_it(place: Place) -> None:
     with pytest.raises(ConfigError, match=r"^PANPAN_EFFORT: effort is unknown; write 'low', .* or 'max'$"):
         place.load({"PANPAN_EFFORT": "lots"})
-    with pytest.raises(ConfigError, match=r"^PANPAN_MAX_ROUNDS is no whole number; write one, such as 20$"):
+    with pytest.raises(ConfigError, match=r"^PANPAN_MAX_ROUNDS is not a whole number; write one, such as 20$"):
         place.load({"PANPAN_MAX_ROUNDS": "many"})
     with pytest.raises(ConfigError, match=r"^PANPAN_TEMPERATURE: "):
         place.load({"PANPAN_TEMPERATURE": "nan"})
-    with pytest.raises(ConfigError, match=r"^PANPAN_BASE_URL: base_url is no address; write one"):
+    with pytest.raises(ConfigError, match=r"^PANPAN_BASE_URL: base_url is not an address; write one"):
         place.load({"PANPAN_BASE_URL": "localhost:8000"})
 
 
@@ -175,7 +175,7 @@ def test_project_file_linked_to_the_users_is_not_the_projects(place: Place) -> N
 def test_relative_directory_is_an_error_except_as_a_flag(place: Place) -> None:
     place.user('additional_directories = ["~/x", "/y", "z"]\n')
 
-    with pytest.raises(ConfigError, match=r"settings.toml:1: additional_directories is no absolute path; write"):
+    with pytest.raises(ConfigError, match=r"settings.toml:1: additional_directories is not an absolute path; write"):
         place.load()
 
 

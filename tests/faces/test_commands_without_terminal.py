@@ -92,7 +92,7 @@ async def test_compact_with_nothing_to_shorten_is_no_error(tmp_path: Path) -> No
                 pass
         little_said = await COMMANDS.run("/compact", session)
 
-    assert nothing_said.text.endswith("there is nothing to make shorter: all that was said is short or recent")
+    assert nothing_said.text.endswith("there is nothing to shorten: all messages are short or recent")
     assert nothing_said == little_said
 
 

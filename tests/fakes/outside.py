@@ -43,7 +43,7 @@ class Network:
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         self.asked.append(host)
         if host not in self.names:
-            raise ToolError(f"{host} has no address that can be found")
+            raise ToolError(f"{host} has no address")
         return self.names[host]
 
     async def dial(self, address: str, port: int) -> ByteStream:

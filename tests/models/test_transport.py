@@ -334,11 +334,11 @@ async def test_proxy_of_the_usual_variable_is_used(make: Make, stream: bytes, mo
 @pytest.mark.parametrize(
     ("variable", "value", "complaint"),
     [
-        ("HTTPS_PROXY", "ftp://ada:pass@h", "HTTPS_PROXY names no proxy that can be used: ftp://h; write it as http"),
-        ("HTTPS_PROXY", "http://ada:my/pass@h:1", "HTTPS_PROXY names no proxy that can be used: http://h:1; write it"),
-        ("http_proxy", "http://[", "http_proxy names no proxy that can be used"),
-        ("ALL_PROXY", "http://h:99999", "ALL_PROXY names no proxy that can be used"),
-        ("all_proxy", "http://:80", "all_proxy names no proxy that can be used"),
+        ("HTTPS_PROXY", "ftp://ada:pass@h", "HTTPS_PROXY names an unusable proxy: ftp://h; write it as http"),
+        ("HTTPS_PROXY", "http://ada:my/pass@h:1", "HTTPS_PROXY names an unusable proxy: http://h:1; write it"),
+        ("http_proxy", "http://[", "http_proxy names an unusable proxy"),
+        ("ALL_PROXY", "http://h:99999", "ALL_PROXY names an unusable proxy"),
+        ("all_proxy", "http://:80", "all_proxy names an unusable proxy"),
         ("ALL_PROXY", "socks5://h:1", "ALL_PROXY names a SOCKS proxy .socks5://h:1., for which the package socksio"),
         ("SSL_CERT_FILE", "/nowhere", "SSL_CERT_FILE names /nowhere, which cannot be used: No such file"),
         ("SSL_CERT_FILE", "/", "SSL_CERT_FILE names /, which cannot be used: Is a directory"),

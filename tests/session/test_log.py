@@ -337,7 +337,7 @@ def test_log_archived_while_opening_is_not_written(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(fcntl, "flock", put_away_meanwhile)
 
-    with pytest.raises(SessionError, match="s1 was deleted or put away in this moment"):
+    with pytest.raises(SessionError, match="s1 was just deleted or archived"):
         open_log(path)
 
 

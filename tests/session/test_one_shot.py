@@ -77,5 +77,5 @@ def test_small_model_may_be_elsewhere_with_the_users_consent(tmp_path: Path) -> 
 def test_budget_needs_a_known_price_at_the_start(tmp_path: Path) -> None:
     settings = 'model = "openai/unheard-of"\n'
     assert setup_of(tmp_path, settings=settings, key="OPENAI_API_KEY").model.model == "unheard-of"
-    with pytest.raises(BudgetError, match="the price of unheard-of is not known"):
+    with pytest.raises(BudgetError, match="the price of unheard-of is unknown"):
         setup_of(tmp_path, settings=f"{settings}max_budget_usd = 1.0\n", key="OPENAI_API_KEY")

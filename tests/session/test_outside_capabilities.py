@@ -175,7 +175,7 @@ IMPORT = "from panpan.capabilities import Capability\n"
         ("import nothing_of_this_name\n", "ModuleNotFoundError"),
         ("def (:\n", "SyntaxError"),
         ("x = 1\n", "has 0 capabilities"),
-        (IMPORT + "class A(Capability):\n    name = 'b'\n", "both names must be one"),
+        (IMPORT + "class A(Capability):\n    name = 'b'\n", "both names must match"),
         (
             IMPORT + "class A(Capability):\n    name = 'bad'\n"
             "    def __init__(self, session):\n        raise RuntimeError('no')\n",

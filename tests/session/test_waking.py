@@ -150,7 +150,7 @@ async def test_wake_never_loops_between_tasks_and_turns(tmp_path: Path) -> None:
             hook.names.append("next")
         assert turns == MOST_WOKEN
         (warning,) = warnings
-        assert "50 times without a word of yours" in warning
+        assert "50 times without a message of yours" in warning
         await said(session, "go on")
         hook.names.append("one more")
         assert session.may_be_woken

@@ -160,7 +160,7 @@ class BackgroundTasks(Hook, Background):
 
     def take_command(self, command: MovedCommand, resources: AsyncExitStack) -> TaskInfo:
         if self._group is None:  # the user asked for it just before they closed the session
-            raise ToolError("the session ends, so that nothing goes on in the background; the command was ended")
+            raise ToolError("the session is ending, so nothing can run in the background; the command was stopped")
         task = take_over(command, self._tasks)
         follow = partial(
             follow_moved,
@@ -219,7 +219,7 @@ class BackgroundTasks(Hook, Background):
             with anyio.move_on_after(_STOP_LIMIT_S):
                 await task.ended.wait()
             if task.is_running:
-                raise ToolError(f"the background task {task.named} was told to end, and still runs")
+                raise ToolError(f"the background task {task.named} was told to stop, but still runs")
         return task.info
 
     async def read(self, task_id: str, *, pattern: str | None, max_bytes: int) -> TaskOutput:
@@ -284,7 +284,7 @@ class BackgroundTasks(Hook, Background):
             raise RuntimeError("the background tasks are not served")
         if not self._has_room:
             raise ToolError(
-                f"{len(self._tasks.running):,} tasks run in the background, as many as may (setting "
+                f"{len(self._tasks.running):,} tasks run in the background, the most allowed (setting "
                 "background.max_tasks)",
                 advice="wait for one with TaskOutput, or end one with TaskStop",
             )

@@ -95,7 +95,7 @@ _CHOICES = numbered([Option("Watch it"), Option("Show its output"), Option("Stop
 async def _tasks(terminal: Terminal, wanted: str) -> None:
     tasks = terminal.session[BackgroundTasks].tasks
     if not tasks:
-        say(terminal, "nothing runs in the background, and nothing has in this session")
+        say(terminal, "there were no background tasks in this session")
         return
     task = _task_of(wanted, tasks) if wanted else await _chosen(terminal, tasks)
     if task is None:

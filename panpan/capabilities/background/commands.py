@@ -41,7 +41,9 @@ def start_task(
     try:
         task.note(session_mark=tree.mark, mark=own_tree.mark, exit_file=exit_file, leavings=leavings)
     except PanpanError as exc:  # after a crash nobody would know about it
-        raise ToolError(f"cannot start the command in the background, as no record of it can be kept: {exc}") from exc
+        raise ToolError(
+            f"cannot start the command in the background, since its record cannot be written: {exc}"
+        ) from exc
     try:
         process = start_detached(
             command.argv,
@@ -196,7 +198,7 @@ async def end_what_it_left(task: Task) -> None:
     tree = ProcessTree(task.record.mark)
     if await tree.look():
         if await tree.end(STOP_GRACE_S):
-            raise ToolError(f"what the background task {task.named} left running was told to end, and still runs")
+            raise ToolError(f"what the background task {task.named} left running was told to stop, but still runs")
         task.update(note="what it had left running was ended")
 
 

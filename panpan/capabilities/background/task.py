@@ -181,7 +181,7 @@ class Task:
         try:
             self.note(**fields)
         except PanpanError as error:
-            self._warn(f"what is known of the background task {self.named} is not on disk: {error}")
+            self._warn(f"the record of the background task {self.named} cannot be written: {error}")
 
     def end(self, state: TaskState, *, exit_code: int | None = None, note: str = "", report: str = "") -> None:
         """Note how it ended; only the first end counts."""

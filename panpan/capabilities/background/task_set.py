@@ -41,9 +41,9 @@ class TaskSet:
         """Read the records, forget the oldest past the limit, and name those that cannot be read."""
         records, damaged = self.registry.load()
         for path in damaged[:_MAX_NAMED]:
-            self._warn(f"what {path} says of a background task cannot be read, so it is left out")
+            self._warn(f"the background task in {path} cannot be read, so it is left out")
         if len(damaged) > _MAX_NAMED:
-            self._warn(f"nor can {len(damaged) - _MAX_NAMED:,} more beside it, which are left out, too")
+            self._warn(f"{len(damaged) - _MAX_NAMED:,} more there cannot be read, and are left out, too")
         for record in [record for record in records if record.state != "running"][:-MAX_ENDED]:
             self.registry.remove(record.id)
             records.remove(record)

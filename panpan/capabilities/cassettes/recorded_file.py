@@ -69,11 +69,11 @@ def read_recorded(path: Path) -> RecordedFile:
         ConfigError: The file is not there, or is no recorded cassette; names the file, and the line where there is one.
     """
     if path.is_file() and not is_recorded(path):
-        raise ConfigError(f"{path} is no recorded cassette; a tape in TOML is played with --model cassette:{path}")
+        raise ConfigError(f"{path} is not a recorded cassette; play a tape in TOML with --model cassette:{path}")
     lines = list(_objects(path))
     header = lines[0][1] if lines else {}
     if header.get("type") != "cassette":
-        raise ConfigError(f"{path} is no recorded cassette: its first line does not say so")
+        raise ConfigError(f"{path} is not a recorded cassette: its first line does not say so")
     version = header.get("version")
     if version != VERSION:
         newer = "; update panpan" if isinstance(version, int) and version > VERSION else ""

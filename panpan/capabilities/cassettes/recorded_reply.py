@@ -87,7 +87,7 @@ def event_of(value: Any) -> StreamEvent:
         case {"event": "message", "message": message}:
             return AssistantMessage.model_validate(message)
         case _:
-            raise ValueError(f"{_named(value)} is no event of a model's stream")
+            raise ValueError(f"{_named(value)} is not an event of a model's stream")
 
 
 _KINDS = ("text", "thinking", "redacted_thinking", "tool_use")

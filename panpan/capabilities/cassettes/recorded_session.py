@@ -274,7 +274,7 @@ class _Reader:
 def _number(line: Mapping[str, Any]) -> int:
     """Return the number of the request that a line is, or answers."""
     if type(number := line.get("number")) is not int:
-        raise ValueError("the number of its request is no whole number")
+        raise ValueError("the number of its request is not a whole number")
     return number
 
 

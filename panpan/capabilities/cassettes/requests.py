@@ -176,7 +176,7 @@ def _checked(message: Any) -> Any:
         case {"role": "assistant", "content": list(blocks)} if all(map(_is_block, blocks)):
             return message
         case _:
-            raise ValueError("it holds what is no message")
+            raise ValueError("it contains something that is not a message")
 
 
 def _is_block(block: Any) -> bool:

@@ -58,7 +58,7 @@ class CompactionCapability(Capability):
         """Make the model's view of the conversation shorter, and return how; None: it was interrupted."""
         agent, conversation = self.session.main, self.session.conversation
         if agent.is_busy:
-            raise ConfigError("the conversation cannot be made shorter while a turn runs; wait for its end")
+            raise ConfigError("the conversation cannot be shortened while a turn runs; wait for its end")
         llm = BudgetedModel(agent.model.llm, agent.budget)
         limits = limits_on_demand(self.settings, agent.model.context_window, used_tokens(conversation))
         compaction: Compaction | None = None
@@ -71,7 +71,7 @@ class CompactionCapability(Capability):
         except SessionLogError as error:
             self.session.warn(str(error))
         if compaction is None:
-            raise NothingToCompactError("there is nothing to make shorter: all that was said is short or recent")
+            raise NothingToCompactError("there is nothing to shorten: all messages are short or recent")
         self.session.recorder.compact(compaction)
         return compaction
 
@@ -80,10 +80,10 @@ class CompactionCapability(Capability):
         from panpan.capabilities.compaction.steps import undo_newest  # most sessions take none back
 
         if self.session.main.is_busy:
-            raise ConfigError("a compaction cannot be taken back while a turn runs; wait for its end")
+            raise ConfigError("a compaction cannot be undone while a turn runs; wait for its end")
         compaction = undo_newest(self.session.conversation)
         if compaction is None:
-            raise ConfigError("there is no compaction to take back")
+            raise ConfigError("there is no compaction to undo")
         self.session.recorder.compact(compaction)
         return compaction
 
@@ -96,7 +96,7 @@ async def _compact(terminal: Terminal, rest: str) -> None:
     if rest.lower() == UNDO:
         _show(terminal, compacting.undo())
         return
-    say(terminal, "making the conversation shorter; this takes a moment and can be interrupted", "dim")
+    say(terminal, "shortening the conversation; this takes a moment and can be interrupted", "dim")
     compaction: Compaction | None = None
     try:
         compaction = await compacting.compact(rest)

@@ -79,7 +79,7 @@ class BoundedStream:
         if self.left is None:
             return
         if size > self.left:
-            raise ToolError("it lists or says more of its content than can be held in memory")
+            raise ToolError("its list of files is too large for memory")
         self.left -= size
 
 
@@ -152,7 +152,7 @@ def unpack(archive: Path, folder: Path, limits: UnpackLimits, is_wanted: Callabl
         raise ToolError(f"cannot unpack {archive.name}: {exc.strerror or exc}") from exc
     except _DAMAGE as exc:
         raise ToolError(
-            f"{archive.name} is damaged or of an unknown form: {str(exc)[:200] or type(exc).__name__}"
+            f"{archive.name} is damaged or has an unknown format: {str(exc)[:200] or type(exc).__name__}"
         ) from exc
     return count
 

@@ -228,7 +228,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         rules = [self._present.stricter_rule(address, plain.url) for address in agreed]
         if all(rules):
             raise ToolError(
-                f"it is sent on to {plain.host}, of which a rule speaks: {rules[0]}; to go on, prepare {plain.url}"
+                f"it redirects to {plain.host}, which a rule covers: {rules[0]}; to go on, prepare {plain.url}"
             )
 
     @property

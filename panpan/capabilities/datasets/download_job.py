@@ -169,15 +169,13 @@ class PlannedPart(PartialFile):
         if not self.checksum.is_right:
             self.restart()
             self._unlink()
-            raise ToolError(
-                f"{planned.target.name} came with another checksum than it should have, and was thrown away"
-            )
+            raise ToolError(f"{planned.target.name} had a wrong checksum and was deleted")
         try:
             os.fsync(self._fd)
             self._take_name()
             sync_folder(self._folder)
         except FileExistsError:
-            raise ToolError(f"{planned.target} has come into being meanwhile; it was left as it is") from None
+            raise ToolError(f"{planned.target} was created meanwhile, and was left alone") from None
         except OSError as exc:
             raise ToolError(f"cannot put {planned.target} in its place: {exc.strerror}") from exc
         return self.checksum.sha256
@@ -282,7 +280,7 @@ class Transfer:
         except ChangedError as changed:
             told = "" if changed.size is None else f": it has {changed.size:,} bytes now"
             raise ToolError(
-                f"{remote.url} is not what it was when the download was prepared{told}; prepare it again"
+                f"{remote.url} has changed since the download was prepared{told}; prepare it again"
             ) from None
         except TooMuchError:
             most = size_text(self._max_bytes if remote.size is None else remote.size)

@@ -78,7 +78,7 @@ async def inspect_file(client: GuardedClient, url: str, allow: Allow, *, name: s
                 return _told(response, url, size_of(response.headers), name)
             if response.status == 416 and response.headers.get("content-range", "").strip() == OF_NOTHING:
                 return _told(response, url, 0, name)
-    raise ToolError(f"{url} cannot be had: its server answers {response.status}{_why(response.status)}")
+    raise ToolError(f"{url} cannot be downloaded: its server answers {response.status}{_why(response.status)}")
 
 
 def _told(response: "GuardedResponse", url: str, size: int | None, name: str) -> RemoteFile:
@@ -221,7 +221,7 @@ async def _asked(client: GuardedClient, url: str, source: str, allow: Allow, tok
             "into the variable that the setting data.hub_token_env names",
         )
     if status == 404:
-        raise ToolError(f"there is no {source}; look whether owner, name and revision are right")
+        raise ToolError(f"there is no {source}; check owner, name and revision")
     if status != 200:
         raise ToolError(f"the hub answers {status} for {source}; try again later")
     try:
@@ -280,7 +280,7 @@ async def make_plan(
         files, licence, notes = found.files, found.licence, found.notes
     else:
         if patterns:
-            raise ToolError("files are chosen of repositories alone (hf://…); an address is one file")
+            raise ToolError("only repositories (hf://…) take a choice of files; an address is one file")
         remote = await inspect_file(setup.client, source, allow)
         files, licence, notes = (replace(remote, sha256=sha256),), "", ()
     _require_small(files, setup)
@@ -325,13 +325,13 @@ def _planned(remote: RemoteFile, folder: Path, ctx: ToolContext, unpack: bool) -
     """Return a file with its place, and what is there of it."""
     target = ctx.paths.resolve(str(folder / remote.path), access="write")
     if folder not in target.parents:
-        raise ToolError(f"{remote.path} would not lie in {ctx.paths.shown(folder)}, as a link there leads elsewhere")
+        raise ToolError(f"{remote.path} would be outside {ctx.paths.shown(folder)}; a link there leads elsewhere")
     unpacked = _unpacked(target, ctx) if unpack and is_archive(target.name) else None
     part = target.with_name(f".{target.name}.{remote.key}.part")
     if target.exists():
         if not _is_same(target, remote):
             raise ToolError(
-                f"{ctx.paths.shown(target)} exists and is another file, or nobody knows that it is the same",
+                f"{ctx.paths.shown(target)} exists and may be another file",
                 advice="choose another folder, or let the user move it away",
             )
         return PlannedFile(remote, target, part, 0, is_there=True, unpacked=unpacked)

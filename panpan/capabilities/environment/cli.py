@@ -50,7 +50,7 @@ def doctor(path: Path | None, as_json: bool) -> int:
 def _report(path: Path | None) -> EnvReport:
     place = (path or Path()).resolve()
     if not place.is_dir():
-        raise ConfigError(f"{path} is no folder; name an environment or the folder of a project")
+        raise ConfigError(f"{path} is not a folder; name an environment or a project folder")
     root = MachineRoot()
     named_by = {} if path else os.environ
     environment = find_environment(root, str(place), named_by)

@@ -48,7 +48,7 @@ def read_elf(stream: BinaryIO) -> ElfFile | None:
     try:
         return _read(_parsed(stream), _machine(header))
     except Exception as exc:  # pyelftools raises nearly anything on a damaged file
-        raise ToolError("it is no whole ELF file") from exc
+        raise ToolError("it is not a complete ELF file") from exc
 
 
 def section_bytes(stream: BinaryIO, name: str) -> bytes:
@@ -69,7 +69,7 @@ def section_bytes(stream: BinaryIO, name: str) -> bytes:
             stream.seek(section["sh_offset"])
             return stream.read(section["sh_size"])
     except Exception as exc:  # pyelftools raises nearly anything on a damaged file
-        raise ToolError("it is no whole ELF file") from exc
+        raise ToolError("it is not a complete ELF file") from exc
     raise ToolError(f"its section {name} is larger than {_STRINGS_BYTES:,} bytes")
 
 
@@ -90,15 +90,15 @@ def _header(stream: BinaryIO) -> bytes | None:
     if not header.startswith(b"\x7fELF"):
         return None
     if len(header) < 52 or header[4] not in (1, 2) or header[5] not in (1, 2):
-        raise ToolError("it is no whole ELF file")
+        raise ToolError("it is not a complete ELF file")
     count_at, table_at = (60, 40) if header[4] == 2 else (48, 32)
     order = "<" if header[5] == 1 else ">"
     if len(header) < count_at + 2:
-        raise ToolError("it is no whole ELF file")
+        raise ToolError("it is not a complete ELF file")
     (sections,) = struct.unpack_from(f"{order}H", header, count_at)
     (table,) = struct.unpack_from(f"{order}I", header, table_at)
     if sections > _MAX_SECTIONS or (table and not sections):
-        raise ToolError(f"it is no library: it has more than {_MAX_SECTIONS} sections")
+        raise ToolError(f"it is not a library: it has more than {_MAX_SECTIONS} sections")
     return header
 
 

@@ -83,7 +83,7 @@ class EnvDoctorTool(Tool[EnvDoctorInput]):
     async def run(self, args: EnvDoctorInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         place = ctx.paths.resolve(args.environment, access="read")
         if not place.is_dir():
-            raise ToolError(f"{args.environment} is no folder; name an environment or the folder of a project")
+            raise ToolError(f"{args.environment} is not a folder; name an environment or a project folder")
         report = await to_thread.run_sync(partial(_look, str(place), ctx, self._withholds), abandon_on_cancel=True)
         from panpan.capabilities.environment.layers import LAYERS  # not needed at the start
 

@@ -112,7 +112,7 @@ def replace_text(file_text: FileText, replacement: Replacement, shown: str) -> t
         places = [found.start() for found in islice(re.finditer(re.escape(old), haystack), count)]
         source = _spliced(view.source, _spans(view, places, replacement))
     if source == view.source:
-        raise ToolError(f"the edit leaves {shown} as it is: the text there already reads like new_string")
+        raise ToolError(f"the edit does not change {shown}: the text is already like new_string")
     return FileText(source, file_text.encoding), count
 
 

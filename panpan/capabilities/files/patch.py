@@ -126,7 +126,7 @@ class _Planner:
     def plan(self) -> Plan:
         changed = [file for file in self._files.values() if file.is_changed]
         if not changed:
-            raise ToolError("the patch leaves every file as it is")
+            raise ToolError("the patch changes no file")
         changes = [FileChange(file.target, file.before, file.data, file.mode, file.is_new_program) for file in changed]
         is_echoed = len(changed) <= _MAX_ECHOED_FILES
         gone = {id(file.moved_from) for file in changed if file.moved_from and file.moved_from.data is None}
@@ -273,7 +273,7 @@ def apply_hunks(file_text: FileText, hunks: Sequence[Hunk], shown: str) -> FileT
         runs += _runs(hunk, matcher.place(hunk))
     text = _rebuilt(lines, _ordered(runs, shown))
     if text == file_text.text:
-        raise ToolError(f"the patch leaves {shown} as it is; its changes are there already")
+        raise ToolError(f"the patch does not change {shown}; its changes are there already")
     return FileText(text, file_text.encoding)
 
 

@@ -237,7 +237,7 @@ def parse_unified_patch(text: str) -> list[FilePatch]:
     files = _UnifiedParser(text).files()
     if not files:
         raise ToolError(
-            "this is no patch",
+            "this is not a patch",
             advice='begin with "*** Begin Patch", or send a unified diff with "--- a/PATH", "+++ b/PATH" '
             'and "@@ -1,3 +1,4 @@" lines',
         )

@@ -146,7 +146,7 @@ def _found(data: bytes, args: ReadInput, path: Path, shown: str) -> Found:
             raise ToolError(_PDF_LINES_UNUSED)
         return "PDF"
     if args.pages is not None or args.pictures:
-        raise ToolError(f"{shown} is no PDF, so it has no pages; use offset and limit")
+        raise ToolError(f"{shown} is not a PDF, so it has no pages; use offset and limit")
     if image_format(data):
         return "picture"
     if path.suffix == ".ipynb" and (notebook := read_notebook(data, args.offset, args.limit, shown)):

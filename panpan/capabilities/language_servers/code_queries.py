@@ -262,11 +262,11 @@ def _file_changes(answer: Any, server: "LanguageServer") -> Sequence[FileChanges
     for uri, edits in _edited(answer, name):
         path = path_of(uri)
         if path is None:
-            raise ToolError(f"{name} would change something that is no file of this machine; nothing was changed")
+            raise ToolError(f"{name} would change something that is not a file on this machine; nothing was changed")
         for edit in edits:
             read = read_as(TextEdit, edit)
             if read is None:
-                raise ToolError(f"{name} answers with an edit that is none; nothing was changed")
+                raise ToolError(f"{name} answers with an invalid edit; nothing was changed")
             start, end = read.range.start, read.range.end
             change = TextChange(start.line, start.character, end.line, end.character, read.new_text)
             by_path.setdefault(path, []).append(change)
@@ -286,7 +286,7 @@ def _edited(answer: Any, name: str) -> Iterator[tuple[str, Sequence[Any]]]:
     elif isinstance(changes, dict):
         for uri, edits in changes.items():
             if not isinstance(edits, list):
-                raise ToolError(f"{name} answers with an edit that is none; nothing was changed")
+                raise ToolError(f"{name} answers with an invalid edit; nothing was changed")
             yield uri, edits
 
 

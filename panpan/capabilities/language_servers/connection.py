@@ -64,7 +64,7 @@ class FrameReader:
         end = self._buffer.find(b"\r\n\r\n", 0, MAX_HEADER_BYTES)
         if end < 0:
             if len(self._buffer) >= MAX_HEADER_BYTES:
-                raise FramingError("something that is no message")
+                raise FramingError("something that is not a message")
             return
         self._body_bytes = _length(bytes(self._buffer[:end]))
         del self._buffer[: end + 4]
@@ -74,7 +74,7 @@ def _length(header: bytes) -> int:
     for line in header.split(b"\r\n"):
         name, colon, value = line.partition(b":")
         if not colon:
-            raise FramingError("something that is no message")
+            raise FramingError("something that is not a message")
         if name.strip().lower() == b"content-length":
             digits = value.strip()
             if not digits.isdigit() or len(digits) > 12:
@@ -90,9 +90,9 @@ def parsed(body: bytes) -> dict[str, Any]:
     try:
         message = json.loads(body)
     except (ValueError, RecursionError) as exc:
-        raise FramingError("a message that is no JSON") from exc
+        raise FramingError("a message that is not JSON") from exc
     if not isinstance(message, dict):
-        raise FramingError("a message that is no object")
+        raise FramingError("a message that is not an object")
     return message
 
 

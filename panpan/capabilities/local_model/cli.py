@@ -311,7 +311,7 @@ def introduce(model: LocalModel) -> None:
 def _agrees(model: LocalModel, auto_approve: bool, question: str, unasked: str) -> bool:
     """Return True if the user agrees, now or with `--yes` beforehand; raise `ConfigError` if nobody can be asked."""
     if not (auto_approve or model.is_interactive):
-        raise ConfigError(f"nobody is here to be asked; run: {unasked}")
+        raise ConfigError(f"there is no terminal to ask on; run: {unasked}")
     return auto_approve or click.confirm(question, default=True)
 
 

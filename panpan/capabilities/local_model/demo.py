@@ -54,7 +54,7 @@ def local_scene(fate: str) -> Scene | int | None:
             if (exit_code := fetch(model)) is not None:
                 return exit_code
     except PanpanError as error:
-        click.echo(f"The small model cannot be had: {error}\nSo a tape is played instead, written by hand.\n")
+        click.echo(f"The small model is unavailable: {error}\nSo a tape is played instead, written by hand.\n")
         return None
     introduction = INTRODUCTION.format(name=model.store.weights.name, fate=fate)
     return Scene(introduction, PROMPTS, "local", is_not_renamed, FAREWELL, BUG)

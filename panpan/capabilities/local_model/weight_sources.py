@@ -158,9 +158,9 @@ class HubSource:
             except ChangedError as exc:
                 raise SourceUnavailableError(f"{self.title} answers with something that is not the file") from exc
             except TooMuchError as exc:
-                raise SourceUnavailableError(f"{self.title} sent more than it had announced") from exc
+                raise SourceUnavailableError(f"{self.title} sent more than it announced") from exc
             except TooSlowError as exc:
-                raise SourceUnavailableError(f"{self.title} is given up: {exc}") from exc
+                raise SourceUnavailableError(f"{self.title} is too slow: {exc}") from exc
 
     def _client(self) -> "httpx2.AsyncClient":
         """Return a client that goes through the user's proxy and trusts the user's certificates."""
@@ -187,7 +187,7 @@ class HubSource:
             raise CutError(_reason(exc)) from exc
         async with aclosing(answer):
             if answer.headers.get("content-encoding", "identity") != "identity":
-                raise SourceUnavailableError(f"{self.title} sends the file in a form that was not asked for")
+                raise SourceUnavailableError(f"{self.title} sends the file in an unrequested encoding")
             yield _HubAnswer(answer)
 
 

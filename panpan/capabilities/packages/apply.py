@@ -285,7 +285,7 @@ def _restore(files: Sequence[FileStep]) -> None:
     for file in files:
         path = Path(file.path)
         if digest(path) != file.after:
-            raise ToolError(f"{path} has changed since, so nothing is taken back")
+            raise ToolError(f"{path} has changed since, so nothing is undone")
         if file.before is None:
             with suppress(FileNotFoundError), opened_folder(path.parent) as folder:
                 os.unlink(path.name, dir_fd=folder)

@@ -96,7 +96,7 @@ class CondaTool(PackageTool[CondaInput]):
             return self._created(str(conda), args, ctx)
         target = self.own_target(args, ctx)
         if target.kind != "conda":
-            raise ToolError(f"{target.prefix} is no environment of conda; name one, or use pip or uv for it")
+            raise ToolError(f"{target.prefix} is not a conda environment; name one, or use pip or uv for it")
         place = ("--prefix", str(target.prefix))
         match args.operation:
             case "rollback":

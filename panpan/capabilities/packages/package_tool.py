@@ -139,7 +139,8 @@ class PackageTool(Tool[PackageInputT]):
         plan = await to_thread.run_sync(self._whole_plan, args, ctx)
         if told is not None and told != plan:
             raise ToolError(
-                "what this would do has changed since it was decided", advice="call again, so that it can be looked at"
+                "the effect of this call has changed since it was allowed",
+                advice="call again, so that it is judged again",
             )
         for place in (plan.target.prefix, *plan.target.elsewhere):
             ctx.paths.resolve(str(place), access="read" if args.operation in QUERIES or plan.runs_code else "write")

@@ -160,7 +160,7 @@ def _words(args: PixiInput, paths: PathResolver) -> list[str]:
                 raise ToolError("name the new environment in `environment`, and the feature that it has in `feature`")
             return ["workspace", "environment", "add", *feature, "--", args.environment]
         case _:
-            raise ToolError(f"{args.operation} is nothing that works on a manifest")
+            raise ToolError(f"{args.operation} does not work on a manifest")
 
 
 def _most(args: PixiInput) -> int:

@@ -210,7 +210,7 @@ def wheels_folder(text: str | None, paths: PathResolver) -> str | None:
         return None
     place = paths.locate(text).path
     if not place.is_dir():
-        raise ToolError(f"{text} is no folder; name one with wheels")
+        raise ToolError(f"{text} is not a folder; name one with wheels")
     return str(place)
 
 

@@ -109,7 +109,7 @@ def package_name(text: str) -> str:
     """
     text = _plain(text, "package")
     if re.fullmatch(_NAME, text) is None:
-        raise ToolError(f"{text!r} is no name of a package; name it alone, without a version")
+        raise ToolError(f"{text!r} is not a package name; name it alone, without a version")
     return text
 
 
@@ -133,7 +133,7 @@ def conda_package(text: str, *, may_name_channel: bool = True) -> str:
     text = _plain(text, "package")
     match = re.fullmatch(_CONDA_SPEC, text)
     if match is None or (match["channel"] and not may_name_channel):
-        raise ToolError(f"{text!r} is no package with versions, such as numpy or numpy>=2,<3")
+        raise ToolError(f"{text!r} is not a package with versions, such as numpy or numpy>=2,<3")
     if match["name"].lower().endswith((".conda", ".tar.bz2")):
         raise ToolError(f"{text!r} is a file to conda; files are not installed")
     return text
@@ -149,7 +149,7 @@ def channel(text: str) -> str:
     text = _plain(text, "channel")
     if re.fullmatch(_CHANNEL, text) is None:
         raise ToolError(
-            f"{text!r} is no name of a channel, such as conda-forge; the user's setting packages.channels "
+            f"{text!r} is not a channel name, such as conda-forge; the user's setting packages.channels "
             "names one at an address of its own"
         )
     return text
@@ -163,7 +163,7 @@ def environment_name(text: str) -> str:
     """
     if re.fullmatch(_ENVIRONMENT, text) is None or text.endswith(".") or text.lower() in _NO_ENVIRONMENTS:
         raise ToolError(
-            f"{text!r} is no good name for an environment; use letters, digits, '.', '_' and '-', such as .venv"
+            f"{text!r} is not a valid name for an environment; use letters, digits, '.', '_' and '-', such as .venv"
         )
     return text
 
@@ -171,21 +171,21 @@ def environment_name(text: str) -> str:
 def feature_name(text: str) -> str:
     """Return the name of a feature, environment or task of a manifest. Raise ToolError if it is none."""
     if re.fullmatch(_NAME, text) is None:
-        raise ToolError(f"{text!r} is no name of a feature or environment; use letters, digits and '-'")
+        raise ToolError(f"{text!r} is not a valid name for a feature or environment; use letters, digits and '-'")
     return text
 
 
 def python_version(text: str) -> str:
     """Return a version of Python, such as 3.11. Raise ToolError if it is none."""
     if re.fullmatch(_PYTHON, text) is None:
-        raise ToolError(f"{text!r} is no version of Python; write it as 3.11")
+        raise ToolError(f"{text!r} is not a Python version; write it as 3.11")
     return text
 
 
 def platform(text: str) -> str:
     """Return a platform as conda names it, such as linux-64. Raise ToolError if it is none."""
     if re.fullmatch(_PLATFORM, text) is None:
-        raise ToolError(f"{text!r} is no platform, such as linux-64 or osx-arm64")
+        raise ToolError(f"{text!r} is not a platform, such as linux-64 or osx-arm64")
     return text
 
 
@@ -198,7 +198,7 @@ def program(command: list[str] | tuple[str, ...]) -> list[str]:
     if not command or not command[0].strip():
         raise ToolError("name what to run in `command`: the program and its arguments, each by itself")
     if command[0].startswith("-"):
-        raise ToolError(f"{command[0]!r} is an option and no program; the program comes first in `command`")
+        raise ToolError(f"{command[0]!r} is an option, not a program; the program comes first in `command`")
     if any("\0" in word for word in command):
         raise ToolError("an argument of the command holds a NUL character, which no program can take")
     return list(command)
@@ -234,7 +234,7 @@ def _requirement(text: str) -> "Requirement":
     except InvalidRequirement as exc:
         said = " ".join(str(exc).split("\n")[0].split())
         raise ToolError(
-            f"{text!r} is no requirement ({said}); write name, name>=1,<2, ./folder or name @ https://…"
+            f"{text!r} is not a requirement ({said}); write name, name>=1,<2, ./folder or name @ https://…"
         ) from exc
 
 

@@ -77,7 +77,7 @@ def find_target(paths: PathResolver, environment: str | None, variables: Mapping
         place = str(paths.locate(environment).path)
         found = find_environment(root, place, {})
         if found is None or found.path != place:
-            raise ToolError(f"{environment} is no environment; create it first, or name another one")
+            raise ToolError(f"{environment} is not an environment; create it first, or name another one")
         return _target(root, found, paths)
     for place in dict.fromkeys((str(paths.cwd), str(paths.root))):
         if found := find_environment(root, place, {}):

@@ -158,7 +158,7 @@ class Steps:
         """
         file = None if self._folder is None else self._file(str(prefix))
         if file is None or not file.exists():
-            raise ToolError(f"no change of {prefix} is known that could be taken back")
+            raise ToolError(f"no change of {prefix} is known that could be undone")
         try:
             step = Step.model_validate_json(read_regular_file(file, max_bytes=_MAX_STEP_BYTES, follow_symlinks=True))
         except ValidationError as exc:

@@ -133,5 +133,5 @@ def _call(line: str | None, tool: str | None, arguments: str | None) -> tuple[st
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
-        raise ConfigError('what --args says is no JSON object, such as {"file_path": "a.py"}')
+        raise ConfigError('--args is not a JSON object, such as {"file_path": "a.py"}')
     return tool or "", values

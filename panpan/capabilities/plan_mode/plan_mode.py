@@ -294,7 +294,7 @@ def write_plan(file: Path, text: str, seen_files: SeenFiles | None) -> None:
     elif before != data:
         if seen_files is not None and digest_of(before) != seen_files.digest(file):
             raise ToolError(
-                f"the plan file {file} holds what you have not read, maybe the user's changes",
+                f"the plan file {file} has text that you have not read, maybe the user's changes",
                 advice="Read it, then call ExitPlanMode with the new plan",
             )
         write_atomic(file, data, mode=0o600, expected_digest=digest_of(before))

@@ -238,7 +238,7 @@ def _memory(cwd: Path, root: Path, places: ContextPlaces) -> _Memory:
     for closeness, folder in enumerate(folders, 2):
         for path, load in _files_and_loaders(folder, loader, root):
             if folder != cwd and not is_trusted_owner(path, cwd):
-                loader.warn(f"{path} was not read: it lies above the working directory and is not yours")
+                loader.warn(f"{path} was not read: it is above the working directory and not yours")
                 continue
             sections += load(path, within=root, closeness=closeness)
     conditional = {section.path for section in sections if section.patterns}

@@ -166,9 +166,7 @@ class RoundSnapshots(Hook):
                 await self._begin_step()
             return
         self._has_waited = True
-        self._workspace.tell(
-            "the files of the workspace are still being kept; what changes until that is done cannot be undone"
-        )
+        self._workspace.tell("the first snapshot is still being taken; changes until it is done cannot be undone")
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         if call.tool_use_id == self._running:
@@ -191,7 +189,7 @@ class RoundSnapshots(Hook):
         try:
             self._turn_files = await self._files_of_turn()
         except PanpanError as error:
-            self._workspace.tell(f"what this turn changed cannot be listed: {error}")
+            self._workspace.tell(f"the changes of this turn cannot be listed: {error}")
         self._idle.set()
 
     async def _begin_step(self) -> None:
@@ -223,7 +221,7 @@ class RoundSnapshots(Hook):
         try:
             return await self._journal.history()
         except SessionError as error:
-            self._workspace.tell(f"what an earlier run changed cannot be undone: {error}")
+            self._workspace.tell(f"the changes of an earlier run cannot be undone: {error}")
             return UndoHistory()
 
     async def _end_step(self, *, after_effects: int | None = None) -> None:
@@ -254,7 +252,7 @@ class RoundSnapshots(Hook):
             self._journal.add("turn", trees_of(before), ended, turn=self._turn, files=files)
             self._steps += [(before, after, files)] if files else []
         except PanpanError as error:
-            self._workspace.tell(f"what this turn changed cannot be listed: {error}")
+            self._workspace.tell(f"the changes of this turn cannot be listed: {error}")
         return after
 
     async def _files_of_turn(self) -> Sequence[FileChange]:

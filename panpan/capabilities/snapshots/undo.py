@@ -124,7 +124,7 @@ async def plan_revert(
     try:
         tree = await back.tree()
     except (ToolError, OSError) as error:
-        raise SnapshotError(f"what {store.root} would become cannot be worked out: {error}") from error
+        raise SnapshotError(f"the changes to {store.root} cannot be computed: {error}") from error
     then = Snapshot("", tree, back.modes(), now.left_out, await back.empty_folders(tree))
     changes = await differences(store.repository, now, then)
     diff = await diff_text(store.repository, now.tree, tree)
@@ -175,7 +175,7 @@ class Undo:
         try:
             steps = history.steps_since(message_uuid)
         except KeyError:
-            raise SnapshotError("the session's log does not say how the files were before this message") from None
+            raise SnapshotError("there is no snapshot of the files before this message") from None
         return await self._plan("rewind", steps)
 
     async def restore(self, plan: RestorePlan) -> Sequence[FileChange]:

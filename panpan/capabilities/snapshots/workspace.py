@@ -87,11 +87,11 @@ class WorkspaceSnapshots:
                     f"/undo is off: {error}" if not self.prefix(root) else f"/undo does not cover all folders: {error}"
                 )
             except SnapshotError as error:
-                self.tell(f"what changes now cannot be undone, since the files could not be kept: {error}")
+                self.tell(f"changes from now on cannot be undone, since the snapshot failed: {error}")
             except Exception as error:  # no call fails because of a snapshot, not even after a bug in panpan
                 log.exception("a snapshot could not be taken")
                 self.tell(
-                    f"what changes now cannot be undone, since the files could not be kept: {type(error).__name__} "
+                    f"changes from now on cannot be undone, since the snapshot failed: {type(error).__name__} "
                     "(fault in panpan; see the log)"
                 )
         return taken

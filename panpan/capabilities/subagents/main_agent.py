@@ -66,7 +66,7 @@ def _tools_off(definition: AgentDefinition, setup: SessionSetup, tools: Sequence
     enabled = [tool.name for tool in enabled_tools(tools, setup.settings.tools.enabled)]
     off = [tool for tool in enabled if not allows_tool(definition, tool)]
     if len(off) == len(enabled):
-        raise ConfigError(f"the agent {definition.name} has no tool that there is; see `panpan agents check`")
+        raise ConfigError(f"the agent {definition.name} has no existing tool; see `panpan agents check`")
     return off
 
 
@@ -82,5 +82,5 @@ def _has_model(
         why = str(error)
     if why:
         wanted = definition.model.name
-        warn(f"the model {wanted} of the agent {definition.name} is not used but {setup.model.model}: {why}")
+        warn(f"the agent {definition.name} uses {setup.model.model} instead of its own model {wanted}: {why}")
     return not why

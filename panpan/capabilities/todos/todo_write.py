@@ -82,7 +82,7 @@ class TodoWriteTool(Tool[TodoWriteInput]):
         begun = [todo.content for todo in args.todos if todo.status == "in_progress"]
         if len(begun) > 1:
             raise ToolError(
-                f"{len(begun)} todos are in_progress, and one may be at most: {'; '.join(begun)}. Set the others to "
+                f"{len(begun)} todos are in_progress, but only one may be: {'; '.join(begun)}. Set the others to "
                 "pending or completed; the list is as it was"
             )
         todos = tuple(await self._store.replace([todo.draft for todo in args.todos]))

@@ -95,7 +95,7 @@ class TodoFile:
         except OSError as error:
             raise ToolError(f"the todo list {self.path} cannot be read: {error.strerror}") from error
         if stat.S_ISLNK(status.st_mode):
-            raise DamagedTodosError(f"the todo list {self.path} is a link, and panpan makes none")
+            raise DamagedTodosError(f"the todo list {self.path} is a link, which panpan never makes")
         if status.st_size > MAX_BYTES:
             raise DamagedTodosError(f"the todo list in {self.path} is larger than any that panpan writes")
         data = read_regular_file(self.path, max_bytes=MAX_BYTES, follow_symlinks=True)
@@ -234,7 +234,7 @@ class Todos(Hook):
         try:
             await self._write(lambda _: told.todos)
         except ToolError as error:
-            self._warn(f"the todo list is not what it was at that point: {error}")
+            self._warn(f"the todo list could not be restored: {error}")
 
     async def _write(
         self, change: Callable[[Sequence[ChecklistItem]], Sequence[ChecklistItem]], expected: str | None = None

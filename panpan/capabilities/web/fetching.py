@@ -131,7 +131,7 @@ async def _read(response: "GuardedResponse") -> FetchedPage:
                         is_cut = True
                         break
     except TimeoutError:
-        raise ToolError(f"{response.url} did not come whole within {BODY_S:g} s") from None
+        raise ToolError(f"{response.url} did not arrive completely within {BODY_S:g} s") from None
     kind = kind or kind_of(media_type, bytes(body[:_SNIFFED_BYTES]))
     if is_cut and kind in ("pdf", "image"):
         raise ToolError(f"{response.url} has more than the {MAX_FILE_BYTES:,} bytes that are read of such a file")
@@ -212,7 +212,7 @@ async def parse_page(
     ended = await run_parser(module, (), job, sandbox, max_bytes=most, within_s=within_s, memory_bytes=memory_bytes)
     if ended.timed_out or ended.exit_code != 0 or ended.is_truncated:
         why = f"it took more than {within_s:g} s" if ended.timed_out else "it is damaged, or takes too much memory"
-        raise ToolError(f"what came cannot be made text: {why}")
+        raise ToolError(f"the content cannot be converted to text: {why}")
     return decoded_answer(ended.stdout)
 
 

@@ -118,7 +118,7 @@ def _object(answer: bytes, title: str) -> Any:
     try:
         found = json.loads(answer)
     except (ValueError, RecursionError):
-        raise ToolError(f"{title} answered with something that is no JSON") from None
+        raise ToolError(f"{title} answered with something that is not JSON") from None
     if not isinstance(found, dict):
         raise ToolError(f"{title} answered with JSON that holds no results")
     return found
@@ -197,7 +197,7 @@ class DuckDuckGo:
         try:
             tree = html.document_fromstring(answer.decode("utf-8", "replace"))
         except (etree.ParserError, ValueError):
-            raise ToolError(f"{self.title} answered with something that is no page") from None
+            raise ToolError(f"{self.title} answered with something that is not a page") from None
         found = [page for result in _of_class(tree, "result") if (page := _html_page(result)) is not None]
         if not found and tree.xpath(".//*[contains(@class, 'anomaly-modal')]"):
             raise ToolError(f"{self.title} wants a sign that a person asks; {self.refused}")

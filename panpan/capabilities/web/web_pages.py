@@ -261,15 +261,15 @@ class WebPages:
             raise ToolError(f"{refusal} by the user's settings (allowed_domains, blocked_domains under [web])")
         if not is_same_site(wanted, plain):
             raise ToolError(
-                f"{wanted.host} sends on to {plain.host}, which nobody was asked about",
+                f"{wanted.host} redirects to {plain.host}, which nobody was asked about",
                 advice=f"to go on, call WebFetch with {to_ascii(plain.url)}",
             )
         if wanted.scheme == "https" and plain.scheme == "http":
             raise ToolError(
-                f"{wanted.host} sends on from https to http, where anybody on the way could change the page"
+                f"{wanted.host} redirects from https to http, where anybody on the way could change the page"
             )
         if (rule := self._new_restriction(wanted.url, plain.url)) is not None:
-            raise ToolError(f"{wanted.host} sends on to {plain.host}, of which a rule speaks: {rule}")
+            raise ToolError(f"{wanted.host} redirects to {plain.host}, which a rule covers: {rule}")
 
     async def _rendered(self, request: FetchRequest, plain: PlainUrl) -> WebPage:
         from panpan.capabilities.web.fetching import FetchedPage, ParseRequest

@@ -154,7 +154,7 @@ def doctor_command(
         for path in left:
             click.echo(f"{printable(path.stem)}\n    unfinished: {printable(how_to_remove([path]))}")
         ill = sum(map(bool, found.values()))
-        click.echo(f"{len(logs)} looked at, {ill} with something to tell", err=True)
+        click.echo(f"checked {len(logs)}, {ill} with findings", err=True)
     return 1 if left or any(finding.remedy != "none" for findings in found.values() for finding in findings) else 0
 
 

@@ -158,7 +158,7 @@ class AnthropicReply:
         """Read a reply that came whole, as from a proxy that does not stream."""
         if document.get("type") != "message":
             raise ProviderError(
-                f"{self._transport.provider} answered with a document that is no message; check the base URL",
+                f"{self._transport.provider} sent a document that is not a message; check the base URL",
                 provider=self._transport.provider,
             )
         self._message_start({"message": document})

@@ -331,7 +331,7 @@ class OpenAIReply:
         """Read a reply that came whole, as from a proxy that does not stream."""
         if not list_in(document.get("choices")):
             raise ProviderError(
-                f"{self._transport.provider} answered with a document that is no chat completion; check the base URL",
+                f"{self._transport.provider} sent a document that is not a chat completion; check the base URL",
                 provider=self._transport.provider,
             )
         self._chunk(document)

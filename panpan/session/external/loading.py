@@ -85,9 +85,7 @@ def named_capabilities(
             if name in own:
                 raise ConfigError(f"{name} is the name of a capability of panpan's own")
             if name not in there:
-                raise ConfigError(
-                    f"there is no capability {name}; `panpan capabilities list` names those that there are"
-                )
+                raise ConfigError(f"there is no capability {name}; `panpan capabilities list` lists them")
             loaded.append(there[name].load())
         except (Exception, SystemExit) as error:
             why = str(error) if isinstance(error, ConfigError) else failure(name, error)
@@ -165,7 +163,7 @@ def _checked(kind: object, name: str) -> "type[Capability]":
     from panpan.session.capability import Capability
 
     if not (isinstance(kind, type) and issubclass(kind, Capability)):
-        raise ConfigError(f"the capability {name} is no class that extends Capability")
+        raise ConfigError(f"the capability {name} is not a class that extends Capability")
     if getattr(kind, "name", None) != name:
-        raise ConfigError(f"the capability {name} calls itself {getattr(kind, 'name', None)!r}; both names must be one")
+        raise ConfigError(f"the capability {name} calls itself {getattr(kind, 'name', None)!r}; both names must match")
     return kind

@@ -48,7 +48,7 @@ def read_transcript(path: Path) -> Transcript:
         if not path.is_file():
             raise SessionError(f"{path} is not a file")
         if path.stat().st_size > MAX_BYTES:
-            raise SessionError(f"{path} has more than {MAX_BYTES // 1_000_000_000} GB, so it is no transcript")
+            raise SessionError(f"{path} has more than {MAX_BYTES // 1_000_000_000} GB, so it is not a transcript")
         with path.open("rb") as file:
             lines = [parsed(line) for line, _ in lines_of(file) if line.strip()]
         records = [line for line in lines if line is not None]
@@ -129,7 +129,7 @@ def _exported(path: Path) -> Transcript:
             ]
             return Transcript(linked, len(messages) - len(records), title if isinstance(title, str) else "")
         case _:
-            raise SessionError(f"{path} is no transcript: it has no records of a conversation")
+            raise SessionError(f"{path} is not a transcript: it has no records of a conversation")
 
 
 _source = TypeAdapter(Base64Source)

@@ -255,7 +255,7 @@ def fork(log: Path, folder: Path, session_id: str | None = None) -> Path:
     whole = list(read_records(log))
     records = records_to_copy(whole)
     if not records:
-        raise SessionError(f"the session {log.stem} has no record that can be read, so that there is nothing to copy")
+        raise SessionError(f"the session {log.stem} has no readable record, so there is nothing to copy")
     records += spent_beside(log, whole, records)
     try:
         copied = ({**record, "forkedFrom": log.stem} for record in records)

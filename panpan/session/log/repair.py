@@ -104,7 +104,7 @@ def _of_modes(log: Path, status: os.stat_result) -> Iterator[Finding]:
 def _of_lines(damaged: Sequence[int], *, is_torn: bool) -> Iterator[Finding]:
     if damaged:
         lines = ", ".join(map(str, damaged[:_MOST_LINES])) + (" …" if len(damaged) > _MOST_LINES else "")
-        what = "a line that is no record" if len(damaged) == 1 else f"{len(damaged)} lines that are no records"
+        what = "a line that is not a record" if len(damaged) == 1 else f"{len(damaged)} lines that are no records"
         yield Finding("damaged lines", f"{what} ({lines}): passed over, and what was there is lost", "copy")
     if is_torn:
         yield Finding(

@@ -261,7 +261,7 @@ class SessionLog:
         except OSError:
             return False  # appended records are whole even so
         if not self._is_at_its_place():
-            raise SessionError(f"the session {self._base['sessionId']} was deleted or put away in this moment")
+            raise SessionError(f"the session {self._base['sessionId']} was just deleted or archived")
         return True
 
     def _is_at_its_place(self) -> bool:

@@ -289,7 +289,7 @@ def search_sessions(
     """
     query = query_of(text)
     if not query:
-        raise ConfigError(f"{text!r} has no letter or digit, and nothing else can be searched for")
+        raise ConfigError(f"{text!r} has no letter or digit to search for")
     if len(text.split()) > MAX_WORDS:
         raise ConfigError(f"a search takes {MAX_WORDS} words at most; search for the rarest of them")
     places: list[Path | None] = [index, index, None]
@@ -299,7 +299,7 @@ def search_sessions(
         try:
             with _opened(place, patience_s, say) as opened:
                 if opened.new_bytes(logs) > MANY_BYTES:
-                    say("the sessions are being read for the first search, which takes a moment")
+                    say("reading the sessions for the first search; this takes a moment")
                 opened.take_in(logs, goes_on=goes_on)
                 return opened.find(query, logs, most) if goes_on() else []
         except (sqlite3.Error, DamagedIndexError) as error:

@@ -224,7 +224,7 @@ def _class_regex(inside: str) -> str:
             high = inside[index + 2]
             index += 2
         if low > high:
-            raise ToolError(f"the glob pattern has the range {low}-{high}, which is upside down")
+            raise ToolError(f"the glob pattern has the range {low}-{high}, which is reversed")
         members += f"{re.escape(low)}-{re.escape(high)}"
         index += 1
     return f"(?!/)[{negation}{members}]"

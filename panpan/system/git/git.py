@@ -136,7 +136,7 @@ async def _top_folder(program: str, folder: Path, timeout_s: float) -> Path | No
     top, git_folder = (canonical_path(Path(place)) for place in places)
     if not is_below(canonical_path(folder), top) or (is_below(git_folder, top) and git_folder != top / ".git"):
         raise ToolError(
-            f"the repository {git_folder} says that its files lie in {top}, so git was not asked; correct its "
+            f"the repository {git_folder} says that its files lie in {top}, so git did not run; correct its "
             "core.worktree, or work in that folder"
         )
     return top
@@ -154,7 +154,7 @@ async def _require_own(folder: Path, roots: Sequence[Path], *, follows_named: bo
     for place in await to_thread.run_sync(places_elsewhere, here):
         if (place.is_link or not follows_named) and not any(is_below(place.path, root) for root in (*roots, here)):
             raise ToolError(
-                f"{place.named_by} leads to {place.path}, outside the workspace, so git was not asked; work in the "
+                f"{place.named_by} leads to {place.path}, outside the workspace, so git did not run; work in the "
                 "repository that it leads to, or remove it"
             )
 

@@ -184,7 +184,7 @@ def _links_out(git_folder: Path, top: Path) -> Iterator[GitPlace]:
         seen += len(entries)
         if seen >= _MOST_ENTRIES:
             raise ToolError(
-                f"{git_folder} holds too many files to be looked through, so git was not asked; run git yourself"
+                f"{git_folder} holds too many files to be looked through, so git did not run; run git yourself"
             )
         for one in entries:
             if here == git_folder and one.name in _NOT_ENTERED:
@@ -206,7 +206,7 @@ def _further_objects(objects: Path) -> Iterator[GitPlace]:
         _require_few(seen, alternates)
         for line in _text(alternates).split("\n"):
             if line.startswith('"') and not _PLAIN_QUOTED.fullmatch(line):
-                raise ToolError(f"{alternates} has escapes in it, so git was not asked; write its paths without quotes")
+                raise ToolError(f"{alternates} has escapes in it, so git did not run; write its paths without quotes")
             name = line.strip('"') if line.startswith('"') else line
             if name and not name.startswith("#"):
                 place = canonical_path(here / name)
@@ -223,7 +223,7 @@ def _included(files: Sequence[Path]) -> Iterator[GitPlace]:
         _require_few(seen, file)
         for value in _paths_in(file, _is_include):
             if _NOT_PLAIN.match(value):
-                raise ToolError(f"{file} has a path that is not plain, so git was not asked; write it in full")
+                raise ToolError(f"{file} has a path that is not plain, so git did not run; write it in full")
             place = canonical_path(file.parent / _at_home(value))
             if place not in seen:
                 seen.add(place)
@@ -233,7 +233,7 @@ def _included(files: Sequence[Path]) -> Iterator[GitPlace]:
 
 def _require_few(seen: Collection[Path], file: Path) -> None:
     if len(seen) >= _MOST_FOLLOWED:
-        raise ToolError(f"{file} and others name too many files, so git was not asked; keep below {_MOST_FOLLOWED}")
+        raise ToolError(f"{file} and others name too many files, so git did not run; keep below {_MOST_FOLLOWED}")
 
 
 def _paths_in(file: Path, is_meant: Callable[[str, str | None, str], bool]) -> Iterator[str]:
@@ -245,7 +245,7 @@ def _paths_in(file: Path, is_meant: Callable[[str, str | None, str], bool]) -> I
             if value is not None and is_meant(section, subsection, key):
                 yield value
     except ValueError as exc:
-        raise ToolError(f"{file} cannot be read, so git was not asked; {exc}") from exc
+        raise ToolError(f"{file} cannot be read, so git did not run; {exc}") from exc
 
 
 def _is_include(section: str, subsection: str | None, key: str) -> bool:
@@ -266,7 +266,7 @@ def _text(file: Path) -> str:
     except OSError:
         return ""
     if len(content) > _MAX_BYTES:
-        raise ToolError(f"{file} is too large to be read, so git was not asked; keep it below {_MAX_BYTES:,} bytes")
+        raise ToolError(f"{file} is too large to be read, so git did not run; keep it below {_MAX_BYTES:,} bytes")
     return os.fsdecode(content)
 
 

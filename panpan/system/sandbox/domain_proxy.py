@@ -156,7 +156,7 @@ class DomainGrants:
             found = await resolve(asked.host, port)
             also += _of_network(found) if is_own else ()
         if not found:
-            raise ToolError(f"{asked.host} has no address; look whether the name is right")
+            raise ToolError(f"{asked.host} has no address; check the name")
         try:
             return Route(asked.host, port, public_addresses(asked.host, found, also=also))
         except ToolError as exc:
@@ -198,7 +198,7 @@ def _parsed(text: str) -> DomainGrant:
     try:
         return DomainGrant.parse(text)
     except ToolError as exc:
-        raise ToolError(f"{SETTING} holds {text[:80]!r}, which is no domain: {exc}") from exc
+        raise ToolError(f"{SETTING} holds {text[:80]!r}, which is not a domain: {exc}") from exc
 
 
 MAX_CONNECTIONS = 128

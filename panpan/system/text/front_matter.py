@@ -207,7 +207,7 @@ def _entries(node: Node, before: int, level: int = 1) -> Iterator[tuple[str, Ent
         YamlError: It is something else, or a key is no text.
     """
     if node.pairs is None and (node.items is not None or node.text):
-        raise YamlError("it is no mapping", node.line)
+        raise YamlError("it is not a mapping", node.line)
     for key, value in node.pairs or ():
         if key.items is not None or key.pairs is not None:
             raise YamlError("a key has to be a text", key.line)
@@ -227,7 +227,7 @@ def _by_keys(lines: Sequence[str], first: int, key: re.Pattern[str], level: int 
     begins = [number for number, line in enumerate(lines) if key.fullmatch(line)]
     for number, line in enumerate(lines[: begins[0]] if begins else lines):
         if _bare(line):
-            raise FrontMatterError("this line is no `key: value`", first + number)
+            raise FrontMatterError("this line is not `key: value`", first + number)
     for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True):
         try:
             ((name, entry),) = _entries(read_yaml("\n".join(lines[begin:end])), first + begin - 1, level)
@@ -258,7 +258,7 @@ def _as_meant(text: str, below: Sequence[str], line: int, level: int) -> Value:
             raise FrontMatterError("the bracket [ is not closed", line)
         return tuple(one for part in _split(text[1:-1]) if (one := _unquoted(part)))
     if text.startswith("{") and re.fullmatch(r"\{[^{}]*\}?", text):
-        raise FrontMatterError("the bracket { is not closed, or what is in it is no `key: value`", line)
+        raise FrontMatterError("the bracket { is not closed, or its content is not `key: value`", line)
     if text[:1] in ('"', "'") and text.count(text[0]) < 2:
         raise FrontMatterError(f"the quotation mark {text[0]} is not closed", line)
     return _unquoted(text)

@@ -51,7 +51,7 @@ def _host(text: str) -> str:
     try:
         authority = plain_authority(text.strip().removeprefix("*."))
     except ToolError as exc:
-        raise ToolError(f"{text[:80]!r} is no host such as arxiv.org: {exc}") from exc
+        raise ToolError(f"{text[:80]!r} is not a host such as arxiv.org: {exc}") from exc
     if authority.port is not None:
         raise ToolError(f"{text[:80]!r} has a port; write the host alone, such as arxiv.org")
     return authority.host

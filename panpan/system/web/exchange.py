@@ -75,7 +75,7 @@ def location_of(request: WebRequest, status: int, headers: WebHeaders) -> str | 
     try:
         return urljoin(request.plain.url, written.replace(" ", "%20"))
     except ValueError:  # brackets without an address
-        raise ToolError(f"{request.plain.host} redirects to what is no address") from None
+        raise ToolError(f"{request.plain.host} redirects to an invalid address") from None
 
 
 def redirected(request: WebRequest, status: int, target: PlainUrl, *, is_own: bool = False) -> WebRequest:
@@ -182,12 +182,12 @@ async def _head(side: HttpSide, request: WebRequest, proxy: "UpstreamProxy | Non
                 raise ToolError(f"{host} ended the connection without an answer")
     except (h11.LocalProtocolError, UnicodeEncodeError):  # the error's text contains the header, which may be a key
         raise ToolError(
-            f"{host} cannot be asked: a header holds what cannot be sent, such as the end of a line in a key"
+            f"{host} cannot be asked: a header contains invalid characters, such as the end of a line in a key"
         ) from None
     except h11.RemoteProtocolError as exc:
         if side.http.trailing_data == (b"", True):
             raise ToolError(f"{host} ended the connection without an answer") from exc
-        raise ToolError(f"{host} sent what is no answer of a web server, or a far too long head") from exc
+        raise ToolError(f"{host} sent an invalid HTTP answer, or a far too long head") from exc
     except GONE as exc:
         raise ToolError(f"{host} ended the connection without an answer") from exc
     return event
@@ -274,8 +274,8 @@ class Decoder:
         self._given += len(piece)
         if self._given > FREE_BYTES + MAX_RATIO * self._taken:
             raise ToolError(
-                f"{self._host} sent {self._taken:,} bytes that grow to more than {self._given:,}; that is a bomb, "
-                "and was left"
+                f"{self._host} sent {self._taken:,} bytes that grow to more than {self._given:,}; that is a "
+                "decompression bomb, so reading stopped"
             )
 
 

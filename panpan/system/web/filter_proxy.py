@@ -112,7 +112,7 @@ class FilterProxy(AsyncContextManagerMixin):
             return Route(asked.host, port, (), proxy)
         found = [asked.host] if asked.address is not None else await self._looked_up(asked.host, port)
         if not found:
-            raise ToolError(f"{asked.host} has no address; look whether the name is right, and the network there")
+            raise ToolError(f"{asked.host} has no address; check the name and the network")
         if private.opens(asked.host, asked.address):
             return Route(asked.host, port, tuple(found))
         try:

@@ -53,11 +53,9 @@ async def resolve(host: str, port: int) -> Sequence[str]:
         with anyio.fail_after(TIMEOUT_S):
             found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except TimeoutError:
-        raise ToolError(f"no name server told the address of {host} within {TIMEOUT_S:g} s") from None
+        raise ToolError(f"no name server answered for {host} within {TIMEOUT_S:g} s") from None
     except (OSError, UnicodeError):  # UnicodeError: too long for a name server
-        raise ToolError(
-            f"{host} has no address that can be found; look whether the name is right, and the network there"
-        ) from None
+        raise ToolError(f"{host} has no address; check the name and the network") from None
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 

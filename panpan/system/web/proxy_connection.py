@@ -101,7 +101,7 @@ def _authority(text: bytes) -> Authority:
     try:
         return plain_authority(text.decode("ascii"))
     except UnicodeDecodeError:
-        raise BadRequestError("the host holds bytes that are no ASCII characters") from None
+        raise BadRequestError("the host holds bytes that are not ASCII") from None
     except ToolError as exc:
         raise BadRequestError(str(exc)) from exc
 

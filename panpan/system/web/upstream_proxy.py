@@ -53,7 +53,7 @@ class UpstreamProxy:
         """
         found = _URL.fullmatch(url)
         if found is None:
-            raise ToolError("is no proxy; write http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT")
+            raise ToolError("is not a proxy; write http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT")
         kind = cast("Kind", found["kind"].removesuffix("h"))
         authority = plain_authority(found["authority"])
         user, password = unquote(found["user"] or ""), unquote(found["password"] or "")

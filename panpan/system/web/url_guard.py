@@ -142,7 +142,7 @@ class PrivateHosts:
             except ToolError:
                 authority = None
             if authority is None or authority.port is not None or authority.address is not None:
-                raise ToolError(f"{entry[:80]!r} is no host or network; write files.lab.example or 10.2.0.0/16")
+                raise ToolError(f"{entry[:80]!r} is not a host or network; write files.lab.example or 10.2.0.0/16")
             if entry.startswith("*."):
                 domains.append(f".{authority.host}")
             else:
@@ -272,11 +272,9 @@ def public_addresses(
         ToolError: There are none, or one is neither public nor among `also`.
     """
     if not found:
-        raise ToolError(f"{host} has no address; look whether the name is right")
+        raise ToolError(f"{host} has no address; check the name")
     if len(found) > _MAX_ADDRESSES:
-        raise ToolError(
-            f"{host} has {len(found):,} addresses, which is more than a web server has; look whether the name is right"
-        )
+        raise ToolError(f"{host} has {len(found):,} addresses, which is more than a web server has; check the name")
     addresses: dict[str, None] = {}
     for text in found:
         address = _public(text, also)
@@ -308,7 +306,7 @@ def _public(text: str, also: Collection[IPv4Address | IPv6Address]) -> str | Non
 
 def _port(text: str) -> int:
     if not _PORT.fullmatch(text) or int(text) > 65_535:
-        raise _refused("its port is no number; write one from 1 to 65535, without zeros in front")
+        raise _refused("its port is not a number; write one from 1 to 65535, without zeros in front")
     return int(text)
 
 

@@ -125,7 +125,7 @@ async def test_running_tasks_are_limited(home: Home) -> None:
 
         async with AsyncExitStack() as resources:
             resources.callback(closed.append, "yes")
-            with pytest.raises(ToolError, match="2 tasks run in the background, as many as may"):
+            with pytest.raises(ToolError, match="2 tasks run in the background, the most allowed"):
                 await tasks.start_command(BackgroundCommand(["true"], Path("/"), ENV, (), "true", "t", "u"), resources)
         assert closed == ["yes"]
         await tasks.stop(first.id)
@@ -197,7 +197,7 @@ async def test_leftover_processes_share_the_output_limit(home: Home) -> None:
 async def test_task_without_a_record_is_not_started(home: Home) -> None:
     (home.folder / "tasks").touch()
     async with home.serving() as tasks:
-        with pytest.raises(ToolError, match="no record of it can be kept"):
+        with pytest.raises(ToolError, match="its record cannot be written"):
             await start(tasks, "sleep 600")
 
         assert (tasks.tasks, marked(tasks.tree.mark)) == ([], [])
@@ -353,7 +353,7 @@ async def test_jobs_count_towards_the_limit(home: Home) -> None:
     async with home.serving(settings=BackgroundSettings(max_tasks=1)) as tasks:
         tasks.start_job(kind="subagent", title="t", tool_use_id="u", agent_id="a", job=job)
 
-        with pytest.raises(ToolError, match="as many as may"):
+        with pytest.raises(ToolError, match="the most allowed"):
             tasks.start_job(kind="subagent", title="t", tool_use_id="u", agent_id="a", job=job)
 
 

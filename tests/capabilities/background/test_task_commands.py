@@ -28,7 +28,7 @@ def terminal_with(tmp_path, *tasks, picks=(), **outputs) -> FakeTerminal:
 async def test_tasks_command_says_that_nothing_runs(tmp_path):
     terminal = await type_in(terminal_with(tmp_path), "/tasks")
 
-    assert "nothing runs in the background" in terminal.text
+    assert "there were no background tasks" in terminal.text
 
 
 async def test_tasks_command_lists_each_with_its_state(tmp_path):

@@ -105,5 +105,5 @@ async def test_request_without_a_whole_number_is_damage(tmp_path: Path, type_: s
         line |= {"number": number} if line.get("type") == type_ else {}
     place.cassette.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
-    with pytest.raises(ConfigError, match="the number of its request is no whole number"):
+    with pytest.raises(ConfigError, match="the number of its request is not a whole number"):
         read_session(place.cassette)

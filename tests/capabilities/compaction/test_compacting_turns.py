@@ -144,9 +144,9 @@ def test_compaction_works_on_both_event_loops(tmp_path: Path, backend: str) -> N
 async def test_compaction_is_refused_while_a_turn_runs(tmp_path: Path) -> None:
     async with session(tmp_path, say("hello")) as one:
         async for _ in one.submit("hi"):
-            with pytest.raises(ConfigError, match="cannot be made shorter while a turn runs"):
+            with pytest.raises(ConfigError, match="cannot be shortened while a turn runs"):
                 await one[CompactionCapability].compact()
-            with pytest.raises(ConfigError, match="cannot be taken back while a turn runs"):
+            with pytest.raises(ConfigError, match="cannot be undone while a turn runs"):
                 one[CompactionCapability].undo()
 
 

@@ -103,7 +103,7 @@ async def test_smaller_window_of_another_model_compacts_again(tmp_path: Path) ->
 async def test_compact_refuses_a_short_session(tmp_path: Path) -> None:
     async with session(tmp_path, say("hello")) as one:
         await turns(one, "hi")
-        with pytest.raises(ConfigError, match="nothing to make shorter"):
+        with pytest.raises(ConfigError, match="nothing to shorten"):
             await one[CompactionCapability].compact()
 
     assert one.conversation.compactions == []

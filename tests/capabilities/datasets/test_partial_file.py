@@ -105,7 +105,7 @@ def test_file_that_appeared_meanwhile_is_left_alone(tmp_path: Path, link: Callab
         part.write(b"four")
         (tmp_path / "words").write_bytes(b"mine")
 
-        with pytest.raises(ToolError, match="it was left as it is"):
+        with pytest.raises(ToolError, match="was left alone"):
             part.finish()
 
     assert (tmp_path / "words").read_bytes() == b"mine"

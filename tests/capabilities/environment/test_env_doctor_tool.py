@@ -119,7 +119,7 @@ def test_doctor_costs_few_tokens() -> None:
 
 
 async def test_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="gone is no folder; name an environment"):
+    with pytest.raises(ToolError, match="gone is not a folder; name an environment"):
         await called(context_in(tmp_path), environment="gone")
 
 

@@ -104,7 +104,7 @@ async def test_unchanged_text_is_refused(workspace):
 async def test_edit_without_a_changed_byte_is_refused(workspace):
     workspace.put_seen("f.txt", "a\r\nb\r\n")
     text = await workspace.refusal("Edit", file_path="f.txt", old_string="a\nb", new_string="a\r\nb")
-    assert "leaves f.txt as it is" in text
+    assert "does not change f.txt" in text
 
 
 async def test_unread_file_is_refused(workspace):

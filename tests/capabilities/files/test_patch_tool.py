@@ -159,7 +159,7 @@ class TestEnvelope:
             (["*** Update File: f", "@@", "-x", "+z"], "ambiguous"),
             (["*** Update File: f", "@@ nowhere", "-a", "+z"], "no line 'nowhere'"),
             (["*** Update File: f", "@@", "+z"], "only adds lines"),
-            (["*** Update File: f", "@@", "-a", "+a"], "leaves f as it is"),
+            (["*** Update File: f", "@@", "-a", "+a"], "does not change f"),
             (["*** Update File: f", "@@", "-a", "+1", "@@", "-a", "+2"], "same place"),
             (["*** Update File: f", "@@", "a", "+2"], "begins with"),
             (["*** Update File: f"], "no lines that change"),
@@ -336,8 +336,8 @@ class TestUnified:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("hello", "is no patch"),
-            ("", "is no patch"),
+            ("hello", "is not a patch"),
+            ("", "is not a patch"),
             ("@@ -1 +1 @@\n-a\n+b\n", "name its file"),
             ("diff --git a/x b/x\nBinary files a/x and b/x differ\n", "binary"),
             ("diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+y\n", "link"),
@@ -433,7 +433,7 @@ async def test_permission_gate_learns_every_path_of_a_patch():
 
 
 async def test_unreadable_patch_is_refused_and_has_a_title():
-    with pytest.raises(ToolError, match="this is no patch"):
+    with pytest.raises(ToolError, match="this is not a patch"):
         await paths_of("nonsense")
     assert PatchTool().title(PatchInput(patch="nonsense")) == "unreadable patch"
 

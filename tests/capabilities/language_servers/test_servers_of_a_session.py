@@ -107,7 +107,7 @@ async def test_server_gets_no_key(project: ToyProject) -> None:
         ("complains", "toy ended with code 1: error: no toys are installed"),
         ("dies-when-asked", "toy ended with code 1: out of breath"),
         ("hangs", "toy did not answer initialize within 0.3 s"),
-        ("prints", "toy sent something that is no message"),
+        ("prints", "toy sent something that is not a message"),
         ("huge", "toy sent a message of 99,999,999,999 bytes"),
         ("silent", "toy did not answer textDocument/hover within 0.3 s"),
         ("babbles", "toy refuses textDocument/hover: {}"),

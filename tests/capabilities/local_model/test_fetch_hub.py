@@ -90,7 +90,7 @@ async def test_hub_that_only_breaks_off_is_given_up(tmp_path: Path) -> None:
         (Hub(status=503), "refuses: HTTP status 503"),
         (Hub(content=b"<html>please log in"), "answers with something that is not the file"),
         (Hub(content=CONTENT + b"x"), "answers with something that is not the file"),
-        (Hub(headers={"content-encoding": "gzip"}), "in a form that was not asked for"),
+        (Hub(headers={"content-encoding": "gzip"}), "in an unrequested encoding"),
         (Hub(redirects=100), "cannot be reached: Exceeded maximum allowed redirects"),
         (Hub(status=302, headers={"location": "http://127.0.0.1:99999/"}), r"127\.0\.0\.1 cannot be reached: .*port"),
         (Hub(status=302, headers={"location": "http://[::1"}), r"127\.0\.0\.1 cannot be reached: ."),

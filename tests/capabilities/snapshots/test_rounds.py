@@ -145,7 +145,7 @@ async def test_calls_wait_once_for_the_first_snapshot_and_say_so(tmp_path: Path)
 
     assert snapshots(place) == []
     assert len(place.warnings) == 1
-    assert "still being kept" in place.warnings[0]
+    assert "still being taken" in place.warnings[0]
     await place.turn(lambda: place.write("a", "x\n"))
     assert kinds((await place.undo()).files) == {"a": "deleted"}
 

@@ -392,7 +392,7 @@ async def test_browser_sent_to_another_host_reveals_nothing_of_it(tmp_path: Path
 async def test_browser_sent_from_https_to_http_reveals_nothing_of_it(tmp_path: Path) -> None:
     renderer = Renderer(shown("in the clear", "http://example.org/app"))
     async with web_place(tmp_path, renderer=renderer, robots=False) as place:
-        with pytest.raises(ToolError, match="sends on from https to http"):
+        with pytest.raises(ToolError, match="redirects from https to http"):
             await place.fetch("https://example.org/app", wait=1)
 
 

@@ -255,7 +255,7 @@ def test_import_reads_what_export_wrote(place: Place, tmp_path: Path) -> None:
 def test_import_of_another_file_leaves_nothing(place: Place, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("hello")
 
-    assert "is no transcript" in error_of(place.run("import", str(tmp_path / "t.txt")))
+    assert "is not a transcript" in error_of(place.run("import", str(tmp_path / "t.txt")))
     assert not place.folder().exists()
 
 
@@ -268,7 +268,7 @@ def test_doctor_is_silent_about_sound_sessions(place: Place) -> None:
     result = place.run("doctor")
 
     assert (result.return_value, result.stdout) == (0, "")
-    assert "1 looked at, 0 with" in result.stderr
+    assert "checked 1, 0 with" in result.stderr
 
 
 def test_doctor_repairs_damage_in_a_copy(place: Place) -> None:
@@ -281,7 +281,7 @@ def test_doctor_repairs_damage_in_a_copy(place: Place) -> None:
     repaired = place.run("doctor", "01a", "--repair", "--json")
 
     assert told.return_value == 1
-    assert "damaged lines: a line that is no record (3)" in told.stdout
+    assert "damaged lines: a line that is not a record (3)" in told.stdout
     assert "--repair writes a copy" in told.stdout
     (found,) = json.loads(repaired.stdout)["sessions"]
     assert [finding["kind"] for finding in found["findings"]] == ["damaged lines"]

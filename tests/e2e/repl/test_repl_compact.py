@@ -56,10 +56,10 @@ def test_compact_without_a_conversation_says_so(panpan: Panpan, start: Start) ->
         repl = start()
         whole_turn(repl, "hi", 1)
         repl.submit("/compact")
-        repl.wait_for("nothing to make shorter")
+        repl.wait_for("nothing to shorten")
         repl.wait_for_prompt()
         repl.submit("/compact undo")
-        repl.wait_for("no compaction to take back")
+        repl.wait_for("no compaction to undo")
         repl.leave()
 
     assert len(server.requests) == 1

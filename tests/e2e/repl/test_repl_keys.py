@@ -147,7 +147,7 @@ def test_ctrl_s_puts_aside_and_brings_back(panpan: Panpan, start: Start) -> None
 
 @pytest.mark.parametrize(
     ("pressed", "said"),
-    [(keys.ctrl("b"), "nothing runs in the background"), (keys.ctrl("t"), "there are no todos")],
+    [(keys.ctrl("b"), "there were no background tasks"), (keys.ctrl("t"), "there are no todos")],
     ids=["tasks", "todos"],
 )
 def test_keys_that_show_something_interrupt_nothing(panpan: Panpan, start: Start, pressed: str, said: str) -> None:

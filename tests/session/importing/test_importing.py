@@ -254,7 +254,7 @@ def test_import_refuses_a_file_that_is_no_transcript(tmp_path: Path, content: by
     path = tmp_path / "t.jsonl"
     path.write_bytes(content)
 
-    with pytest.raises(SessionError, match="is no transcript"):
+    with pytest.raises(SessionError, match="is not a transcript"):
         read_transcript(path)
 
 

@@ -185,7 +185,7 @@ async def test_places_elsewhere_are_known_and_git_does_not_ask_them(
 
     assert found
     assert all(place.path.is_relative_to(other) and not place.is_link for place in found)
-    with pytest.raises(ToolError, match=r"so git was not asked; "):
+    with pytest.raises(ToolError, match=r"so git did not run; "):
         await run_git(["log"], cwd=nested)
 
 
@@ -199,9 +199,9 @@ async def test_link_out_of_the_git_folder_is_not_followed(name: str, workspace: 
         place.unlink(missing_ok=True)
     place.symlink_to(other / ".git" / "HEAD")
 
-    with pytest.raises(ToolError, match=r" leads to .*, so git was not asked; "):
+    with pytest.raises(ToolError, match=r" leads to .*, so git did not run; "):
         await run_git(["status"], cwd=workspace)
-    with pytest.raises(ToolError, match=r" leads to .*, so git was not asked; "):
+    with pytest.raises(ToolError, match=r" leads to .*, so git did not run; "):
         await harmless_git_variables([workspace], roots=[workspace])
 
 
@@ -313,7 +313,7 @@ def _is_refused_or_named(folder: Path, workspace: Path) -> bool:
     try:
         found = places_elsewhere(folder)
     except ToolError as error:
-        return "so git was not asked" in str(error)
+        return "so git did not run" in str(error)
     return any(not place.path.is_relative_to(workspace) for place in found)
 
 
@@ -413,7 +413,7 @@ def test_ambiguous_settings_are_refused(tmp_path: Path, written: str) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(f"[include]\n\t{written}\n")
 
-    with pytest.raises(ToolError, match=r"so git was not asked; "):
+    with pytest.raises(ToolError, match=r"so git did not run; "):
         places_elsewhere(tmp_path.resolve())
 
 

@@ -131,7 +131,7 @@ def test_host_without_an_address_is_no_refusal() -> None:
 def test_invalid_domain_error_names_its_setting(text: str) -> None:
     with pytest.raises(ToolError) as caught:
         DomainGrants(["pypi.org", text])
-    assert str(caught.value).startswith(f"sandbox.domains holds {text!r}, which is no domain: ")
+    assert str(caught.value).startswith(f"sandbox.domains holds {text!r}, which is not a domain: ")
 
 
 names = st.lists(st.sampled_from(["a", "b", "example", "org", "evil", "net"]), min_size=2, max_size=4).map(".".join)

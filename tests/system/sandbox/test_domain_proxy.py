@@ -473,7 +473,7 @@ async def test_proxy_fault_costs_one_connection_and_is_reported(tmp_path: Path) 
 
 
 def test_invalid_domain_is_an_error_of_the_settings() -> None:
-    with pytest.raises(ConfigError, match=r"sandbox\.domains holds 'https://pypi\.org', which is no domain: write the"):
+    with pytest.raises(ConfigError, match=r"sandbox\.domains holds 'https://pypi\.org', which is not a domain: write"):
         DomainAccess(["https://pypi.org"])
 
 

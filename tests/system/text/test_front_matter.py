@@ -108,11 +108,11 @@ def test_text_without_a_head_has_none(text: str) -> None:
     [
         ("---\nname: x\n", 1, "no end"),
         ("---", 1, "no end"),
-        ("---\n\nwords alone\n---\n", 3, "no `key: value`"),
+        ("---\n\nwords alone\n---\n", 3, "not `key: value`"),
         ('---\nname: x\ndescription: "open\n---\n', 3, 'quotation mark " is not closed'),
         ("---\ntools: [a, b\nname: x\n---\n", 2, "bracket [ is not closed"),
-        ("---\na: b: c\ntools: {Bash: *}\n---\n", 3, "no `key: value`"),
-        ("---\n? [a]\n: b\nc: d\n---\n", 2, "no `key: value`"),
+        ("---\na: b: c\ntools: {Bash: *}\n---\n", 3, "not `key: value`"),
+        ("---\n? [a]\n: b\nc: d\n---\n", 2, "not `key: value`"),
         ("---\na: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\n", 3, "write out what *a stands for"),
     ],
 )

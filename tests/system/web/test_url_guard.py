@@ -112,7 +112,7 @@ def test_private_hosts_open_nothing_but_themselves(entries: list[str]) -> None:
 
 @pytest.mark.parametrize("entry", ["", "*", "*.", "http://nas/", "nas:80", "10.0.0.1/8", "*.10.0.0.1", "a b", "x/y"])
 def test_private_host_that_could_mean_anything_is_refused(entry: str) -> None:
-    with pytest.raises(ToolError, match="is no host or network"):
+    with pytest.raises(ToolError, match="is not a host or network"):
         PrivateHosts.parse([entry])
 
 

@@ -88,7 +88,7 @@ def read_file(path: Path, place: Place, *, may_lead_elsewhere: bool = True) -> R
         text = f"it {reason.removeprefix(source).lstrip()}" if reason.startswith(source) else reason
         return ReadFile(path, b"", None, (Problem(text, source=source),))
     except UnicodeDecodeError:
-        return ReadFile(path, b"", None, (Problem("it is no text in UTF-8", source=source),))
+        return ReadFile(path, b"", None, (Problem("it is not UTF-8 text", source=source),))
     return ReadFile(path, data, *read_text(text, source, place, path.stem))
 
 
@@ -110,7 +110,7 @@ def read_text(text: str, source: str, place: Place, stem: str) -> tuple[AgentDef
         problems.append(Problem(NOT_FILLED_IN, head["description"].line, is_error=False))
         definition = None
     problems += [
-        Problem(f"{key} is there twice; this one counts", line, is_error=False)
+        Problem(f"{key} appears twice; this one counts", line, is_error=False)
         for key, line in parts.repeated.items()
         if key in head
     ]

@@ -163,7 +163,7 @@ def given_definitions(given: Mapping[str, Any]) -> Sequence[AgentDefinition]:
 
 def _definition(name: str, said: Any) -> AgentDefinition:
     if not isinstance(said, Mapping):
-        raise ConfigError(f"--agents: {printable(name)!r} is no JSON object; it is such as {AGENTS_EXAMPLE}")
+        raise ConfigError(f"--agents: {printable(name)!r} is not a JSON object; write one such as {AGENTS_EXAMPLE}")
     prompt = said.get("prompt", "")
     head = {key: Entry(_value(value)) for key, value in said.items() if key != "prompt" and value is not None}
     head["name"] = Entry(name)

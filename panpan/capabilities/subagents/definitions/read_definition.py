@@ -62,7 +62,7 @@ def definition_from(
     name = _name(fields)
     description = _description(fields)
     if not prompt.strip():
-        fields.problems.append(Problem("there is no prompt: write what the agent is told below the head of the file"))
+        fields.problems.append(Problem("there is no prompt: write it below the head of the file"))
     # In the order of `KEYS`, since the first problem is reported if none has a line.
     tools, disallowed, model, mode = _tools(fields), _disallowed(fields), _model(fields), _mode(fields)
     max_turns, background, isolation = (fields.whole_number("maxTurns"), fields.is_on("background"), _isolation(fields))
@@ -258,7 +258,7 @@ def _name(fields: Fields) -> str:
 def _description(fields: Fields) -> str:
     description = fields.text("description")
     if not description:
-        fields.fail("description", "there is no description, by which the model knows when to use it")
+        fields.fail("description", "there is no description, which tells the model when to use it")
     if len(description) > MAX_DESCRIPTION_CHARS:
         fields.note("description", f"the description is cut after {MAX_DESCRIPTION_CHARS:,} characters")
         return description[: MAX_DESCRIPTION_CHARS - 1] + "…"
@@ -273,7 +273,7 @@ def _tools(fields: Fields) -> tuple[str, ...] | None:
         fields.fail("tools", "tools has to be names with commas between them, or a list")
         return ()
     if value == "":
-        fields.note("tools", "tools says nothing, so it has every tool; `tools: []` is none")
+        fields.note("tools", "tools is empty, so it has every tool; `tools: []` means none")
         return None
     names = tool_names(value)
     fields.problems += notes_on_parts(names, are_given=True, line=fields.line("tools"))
@@ -293,7 +293,7 @@ def _disallowed(fields: Fields) -> tuple[str, ...]:
 def _model(fields: Fields) -> str:
     model = fields.text("model") or "inherit"
     if len(model) > MAX_MODEL_CHARS or not model.isprintable():
-        fields.fail("model", "model is no name of a model")
+        fields.fail("model", "model is not the name of a model")
     return model
 
 
@@ -302,7 +302,7 @@ def _mode(fields: Fields) -> PermissionMode | None:
     if not mode or is_permission_mode(mode):
         return mode or None
     if mode in _MODES_OF_OTHERS:
-        fields.note("permissionMode", f"panpan has no mode {mode}; that of the session holds")
+        fields.note("permissionMode", f"panpan has no mode {mode}; the session's mode applies")
     else:
         modes = ", ".join(get_args(PermissionMode))
         fields.fail("permissionMode", f"there is no permission mode {mode[:40]!r}; there are {modes}")

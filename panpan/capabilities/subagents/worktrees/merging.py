@@ -157,8 +157,8 @@ class WorktreeMerges:
             plan = await self._plan(worktree)
             if only is not None and plan.told.id != only:
                 raise ToolError(
-                    "files changed while the user was asked, so that this merge would now do something else than was "
-                    "shown and allowed; no file was changed",
+                    "files changed while the user was asked, so this merge would differ from the one "
+                    "that was allowed; no file was changed",
                     advice="make the call again",
                 )
             with anyio.CancelScope(shield=True):  # half of it would be neither state
@@ -190,7 +190,7 @@ class WorktreeMerges:
         try:
             return await self._merging(worktree).plan(found.base, found.now, found.left, worktree)
         except OSError as error:
-            raise ToolError(f"what a merge would do cannot be worked out: {error.strerror}") from error
+            raise ToolError(f"the merge cannot be planned: {error.strerror}") from error
 
     def _merging(self, worktree: Worktree) -> Merging:
         index = worktree.top.with_name(f"{worktree.top.name}.merge-index")

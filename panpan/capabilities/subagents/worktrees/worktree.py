@@ -70,7 +70,7 @@ class WorktreeRecords:
     def place(self, agent_id: str, suffix: str) -> Path:
         """Return a file beside the worktree of a subagent, or with an empty suffix the worktree."""
         if not _ID.fullmatch(agent_id):
-            raise ValueError(f"{agent_id!r} is no id of a subagent")
+            raise ValueError(f"{agent_id!r} is not a subagent id")
         return self.folder / f"panpan-{agent_id}{suffix}"
 
     def write(self, worktree: Worktree) -> None:
@@ -194,7 +194,7 @@ async def read_snapshot(repository: OwnRepository, id_: str) -> Snapshot:
     try:
         return snapshot_from(id_, await repository.run("cat-file", "commit", id_))
     except (ToolError, ValueError, KeyError) as error:
-        raise SnapshotError(f"how a worktree began cannot be read: {error}") from error
+        raise SnapshotError(f"the start of a worktree cannot be read: {error}") from error
 
 
 def _prepare(repository: OwnRepository, index: Path) -> None:

@@ -281,7 +281,7 @@ class SavedLogins:
 
     def _place(self, site: str) -> Path:
         if not _SITE.fullmatch(site):
-            raise ToolError(f"{site!r} is no site; name it like example.org")
+            raise ToolError(f"{site!r} is not a site; name it like example.org")
         return self._folder / f"{site}.json"
 
 

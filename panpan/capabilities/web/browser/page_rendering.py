@@ -385,9 +385,9 @@ def _why_not_shown(plain: PlainUrl, text: str, proxy: FilterProxy) -> ToolError:
     if proxy.refused and ("ERR_TUNNEL" in reason or "ERR_ABORTED" in reason or "chrome-error" in reason):
         return ToolError(proxy.refused[-1])
     if "Download is starting" in reason:
-        return ToolError(f"{plain.host} gives a file there and no page; the browser saves none")
+        return ToolError(f"{plain.host} serves a file there, which the browser does not save")
     if "crashed" in reason:
-        return ToolError(f"the page of {plain.host} crashed; it may need more memory than a page is given")
+        return ToolError(f"the page of {plain.host} crashed; it may need more memory than a page gets")
     if "Cannot find context" in reason:
         return ToolError(f"the page of {plain.host} loads itself again and again, and could not be read")
     _, found, code = reason.partition("net::")

@@ -70,7 +70,7 @@ def find_chromium(chosen: str, search_path: str, env: Mapping[str, str]) -> str:
         raise ToolError("the browser is switched off (web.browser in the settings)")
     if chosen != "auto":
         if not Path(chosen).is_absolute() or shutil.which(chosen) is None:
-            raise ToolError(f"web.browser in the settings names {chosen}, which is no program by its absolute path")
+            raise ToolError(f"web.browser in the settings names {chosen}, which is not the absolute path of a program")
         return chosen
     found = next((path for name in PROGRAMS if (path := shutil.which(name, path=search_path))), None)
     found = found or next(_elsewhere(env), None)

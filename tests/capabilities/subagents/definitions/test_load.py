@@ -184,7 +184,7 @@ def test_broken_file_hides_no_other_and_is_named_once(folders: Folders) -> None:
     assert "good" in definitions.names
     assert definitions.warnings == [
         f"no agent is made of {place}/broken.md:4: maxTurns has to be a whole number of 1 or more, and not 'x'",
-        f"no agent is made of {place}/bytes.md: it is no text in UTF-8",
+        f"no agent is made of {place}/bytes.md: it is not UTF-8 text",
         f"no agent is made of {place}/large.md: it is too large: 300,000 bytes, and at most 256,000 are read; "
         "look at it in parts",
         f"no agent is made of {place}/pipe.md: it is a FIFO, not a regular file",
@@ -305,10 +305,10 @@ def test_command_line_gives_definitions(folders: Folders) -> None:
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (lambda folders: parse_agents("[1"), "what --agents says is no JSON"),
-        (lambda folders: parse_agents("[" * 100_000), "what --agents says is no JSON"),
-        (lambda folders: parse_agents("[]"), "what --agents says is no JSON object"),
-        (lambda folders: folders.load(given={"a": "b"}), "--agents: 'a' is no JSON object"),
+        (lambda folders: parse_agents("[1"), "--agents is not JSON"),
+        (lambda folders: parse_agents("[" * 100_000), "--agents is not JSON"),
+        (lambda folders: parse_agents("[]"), "--agents is not a JSON object"),
+        (lambda folders: folders.load(given={"a": "b"}), "--agents: 'a' is not a JSON object"),
         (lambda folders: folders.load(given={"a": {"description": "d"}}), "--agents: a: there is no prompt"),
         (lambda folders: folders.load(given={"a": {"prompt": "p"}}), "--agents: a: there is no description"),
         (lambda folders: folders.load(given={"a b": {"description": "d", "prompt": "p"}}), "the name has to be"),

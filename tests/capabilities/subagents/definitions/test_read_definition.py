@@ -134,7 +134,7 @@ def test_partly_disallowed_tool_is_disallowed_whole(line: str, taken: tuple[str,
         ("isolation: container", "x.md:4: isolation has to be worktree, and not 'container'"),
         ("tools: {Read: true}", "x.md:4: tools has to be names with commas between them, or a list"),
         ("disallowedTools: {Read: true}", "x.md:4: disallowedTools has to be names"),
-        ('model: "a\\nb"', "x.md:4: model is no name of a model"),
+        ('model: "a\\nb"', "x.md:4: model is not the name of a model"),
         ("name: ../x", "x.md:4: the name has to be letters, digits and dashes"),
         ("name: " + "x" * 65, "x.md:4: the name has to be letters, digits and dashes"),
     ],
@@ -148,8 +148,8 @@ def test_meaningless_value_is_an_error_with_its_line(line: str, error: str) -> N
 def test_name_description_and_prompt_are_required() -> None:
     assert errors("---\nmodel: x\n---\n") == [
         "x.md:1: there is no name",
-        "x.md:1: there is no description, by which the model knows when to use it",
-        "x.md:1: there is no prompt: write what the agent is told below the head of the file",
+        "x.md:1: there is no description, which tells the model when to use it",
+        "x.md:1: there is no prompt: write it below the head of the file",
     ]
     assert errors("just words") == [
         "x.md:1: it has no head: a line of ---, then name and description, then a line of ---"
@@ -161,11 +161,11 @@ def test_name_description_and_prompt_are_required() -> None:
     ("line", "note"),
     [
         ("color: mauve", "x.md:4: there is no colour 'mauve'; there are red, blue, "),
-        ("permissionMode: manual", "x.md:4: panpan has no mode manual; that of the session holds"),
-        ("tools:", "x.md:4: tools says nothing, so it has every tool"),
+        ("permissionMode: manual", "x.md:4: panpan has no mode manual; the session's mode applies"),
+        ("tools:", "x.md:4: tools is empty, so it has every tool"),
         ("permisionMode: plan", "x.md:4: there is no key permisionMode; did you mean permissionMode?"),
         ("hooks:\n  PreToolUse: x", "x.md:4: panpan does not use hooks"),
-        ("name: x", "x.md:4: name is there twice; this one counts"),
+        ("name: x", "x.md:4: name appears twice; this one counts"),
         ("description: " + "d" * 5000, "x.md:4: the description is cut after 4,000 characters"),
     ],
 )

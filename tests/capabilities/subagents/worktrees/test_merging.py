@@ -135,7 +135,7 @@ async def test_merge_refuses_changes_that_were_not_shown(project):
         await project.merges.merge(AGENT, only=shown.id)
     project.put("sub/b.py", b"b\n", worktree.path)
     project.put("a.py", b"agent, later\n", worktree.path)
-    with pytest.raises(ToolError, match="than was shown and allowed"):
+    with pytest.raises(ToolError, match="differ from the one that was allowed"):
         await project.merges.merge(AGENT, only=shown.id)
     assert (project.folder / "a.py").read_bytes() == LINES
 

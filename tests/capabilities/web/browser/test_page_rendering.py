@@ -230,7 +230,7 @@ async def test_page_that_takes_memory_for_objects_is_reported(hasty: Browser, si
 async def test_file_is_reported_as_no_page(browser: Browser, site: Site, headers: dict[str, str]) -> None:
     site.pages["/file"] = Answer(b"\x00\x01\x02", headers=headers)
 
-    with pytest.raises(ToolError, match="gives a file there and no page"):
+    with pytest.raises(ToolError, match="serves a file there"):
         await browser.render(f"{HOST}/file", wait_s=0, scroll="none", allow=anywhere)
 
 

@@ -29,6 +29,9 @@ from panpan.version import __version__
 _NO_MORE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENXIO)
 """Errors of a write to a full disk or a terminal that is gone."""
 
+_WRITERS = ("click.", "panpan.cli.", "panpan.cli_kit.")
+"""Packages whose modules write to standard output."""
+
 
 def say(text: str) -> None:
     """Print one line on standard error; on a terminal, wrap it between words.
@@ -95,7 +98,7 @@ def _is_of_output(error: OSError) -> bool:
     while place is not None and place.tb_next is not None:
         place = place.tb_next
     module = place.tb_frame.f_globals["__name__"] if place is not None else ""
-    return error.errno in _NO_MORE and error.filename is None and module.startswith(("click.", "panpan.cli."))
+    return error.errno in _NO_MORE and error.filename is None and module.startswith(_WRITERS)
 
 
 def _report_lost_output(error: OSError, *, had_terminal: bool) -> int:

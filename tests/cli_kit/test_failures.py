@@ -46,6 +46,24 @@ def test_sentence_elsewhere_is_a_line() -> None:
     assert (done.stdout, done.stderr) == ("", f"panpan: {SAID}\npanpan: one\n\n  two\n")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, which Linux has")
+def test_full_disk_behind_a_question_is_no_crash(tmp_path: Path) -> None:
+    asks = "import sys; from panpan.cli_kit.questions import TerminalQuestions as Q; print('hi'); Q()"
+    code = f"from panpan.cli_kit.failures import report_failure\ntry: {asks}\nexcept Exception as e: report_failure(e)"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+            cwd=tmp_path,
+        )
+
+    assert done.stderr == "panpan: cannot write the output: No space left on device\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "part",
     [

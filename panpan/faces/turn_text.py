@@ -356,7 +356,7 @@ def diff_text(diff: str) -> Sequence[str]:
 
 MAX_LINE_CHARS = 160
 """Most characters of an argument or an error in one line."""
-_ERROR_HEAD, _ERROR_TAIL = 3, 6
+ERROR_HEAD, ERROR_TAIL = 3, 6
 """Lines of an error: its beginning says what was tried, its end what went wrong."""
 
 
@@ -437,9 +437,9 @@ def _result_lines(result: ToolResultMessage, whose: str) -> Sequence[str]:
         return (f"  └ {whose}{_result_text(result)}",)
     why = [result.display.text] if isinstance(result.display, SummaryDisplay) else []
     lines = [_one_line(line) for line in (*why, *result.text_for_people.splitlines()) if line.strip()]
-    hidden = len(lines) - _ERROR_HEAD - _ERROR_TAIL
+    hidden = len(lines) - ERROR_HEAD - ERROR_TAIL
     if hidden > 1:  # the note would take the place of one line
-        lines = [*lines[:_ERROR_HEAD], f"… {hidden} more lines", *lines[-_ERROR_TAIL:]]
+        lines = [*lines[:ERROR_HEAD], f"… {hidden} more lines", *lines[-ERROR_TAIL:]]
     first, *others = lines or [""]
     return (f"  └ {whose}error: {first}".rstrip(), *(f"    {line}" for line in others))
 

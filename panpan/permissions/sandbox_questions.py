@@ -19,7 +19,7 @@ from panpan.permissions.rules.matching import allowing_rules
 from panpan.permissions.rules.rules import Rule, parse_rule
 from panpan.permissions.rules.suggestions import narrowest_rule, prefix_rule
 from panpan.permissions.subject import Subject, changes_kept_git, command_line, facts_of, subject_of
-from panpan.shell_analysis.facts import LineFacts, SimpleCommand
+from panpan.shell_analysis.facts import LineFacts
 from panpan.shell_analysis.guesses import changes_git, fetches, is_manager, program_of
 from panpan.system.git.git_places import repository_around
 from panpan.system.processes.limits import limit_note
@@ -360,7 +360,7 @@ def outside_flags(command: str, facts: LineFacts) -> str:
 
 def outside_patterns(command: str, facts: LineFacts) -> Iterator[Sequence[str]]:
     """Yield patterns, as in `Bash(…)`, that mean a line: of its git commands with any arguments, then of the line."""
-    lines = [_words(part) for part in facts.line.commands] if facts.line.is_plain else []
+    lines = [part.known_texts for part in facts.line.commands] if facts.line.is_plain else []
     if lines and all(words[:1] == ["git"] and "".join(words[1:2]).isalpha() for words in lines):
         yield list(dict.fromkeys(f"git {words[1]} *" for words in lines))
     if command.isprintable() and len(command) <= _LONGEST_PATTERN:
@@ -383,7 +383,7 @@ def hosts_of_line(facts: LineFacts) -> Sequence[str]:
 
     hosts: list[str] = []
     for effect in facts.effects:
-        named = [host for word in _words(effect.command) for host in _HOST.findall(word)]
+        named = [host for word in effect.command.known_texts for host in _HOST.findall(word)]
         if is_manager(effect.command):
             hosts.append(PACKAGE_INDEXES)
         elif effect.uses_network and not named:
@@ -397,11 +397,6 @@ def package_tool(facts: LineFacts) -> str:
     """Return the name of the tool for the package manager that a line runs; empty if there is none."""
     programs = [program_of(effect.command) for effect in facts.effects]
     return next((name for program in programs for name, fitting in _TOOLS.items() if fitting.fullmatch(program)), "")
-
-
-def _words(command: SimpleCommand) -> list[str]:
-    """Return the words of a command; a word that is known only when the command runs is empty."""
-    return [word.text or "" for word in command.words]
 
 
 # Which part of panpan probably blocked a command: the sandbox, a limit, or a withheld variable.

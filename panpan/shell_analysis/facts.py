@@ -109,6 +109,11 @@ class SimpleCommand:
         texts = tuple(word.text for word in self.words if word.text is not None)
         return texts if len(texts) == len(self.words) else None
 
+    @property
+    def known_texts(self) -> list[str]:
+        """The words as text; one that is known only when the command runs is empty."""
+        return [word.text or "" for word in self.words]
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedLine:

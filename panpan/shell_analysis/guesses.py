@@ -110,13 +110,13 @@ def changes_git(facts: LineFacts, is_own: Callable[[str], bool] = lambda _: Fals
         is_own: Whether it does not keep that of a folder, a path from where the line begins.
     """
     acting = (effect.command for effect in facts.effects if not effect.is_read_only)
-    changing = [command for command in acting if _git_operation(_words(command)) in _CHANGING_GIT]
+    changing = [command for command in acting if _git_operation(command.known_texts) in _CHANGING_GIT]
     return any(not all(map(is_own, _git_folders(command))) for command in changing)
 
 
 def _git_folders(command: SimpleCommand) -> Sequence[str]:
     """Return the folders in which a git command may work; the root where they are not known."""
-    words = _words(command)
+    words = command.known_texts
     within = [value for flag, value in pairwise(words) if flag == "-C"]
     is_elsewhere = any(word.startswith(("--git-dir", "--work-tree")) for word in words) or len(within) > 1
     if is_elsewhere or not command.directories or "" in within:
@@ -127,7 +127,7 @@ def _git_folders(command: SimpleCommand) -> Sequence[str]:
 def fetches(facts: LineFacts) -> bool:
     """True if a line is known to need the network."""
     return any(
-        not _FETCHING.isdisjoint(_words(effect.command)) if is_manager(effect.command) else effect.uses_network
+        not _FETCHING.isdisjoint(effect.command.known_texts) if is_manager(effect.command) else effect.uses_network
         for effect in facts.effects
     )
 
@@ -139,7 +139,7 @@ def is_manager(command: SimpleCommand) -> bool:
 
 def program_of(command: SimpleCommand) -> str:
     """Return the name of the program, or of the module that Python is to run."""
-    words = _words(command)
+    words = command.known_texts
     program = PurePosixPath(words[0]).name if words else ""
     is_module = _PYTHON.fullmatch(program) is not None and words[1:2] == ["-m"]
     return "".join(words[2:3]) if is_module else program
@@ -153,8 +153,3 @@ def _git_operation(words: Sequence[str]) -> str:
     while rest[:1] in (["-C"], ["-c"]):
         rest = rest[2:]
     return next(dropwhile(lambda word: word.startswith("-"), rest), "")
-
-
-def _words(command: SimpleCommand) -> list[str]:
-    """Return the words of a command; a word that is known only when the command runs is empty."""
-    return [word.text or "" for word in command.words]

@@ -1,5 +1,6 @@
 """Base of the three output formats: they follow the events of a turn and report how it ended."""
 
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
@@ -11,9 +12,6 @@ from panpan.types.dataclass import dataclass
 from panpan.types.events import CommandRan, Event, FileChange, PermissionDecided, SubagentEvent, TaskInfo, TurnEnded
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.types.permission import YES, AskedOf, flags_for, single_flags
-
-EXIT_INTERRUPTED = 130
-"""128 + SIGINT, as shells do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ def outcome_of_error(error: PanpanError) -> Outcome:
     return Outcome(subtype, error.exit_code, str(error))
 
 
-INTERRUPTED = Outcome("error_during_execution", EXIT_INTERRUPTED, "interrupted")
+INTERRUPTED = Outcome("error_during_execution", 128 + signal.SIGINT, "interrupted")
 
 
 class TurnSummary:

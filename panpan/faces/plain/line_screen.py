@@ -19,7 +19,7 @@ from panpan.faces.plain.line_face import LineFace
 from panpan.faces.plain.line_reader import LineReader
 from panpan.faces.terminal.background_watch import ExitRequest
 from panpan.faces.terminal.dialogs.dialog import NARROWEST, Dialog
-from panpan.faces.terminal.input.keys import SentPrompt
+from panpan.faces.terminal.input.keys import SECOND_PRESS_S, SentPrompt
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.rendering.cells import say
 from panpan.faces.terminal.rendering.displays import printed_rows_of
@@ -37,8 +37,6 @@ from panpan.types.permission import PermissionQuestion
 PROMPT = "❯ "
 HOW_TO_LEAVE = "press Ctrl+C again or Ctrl+D to leave"
 DROPPED = "(what you typed before this question was dropped)\n"
-AGAIN_S = 3.0
-"""Most seconds between two presses of Ctrl+C that leave; a later press only drops its own line."""
 LEAVING = {"exit", "quit", "q", "/exit", "/quit", "/q"}
 """Lines that leave; several of them, typed during a turn, arrive as one text."""
 
@@ -222,7 +220,7 @@ class LineScreen:
             self._question.press("c-c")
             return False
         before_s, self._warned_at_s = self._warned_at_s, anyio.current_time()
-        if self._warned_at_s - before_s < AGAIN_S:
+        if self._warned_at_s - before_s < SECOND_PRESS_S:
             return True
         await self._out.write(f"\n{HOW_TO_LEAVE}\n{PROMPT if self._at_prompt is not None else ''}")
         return False

@@ -167,7 +167,7 @@ def _select_second(event: KeyPressEvent) -> None:
         buffer.go_to_completion(min(1, len(state.completions) - 1))
 
 
-AGAIN_S = 3.0
+SECOND_PRESS_S = 3.0
 """Seconds within which a second press counts; its hint is shown as long."""
 
 
@@ -193,7 +193,7 @@ class SecondPress:
         before, self._first = self._first, None
         if before is not None:
             name, number, when_s = before
-            if name == key and number == self._presses - 1 and self._clock() - when_s < AGAIN_S:
+            if name == key and number == self._presses - 1 and self._clock() - when_s < SECOND_PRESS_S:
                 return True
         self._first = key, self._presses, self._clock()
         return False

@@ -16,6 +16,7 @@ from panpan.faces.terminal.rendering.cells import (
 )
 from panpan.faces.terminal.rendering.displays import checklist_lines, diff_rows, display_rows
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.turn_text import ERROR_HEAD, ERROR_TAIL
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spoken_s
 from panpan.types.attachments import ToldCommand, attached_names, command_told_in, data_lines
 from panpan.types.content import (
@@ -182,8 +183,6 @@ MAX_DIFF_ROWS = 60
 """Most rows of one file's diff, unless expanded."""
 
 _HEAD, _TAIL = 2, 3
-_ERROR_HEAD, _ERROR_TAIL = 3, 6
-"""Rows of an error: its beginning says what was tried, its end what went wrong."""
 _SHOWS_TIME_FROM_S = 1.0
 
 
@@ -234,7 +233,7 @@ def result_lines(
     if message.is_error:
         why = wrapped(clean_line(message.display.text), room) if isinstance(message.display, SummaryDisplay) else []
         texts = _text_rows(message, room)
-        rows = texts if is_expanded else _folded(texts, _ERROR_HEAD, _ERROR_TAIL)
+        rows = texts if is_expanded else _folded(texts, ERROR_HEAD, ERROR_TAIL)
         return hanging([*why, *rows] or ["error"], room, theme, "bad")
     match message.display:
         case ChecklistDisplay(todos=todos):

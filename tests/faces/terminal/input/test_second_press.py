@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.faces.terminal.input.keys import AGAIN_S, SecondPress
+from panpan.faces.terminal.input.keys import SECOND_PRESS_S, SecondPress
 
 
 class Keyboard:
@@ -41,7 +41,7 @@ def test_key_that_counts_twice_separates_presses_too() -> None:
     assert [keyboard.press(key) for key in ("escape", "c-c", "escape", "escape")] == [False, False, False, True]
 
 
-@pytest.mark.parametrize(("after_s", "is_second"), [(AGAIN_S - 0.1, True), (AGAIN_S + 0.1, False)])
+@pytest.mark.parametrize(("after_s", "is_second"), [(SECOND_PRESS_S - 0.1, True), (SECOND_PRESS_S + 0.1, False)])
 def test_second_press_has_to_follow_soon(after_s: float, is_second: bool) -> None:
     keyboard = Keyboard()
     keyboard.press("escape")

@@ -49,7 +49,7 @@ from panpan.session.context import SessionContext
 from panpan.session.external.isolated import IsolatedCapability
 from panpan.session.external.loading import external_capabilities, failure, is_required, named_capabilities
 from panpan.session.frontend import Frontend, SessionConfig, timed_askers
-from panpan.session.log.session_log import UnkeptLog
+from panpan.session.log.session_log import NullLog
 from panpan.session.models import SessionModels
 from panpan.session.one_shot import title_generator
 from panpan.session.opening import OpenedLog, earlier_model, open_log, opening_prefix
@@ -130,8 +130,8 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
 
 def _settled(config: SessionConfig, frontend: Frontend) -> tuple[SessionConfig, SessionSetup]:
     """Return the configuration with the additions of the main agent's definition, and the setup for it."""
-    setup, agent = config.settled(kinds_of), config.options.get("agent")
-    if agent is None or config.which.is_there(setup.locations):  # a resumed session keeps its agent
+    setup, agent = config.resolve(kinds_of), config.options.get("agent")
+    if agent is None or config.which.exists(setup.locations):  # a resumed session keeps its agent
         return config, setup
     from panpan.capabilities.subagents.main_agent import main_agent
 
@@ -144,7 +144,7 @@ def _settled(config: SessionConfig, frontend: Frontend) -> tuple[SessionConfig, 
         overrides={**(config.options.get("overrides") or {}), **main.overrides},
         append_system_prompt="\n\n".join(filter(None, (main.prompt, config.prompts.append))),
     )
-    return config, config.settled(kinds_of)
+    return config, config.resolve(kinds_of)
 
 
 def _context(
@@ -267,7 +267,7 @@ def known_tools() -> Sequence[str]:
 
 def _tools_of(setup: SessionSetup, config: SessionConfig | None = None) -> Sequence[Tool[Any]]:
     config = config or SessionConfig(setup.cwd, {})
-    context = _context(setup, OpenedLog("", UnkeptLog(setup.cwd)), config, Frontend(), TurnClock())
+    context = _context(setup, OpenedLog("", NullLog(setup.cwd)), config, Frontend(), TurnClock())
     return context.capabilities.tools(context.main)
 
 

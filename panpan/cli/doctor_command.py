@@ -303,9 +303,9 @@ def check_network() -> list[Check]:
 
 def check_unfinished(locations: Locations) -> list[Check]:
     """Report sessions that a fork or an import left unfinished."""
-    from panpan.session.log.recorder import left_unfinished
+    from panpan.session.log.recorder import unfinished_copies
 
-    left = left_unfinished([locations.sessions_folder])
+    left = unfinished_copies([locations.sessions_folder])
     return [Check("unfinished", "note", f"no session: {named(left)}", how_to_remove(left))] if left else []
 
 

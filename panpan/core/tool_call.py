@@ -365,7 +365,7 @@ async def _allowed(question: PermissionQuestion, decision: Ask, answer: Permissi
         decision.use_mode(question.offer.mode)
     return Permission(
         True,
-        f"asked ({question.on_one_line}); the answer was yes{f', {opening.in_words}' if opening else ''}",
+        f"asked ({question.on_one_line}); the answer was yes{f', {opening.description}' if opening else ''}",
         decision.approved_paths,
         question.preview,
         reasons=question.reasons,

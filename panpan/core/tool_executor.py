@@ -246,7 +246,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         """Run the tool of an allowed call once."""
         tool, title, limit_s = call.tool, call.tool.title(call.args), call.tool.time_limit_s(call.args)
         if permission.opening is not None and permission.opening.use != "on":
-            title = f"{title} ({permission.opening.in_words})"
+            title = f"{title} ({permission.opening.description})"
         await send.send(ToolStarted(call.tool_use_id, tool.name, title, limit_s, tool.starts_agents, tool.asks_user))
         output = await _run_tool(tool, call.args, call.context, send)
         return output.with_note(permission.said) if permission.said else output

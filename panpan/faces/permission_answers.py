@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from panpan.faces.terminal.rendering.cells import cell_width
-from panpan.permissions.rules.suggestions import pattern_in_words, rule_in_words
+from panpan.permissions.rules.suggestions import describe_pattern, describe_rule
 from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Opening, PermissionAnswer, PermissionQuestion, ReasonKind
@@ -76,11 +76,11 @@ def _of_openings(openings: Sequence[Opening]) -> Iterator[Answer]:
     keys = {"off": "o", "network": "w", "on": "s"}
     for number, opening in enumerate(openings):
         key = keys[opening.use] if number else "y"
-        words = exact_line(opening.in_words)
+        words = exact_line(opening.description)
         short = {"off": "Outside", "network": "Network", "on": "As it is"}[opening.use]
         yield Answer(key, f"Yes, {words}", short if number else "Yes", _yes(opening=opening))
         if number == 0 and opening.can_be_kept:
-            kept = exact_line(", ".join(pattern_in_words(one) for one in opening.patterns))
+            kept = exact_line(", ".join(describe_pattern(one) for one in opening.patterns))
             text = f"Yes, and {kept} {words} from now on" if kept else f"Yes, and always {words}"
             if cell_width(text) <= MAX_RULE_CELLS:
                 yield Answer("a", text, "Always", _yes(opening=opening, is_remembered=True), is_lasting=True)
@@ -89,13 +89,13 @@ def _of_openings(openings: Sequence[Opening]) -> Iterator[Answer]:
 def _of_rules(question: PermissionQuestion) -> Iterator[Answer]:
     yield Answer("y", "Yes", "Yes", _yes())
     if question.rule is not None and cell_width(exact_line(question.rule)) <= MAX_RULE_CELLS:
-        said = rule_in_words(question.rule)
+        said = describe_rule(question.rule)
         is_all_shown = said == question.input.get(question.wording.main_argument)
         said = "this exact command" if is_all_shown and cell_width(said) > _LONG_COMMAND_CELLS else exact_line(said)
         text = f"Yes, and don't ask again for {said}"
         yield Answer("a", text, "Always", _yes(is_remembered=True), is_lasting=True)
     if question.prefix_rule is not None:
-        said = exact_line(rule_in_words(question.prefix_rule))
+        said = exact_line(describe_rule(question.prefix_rule))
         given = _yes(is_remembered=True, is_for_prefix=True)
         yield Answer("l", f"Yes, and don't ask again for {said}", "Always the like", given, is_lasting=True)
     match question.offer.mode:

@@ -38,7 +38,7 @@ class SessionChange:
 
     @asynccontextmanager
     async def _opening(self, wanted: OpenSession, kept: "_Kept") -> AsyncGenerator[Session, None]:
-        is_same = wanted.goes_on
+        is_same = wanted.keeps_choices
         async with AsyncExitStack() as stack:
             try:
                 session = await stack.enter_async_context(self._open_session(wanted.resume))

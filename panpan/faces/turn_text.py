@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from panpan.cli_kit.failures import StdoutWriter
 from panpan.session.context_usage import BYTES_PER_TOKEN
-from panpan.session.in_words import compaction_lines
+from panpan.session.descriptions import compaction_lines
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, without_controls
 from panpan.types.content import (
     ChecklistDisplay,
@@ -49,7 +49,7 @@ from panpan.types.messages import (
     ToolResultMessage,
     Usage,
     UserMessage,
-    task_told,
+    parse_task_cause,
 )
 
 
@@ -511,7 +511,7 @@ def task_end_told(event: Event) -> str:
 
     Only past turns need it: in a running turn, faces see the ends of tasks themselves.
     """
-    if not isinstance(event, SystemReminder) or (told := task_told(event.cause)) is None or told[1]:
+    if not isinstance(event, SystemReminder) or (told := parse_task_cause(event.cause)) is None or told[1]:
         return ""
     return clean_line(". ".join(event.text.split("\n")[:2]))
 

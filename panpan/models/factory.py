@@ -186,7 +186,7 @@ def generation_options(settings: "Settings", origins: "Mapping[str, Origin] | No
 
 def create_client(
     resolved: ResolvedModel,
-    answers: GenerationOptions | None = None,
+    options: GenerationOptions | None = None,
     *,
     around: Callable[[Provider], Provider] = lambda provider: provider,
 ) -> "LLMClient":
@@ -194,7 +194,7 @@ def create_client(
 
     Args:
         resolved: The model.
-        answers: Options for its replies; None for the defaults.
+        options: Options for its replies; None for the defaults.
         around: Wraps the model's provider, or replaces it.
 
     Raises:
@@ -202,11 +202,11 @@ def create_client(
     """
     from panpan.models.client import LLMClient, RetryPolicy
 
-    answers = answers or GenerationOptions()
-    policy = RetryPolicy() if answers.max_tries is None else RetryPolicy(max_tries=answers.max_tries)
+    options = options or GenerationOptions()
+    policy = RetryPolicy() if options.max_tries is None else RetryPolicy(max_tries=options.max_tries)
     return LLMClient(
-        around(create_provider(resolved, idle_timeout_s=answers.idle_timeout_s)),
-        model_options(resolved, answers),
+        around(create_provider(resolved, idle_timeout_s=options.idle_timeout_s)),
+        model_options(resolved, options),
         price=resolved.facts.price,
         key_place=resolved.key_place,
         retry=policy,
@@ -259,16 +259,16 @@ def profile_of(resolved: ResolvedModel) -> "VendorProfile":
     return profile_elsewhere(profile_for(maker.base_url)) if maker is not None and profile is GENERIC else profile
 
 
-def model_options(resolved: ResolvedModel, answers: GenerationOptions) -> ModelOptions:
+def model_options(resolved: ResolvedModel, options: GenerationOptions) -> ModelOptions:
     """Return the options for the model's replies, within the model's limits."""
-    wanted, sampling = answers.max_output_tokens or DEFAULT_OUTPUT_TOKENS, answers.sampling
+    wanted, sampling = options.max_output_tokens or DEFAULT_OUTPUT_TOKENS, options.sampling
     limit = resolved.facts.max_output_tokens
-    is_limit_sure = resolved.facts.is_known or answers.max_output_tokens is None
+    is_limit_sure = resolved.facts.is_known or options.max_output_tokens is None
     return ModelOptions(
         model=resolved.model,
         max_output_tokens=min(wanted, limit) if is_limit_sure else wanted,
-        thinking_budget_tokens=answers.thinking_budget_tokens,
-        effort=answers.effort,
+        thinking_budget_tokens=options.thinking_budget_tokens,
+        effort=options.effort,
         temperature=resolved.profile.temperature if sampling.temperature is None else sampling.temperature,
         top_p=sampling.top_p,
         top_k=sampling.top_k,
@@ -317,38 +317,38 @@ def _named(name: str, settings: "Settings") -> NamedProvider:
     )
 
 
-def notes_on_answers(resolved: ResolvedModel, answers: GenerationOptions) -> tuple[str, ...]:
+def notes_on_options(resolved: ResolvedModel, options: GenerationOptions) -> tuple[str, ...]:
     """Return a sentence for each option that the model does not follow as it was set."""
     if resolved.kind_place:
         with provider_kind(resolved.kind, resolved.kind_place) as kind:
-            return tuple(kind.notes(answers))
-    return tuple((_of_anthropic if resolved.kind == "anthropic" else _of_openai)(resolved, answers))
+            return tuple(kind.notes(options))
+    return tuple((_of_anthropic if resolved.kind == "anthropic" else _of_openai)(resolved, options))
 
 
-def _of_anthropic(resolved: ResolvedModel, answers: GenerationOptions) -> Iterator[str]:
+def _of_anthropic(resolved: ResolvedModel, options: GenerationOptions) -> Iterator[str]:
     from panpan.models.providers.anthropic_request import takes_thinking_budget
 
-    if answers.thinking_budget_tokens is None or takes_thinking_budget(resolved.model):
+    if options.thinking_budget_tokens is None or takes_thinking_budget(resolved.model):
         return
-    if answers.is_budget_chosen:
+    if options.is_budget_chosen:
         yield f"{resolved.model} decides itself how much it thinks, so the thinking budget has no effect; use --effort"
 
 
-def _of_openai(resolved: ResolvedModel, answers: GenerationOptions) -> Iterator[str]:
+def _of_openai(resolved: ResolvedModel, options: GenerationOptions) -> Iterator[str]:
     from panpan.models.providers.openai_request import nearest_effort
 
     profile, who = profile_of(resolved), f"{resolved.model} at {resolved.provider}"
-    if answers.thinking_budget_tokens is not None:
+    if options.thinking_budget_tokens is not None:
         if not profile.thinking:
-            requirement = setting_in_words("thinking", answers.places.get("thinking", ""))
+            requirement = describe_setting("thinking", options.places.get("thinking", ""))
             yield f"{who} has no switch for thinking that panpan knows, so {requirement} has no effect; use --effort"
-        elif answers.is_budget_chosen and "$budget" not in profile.thinking.values():
+        elif options.is_budget_chosen and "$budget" not in profile.thinking.values():
             yield f"{who} takes no number of tokens to think, so the thinking budget has no effect; use --effort"
-    if answers.effort is not None and (sent := nearest_effort(answers.effort, profile.efforts)) != answers.effort:
-        yield f"{who} knows no effort {answers.effort}, so {sent} is asked for"
+    if options.effort is not None and (sent := nearest_effort(options.effort, profile.efforts)) != options.effort:
+        yield f"{who} knows no effort {options.effort}, so {sent} is asked for"
 
 
-def setting_in_words(what: str, place: str) -> str:
+def describe_setting(what: str, place: str) -> str:
     """Return a requirement as the user made it: the flag itself, or the setting with its place."""
     if not place or place.startswith("--"):
         return place or what

@@ -133,7 +133,7 @@ class ProviderKind(ABC):
         """Return the models that `--model` can choose now, each with a line about it, without sending anything."""
         return {}
 
-    def notes(self, answers: "GenerationOptions") -> Iterable[str]:
+    def notes(self, options: "GenerationOptions") -> Iterable[str]:
         """Return a sentence for each option that its models do not follow."""
         return ()
 

@@ -223,7 +223,7 @@ def _can_be_granted(hosts: Sequence[str]) -> bool:
 
 async def _without_network(call: ToolCall) -> str:
     """Return what a command reaches that asks for the whole network; empty if that is nothing."""
-    from panpan.system.sandbox.refusals import hosts_in_words  # only refusals need it
+    from panpan.system.sandbox.refusals import describe_hosts  # only refusals need it
 
     sandbox = call.context.sandbox
     working = (await sandbox.choice()).sandbox
@@ -231,7 +231,7 @@ async def _without_network(call: ToolCall) -> str:
     if facts is None or working is None or not working.can_grant_domains:
         return ""
     if sandbox.domains:
-        return f'with sandbox "on" it reaches {hosts_in_words(sandbox.domains)}; call again so if that is enough'
+        return f'with sandbox "on" it reaches {describe_hosts(sandbox.domains)}; call again so if that is enough'
     return 'in a run with that flag, call it with sandbox "on"' if hosts_of_line(facts) else ""
 
 
@@ -315,11 +315,11 @@ async def sandbox_bounds(call: ToolCall, subject: Subject, box: Box = "usual") -
 
 
 def _network(sandbox: CommandSandbox) -> str:
-    from panpan.system.sandbox.refusals import hosts_in_words  # not needed before the first command
+    from panpan.system.sandbox.refusals import describe_hosts  # not needed before the first command
 
     if sandbox.has_network:
         return "network"
-    hosts = hosts_in_words(sandbox.domains)
+    hosts = describe_hosts(sandbox.domains)
     return f"network: {hosts}" if hosts else "no network"
 
 

@@ -188,7 +188,7 @@ class Agent:
         return self._work is not None
 
     @contextmanager
-    def alone(self) -> Iterator[CancelScope]:
+    def exclusive(self) -> Iterator[CancelScope]:
         """Keep turns and other work on the conversation away until the block ends.
 
         Enter the scope around the work, so that `interrupt` ends it. Raises RuntimeError if a turn is running already.

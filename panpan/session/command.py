@@ -28,7 +28,7 @@ class OpenSession:
 
     resume: str | None = None
     """Id of the session; None opens a new one."""
-    goes_on: bool = False
+    keeps_choices: bool = False
     """True if it contains the same conversation, as a copy of this one, so that choices made here count there too."""
     said: str = field(default="", compare=False)
     """Text for the user, shown once this session is left, since they may stay after all."""

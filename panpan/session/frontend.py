@@ -11,7 +11,7 @@ from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.session.budget.budget import TurnClock
 from panpan.session.command import Command, NoCommands, SlashCommands
-from panpan.session.opening import WhichSession
+from panpan.session.opening import SessionSelection
 from panpan.session.setup import KindsOf, PromptOptions, SessionSetup, load_setup
 from panpan.session.unfinished import Outcome
 from panpan.system.web.network import WebNetwork
@@ -83,7 +83,7 @@ def _timed(
     ask: Callable[P, Coroutine[Any, Any, AnswerT]], clock: TurnClock
 ) -> Callable[P, Coroutine[Any, Any, AnswerT]]:
     async def timed(*args: P.args, **options: P.kwargs) -> AnswerT:
-        with clock.standing():
+        with clock.paused():
             return await ask(*args, **options)
 
     return timed
@@ -187,10 +187,10 @@ class SessionConfig:
     options: SessionOptions
 
     @property
-    def which(self) -> WhichSession:
+    def which(self) -> SessionSelection:
         """The session of the log that is wanted; with nothing said, a new one."""
         options = self.options
-        return WhichSession(
+        return SessionSelection(
             options.get("continue_latest", False),
             options.get("resume"),
             options.get("session"),
@@ -216,7 +216,7 @@ class SessionConfig:
         """True if what crosses the session's borders is seen by another, which must not miss any of it."""
         return self.options.get("interceptor") is not None
 
-    def settled(self, kinds: KindsOf) -> SessionSetup:
+    def resolve(self, kinds: KindsOf) -> SessionSetup:
         """Return its settings, with the `kinds` of models of the capabilities, and what follows from them.
 
         Raises:

@@ -76,7 +76,7 @@ class SessionModels:
         client = self._client
         assert client is not None, "the session has a model"
         setup = self._setup.with_thinking(is_on=is_on)
-        client.change_options(thinking_budget_tokens=setup.answers.thinking_budget_tokens)
+        client.change_options(thinking_budget_tokens=setup.generation.thinking_budget_tokens)
         return self._parts(setup, client)
 
     def for_subagents(
@@ -93,8 +93,8 @@ class SessionModels:
             ConfigError: The name leads to no model, or elsewhere.
             BudgetError: There is a budget and the price of the model is not known.
         """
-        answers = self._setup.answers
-        of_session = (self._setup.model.reason, answers.effort, answers.thinking_budget_tokens)
+        generation = self._setup.generation
+        of_session = (self._setup.model.reason, generation.effort, generation.thinking_budget_tokens)
         key = (only_here, name, sampling, *of_session)
         with self._making:
             if key not in self._of_subagents:
@@ -106,8 +106,8 @@ class SessionModels:
         here, there = self._setup.model, setup.model
         if only_here and (here.provider, here.base_url) != (there.provider, there.base_url):
             raise ConfigError(f"{there.model} is at {there.provider}, and only a model at {here.provider} may be")
-        answers = replace(setup.answers, sampling=replace(setup.answers.sampling, **sampling.given))
-        client = create_client(setup.model, answers)
+        generation = replace(setup.generation, sampling=replace(setup.generation.sampling, **sampling.given))
+        client = create_client(setup.model, generation)
         return SubagentModel(setup.model.model, client, setup.profile, setup.context_window)
 
     async def close_subagents(self) -> None:
@@ -116,7 +116,7 @@ class SessionModels:
             await model.llm.aclose()
 
     def _new_client(self, setup: SessionSetup) -> LLMClient:
-        return create_client(setup.model, setup.answers, around=self._interceptor.provider)
+        return create_client(setup.model, setup.generation, around=self._interceptor.provider)
 
     def _parts(self, setup: SessionSetup, client: LLMClient) -> ModelParts:
         tools = setup.tools
@@ -131,8 +131,8 @@ class SessionModels:
             prefix=self._prefix(setup),
             choice=model.reason,
             key_source=model.key_place or "none",
-            effort=setup.answers.effort,
-            thinks=setup.answers.thinking_budget_tokens is not None,
+            effort=setup.generation.effort,
+            thinks=setup.generation.thinking_budget_tokens is not None,
             context_window=setup.context_window,
             warnings=setup.warnings_of_model,
             retry_now=client.retry_now,

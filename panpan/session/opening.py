@@ -103,7 +103,7 @@ def _notes(session: FoldedSession, damaged_lines: Sequence[int], path: Path, cwd
 
 
 @dataclass(frozen=True, slots=True)
-class WhichSession:
+class SessionSelection:
     """The session to open; by default a new one."""
 
     continue_latest: bool = False
@@ -116,16 +116,16 @@ class WhichSession:
     """True to go on in a copy of it."""
 
     @property
-    def goes_on(self) -> bool:
+    def must_exist(self) -> bool:
         """True if the session must exist already."""
         return self.continue_latest or self.resume is not None
 
-    def is_there(self, locations: Locations) -> bool:
+    def exists(self, locations: Locations) -> bool:
         """Return True if it is an earlier one; blocks."""
-        chosen = self.chosen_in(locations)
-        return self.goes_on or (chosen is not None and chosen.log is not None)
+        chosen = self.find_chosen(locations)
+        return self.must_exist or (chosen is not None and chosen.log is not None)
 
-    def chosen_in(self, locations: Locations) -> "ChosenSession | None":
+    def find_chosen(self, locations: Locations) -> "ChosenSession | None":
         """Return the session of the UUID or name; None if there is none of both. Blocks."""
         if self.chosen is None:
             return None
@@ -161,7 +161,7 @@ class OpenedLog:
 
 
 def open_log(
-    setup: SessionSetup, which: WhichSession, *, is_interactive: bool, warn: Callable[[str], None]
+    setup: SessionSetup, which: SessionSelection, *, is_interactive: bool, warn: Callable[[str], None]
 ) -> OpenedLog:
     """Open the log of a new session, or of the one that is to go on; on a terminal, the newest is one of a terminal.
 
@@ -169,14 +169,14 @@ def open_log(
         SessionError: The session does not exist, is open elsewhere, or cannot be read.
     """
     folder = setup.locations.sessions_folder
-    chosen = which.chosen_in(setup.locations)
+    chosen = which.find_chosen(setup.locations)
     path = _log_to_go_on_with(setup, which, chosen, is_interactive=is_interactive, warn=warn)
     forked_from = ""
     if which.fork and path is not None:
         from panpan.session.log.recorder import fork
 
         forked_from = path.stem
-        path = fork(path, folder, chosen.id if chosen is not None and which.goes_on else None)
+        path = fork(path, folder, chosen.id if chosen is not None and which.must_exist else None)
     session_id = path.stem if path is not None else chosen.id if chosen is not None else new_id()
     branch = git_branch(setup.locations.project_root)
     log = SessionLog(
@@ -196,19 +196,19 @@ def open_log(
         before = resumed(log.path, cwd=setup.cwd, warn=warn)
         stack.pop_all()
     log.go_on_after(before.last_uuid)
-    return OpenedLog(session_id, log, before, branch, forked_from, title if which.goes_on else None)
+    return OpenedLog(session_id, log, before, branch, forked_from, title if which.must_exist else None)
 
 
 def _log_to_go_on_with(
     setup: SessionSetup,
-    which: WhichSession,
+    which: SessionSelection,
     chosen: "ChosenSession | None",
     *,
     is_interactive: bool,
     warn: Callable[[str], None],
 ) -> Path | None:
     """Return the log of the session that goes on, or is copied; None for a new one."""
-    if which.goes_on and chosen is not None and chosen.log is not None:
+    if which.must_exist and chosen is not None and chosen.log is not None:
         raise SessionError(f"the session {which.chosen!r} exists already; choose another id or name for the copy")
     if which.resume is not None:
         from panpan.session.stored.finding import named_session

@@ -287,7 +287,7 @@ class Session(AsyncContextManagerMixin):
 
     async def _turn(self, message: UserMessage | None) -> AsyncGenerator[Event, None]:
         channel = EventChannel[Event](_EVENTS_AHEAD)
-        with self.agent.alone() as scope:
+        with self.agent.exclusive() as scope:
             run = TurnRun(self.agent, channel, scope)
             turn = self._task_group.start_soon(run.run, message)
             try:

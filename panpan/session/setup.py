@@ -15,7 +15,7 @@ from panpan.config.sources import Loaded, load_settings
 from panpan.config.trust import trust_of
 from panpan.core.tool import Tool, enabled_tools
 from panpan.errors import BudgetError, ConfigError
-from panpan.models.factory import GenerationOptions, ResolvedModel, generation_options, notes_on_answers, resolve_from
+from panpan.models.factory import GenerationOptions, ResolvedModel, generation_options, notes_on_options, resolve_from
 from panpan.models.provider_kind import ModelProfile, ProviderKinds
 from panpan.permissions.rules.rules import RuleSource, rule_sources, rules_of_no_tool
 from panpan.types.dataclass import dataclass
@@ -55,7 +55,7 @@ class SessionSetup:
     loaded: Loaded
     every_tool: Sequence[Tool[Any]]
     model: ResolvedModel
-    answers: GenerationOptions
+    generation: GenerationOptions
     kinds: ProviderKinds = field(default_factory=dict)
 
     @property
@@ -85,7 +85,7 @@ class SessionSetup:
     @property
     def warnings_of_model(self) -> Sequence[str]:
         banner = (self.profile.banner,) if self.profile.banner else ()
-        return (*banner, *notes_on_answers(self.model, self.answers))
+        return (*banner, *notes_on_options(self.model, self.generation))
 
     @property
     def warnings_of_settings(self) -> Sequence[str]:
@@ -106,12 +106,12 @@ class SessionSetup:
         return replace(self, overrides=overrides, model=model).checked()
 
     def with_effort(self, effort: Effort | None) -> "SessionSetup":
-        return replace(self, answers=self.answers.in_session("effort", effort=effort))
+        return replace(self, generation=self.generation.in_session("effort", effort=effort))
 
     def with_thinking(self, *, is_on: bool) -> "SessionSetup":
         """Return the same with a model that thinks first, where it can, or that does not."""
         budget = self.settings.thinking_budget_tokens if is_on else None
-        return replace(self, answers=self.answers.in_session("thinking", thinking_budget_tokens=budget))
+        return replace(self, generation=self.generation.in_session("thinking", thinking_budget_tokens=budget))
 
     def checked(self) -> "SessionSetup":
         """Return this, or raise BudgetError if there is a budget and the price of the model is not known."""
@@ -154,8 +154,8 @@ def load_setup(
     loaded = load_settings(cwd, env, overrides, locations, trust=trust.for_this_run() if trusts_project else trust)
     all_kinds = kinds(loaded, locations)
     model = resolve_from(loaded, env, kinds=all_kinds, why_override=why_model)
-    answers = generation_options(loaded.settings, loaded.origins)
-    return SessionSetup(cwd, env, overrides, locations, loaded, every_tool, model, answers, all_kinds).checked()
+    generation = generation_options(loaded.settings, loaded.origins)
+    return SessionSetup(cwd, env, overrides, locations, loaded, every_tool, model, generation, all_kinds).checked()
 
 
 def _workspace(cwd: Path) -> Path:

@@ -149,20 +149,20 @@ _OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}user_command\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class ToldCommand:
+class ShellCommandMessage:
     """A command that the user ran, and its output, as a message gives them to the model."""
 
     command: str
     output: str
 
 
-def command_told_in(message: "UserMessage") -> ToldCommand | None:
+def parse_shell_command(message: "UserMessage") -> ShellCommandMessage | None:
     """Return the command that a message is about; None if it is about none."""
     found = _TOLD.match(message.text)
-    return None if found is None else ToldCommand(found[1], found[2])
+    return None if found is None else ShellCommandMessage(found[1], found[2])
 
 
-def tagged(command: str, text: str) -> str:
+def tag_shell_command(command: str, text: str) -> str:
     """Return the text that the model reads of a command; nothing in the output can end the tags around it."""
     command, text = (_OUR_TAGS.sub("&lt;", part) for part in (command, text))
     return (

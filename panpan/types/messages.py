@@ -298,7 +298,7 @@ PLAN = "compact:plan"
 _TASK = re.compile(r"task:([0-9a-f]{8})(:running)?")
 
 
-def task_told(cause: str) -> tuple[str, bool] | None:
+def parse_task_cause(cause: str) -> tuple[str, bool] | None:
     """Return the id of the background task that a reminder is about, and True if it says that the task still runs."""
     found = _TASK.fullmatch(cause)
     return (found[1], found[2] is not None) if found else None

@@ -57,7 +57,7 @@ class Opening:
         return bool(self.patterns if self.use == "off" else self.hosts)
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """The surroundings, as the end of a sentence."""
         match self.use:
             case "off":

@@ -40,7 +40,7 @@ async def after(tmp_path: Path, wanted: OpenSession) -> tuple[str, bool, str, bo
 
 
 async def test_copy_of_the_conversation_keeps_the_choices(tmp_path: Path) -> None:
-    assert await after(tmp_path, OpenSession("copy", goes_on=True)) == ("other", True, "plan", True)
+    assert await after(tmp_path, OpenSession("copy", keeps_choices=True)) == ("other", True, "plan", True)
 
 
 async def test_other_conversation_keeps_its_own_choices(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from panpan.app import PROVIDER_KINDS
 from panpan.config.settings import Settings
 from panpan.config.sources import Origin
-from panpan.models.factory import generation_options, notes_on_answers, resolve_model
+from panpan.models.factory import generation_options, notes_on_options, resolve_model
 from panpan.models.model_choice import ModelRequirement
 
 ENV = {
@@ -16,7 +16,7 @@ BUDGET = {"thinking": True, "thinking_budget_tokens": 2048}
 
 def notes(model: str, **settings: Any) -> tuple[str, ...]:
     resolved = resolve_model([ModelRequirement(model=model)], ENV, kinds=PROVIDER_KINDS)
-    return notes_on_answers(resolved, generation_options(Settings(**settings)))
+    return notes_on_options(resolved, generation_options(Settings(**settings)))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_answer_notes_name_the_place_of_an_option_without_effect(place: str, sai
     origins = {"effort": Origin("user", place)} if place else {}
     answers = generation_options(Settings(effort="low"), origins)
 
-    assert notes_on_answers(resolve_model([ModelRequirement(model="local")], ENV, kinds=PROVIDER_KINDS), answers) == (
+    assert notes_on_options(resolve_model([ModelRequirement(model="local")], ENV, kinds=PROVIDER_KINDS), answers) == (
         f"the small local model knows no effort, {said}",
     )
 
@@ -85,5 +85,5 @@ def test_answer_notes_name_the_place_of_an_option_without_effect(place: str, sai
 def test_answer_notes_name_the_file_that_enabled_thinking() -> None:
     answers = generation_options(Settings(thinking=True), {"thinking": Origin("user", "a.toml:2")})
     for model in ("local", "ollama/qwen3"):
-        (note,) = notes_on_answers(resolve_model([ModelRequirement(model=model)], ENV, kinds=PROVIDER_KINDS), answers)
+        (note,) = notes_on_options(resolve_model([ModelRequirement(model=model)], ENV, kinds=PROVIDER_KINDS), answers)
         assert "so thinking that a.toml:2 asks for has no effect" in note

@@ -2,7 +2,7 @@
 
 from panpan.faces.headless.output_formats import notice_line
 from panpan.faces.turn_text import ToolLines
-from panpan.session.in_words import compaction_lines
+from panpan.session.descriptions import compaction_lines
 from panpan.types.events import Compacted
 from panpan.types.messages import Compaction, CompactionReport
 

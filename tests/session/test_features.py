@@ -40,13 +40,13 @@ async def test_session_without_a_feature_says_so(tmp_path: Path) -> None:
 
 async def test_agent_alone_keeps_turns_and_changes_away(tmp_path: Path) -> None:
     async with session(tmp_path) as one:
-        with one.agent.alone():
+        with one.agent.exclusive():
             for work in (one.submit("go"), one.wake()):
                 with pytest.raises(RuntimeError, match="a turn is running already"):
                     await anext(work)
             with pytest.raises(ConfigError, match="thinking cannot be changed while a turn runs"):
                 one.use_thinking(is_on=True)
-            with pytest.raises(RuntimeError), one.agent.alone():
+            with pytest.raises(RuntimeError), one.agent.exclusive():
                 raise AssertionError("two at once")
         assert [event async for event in one.submit("go")]
 
@@ -54,7 +54,7 @@ async def test_agent_alone_keeps_turns_and_changes_away(tmp_path: Path) -> None:
 async def test_interrupt_ends_work_alone_once(tmp_path: Path) -> None:
     async with session(tmp_path) as one:
         assert not one.interrupt()
-        with one.agent.alone() as scope:
+        with one.agent.exclusive() as scope:
             assert (one.interrupt(), one.interrupt()) == (True, False)
             assert scope.cancel_called
         assert not one.agent.is_busy

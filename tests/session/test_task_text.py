@@ -1,6 +1,6 @@
 """Background tasks in words: harmless, short, and with what counts."""
 
-from panpan.session.in_words import counted, ended_line, task_detail, titles
+from panpan.session.descriptions import counted, ended_line, task_detail, titles
 from tests.fakes.background import task
 
 

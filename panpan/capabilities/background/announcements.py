@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from panpan.capabilities.background.task import Task, TaskRecord
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.events import TaskInfo
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, task_told
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, parse_task_cause
 
 
 class News:
@@ -90,7 +90,7 @@ def told_in(messages: Iterable[Message]) -> tuple[set[str], set[str]]:
     ended, running, tools = set[str](), set[str](), dict[str, str]()
     for message in messages:
         match message:
-            case SystemReminder(cause=cause) if told := task_told(cause):
+            case SystemReminder(cause=cause) if told := parse_task_cause(cause):
                 (running if told[1] else ended).add(told[0])
             case AssistantMessage():
                 tools.update((use.id, use.name) for use in message.tool_uses)

@@ -18,7 +18,7 @@ from panpan.session.agent import Agent
 from panpan.session.capability import Capability, beside
 from panpan.session.command import Command, Option, Terminal, numbered, say
 from panpan.session.context import SessionContext
-from panpan.session.in_words import ended_line, task_detail
+from panpan.session.descriptions import ended_line, task_detail
 from panpan.session.session import Session
 from panpan.system.processes.limits import process_watches
 from panpan.system.processes.process import capture

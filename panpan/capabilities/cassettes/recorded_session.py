@@ -65,7 +65,7 @@ class RecordedCompaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MessageAdded:
     """The user said or did something without asking for an answer."""
 
     message: UserMessage
@@ -88,7 +88,7 @@ class ModelChanged:
 
 
 @dataclass(slots=True)
-class AnswersChosen:
+class OptionsChanged:
     """The user changed how the model answers."""
 
     effort: Effort | None
@@ -96,7 +96,7 @@ class AnswersChosen:
     """True if it was asked to think first; None: nothing was asked since."""
 
 
-RecordedStep: TypeAlias = RecordedTurn | RecordedCompaction | Said | Rewound | ModelChanged | AnswersChosen
+RecordedStep: TypeAlias = RecordedTurn | RecordedCompaction | MessageAdded | Rewound | ModelChanged | OptionsChanged
 
 
 @dataclass(slots=True)
@@ -140,7 +140,7 @@ class _Reader:
         self._waiting: list[UserMessage | SystemReminder] = []
         self._path: list[tuple[str, Message | None]] = []  # from the root to the newest record
         self._beside: list[RecordedRequest] = []  # requests outside any turn, such as those for a summary
-        self._chosen: AnswersChosen | None = None  # its first request has not come yet
+        self._chosen: OptionsChanged | None = None  # its first request has not come yet
         self._compactions: list[Compaction] = []
         for number, line in file.lines:
             try:
@@ -190,7 +190,7 @@ class _Reader:
         if not said and not is_woken:
             raise ValueError("a turn begins without a message of the user")
         prompt = None if is_woken else said.pop()
-        self.session.steps += map(Said, said)
+        self.session.steps += map(MessageAdded, said)
         self._turn = RecordedTurn(prompt)
         self.session.steps.append(self._turn)
         self._waiting.clear()
@@ -199,7 +199,7 @@ class _Reader:
     def _say_what_waits(self) -> None:
         """Make messages from outside of turns a step of their own, since something else follows them."""
         said = [message for message in self._waiting if isinstance(message, UserMessage)]
-        self.session.steps += map(Said, said)
+        self.session.steps += map(MessageAdded, said)
         self._waiting.clear()
 
     def _take_model(self, line: Mapping[str, Any]) -> None:
@@ -238,7 +238,7 @@ class _Reader:
                 self.session.begun.add(id_)
             case ModelRecord(effort=effort):
                 self._say_what_waits()
-                self._chosen = AnswersChosen(effort)
+                self._chosen = OptionsChanged(effort)
                 self.session.steps.append(self._chosen)
             case CompactionRecord(compaction=compaction):
                 self._take_compaction(compaction)

@@ -10,14 +10,14 @@ from typing import Any, TypeAlias
 
 from panpan.capabilities.cassettes.recorded_file import Prompts
 from panpan.capabilities.cassettes.recorded_session import (
-    AnswersChosen,
+    MessageAdded,
     ModelChanged,
+    OptionsChanged,
     RecordedCompaction,
     RecordedSession,
     RecordedStep,
     RecordedTurn,
     Rewound,
-    Said,
     write_session,
 )
 from panpan.capabilities.cassettes.replay import Replay
@@ -192,7 +192,7 @@ async def _play_step(replay: Replay, session: Session, step: RecordedStep, show:
 async def do_again(replay: Replay, session: Session, step: RecordedStep) -> None:
     """Do again what the user did between the turns; raise `PanpanError` if it cannot be done."""
     match step:
-        case Said(message=message):
+        case MessageAdded(message=message):
             session.add_message(replay.here(message))
         case Rewound(kept=kept) if kept < len(session.conversation.messages):
             await session.rewind(session.conversation.messages[kept].uuid)
@@ -203,7 +203,7 @@ async def do_again(replay: Replay, session: Session, step: RecordedStep) -> None
             await _compact(session, f"/compact {hint}".rstrip())
         case ModelChanged() if replay.change_model(step):
             await session.use_model(_model_of(replay))
-        case AnswersChosen(effort=effort, thinks=thinks):
+        case OptionsChanged(effort=effort, thinks=thinks):
             await session.use_effort(effort)
             if thinks is not None and thinks != session.thinks:
                 session.use_thinking(is_on=thinks)

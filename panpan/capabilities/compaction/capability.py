@@ -18,7 +18,7 @@ from panpan.session.capability import Capability
 from panpan.session.command import Command, Terminal, say
 from panpan.session.context import SessionContext
 from panpan.session.context_usage import used_tokens
-from panpan.session.in_words import compaction_lines
+from panpan.session.descriptions import compaction_lines
 from panpan.session.models import SessionModels
 from panpan.session.reminders import ReminderSource
 from panpan.system.text.terminal_text import clean_line
@@ -62,7 +62,7 @@ class CompactionCapability(Capability):
         llm = BudgetedModel(agent.model.llm, agent.budget)
         limits = limits_on_demand(self.settings, agent.model.context_window, used_tokens(conversation))
         compaction: Compaction | None = None
-        with agent.alone() as scope, scope:
+        with agent.exclusive() as scope, scope:
             compaction = await self.compactor.compaction(conversation, llm, limits, "manual", hint)
         if scope.cancelled_caught:
             return None

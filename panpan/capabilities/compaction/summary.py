@@ -13,8 +13,8 @@ from anyio import move_on_after
 
 from panpan.capabilities.compaction.computed_record import ComputedRecord
 from panpan.errors import AuthenticationError, CassetteError, ContextOverflowError, ProviderError, RetryableError
-from panpan.session.in_words import ToldMessage, told_messages
-from panpan.types.attachments import command_told_in
+from panpan.session.descriptions import TranscriptEntry, transcript_entries
+from panpan.types.attachments import parse_shell_command
 from panpan.types.dataclass import dataclass
 from panpan.types.events import TextDelta, ThinkingDelta, ToolInputDelta
 from panpan.types.llm import ModelClient, ModelRequest
@@ -102,7 +102,7 @@ _BEGINNING = 0.2
 def material(messages: Sequence[Message], *, earlier: str, hint: str, most_chars: int) -> str:
     """Return the material for a summary; `most_chars` without hint and earlier summary."""
     said = [message for message in messages if not isinstance(message, SystemReminder)]
-    told = "\n\n".join(f"{one.heading}:\n{_cut(one)}" for one in told_messages(said))
+    told = "\n\n".join(f"{one.heading}:\n{_cut(one)}" for one in transcript_entries(said))
     parts = [
         f"The earlier note:\n\n{earlier}" if earlier else "",
         f"What was said and done{' since' if earlier else ''}:\n\n{_middle_left_out(told, most_chars)}",
@@ -112,7 +112,7 @@ def material(messages: Sequence[Message], *, earlier: str, hint: str, most_chars
     return "\n\n".join(filter(None, parts))
 
 
-def _cut(one: ToldMessage) -> str:
+def _cut(one: TranscriptEntry) -> str:
     limit = next((most for name, most in _MOST_CHARS.items() if one.heading.startswith(name)), 1_000)
     return _middle_left_out(one.text, limit, beginning=0.6)
 
@@ -274,7 +274,7 @@ def choose_quotes(said: Sequence[Quote], most_chars: int) -> list[Quote]:
 
 
 def _words(message: UserMessage) -> str:
-    if (command := command_told_in(message)) is not None:
+    if (command := parse_shell_command(message)) is not None:
         return f"! {command.command}"
     return message.typed.strip()
 

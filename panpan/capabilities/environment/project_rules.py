@@ -180,7 +180,7 @@ def _packages(facts: "Facts", requirements: ProjectRequirements, apart: frozense
     is_condas = facts.environment.kind == "conda"
     left_out = Counter(entry.file for entry in needed if entry.is_condas and not is_condas)
     for file, count in left_out.items():
-        needs = f"{file} asks conda for {_packages_in_words(count)}"
+        needs = f"{file} asks conda for {_describe_packages(count)}"
         has = f"{facts.environment.path} is none of conda's"
         yield judged("project-unclear", "unknown", needs, has, source=file)
     of_conda = {normalised(name): version for name, version in facts.python.of_conda}
@@ -206,7 +206,7 @@ def _packages(facts: "Facts", requirements: ProjectRequirements, apart: frozense
                     "project-package", "broken", needs, lack, source=entry.source, command=command, first=first
                 )
     if met and not missed:
-        needs = f"what the project asks for ({_packages_in_words(met)})"
+        needs = f"what the project asks for ({_describe_packages(met)})"
         yield judged("project-package", "holds", needs, "all of it is there")
 
 
@@ -235,7 +235,7 @@ def _lacks(
                 yield what, unmet(needed, versions)
 
 
-def _packages_in_words(count: int) -> str:
+def _describe_packages(count: int) -> str:
     return f"{count} package{'' if count == 1 else 's'}"
 
 

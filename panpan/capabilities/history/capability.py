@@ -12,7 +12,7 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
-from panpan.session.in_words import ToldMessage, told_messages
+from panpan.session.descriptions import TranscriptEntry, transcript_entries
 from panpan.types.content import Frozen, SummaryDisplay
 from panpan.types.events import Output, ToolYield
 from panpan.types.messages import Message, UserMessage
@@ -67,7 +67,7 @@ class ReadHistoryTool(Tool[ReadHistoryInput]):
 
     async def run(self, args: ReadHistoryInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         messages = self._messages()
-        told = list(told_messages(messages))
+        told = list(transcript_entries(messages))
         if args.call is not None:
             texts = [one.whole for one in told if one.tool_use_id == args.call]
             summary = f"the call {args.call}"
@@ -86,12 +86,12 @@ class ReadHistoryTool(Tool[ReadHistoryInput]):
         yield Output(await to_thread.run_sync(shorten, abandon_on_cancel=True), SummaryDisplay(text=summary))
 
 
-def _in_range(told: Sequence[ToldMessage], args: ReadHistoryInput) -> list[ToldMessage]:
+def _in_range(told: Sequence[TranscriptEntry], args: ReadHistoryInput) -> list[TranscriptEntry]:
     first, last = args.first or 1, args.last if args.last is not None else float("inf")
     return [one for one in told if first <= one.number <= last]
 
 
-def _found(told: Sequence[ToldMessage], query: str) -> Iterator[str]:
+def _found(told: Sequence[TranscriptEntry], query: str) -> Iterator[str]:
     """Yield the first match in each message with its surroundings, newest messages first."""
     wanted = query.casefold()
     hits = [one for one in reversed(told) if wanted in one.text.casefold()]
@@ -104,7 +104,7 @@ def _found(told: Sequence[ToldMessage], query: str) -> Iterator[str]:
         yield f"(and {len(hits) - _MAX_FOUND} older messages; say first and last to look there)"
 
 
-def _overview(messages: Sequence[Message], told: Sequence[ToldMessage]) -> Iterator[str]:
+def _overview(messages: Sequence[Message], told: Sequence[TranscriptEntry]) -> Iterator[str]:
     yield f"The session has {len(messages)} messages. The user said:"
     for one in told:
         if isinstance(messages[one.number - 1], UserMessage):

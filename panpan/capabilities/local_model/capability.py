@@ -66,15 +66,15 @@ class EmbeddedModels(ProviderKind):
 
         return {MODEL_NAME: "the small model that runs inside panpan"} if embedded_store(env).is_ready else {}
 
-    def notes(self, answers: "GenerationOptions") -> Iterator[str]:
-        from panpan.models.factory import setting_in_words
+    def notes(self, options: "GenerationOptions") -> Iterator[str]:
+        from panpan.models.factory import describe_setting
 
-        if answers.thinking_budget_tokens is not None:
-            wish = setting_in_words("thinking", answers.places.get("thinking", ""))
+        if options.thinking_budget_tokens is not None:
+            wish = describe_setting("thinking", options.places.get("thinking", ""))
             yield f"the small local model does not think, so {wish} has no effect"
-        if answers.effort is not None:
-            wish = setting_in_words("the effort", answers.places.get("effort", ""))
+        if options.effort is not None:
+            wish = describe_setting("the effort", options.places.get("effort", ""))
             yield f"the small local model knows no effort, so {wish} has no effect"
-        for name, value in (("top_p", answers.sampling.top_p), ("top_k", answers.sampling.top_k)):
+        for name, value in (("top_p", options.sampling.top_p), ("top_k", options.sampling.top_k)):
             if value is not None:
                 yield f"the small local model takes no {name}, so it has no effect"

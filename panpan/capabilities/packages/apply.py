@@ -67,9 +67,9 @@ def outcome(
         where = replace(plan.target, why="")
         head = f"done for {where}" if lines else f"done for {where}; nothing changed"
         more = [f"{len(notes) - 1} more notes"] if len(notes) > 1 else []
-        short = "; ".join([changed_in_words(plan, changes, files, existed=existed), *notes[:1], *more])
+        short = "; ".join([describe_changes(plan, changes, files, existed=existed), *notes[:1], *more])
         return Output("\n".join([head, *lines]), SummaryDisplay(text=short))
-    done = changed_in_words(plan, changes, files, existed=existed)
+    done = describe_changes(plan, changes, files, existed=existed)
     return _failure(plan, ran, lines, done if has_changed(plan, changes, files, existed=existed) else "")
 
 
@@ -112,7 +112,7 @@ def _ending(plan: Plan, ran: Ran) -> list[str]:
     return [f"exit code {ran.exit_code}"] if ran.exit_code else []
 
 
-def changed_in_words(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool) -> str:
+def describe_changes(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool) -> str:
     """Return the changes on one short line."""
     made = [f"made {plan.target.prefix.name}"] if not existed and plan.target.prefix.exists() else []
     names = [Path(file.path).name for file in files]
@@ -297,7 +297,7 @@ def _done(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: b
     """Return the changes until an interrupt, in place of the result that would name them."""
     if not has_changed(plan, changes, files, existed=existed):
         return f"changed nothing in {plan.target.prefix}"
-    said = changed_in_words(plan, changes, files, existed=existed)
+    said = describe_changes(plan, changes, files, existed=existed)
     return f"changed {plan.target.prefix} ({said}); {undo_hint(plan)}"
 
 

@@ -24,7 +24,7 @@ from panpan.session.capability import Capability, UserCommandResult, UserShell
 from panpan.system.processes.detached import marked_as_users
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.terminal_text import clean_for_terminal
-from panpan.types.attachments import tagged
+from panpan.types.attachments import tag_shell_command
 from panpan.types.events import Output, Progress
 from panpan.types.messages import UserMessage, new_id
 
@@ -136,7 +136,7 @@ async def run_user_command(
     if output is None:
         output = Output("\n".join(filter(None, (printed.finish().rstrip("\n"), INTERRUPTED))), is_error=True)
     return UserCommandResult(
-        message=UserMessage.of(tagged(command, output.text)),
+        message=UserMessage.of(tag_shell_command(command, output.text)),
         lines=clean_for_terminal(output.text).split("\n"),
         is_error=output.is_error,
     )

@@ -16,7 +16,7 @@ from anyio import to_thread
 from pydantic import Field
 
 from panpan.errors import SessionError
-from panpan.session.log.record_kinds import SystemRecord, Text, is_none, or_else
+from panpan.session.log.record_kinds import SystemRecord, Text, default_if_invalid, is_none
 from panpan.session.log.session_log import read_records
 from panpan.types.dataclass import dataclass
 from panpan.types.events import FileChange
@@ -33,7 +33,7 @@ MAX_FILES_IN_RECORD = 200
 _ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-Ids: TypeAlias = Annotated[dict[str, str] | None, or_else(None)]
+Ids: TypeAlias = Annotated[dict[str, str] | None, default_if_invalid(None)]
 
 
 class SnapshotRecord(SystemRecord):
@@ -47,9 +47,9 @@ class SnapshotRecord(SystemRecord):
     """Ids of snapshots, by folder."""
     after: Ids = Field(None, exclude_if=is_none)
     """The same; None: it begins now."""
-    files: Annotated[list[dict[str, Any]] | None, or_else(None)] = Field(None, exclude_if=is_none)
+    files: Annotated[list[dict[str, Any]] | None, default_if_invalid(None)] = Field(None, exclude_if=is_none)
     """Change of each file, of the first `MAX_FILES_IN_RECORD`."""
-    file_count: Annotated[int | None, or_else(None)] = Field(None, exclude_if=is_none)
+    file_count: Annotated[int | None, default_if_invalid(None)] = Field(None, exclude_if=is_none)
     since: Text = Field("", exclude_if=lambda time: not time)
     """Time when the look at what was there before began; empty: when the record was written."""
 

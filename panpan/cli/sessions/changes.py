@@ -17,8 +17,8 @@ from panpan.errors import ConfigError, SessionError, SessionLogError
 from panpan.session.export.export import SUFFIX_BY_FORMAT, export_session, exported_text
 from panpan.session.export.transcript import transcript_of
 from panpan.session.importing.claude_transcript import read_transcript
-from panpan.session.importing.conversion import converted, write_session
-from panpan.session.log.recorder import left_unfinished
+from panpan.session.importing.conversion import convert, write_session
+from panpan.session.log.recorder import unfinished_copies
 from panpan.session.log.repair import Finding, repaired_copies, set_modes, validate
 from panpan.session.stored.finding import find_session
 from panpan.session.stored.store import archive, archived_logs, restore
@@ -67,7 +67,7 @@ def import_command(ctx: click.Context, file: Path, cwd: Path | None) -> int:
     """
     locations = locations_of(ctx, cwd)
     transcript = read_transcript(file)
-    found = converted(transcript.records)
+    found = convert(transcript.records)
     found = replace(found, title=found.title or transcript.title)
     if not found.messages:
         raise SessionError(f"{file} has no conversation that can be read")
@@ -141,7 +141,7 @@ def doctor_command(
 
     locations = locations_of(ctx, cwd)
     logs = [log_of(locations, session)] if session else logs_of(locations, is_all=is_all)
-    left = [] if session else left_unfinished(folders_of(locations, is_all=is_all))
+    left = [] if session else unfinished_copies(folders_of(locations, is_all=is_all))
     further = [kind for feature in BUILTIN for kind in feature.record_types]
     found = {log: validate(log, further) for log in logs}
     copies = {log: _repaired(log, findings) if repairs else [] for log, findings in found.items()}

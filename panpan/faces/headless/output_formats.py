@@ -10,7 +10,7 @@ from panpan.cli_kit.failures import StdoutWriter
 from panpan.errors import PanpanError
 from panpan.faces.headless.face import HeadlessFace, Outcome, TurnSummary, allowed_with, outcome_of_error
 from panpan.faces.turn_text import AnswerText, ToolLines
-from panpan.session.in_words import ended_line
+from panpan.session.descriptions import ended_line
 from panpan.session.session import SessionInfo
 from panpan.types.content import PlanDisplay, RedactedThinkingBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.events import (

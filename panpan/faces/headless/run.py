@@ -15,7 +15,7 @@ from panpan.faces.headless.prompts import Prompt, PromptReader
 from panpan.faces.turn_text import note_on_end
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.spending import Spending
-from panpan.session.in_words import titles
+from panpan.session.descriptions import titles
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.events import Event, TurnEnded

@@ -8,7 +8,7 @@ from panpan.core.background import Background
 from panpan.faces.terminal.prompt_queue import PromptQueue, ReplTerminal
 from panpan.faces.terminal.rendering.cells import say
 from panpan.session.command import Leave, Next, OpenSession, Option, numbered
-from panpan.session.in_words import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
+from panpan.session.descriptions import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
 from panpan.session.session import Session
 from panpan.types.events import TaskInfo
 

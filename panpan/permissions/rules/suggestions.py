@@ -107,14 +107,14 @@ _ABOUT = {"Edit": "edits of", "Read": "reading", "WebFetch": "fetching from"}
 """Words for what rules of these names allow."""
 
 
-def rule_in_words(rule: str) -> str:
+def describe_rule(rule: str) -> str:
     """Return what a rule that may be saved allows: `Bash(make *)` as "make …", `Edit(/a.py)` as "edits of a.py"."""
     name, _, rest = rule.partition("(")
     if not rest.endswith(")"):
         return name
     inner = rest.removesuffix(")")
     if name == "Bash":
-        return pattern_in_words(inner)
+        return describe_pattern(inner)
     about = _ABOUT.get(name)
     if about is None:
         return rule
@@ -122,7 +122,7 @@ def rule_in_words(rule: str) -> str:
     return f"{about} {path[1:] if path.startswith('/') else path}"
 
 
-def pattern_in_words(pattern: str) -> str:
+def describe_pattern(pattern: str) -> str:
     """Return the commands that a pattern means, as in `Bash(…)`: `git commit *` as "git commit …"."""
     if pattern.endswith(" *"):
         return f"{pattern.removesuffix(' *')} …"

@@ -40,7 +40,7 @@ class TurnClock:
         return (self._stands_since if self._questions else self._now()) - self._stood_s
 
     @contextmanager
-    def standing(self) -> Generator[None, None, None]:
+    def paused(self) -> Generator[None, None, None]:
         """Pause the clock while the user is asked."""
         if not self._questions:
             self._stands_since = self._now()
@@ -76,7 +76,7 @@ Kind: TypeAlias = Literal["usd", "tokens", "calls"]
 _OPTIONS: Mapping[str, str] = {"usd": "--max-budget-usd", "tokens": "--max-tokens", "seconds": "--max-seconds"}
 
 
-def not_enough(whose: str, kind: Kind, limit: float, spent: float, held: float, wanted: float) -> str:
+def budget_exceeded(whose: str, kind: Kind, limit: float, spent: float, held: float, wanted: float) -> str:
     """Return why a request of `wanted` does not fit; `whose` is empty for the session itself."""
     is_are = "is" if kind == "usd" else "are"
     of_limit = f"{_amount(kind, spent)} of a budget of {_amount(kind, limit)}{_of(whose)} {is_are} spent"
@@ -88,7 +88,7 @@ def not_enough(whose: str, kind: Kind, limit: float, spent: float, held: float, 
     return f"the next request {verb} {_amount(kind, wanted)}, and {of_limit}{running}; {advice}"
 
 
-def nothing_known(whose: str, model: str | None) -> str:
+def price_unknown(whose: str, model: str | None) -> str:
     """Return that money cannot be counted, as the reply of `model`, or the next request, has no price."""
     what = "the next request" if model is None else f"a reply of {model or 'the model'}"
     advice = "go on without --max-budget-usd" if not whose else "go on without a limit on its money"
@@ -98,7 +98,7 @@ def nothing_known(whose: str, model: str | None) -> str:
     )
 
 
-def time_is_up(whose: str, limit_s: float) -> str:
+def time_exceeded(whose: str, limit_s: float) -> str:
     """Return that the time of turns is used up."""
     return f"the {limit_s:,g} seconds that the turns{_of(whose)} may take are over; {_advice(whose, 'seconds')}"
 
@@ -132,7 +132,7 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class BudgetAmounts:
     """Most that a request may cost; infinite without a limit."""
 
     usd: float = math.inf
@@ -140,7 +140,7 @@ class Room:
 
 
 @dataclass(slots=True)
-class Held:
+class OpenReservations:
     """Reservations that are open, at one budget."""
 
     reservations: set[Reservation] = field(default_factory=set)
@@ -209,7 +209,7 @@ class Budget:
         self._warn = warn
         self._children: dict[str, Budget] = {}
         self._spent = Spending()
-        self._held = Held()
+        self._held = OpenReservations()
         self._turns = 0
         self._runs_since = 0.0
         self._released = anyio.Event()
@@ -221,7 +221,7 @@ class Budget:
 
     def child(self, name: str, limits: SpendingLimits = NO_LIMITS, *, agent_id: str = "") -> "Budget":
         """Return a budget below this one. A subagent that had one before goes on with it, and what it has spent."""
-        known = self.found_below(agent_id) or self._taken_over(agent_id)
+        known = self.find_descendant(agent_id) or self._taken_over(agent_id)
         if known is not None:
             known.name, known.limits = name, limits
             return known
@@ -237,10 +237,10 @@ class Budget:
         owner = self._root._owner_of(agent_id)
         if owner is None:
             return None
-        paid = list(owner.and_above())
+        paid = list(owner.self_and_ancestors())
         known = self._children[agent_id] = owner._children.pop(agent_id)
         known.parent = self
-        for node in self.and_above():
+        for node in self.self_and_ancestors():
             if node not in paid:
                 node._spent.add(replace(known._spent, seconds=0.0))
         return known
@@ -250,13 +250,13 @@ class Budget:
             return self
         return next((owner for child in self.children if (owner := child._owner_of(agent_id))), None)
 
-    def found_below(self, agent_id: str) -> "Budget | None":
+    def find_descendant(self, agent_id: str) -> "Budget | None":
         """Return the budget of a subagent, however deep; one that goes on for another agent keeps its own."""
         if (known := self._children.get(agent_id)) is not None:
             return known
-        return next((known for child in self.children if (known := child.found_below(agent_id))), None)
+        return next((known for child in self.children if (known := child.find_descendant(agent_id))), None)
 
-    def and_above(self) -> "Iterator[Budget]":
+    def self_and_ancestors(self) -> "Iterator[Budget]":
         """Yield it and those whose limits hold for it as well."""
         node: Budget | None = self
         while node is not None:
@@ -277,9 +277,9 @@ class Budget:
         return self._spent.is_estimated
 
     @property
-    def reserved(self) -> Room:
+    def reserved(self) -> BudgetAmounts:
         """Most that the running requests of this budget and those below may cost."""
-        return Room(self._held.usd, self._held.tokens)
+        return BudgetAmounts(self._held.usd, self._held.tokens)
 
     @property
     def seconds(self) -> float:
@@ -292,7 +292,7 @@ class Budget:
         spending.add_reply(reply)
         self._count_and_note(spending, "interrupted reply")
 
-    def count_unsaid(self, spending: Spending) -> None:
+    def count_unreported(self, spending: Spending) -> None:
         """Count what a whole reply cost beside what it says, as an estimate; noted as well."""
         self._count_and_note(spending, "estimated reply")
         root = self._root
@@ -302,7 +302,7 @@ class Budget:
 
     def _count_and_note(self, spending: Spending, cause: str) -> None:
         self.count(spending)
-        note = next((node.note for node in self.and_above() if node.note is not None), None)
+        note = next((node.note for node in self.self_and_ancestors() if node.note is not None), None)
         if note is not None:
             note(spending, cause)
 
@@ -311,16 +311,16 @@ class Budget:
 
         Its time counts here alone: above, turns ran at the same time.
         """
-        for node in self.and_above():
+        for node in self.self_and_ancestors():
             node._spent.add(spending if node is self else replace(spending, seconds=0.0))
 
     @property
-    def room(self) -> Room:
+    def room(self) -> BudgetAmounts:
         """Money and tokens that are neither spent nor reserved, at the tightest of the limits."""
-        room = Room()
-        for node in self.and_above():
+        room = BudgetAmounts()
+        for node in self.self_and_ancestors():
             usd, tokens = node.limits.usd, node.limits.tokens
-            room = Room(
+            room = BudgetAmounts(
                 room.usd if usd is None else min(room.usd, usd - node._spent.known_usd - node._held.usd),
                 room.tokens if tokens is None else min(room.tokens, tokens - node._spent.tokens - node._held.tokens),
             )
@@ -329,11 +329,11 @@ class Budget:
     @property
     def is_limited(self) -> bool:
         """True if a limit on money or tokens holds for it."""
-        return any(node.limits.usd is not None or node.limits.tokens is not None for node in self.and_above())
+        return any(node.limits.usd is not None or node.limits.tokens is not None for node in self.self_and_ancestors())
 
     @property
     def waits_for_others(self) -> bool:
-        return any(node._held.reservations for node in self.and_above())
+        return any(node._held.reservations for node in self.self_and_ancestors())
 
     @property
     def next_release(self) -> anyio.Event:
@@ -350,24 +350,24 @@ class Budget:
         Raises:
             BudgetError: It does not fit; nothing is reserved, and the request must not be sent.
         """
-        for node in self.and_above():
+        for node in self.self_and_ancestors():
             node._require_room(tokens, usd)
         reservation = Reservation(tokens, usd)
-        for node in self.and_above():
+        for node in self.self_and_ancestors():
             node._held.reservations.add(reservation)
         return reservation
 
     def settle(self, reservation: Reservation, reply: AssistantMessage) -> None:
         """Count what came of a request in the place of what was reserved for it."""
         self.release(reservation)
-        for node in self.and_above():
+        for node in self.self_and_ancestors():
             node._spent.add_reply(reply)
 
     def release(self, reservation: Reservation) -> None:
         """Give back what is still reserved for a request, as for one that failed."""
         if reservation not in self._held.reservations:
             return
-        for node in self.and_above():
+        for node in self.self_and_ancestors():
             node._held.reservations.discard(reservation)
         root = self._root
         root._released.set()
@@ -375,33 +375,33 @@ class Budget:
 
     @property
     def _root(self) -> "Budget":
-        *_, root = self.and_above()
+        *_, root = self.self_and_ancestors()
         return root
 
     def _require_room(self, tokens: int, usd: float | None) -> None:
         limits, spent, held = self.limits, self._spent, self._held
         if limits.calls is not None and spent.calls + len(held.reservations) + 1 > limits.calls:
-            raise BudgetError(not_enough(self.name, "calls", limits.calls, spent.calls, len(held.reservations), 1))
+            raise BudgetError(budget_exceeded(self.name, "calls", limits.calls, spent.calls, len(held.reservations), 1))
         if limits.tokens is not None and spent.tokens + held.tokens + tokens > limits.tokens:
-            raise BudgetError(not_enough(self.name, "tokens", limits.tokens, spent.tokens, held.tokens, tokens))
+            raise BudgetError(budget_exceeded(self.name, "tokens", limits.tokens, spent.tokens, held.tokens, tokens))
         if limits.usd is None:
             return
         if spent.known_usd + held.usd + (usd or 0.0) > limits.usd:
-            raise BudgetError(not_enough(self.name, "usd", limits.usd, spent.known_usd, held.usd, usd or 0.0))
+            raise BudgetError(budget_exceeded(self.name, "usd", limits.usd, spent.known_usd, held.usd, usd or 0.0))
         if usd is None or spent.unpriced_model is not None:
-            raise BudgetError(nothing_known(self.name, spent.unpriced_model))
+            raise BudgetError(price_unknown(self.name, spent.unpriced_model))
 
     @contextmanager
     def turn(self) -> Generator[None, None, None]:
         """Count the time of the body, and end it with a BudgetError when that is used up."""
         self._require_time()
-        for node in self.and_above():
+        for node in self.self_and_ancestors():
             node._turn_begins()
         try:
             with self.clock.limited(self._seconds_left) as scope:
                 yield
         finally:
-            for node in self.and_above():
+            for node in self.self_and_ancestors():
                 node._turn_ends()
         if scope.cancelled_caught:
             raise self._time_error()
@@ -417,7 +417,7 @@ class Budget:
             self._spent.add(Spending(seconds=self.clock.seconds - self._runs_since))
 
     def _seconds_left(self) -> float:
-        return min(node._own_seconds_left for node in self.and_above())
+        return min(node._own_seconds_left for node in self.self_and_ancestors())
 
     @property
     def _own_seconds_left(self) -> float:
@@ -428,12 +428,14 @@ class Budget:
             raise self._time_error()
 
     def _time_error(self) -> BudgetError:
-        node = min(self.and_above(), key=lambda node: node._own_seconds_left)
-        return BudgetError(time_is_up(node.name, node.limits.seconds or 0.0))
+        node = min(self.self_and_ancestors(), key=lambda node: node._own_seconds_left)
+        return BudgetError(time_exceeded(node.name, node.limits.seconds or 0.0))
 
     def nearly_spent(self) -> str:
         """Return a sentence about the limits of which most is spent, here or above; empty if there is none."""
-        parts = [part for node in self.and_above() for part in nearly_spent(node.name, node.limits, node.spent)]
+        parts = [
+            part for node in self.self_and_ancestors() for part in nearly_spent(node.name, node.limits, node.spent)
+        ]
         return f"Of the budget, {'; '.join(parts)}." if parts else ""
 
 

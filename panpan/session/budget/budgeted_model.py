@@ -94,7 +94,7 @@ _ANSWER_TOKENS = 4_096
 
 
 @runtime_checkable
-class HasTerms(Protocol):
+class PricedClient(Protocol):
     """A client of which it is known how long its replies may be, and what they cost."""
 
     options: ModelOptions
@@ -147,12 +147,12 @@ class BudgetedModel:
 
     @property
     def _price(self) -> Price | None:
-        return self._llm.price if isinstance(self._llm, HasTerms) else None
+        return self._llm.price if isinstance(self._llm, PricedClient) else None
 
     def _settle(self, reservation: Reservation, reply: AssistantMessage, arriving: ArrivingReply | None) -> None:
         self._budget.settle(reservation, reply)
         if arriving is not None and (unsaid := arriving.unsaid(reply, is_limited=self._budget.is_limited)) is not None:
-            self._budget.count_unsaid(unsaid)
+            self._budget.count_unreported(unsaid)
 
     def _count_cut_short(self, arriving: ArrivingReply | None) -> None:
         if arriving is not None and (reply := arriving.cut_short()) is not None:
@@ -191,11 +191,11 @@ class BudgetedModel:
 
     @property
     def _thinking(self) -> int:
-        return (self._llm.options.thinking_budget_tokens or 0) if isinstance(self._llm, HasTerms) else 0
+        return (self._llm.options.thinking_budget_tokens or 0) if isinstance(self._llm, PricedClient) else 0
 
     @property
     def _most_output(self) -> int:
-        if not isinstance(self._llm, HasTerms):
+        if not isinstance(self._llm, PricedClient):
             return 0
         most, thinking = self._llm.options.max_output_tokens, self._thinking
         return thinking + _ANSWER_TOKENS if thinking >= most else most

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from panpan.core.conversation import ENDED, ENDED_BEFORE, INTERRUPTED, INTERRUPTED_BEFORE, NEVER_ANSWERED, NEVER_BEGUN
 from panpan.errors import SessionError
 from panpan.session.budget.spending import SessionCosts, session_costs
-from panpan.session.in_words import compaction_lines
+from panpan.session.descriptions import compaction_lines
 from panpan.session.log.agent_log import agent_logs, agents_folder, begun_by
 from panpan.session.log.fold import folded
 from panpan.session.log.session_log import read_records

@@ -61,7 +61,7 @@ class Converted:
     """Parts of the transcript that are not in the session, in words, with their number."""
 
 
-def converted(records: Sequence[Record]) -> Converted:
+def convert(records: Sequence[Record]) -> Converted:
     """Return what a transcript becomes, whatever it holds."""
     chosen = conversation_in(records)
     conversion = _Conversion()

@@ -61,7 +61,7 @@ def kept_prefix(new: SessionPrefix, recorded: Mapping[str, SessionPrefix], profi
     )
 
 
-def or_else(default: object) -> WrapValidator:
+def default_if_invalid(default: object) -> WrapValidator:
     """Return a validator that puts `default` in the place of what is damaged, so that the rest of the record counts."""
 
     def validated(value: Any, validate: Any) -> Any:
@@ -93,16 +93,16 @@ def counted(value: Any) -> Usage:
     return Usage(**{name: max(0, count) for name, count in usage.model_dump().items()})
 
 
-Words: TypeAlias = Annotated[str, or_else("")]
+Words: TypeAlias = Annotated[str, default_if_invalid("")]
 """A text; empty if there is none."""
 Text: TypeAlias = Annotated[str, BeforeValidator(lambda value: str(value or ""))]
 """Any value, as text."""
-Figure: TypeAlias = Annotated[int, or_else(0)]
-Yes: TypeAlias = Annotated[bool, or_else(False)]
+Figure: TypeAlias = Annotated[int, default_if_invalid(0)]
+Yes: TypeAlias = Annotated[bool, default_if_invalid(False)]
 """True only where the record says so."""
 Amount: TypeAlias = Annotated[float, BeforeValidator(amount)]
 Count: TypeAlias = Annotated[int, BeforeValidator(lambda value: int(amount(value)))]
-RecordedReply: TypeAlias = Annotated[dict[str, Any] | None, or_else(None)]
+RecordedReply: TypeAlias = Annotated[dict[str, Any] | None, default_if_invalid(None)]
 """Record of a reply that is no part of the conversation, which tells what it cost."""
 
 
@@ -153,9 +153,9 @@ class PrefixRecord(SystemRecord):
     subtype: Literal["session_start", "prefix"]
     """`session_start` is the first record of the log, `prefix` a later one."""
     panpan_version: Words = ""
-    profile: Annotated[str, or_else(UNNAMED)] = UNNAMED
-    system: Annotated[str | None, or_else(None)] = None
-    tools: Annotated[Sequence[Annotated[RecordedTool | None, or_else(None)]], or_else(())] = ()
+    profile: Annotated[str, default_if_invalid(UNNAMED)] = UNNAMED
+    system: Annotated[str | None, default_if_invalid(None)] = None
+    tools: Annotated[Sequence[Annotated[RecordedTool | None, default_if_invalid(None)]], default_if_invalid(())] = ()
 
     @classmethod
     def of(cls, prefix: SessionPrefix, *, opens_session: bool, panpan_version: str) -> Self:
@@ -206,7 +206,7 @@ class ModelRecord(SystemRecord):
 
     subtype: Literal["model"] = "model"
     model: str
-    effort: Annotated[Effort | None, or_else(None)] = None
+    effort: Annotated[Effort | None, default_if_invalid(None)] = None
 
 
 class TitleRecord(Record):
@@ -249,7 +249,7 @@ class FileChangesRecord(SystemRecord):
 
     subtype: Literal["file_changes"] = "file_changes"
     tool_use_id: str
-    files: Sequence[Annotated[RecordedChange | None, or_else(None)]]
+    files: Sequence[Annotated[RecordedChange | None, default_if_invalid(None)]]
     """Changes; None in the place of a damaged one."""
 
 
@@ -257,7 +257,7 @@ class RewindRecord(SystemRecord):
     """The session goes on from an earlier record, its parent."""
 
     subtype: Literal["rewind"] = "rewind"
-    left_uuid: Annotated[str | None, or_else(None)] = None
+    left_uuid: Annotated[str | None, default_if_invalid(None)] = None
     """The record that was the newest before."""
 
 
@@ -372,7 +372,7 @@ class SpentRecord(SystemRecord):
     calls: Count = 0
     seconds: Amount = 0.0
     api_seconds: Amount = 0.0
-    models: Annotated[Sequence[Annotated[SpentOnModel | None, or_else(None)]], or_else(())] = ()
+    models: Annotated[Sequence[Annotated[SpentOnModel | None, default_if_invalid(None)]], default_if_invalid(())] = ()
 
     @classmethod
     def of(cls, spending: Spending, cause: str) -> Self:

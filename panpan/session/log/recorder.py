@@ -230,7 +230,7 @@ def write_whole_log(
     return target
 
 
-def left_unfinished(folders: Iterable[Path]) -> list[Path]:
+def unfinished_copies(folders: Iterable[Path]) -> list[Path]:
     """Return the parts of sessions in these folders that panpans that were killed did not write to the end."""
     files = (path for folder in folders for path in sorted(folder.glob(f"*{_UNFINISHED}")))
     return [path for path in files if not is_held(path)]

@@ -271,7 +271,7 @@ class SessionLog:
             return False
 
 
-class UnkeptLog(SessionLog):
+class NullLog(SessionLog):
     """A log that is no file, for a session that is never held, as where its tools are only listed."""
 
     def __init__(self, cwd: Path) -> None:

@@ -20,7 +20,7 @@ MAX_CHARS = 20_000
 """Longest text of a record that is indexed; of longer ones, such as large outputs of tools, the beginning is."""
 
 
-def said_in(record: Mapping[str, Any]) -> str:
+def searchable_text(record: Mapping[str, Any]) -> str:
     """Return what a record says, whatever it holds; empty if that is nothing that people search for."""
     match record:
         case {"type": "summary", "summary": str(title)}:
@@ -124,13 +124,13 @@ class SearchIndex:
         sizes = dict(self._database.execute("SELECT path, size FROM log"))
         return sum(max(_size(path) - sizes.get(_key(path), 0), 0) for path in logs)
 
-    def take_in(self, logs: Sequence[Path], *, goes_on: Callable[[], bool] = lambda: True) -> None:
-        """Take in what is new in `logs`; where `goes_on` says no, the rest is left for the next time."""
+    def update(self, logs: Sequence[Path], *, keep_going: Callable[[], bool] = lambda: True) -> None:
+        """Take in what is new in `logs`; where `keep_going` says no, the rest is left for the next time."""
         known = {row[1]: row for row in self._database.execute("SELECT id, path, size, changed_ns, tail FROM log")}
         for begin in range(0, len(logs), _LOGS_AT_ONCE):
             self._database.execute("BEGIN IMMEDIATE")
             for path in logs[begin : begin + _LOGS_AT_ONCE]:
-                if goes_on():
+                if keep_going():
                     self._take_in_log(path, known.get(_key(path)))
             self._database.execute("COMMIT")
 
@@ -211,7 +211,7 @@ def _changed_ns(status: os.stat_result) -> int:
 
 def _said_in_line(line: bytes) -> str:
     record = parsed(line)
-    text = "" if record is None else said_in(record)
+    text = "" if record is None else searchable_text(record)
     if not text.isascii():
         text = _WITHOUT_BLANKS.sub(r" \1 ", text).encode(errors="replace").decode()
     return text
@@ -224,7 +224,7 @@ def _record_at(path: Path, offset: int) -> Mapping[str, Any]:
             record = parsed(next(lines_of(file), (b"", 0))[0])
     except OSError as error:
         raise DamagedIndexError(f"{path} has no record at {offset}") from error
-    if record is None or not said_in(record):
+    if record is None or not searchable_text(record):
         raise DamagedIndexError(f"{path} says nothing at {offset}")
     return record
 
@@ -269,7 +269,7 @@ def search_sessions(
     *,
     most: int,
     say: Callable[[str], None] = lambda _: None,
-    goes_on: Callable[[], bool] = lambda: True,
+    keep_going: Callable[[], bool] = lambda: True,
     patience_s: float = PATIENCE_S,
 ) -> list[Found]:
     """Return the sessions in which one message has every word of `text`, in the order of `logs`; blocks.
@@ -280,7 +280,7 @@ def search_sessions(
         text: Words, each of which may be the beginning of one; words in quotes are searched for in their order.
         most: Number of sessions that are returned at most.
         say: Told what takes a while.
-        goes_on: Asked now and then; where it says no, the search ends and has found nothing.
+        keep_going: Asked now and then; where it says no, the search ends and has found nothing.
         patience_s: Seconds to wait for another panpan that uses the index; then it is searched without.
 
     Raises:
@@ -300,8 +300,8 @@ def search_sessions(
             with _opened(place, patience_s, say) as opened:
                 if opened.new_bytes(logs) > MANY_BYTES:
                     say("reading the sessions for the first search; this takes a moment")
-                opened.take_in(logs, goes_on=goes_on)
-                return opened.find(query, logs, most) if goes_on() else []
+                opened.update(logs, keep_going=keep_going)
+                return opened.find(query, logs, most) if keep_going() else []
         except (sqlite3.Error, DamagedIndexError) as error:
             failure = error
             if place is not None:
@@ -356,7 +356,7 @@ MOST_CHARS = 160
 
 def excerpt_of(record: Mapping[str, Any], wanted: str) -> str:
     """Return what a record says around the first of the wanted words, or its beginning; not cleaned for a terminal."""
-    text = " ".join(said_in(record).split())
+    text = " ".join(searchable_text(record).split())
     words = [word for word in re.findall(r"\w+", wanted) if len(word) > 1] or re.findall(r"\w+", wanted)
     places = [match.start() for word in words if (match := re.search(rf"(?i)(?<!\w){re.escape(word)}", text))]
     begin = max(min(places, default=0) - BEFORE_CHARS, 0)

@@ -152,12 +152,12 @@ def _first(pattern: re.Pattern[str], lines: Sequence[str]) -> str | None:
 def _no_network(profile: Profile) -> Refusal:
     text = "The sandbox gives this command no network"
     if profile.proxy is not None:
-        hosts = hosts_in_words(profile.proxy.domains)
+        hosts = describe_hosts(profile.proxy.domains)
         text += f" but the proxy that https_proxy names, which leads to {hosts} and to no other host"
     return Refusal(f"{text}.", needs_network=True, closed="the network")
 
 
-def hosts_in_words(domains: Sequence[str]) -> str:
+def describe_hosts(domains: Sequence[str]) -> str:
     """Return the granted hosts as a sentence names them, of many the first."""
     more = f" (and {len(domains) - _MOST_HOSTS} more)" if len(domains) > _MOST_HOSTS else ""
     return f"{', '.join(domains[:_MOST_HOSTS])}{more}"

@@ -12,12 +12,12 @@ from panpan import open_session
 from panpan.app import PROVIDER_KINDS
 from panpan.capabilities.cassettes.recorded_session import (
     GO_ON,
-    AnswersChosen,
+    MessageAdded,
     ModelChanged,
+    OptionsChanged,
     RecordedCompaction,
     RecordedTurn,
     Rewound,
-    Said,
     fork_recorded,
     read_session,
 )
@@ -138,7 +138,7 @@ async def test_steps_at_the_end_are_replayed_too(place: Place) -> None:
 
     report = await place.replay("strict")
 
-    assert steps_of(place) == [RecordedTurn, Said, RecordedTurn, Rewound, Said]
+    assert steps_of(place) == [RecordedTurn, MessageAdded, RecordedTurn, Rewound, MessageAdded]
     assert (report.is_same, report.turns) == (True, 2), report
 
 
@@ -157,7 +157,7 @@ async def test_change_of_the_model_is_replayed(place: Place) -> None:
 
     report = await place.replay("strict")
 
-    choices = [step for step in recorded.steps if isinstance(step, AnswersChosen | ModelChanged)]
+    choices = [step for step in recorded.steps if isinstance(step, OptionsChanged | ModelChanged)]
     assert choices[0] == ModelChanged("full", window)
     assert (choices[-1].effort, choices[-1].thinks) == ("high", True)  # type: ignore[union-attr]
     assert recorded.turns[2].requests[0].options["thinking_budget_tokens"] is not None

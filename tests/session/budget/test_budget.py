@@ -146,7 +146,7 @@ async def test_time_counts_only_in_turns_and_not_during_questions() -> None:
     time.now_s = 5
     with root.turn(), child.turn():
         time.now_s = 6
-        with root.clock.standing():
+        with root.clock.paused():
             time.now_s = 16
             assert (root.spent.seconds, child.spent.seconds) == (1, 1)
         time.now_s = 18
@@ -172,7 +172,7 @@ def test_turn_ends_when_its_time_is_used_up(backend: str) -> None:
 async def test_turn_does_not_end_during_a_question() -> None:
     time = Time()
     root = Budget(limits=SpendingLimits(seconds=0.01), clock=TurnClock(time))
-    with root.child("a").turn(), root.clock.standing():
+    with root.child("a").turn(), root.clock.paused():
         await anyio.sleep(0.03)
 
     assert root.spent.seconds == 0

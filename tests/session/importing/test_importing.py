@@ -14,7 +14,7 @@ from panpan.core.conversation import Conversation
 from panpan.errors import SessionError
 from panpan.session.export.export import claude_text, json_text
 from panpan.session.importing.claude_transcript import read_transcript
-from panpan.session.importing.conversion import CAUSE, Converted, converted, write_session
+from panpan.session.importing.conversion import CAUSE, Converted, convert, write_session
 from panpan.session.log.fold import FoldedSession, folded
 from panpan.session.log.record_kinds import CompactionRecord
 from panpan.session.log.records import record_of
@@ -28,7 +28,7 @@ from tests.session.importing.claude_records import ClaudeTranscript, call, text
 
 def imported(path: Path) -> tuple[Converted, FoldedSession]:
     """Return the session that a file becomes, and the one that panpan resumes from it."""
-    found = converted(read_transcript(path).records)
+    found = convert(read_transcript(path).records)
     log = write_session(found, path.parent / "sessions", source=path)
     return found, folded(read_records(log))
 
@@ -98,7 +98,7 @@ def test_import_shows_a_checklist_but_keeps_no_todos(claude: ClaudeTranscript) -
     claude.assistant("m1", call("t1", "TodoWrite", todos=written), stop="tool_use")
     claude.user([{"type": "tool_result", "tool_use_id": "t1", "content": "kept"}])
 
-    found = next(message for message in converted(claude.records).messages if isinstance(message, ToolResultMessage))
+    found = next(message for message in convert(claude.records).messages if isinstance(message, ToolResultMessage))
 
     assert found.display == ChecklistDisplay(
         todos=(
@@ -246,7 +246,7 @@ def test_import_counts_damaged_lines_and_keeps_the_rest(claude: ClaudeTranscript
     read = read_transcript(path)
 
     assert read.damaged_lines == 3
-    assert said(converted(read.records).messages) == ["user: one", "assistant: two"]
+    assert said(convert(read.records).messages) == ["user: one", "assistant: two"]
 
 
 @pytest.mark.parametrize("content", [b"", b"hello\n", b'{"a": 1}', b"[1, 2]", b'{"format": "other", "messages": []}'])
@@ -267,7 +267,7 @@ def test_import_reports_an_unreadable_file(tmp_path: Path) -> None:
 
 def test_import_keeps_times_and_ids(claude: ClaudeTranscript, tmp_path: Path) -> None:
     uuid = claude.user("one")
-    found = converted(read_transcript(claude.written(tmp_path / "t.jsonl")).records)
+    found = convert(read_transcript(claude.written(tmp_path / "t.jsonl")).records)
     log = write_session(found, tmp_path / "sessions", source=tmp_path / "t.jsonl")
 
     (record,) = [record for record in read_records(log) if record["type"] == "user"]
@@ -293,7 +293,7 @@ def test_import_of_our_export_round_trips(tmp_path: Path) -> None:
 
     read = read_transcript(path)
 
-    assert tuple(converted(read.records).messages) == OURS
+    assert tuple(convert(read.records).messages) == OURS
     assert read.title == "Why"
 
 
@@ -310,7 +310,7 @@ def test_import_of_our_export_keeps_compactions(tmp_path: Path) -> None:
     log.close()
 
     for path in (exported, log.path):
-        found = converted(read_transcript(path).records)
+        found = convert(read_transcript(path).records)
         session = folded(read_records(write_session(found, tmp_path / "sessions", source=path)))
 
         assert [one.added[0].text for one in session.compactions] == ["early", "late"]
@@ -417,7 +417,7 @@ _RECORD = st.fixed_dictionaries(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 @given(st.lists(_RECORD, max_size=6))
 def test_import_of_any_records_is_valid_and_resumable(tmp_path: Path, records: list[dict[str, Any]]) -> None:
-    found = converted(records)
+    found = convert(records)
     log = write_session(found, tmp_path / "sessions", source=tmp_path)
     session = folded(read_records(log))
 
@@ -435,7 +435,7 @@ def test_import_gives_a_reply_without_an_id_its_records_id(tmp_path: Path) -> No
     path = tmp_path / "t.jsonl"
     path.write_text("".join(f"{json.dumps(record)}\n" for record in said))
 
-    messages = converted(read_transcript(path).records).messages
+    messages = convert(read_transcript(path).records).messages
 
     assert [(message.uuid, message.text) for message in messages] == [("one", "reply one"), ("two", "reply two")]
 
@@ -447,7 +447,7 @@ def test_import_skips_a_kind_that_is_no_word(tmp_path: Path, value: object) -> N
     path = tmp_path / "t.jsonl"
     path.write_text(f"{json.dumps(said)}\n{json.dumps(odd)}\n")
 
-    assert [message.text for message in converted(read_transcript(path).records).messages] == ["hello"]
+    assert [message.text for message in convert(read_transcript(path).records).messages] == ["hello"]
 
 
 def test_import_makes_no_message_of_empty_text(claude: ClaudeTranscript, tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def test_search_ends_when_abandoned(sessions: Sessions) -> None:
     looks = iter((True, False, False, False, False))
     logs = sorted(sessions.folder.glob("*.jsonl"))
 
-    assert search_sessions(sessions.index, logs, "needle", most=5, goes_on=lambda: next(looks)) == []
+    assert search_sessions(sessions.index, logs, "needle", most=5, keep_going=lambda: next(looks)) == []
     assert sessions.found("needle") == ["a", "b", "c"]  # the rest is taken in by the next one
 
 

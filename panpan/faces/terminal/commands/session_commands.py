@@ -63,7 +63,7 @@ async def _fork(terminal: Terminal, rest: str) -> None:
     folder = Locations.find(session.info.cwd, terminal.env).sessions_folder
     copy = await to_thread.run_sync(fork, session.log_path, folder)
     said = f"going on in a copy; the way back: /resume, or panpan -r {session.info.id}"
-    terminal.leave(OpenSession(copy.stem, goes_on=True, said=said))
+    terminal.leave(OpenSession(copy.stem, keeps_choices=True, said=said))
 
 
 async def _export(terminal: Terminal, wanted: str) -> None:
@@ -157,7 +157,7 @@ class _Choice:
                 self._paths(),
                 text,
                 most=MOST_FOUND,
-                goes_on=lambda: not over.is_set(),
+                keep_going=lambda: not over.is_set(),
                 patience_s=_PATIENCE_S,
             )
         except PanpanError:  # the list works without the search

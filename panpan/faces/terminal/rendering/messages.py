@@ -18,7 +18,7 @@ from panpan.faces.terminal.rendering.displays import checklist_lines, diff_rows,
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import ERROR_HEAD, ERROR_TAIL
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spoken_s
-from panpan.types.attachments import ToldCommand, attached_names, command_told_in, data_lines
+from panpan.types.attachments import ShellCommandMessage, attached_names, data_lines, parse_shell_command
 from panpan.types.content import (
     ChecklistDisplay,
     DiffDisplay,
@@ -56,7 +56,7 @@ _PROMPT_TAB = 4
 
 def user_message_lines(message: UserMessage, width: int, theme: Theme) -> list[str]:
     """Return the rows of a message: its text and a mark for each attachment, or the shell command that it reports."""
-    if (ran := command_told_in(message)) is not None:
+    if (ran := parse_shell_command(message)) is not None:
         return _command_lines(ran, width, theme)
     names = [f"[{name}]" for name in map(clean_for_terminal, attached_names(message))]
     names += [f"[{lines}]" for lines in data_lines(message)]
@@ -87,7 +87,7 @@ def _barred(row: str, width: int, theme: Theme) -> str:
     return theme.paint("user", row, on="user_row") + (ground if ground != blanks else "")
 
 
-def _command_lines(ran: ToldCommand, width: int, theme: Theme) -> list[str]:
+def _command_lines(ran: ShellCommandMessage, width: int, theme: Theme) -> list[str]:
     output = output_of_users_command(ran.output, width, theme, MAX_ROWS)
     return [*command_head_lines(ran.command, width, theme), *output]
 

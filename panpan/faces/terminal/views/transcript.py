@@ -10,7 +10,7 @@ from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import diff_text, title_of
 from panpan.session.log.agent_log import PastSubagents, PastTurns
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
-from panpan.types.attachments import attached_names, command_told_in, data_lines
+from panpan.types.attachments import attached_names, data_lines, parse_shell_command
 from panpan.types.content import DiffDisplay, RejectedDisplay, SummaryDisplay, TextBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 from panpan.types.role import Role
@@ -65,7 +65,7 @@ class _TranscriptRows:
         """Yield the rows of one message; a call comes with its result, and its subagent's conversation before that."""
         theme = self._theme
         match message:
-            case UserMessage() if (ran := command_told_in(message)) is not None:
+            case UserMessage() if (ran := parse_shell_command(message)) is not None:
                 yield from _part(f"! {ran.command}", ran.output, theme, "user")
             case UserMessage():
                 names = "".join(f"\n[{name}]" for name in (*attached_names(message), *data_lines(message)))

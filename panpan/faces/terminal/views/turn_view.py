@@ -24,7 +24,7 @@ from panpan.faces.turn_text import (
     turn_summary,
     was_interrupted,
 )
-from panpan.session.in_words import compaction_lines
+from panpan.session.descriptions import compaction_lines
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, printable

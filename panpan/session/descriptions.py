@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldMessage:
+class TranscriptEntry:
     """One message, or a call in one."""
 
     number: int
@@ -39,7 +39,7 @@ class ToldMessage:
         return f"[{self.number}] {self.heading}:\n{self.text}"
 
 
-def told_messages(messages: Sequence[Message], *, first: int = 1) -> Iterator[ToldMessage]:
+def transcript_entries(messages: Sequence[Message], *, first: int = 1) -> Iterator[TranscriptEntry]:
     """Yield what messages say, numbered from `first`, without thinking; pictures and documents are only mentioned.
 
     They are the conversation, or a part of it in which each result has its call.
@@ -48,19 +48,19 @@ def told_messages(messages: Sequence[Message], *, first: int = 1) -> Iterator[To
     for number, message in enumerate(messages, first):
         match message:
             case UserMessage():
-                yield ToldMessage(number, "The user", _text_of(message.content))
+                yield TranscriptEntry(number, "The user", _text_of(message.content))
             case SystemReminder():
-                yield ToldMessage(number, "panpan", message.text)
+                yield TranscriptEntry(number, "panpan", message.text)
             case AssistantMessage():
                 if text := message.text.strip():
-                    yield ToldMessage(number, "The model", text)
+                    yield TranscriptEntry(number, "The model", text)
                 for use in message.tool_uses:
                     names[use.id] = use.name
-                    yield ToldMessage(number, f"Call of {use.name} ({use.id})", _arguments(use), use.id)
+                    yield TranscriptEntry(number, f"Call of {use.name} ({use.id})", _arguments(use), use.id)
             case ToolResultMessage(result=result):
                 name = names.get(message.tool_use_id, "a tool")
                 what = "Error" if message.is_error else "Result"
-                yield ToldMessage(
+                yield TranscriptEntry(
                     number,
                     f"{what} of {name} ({message.tool_use_id})",
                     _text_of(result.content),

@@ -76,7 +76,7 @@ def judged(checks: Sequence[Check]) -> tuple[bool, str]:
         offer = f"offers what runs here ({shown(servers[0].found)}), else " if servers else ""
         return True, f"panpan is ready; where nothing says which model, it {offer}asks the small local one"
     if servers:
-        return True, f"panpan is ready once it is told which model: {shown(servers[0].found)}"
+        return True, f"panpan is ready once you choose a model: {shown(servers[0].found)}"
     from panpan.models.local_servers import advice_without_model
 
     return False, f"panpan cannot work yet: {advice_without_model(())}"

@@ -67,9 +67,7 @@ def add(ctx: click.Context, folder: Path | None, whole: bool) -> int:
     locations = _locations(ctx, folder)
     root = locations.project_root
     if (wide := wide_root(root)) and not whole:
-        raise ConfigError(
-            f"{shown(root)} is {wide}: what is trusted there holds wherever you work in it; add --whole if you mean it"
-        )
+        raise ConfigError(f"{shown(root)} is {wide}: trust there covers every folder in it; add --whole if you mean it")
     files = read_project_files(root, locations.home)
     store = TrustStore(locations.home)
     store.keep(files, is_trusted=True)
@@ -121,7 +119,7 @@ async def ask_for_trust(
     withheld = load_settings(locations.project_root, env, overrides, locations, trust=trust).withheld
     if not withheld:
         return
-    lines = [*trust_lines(trust), "What its settings say and what does not count yet:", *indented(withheld)]
+    lines = [*trust_lines(trust), "Its settings that do not count yet:", *indented(withheld)]
     if len(lines) > MAX_LINES or sum(map(len, lines)) > MAX_CHARS:
         warn(f"{shown(trust.files.root)} is not trusted and has too much to ask about; look at it with `panpan trust`")
         return
@@ -153,7 +151,7 @@ def _lines(trust: ProjectTrust) -> Iterator[str]:
             yield f"{root} is trusted{what_counts}"
             yield from indented(_named(name) for name in trust.files.content)
     if wide := wide_root(trust.files.root):
-        yield f"This is {wide}: what is trusted holds wherever you work in it, but in repositories of their own."
+        yield f"This is {wide}: trust covers every folder in it, except other repositories."
 
 
 def _of_change(change: FileChange) -> Iterator[str]:

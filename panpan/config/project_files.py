@@ -177,7 +177,7 @@ class _Reader:
         if depth and is_link:
             raise ToolError("it is a link to a folder")  # such a link could make a circle
         if depth > MAX_DEPTH:
-            raise ToolError("it lies too deep")
+            raise ToolError("it is nested too deeply")
         for child in self._names(name):
             if len(self.problems) > _MAX_PROBLEMS:
                 return

@@ -43,7 +43,7 @@ class SessionChange:
             try:
                 session = await stack.enter_async_context(self._open_session(wanted.resume))
             except PanpanError as error:
-                self._warn(f"{error}; going on with the session as it was")
+                self._warn(f"{error}; the session continues unchanged")
                 session = await stack.enter_async_context(self._open_session(kept.id))
                 is_same = True
             if is_same or not session.conversation.messages:

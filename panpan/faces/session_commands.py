@@ -94,7 +94,7 @@ class TextTerminal:
         self.show(*printed_rows_of(shapes, self.width, self.theme, from_end=from_end))
 
     def questions(self) -> AbstractAsyncContextManager[Questions]:
-        raise ConfigError(f"/{self._name} asks, and nobody answers here; run panpan in a terminal")
+        raise ConfigError(f"/{self._name} needs an answer; run panpan in a terminal")
 
     def submit(self, prompt: str | UserMessage) -> None:
         self.prompts.append(prompt)
@@ -146,7 +146,7 @@ class SessionCommands:
             return unknown(self._here, line)
         name = found[0].name
         if found[0].is_missing:
-            return f"/{name} is not there yet; /help lists what there is"
+            return f"/{name} is not available yet; /help lists the commands"
         return f"/{name} needs a terminal; run panpan there, without -p and pipes"
 
     @property

@@ -58,7 +58,7 @@ def protected(uses: Sequence[LocatedUse]) -> Reason:
 
 def outside(uses: Sequence[LocatedUse], subject: Subject, *, is_denied: bool = False) -> Reason:
     """Return that a call would leave the workspace."""
-    text = f"{_listed(uses)} lies outside the workspace {subject.root}"
+    text = f"{_listed(uses)} is outside the workspace {subject.root}"
     if is_denied:
         text += ", which the setting permission.external_directory denies"
     return Reason(text, "outside", command=uses[0].command, path=str(uses[0].path))
@@ -186,7 +186,7 @@ def _sources(subject: Subject) -> Sequence[str]:
 
 
 def _unknown_use(use: LocatedUse) -> str:
-    return f"it names {use.path}, and what becomes of that is not known"
+    return f"it names {use.path}, with an unknown effect on it"
 
 
 def _allowed(text: str, rules: Sequence[Rule]) -> Reason:

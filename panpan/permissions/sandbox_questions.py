@@ -473,7 +473,7 @@ async def _refusals(
         wish: SandboxUse = "network"
         flags = network_flags(facts, can_name_hosts=sandbox is not None and sandbox.can_grant_domains)
     elif ctx.sandbox.lets_out(command):
-        note = f'{refusal.text} If the command needs it, call again with sandbox "off", which the user lets it have '
+        note = f'{refusal.text} If the command needs it, call again with sandbox "off", which the user allows '
         return Failure((f"{note}(setting sandbox.outside)",), seen)
     else:
         wish, flags = "off", outside_flags(command, facts)

@@ -128,7 +128,7 @@ class ProjectFiles:
         if place in self._seen:
             return None
         if place is None or self._own is None or not place.startswith(f"{self._own}/"):
-            self.unread.append(Unclear(name, "it lies outside of the project and is not read"))
+            self.unread.append(Unclear(name, "it is outside the project and was not read"))
             return None
         self._seen.add(place)
         data = self._data(place) if len(self._seen) <= MAX_FILES else None

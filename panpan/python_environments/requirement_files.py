@@ -88,7 +88,7 @@ def file_requirements(
         if len(line) <= _MAX_LINE_CHARS and (nested := NESTED.fullmatch(line)):
             path = nested["path"].strip("\"'")
             if "://" in path:
-                yield Unclear(source, "it lies on a server and is not fetched", without_logins(line))
+                yield Unclear(source, "it is on a server and was not fetched", without_logins(line))
                 continue
             yield from file_requirements(
                 files,

@@ -94,7 +94,7 @@ def compaction_lines(compaction: Compaction) -> Sequence[str]:
     """Return it in one or more lines; the first says what happened, the others what became of what."""
     report, sizes = compaction.report, f"about {compaction.tokens_before:,} → {compaction.tokens_after:,} tokens"
     if compaction.trigger == "undo":
-        return (f"the compaction is taken back: {sizes}; the model gets {_many(report.kept, 'message')} again",)
+        return (f"the compaction was undone: {sizes}; the model gets {_many(report.kept, 'message')} again",)
     lines = [f"conversation compacted, {_WHY[compaction.trigger]}: {sizes}", f"kept: {_kept(compaction)}"]
     if report.quoted:
         lines.append(f"quoted in your words: {_many(report.quoted, 'message')} of yours")

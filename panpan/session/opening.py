@@ -88,7 +88,7 @@ def prefix_note(model: str, profile: ModelProfile) -> str:
     what = (
         "panpan's full system prompt and all tools" if profile.tools is None else "a short system prompt and few tools"
     )
-    return f"{model} gets {what}, other than the model before; the first answer takes longer, since nothing is cached"
+    return f"{model} gets {what}, unlike the model before; the first answer takes longer, since nothing is cached"
 
 
 def _notes(session: FoldedSession, damaged_lines: Sequence[int], path: Path, cwd: Path) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _notes(session: FoldedSession, damaged_lines: Sequence[int], path: Path, cwd
     if session.begun_in not in (None, str(cwd)):
         yield f"the session was begun in {session.begun_in}; its tools work in {cwd} now"
     if session.is_from_newer_version:
-        yield "the session was written by a newer panpan; what this one does not know is left out"
+        yield "a newer panpan wrote the session; records that this one does not know are left out"
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ class UnfinishedCalls:
             Choice("It did not run", "the model may do it again"),
             Choice("I do not know", "the model looks first"),
         ]
-        question = f"panpan ended while this ran, and cannot know whether it finished: {what}. Did it?"
+        question = f"panpan ended while this ran: {what}. Did it finish?"
         chosen, words = await _answer(self._ask, question, choices)
         return _CHOICES.get(chosen, "unclear"), words
 
@@ -156,9 +156,9 @@ class UnfinishedCalls:
                 f"{what} was begun before panpan ended, and still runs (processes {numbers}); wait for it or end it, "
                 f"then go on with `{self._command}`"
             )
-        question = f"Still running from before panpan ended: {what}. What should happen to it?"
+        question = f"Still running since panpan ended: {what}. What should happen to it?"
         choices = [
-            Choice("Wait for it", "then you are asked whether it did its work"),
+            Choice("Wait for it", "then you are asked if it succeeded"),
             Choice("End it", f"ends {numbers}"),
             Choice("Let it run", "the model works while it runs"),
         ]

@@ -168,4 +168,4 @@ def test_agents_option_is_refused_with_other_commands(folder: Path) -> None:
     assert "--agents does not go with the command config" in refusal(
         panpan(folder, "--agents", GIVEN, "config", "show")
     )
-    assert "is no JSON" in refusal(panpan(folder, "--agents", "{", "agents", "list"))
+    assert "is not JSON" in refusal(panpan(folder, "--agents", "{", "agents", "list"))

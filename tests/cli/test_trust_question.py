@@ -53,7 +53,7 @@ async def test_trust_question_is_asked_once_and_yes_counts(opening: Opening) -> 
         f"{opening.places.project_root} is not trusted. It has files that could run programs or configure panpan:",
         "  .panpan/settings.toml (says how panpan works and what runs without a question)",
         '    +permission.allow = ["Bash(npm *)"]',
-        "What its settings say and what does not count yet:",
+        "Its settings that do not count yet:",
         '  permission.allow = ["Bash(npm *)"]',
         "Do you trust these files? [y/n] ",
     ]

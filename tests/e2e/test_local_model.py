@@ -190,7 +190,7 @@ def test_session_of_the_small_model_gets_the_full_prompt(panpan: Panpan) -> None
         first = panpan.run("-c", "-p", "and now?")
         second = panpan.run("-c", "-p", "go on")
 
-    assert "gets panpan's full system prompt and all tools, other than the model before" in first.stderr
+    assert "gets panpan's full system prompt and all tools, unlike the model before" in first.stderr
     assert (second.code, second.stderr) == (0, "")
     one, two = (request.body for request in server.requests)
     assert "Bash" in [tool["name"] for tool in one["tools"]]

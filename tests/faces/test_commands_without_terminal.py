@@ -69,7 +69,7 @@ def test_first_word_tells_a_command_from_a_prompt(text: str, is_command: bool) -
 async def test_command_that_needs_a_terminal_is_an_error(tmp_path: Path, name: str) -> None:
     assert name not in COMMANDS.names
 
-    with pytest.raises(ConfigError, match=f"^/{name} (needs a terminal|is not there yet)"):
+    with pytest.raises(ConfigError, match=f"^/{name} (needs a terminal|is not available yet)"):
         await COMMANDS.run(f"/{name} x", session_at(tmp_path))
 
 

@@ -98,13 +98,13 @@ def test_reason_names_the_path_and_the_unknown_part(gate: FolderGate) -> None:
     assert denied.kind == "rule"
     assert denied.path == f"{root}/secret/x"
     assert denied.text == (
-        f"the rule Read(/secret/**) from {denied.place} denies it: it names {root}/secret/x, and what becomes of that "
-        "is not known"
+        f"the rule Read(/secret/**) from {denied.place} denies it: it names {root}/secret/x, with an unknown "
+        "effect on it"
     )
     assert asked.kind == "unclear"
     assert asked.path == f"{root}/tests/t.py"
     assert asked.text == (
-        f"it names {root}/tests/t.py, and what becomes of that is not known; the rule Edit(/tests/**) from "
+        f"it names {root}/tests/t.py, with an unknown effect on it; the rule Edit(/tests/**) from "
         f"{asked.place} denies it"
     )
 

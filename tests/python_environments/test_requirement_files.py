@@ -79,9 +79,9 @@ def test_requirement_files_outside_or_on_servers_are_not_read(tmp_path: Path) ->
     found = list(file_requirements(files, "requirements.txt"))
 
     assert found == [
-        Unclear("requirements.txt:4", "it lies on a server and is not fetched", "-r https://example.org/r.txt")
+        Unclear("requirements.txt:4", "it is on a server and was not fetched", "-r https://example.org/r.txt")
     ]
-    outside = "it lies outside of the project and is not read"
+    outside = "it is outside the project and was not read"
     assert [(one.source, one.why) for one in files.unread] == [
         ("../../../secret.txt", outside),
         ("/secret.txt", outside),

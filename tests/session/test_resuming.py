@@ -58,7 +58,7 @@ def test_resuming_ignores_an_unreadable_first_folder(tmp_path: Path, cwd: object
 def test_resuming_reports_a_newer_format(tmp_path: Path) -> None:
     (note,) = resumed_with_notes(tmp_path / "s.jsonl", record("1", version=99))
 
-    assert note.startswith("the session was written by a newer panpan")
+    assert note.startswith("a newer panpan wrote the session")
 
 
 @pytest.mark.parametrize(

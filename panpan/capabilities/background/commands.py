@@ -199,7 +199,7 @@ async def end_what_it_left(task: Task) -> None:
     if await tree.look():
         if await tree.end(STOP_GRACE_S):
             raise ToolError(f"what the background task {task.named} left running was told to stop, but still runs")
-        task.update(note="what it had left running was ended")
+        task.update(note="processes that it left were stopped")
 
 
 async def _bound_what_is_left(task: Task, max_output_bytes: int) -> None:
@@ -208,7 +208,7 @@ async def _bound_what_is_left(task: Task, max_output_bytes: int) -> None:
         await anyio.sleep(_LOOK_S)
     await ProcessTree(task.record.mark).end(STOP_GRACE_S)
     limit = f"more than {max_output_bytes // 10**6:,} MB (setting background.max_output_mb)"
-    task.update(note=f"what it had left running was stopped because it printed {limit}")
+    task.update(note=f"processes that it left were stopped because they printed {limit}")
 
 
 async def _left_running(tree: ProcessTree | None) -> str:

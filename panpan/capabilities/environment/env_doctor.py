@@ -113,7 +113,7 @@ def _require_readable(path: str, why: str, ctx: ToolContext) -> None:
     try:
         ctx.paths.resolve(path, access="read")
     except ToolError as exc:
-        raise ToolError(f"{printable(path)} lies outside ({why}); name it as environment to have it looked at") from exc
+        raise ToolError(f"{printable(path)} is outside ({why}); to check it, name it as environment") from exc
 
 
 def _text(report: "EnvReport", args: EnvDoctorInput) -> list[str]:

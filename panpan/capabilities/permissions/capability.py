@@ -138,7 +138,7 @@ async def _add_dir(terminal: Terminal, path: str) -> None:
 PERMISSION_COMMANDS: Sequence[Command] = (
     Command(
         "permissions",
-        "Show the rules and the mode, set it, or remove a rule",
+        "Show rules and mode, set the mode, or remove a rule",
         _permissions,
         arguments="[mode | remove rule]",
         completions=_offered,

@@ -19,10 +19,10 @@ MAX_PLAN_CHARS = 100_000
 NOT_ON = "plan mode is not on, so that there is nothing to leave: go on with the task"
 IS_RESULT = "Nobody is there to approve the plan: it is the result of this run, and plan mode stays on."
 _MEANINGS: dict[PermissionMode, str] = {
-    "default": "what changes something is asked",
-    "acceptEdits": "files of the workspace are changed without a question, other things are asked",
-    "auto": "files of the workspace are changed, and commands run in the sandbox, without a question; more is asked",
-    "dontAsk": "what is not allowed by a rule is refused",
+    "default": "panpan asks before changes",
+    "acceptEdits": "you may change files of the workspace; panpan asks before other changes",
+    "auto": "you may change files of the workspace and run commands in the sandbox; panpan asks before anything else",
+    "dontAsk": "only calls that a rule allows run",
     "bypassPermissions": "nearly everything runs without a question",
 }
 

@@ -141,7 +141,7 @@ class MemoryLoader:
 
     def _refusal(self, canonical: Path, within: Path | None) -> str | None:
         if within is not None and not is_below(canonical, within):
-            return f"it lies outside the project {within}"
+            return f"it is outside the project {within}"
         is_panpans = within is not None and is_below(canonical, self._panpan_home)
         if is_panpans or any(group.is_never_workspace for group, _ in protections(canonical)):
             return "it may hold secrets"

@@ -77,7 +77,7 @@ async def _btw(terminal: Terminal, question: str) -> None:
 BTW_COMMANDS: Sequence[Command] = (
     Command(
         "btw",
-        "Ask something beside the conversation, which stays as it is",
+        "Ask something without adding it to the conversation",
         _btw,
         arguments="question",
         needs_arguments=True,

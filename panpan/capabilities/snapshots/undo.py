@@ -133,7 +133,7 @@ async def plan_revert(
     )
 
 
-_NOT_ENDED = "what the newest turn changed has no end, since the files cannot be kept as they are now"
+_NOT_ENDED = "a snapshot of the files cannot be taken now"
 
 
 class Undo:
@@ -224,7 +224,7 @@ class Undo:
                     folders.append(await plan_revert(store, loaded, shared))
         changed = {name for step in steps for name in step.before if step.before[name] != step.after.get(name)}
         elsewhere = sorted(changed - here.keys())
-        notes = [f"what changed in {name} stays, since it is no part of this workspace" for name in elsewhere]
+        notes = [f"what changed in {name} stays, since it is not part of this workspace" for name in elsewhere]
         return RestorePlan(cause, folders, self._workspace.folders[0], notes)
 
 

@@ -71,9 +71,9 @@ def why_unclear(folders: Iterable[Path], odd_names: re.Pattern[str] | None = Non
         tracked = TrackedFiles(folder)
         names = tracked.names
         if names is None:
-            return Doubt(f"which files git tracks in {folder} cannot be told", _BY_FIND)
+            return Doubt(f"panpan cannot tell which files git tracks in {folder}", _BY_FIND)
         if odd := next((name for name in names if name.startswith("/") or ".." in name.split("/")), None):
-            return Doubt(f"git would name {odd}, which lies elsewhere")
+            return Doubt(f"git would name {odd}, which is elsewhere")
         here = tracked.relative_to(folder) if odd_names is not None else ()
         if odd_names is not None and (odd := next(filter(odd_names.search, here), None)):
             return _not_as_it_is(str(folder / odd))

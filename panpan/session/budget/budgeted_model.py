@@ -87,7 +87,7 @@ LEAST_OUTPUT_TOKENS = 1_024
 """Shortest limit of a reply for which a request is worth sending, beside what the model may think."""
 ENOUGH_OUTPUT_TOKENS = 8_192
 """Limit of a reply that is long enough not to wait until other requests give back what they have reserved."""
-WAITING = "other requests have reserved what is left of the budget"
+WAITING = "other requests have reserved the rest of the budget"
 
 _ANSWER_TOKENS = 4_096
 """Tokens that a provider adds for the answer if the thinking budget takes all of the reply."""

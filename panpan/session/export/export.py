@@ -78,7 +78,7 @@ def subagent_path(path: Path, agent_id: str) -> Path:
 
 def _write_new(path: Path, data: bytes) -> None:
     if not _is_written(path, data):
-        raise ConfigError(f"{path} exists already and was left as it is; name another file")
+        raise ConfigError(f"{path} exists already; name another file")
 
 
 def _path(folder: Path, wanted: str, default_suffix: str) -> Path:

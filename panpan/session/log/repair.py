@@ -105,7 +105,7 @@ def _of_lines(damaged: Sequence[int], *, is_torn: bool) -> Iterator[Finding]:
     if damaged:
         lines = ", ".join(map(str, damaged[:_MOST_LINES])) + (" …" if len(damaged) > _MOST_LINES else "")
         what = "a line that is not a record" if len(damaged) == 1 else f"{len(damaged)} lines that are no records"
-        yield Finding("damaged lines", f"{what} ({lines}): passed over, and what was there is lost", "copy")
+        yield Finding("damaged lines", f"{what} ({lines}): skipped, and their content is lost", "copy")
     if is_torn:
         yield Finding(
             "torn end",
@@ -142,7 +142,9 @@ def _of_kinds(records: Sequence[Mapping[str, Any]], session_id: str, known: Coll
         kinds = ", ".join(f"{count} of {kind}" for kind, count in unknown.most_common(_MOST_LINES))
         yield Finding("unknown records", f"this panpan does not know some records, and leaves them out: {kinds}")
     if any(format_version(record) > FORMAT_VERSION for record in records):
-        yield Finding("newer version", "a newer panpan wrote some of it; what this one does not know is left out")
+        yield Finding(
+            "newer version", "a newer panpan wrote some of it; records that this one does not know are left out"
+        )
     if others := {str(record["sessionId"])[:_MOST_CHARS] for record in records if record.get("sessionId")} - {
         session_id
     }:

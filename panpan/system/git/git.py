@@ -136,7 +136,7 @@ async def _top_folder(program: str, folder: Path, timeout_s: float) -> Path | No
     top, git_folder = (canonical_path(Path(place)) for place in places)
     if not is_below(canonical_path(folder), top) or (is_below(git_folder, top) and git_folder != top / ".git"):
         raise ToolError(
-            f"the repository {git_folder} says that its files lie in {top}, so git did not run; correct its "
+            f"the repository {git_folder} says that its files are in {top}, so git did not run; correct its "
             "core.worktree, or work in that folder"
         )
     return top
@@ -335,7 +335,7 @@ async def repository_around(folder: Path) -> Repository:
         raise ToolError(f"{folder} is in no git repository; without one there are no worktrees")
     top = canonical_path(Path(os.fsdecode(found.stdout.removesuffix(b"\n"))))
     if not is_below(folder, top):
-        raise ToolError(f"the repository of {folder} says that its files lie in {top}; no worktree was made")
+        raise ToolError(f"the repository of {folder} says that its files are in {top}; no worktree was made")
     head = await run_git(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], cwd=folder, timeout_s=_TREES_S)
     if head.exit_code != 0:
         raise ToolError(f"the repository {top} has no commit yet; make the first one, then there can be worktrees")

@@ -97,7 +97,7 @@ def _tree(events: "Iterator[Event]", text: str) -> Node:
             open_.append(event)
             inside.append([])
             if len(open_) > MAX_DEPTH:
-                raise YamlError(f"more than {MAX_DEPTH} lists and mappings lie inside each other", line)
+                raise YamlError(f"more than {MAX_DEPTH} lists and mappings are nested", line)
         elif isinstance(event, CollectionEndEvent):
             within = inside.pop()
             inside[-1].append(_collection(open_.pop(), event, within, text))

@@ -244,7 +244,7 @@ class Decoder:
             try:
                 piece = self._zlib.decompress(data, PIECE_BYTES)
             except zlib.error as exc:
-                raise ToolError(f"{self._host} sent a body that is no {self._coding}: {exc}") from exc
+                raise ToolError(f"{self._host} sent a body that is not {self._coding}: {exc}") from exc
             data = self._zlib.unused_data if self._zlib.eof else self._zlib.unconsumed_tail
             if piece:
                 self._count(piece)

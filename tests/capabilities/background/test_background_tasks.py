@@ -180,7 +180,7 @@ async def test_stop_ends_the_processes_a_task_left_running(home: Home) -> None:
         stopped = await tasks.stop(info.id)
 
         assert marked(tasks.tree.mark) == []
-        assert (stopped.state, stopped.note) == ("finished", "what it had left running was ended")
+        assert (stopped.state, stopped.note) == ("finished", "processes that it left were stopped")
         assert (await tasks.stop(info.id)) == stopped
 
 

@@ -111,7 +111,7 @@ async def test_factory_tells_a_recording_from_a_tape(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "complaint"),
     [
-        ([{"type": "user"}], "is no recorded cassette"),
+        ([{"type": "user"}], "is not a recorded cassette"),
         ([{**HEADER, "version": 2}], "has format version 2 and this panpan plays 1; update panpan"),
         ([HEADER, [1]], ":2 is not a JSON object"),
     ],

@@ -50,7 +50,7 @@ def test_stream_event_round_trips(event: StreamEvent) -> None:
     "value", [["sound", 0, "x"], ["text", "0", "x"], {"event": "explosion"}, None, {"event": "block_started"}]
 )
 def test_value_that_is_no_event_is_refused(value: Any) -> None:
-    with pytest.raises(ValueError, match="no event"):
+    with pytest.raises(ValueError, match="not an event"):
         event_of(value)
 
 

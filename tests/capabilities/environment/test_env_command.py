@@ -106,7 +106,7 @@ def test_foreign_names_cannot_drive_the_terminal(tmp_path: Path) -> None:
 
 
 def test_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is no folder"):
+    with pytest.raises(ConfigError, match="is not a folder"):
         run(tmp_path / "gone")
 
 

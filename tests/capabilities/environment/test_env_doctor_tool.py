@@ -63,7 +63,7 @@ async def test_doctor_needs_an_outside_environment_to_be_named(tmp_path: Path) -
     workspace.mkdir()
     (workspace / ".venv").symlink_to(outside)
 
-    with pytest.raises(ToolError, match=r"lies outside .it is the project's.; name it as environment"):
+    with pytest.raises(ToolError, match=r"is outside .it is the project's.; to check it, name it as environment"):
         await called(context_in(workspace))
     with pytest.raises(ToolError, match="outside the workspace"):
         await called(context_in(workspace), environment=str(outside))

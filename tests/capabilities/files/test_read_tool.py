@@ -170,7 +170,7 @@ class TestRefusals:
 
     async def test_pages_are_for_pdfs(self, workspace):
         workspace.put("f.txt", "a\n")
-        assert "no PDF" in await workspace.refusal("Read", file_path="f.txt", pages="1")
+        assert "not a PDF" in await workspace.refusal("Read", file_path="f.txt", pages="1")
 
     def test_misspelt_and_senseless_arguments_are_refused(self):
         for arguments in ({"path": "f"}, {"file_path": "f", "limit": 0}, {"file_path": "f", "offset": -1}):
@@ -393,7 +393,7 @@ class TestPdf:
 
     async def test_pictures_are_of_pdfs(self, workspace):
         workspace.put("f.txt", "x")
-        assert "no PDF" in await workspace.refusal("Read", file_path="f.txt", pictures=True)
+        assert "not a PDF" in await workspace.refusal("Read", file_path="f.txt", pictures=True)
 
     @pytest.mark.parametrize(
         ("count", "pages", "said"),

@@ -69,7 +69,7 @@ def test_named_environment_must_be_one(root: Path) -> None:
     make_venv(root / ".venv")
     (root / "src").mkdir()
 
-    with pytest.raises(ToolError, match="src is no environment"):
+    with pytest.raises(ToolError, match="src is not an environment"):
         find_target(PathResolver(root), "src", {})
 
 

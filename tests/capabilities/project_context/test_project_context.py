@@ -240,7 +240,7 @@ async def test_rules_folder_that_leads_outside_is_not_read(project: ProjectFolde
     context = await project.context("a")
 
     assert len(context.warnings) == 1
-    assert f"{project.root}/.claude/rules was not read: it lies outside the project" in context.warnings[0]
+    assert f"{project.root}/.claude/rules was not read: it is outside the project" in context.warnings[0]
     assert "inside rule" in context.reminder.text
 
 

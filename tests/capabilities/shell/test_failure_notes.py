@@ -122,7 +122,7 @@ async def test_closed_file_note_names_no_flag_already_given(tmp_path: Path) -> N
     (note,) = await notes("x: Read-only file system", tmp_path, command="git commit -m x", lets_out=True)
 
     assert note.endswith(
-        'If the command needs it, call again with sandbox "off", which the user lets it have (setting sandbox.outside)'
+        'If the command needs it, call again with sandbox "off", which the user allows (setting sandbox.outside)'
     )
 
 

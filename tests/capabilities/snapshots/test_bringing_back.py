@@ -351,7 +351,7 @@ async def test_undo_goes_back_to_any_message(place: KeptWorkspace) -> None:
 
 
 async def test_undo_refuses_an_unknown_message(place: KeptWorkspace) -> None:
-    with pytest.raises(SnapshotError, match="does not say"):
+    with pytest.raises(SnapshotError, match="no snapshot of the files before this message"):
         await place.snapshots.undo.plan_rewind("nowhere")
 
 
@@ -410,7 +410,7 @@ async def test_undo_reports_a_moved_workspace_and_uses_no_other(
     await place.turn(change)
 
     assert any("is no folder any more" in warning for warning in place.warnings)
-    with pytest.raises(SnapshotError, match="cannot be kept as they are now"):
+    with pytest.raises(SnapshotError, match="a snapshot of the files cannot be taken now"):
         await place.undo()
     assert (outside / "a").read_text() == "theirs\n"
     if becomes == "link":

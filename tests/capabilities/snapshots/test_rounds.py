@@ -314,7 +314,7 @@ async def test_changes_in_a_former_folder_stay_and_are_reported(tmp_path: Path) 
     place.roots = (place.folder,)
     plan = await place.undo()
 
-    assert plan.notes == [f"what changed in {other} stays, since it is no part of this workspace"]
+    assert plan.notes == [f"what changed in {other} stays, since it is not part of this workspace"]
     assert (other / "b").exists()
 
 

@@ -57,7 +57,7 @@ def test_web_logout_forgets_all_at_once(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("logout",), "name one site"), (("logout", "a.org", "--all"), "name one site"),
-        (("logout", "a.org"), "no log-in to a.org"), (("logout", "../x"), "is no site"),
+        (("logout", "a.org"), "no log-in to a.org"), (("logout", "../x"), "is not a site"),
     ],
 )  # fmt: skip
 def test_web_logout_reports_an_impossible_site(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -29,7 +29,7 @@ def test_compact_shortens_the_next_request_until_undone(panpan: Panpan, start: S
         repl.wait_for_prompt()
         whole_turn(repl, "and now?", 4)
         repl.submit("/compact undo")
-        repl.wait_for("is taken back")
+        repl.wait_for("was undone")
         repl.wait_for_prompt()
         whole_turn(repl, "and again?", 5)
         repl.leave()

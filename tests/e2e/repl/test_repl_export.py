@@ -61,7 +61,7 @@ def test_export_reports_failures_and_overwrites_nothing(panpan: Panpan, repl: Re
     (panpan.workspace / "mine.md").write_text("mine")
     (panpan.workspace / "folder").mkdir()
     for name, said in [
-        ("mine.md", "exists already and was left as it is"),
+        ("mine.md", "exists already"),
         ("folder", "is a folder"),
         ("talk.pdf", ".md, .html, .json or .jsonl"),
         ("/proc/talk.md", "/proc/talk.md"),

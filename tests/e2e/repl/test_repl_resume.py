@@ -11,7 +11,7 @@ from tests.e2e.repl.test_repl_keys import is_idle, leave_pager, shows_pager
 from tests.model_server import call, say, serving
 from tests.terminal_emulator import Screen, keys
 
-GOES_ON = "going on with the session as it was"
+GOES_ON = "the session continues unchanged"
 SHOWN = ("❯ look around", "● LS", "Nothing here.")
 
 

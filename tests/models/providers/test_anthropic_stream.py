@@ -285,7 +285,7 @@ async def test_complete_reply_survives_a_later_cut() -> None:
 
 @pytest.mark.parametrize("data", [b"data: {no json}\n\n", b"data: [1]\n\n", b'data: "text"\n\n'])
 def test_event_that_is_no_object_is_a_stream_error(data: bytes) -> None:
-    with pytest.raises(StreamError, match="no JSON object"):
+    with pytest.raises(StreamError, match="not a JSON object"):
         message_of(START, data, *end("end_turn"))
 
 

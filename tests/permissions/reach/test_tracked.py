@@ -77,11 +77,11 @@ def test_index_with_names_from_elsewhere_is_not_believed(project: Project, name:
     content = index.read_bytes()
     if len(longer) == len("src/b.py"):
         index.write_bytes(content.replace(b"src/b.py", longer.encode()))
-        assert "lies elsewhere" in str(why_unclear([project.root]))
+        assert "is elsewhere" in str(why_unclear([project.root]))
         assert isinstance(bash(project.gate(), "git ls-files | xargs cat"), Ask)
     else:
         index.write_bytes(content.replace(b"src/b.py", longer.encode()))  # and so no length fits any more
-        assert "cannot be told" in str(why_unclear([project.root]))
+        assert "cannot tell which files" in str(why_unclear([project.root]))
 
 
 def test_unreadable_index_asks_and_everything_counts(project: Project, gate: FolderGate) -> None:

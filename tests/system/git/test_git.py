@@ -312,7 +312,7 @@ async def test_git_does_not_ask_a_repository_with_files_elsewhere(
 ) -> None:
     repository.configure("core.worktree", place if place != ".." else str(tmp_path))
 
-    with pytest.raises(ToolError, match="says that its files lie in"):
+    with pytest.raises(ToolError, match="says that its files are in"):
         await run_git(["status"], cwd=repository.folder)
 
 

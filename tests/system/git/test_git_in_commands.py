@@ -107,7 +107,7 @@ async def test_diffs_are_gits_own_by_default(repository: HostileRepository) -> N
 async def test_repository_with_files_around_it_is_not_asked(repository: HostileRepository, tmp_path: Path) -> None:
     repository.configure("core.worktree", str(tmp_path))
 
-    with pytest.raises(ToolError, match="says that its files lie in"):
+    with pytest.raises(ToolError, match="says that its files are in"):
         await harmless_git_variables([repository.folder])
 
 

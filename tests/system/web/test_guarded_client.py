@@ -392,7 +392,7 @@ def test_bodies_are_decoded(backend: str, answer: bytes, content: bytes) -> None
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nabc\r\n0\r\n\r\n", "before it was whole"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "an invalid HTTP answer"),
         (body(packed(b"hello")[:-4], "Content-Encoding: gzip"), "before it was whole"),
-        (body(b"hello", "Content-Encoding: gzip"), "is no gzip"),
+        (body(b"hello", "Content-Encoding: gzip"), "is not gzip"),
         (body(b"hello", "Content-Encoding: br"), "was not asked for"),
         (body(packed(packed(b"a")), "Content-Encoding: gzip, gzip"), "was not asked for"),
     ],

@@ -93,7 +93,7 @@ class Worktrees:
         repository = await repository_around(self._root)
         if is_below(canonical_path(self._records.folder), repository.top):
             raise ToolError(
-                f"a worktree has to lie outside the repository {repository.top}, and panpan's home is in it; the "
+                f"a worktree must be outside the repository {repository.top}, and panpan's home is in it; the "
                 "variable PANPAN_HOME can name another place"
             )
         top = self._records.place(agent_id, "")

@@ -15,7 +15,7 @@ from panpan.system.text.terminal_text import clean_line
 
 def _missing(name: str, help_: str, why: str) -> Command:
     async def tell(terminal: Terminal, rest: str) -> None:
-        say(terminal, f"/{name} is not there yet: {why}")
+        say(terminal, f"/{name} is not available yet: {why}")
 
     return Command(name, help_, tell, is_immediate=True, is_missing=True)
 
@@ -179,7 +179,7 @@ def unknown(commands: Sequence[Command], line: str) -> str:
     begin_so = [known for known in _names(commands) if len(name) > 1 and known.startswith(name)]
     near = get_close_matches(name, _names(commands), n=_MOST_NAMES, cutoff=_NEARLY)
     found = list(dict.fromkeys([*begin_so, *near]))[:_MOST_NAMES]
-    hint = f"did you mean {' or '.join(f'/{one}' for one in found)}?" if found else "/help lists what there is"
+    hint = f"did you mean {' or '.join(f'/{one}' for one in found)}?" if found else "/help lists the commands"
     return f"there is no command /{clean_line(name)[:40]}; {hint}"
 
 

@@ -140,7 +140,7 @@ def _not_counted(replies: int) -> Sequence[tuple[str, str]]:
     if not replies:
         return ()
     what = "1 interrupted reply" if replies == 1 else f"{replies:,} interrupted replies"
-    return (("Not counted", f"{what}: the provider had not told the tokens yet"),)
+    return (("Not counted", f"{what}: the provider had not reported the tokens yet"),)
 
 
 def _estimated(replies: int) -> Sequence[tuple[str, str]]:

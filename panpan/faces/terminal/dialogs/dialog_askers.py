@@ -118,7 +118,7 @@ async def _plan_answer(proposal: PlanProposal, file: str, screen: Screen) -> Pla
         edited = await screen.edited(proposal.text)
         if isinstance(edited, str) and edited.strip():
             return PlanEdited(edited)
-        note = edited.reason if isinstance(edited, EditorFailed) else "the plan was empty, and is as it was before"
+        note = edited.reason if isinstance(edited, EditorFailed) else "the plan was empty, so the old one stays"
 
 
 def _plan_dialog(proposal: PlanProposal, file: str, note: str, screen: Screen) -> PlanDialog:

@@ -169,8 +169,8 @@ async def _run(argv: list[str], env: Mapping[str, str]) -> str:
     try:
         exit_code = await run_in_foreground(argv, env)
     except OSError as exc:
-        return f"{name} cannot be started: {exc.strerror}; the text is as it was"
-    return f"{name} ended with exit code {exit_code}, so the text is as it was" if exit_code else ""
+        return f"{name} cannot be started: {exc.strerror}; the text is unchanged"
+    return f"{name} ended with exit code {exit_code}, so the text is unchanged" if exit_code else ""
 
 
 def _has_other(text: str, file: Path) -> bool:

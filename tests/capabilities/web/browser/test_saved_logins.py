@@ -87,7 +87,7 @@ def test_login_that_cannot_be_forgotten_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("site", ["../settings", "a/b", "", "A", "ä.org", "a\n", "\x00", "a" * 254])
 def test_name_that_is_no_site_names_no_file(tmp_path: Path, site: str) -> None:
-    with pytest.raises(ToolError, match="is no site"):
+    with pytest.raises(ToolError, match="is not a site"):
         SavedLogins(tmp_path).forget(site)
 
 

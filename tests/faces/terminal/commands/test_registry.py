@@ -74,14 +74,12 @@ def test_wrong_name_brings_the_nearest_ones(line: str, names: list[str]) -> None
 
 
 def test_name_that_is_like_none_brings_the_way_to_the_list() -> None:
-    assert (
-        unknown(all_commands(slash_commands()), "/zzzzzz") == "there is no command /zzzzzz; /help lists what there is"
-    )
+    assert unknown(all_commands(slash_commands()), "/zzzzzz") == "there is no command /zzzzzz; /help lists the commands"
 
 
 @pytest.mark.parametrize("line", ["/nosuch", "/signin", "/foo", "/x", "/hq"])
 def test_unknown_suggests_no_name_that_is_not_like_it(line: str) -> None:
-    assert unknown(all_commands(slash_commands()), line).endswith("; /help lists what there is")
+    assert unknown(all_commands(slash_commands()), line).endswith("; /help lists the commands")
 
 
 @given(st.text(string.ascii_lowercase, min_size=1, max_size=8))
@@ -131,5 +129,5 @@ async def test_command_without_its_feature_says_so(tmp_path: Path, name: str) ->
     terminal = await type_in(terminal_in(tmp_path / "p", width=300), f"/{name}")
 
     assert len(terminal.rows) == 1
-    assert f"/{name} is not there yet" in terminal.text
+    assert f"/{name} is not available yet" in terminal.text
     assert (terminal.then, terminal.submitted) == (None, [])

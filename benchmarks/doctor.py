@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from benchmarks.figure import Figure
-from panpan.capabilities.environment.env_doctor import examine
+from panpan.capabilities.environment.env_doctor import diagnose
 from panpan.python_environments.find_environment import find_environment
 from panpan.python_environments.machine_root import MachineRoot
 from tests.fakes.machines import PROJECT, Machine
@@ -46,7 +46,7 @@ def _fill(root: Path) -> None:
 def _milliseconds(root: Path) -> float:
     started_at = perf_counter()
     machine = MachineRoot(root)
-    report = examine(machine, find_environment(machine, PROJECT, {}), {})
+    report = diagnose(machine, find_environment(machine, PROJECT, {}), {})
     took = (perf_counter() - started_at) * 1000
     if report.first_broken is not None:
         raise RuntimeError(f"the environment should be whole: {report.first_broken}")

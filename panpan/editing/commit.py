@@ -139,7 +139,7 @@ class FileChange:
     """True if a new file is to be executable for those who may read it."""
 
 
-def intended(changes: Sequence[FileChange]) -> list[IntendedChange]:
+def intended_changes(changes: Sequence[FileChange]) -> list[IntendedChange]:
     """Return the outcome of `commit` for each file, by digest."""
     return [IntendedChange(one.target.path, _sha256(one.before), _sha256(one.after)) for one in changes]
 

@@ -21,7 +21,7 @@ from panpan.editing.commit import (
     Target,
     commit,
     find_target,
-    intended,
+    intended_changes,
     read_known,
     similar_files,
 )
@@ -52,7 +52,7 @@ _MAX_ECHOED_LINE_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EditReport:
     """Report on the change of one file; its text is None if it does not exist."""
 
     confirmation: str
@@ -69,25 +69,25 @@ class Plan:
     """Changes that are computed and not yet made."""
 
     changes: Sequence[FileChange]
-    told: Sequence[Told]
+    reports: Sequence[EditReport]
 
 
 def diffs_of(plan: Plan) -> DiffDisplay:
     """Return the changes of the plan, for people."""
-    return DiffDisplay(files=tuple(ChangeReport(one.shown, one.before, one.after).diff() for one in plan.told))
+    return DiffDisplay(files=tuple(ChangeReport(one.shown, one.before, one.after).diff() for one in plan.reports))
 
 
-async def carry_out(plan: Plan, ctx: ToolContext) -> Output:
+async def apply_plan(plan: Plan, ctx: ToolContext) -> Output:
     """Write the changes and return what is told about them."""
-    output = await anyio.to_thread.run_sync(_output, plan.told, abandon_on_cancel=True)
-    await ctx.note_changes(await anyio.to_thread.run_sync(intended, plan.changes))
+    output = await anyio.to_thread.run_sync(_output, plan.reports, abandon_on_cancel=True)
+    await ctx.note_changes(await anyio.to_thread.run_sync(intended_changes, plan.changes))
     await commit(plan.changes, ctx.seen_files)
     return output
 
 
-def _output(told: Sequence[Told]) -> Output:
+def _output(reports: Sequence[EditReport]) -> Output:
     paragraphs, diffs = [], []
-    for one in told:
+    for one in reports:
         report = ChangeReport(one.shown, one.before, one.after)
         diffs.append(report.diff())
         paragraphs.append(f"{one.confirmation} (+{report.added} -{report.removed} lines)")
@@ -130,7 +130,7 @@ class PlannedTool(Tool[InputT]):
 
     async def make(self, plan: Plan, args: InputT, ctx: ToolContext) -> Output:
         """Make the changes, and return what is told about them."""
-        return await carry_out(plan, ctx)
+        return await apply_plan(plan, ctx)
 
 
 def _require_as_shown(plan: Plan, shown: DiffDisplay) -> None:
@@ -394,7 +394,7 @@ def plan_rename(old_name: str, new_name: str, file_paths: Sequence[str], ctx: To
     if old_name == new_name:
         raise ToolError(f"old_name and new_name are both {old_name}; give the name to change it to")
     word = _as_word(old_name)
-    changes, told = [], []
+    changes, reports = [], []
     for target in _targets(file_paths, ctx):
         before, text = content_of(target, ctx)
         renamed, count = word.subn(new_name, text.text)
@@ -406,8 +406,8 @@ def plan_rename(old_name: str, new_name: str, file_paths: Sequence[str], ctx: To
         done = f"renamed {old_name} to {new_name} in {target.shown}: {count} place{'s' * (count > 1)}"
         if _as_word(new_name).search(text.text):
             done += f"; {new_name} was a name there already, look whether the two now clash"
-        told.append(Told(done, target.shown, text.readable, after.readable, is_echoed=True))
-    return Plan(changes, told)
+        reports.append(EditReport(done, target.shown, text.readable, after.readable, is_echoed=True))
+    return Plan(changes, reports)
 
 
 def _missing(old_name: str, new_name: str, target: Target, text: str) -> str:

@@ -7,7 +7,7 @@ from panpan.types.events import IntendedChange
 
 
 class FakeLedger:
-    """Passes the id of each starting call to `note`, and keeps the intended changes."""
+    """Passes the id of each starting call to `note`, and keeps the intended_changes changes."""
 
     def __init__(self, note: Callable[[str], None] = lambda _: None) -> None:
         self.changes: dict[str, Sequence[IntendedChange]] = {}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from panpan.capabilities.environment.env_doctor import examine
+from panpan.capabilities.environment.env_doctor import diagnose
 from panpan.capabilities.environment.layers import Constraint, EnvReport
 from panpan.python_environments.find_environment import find_environment, project_of
 from panpan.python_environments.machine_root import MachineRoot
@@ -32,7 +32,7 @@ def requirements_of(root: Path, files: Mapping[str, str | bytes]) -> ProjectRequ
 def report_of(root: Path, files: Mapping[str, str | bytes], place: str = PROJECT, here: str = PROJECT) -> EnvReport:
     machine = MachineRoot(written(root, files))
     found = find_environment(machine, place, {})
-    return examine(machine, found, {}, project_of(place, found, here))
+    return diagnose(machine, found, {}, project_of(place, found, here))
 
 
 def of_project(report: EnvReport) -> list[Constraint]:

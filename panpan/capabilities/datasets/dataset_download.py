@@ -132,7 +132,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         async with aclosing(work.steps()) as lines:
             async for line in lines:
                 yield Progress(f"{line}\n")
-        came = work.report if len(plan.files) == 1 else f"{len(plan.files)} files in {plan.shown_folder}"
+        came = work.report if len(plan.files) == 1 else f"{len(plan.files)} files in {plan.folder_label}"
         yield Output(work.report, SummaryDisplay(text=came))
 
     async def _prepare(self, args: DatasetDownloadInput, ctx: ToolContext) -> Output:
@@ -154,7 +154,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         while len(self._plans) > MAX_PLANS:
             del self._plans[next(iter(self._plans))]
         if not plan.wanted and not plan.unpacked:
-            return Output(f"nothing to download: all of it is in {plan.shown_folder}, with the right checksums")
+            return Output(f"nothing to download: all of it is in {plan.folder_label}, with the right checksums")
         text = (
             f"plan {plan.id}: {plan.text()}\nthe user could run himself: {plan.command()}\n"
             f"nothing was downloaded yet; the user is asked when you call download with plan {plan.id}"
@@ -171,7 +171,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
                 async for line in lines:
                     write(f"{line}\n")
             write(f"{work.report}\n")
-            return JobEnd(f"Downloaded into {plan.shown_folder}:\n{work.report}", is_error=False)
+            return JobEnd(f"Downloaded into {plan.folder_label}:\n{work.report}", is_error=False)
 
         title = f"download {plan.source}"
         task = self._background.start_job(

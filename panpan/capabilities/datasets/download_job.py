@@ -267,7 +267,7 @@ class Transfer:
             pass  # in pieces, so that a cancelled caller does not wait for all of it
         yield part.size
         # The rest continues the existing part only if the server says so, or if a checksum will tell.
-        can_resume = remote.can_go_on and bool(remote.validator or remote.sha256 or remote.git_sha1)
+        can_resume = remote.can_resume and bool(remote.validator or remote.sha256 or remote.git_sha1)
         expected = ExpectedFile(remote.size, self._max_bytes, remote.validator, can_resume)
         try:
             async with aclosing(download(partial(self._ask, remote), part, expected, self._retry)) as sizes:
@@ -327,7 +327,7 @@ class DownloadJob:
             if one.is_there:
                 self._done.append(f"{one.remote.path}: was there already, with the right checksum")
                 continue
-            async with aclosing(self._brought(one)) as lines:
+            async with aclosing(self._download(one)) as lines:
                 async for line in lines:
                     yield line
         for one in self._plan.files:
@@ -335,7 +335,7 @@ class DownloadJob:
                 yield f"unpacking {one.remote.path}"
                 await self._unpack(one, one.unpacked)
 
-    async def _brought(self, one: PlannedFile) -> AsyncGenerator[str, None]:
+    async def _download(self, one: PlannedFile) -> AsyncGenerator[str, None]:
         first: int | None = None
         with await to_thread.run_sync(PlannedPart, one) as part:
             async with aclosing(self._transfer.fetch(part, one.remote)) as sizes:

@@ -55,14 +55,14 @@ class RemoteFile:
     """Size in bytes; None if the server does not say."""
     validator: str = ""
     """Its strong ETag or the time of its last change, by which a download that goes on knows that it is the same."""
-    can_go_on: bool = False
+    can_resume: bool = False
     """True if the server sends the rest of it alone."""
     sha256: str = ""
     """SHA-256 of its content in hexadecimal; empty if nobody has stated one."""
     git_sha1: str = ""
     coding: str = ""
     """Content coding that the server applies although it was asked not to; empty if none or an unusual one."""
-    sent_on_to: str = ""
+    redirect_url: str = ""
     """Address that the server sends on to, where that is another."""
     needs_token: bool = False
 
@@ -81,7 +81,7 @@ class PlannedFile:
     target: Path
     """Canonical."""
     part: Path
-    arrived: int
+    received_bytes: int
     """Bytes of it that an earlier download has left there."""
     is_there: bool
     """True if the target exists, with the checksum that it should have."""
@@ -96,7 +96,7 @@ class DownloadPlan:
     source: str
     folder: Path
     """Canonical."""
-    shown_folder: str
+    folder_label: str
     files: tuple[PlannedFile, ...]
     free_bytes: int
     licence: str
@@ -108,7 +108,7 @@ class DownloadPlan:
         """Eight characters that belong to exactly this plan."""
         told = [
             f"{self.source}\n{self.folder}\n{bool(self.unpacked)}",
-            *(f"{one.remote.key} {one.remote.sent_on_to} {one.target}" for one in self.files),
+            *(f"{one.remote.key} {one.remote.redirect_url} {one.target}" for one in self.files),
         ]
         return sha256("\n".join(told).encode(errors="replace")).hexdigest()[:8]
 
@@ -130,7 +130,7 @@ class DownloadPlan:
     @property
     def left(self) -> int | None:
         """Bytes that are still to come; None where that is not known."""
-        sizes = [None if one.remote.size is None else one.remote.size - one.arrived for one in self.wanted]
+        sizes = [None if one.remote.size is None else one.remote.size - one.received_bytes for one in self.wanted]
         return _sum(sizes)
 
     @property
@@ -141,7 +141,7 @@ class DownloadPlan:
     @property
     def hosts(self) -> tuple[str, ...]:
         """Beginnings of the addresses, and of those that servers send on to, each once."""
-        urls = [url for one in self.files for url in (one.remote.url, one.remote.sent_on_to) if url]
+        urls = [url for one in self.files for url in (one.remote.url, one.remote.redirect_url) if url]
         return tuple(dict.fromkeys("/".join(url.split("/")[:3]) for url in urls))
 
     @property
@@ -156,11 +156,11 @@ class DownloadPlan:
 
     def text(self) -> str:
         """Return the plan in words, for the model and for the user who is asked."""
-        return "\n".join([f"{clean_line(self.source)} → {self.shown_folder}", *self._facts(), *self.notes])
+        return "\n".join([f"{clean_line(self.source)} → {self.folder_label}", *self._facts(), *self.notes])
 
     def line(self) -> str:
         """Return the same on one line, for a question."""
-        return "; ".join([f"{self._what} from {', '.join(self.hosts)} into {self.shown_folder}", *self._facts()])
+        return "; ".join([f"{self._what} from {', '.join(self.hosts)} into {self.folder_label}", *self._facts()])
 
     def command(self) -> str:
         """Return a command with which users can download the first file themselves."""
@@ -186,10 +186,12 @@ class DownloadPlan:
         if self.size is None:
             return "size: the server does not say"
         exact = f" ({self.size:,} bytes)" if self.size >= 1000 else ""
-        arrived = sum(one.arrived for one in self.wanted)
+        received_bytes = sum(one.received_bytes for one in self.wanted)
         is_there = sum(one.remote.size or 0 for one in self.files if one.is_there)
         parts = [f"{size_text(is_there)} there already"] * bool(is_there)
-        parts += [f"goes on behind the {size_text(arrived)} that an earlier download left"] * bool(arrived)
+        parts += [f"goes on behind the {size_text(received_bytes)} that an earlier download left"] * bool(
+            received_bytes
+        )
         return "; ".join([f"size: {size_text(self.size)}{exact}", *parts])
 
     def _disk_text(self) -> str:
@@ -203,11 +205,11 @@ class DownloadPlan:
         return f"time: about {time_text(self.left / ASSUMED_BYTES_PER_S)} at {speed} a second"
 
     def _others(self) -> list[str]:
-        can_go_on = all(one.remote.can_go_on for one in self.wanted)
+        can_resume = all(one.remote.can_resume for one in self.wanted)
         is_checked = all(one.remote.sha256 or one.remote.git_sha1 for one in self.files)
         coding = self.files[0].remote.coding
         return [
-            "can go on after a cut" if can_go_on else "begins again after a cut",
+            "can go on after a cut" if can_resume else "begins again after a cut",
             "checksum: known" if is_checked else "checksum: not published; the one of what came is told",
             f"licence: {clean_line(self.licence) or 'not told; look where it is offered'}",
             *(["archives are unpacked"] if self.unpacked else []),

@@ -88,8 +88,8 @@ def _told(response: "GuardedResponse", url: str, size: int | None, name: str) ->
         path=name or _file_name(headers.get("content-disposition", ""), response.url, url),
         size=size,
         validator=validator_of(headers),
-        can_go_on=response.status == 206 or headers.get("accept-ranges", "").strip().lower() == "bytes",
-        sent_on_to=response.url if response.history else "",
+        can_resume=response.status == 206 or headers.get("accept-ranges", "").strip().lower() == "bytes",
+        redirect_url=response.url if response.history else "",
         coding=coding if (coding := headers.get("content-encoding", "").strip().lower()) in _CODINGS else "",
     )
 
@@ -244,7 +244,7 @@ def _file(base: str, one: _Sibling, *, needs_token: bool) -> RemoteFile:
         url=f"{base}/{quote(one.path)}",
         path=one.path,
         size=one.lfs.size if one.lfs is not None else one.size,
-        can_go_on=True,
+        can_resume=True,
         sha256=one.lfs.sha256 if one.lfs is not None else "",
         git_sha1=one.blob if one.lfs is None and re.fullmatch(r"[0-9a-f]{40}", one.blob) else "",
         needs_token=needs_token,
@@ -288,7 +288,7 @@ async def make_plan(
     plan = DownloadPlan(
         source=source,
         folder=place,
-        shown_folder=ctx.paths.shown(place),
+        folder_label=ctx.paths.shown(place),
         files=tuple(planned),
         free_bytes=await to_thread.run_sync(_free_bytes, place),
         licence=licence,
@@ -302,7 +302,7 @@ def require_space(plan: DownloadPlan) -> None:
     """Raise `ToolError` if the download does not fit onto the disk."""
     if plan.needed_bytes is not None and plan.needed_bytes > plan.free_bytes:
         raise ToolError(
-            f"{plan.shown_folder} has {size_text(plan.free_bytes)} free, and the download needs "
+            f"{plan.folder_label} has {size_text(plan.free_bytes)} free, and the download needs "
             f"{size_text(plan.needed_bytes)} with a tenth to spare; make room, choose another folder, or fewer files"
         )
 
@@ -335,8 +335,8 @@ def _planned(remote: RemoteFile, folder: Path, ctx: ToolContext, unpack: bool) -
                 advice="choose another folder, or let the user move it away",
             )
         return PlannedFile(remote, target, part, 0, is_there=True, unpacked=unpacked)
-    arrived = part.stat().st_size if part.is_file() else 0
-    return PlannedFile(remote, target, part, arrived, is_there=False, unpacked=unpacked)
+    received_bytes = part.stat().st_size if part.is_file() else 0
+    return PlannedFile(remote, target, part, received_bytes, is_there=False, unpacked=unpacked)
 
 
 def _unpacked(archive: Path, ctx: ToolContext) -> Path:

@@ -34,7 +34,7 @@ class Binary:
     tag: str = ""
     """The interpreter in its name, such as `cpython-311-x86_64-linux-gnu`, or `abi3`; empty where it fits any."""
     missing: tuple[str, ...] = ()
-    unfulfilled: tuple[tuple[str, str], ...] = ()
+    missing_symbols: tuple[tuple[str, str], ...] = ()
     """Versions of symbols that it needs and that the library that is found does not have, after that library."""
     has_new_strings: bool | None = None
     """True if it is linked with PyTorch and uses GCC's newer string ABI; None if unknown or not linked with PyTorch."""
@@ -57,7 +57,7 @@ class BinaryLayer:
 
     binaries: tuple[Binary, ...]
     damaged: tuple[tuple[str, str], ...]
-    not_looked_at: int
+    skipped: int
     built_for_numpy_1: tuple[str, ...]
     """Modules that know only the C API of NumPy 1; looked for where NumPy 2 is installed."""
     search: LibrarySearch
@@ -78,7 +78,7 @@ class BinaryLayer:
         return {name: binary.shown for binary in self.binaries for name in binary.elf.needed}
 
 
-def look_at_binaries(root: MachineRoot, prefix: str, python: PythonLayer, library_path: str) -> BinaryLayer:
+def inspect_binaries(root: MachineRoot, prefix: str, python: PythonLayer, library_path: str) -> BinaryLayer:
     """Return the binaries of an environment."""
     found = [(site, folder, name) for site in python.site_folders for folder, name in root.walk(site) if ".so" in name]
     files = sorted((f"{folder}/{name}", site) for site, folder, name in found if _LIBRARY.fullmatch(name))
@@ -156,12 +156,12 @@ def _read_binary(
         strings = _has_new_strings(section_bytes(stream, ".dynstr")) if uses_torch else None
     found = {name: search.find(name, of=path, search=elf.search) for name in elf.needed}
     missing = tuple(name for name, place in found.items() if not place)
-    unfulfilled = tuple(
+    missing_symbols = tuple(
         (found[name], version)
         for name, version in elf.versions_needed
         if found.get(name) and versions.of(found[name]) and version not in versions.of(found[name])
     )
-    return Binary(path, shown, elf, is_module, tagged[2] if tagged else "", missing, unfulfilled, strings)
+    return Binary(path, shown, elf, is_module, tagged[2] if tagged else "", missing, missing_symbols, strings)
 
 
 def _has_new_strings(names: bytes) -> bool | None:

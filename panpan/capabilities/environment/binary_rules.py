@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from panpan.capabilities.environment.binary_layer import Binary
 from panpan.capabilities.environment.driver_layer import dotted
-from panpan.capabilities.environment.layers import Constraint, State, judged
+from panpan.capabilities.environment.layers import Constraint, State, make_constraint
 from panpan.capabilities.environment.toolkit_layer import GPU_LIBRARY, Framework, local_platform
 from panpan.types.dataclass import dataclass
 
@@ -43,9 +43,11 @@ def wheel_constraints(facts: "Facts") -> Iterator[Constraint]:
         first = next(fault for fault in faults if fault is not None)
         unfit += 1
         needs = f"{package.name} {package.version} was built for {first.needs}"
-        yield judged(first.rule, "broken", needs, first.has)
+        yield make_constraint(first.rule, "broken", needs, first.has)
     if tagged and not unfit and pairs:
-        yield judged("python-abi", "holds", f"what wheels were built for ({len(tagged)} say it)", "all fit here")
+        yield make_constraint(
+            "python-abi", "holds", f"what wheels were built for ({len(tagged)} say it)", "all fit here"
+        )
 
 
 def _pairs(facts: "Facts") -> frozenset[tuple[str, str]]:
@@ -134,7 +136,7 @@ def _interpreters(facts: "Facts") -> Iterator[Constraint]:
     unfit = [several[0] for several in by_stem.values() if not any(_fits(one, abi) for one in several)]
     if unfit:
         needs = f"{_named(unfit)} built for {unfit[0].tag}"
-        yield judged("python-abi", "broken", needs, f"the interpreter is {abi}")
+        yield make_constraint("python-abi", "broken", needs, f"the interpreter is {abi}")
 
 
 def _fits(module: Binary, abi: str) -> bool:
@@ -146,7 +148,7 @@ def _architectures(facts: "Facts") -> Iterator[Constraint]:
     machine = facts.python.machine
     others = [module for module in facts.binaries.modules if machine and module.elf.machine != machine]
     if others:
-        yield judged(
+        yield make_constraint(
             "architecture",
             "broken",
             f"{_named(others)} built for {others[0].elf.machine}",
@@ -156,10 +158,10 @@ def _architectures(facts: "Facts") -> Iterator[Constraint]:
 
 def _damaged(facts: "Facts") -> Iterator[Constraint]:
     for path, reason in facts.binaries.damaged:
-        yield judged("damaged-binary", "broken", f"{path} whole", reason)
-    if facts.binaries.not_looked_at:
-        has = f"{facts.binaries.not_looked_at:,} more were not looked at"
-        yield judged("library", "unknown", f"what {len(facts.binaries.binaries):,} binaries need", has)
+        yield make_constraint("damaged-binary", "broken", f"{path} whole", reason)
+    if facts.binaries.skipped:
+        has = f"{facts.binaries.skipped:,} more were not looked at"
+        yield make_constraint("library", "unknown", f"what {len(facts.binaries.binaries):,} binaries need", has)
 
 
 def _libraries(facts: "Facts") -> Iterator[Constraint]:
@@ -182,19 +184,21 @@ def _libraries(facts: "Facts") -> Iterator[Constraint]:
         if (name == "libc.so.6" and facts.driver.libc == "musl") or _OF_MUSL.fullmatch(name):
             other = "glibc" if name == "libc.so.6" else "musl"
             has = f"the system has {facts.driver.libc or 'another'}"
-            yield judged("c-library", state, f"{_named(users)} linked with {other}", has)
+            yield make_constraint("c-library", state, f"{_named(users)} linked with {other}", has)
             continue
         rule = "gpu-library" if GPU_LIBRARY.fullmatch(name) else "library"
         others = facts.binaries.search.all_named(f"{name.partition('.so')[0]}.so")
         has = f"there is {', '.join(list(others)[:3])}" if others else "it is nowhere"
         needs = f"{_named(users)} linked with {name}"
-        yield judged(rule, state, needs, has)
+        yield make_constraint(rule, state, needs, has)
     if idle:
         needs = f"{len(idle)} libraries of plug-ins, such as {idle[0][0]} for {idle[0][1]}"
-        yield judged("library", "risk", needs, "they are nowhere, and no module is linked with what needs them")
+        yield make_constraint(
+            "library", "risk", needs, "they are nowhere, and no module is linked with what needs them"
+        )
     if facts.binaries.binaries and not needing:
         needs = f"the libraries that binaries are linked with (of {len(facts.binaries.binaries):,})"
-        yield judged("library", "holds", needs, "all are there")
+        yield make_constraint("library", "holds", needs, "all are there")
 
 
 def _is_all_of_a_package(affected: Sequence[Binary], facts: "Facts") -> bool:
@@ -206,7 +210,7 @@ def _is_all_of_a_package(affected: Sequence[Binary], facts: "Facts") -> bool:
 def _symbol_versions(facts: "Facts") -> Iterator[Constraint]:
     needing: dict[tuple[str, str], list[Binary]] = defaultdict(list)
     for binary in facts.binaries.binaries:
-        for place, version in binary.unfulfilled:
+        for place, version in binary.missing_symbols:
             needing[place, version].append(binary)
     for (place, version), users in sorted(needing.items()):
         rule = "glibc" if version.startswith("GLIBC_") else "symbol-version"
@@ -214,7 +218,7 @@ def _symbol_versions(facts: "Facts") -> Iterator[Constraint]:
         if rule == "glibc" and facts.driver.glibc:
             has = f"the system has glibc {dotted(facts.driver.glibc)}"
         state: State = "broken" if facts.binaries.modules_over({user.path for user in users}) else "risk"
-        yield judged(rule, state, f"{_named(users)} built with {version}", has)
+        yield make_constraint(rule, state, f"{_named(users)} built with {version}", has)
 
 
 def _torch_abi(facts: "Facts") -> Iterator[Constraint]:
@@ -226,9 +230,11 @@ def _torch_abi(facts: "Facts") -> Iterator[Constraint]:
     unfit = [one for one in others if one.has_new_strings != own.has_new_strings]
     if unfit:
         needs = f"{_named(unfit)} built with cxx11abi {_yes(unfit[0].has_new_strings)}"
-        yield judged("torch-abi", "broken", needs, f"PyTorch was built with cxx11abi {_yes(own.has_new_strings)}")
+        yield make_constraint(
+            "torch-abi", "broken", needs, f"PyTorch was built with cxx11abi {_yes(own.has_new_strings)}"
+        )
     else:
-        yield judged("torch-abi", "holds", f"{_named(others)} built with PyTorch's C++ ABI", "it is the same")
+        yield make_constraint("torch-abi", "holds", f"{_named(others)} built with PyTorch's C++ ABI", "it is the same")
 
 
 def _yes(is_new: bool | None) -> str:
@@ -249,7 +255,7 @@ def _built_for_torch(facts: "Facts") -> Iterator[Constraint]:
         fits = fits and (not cuda or not has_cuda or cuda == has_cuda)
         needs = f"{package.name} was built for PyTorch {wanted}{f' with CUDA {cuda}' if cuda else ''}"
         has = f"it is {torch.version}{f' with CUDA {has_cuda}' if has_cuda else ''}"
-        yield judged("built-for-torch", "holds" if fits else "broken", needs, has)
+        yield make_constraint("built-for-torch", "holds" if fits else "broken", needs, has)
     if framework is not None:
         yield from _built_beside_torch(framework, facts)
 
@@ -266,7 +272,7 @@ def _built_beside_torch(framework: Framework, facts: "Facts") -> Iterator[Constr
             state: State = "risk" if "cpu" in (platform, framework.platform) else "broken"
             needs = f"{name} {package.version} was built for {_platform(platform, runtime)}"
             has = f"PyTorch was for {_platform(framework.platform, framework.runtime)}"
-            yield judged("built-for-torch", state, needs, has)
+            yield make_constraint("built-for-torch", state, needs, has)
 
 
 def _platform(platform: str, runtime: Sequence[int]) -> str:
@@ -287,7 +293,7 @@ def _numpy_abi(facts: "Facts") -> Iterator[Constraint]:
     old = facts.binaries.built_for_numpy_1
     if numpy is not None and old:
         more = f" and {len(old) - 1} more modules" if len(old) > 1 else ""
-        yield judged("numpy-abi", "broken", f"{old[0]}{more} built for NumPy 1", f"it is {numpy.version}")
+        yield make_constraint("numpy-abi", "broken", f"{old[0]}{more} built for NumPy 1", f"it is {numpy.version}")
 
 
 def _named(binaries: Sequence[Binary]) -> str:

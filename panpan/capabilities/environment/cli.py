@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from panpan.capabilities.environment.env_doctor import examine
+from panpan.capabilities.environment.env_doctor import diagnose
 from panpan.capabilities.environment.layers import (
     EnvReport,
     constraint_rows,
@@ -54,7 +54,7 @@ def _report(path: Path | None) -> EnvReport:
     root = MachineRoot()
     named_by = {} if path else os.environ
     environment = find_environment(root, str(place), named_by)
-    return examine(root, environment, os.environ, project_of(str(place), environment, _here()))
+    return diagnose(root, environment, os.environ, project_of(str(place), environment, _here()))
 
 
 def _here() -> str:

@@ -149,7 +149,7 @@ class DriverLayer:
     has_amdgpu: bool
 
 
-def look_at_driver(root: MachineRoot, search: LibrarySearch) -> DriverLayer:
+def inspect_driver(root: MachineRoot, search: LibrarySearch) -> DriverLayer:
     """Return the system of a machine."""
     release = root.text("/etc/os-release", max_bytes=10_000) or root.text("/usr/lib/os-release", max_bytes=10_000)
     mac = _mac_version(root)
@@ -270,7 +270,7 @@ class HardwareLayer:
         return [gpu for gpu in self.gpus if gpu.vendor == vendor]
 
 
-def look_at_hardware(root: MachineRoot, place: str = "/") -> HardwareLayer:
+def inspect_hardware(root: MachineRoot, place: str = "/") -> HardwareLayer:
     """Return the hardware of a machine, with the free space on the disk of `place`."""
     listed = list(_listed_gpus(root))
     driven = list(_driven_gpus(root))

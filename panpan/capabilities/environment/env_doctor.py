@@ -13,30 +13,35 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.environment.binary_layer import BinaryLayer, binary_findings, look_at_binaries
+from panpan.capabilities.environment.binary_layer import BinaryLayer, binary_findings, inspect_binaries
 from panpan.capabilities.environment.binary_rules import binary_constraints
 from panpan.capabilities.environment.driver_layer import (
     DriverLayer,
     HardwareLayer,
     driver_findings,
     hardware_findings,
-    look_at_driver,
-    look_at_hardware,
+    inspect_driver,
+    inspect_hardware,
 )
 from panpan.capabilities.environment.elf_file import LibrarySearch
-from panpan.capabilities.environment.layers import Constraint, EnvReport, Finding, State, in_order, judged
-from panpan.capabilities.environment.project_rules import lacking, making, project_constraints, project_findings
+from panpan.capabilities.environment.layers import Constraint, EnvReport, Finding, State, in_order, make_constraint
+from panpan.capabilities.environment.project_rules import (
+    create_command,
+    missing_step,
+    project_constraints,
+    project_findings,
+)
 from panpan.capabilities.environment.python_layer import (
     PythonLayer,
+    inspect_python,
     interpreter_constraints,
-    look_at_python,
     python_constraints,
     python_findings,
 )
 from panpan.capabilities.environment.toolkit_layer import (
     ToolkitLayer,
     gpu_constraints,
-    look_at_toolkit,
+    inspect_toolkit,
     toolkit_findings,
 )
 from panpan.core.effects import Effects
@@ -101,7 +106,7 @@ def _look(place: str, ctx: ToolContext, withholds: Callable[[Path, Path], bool])
     if environment is not None:
         _require_readable(environment.path, environment.why, ctx)
     project = readable_folder(project_of(place, environment, str(ctx.paths.cwd)), ctx.paths)
-    return examine(root, environment, ctx.own_environment, project)
+    return diagnose(root, environment, ctx.own_environment, project)
 
 
 def _require_readable(path: str, why: str, ctx: ToolContext) -> None:
@@ -157,24 +162,24 @@ class Facts:
         )
 
 
-def look(root: MachineRoot, environment: Environment, variables: Mapping[str, str]) -> Facts:
+def inspect_layers(root: MachineRoot, environment: Environment, variables: Mapping[str, str]) -> Facts:
     """Look at all layers; nothing of the environment or the machine is run.
 
     `variables`: environment variables; LD_LIBRARY_PATH counts.
     """
-    python = look_at_python(root, environment)
+    python = inspect_python(root, environment)
     prefix, library_path = environment.path.rstrip("/"), variables.get("LD_LIBRARY_PATH", "")
-    binaries = look_at_binaries(root, prefix, python, library_path)
-    toolkit = look_at_toolkit(root, python, binaries)
-    driver = look_at_driver(root, binaries.search)
-    return Facts(root, environment, python, binaries, toolkit, driver, look_at_hardware(root, environment.path))
+    binaries = inspect_binaries(root, prefix, python, library_path)
+    toolkit = inspect_toolkit(root, python, binaries)
+    driver = inspect_driver(root, binaries.search)
+    return Facts(root, environment, python, binaries, toolkit, driver, inspect_hardware(root, environment.path))
 
 
 MAX_UNREAD = 20
 MAX_OF_A_KIND = 20
 
 
-def examine(
+def diagnose(
     root: MachineRoot, environment: Environment | None, variables: Mapping[str, str], project: str = ""
 ) -> EnvReport:
     """Return the report on an environment on a machine; nothing of either is run.
@@ -186,7 +191,7 @@ def examine(
     requirements = project_requirements(root, project) if project else ProjectRequirements("")
     if environment is None:
         return _without_environment(root, requirements)
-    facts = look(root, environment, variables)
+    facts = inspect_layers(root, environment, variables)
     constraints = chain(
         interpreter_constraints(facts),
         project_constraints(facts, requirements),
@@ -213,14 +218,17 @@ def _first_of_each_kind(constraints: Iterable[Constraint]) -> list[Constraint]:
         if counts[one.rule, one.state] <= MAX_OF_A_KIND:
             kept.append(one)
     more = ((kind, count - MAX_OF_A_KIND) for kind, count in counts.items() if count > MAX_OF_A_KIND)
-    return [*kept, *(judged(rule, state, f"{count:,} more of this kind", "likewise") for (rule, state), count in more)]
+    return [
+        *kept,
+        *(make_constraint(rule, state, f"{count:,} more of this kind", "likewise") for (rule, state), count in more),
+    ]
 
 
 def _without_environment(root: MachineRoot, requirements: ProjectRequirements) -> EnvReport:
-    driver, hardware = look_at_driver(root, LibrarySearch(root, {})), look_at_hardware(root)
+    driver, hardware = inspect_driver(root, LibrarySearch(root, {})), inspect_hardware(root)
     needs, has = "an environment to look at", f"there is none in {requirements.folder or 'this folder'}"
-    command = making(root, requirements)
-    none = judged("environment", "broken", needs, has, command=command, first=lacking(root, command))
+    command = create_command(root, requirements)
+    none = make_constraint("environment", "broken", needs, has, command=command, first=missing_step(root, command))
     return EnvReport(
         environment="",
         project=requirements.folder,

@@ -29,7 +29,7 @@ LAYERS: Mapping[Layer, str] = {
 State: TypeAlias = Literal["holds", "risk", "broken", "unknown"]
 """State of a constraint. A risk may go well; an unknown one cannot be judged from files."""
 
-_GRAVITY: Mapping[State, int] = {"broken": 0, "risk": 1, "unknown": 2, "holds": 3}
+_SEVERITY: Mapping[State, int] = {"broken": 0, "risk": 1, "unknown": 2, "holds": 3}
 _DEPTH: Mapping[Layer, float] = {layer: depth for depth, layer in enumerate(LAYERS)}
 _OF_THE_WRONG_ENVIRONMENT = ("environment", "interpreter", "project-python", "project-package")
 _DEPTH_OF_ENVIRONMENT = _DEPTH["driver"] - 0.5
@@ -97,7 +97,7 @@ class EnvReport(Frozen):
 
 def in_order(constraints: list[Constraint]) -> tuple[Constraint, ...]:
     """Return them as a report has them: the gravest first, from the lowest layer up."""
-    return tuple(sorted(constraints, key=lambda one: (_GRAVITY[one.state], -_depth(one))))
+    return tuple(sorted(constraints, key=lambda one: (_SEVERITY[one.state], -_depth(one))))
 
 
 def _depth(constraint: Constraint) -> float:
@@ -154,7 +154,7 @@ A driver that is too old is mended in its own layer; a build that does not fit w
 """
 
 
-def judged(
+def make_constraint(
     rule: str, state: State, needs: str, has: str, *, source: str = "", command: str = "", first: str = ""
 ) -> Constraint:
     """Return a constraint of the kind `rule`, with the layer and the advice that belong to it.

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from panpan.capabilities.environment.layers import Constraint, Finding, State, judged
+from panpan.capabilities.environment.layers import Constraint, Finding, State, make_constraint
 from panpan.capabilities.environment.python_layer import marker_values
 from panpan.python_environments.find_environment import interpreter_of
 from panpan.python_environments.machine_root import MachineRoot
@@ -38,7 +38,7 @@ _USUAL = 12
 """One that most packages have wheels for."""
 
 
-def making(root: MachineRoot, requirements: ProjectRequirements) -> str:
+def create_command(root: MachineRoot, requirements: ProjectRequirements) -> str:
     """Return the command that makes an environment for a project; empty where it asks for nothing."""
     if managed := _managed(root, requirements.folder):
         return managed
@@ -54,7 +54,7 @@ def making(root: MachineRoot, requirements: ProjectRequirements) -> str:
     return f"{_python_for(root, specifiers)} -m venv .venv && .venv/bin/python -m pip install {_asked(file)}"
 
 
-def remaking(facts: "Facts", folder: str, specifiers: Sequence[str]) -> str:
+def recreate_command(facts: "Facts", folder: str, specifiers: Sequence[str]) -> str:
     """Return the command that gives an environment the Python that is asked for; empty where no version will do."""
     if managed := _managed(facts.root, folder, facts.environment.path):
         return managed
@@ -69,7 +69,7 @@ def remaking(facts: "Facts", folder: str, specifiers: Sequence[str]) -> str:
     return shlex.join((f"python3.{minor}", "-m", "venv", *place))
 
 
-def lacking(root: MachineRoot, command: str) -> str:
+def missing_step(root: MachineRoot, command: str) -> str:
     """Return the step needed before a command that makes an environment; empty if there is none."""
     program = command.partition(" ")[0]
     if not program.startswith("python3.") or _is_there(root, program):
@@ -77,7 +77,7 @@ def lacking(root: MachineRoot, command: str) -> str:
     return f"make sure of {program}, which is neither in {' nor in '.join(_PROGRAMS)}"
 
 
-def filling(facts: "Facts", requirements: ProjectRequirements, entry: PackageRequirement) -> str:
+def install_command(facts: "Facts", requirements: ProjectRequirements, entry: PackageRequirement) -> str:
     """Return the command, run in the project's folder, that installs the requirements with this entry."""
     prefix, file = facts.environment.path, entry.file
     managed = _managed(facts.root, requirements.folder, prefix)
@@ -144,7 +144,7 @@ def project_constraints(facts: "Facts", requirements: ProjectRequirements) -> It
     apart = _files_for_others(facts, requirements)
     for file in sorted(apart):
         has = f"{facts.environment.path} is none of conda's, and other files say what belongs into it"
-        yield judged("project-unclear", "unknown", f"what {file} asks for", has, source=file)
+        yield make_constraint("project-unclear", "unknown", f"what {file} asks for", has, source=file)
     yield from _python(facts, requirements, apart)
     yield from _packages(facts, requirements, apart)
     for one in requirements.unclear:
@@ -167,12 +167,12 @@ def _python(facts: "Facts", requirements: ProjectRequirements, apart: frozenset[
     ]
     mend = ""
     if any(fits is False for _, fits in asked):
-        mend = remaking(facts, requirements.folder, [one.specifier for one, _ in asked])
+        mend = recreate_command(facts, requirements.folder, [one.specifier for one, _ in asked])
     for one, fits in asked:
         state: State = "unknown" if fits is None else "holds" if fits else "broken"
         needs, command = f"{one.source} asks for Python {one.specifier}", mend if state == "broken" else ""
-        first, has = lacking(facts.root, command), f"it is {version}"
-        yield judged("project-python", state, needs, has, source=one.source, command=command, first=first)
+        first, has = missing_step(facts.root, command), f"it is {version}"
+        yield make_constraint("project-python", state, needs, has, source=one.source, command=command, first=first)
 
 
 def _packages(facts: "Facts", requirements: ProjectRequirements, apart: frozenset[str]) -> Iterator[Constraint]:
@@ -182,7 +182,7 @@ def _packages(facts: "Facts", requirements: ProjectRequirements, apart: frozense
     for file, count in left_out.items():
         needs = f"{file} asks conda for {_describe_packages(count)}"
         has = f"{facts.environment.path} is none of conda's"
-        yield judged("project-unclear", "unknown", needs, has, source=file)
+        yield make_constraint("project-unclear", "unknown", needs, has, source=file)
     of_conda = {normalised(name): version for name, version in facts.python.of_conda}
     versions, markers = {**of_conda, **facts.python.versions}, marker_values(facts)
     refused = {entry.file: entry.source for entry in reversed(needed) if not is_requirement(entry.text)}
@@ -199,15 +199,15 @@ def _packages(facts: "Facts", requirements: ProjectRequirements, apart: frozense
             if lack is None:
                 yield _told(Unclear(entry.source, "its version cannot be compared", what))
             elif lack:
-                needs, command = f"{entry.source} asks for {what}", filling(facts, requirements, entry)
+                needs, command = f"{entry.source} asks for {what}", install_command(facts, requirements, entry)
                 line = refused.get(entry.file)
                 first = f"correct {line}, for which the whole file is refused" if line else ""
-                yield judged(
+                yield make_constraint(
                     "project-package", "broken", needs, lack, source=entry.source, command=command, first=first
                 )
     if met and not missed:
         needs = f"what the project asks for ({_describe_packages(met)})"
-        yield judged("project-package", "holds", needs, "all of it is there")
+        yield make_constraint("project-package", "holds", needs, "all of it is there")
 
 
 def _counts(
@@ -241,7 +241,7 @@ def _describe_packages(count: int) -> str:
 
 def _told(one: Unclear) -> Constraint:
     needs = f"{one.source} asks for {one.text}" if one.text else f"what {one.source} asks for"
-    return judged("project-unclear", "unknown", needs, one.why, source=one.source)
+    return make_constraint("project-unclear", "unknown", needs, one.why, source=one.source)
 
 
 def _finding(name: str, value: str, source: str) -> Finding:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from panpan.capabilities.environment.elf_file import ElfFile, read_elf, with_origin
-from panpan.capabilities.environment.layers import Constraint, Finding, judged
+from panpan.capabilities.environment.layers import Constraint, Finding, make_constraint
 from panpan.errors import ToolError
 from panpan.python_environments.find_environment import (
     Environment,
@@ -74,7 +74,7 @@ class PythonLayer:
         return next((package for package in self.packages if package.name == name), None)
 
 
-def look_at_python(root: MachineRoot, environment: Environment) -> PythonLayer:
+def inspect_python(root: MachineRoot, environment: Environment) -> PythonLayer:
     """Return the interpreter of an environment and its packages."""
     prefixes = _prefixes(root, environment)
     found = interpreter_of(root, prefixes)
@@ -174,7 +174,7 @@ def interpreter_constraints(facts: "Facts") -> Iterator[Constraint]:
     python = facts.python
     if not python.program:
         has = f"bin/python of {facts.environment.path} leads to nothing"
-        yield judged("interpreter", "broken", "an interpreter", has)
+        yield make_constraint("interpreter", "broken", "an interpreter", has)
 
 
 def _required_python(facts: "Facts") -> Iterator[Constraint]:
@@ -188,17 +188,17 @@ def _required_python(facts: "Facts") -> Iterator[Constraint]:
         if fits is not True:
             refused += 1
             needs = f"{package.name} {package.version} needs Python {package.requires_python}"
-            yield judged("requires-python", "unknown" if fits is None else "broken", needs, f"it is {version}")
+            yield make_constraint("requires-python", "unknown" if fits is None else "broken", needs, f"it is {version}")
     if not refused:
         needs = f"the Python that packages ask for ({len(asking)} say which)"
-        yield judged("requires-python", "holds", needs, f"{version} suits all")
+        yield make_constraint("requires-python", "holds", needs, f"{version} suits all")
 
 
 def _whole_packages(facts: "Facts") -> Iterator[Constraint]:
     for package in [one for one in facts.python.packages if one.damage]:
-        yield judged("damaged-package", "broken", f"{package.name} {package.version} whole", package.damage)
+        yield make_constraint("damaged-package", "broken", f"{package.name} {package.version} whole", package.damage)
     for folder in leftovers(facts.root, facts.python.site_folders):
-        yield judged("leftover", "risk", "no half-deleted packages", folder)
+        yield make_constraint("leftover", "risk", "no half-deleted packages", folder)
 
 
 def _one_version_each(facts: "Facts") -> Iterator[Constraint]:
@@ -207,13 +207,13 @@ def _one_version_each(facts: "Facts") -> Iterator[Constraint]:
         versions[package.folder.rpartition("/")[0], package.name].add(package.version)
     for (_, name), several in list(versions.items()):
         if len(several) > 1:
-            yield judged("two-versions", "broken", f"one version of {name}", " and ".join(sorted(several)))
+            yield make_constraint("two-versions", "broken", f"one version of {name}", " and ".join(sorted(several)))
     by_conda = {normalised(name): version for name, version in facts.python.of_conda}
     for package in facts.python.packages:
         said = by_conda.get(package.name)
         if said and said != package.version and package.origin.installer != "conda":
             has = f"it is {package.version}, by {package.origin.installer or 'something else'}"
-            yield judged("conda-and-pip", "risk", f"{package.name} {said}, which conda recorded", has)
+            yield make_constraint("conda-and-pip", "risk", f"{package.name} {said}, which conda recorded", has)
 
 
 def _dependencies(facts: "Facts") -> Iterator[Constraint]:
@@ -232,6 +232,6 @@ def _dependencies(facts: "Facts") -> Iterator[Constraint]:
                 missed += 1
                 needs = f"{package.name} {package.version} needs {requirement.name}{requirement.specifier}"
                 is_runtime = normalised(requirement.name).startswith("nvidia-")
-                yield judged("gpu-dependency" if is_runtime else "dependency", "broken", needs, has)
+                yield make_constraint("gpu-dependency" if is_runtime else "dependency", "broken", needs, has)
     if asked and not missed:
-        yield judged("dependency", "holds", f"what packages ask for ({asked} times)", "all of it is there")
+        yield make_constraint("dependency", "holds", f"what packages ask for ({asked} times)", "all of it is there")

@@ -17,7 +17,7 @@ from panpan.capabilities.environment.driver_layer import (
     numbers,
     oldest_driver,
 )
-from panpan.capabilities.environment.layers import Constraint, Finding, State, judged
+from panpan.capabilities.environment.layers import Constraint, Finding, State, make_constraint
 from panpan.capabilities.environment.python_layer import PythonLayer
 from panpan.python_environments.machine_root import MachineRoot
 from panpan.python_environments.metadata import Package
@@ -80,7 +80,7 @@ class ToolkitLayer:
         return next((one for one in self.frameworks if one.name == name), None)
 
 
-def look_at_toolkit(root: MachineRoot, python: PythonLayer, binaries: BinaryLayer) -> ToolkitLayer:
+def inspect_toolkit(root: MachineRoot, python: PythonLayer, binaries: BinaryLayer) -> ToolkitLayer:
     """Return the runtimes that packages were built for, and those that are installed."""
     toolkit, source = _system_cuda(root)
     rocm = (root.text("/opt/rocm/.info/version", max_bytes=1_000) or "").strip().partition("\n")[0]
@@ -224,7 +224,7 @@ def _processor(facts: "Facts") -> Iterator[Constraint]:
         if facts.python.package(name) and facts.python.machine == "x86_64" and flags:
             processor = facts.hardware.processor or "the processor"
             state: State = "holds" if "avx" in flags else "broken"
-            yield judged(
+            yield make_constraint(
                 "processor", state, f"{name} needs AVX", f"{processor} has {'it' if state == 'holds' else 'none'}"
             )
 
@@ -235,18 +235,20 @@ def _driver(facts: "Facts") -> Iterator[Constraint]:
     nvidia = driver.nvidia
     if driver.is_wsl:
         has = nvidia.libcuda or "it is nowhere"
-        yield judged("libcuda-missing", "holds" if nvidia.libcuda else "broken", "libcuda.so.1 of Windows' driver", has)
+        yield make_constraint(
+            "libcuda-missing", "holds" if nvidia.libcuda else "broken", "libcuda.so.1 of Windows' driver", has
+        )
         return
     if not nvidia.is_loaded:
         if gpus:
-            yield judged("driver-missing", "broken", f"a driver for {gpus[0].name}", "none is loaded")
+            yield make_constraint("driver-missing", "broken", f"a driver for {gpus[0].name}", "none is loaded")
         return
     if not nvidia.libcuda:
         has = f"it is nowhere; the kernel's module is {driver_text(nvidia.version) or 'loaded'}"
-        yield judged("libcuda-missing", "broken", "libcuda.so.1 of the driver", has)
+        yield make_constraint("libcuda-missing", "broken", "libcuda.so.1 of the driver", has)
     elif nvidia.version and nvidia.libcuda_version and nvidia.version != nvidia.libcuda_version:
         needs = f"libcuda of the kernel's module, {driver_text(nvidia.version)}"
-        yield judged("driver-match", "broken", needs, f"it is {driver_text(nvidia.libcuda_version)}")
+        yield make_constraint("driver-match", "broken", needs, f"it is {driver_text(nvidia.libcuda_version)}")
 
 
 def _cuda(framework: Framework, facts: "Facts") -> Iterator[Constraint]:
@@ -255,14 +257,16 @@ def _cuda(framework: Framework, facts: "Facts") -> Iterator[Constraint]:
     yield from _toolkit(framework, facts)
     if not hardware.of("nvidia") and not driver.is_wsl and not driver.nvidia.is_loaded:
         if hardware.lists_devices:
-            yield judged("no-gpu", "risk", f"{what} is built for NVIDIA's GPUs", "there is none")
+            yield make_constraint("no-gpu", "risk", f"{what} is built for NVIDIA's GPUs", "there is none")
         else:
-            yield judged("no-gpu", "unknown", f"{what} is built for NVIDIA's GPUs", "no devices are listed here")
+            yield make_constraint(
+                "no-gpu", "unknown", f"{what} is built for NVIDIA's GPUs", "no devices are listed here"
+            )
         return
     if framework.cudnn and not facts.binaries.search.all_named(f"libcudnn.so.{framework.cudnn[0]}"):
         others = list(facts.binaries.search.all_named("libcudnn.so"))[:3]
         has = f"there is {', '.join(others)}" if others else "it is nowhere"
-        yield judged("gpu-library", "broken", f"{what} needs cuDNN {dotted(framework.cudnn)}", has)
+        yield make_constraint("gpu-library", "broken", f"{what} needs cuDNN {dotted(framework.cudnn)}", has)
     yield from _new_enough_driver(framework, facts)
     for name, capability in {gpu.name: gpu.capability for gpu in hardware.of("nvidia")}.items():
         yield _generation(framework, name, capability)
@@ -272,7 +276,7 @@ def _toolkit(framework: Framework, facts: "Facts") -> Iterator[Constraint]:
     toolkit = facts.toolkit.toolkit
     if framework.name == "torch" and toolkit and framework.runtime and toolkit[0] != framework.runtime[0]:
         needs = f"CUDA {framework.runtime[0]} to compile extensions of PyTorch {framework.version}"
-        yield judged("toolkit-version", "risk", needs, f"/usr/local/cuda is {dotted(toolkit)}")
+        yield make_constraint("toolkit-version", "risk", needs, f"/usr/local/cuda is {dotted(toolkit)}")
 
 
 def _new_enough_driver(framework: Framework, facts: "Facts") -> Iterator[Constraint]:
@@ -284,40 +288,40 @@ def _new_enough_driver(framework: Framework, facts: "Facts") -> Iterator[Constra
     if oldest is None or not nvidia.version:
         has = f"it is {driver_text(nvidia.version)}" if nvidia.version else "its version is not in a file here"
         needs = f"a driver for CUDA {cuda}, for {framework.name} {framework.version}"
-        yield judged("driver-version", "unknown", needs, has)
+        yield make_constraint("driver-version", "unknown", needs, has)
         return
     needs = f"driver {driver_text(oldest)} or newer for CUDA {cuda}, for {framework.name} {framework.version}"
     has = f"it is {driver_text(nvidia.version)}"
     if nvidia.version >= oldest:
-        yield judged("driver-version", "holds", needs, has)
+        yield make_constraint("driver-version", "holds", needs, has)
     elif nvidia.has_forward_compatibility:
-        yield judged("driver-version", "unknown", needs, f"{has}, with CUDA's own libcuda for older drivers")
+        yield make_constraint("driver-version", "unknown", needs, f"{has}, with CUDA's own libcuda for older drivers")
     else:
-        yield judged("driver-version", "broken", needs, has)
+        yield make_constraint("driver-version", "broken", needs, has)
 
 
 def _generation(framework: Framework, name: str, capability: Capability | None) -> Constraint:
     what = f"{framework.name} {framework.version} with code for {name}"
     cuda = framework.runtime
     if capability is None:
-        return judged("gpu-generation", "unknown", what, "its compute capability is not known here")
+        return make_constraint("gpu-generation", "unknown", what, "its compute capability is not known here")
     shown = dotted(capability)
     first = FIRST_CUDA.get(capability[0])
     if len(cuda) > 1 and first is not None and cuda < first:
         has = f"CUDA {dotted(cuda)} knows no compute capability {shown}; {dotted(first)} is the first that does"
         # Other wheels include PTX, which the driver translates for newer GPUs at run time.
-        return judged("gpu-generation", "broken" if framework.name == "torch" else "risk", what, has)
+        return make_constraint("gpu-generation", "broken" if framework.name == "torch" else "risk", what, has)
     for newest, last in LAST_CUDA:
         if capability <= newest and cuda[:1] > last[:1]:
             has = f"CUDA {dotted(cuda)} gave up compute capability {shown}; {last[0]}.x is the last that has it"
-            return judged("gpu-generation", "broken", what, has)
+            return make_constraint("gpu-generation", "broken", what, has)
     oldest = _oldest_of_torch(numbers(framework.version), cuda) if framework.name == "torch" else None
     if oldest is not None and capability < oldest:
         has = f"its wheels begin at compute capability {dotted(oldest)}, and this is {shown}"
-        return judged("gpu-generation", "broken", what, has)
+        return make_constraint("gpu-generation", "broken", what, has)
     if len(cuda) < 2 and first is not None and cuda <= first:
-        return judged("gpu-generation", "unknown", what, f"nothing says which CUDA {dotted(cuda)} it is")
-    return judged("gpu-generation", "holds", what, f"CUDA {dotted(cuda)} has compute capability {shown}")
+        return make_constraint("gpu-generation", "unknown", what, f"nothing says which CUDA {dotted(cuda)} it is")
+    return make_constraint("gpu-generation", "holds", what, f"CUDA {dotted(cuda)} has compute capability {shown}")
 
 
 def _oldest_of_torch(torch: Version, cuda: Version) -> Capability | None:
@@ -329,10 +333,12 @@ def _rocm(framework: Framework, facts: "Facts") -> Iterator[Constraint]:
     hardware = facts.hardware
     if hardware.of("amd"):
         if not facts.driver.has_amdgpu:
-            yield judged("amd-driver", "broken", f"a driver for {hardware.of('amd')[0].name}", "none is loaded")
+            yield make_constraint(
+                "amd-driver", "broken", f"a driver for {hardware.of('amd')[0].name}", "none is loaded"
+            )
     elif hardware.of("nvidia"):
-        yield judged("gpu-vendor", "broken", what, f"there is {hardware.of('nvidia')[0].name}")
+        yield make_constraint("gpu-vendor", "broken", what, f"there is {hardware.of('nvidia')[0].name}")
     elif hardware.lists_devices:
-        yield judged("no-gpu", "risk", what, "there is none")
+        yield make_constraint("no-gpu", "risk", what, "there is none")
     else:
-        yield judged("no-gpu", "unknown", what, "no devices are listed here")
+        yield make_constraint("no-gpu", "unknown", what, "no devices are listed here")

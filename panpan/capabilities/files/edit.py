@@ -8,7 +8,7 @@ from panpan.capabilities.files.literal_edit import Replacement, replace_text
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.editing.commit import FileChange, Target, find_target, read_known_text, similar_files
-from panpan.editing.edited import Plan, PlannedTool, Told
+from panpan.editing.edited import EditReport, Plan, PlannedTool
 from panpan.errors import ToolError
 from panpan.system.text.file_text import UTF_8, FileText
 
@@ -65,8 +65,8 @@ def plan_replacements(file_path: str, replacements: Sequence[Replacement], ctx: 
     if after == before:
         raise ToolError(f"the edits leave {target.shown} as it is; the later ones take back the earlier ones")
     done = f"edited {target.shown}: {count} replacement{'s' * (count > 1)}" if old else f"created {target.shown}"
-    told = Told(done, target.shown, old.readable if old else None, text.readable, is_echoed=old is not None)
-    return Plan([FileChange(target, before, after)], [told])
+    report = EditReport(done, target.shown, old.readable if old else None, text.readable, is_echoed=old is not None)
+    return Plan([FileChange(target, before, after)], [report])
 
 
 def _replaced(text: FileText, replacement: Replacement, target: Target, label: str) -> tuple[FileText, int]:

@@ -9,7 +9,7 @@ from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.documents.read_notebook import CellType, NotebookText
 from panpan.editing.commit import FileChange, find_target, read_known_text, similar_files
-from panpan.editing.edited import Plan, PlannedTool, Told
+from panpan.editing.edited import EditReport, Plan, PlannedTool
 from panpan.errors import ToolError
 from panpan.system.text.file_text import readable
 from panpan.types.events import Output
@@ -58,8 +58,8 @@ class NotebookEditTool(PlannedTool[NotebookEditInput]):
         shown_before, shown_after = (
             readable(one.cells_as_text) for one in (notebook, NotebookText(text, target.shown))
         )
-        told = Told(f"{done} of {target.shown}{note and f'; {note}'}", target.shown, shown_before, shown_after)
-        return Plan([FileChange(target, before, after)], [told])
+        report = EditReport(f"{done} of {target.shown}{note and f'; {note}'}", target.shown, shown_before, shown_after)
+        return Plan([FileChange(target, before, after)], [report])
 
 
 def _changed(notebook: NotebookText, args: NotebookEditInput) -> tuple[str, str, str]:

@@ -18,7 +18,7 @@ from panpan.capabilities.files.patch_model import (
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.editing.commit import FileChange, Target, find_target, is_link, read_known
-from panpan.editing.edited import Plan, PlannedTool, Told
+from panpan.editing.edited import EditReport, Plan, PlannedTool
 from panpan.errors import ToolError
 from panpan.system.text.file_text import UTF_8, FileText, decode_file
 from panpan.types.dataclass import dataclass
@@ -130,7 +130,7 @@ class _Planner:
         changes = [FileChange(file.target, file.before, file.data, file.mode, file.is_new_program) for file in changed]
         is_echoed = len(changed) <= _MAX_ECHOED_FILES
         gone = {id(file.moved_from) for file in changed if file.moved_from and file.moved_from.data is None}
-        return Plan(changes, [_told(file, is_echoed) for file in changed if id(file) not in gone])
+        return Plan(changes, [_edit_report(file, is_echoed) for file in changed if id(file) not in gone])
 
     def _file(self, path: str) -> _File:
         target = find_target(path, self._ctx)
@@ -204,7 +204,7 @@ def _changed_mode(file: _File, is_executable: bool | None) -> int | None:
     return mode | (mode & 0o444) >> 2 if is_executable else mode & ~0o111
 
 
-def _told(file: _File, is_echoed: bool) -> Told:
+def _edit_report(file: _File, is_echoed: bool) -> EditReport:
     shown = file.target.shown
     origin = file.moved_from
     old_data = origin.before if origin else file.before
@@ -219,7 +219,7 @@ def _told(file: _File, is_echoed: bool) -> Told:
         done = f"changed the mode of {shown}"
     else:
         done = f"updated {shown}"
-    return Told(done, shown, before, after, is_echoed)
+    return EditReport(done, shown, before, after, is_echoed)
 
 
 def _readable(data: bytes | None) -> str | None:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
-from panpan.editing.edited import Plan, PlannedTool, WordSearch, carry_out, plan_rename
+from panpan.editing.edited import Plan, PlannedTool, WordSearch, apply_plan, plan_rename
 from panpan.errors import ToolError
 from panpan.types.events import Output
 
@@ -50,7 +50,7 @@ class RenameTool(PlannedTool[RenameInput]):
 
     async def make(self, plan: Plan, args: RenameInput, ctx: ToolContext) -> Output:
         unread = [change.target.path for change in plan.changes if ctx.seen_files.digest(change.target.path) is None]
-        output = await carry_out(plan, ctx)
+        output = await apply_plan(plan, ctx)
         for path in unread:  # the model was shown the changed lines, not the file
             ctx.seen_files.forget(path)
         left = await self._left(args.old_name, ctx)

@@ -6,7 +6,7 @@ from panpan.capabilities.files.literal_edit import LineBreakView
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.editing.commit import FileChange, Target, find_target, read_known
-from panpan.editing.edited import Plan, PlannedTool, Told
+from panpan.editing.edited import EditReport, Plan, PlannedTool
 from panpan.system.text.file_text import UTF_8, FileText, decode_file
 from panpan.types.events import Output
 
@@ -37,16 +37,16 @@ class WriteTool(PlannedTool[WriteInput]):
         target = find_target(args.file_path, ctx)
         if not target.exists:
             UTF_8.check(args.content, target.shown)
-            told = Told(f"created {target.shown}", target.shown, None, args.content)
-            return Plan([FileChange(target, None, UTF_8.encode(args.content))], [told])
+            report = EditReport(f"created {target.shown}", target.shown, None, args.content)
+            return Plan([FileChange(target, None, UTF_8.encode(args.content))], [report])
         before = read_known(target, ctx)
         old = decode_file(before)
         new = _rewritten(old, args.content, target)
         after = new.encoding.encode(new.text)
         if after == before:
             return Output(f"{target.shown} has exactly this content already; nothing was written")
-        told = Told(f"replaced {target.shown}", target.shown, old.readable if old else "", new.readable)
-        return Plan([FileChange(target, before, after)], [told])
+        report = EditReport(f"replaced {target.shown}", target.shown, old.readable if old else "", new.readable)
+        return Plan([FileChange(target, before, after)], [report])
 
 
 def _rewritten(old: FileText | None, content: str, target: Target) -> FileText:

@@ -24,7 +24,7 @@ from panpan.capabilities.language_servers.wire import Encoding, characters, find
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.editing.commit import FileChange, Target, find_target
-from panpan.editing.edited import Plan, PlannedTool, Told, content_of
+from panpan.editing.edited import EditReport, Plan, PlannedTool, content_of
 from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below
 from panpan.system.files.read_file import read_regular_file
@@ -60,7 +60,7 @@ def plan_code_rename(old_name: str, new_name: str, files: Sequence[FileChanges],
         raise ToolError(f"the language server finds nothing to change for {old_name}; no file was changed")
     if len(files) > MAX_FILES:
         raise ToolError(f"the rename would change {len(files)} files, and at most {MAX_FILES} are; no file was changed")
-    changes, told = [], []
+    changes, reports = [], []
     for file in files:
         target = find_target(str(file.path), ctx)
         before, text = content_of(target, ctx)
@@ -73,8 +73,8 @@ def plan_code_rename(old_name: str, new_name: str, files: Sequence[FileChanges],
         changes.append(FileChange(target, before, text.encoding.encode(after.text)))
         count = f"{len(edits)} place{'s' * (len(edits) > 1)}"
         done = f"renamed {old_name} to {new_name} in {target.shown}: {count}"
-        told.append(Told(done, target.shown, text.readable, after.readable, is_echoed=True))
-    return Plan(changes, told)
+        reports.append(EditReport(done, target.shown, text.readable, after.readable, is_echoed=True))
+    return Plan(changes, reports)
 
 
 def _edits(text: str, file: FileChanges, target: Target) -> Sequence[_Edit]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from anyio import current_time, move_on_after, to_thread
 
 from panpan.capabilities.packages.conflict import is_unreached
-from panpan.capabilities.packages.plan import Plan, Ran, run_plan
+from panpan.capabilities.packages.plan import Plan, PlanResult, run_plan
 from panpan.capabilities.packages.target import Installed, Target, python_needs, read_installed
 from panpan.capabilities.packages.undo_log import (
     Changes,
@@ -24,7 +24,7 @@ from panpan.capabilities.packages.undo_log import (
     changed_files,
     difference,
     digest,
-    kept_texts,
+    file_texts,
     undo,
 )
 from panpan.config.settings import PackageSettings
@@ -49,7 +49,7 @@ _MOST_FAILURE_CHARS = 4_000
 
 
 def outcome(
-    plan: Plan, ran: Ran, changes: Changes, files: Sequence[FileStep], notes: Sequence[str], *, existed: bool
+    plan: Plan, ran: PlanResult, changes: Changes, files: Sequence[FileStep], notes: Sequence[str], *, existed: bool
 ) -> Output:
     """Return the output of a call that has run.
 
@@ -57,13 +57,13 @@ def outcome(
     """
     if plan.runs_code:
         lines = [ran.output.rstrip("\n") or "(no output)", *(f"[{note}]" for note in (*_ending(plan, ran), *ran.notes))]
-        return Output("\n".join(lines), is_error=not ran.went_well)
+        return Output("\n".join(lines), is_error=not ran.succeeded)
     lines = list(changes.lines)
     if not existed and plan.target.prefix.exists():
         lines.insert(0, f"made: {plan.target.prefix}")
     lines += [f"changed: {Path(file.path).name}" for file in files]
     lines += [*ran.told, *notes]
-    if ran.went_well:
+    if ran.succeeded:
         where = replace(plan.target, why="")
         head = f"done for {where}" if lines else f"done for {where}; nothing changed"
         more = [f"{len(notes) - 1} more notes"] if len(notes) > 1 else []
@@ -83,7 +83,7 @@ def has_changed(plan: Plan, changes: Changes, files: Sequence[FileStep], *, exis
     return bool(changes or files or (not existed and plan.target.prefix.exists()))
 
 
-def _failure(plan: Plan, ran: Ran, changed: Sequence[str], done: str) -> Output:
+def _failure(plan: Plan, ran: PlanResult, changed: Sequence[str], done: str) -> Output:
     from panpan.capabilities.packages.conflict import (
         advice_for,
         conflict_in,  # not needed before something fails
@@ -106,7 +106,7 @@ def _failure(plan: Plan, ran: Ran, changed: Sequence[str], done: str) -> Output:
     return Output(content, SummaryDisplay(text=f"{reason}; {done}" if done else reason), is_error=True)
 
 
-def _ending(plan: Plan, ran: Ran) -> list[str]:
+def _ending(plan: Plan, ran: PlanResult) -> list[str]:
     if ran.timed_out:
         return [f"timed out after {plan.timeout_s:g} s and was stopped"]
     return [f"exit code {ran.exit_code}"] if ran.exit_code else []
@@ -189,24 +189,24 @@ def with_mirrors(plan: Plan, others: Iterable[Plan]) -> Plan:
     different = [other for other in others if other.commands != plan.commands]
     mirrors = [host for other in different for host in other.hosts if host not in plan.hosts]
     return replace(
-        plan, instead=tuple(other.commands for other in different), mirror_hosts=tuple(dict.fromkeys(mirrors))
+        plan, mirror_commands=tuple(other.commands for other in different), mirror_hosts=tuple(dict.fromkeys(mirrors))
     )
 
 
 async def run_with_mirrors(
     plan: Plan, ctx: ToolContext, environment: Mapping[str, str]
-) -> AsyncGenerator[Progress | Ran, None]:
+) -> AsyncGenerator[Progress | PlanResult, None]:
     """Run a plan as `run_plan` does, again with each mirror until one is reached. Consume it under `aclosing`."""
     told: tuple[str, ...] = ()
     deadline = current_time() + plan.timeout_s
-    for commands in (plan.commands, *plan.instead):
-        is_last = len(told) == len(plan.instead)
+    for commands in (plan.commands, *plan.mirror_commands):
+        is_last = len(told) == len(plan.mirror_commands)
         left_s = max(0.0, deadline - current_time())
         async with aclosing(run_plan(replace(plan, commands=commands, timeout_s=left_s), ctx, environment)) as items:
             async for item in items:
                 if isinstance(item, Progress):
                     yield item
-                elif is_last or item.went_well or item.timed_out or not is_unreached(item.end):
+                elif is_last or item.succeeded or item.timed_out or not is_unreached(item.end):
                     yield replace(item, told=told)
                     return
         told = (*told, f"not reached: what `{shlex.join(commands[-1])[:_MOST_CHARS]}` asks; the next mirror was asked")
@@ -225,9 +225,9 @@ async def apply_plan(
     """
     before, steps = await _frozen(plan), setup.steps
     folders = await to_thread.run_sync(_package_folders, plan)
-    texts = await to_thread.run_sync(kept_texts, plan.files)
+    texts = await to_thread.run_sync(file_texts, plan.files)
     existed = plan.target.prefix.exists()
-    ran: Ran | None = None
+    ran: PlanResult | None = None
     if plan.undo is not None:
         await to_thread.run_sync(_restore, plan.undo.files)
     changes, files = Changes(), tuple[FileStep, ...]()
@@ -316,12 +316,12 @@ def _step_of(
     )
 
 
-def _took_back(plan: Plan, ran: Ran, steps: Steps) -> list[str]:
+def _took_back(plan: Plan, ran: PlanResult, steps: Steps) -> list[str]:
     """Forget a step that was taken back, and return what could not be."""
     assert plan.step is not None
     assert plan.undo is not None
     left = undo(plan.step, read_installed(plan.target.prefix))
-    if not ran.went_well or left.remove or left.restore:
+    if not ran.succeeded or left.remove or left.restore:
         names = ", ".join(package.name for package in (*left.remove, *left.restore))
         return [*plan.undo.notes, f"not taken back yet: {names}" if names else "not all could be taken back"]
     steps.forget(plan.target.prefix)

@@ -77,7 +77,7 @@ class CondaTool(PackageTool[CondaInput]):
     kept_variables = _KEPT
 
     @property
-    def longest_s(self) -> float:
+    def max_timeout_s(self) -> float:
         return self.settings.conda_timeout_s
 
     def plan(self, args: CondaInput, ctx: ToolContext) -> Plan:
@@ -94,7 +94,7 @@ class CondaTool(PackageTool[CondaInput]):
             )
         if args.operation == "create":
             return self._created(str(conda), args, ctx)
-        target = self.own_target(args, ctx)
+        target = self.writable_target(args, ctx)
         if target.kind != "conda":
             raise ToolError(f"{target.prefix} is not a conda environment; name one, or use pip or uv for it")
         place = ("--prefix", str(target.prefix))
@@ -104,7 +104,7 @@ class CondaTool(PackageTool[CondaInput]):
             case "run":
                 live = ("--no-capture-output",) if conda.name == "conda" else ()
                 command = (str(conda), "run", *live, *place, *program(args.command))
-                return Plan(target, (command,), timeout_s=self.longest_s, runs_code=True)
+                return Plan(target, (command,), timeout_s=self.max_timeout_s, runs_code=True)
             case "uninstall":
                 command = (str(conda), "remove", "--yes", *place, *named_packages(args.packages))
                 return Plan(target, (command,), timeout_s=REMOVE_S)
@@ -123,7 +123,7 @@ class CondaTool(PackageTool[CondaInput]):
                 hosts = tuple(
                     dict.fromkeys((*source.hosts, *hosts_of_channels(channels_named(args.packages)), *own_hosts))
                 )
-                return Plan(target, (command,), timeout_s=self.longest_s, hosts=hosts, named=named)
+                return Plan(target, (command,), timeout_s=self.max_timeout_s, hosts=hosts, named=named)
 
     def undo_commands(self, program: str, plan: Plan, undo: "Undo", variables: Mapping[str, str]) -> Plan:
         place = ("--prefix", str(plan.target.prefix))
@@ -142,7 +142,7 @@ class CondaTool(PackageTool[CondaInput]):
         rest = replace(undo, remove=_of_pip(undo.remove), restore=_of_pip(undo.restore))
         source = pip_source(self.settings, variables, plan.target.prefix)
         of_pip = undo_with_pip((*pip, "uninstall", "--yes"), (*pip, "install"), source, plan, rest)
-        limit = self.longest_s if undo.restore else REMOVE_S
+        limit = self.max_timeout_s if undo.restore else REMOVE_S
         return replace(
             of_pip,
             commands=(*of_pip.commands, *commands),
@@ -165,7 +165,7 @@ class CondaTool(PackageTool[CondaInput]):
         target = replace(new_environment(args.environment, ctx.paths), kind="conda")
         place = ("--prefix", str(target.prefix))
         source = conda_source(self.settings, [channel(name) for name in args.channels])
-        limit = self.longest_s
+        limit = self.max_timeout_s
         if args.file is None:
             python = [f"python={python_version(args.python)}"] if args.python else []
             require_some(args.packages, python)

@@ -84,7 +84,7 @@ class PackageTool(Tool[PackageInputT]):
 
     @property
     @abstractmethod
-    def longest_s(self) -> float:
+    def max_timeout_s(self) -> float:
         """Seconds that a call may take at most."""
 
     @property
@@ -104,7 +104,7 @@ class PackageTool(Tool[PackageInputT]):
     def time_limit_s(self, args: PackageInputT) -> float | None:
         if args.operation in QUERIES:
             return LIST_S
-        return {"uninstall": REMOVE_S, "remove": REMOVE_S, "lock": LOCK_S}.get(args.operation, self.longest_s)
+        return {"uninstall": REMOVE_S, "remove": REMOVE_S, "lock": LOCK_S}.get(args.operation, self.max_timeout_s)
 
     async def effects(self, args: PackageInputT, ctx: ToolContext) -> Effects:
         plan = await self._told_plan(args, ctx)
@@ -192,7 +192,7 @@ class PackageTool(Tool[PackageInputT]):
         """
         return query(args.operation, args.packages, target)
 
-    def own_target(self, args: PackageInputT, ctx: ToolContext) -> Target:
+    def writable_target(self, args: PackageInputT, ctx: ToolContext) -> Target:
         """Return the environment that packages are changed in.
 
         Raises:

@@ -64,7 +64,7 @@ class PipTool(PackageTool[PipInput]):
     kept_variables = _KEPT
 
     @property
-    def longest_s(self) -> float:
+    def max_timeout_s(self) -> float:
         return self.settings.pip_timeout_s
 
     def plan(self, args: PipInput, ctx: ToolContext) -> Plan:
@@ -72,7 +72,7 @@ class PipTool(PackageTool[PipInput]):
             return self.query_plan(args, ctx)
         if args.operation == "create":
             return self._created(args, ctx)
-        target = self.own_target(args, ctx)
+        target = self.writable_target(args, ctx)
         if args.operation == "install":
             return self._installed(target, args, ctx)
         pip = _pip(target)
@@ -86,7 +86,7 @@ class PipTool(PackageTool[PipInput]):
         pip = (program, _ISOLATED, "-m", "pip")
         source = pip_source(self.settings, variables, plan.target.prefix)
         plan = undo_with_pip((*pip, "uninstall", "--yes"), (*pip, "install"), source, plan, undo)
-        return replace(plan, timeout_s=self.longest_s if undo.restore else REMOVE_S)
+        return replace(plan, timeout_s=self.max_timeout_s if undo.restore else REMOVE_S)
 
     def environment(self, ctx: ToolContext) -> dict[str, str]:
         quiet = {"PIP_PROGRESS_BAR": "off", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
@@ -102,7 +102,7 @@ class PipTool(PackageTool[PipInput]):
         if python is None:
             raise ToolError(f"{names[0]} is not installed here; name another version, or create it with uv or conda")
         command = (str(python), _ISOLATED, "-m", "venv", str(target.prefix))
-        return Plan(target, (command,), timeout_s=self.longest_s)
+        return Plan(target, (command,), timeout_s=self.max_timeout_s)
 
     def _installed(self, target: Target, args: PipInput, ctx: ToolContext) -> Plan:
         require_some(args.packages, args.file)
@@ -112,7 +112,7 @@ class PipTool(PackageTool[PipInput]):
         options = [*(["--upgrade"] if args.upgrade else []), *source.arguments, *requirements.options]
         install = (*_called(target), "install", *options, *requirements.operands)
         commands = (install,) if _has_pip(target) else (_bringing_pip(target), install)
-        limit = self.longest_s
+        limit = self.max_timeout_s
         plan = Plan(target, commands, timeout_s=limit, hosts=source.hosts, named=source.named, wheels=wheels)
         return requirements.added_to(plan)
 

@@ -66,7 +66,7 @@ class PixiTool(PackageTool[PixiInput]):
     kept_variables = _KEPT
 
     @property
-    def longest_s(self) -> float:
+    def max_timeout_s(self) -> float:
         return self.settings.pixi_timeout_s
 
     def plan(self, args: PixiInput, ctx: ToolContext) -> Plan:
@@ -81,12 +81,12 @@ class PixiTool(PackageTool[PixiInput]):
         pixi = _pixi(ctx)
         if args.operation == "run":
             command = (pixi, "run", "--frozen", "--no-install", "--environment", name, *program(args.command))
-            return Plan(target, (command,), cwd=project, timeout_s=self.longest_s, runs_code=True)
+            return Plan(target, (command,), cwd=project, timeout_s=self.max_timeout_s, runs_code=True)
         if args.operation == "rollback":
             return replace(self.rollback_plan(target, pixi, ctx.environment), cwd=project)
         words = _words(args, ctx.paths)
         hosts, named = _sources_of(project, args)
-        limit = {"remove": REMOVE_S, "lock": LOCK_S}.get(args.operation, self.longest_s)
+        limit = {"remove": REMOVE_S, "lock": LOCK_S}.get(args.operation, self.max_timeout_s)
         return Plan(
             target,
             ((pixi, *words),),
@@ -101,7 +101,9 @@ class PixiTool(PackageTool[PixiInput]):
         name = plan.target.prefix.name
         command = (program, "install", "--frozen", "--environment", name)
         hosts, named = _sources_of(plan.target.prefix.parents[2], None)
-        return replace(plan, commands=(command,), hosts=hosts, named=(*plan.named, *named), timeout_s=self.longest_s)
+        return replace(
+            plan, commands=(command,), hosts=hosts, named=(*plan.named, *named), timeout_s=self.max_timeout_s
+        )
 
     def environment(self, ctx: ToolContext) -> dict[str, str]:
         return super().environment(ctx) | {"PIXI_NO_PROGRESS": "true", "PIXI_COLOR": "never"}
@@ -118,7 +120,7 @@ class PixiTool(PackageTool[PixiInput]):
         target = Target(project / ".pixi" / "envs" / "default", "conda")
         command = (_pixi(ctx), "init", *source.arguments)
         files = _files(project, ctx.paths)
-        return Plan(target, (command,), cwd=project, timeout_s=self.longest_s, files=files)
+        return Plan(target, (command,), cwd=project, timeout_s=self.max_timeout_s, files=files)
 
 
 def _pixi(ctx: ToolContext) -> str:

@@ -51,7 +51,7 @@ class Plan:
     timeout_s: float = 30.0
     hosts: tuple[str, ...] = ()
     """Hosts that are fetched from; empty if nothing is fetched."""
-    instead: tuple[tuple[tuple[str, ...], ...], ...] = ()
+    mirror_commands: tuple[tuple[tuple[str, ...], ...], ...] = ()
     """The commands with each mirror, in whose place they run where the index before is not reached."""
     mirror_hosts: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
@@ -142,7 +142,7 @@ _KILL_GRACE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class PlanResult:
     """Result of the commands of a plan."""
 
     exit_code: int
@@ -157,14 +157,14 @@ class Ran:
     """Further notes on the run, such as that a mirror was used."""
 
     @property
-    def went_well(self) -> bool:
+    def succeeded(self) -> bool:
         """True if every command ran and returned 0 in time."""
         return self.exit_code == 0 and not self.timed_out
 
 
 async def run_plan(
     plan: Plan, ctx: ToolContext, environment: Mapping[str, str]
-) -> AsyncGenerator[Progress | Ran, None]:
+) -> AsyncGenerator[Progress | PlanResult, None]:
     """Run the commands of a plan: yield what they print, then how it went. Consume it under `aclosing`.
 
     Raises:
@@ -221,7 +221,7 @@ async def run_plan(
     if progress := pacer.take_rest():
         yield Progress(progress)
     end = (end + collector.feed(folder.finish()))[-MAX_CHARS:]
-    yield Ran(ended.exit_code, ended.timed_out, collector.finish(), end, line, tuple(dict.fromkeys(notes)))
+    yield PlanResult(ended.exit_code, ended.timed_out, collector.finish(), end, line, tuple(dict.fromkeys(notes)))
 
 
 def _opened(plan: Plan, ctx: ToolContext) -> frozenset[Path]:

@@ -132,11 +132,11 @@ def _read(root: MachineRoot, prefix: Path, kind: Literal["venv", "conda", "pytho
         is_base=kind == "conda" and root.exists(f"{prefix}/condabin"),
         is_externally_managed=kind == "python"
         and any(root.exists(f"{folder}/{_EXTERNALLY_MANAGED}") for folder in libraries),
-        elsewhere=_led_away(prefix, [Path(folder) for folder in libraries]),
+        elsewhere=_leaves_prefix(prefix, [Path(folder) for folder in libraries]),
     )
 
 
-def _led_away(prefix: Path, libraries: Sequence[Path]) -> tuple[Path, ...]:
+def _leaves_prefix(prefix: Path, libraries: Sequence[Path]) -> tuple[Path, ...]:
     """Return the targets, outside of the prefix, of links in place of folders that package managers write into."""
     folders = [prefix / name for name in ("bin", "lib", "lib64", "include", "share", "etc", "conda-meta")]
     folders += [place for folder in libraries for place in (folder, folder / "site-packages", folder / "dist-packages")]

@@ -215,7 +215,7 @@ def undo(step: Step, current: Sequence[Installed]) -> Undo:
     return Undo(tuple(remove), tuple(restore), tuple(files), (*notes, *file_notes))
 
 
-def kept_texts(files: Sequence[Path]) -> dict[Path, str | None]:
+def file_texts(files: Sequence[Path]) -> dict[Path, str | None]:
     """Return the texts of manifests and lock files; None for what is not there, nothing for what is no text."""
     texts: dict[Path, str | None] = {}
     for file in files:
@@ -230,7 +230,7 @@ def kept_texts(files: Sequence[Path]) -> dict[Path, str | None]:
 
 
 def changed_files(before: Mapping[Path, str | None]) -> tuple[FileStep, ...]:
-    """Return the files that have changed since `kept_texts`."""
+    """Return the files that have changed since `file_texts`."""
     steps = [FileStep(path=str(path), before=text, after=digest(path)) for path, text in before.items()]
     return tuple(step for step in steps if step.after != _digest_of(step.before))
 

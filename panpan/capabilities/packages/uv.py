@@ -69,7 +69,7 @@ class UvTool(PackageTool[UvInput]):
     kept_variables = _KEPT
 
     @property
-    def longest_s(self) -> float:
+    def max_timeout_s(self) -> float:
         return self.settings.uv_timeout_s
 
     def plan(self, args: UvInput, ctx: ToolContext) -> Plan:
@@ -84,13 +84,13 @@ class UvTool(PackageTool[UvInput]):
                 target = new_environment(args.environment, ctx.paths)
                 command = (str(uv), "venv", *version, "--", str(target.prefix))
                 named, _ = own_uv_sources(ctx.paths.cwd)
-                return Plan(target, (command,), timeout_s=self.longest_s, named=named)
+                return Plan(target, (command,), timeout_s=self.max_timeout_s, named=named)
             case "rollback":
                 wheels = wheels_folder(args.wheels, ctx.paths)
                 plan = self.rollback_plan(self._changed_last(args, ctx), str(uv), ctx.environment, wheels)
                 return replace(plan, cwd=plan.target.prefix.parent)  # in the folder whose settings were checked
             case "uninstall":
-                target = self.own_target(args, ctx)
+                target = self.writable_target(args, ctx)
                 command = (str(uv), "pip", "uninstall", "--python", str(target.interpreter), "--")
                 return Plan(target, ((*command, *named_packages(args.packages)),), timeout_s=REMOVE_S)
             case "install":
@@ -105,7 +105,7 @@ class UvTool(PackageTool[UvInput]):
         uninstall, install = (program, "pip", "uninstall", *place), (program, "pip", "install", *place)
         source = uv_source(self.settings, variables, plan.target.prefix.parent)
         plan = undo_with_pip(uninstall, install, source, plan, undo)
-        return replace(plan, timeout_s=self.longest_s if undo.restore else REMOVE_S)
+        return replace(plan, timeout_s=self.max_timeout_s if undo.restore else REMOVE_S)
 
     def environment(self, ctx: ToolContext) -> dict[str, str]:
         return super().environment(ctx) | {"UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never"}
@@ -119,11 +119,11 @@ class UvTool(PackageTool[UvInput]):
             target = target_at(ctx.paths.locate(".venv").path, "venv", "the project's")
             if not target.prefix.exists() and self._setup.steps.knows(target.prefix):
                 return target
-        return self.own_target(args, ctx)
+        return self.writable_target(args, ctx)
 
     def _installed(self, uv: str, how: Literal["install", "sync"], args: UvInput, ctx: ToolContext) -> Plan:
         """Return the plan of installing what is named, or of making the environment what a file says."""
-        target = self.own_target(args, ctx)
+        target = self.writable_target(args, ctx)
         require_some(args.packages, args.file)
         if how == "sync" and args.packages:
             raise ToolError("sync makes the environment what the file says; install packages in a call of their own")
@@ -133,7 +133,7 @@ class UvTool(PackageTool[UvInput]):
         operands = ["--", str(requirements.file)] if how == "sync" else [*requirements.options, *requirements.operands]
         options = [*(["--upgrade"] if args.upgrade else []), *source.arguments, *operands]
         command = (uv, "pip", how, "--python", str(target.interpreter), *options)
-        limit = self.longest_s
+        limit = self.max_timeout_s
         plan = Plan(target, (command,), timeout_s=limit, hosts=source.hosts, named=source.named, wheels=wheels)
         return requirements.added_to(plan)
 
@@ -145,7 +145,7 @@ class UvTool(PackageTool[UvInput]):
         env = (("UV_PROJECT_ENVIRONMENT", str(target.prefix)),)
         if args.operation == "run":
             command = (uv, "run", "--no-sync", "--project", str(project), "--", *program(args.command))
-            return Plan(target, (command,), env=env, timeout_s=self.longest_s, runs_code=True)
+            return Plan(target, (command,), env=env, timeout_s=self.max_timeout_s, runs_code=True)
         if args.operation != "lock":
             require_own(target, is_system_wanted=False)
         wheels = wheels_folder(args.wheels, ctx.paths)
@@ -159,12 +159,12 @@ class UvTool(PackageTool[UvInput]):
             return replace(
                 base,
                 commands=((uv, args.operation, "--project", str(project), *options),),
-                timeout_s=LOCK_S if args.operation == "lock" else self.longest_s,
+                timeout_s=LOCK_S if args.operation == "lock" else self.max_timeout_s,
                 files=_located(ctx.paths, top / "uv.lock"),
                 uses=(PathUse(wheels, "read"),) if wheels else (),
             )
         require_some(args.packages)
-        limit = REMOVE_S if args.operation == "remove" else self.longest_s
+        limit = REMOVE_S if args.operation == "remove" else self.max_timeout_s
         requirements = python_requirements(args.packages if args.operation == "add" else (), None, ctx.paths)
         if requirements.editable and (len(args.packages) > 1 or requirements.arguments):
             raise ToolError("add an editable project in a call of its own")

@@ -20,7 +20,7 @@ from panpan.capabilities.project_context.memory_loader import (
     files_of,
     files_of_home,
     files_of_panpan,
-    fitted,
+    fit_to_size,
     folders_between,
     is_trusted_owner,
     rules_of,
@@ -242,7 +242,7 @@ def _memory(cwd: Path, root: Path, places: ContextPlaces) -> _Memory:
                 continue
             sections += load(path, within=root, closeness=closeness)
     conditional = {section.path for section in sections if section.patterns}
-    kept, cuts = fitted([section for section in sections if not section.patterns])
+    kept, cuts = fit_to_size([section for section in sections if not section.patterns])
     return _Memory(kept, (*loader.take_warnings(), *cuts), frozenset(loader.loaded - conditional))
 
 

@@ -334,7 +334,7 @@ MAX_MEMORY_BYTES = 32 * 1024
 """Most bytes of UTF-8 of all memory files together, as in Codex."""
 
 
-def fitted(
+def fit_to_size(
     sections: Sequence[MemorySection], *, max_bytes: int = MAX_MEMORY_BYTES
 ) -> tuple[list[MemorySection], list[str]]:
     """Return the sections that fit, in order, and warnings of cuts; the nearest to the work are kept first."""

@@ -17,7 +17,7 @@ from panpan.capabilities.project_context.memory_loader import (
     MemorySection,
     Withholds,
     files_of,
-    fitted,
+    fit_to_size,
     folders_between,
     rules_of,
     withhold_nothing,
@@ -117,7 +117,7 @@ class NestedMemory(Hook):
         for rule in [rule for rule in conditional if rule.is_for(path)]:
             conditional.remove(rule)
             sections += [rule.section, *self._loader.imports_of(rule.section, within=self._project_root)]
-        kept, cuts = fitted(sections)
+        kept, cuts = fit_to_size(sections)
         self._found += [SystemReminder(text=_text(section, path), cause=f"{MEMORY}{section.path}") for section in kept]
         for warning in (*self._loader.take_warnings(), *cuts):
             self._warn(warning)

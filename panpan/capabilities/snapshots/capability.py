@@ -86,12 +86,12 @@ _ROLES: dict[str, Role] = {"+": "good", "-": "bad"}
 
 async def _undo(terminal: Terminal, rest: str) -> None:
     undo = undo_of(terminal)
-    await carry_out(terminal, undo, await undo.plan_undo())
+    await apply_undo(terminal, undo, await undo.plan_undo())
 
 
 async def _redo(terminal: Terminal, rest: str) -> None:
     undo = undo_of(terminal)
-    await carry_out(terminal, undo, await undo.plan_redo())
+    await apply_undo(terminal, undo, await undo.plan_redo())
 
 
 def undo_of(terminal: Terminal) -> Undo:
@@ -101,7 +101,7 @@ def undo_of(terminal: Terminal) -> Undo:
     return snapshots.undo
 
 
-async def carry_out(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
+async def apply_undo(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
     """Show a plan, ask, and carry it out; return True if it was done or there was nothing to do."""
     for line in plan_lines(plan):
         say(terminal, line)

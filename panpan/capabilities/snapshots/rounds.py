@@ -288,9 +288,9 @@ class Snapshots(FileHistory):
         return self.rounds.turn_files
 
     async def go_back(self, terminal: "Terminal", to: str) -> bool:
-        from panpan.capabilities.snapshots.capability import carry_out
+        from panpan.capabilities.snapshots.capability import apply_undo
 
-        return await carry_out(terminal, self.undo, await self.undo.plan_rewind(to))
+        return await apply_undo(terminal, self.undo, await self.undo.plan_rewind(to))
 
 
 class SnapshotsBeside(Hook):

@@ -109,17 +109,17 @@ async def test_impossible_size_is_none(place: Place) -> None:
         assert "its server answers 206" in await place.refusal("prepare", source=URL)
 
 
-@pytest.mark.parametrize("can_go_on", [True, False])
-async def test_download_resumes_after_cuts_or_starts_again(place: Place, can_go_on: bool) -> None:
+@pytest.mark.parametrize("can_resume", [True, False])
+async def test_download_resumes_after_cuts_or_starts_again(place: Place, can_resume: bool) -> None:
     place.files.contents["/numbers.csv"] = WORDS
-    place.files.sends_parts = can_go_on
+    place.files.sends_parts = can_resume
     place.files.cut_after = [1000, 500, 2000]
     async with place.served():
         await place.call("download", plan=await place.prepare())
 
     assert place.tree() == {"data/numbers.csv": WORDS}
     ranges = [headers.get(b"range") for asked, headers in place.files.asked if asked.startswith("GET")]
-    assert ranges == ([None, b"bytes=1000-", b"bytes=1500-", b"bytes=3500-"] if can_go_on else [None] * 4)
+    assert ranges == ([None, b"bytes=1000-", b"bytes=1500-", b"bytes=3500-"] if can_resume else [None] * 4)
 
 
 async def test_killed_download_is_resumed(place: Place) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.environment.env_doctor import examine
+from panpan.capabilities.environment.env_doctor import diagnose
 from panpan.capabilities.environment.layers import (
     LAYERS,
     EnvReport,
@@ -118,7 +118,7 @@ def test_damaged_environment_has_a_report_without_outside_text(
                 damage(path, number)
         machine = MachineRoot(root)
 
-        report = examine(machine, find_environment(machine, PROJECT, {}), {}, PROJECT)
+        report = diagnose(machine, find_environment(machine, PROJECT, {}), {}, PROJECT)
 
     lines = shown(report)
     assert all(line.isprintable() for line in lines)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.environment.env_doctor import examine
+from panpan.capabilities.environment.env_doctor import diagnose
 from panpan.capabilities.environment.layers import heading, layer_rows, verdict_lines
 from panpan.python_environments.machine_root import MachineRoot
 from tests.capabilities.environment.machines import a_machine
@@ -84,7 +84,7 @@ def test_missing_python_has_to_be_installed_first(tmp_path: Path) -> None:
     manifest = {"setup.cfg": "[options]\npython_requires = >=3.12\n"}
 
     (broken,) = of_project(report_of(tmp_path, manifest))
-    nothing = examine(MachineRoot(written(tmp_path / "other", manifest)), None, {}, PROJECT).constraints[0]
+    nothing = diagnose(MachineRoot(written(tmp_path / "other", manifest)), None, {}, PROJECT).constraints[0]
 
     says = "make sure of python3.12, which is neither in /usr/local/bin nor in /usr/bin, then "
     assert broken.advice.startswith(says)
@@ -118,7 +118,7 @@ def test_missing_environment_gets_advice_to_make_one(tmp_path: Path, files: dict
     machine = Machine(tmp_path)
     machine.linux()
 
-    report = examine(MachineRoot(written(tmp_path, files)), None, {}, PROJECT)
+    report = diagnose(MachineRoot(written(tmp_path, files)), None, {}, PROJECT)
 
     assert heading(report) == f"no environment in {PROJECT}"
     assert report.constraints[0].command == command
@@ -133,6 +133,6 @@ def test_machines_own_python_makes_it_if_sufficient(minor: int, program: str, tm
     machine.link("/usr/bin/python3", f"python3.{minor}")
     manifest = {"pyproject.toml": '[project]\nrequires-python = ">=3.11"\ndependencies = ["scipy"]\n'}
 
-    report = examine(MachineRoot(written(tmp_path, manifest)), None, {}, PROJECT)
+    report = diagnose(MachineRoot(written(tmp_path, manifest)), None, {}, PROJECT)
 
     assert report.constraints[0].command == f"{program} {VENV} --editable ."

@@ -7,8 +7,8 @@ from panpan.capabilities.environment.driver_layer import (
     Gpu,
     driver_findings,
     hardware_findings,
-    look_at_driver,
-    look_at_hardware,
+    inspect_driver,
+    inspect_hardware,
 )
 from panpan.capabilities.environment.elf_file import LibrarySearch
 from panpan.python_environments.machine_root import MachineRoot
@@ -17,7 +17,7 @@ from tests.fakes.machines import Machine
 
 def driver_of(root: Path) -> DriverLayer:
     machine = MachineRoot(root)
-    return look_at_driver(machine, LibrarySearch(machine, {}))
+    return inspect_driver(machine, LibrarySearch(machine, {}))
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_driver_names_of_gpus_come_before_numbers(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.gpu("0xffff")
 
-    listed = look_at_hardware(MachineRoot(tmp_path)).gpus
+    listed = inspect_hardware(MachineRoot(tmp_path)).gpus
     machine.file("/proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: \t\t NVIDIA H100 PCIe\nIRQ:   99\n")
-    driven = look_at_hardware(MachineRoot(tmp_path)).gpus
+    driven = inspect_hardware(MachineRoot(tmp_path)).gpus
 
     assert listed == (Gpu("nvidia", "NVIDIA device 0xffff", None),)
     assert driven == (Gpu("nvidia", "NVIDIA H100 PCIe", (9, 0)),)
@@ -74,11 +74,11 @@ def test_accelerators_count_as_gpus_and_other_devices_do_not(tmp_path: Path) -> 
         machine.file(f"/sys/bus/pci/devices/{number}/class", kind)
         machine.file(f"/sys/bus/pci/devices/{number}/device", "0x74a1\n")
 
-    assert look_at_hardware(MachineRoot(tmp_path)).gpus == (Gpu("amd", "AMD device 0x74a1", None),)
+    assert inspect_hardware(MachineRoot(tmp_path)).gpus == (Gpu("amd", "AMD device 0x74a1", None),)
 
 
 def test_hardware_hidden_by_the_kernel_is_unknown(tmp_path: Path) -> None:
-    hardware = look_at_hardware(MachineRoot(tmp_path))
+    hardware = inspect_hardware(MachineRoot(tmp_path))
 
     found = {one.name: one.value for one in hardware_findings(hardware)}
     assert found["GPU"] == "unknown: the kernel lists no devices here"

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.environment.env_doctor import MAX_OF_A_KIND, examine
+from panpan.capabilities.environment.env_doctor import MAX_OF_A_KIND, diagnose
 from panpan.capabilities.environment.layers import ADVICE, EnvReport, Layer, State
 from panpan.python_environments.find_environment import find_environment
 from panpan.python_environments.machine_root import MachineRoot
@@ -14,7 +14,7 @@ from tests.fakes.machines import PROJECT
 def report_of(build: Callable[[Path], None], root: Path) -> EnvReport:
     build(root)
     machine = MachineRoot(root)
-    return examine(machine, find_environment(machine, PROJECT, {}), {}, PROJECT)
+    return diagnose(machine, find_environment(machine, PROJECT, {}), {}, PROJECT)
 
 
 @pytest.mark.parametrize(("build", "expected"), MACHINES.items(), ids=lambda value: getattr(value, "__name__", ""))

@@ -1,13 +1,13 @@
 from pathlib import Path
 
-from panpan.capabilities.environment.python_layer import PythonLayer, look_at_python
+from panpan.capabilities.environment.python_layer import PythonLayer, inspect_python
 from panpan.python_environments.find_environment import Environment
 from panpan.python_environments.machine_root import MachineRoot
 from tests.fakes.machines import ENVIRONMENT, Machine
 
 
 def layer(root: Path, path: str = ENVIRONMENT, kind: str = "venv") -> PythonLayer:
-    return look_at_python(MachineRoot(root), Environment(path, kind, ""))  # type: ignore[arg-type]
+    return inspect_python(MachineRoot(root), Environment(path, kind, ""))  # type: ignore[arg-type]
 
 
 def test_interpreter_is_known_from_files(tmp_path: Path) -> None:

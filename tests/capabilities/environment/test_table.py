@@ -8,15 +8,15 @@ from panpan.capabilities.environment.layers import (
     detail_lines,
     heading,
     in_order,
-    judged,
     layer_rows,
+    make_constraint,
     unread_lines,
     verdict_lines,
 )
 
 
 def report(*rules: str, findings: tuple[Finding, ...] = (), unread: tuple[str, ...] = ()) -> EnvReport:
-    constraints = [judged(rule, "broken", f"what {rule} needs", "not that") for rule in rules]
+    constraints = [make_constraint(rule, "broken", f"what {rule} needs", "not that") for rule in rules]
     return EnvReport(
         environment="/env", chosen="it was named", findings=findings, constraints=in_order(constraints), unread=unread
     )
@@ -32,7 +32,7 @@ def test_lowest_broken_layer_comes_first() -> None:
 
 
 def test_constraint_that_holds_needs_no_advice() -> None:
-    constraint = judged("dependency", "holds", "a", "b")
+    constraint = make_constraint("dependency", "holds", "a", "b")
 
     assert constraint.advice == ""
     assert all(advice.text and advice.layer in LAYERS for advice in ADVICE.values())
@@ -59,7 +59,7 @@ def test_foreign_names_neither_drive_terminals_nor_forge_lines() -> None:
         environment=evil,
         chosen=evil,
         findings=found,
-        constraints=(judged("dependency", "broken", evil, evil),),
+        constraints=(make_constraint("dependency", "broken", evil, evil),),
         unread=(evil,),
     )
 

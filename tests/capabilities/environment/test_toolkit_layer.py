@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.environment.env_doctor import look
+from panpan.capabilities.environment.env_doctor import inspect_layers
 from panpan.capabilities.environment.toolkit_layer import ToolkitLayer
 from panpan.python_environments.find_environment import find_environment
 from panpan.python_environments.machine_root import MachineRoot
@@ -21,7 +21,7 @@ def toolkit_of(machine: Machine) -> ToolkitLayer:
     root = MachineRoot(machine.root)
     environment = find_environment(root, PROJECT, {})
     assert environment is not None
-    return look(root, environment, {}).toolkit
+    return inspect_layers(root, environment, {}).toolkit
 
 
 def test_pytorch_build_is_in_its_version_file(machine: Machine) -> None:

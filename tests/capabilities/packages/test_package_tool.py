@@ -158,7 +158,7 @@ async def test_time_limits_are_those_of_the_settings(house: Workspace) -> None:
         return PipTool(PackageConfig(PackageSettings.model_validate(settings))).plan(args, house.ctx).timeout_s
 
     assert (limit("install"), limit("uninstall"), limit("list")) == (600.0, 120.0, 30.0)
-    assert [tool().longest_s for tool in (PipTool, CondaTool, UvTool, PixiTool)] == [600.0, 900.0, 300.0, 300.0]
+    assert [tool().max_timeout_s for tool in (PipTool, CondaTool, UvTool, PixiTool)] == [600.0, 900.0, 300.0, 300.0]
     assert UvTool().time_limit_s(UvInput(operation="lock")) == 300.0
     assert limit("install", pip_timeout_s=5.0) == 5.0
 

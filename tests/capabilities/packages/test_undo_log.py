@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.capabilities.packages.target import Installed
-from panpan.capabilities.packages.undo_log import FileStep, Step, Steps, changed_files, difference, kept_texts, undo
+from panpan.capabilities.packages.undo_log import FileStep, Step, Steps, changed_files, difference, file_texts, undo
 from panpan.errors import ToolError
 
 PACKAGES = st.builds(
@@ -128,7 +128,7 @@ def test_changed_files_are_reported_with_their_old_state(tmp_path: Path) -> None
     kept, changed, made = (tmp_path / name for name in ("kept", "changed", "made"))
     kept.write_text("same")
     changed.write_text("old")
-    texts = kept_texts([kept, changed, made])
+    texts = file_texts([kept, changed, made])
 
     changed.write_text("new")
     made.write_text("here")

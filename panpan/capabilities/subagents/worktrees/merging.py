@@ -66,7 +66,7 @@ class Merging:
         merged = [shown(path, worktree) for path in sorted(way.merged & changed)]
         return MergePlan(changes, WorktreeMerge(_id(changes, conflicts), diffs, conflicts, merged, left))
 
-    async def carry_out(self, plan: MergePlan, worktree: Worktree) -> None:
+    async def apply(self, plan: MergePlan, worktree: Worktree) -> None:
         """Make all changes or none; a file is only replaced while it is as planned."""
         await write_changes(self._repository, plan.changes)
         gone = [one.path for one in plan.changes if one.after is None]
@@ -162,7 +162,7 @@ class WorktreeMerges:
                     advice="make the call again",
                 )
             with anyio.CancelScope(shield=True):  # half of it would be neither state
-                await self._merging(worktree).carry_out(plan, worktree)
+                await self._merging(worktree).apply(plan, worktree)
                 if plan.told.is_whole:
                     await self._worktrees.clear(worktree)
             return plan.told

@@ -152,7 +152,7 @@ async def test_merge_with_a_file_changed_midway_leaves_all_unchanged(project):
     project.put("sub/c.py", b"user, a moment ago\n")
 
     with pytest.raises(SnapshotError, match="all files are as they were"):
-        await merging.carry_out(plan, worktree)
+        await merging.apply(plan, worktree)
 
     assert (project.folder / "a.py").read_bytes() == LINES
     assert (project.folder / "sub/c.py").read_bytes() == b"user, a moment ago\n"

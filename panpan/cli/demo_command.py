@@ -69,7 +69,7 @@ def _local_scene(fate: str) -> Scene | int | None:
     for module in feature_modules("demo"):
         scene: Scene | int | None = module.local_scene(fate)
         return scene
-    click.echo("There is no small model here.\nSo a tape is played instead, written by hand.\n")
+    click.echo("There is no small model here.\nA hand-written recording is played instead.\n")
     return None
 
 

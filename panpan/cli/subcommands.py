@@ -95,7 +95,7 @@ def foreign_subcommand(name: str) -> click.Command | None:
         except Exception as error:  # foreign code may raise anything
             raise click.UsageError(f"the command {name} of another package ({found.value}) fails: {error}") from error
         if not isinstance(command, click.Command):
-            raise click.UsageError(f"the command {name} of another package ({found.value}) is no click command")
+            raise click.UsageError(f"the command {name} of another package ({found.value}) is not a click command")
         return command
     return None
 

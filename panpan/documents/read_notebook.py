@@ -35,7 +35,7 @@ class NotebookPage:
 
 
 def read_notebook(data: bytes, offset: int, limit: int, shown: str) -> NotebookPage | None:
-    """Return the cells from number `offset` on, `limit` at most; None if `data` is no notebook of version 4.
+    """Return the cells from number `offset` on, `limit` at most; None if `data` is not a notebook of version 4.
 
     Raises:
         ToolError: The notebook has no such cell.
@@ -178,7 +178,7 @@ class NotebookText:
     """The text of a notebook, of which one cell is to be changed.
 
     Raises:
-        ToolError: It is no notebook of version 4.
+        ToolError: It is not a notebook of version 4.
     """
 
     def __init__(self, text: str, shown: str) -> None:
@@ -192,7 +192,7 @@ class NotebookText:
             self.cells: Sequence[Cell] = [_cell(text, *span) for span in _elements(text, self._start)]
         except (ValueError, LookupError, TypeError, RecursionError):
             raise ToolError(
-                f"{shown} is no notebook of version 4", advice="change it as a text file, with Edit"
+                f"{shown} is not a notebook of version 4", advice="change it as a text file, with Edit"
             ) from None
         self._minor = notebook.get("nbformat_minor")
         self._style = _Style.of(text, self._start, has_list=_prefers_lists(cells))

@@ -97,7 +97,7 @@ def look_at(root: Path, paths: Iterable[str], limits: KeepLimits) -> Looked:
         elif stat.S_ISLNK(status.st_mode):
             found.bits[path] = None
         elif not stat.S_ISREG(status.st_mode):
-            found.left_out[path] = "it is no regular file"
+            found.left_out[path] = "it is not a regular file"
         elif status.st_size > limits.max_file_bytes:
             found.left_out[path] = f"it is larger than {limits.max_file_bytes // 1_000_000:,} MB"
         elif not os.access(place, os.R_OK):

@@ -110,7 +110,7 @@ def modes_from(data: Any) -> Modes:
             bits = {str(path): int(mode) & _ALL_BITS for path, mode in others.items()}
             return Modes(file & _ALL_BITS, program & _ALL_BITS, folder & _ALL_BITS, bits)
         case _:
-            raise ValueError("these are no permission bits")
+            raise ValueError("these are not permission bits")
 
 
 def _usual(modes: Iterable[int], default: int) -> int:

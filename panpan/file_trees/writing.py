@@ -178,7 +178,7 @@ def _require_as_expected(place: Path, expected: Entry | None) -> bytes | None:
     elif status is not None and stat.S_ISDIR(status.st_mode) and expected is None:
         _remove_empty_below(place)
     elif status is not None:
-        raise ToolError(f"{place} is no file any more")
+        raise ToolError(f"{place} is no longer a file")
     found = None if data is None or status is None else (_git_id(data), stat.S_ISLNK(status.st_mode))
     if found != (None if expected is None else (expected.oid, expected.mode is None)):
         raise ToolError(f"{place} was changed a moment ago")
@@ -296,14 +296,14 @@ def close_folders(root: Path, folders: Iterable[Difference], in_use: Sequence[Di
 def require_own_place(root: Path) -> None:
     """Raise `ToolError` for a folder of the workspace that is gone, or whose name leads elsewhere by now."""
     if not root.is_dir() or root.resolve() != root:
-        raise ToolError(f"{root} is no folder any more, or a link to another one")
+        raise ToolError(f"{root} is no longer a folder, or a link to another one")
 
 
 def _set_bits(top: int, path: str, bits: int) -> None:
     with suppress(FileNotFoundError), opened_above(top, path) as (above, name):
         status = os.stat(name, dir_fd=above, follow_symlinks=False)
         if not stat.S_ISDIR(status.st_mode):
-            raise ToolError(f"{path} is no folder any more")
+            raise ToolError(f"{path} is no longer a folder")
         if stat.S_IMODE(status.st_mode) != bits:
             set_mode_in(above, name, bits)
 

@@ -33,8 +33,8 @@ MAX_ARGUMENT_CHARS = 8 * 1024 * 1024
 """Longest arguments of one call."""
 
 _HALF_A_PAIR = (
-    "The arguments of this call hold half of a surrogate pair, such as \\ud83d alone, which is no character, so it was "
-    "not run. Write the character itself, or leave it out."
+    "The arguments of this call hold half of a surrogate pair, such as \\ud83d alone, which is not a character, so it "
+    "was not run. Write the character itself, or leave it out."
 )
 
 

@@ -67,7 +67,7 @@ def _items(node: Node, file: str, said: Callable[[str, str], Iterable[Said]], fi
     `said`: reads an item, given with its source.
     """
     if node.items is None and node.text:
-        yield Unclear(f"{file}:{node.line}", "it is no list", node.text[:_MAX_LINE_CHARS])
+        yield Unclear(f"{file}:{node.line}", "it is not a list", node.text[:_MAX_LINE_CHARS])
     for item in node.items or ():
         pairs = item.pairs or ()
         if len(pairs) == 1 and pairs[0][0].text == "pip":
@@ -112,7 +112,7 @@ def pixi_requirements(pixi: Mapping[str, Any], source: str) -> Iterator[Said]:
     for name, said in table_of(pixi, "dependencies").items():
         version = _version(said)
         yield (
-            Unclear(source, "it is no version", name)
+            Unclear(source, "it is not a version", name)
             if version is None
             else conda_requirement(f"{name} {version}", source)
         )

@@ -90,7 +90,7 @@ def word_in(said: Mapping[str, Any], key: str) -> str:
 
 
 def texts_in(value: object) -> Sequence[str]:
-    """Return the texts in a list; none if it is no list."""
+    """Return the texts in a list; none if it is not a list."""
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 

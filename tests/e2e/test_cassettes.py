@@ -192,7 +192,7 @@ def test_replay_refuses_a_file_that_is_no_cassette(panpan: Panpan) -> None:
     done = panpan.run("replay", "no.jsonl")
 
     assert done.code == 2
-    assert "no.jsonl is no recorded cassette" in done.stderr
+    assert "no.jsonl is not a recorded cassette" in done.stderr
     assert panpan.run("replay", "missing.jsonl").code == 2
 
 

@@ -258,7 +258,7 @@ def test_demo_plays_the_tape_without_the_weights(panpan: Panpan, tmp_path: Path)
     done = panpan.run("demo", "--local", "--fast")
 
     assert done.code == 0, done.stderr
-    before, said, after = done.stdout.partition("So a tape is played instead, written by hand.")
+    before, said, after = done.stdout.partition("A hand-written recording is played instead.")
     assert said
     assert "The small model is unavailable: Qwen2.5-Coder-1.5B-Instruct (Q4_K_M) could not be fetched" in before
     assert "The model's words come from a tape" in after

@@ -53,10 +53,10 @@ prefix: /somewhere
 @pytest.mark.parametrize(
     ("text", "line", "why", "says"),
     [
-        ("dependencies: {a: 1}", 2, "it is no list", "{a: 1}"),
-        ("dependencies: numpy", 2, "it is no list", "numpy"),
+        ("dependencies: {a: 1}", 2, "it is not a list", "{a: 1}"),
+        ("dependencies: numpy", 2, "it is not a list", "numpy"),
         ("dependencies:\n  - {a: 1}", 3, MORE, "{a: 1}"),
-        ("dependencies:\n  - pip: numpy", 3, "it is no list", "numpy"),
+        ("dependencies:\n  - pip: numpy", 3, "it is not a list", "numpy"),
         ("dependencies: &x [y]", 2, "it cannot be read as YAML (anchors, aliases and tags are not read)", None),
         (
             "dependencies: !!python/name:os.system",
@@ -126,4 +126,4 @@ jax = {version = ">=0.4", extras = ["cuda12"]}
         PackageRequirement("einops", "pixi.toml"),
         PackageRequirement("jax>=0.4", "pixi.toml"),
     )
-    assert found.unclear == (Unclear("pixi.toml", "it is no version", "odd"),)
+    assert found.unclear == (Unclear("pixi.toml", "it is not a version", "odd"),)

@@ -227,7 +227,7 @@ class PlannedPart(PartialFile):
             raise ToolError(f"cannot write {part}: {exc.strerror}") from exc
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
-            raise ToolError(f"{part} is no regular file", advice="let the user remove it")
+            raise ToolError(f"{part} is not a regular file", advice="let the user remove it")
         return fd
 
     def _unlink(self) -> None:

@@ -190,7 +190,7 @@ def _packages(facts: "Facts", requirements: ProjectRequirements, apart: frozense
     for entry in [entry for entry in needed if is_condas or not entry.is_condas]:
         requirement = applying(entry.text, markers)
         if requirement is None and not is_requirement(entry.text):
-            yield _told(Unclear(entry.source, "it is no requirement", entry.text))
+            yield _told(Unclear(entry.source, "it is not a requirement", entry.text))
         if requirement is None or not _counts(requirement, entry, requirements, versions):
             continue
         lacks = dict(_lacks(facts, requirement, versions, markers))

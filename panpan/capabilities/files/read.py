@@ -158,7 +158,7 @@ def _found(data: bytes, args: ReadInput, path: Path, shown: str) -> Found:
             advice="look at it with Bash (file, xxd, strings, or a program that knows its format)",
         )
     page = read_page(file_text, args.offset, args.limit, shown)
-    note = "\n(it is no notebook of version 4, and is shown as text)" if path.suffix == ".ipynb" else ""
+    note = "\n(it is not a notebook of version 4, so it is shown as text)" if path.suffix == ".ipynb" else ""
     return Output(f"{page.text}{note}", SummaryDisplay(text=page.summary))
 
 

@@ -45,7 +45,7 @@ def local_scene(fate: str) -> Scene | int | None:
     """
     model = LocalModel.here()
     if _chooses_tape(model):
-        click.echo("Playing the tape.\n")
+        click.echo("Playing the recording.\n")
         return None
     try:
         model.require_machine()
@@ -54,7 +54,7 @@ def local_scene(fate: str) -> Scene | int | None:
             if (exit_code := fetch(model)) is not None:
                 return exit_code
     except PanpanError as error:
-        click.echo(f"The small model is unavailable: {error}\nSo a tape is played instead, written by hand.\n")
+        click.echo(f"The small model is unavailable: {error}\nA hand-written recording is played instead.\n")
         return None
     introduction = INTRODUCTION.format(name=model.store.weights.name, fate=fate)
     return Scene(introduction, PROMPTS, "local", is_not_renamed, FAREWELL, BUG)
@@ -92,7 +92,7 @@ def _chooses_tape(model: LocalModel) -> bool:
     if not model.is_interactive:
         return False
     what = "works now" if model.store.is_ready else "is fetched, 1.1 GB, once"
-    click.echo(f"In {CHOICE_S} seconds a small model {what}. Enter: play the tape instead. ", nl=False)
+    click.echo(f"In {CHOICE_S} seconds a small model {what}. Enter: play the recording instead. ", nl=False)
     is_chosen = bool(select.select([sys.stdin], [], [], CHOICE_S)[0])
     if is_chosen:
         sys.stdin.readline()

@@ -284,7 +284,7 @@ MAX_OUTPUT_TOKENS = 1_500
 """Most tokens of one reply: a minute on two cores, and a small model that writes more has lost its way."""
 
 BANNER = (
-    "small local model: good for look-ups, small edits and renames; it does not find bugs, and its word is no proof"
+    "small local model: good for look-ups, small edits and renames; it does not find bugs, and its word is not proof"
 )
 
 _MAX_RESULT_CHARS = 6_000  # a quarter of the context

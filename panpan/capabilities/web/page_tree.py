@@ -231,7 +231,7 @@ _STATUS: Mapping[int, tuple[ObstacleKind, str]] = {
     403: ("forbidden", "the server does not give it to panpan"),
     404: ("missing", "there is no such page"),
     407: ("login", _LOGIN),
-    410: ("missing", "it was there and is no more"),
+    410: ("missing", "it was removed"),
     429: ("too many", "the server wants fewer requests; wait before you ask this host again"),
     451: ("withheld", "it is withheld for legal reasons"),
 }

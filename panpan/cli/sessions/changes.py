@@ -72,7 +72,7 @@ def import_command(ctx: click.Context, file: Path, cwd: Path | None) -> int:
     if not found.messages:
         raise SessionError(f"{file} has no conversation that can be read")
     if transcript.damaged_lines:
-        found.left_out["lines that are no records"] += transcript.damaged_lines
+        found.left_out["lines that are not records"] += transcript.damaged_lines
     path = write_session(found, locations.sessions_folder, source=file.absolute())
     click.echo(
         f"{printable(path.stem)}: {len(found.messages):,} messages; go on with: panpan -r {printable(path.stem)}"

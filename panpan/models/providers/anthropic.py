@@ -175,7 +175,7 @@ class AnthropicReply:
             return  # a delta of an unknown kind of block
         if document.get("index") != self._open_index:
             provider = self._transport.provider
-            raise StreamError(f"{provider} sent a piece of a block that is not open", provider=provider)
+            raise StreamError(f"{provider} sent a piece of a closed block", provider=provider)
         kind = text_in(delta.get("type"))
         if kind == "signature_delta":
             block.sign(text_in(delta.get("signature")))

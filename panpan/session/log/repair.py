@@ -47,7 +47,7 @@ def validate(log: Path, further: Iterable[type[SystemRecord]] = ()) -> list[Find
     except OSError as error:
         return [Finding("unreadable", f"the log cannot be looked at: {error.strerror}")]
     if not stat.S_ISREG(status.st_mode):
-        return [Finding("no file", "the log is no regular file, so it is not read")]
+        return [Finding("no file", "the log is not a regular file, so it is not read")]
     found = list(_of_modes(log, status))
     damaged: list[int] = []
     try:
@@ -104,7 +104,7 @@ def _of_modes(log: Path, status: os.stat_result) -> Iterator[Finding]:
 def _of_lines(damaged: Sequence[int], *, is_torn: bool) -> Iterator[Finding]:
     if damaged:
         lines = ", ".join(map(str, damaged[:_MOST_LINES])) + (" …" if len(damaged) > _MOST_LINES else "")
-        what = "a line that is not a record" if len(damaged) == 1 else f"{len(damaged)} lines that are no records"
+        what = "a line that is not a record" if len(damaged) == 1 else f"{len(damaged)} lines that are not records"
         yield Finding("damaged lines", f"{what} ({lines}): skipped, and their content is lost", "copy")
     if is_torn:
         yield Finding(

@@ -59,7 +59,7 @@ class SessionSummary:
 
 
 def summary_of(path: Path) -> SessionSummary | None:
-    """Return what the log tells; None if it is no regular file, or cannot be read any more."""
+    """Return what the log tells; None if it is not a regular file, or cannot be read any more."""
     cwd = prompt = title = ""
     rounds = read = 0
     is_interactive = True

@@ -306,7 +306,7 @@ def _keep_owner(fd: int, old: os.stat_result, target: Path) -> None:
             os.fchown(fd, -1, old.st_gid)
         except PermissionError as exc:
             raise ToolError(
-                f"cannot keep the group of {target}, of which you are no member; nothing was written"
+                f"cannot keep the group of {target}, which you are not a member of; nothing was written"
             ) from exc
 
 

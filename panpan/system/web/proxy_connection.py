@@ -192,7 +192,7 @@ class ProxyConnection:
             await self.refuse(502, str(exc))
         except h11.RemoteProtocolError as exc:
             await self.refuse(
-                exc.error_status_hint, "this is no request that the proxy can read, or a far too long one"
+                exc.error_status_hint, "this is not a request that the proxy can read, or a far too long one"
             )
         except TimeoutError:
             await self.refuse(408, "the request did not arrive in time")

@@ -211,7 +211,7 @@ def plain_url(url: str, private: PrivateHosts = NO_PRIVATE_HOSTS) -> PlainUrl:
     if plain.address is not None and not is_open:
         public_addresses(plain.host, (str(plain.address),))
     if plain.port in _CLOSED_PORTS:
-        raise _refused(f"port {plain.port} belongs to a service that is no web server; use the port of one")
+        raise _refused(f"port {plain.port} belongs to a service that is not a web server; use the port of one")
     if plain.address is None and not is_open and _is_local(plain.host):
         raise _refused(f"{plain.host} is a host in this machine or its network; {_HOW_TO_OPEN}")
     return plain
@@ -229,7 +229,7 @@ def read_url(url: str) -> PlainUrl:
         raise _refused("it holds blanks, backslashes or characters that do not print; write them as %20 and the like")
     found = _URL.fullmatch(url)
     if found is None:
-        raise _refused("it is no whole address; write it like https://example.org/page")
+        raise _refused("it is not a complete address; write it like https://example.org/page")
     scheme = found["scheme"].lower()
     if scheme not in _DEFAULT_PORTS:
         raise _refused(f"it begins with {scheme[:_MAX_SHOWN_SCHEME]}; only http and https may be asked for")
@@ -335,7 +335,7 @@ def _host(text: str) -> str:
         except ValueError:
             raise _refused("its host is a number that programs read in different ways; write four decimals") from None
     if len(host) > _MAX_HOST_CHARS or not all(map(_LABEL.fullmatch, labels)):
-        raise _refused("its host is no name; write one of letters, digits, hyphens and dots")
+        raise _refused("its host is not a valid name; write one of letters, digits, hyphens and dots")
     if any(label.startswith("xn--") for label in labels):
         _check_encoded(labels)
     return host

@@ -47,7 +47,7 @@ def test_folder_swapped_during_the_download_leads_nowhere_else(tmp_path: Path) -
 def test_part_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".words.part")
 
-    with pytest.raises(ToolError, match="is no regular file"):
+    with pytest.raises(ToolError, match="is not a regular file"):
         PlannedPart(planned(tmp_path))
 
 

@@ -96,7 +96,7 @@ def test_undecidable_requirement_is_told_and_breaks_nothing(tmp_path: Path) -> N
     report = report_of(tmp_path, {"requirements.txt": lines, "pyproject.toml": "[project"})
 
     assert told(report) == [
-        ("unknown", "requirements.txt:1 asks for torch=1.9", "it is no requirement"),
+        ("unknown", "requirements.txt:1 asks for torch=1.9", "it is not a requirement"),
         ("unknown", "requirements.txt:2 asks for old>=1", "its version cannot be compared"),
         ("unknown", "what pyproject.toml asks for", "it is no TOML, or too deep"),
         ("unknown", "requirements.txt:4 asks for https://example.org/z.whl", "it has no name to look for"),

@@ -184,7 +184,7 @@ async def test_unclear_edit_changes_nothing(workspace, arguments, reason):
 async def test_file_that_is_no_notebook_is_refused(workspace, text):
     workspace.put_seen("f.ipynb", text)
 
-    assert "no notebook" in await workspace.refusal("NotebookEdit", file_path="f.ipynb", cell="1", source="x")
+    assert "not a notebook" in await workspace.refusal("NotebookEdit", file_path="f.ipynb", cell="1", source="x")
 
 
 async def test_unread_or_missing_notebook_is_refused(workspace):
@@ -242,7 +242,7 @@ def test_edit_changes_one_cell_and_no_other_byte(cells, layout, source, kind, da
 
 @given(text=st.text(max_size=60) | st.text('{}[]":,cels source\n', max_size=60))
 def test_notebook_text_refuses_anything_but_a_notebook(text):
-    with pytest.raises(ToolError, match="no notebook"):
+    with pytest.raises(ToolError, match="not a notebook"):
         NotebookText(text, "f.ipynb")
 
 

@@ -409,7 +409,7 @@ async def test_undo_reports_a_moved_workspace_and_uses_no_other(
 
     await place.turn(change)
 
-    assert any("is no folder any more" in warning for warning in place.warnings)
+    assert any("is no longer a folder" in warning for warning in place.warnings)
     with pytest.raises(SnapshotError, match="a snapshot of the files cannot be taken now"):
         await place.undo()
     assert (outside / "a").read_text() == "theirs\n"

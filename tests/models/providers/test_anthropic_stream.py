@@ -337,7 +337,7 @@ async def test_server_that_cannot_count_gives_none() -> None:
 def test_piece_of_a_closed_block_is_a_stream_error() -> None:
     stray = event("content_block_delta", index=3, delta={"type": "text_delta", "text": "x"})
 
-    with pytest.raises(StreamError, match="not open"):
+    with pytest.raises(StreamError, match="closed block"):
         message_of(START, text(0, "x")[0], stray, *end("end_turn"))
 
 

@@ -309,7 +309,9 @@ async def _shown(context: "BrowserContext", proxy: FilterProxy, request: RenderR
     seen = await world.document(MAX_HTML_CHARS)
     url = page.url
     if not url.startswith(("http://", "https://")):
-        raise ToolError(f"{request.plain.host} went to an address of another kind ({url[:5]!r}…), which is no web page")
+        raise ToolError(
+            f"{request.plain.host} went to an address of another kind ({url[:5]!r}…), which is not a web page"
+        )
     if answers.status >= 400 and proxy.has_said(refusal := _refusal_in(seen.html)):
         raise ToolError(refusal)
     if seen.is_cut:

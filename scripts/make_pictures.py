@@ -230,7 +230,7 @@ SCENES = (
         "panpan: a turn as it goes",
         lambda: [_look(), _test(), _fix(), _test(), say(EXPLAINED, tokens=_used(15_000))],
         _play_story,
-        rows=46,
+        rows=34,
         is_moving=True,
     ),
     Scene(

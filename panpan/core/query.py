@@ -100,7 +100,7 @@ async def query(conversation: Conversation, turn: Turn) -> AsyncGenerator[Event,
         for addition in await hook.turn_started(conversation):
             conversation.append(addition)
             yield addition
-    for number in range(1, turn.max_rounds + 1):  # the tail call: nested generators would cost a frame a round
+    for number in range(1, turn.max_rounds + 1):  # a loop, since recursion would nest a generator a round
         round_ = Round(number, turn.max_rounds, conversation)
         async with aclosing(_round(round_, turn)) as events:
             async for event in events:

@@ -59,13 +59,13 @@ async def _run_all(
 
 async def _keep_server(stack: AsyncExitStack) -> None:
     """Start the embedded model once for all trials, unless it runs already."""
-    from panpan.capabilities.local_model.server import announced, running_server, started
+    from panpan.capabilities.local_model.server import announce, running_server, start_server
     from panpan.capabilities.local_model.weight_store import embedded_store
 
     weights = embedded_store(os.environ).check()
     if running_server(weights.parent) is None:
-        served = await stack.enter_async_context(started(weights))
-        stack.enter_context(announced(weights.parent, served))
+        served = await stack.enter_async_context(start_server(weights))
+        stack.enter_context(announce(weights.parent, served))
 
 
 def table(results: Sequence[Trial]) -> str:

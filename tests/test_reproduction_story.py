@@ -15,8 +15,8 @@ from pathlib import Path
 from panpan.api import open_session
 from panpan.capabilities.cassettes.recorded_session import read_session
 from panpan.capabilities.cassettes.recording import Recording
-from panpan.capabilities.cassettes.replay import Replay, at_once
-from panpan.capabilities.cassettes.replay_run import nothing, play, replay_session
+from panpan.capabilities.cassettes.replay import Replay, no_wait
+from panpan.capabilities.cassettes.replay_run import play, replay_session, show_nothing
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from tests.capabilities.packages.conftest import make_environment, pip_files, write_wheel
@@ -124,8 +124,8 @@ async def test_paper_with_a_wrong_pin_and_missing_data_is_reproduced(tmp_path: P
 
     empty = tmp_path / "empty"
     empty.mkdir()
-    replay = Replay(read_session(tmp_path / "story.jsonl"), "strict", wait=at_once)
-    report = await play(replay, replay_session(replay, open_session, empty, env=env), nothing)
+    replay = Replay(read_session(tmp_path / "story.jsonl"), "strict", wait=no_wait)
+    report = await play(replay, replay_session(replay, open_session, empty, env=env), show_nothing)
 
     assert report.is_same, report
     assert (report.requests, report.tool_calls) == (9, 9)

@@ -111,7 +111,7 @@ class Background(Protocol):
         ...
 
     @property
-    def goes_on_at_timeout(self) -> bool:
+    def continues_after_timeout(self) -> bool:
         """True if a command in the foreground goes on in the background when its time is up."""
         ...
 

@@ -41,7 +41,7 @@ from panpan.file_trees.snapshot import (
     snapshot_from,
 )
 from panpan.file_trees.writing import require_own_place
-from panpan.system.files.atomic_write import remove_leavings
+from panpan.system.files.atomic_write import remove_leftovers
 from panpan.system.sandbox.profile import is_placeholder
 
 
@@ -151,10 +151,10 @@ class SnapshotStore:
         except (ToolError, ValueError, KeyError) as error:
             raise SnapshotError(f"the snapshot {id_[:12]} of {self.root} cannot be read: {error}") from error
 
-    def remove_leavings(self) -> None:
+    def remove_leftovers(self) -> None:
         """Remove what panpans that were killed have left in the folder while they wrote files; no snapshot has it."""
         for folder in self._finder.leavings:
-            remove_leavings(self.root / folder)
+            remove_leftovers(self.root / folder)
 
     async def _take(self) -> Snapshot:
         require_own_place(self.root)

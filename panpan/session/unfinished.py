@@ -22,7 +22,7 @@ from panpan.core.tool import Tool
 from panpan.core.tool_call import prepared
 from panpan.errors import UnfinishedCallError
 from panpan.session.log.fold import UnfinishedCall
-from panpan.system.files.atomic_write import remove_leavings
+from panpan.system.files.atomic_write import remove_leftovers
 from panpan.system.processes.process_table import ProcessTree
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
@@ -184,7 +184,7 @@ async def _answer(ask: UserAsker, question: str, choices: Sequence[Choice]) -> t
 def _told_by_files(tool_use_id: str, changes: Sequence[IntendedChange]) -> ToolResultMessage:
     """Return the result that the files show, and take away what the call left half-made; runs in a thread."""
     for folder in {change.path.parent for change in changes}:
-        remove_leavings(folder)
+        remove_leftovers(folder)
     by_state: dict[str, list[str]] = {"as the call was to leave them": [], "as they were before it": [], "neither": []}
     for change in changes:
         digest = _digest(change.path)

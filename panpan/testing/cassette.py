@@ -14,7 +14,7 @@ from panpan.capabilities.cassettes.recorded_file import Prompts
 from panpan.capabilities.cassettes.recorded_session import RecordedTurn, read_session
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Mode, Replay
-from panpan.capabilities.cassettes.replay_run import do_again, replay_session
+from panpan.capabilities.cassettes.replay_run import repeat_step, replay_session
 from panpan.capabilities.cassettes.requests import transcript_hash
 from panpan.config.run_settings import VARIABLES
 from panpan.errors import CassetteError, ConfigError
@@ -146,7 +146,7 @@ class Cassette:
             left = iter(prompts)
             for step in recorded.steps:
                 if not isinstance(step, RecordedTurn):
-                    await do_again(replay, session, step)
+                    await repeat_step(replay, session, step)
                     continue
                 prompt = None if step.prompt is None else next(left, None)
                 if prompt is None and step.prompt is not None:

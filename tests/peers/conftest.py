@@ -10,7 +10,7 @@ import anyio
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from panpan.capabilities.local_model.server import serving
+from panpan.capabilities.local_model.server import serve_model
 from panpan.capabilities.local_model.setup import set_up
 from panpan.capabilities.local_model.weight_sources import SETUP_COMMAND, FetchError
 from panpan.capabilities.local_model.weight_store import (
@@ -79,6 +79,6 @@ async def _set_up(store: WeightStore) -> None:
 @contextmanager
 def _served(weights: Path, *, context_tokens: int) -> Iterator[Peer]:
     """Serve a model from a thread with its own event loop, since each test has another one."""
-    server = serving(weights, name="peer", context_tokens=context_tokens)
+    server = serve_model(weights, name="peer", context_tokens=context_tokens)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(server) as served:
         yield Peer(served.base_url, served.api_key, context_tokens)

@@ -15,7 +15,7 @@ from panpan.types.events import TaskInfo
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, parse_task_cause
 
 
-class News:
+class Announcements:
     """Ends of tasks that the model does not know yet, and tasks found running by a resumed session."""
 
     def __init__(self, found_running: Iterable[str]) -> None:
@@ -27,7 +27,7 @@ class News:
 
     def read(self, messages: Iterable[Message]) -> None:
         """Read from the conversation what the model was told."""
-        self._told_ended, self._told_running = told_in(messages)
+        self._told_ended, self._told_running = announced_in(messages)
         self._is_uncertain = False
 
     def settle(self, messages: Iterable[Message]) -> None:
@@ -35,7 +35,7 @@ class News:
         if self._is_uncertain:
             self.read(messages)
 
-    def told_in_result(self, tool: str, text: str) -> None:
+    def announced_in_result(self, tool: str, text: str) -> None:
         """Note that the model is about to get this result of a tool."""
         if task_id := ended_in_result(tool, text):
             self._told_ended.add(task_id)
@@ -85,7 +85,7 @@ def ended_in_result(tool: str, text: str) -> str | None:
 _TAG = re.compile(r"<(?=/?system-reminder)", re.IGNORECASE)
 
 
-def told_in(messages: Iterable[Message]) -> tuple[set[str], set[str]]:
+def announced_in(messages: Iterable[Message]) -> tuple[set[str], set[str]]:
     """Return the ids of the tasks whose end the conversation tells, and of those that it says still run."""
     ended, running, tools = set[str](), set[str](), dict[str, str]()
     for message in messages:

@@ -15,10 +15,10 @@ import anyio
 from anyio import create_task_group
 from anyio.abc import TaskGroup
 
-from panpan.capabilities.background.announcements import News
+from panpan.capabilities.background.announcements import Announcements
 from panpan.capabilities.background.commands import (
     STOP_GRACE_S,
-    end_what_it_left,
+    end_task_leftovers,
     exit_code_of,
     follow_command,
     follow_moved,
@@ -85,9 +85,9 @@ class BackgroundTasks(Hook, Background):
         self.tree = ProcessTree(marks[-1]) if marks else ProcessTree()
         """All commands but moved ones, which are in the session's own tree; also those of earlier runs."""
         self.leavings: Sequence[Path] = self.needed
-        self._found = found_again(self._tasks.running, self._tasks.registry, warn, is_held=is_held)
+        self._found = reattach(self._tasks.running, self._tasks.registry, warn, is_held=is_held)
         """Commands of an earlier run that still run, until they are followed."""
-        self._news = News(task.id for task, _ in self._found)
+        self._news = Announcements(task.id for task, _ in self._found)
         self._news.read(messages if any(self._tasks) else ())  # reading takes time in a long conversation
         self._move_asked: dict[str, anyio.Event] = {}
         """Events by call in the foreground; set when the user wants the call moved."""
@@ -125,7 +125,7 @@ class BackgroundTasks(Hook, Background):
         return self._news.is_there(self._tasks)
 
     @property
-    def goes_on_at_timeout(self) -> bool:
+    def continues_after_timeout(self) -> bool:
         return self._settings.at_timeout == "go_on" and self._group is not None and self._has_room
 
     async def wait_for_wake(self) -> None:
@@ -211,7 +211,7 @@ class BackgroundTasks(Hook, Background):
     async def stop(self, task_id: str) -> TaskInfo:
         task = self._tasks.known(task_id)
         if not task.is_running:
-            await end_what_it_left(task)
+            await end_task_leftovers(task)
         else:
             task.will_stop()
             if task.tree is not None:
@@ -237,7 +237,7 @@ class BackgroundTasks(Hook, Background):
         running = self._tasks.running
         to_name = {task.id: task for task in (*self._running_at_end, *running)}.values()
         if keep:
-            await end_what_is_left(self.tree, self._tasks)
+            await end_leftovers(self.tree, self._tasks)
             leave_running(running)
         else:
             await end_all(self.tree, running)
@@ -255,7 +255,7 @@ class BackgroundTasks(Hook, Background):
         return self._news.take(self._tasks)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
-        self._news.told_in_result(call.tool.name, output.text)
+        self._news.announced_in_result(call.tool.name, output.text)
         return output
 
     async def interrupted(self, conversation: Conversation) -> None:
@@ -330,7 +330,7 @@ def leave_running(running: Iterable[Task]) -> None:
             reap_later(task.record.pid)
 
 
-async def end_what_is_left(tree: ProcessTree, tasks: Iterable[Task]) -> None:
+async def end_leftovers(tree: ProcessTree, tasks: Iterable[Task]) -> None:
     """End what ended tasks left running; those that run go on."""
     if not tree.has_processes:
         return
@@ -343,7 +343,7 @@ async def end_what_is_left(tree: ProcessTree, tasks: Iterable[Task]) -> None:
 _MAX_NAMED = 5
 
 
-def found_again(
+def reattach(
     ran: Sequence[Task], registry: Registry, warn: Callable[[str], None], *, is_held: bool
 ) -> Sequence[tuple[Task, RunningProcess]]:
     """Return the commands that still run, each with its process; settle the others, and tell the user."""
@@ -355,12 +355,12 @@ def found_again(
         if process is None:
             _settle(task, registry)
             continue
-        tree = task.found_again(process)
+        tree = task.reattach(process)
         if not is_held:
             for member in tree.members_among(seen):
                 send_signal(member, signal.SIGCONT)
         found.append((task, process))
-    for sentence in _told_to_user(ran):
+    for sentence in _user_notes(ran):
         warn(sentence)
     return found
 
@@ -385,7 +385,7 @@ def left_running(tasks_folder: Path, sessions_folder: Path) -> Iterator[tuple[st
                 yield log.stem, record.info
 
 
-def survivors(tasks_folder: Path, sessions_folder: Path, *, but: str) -> Iterator[str]:
+def surviving_commands(tasks_folder: Path, sessions_folder: Path, *, but: str) -> Iterator[str]:
     """Yield a sentence for the user about each earlier session, `but` one, whose commands still run."""
     by_session: dict[str, list[str]] = {}
     for session_id, task in left_running(tasks_folder, sessions_folder):
@@ -419,7 +419,7 @@ def _settle(task: Task, registry: Registry) -> None:
     task.end_command(exit_code, "" if exit_code is not None else "it is gone, and left no exit code")
 
 
-def _told_to_user(tasks: Sequence[Task]) -> Iterator[str]:
+def _user_notes(tasks: Sequence[Task]) -> Iterator[str]:
     for states, text in (
         (("running",), "still running in the background, as before"),
         (("finished", "failed"), "ended in the background meanwhile"),

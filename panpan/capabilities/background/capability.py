@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.background.background_tasks import BackgroundTasks, survivors
+from panpan.capabilities.background.background_tasks import BackgroundTasks, surviving_commands
 from panpan.capabilities.background.task_tools import TaskOutputTool, TaskStopTool
 from panpan.config.known_secrets import provider_keys
 from panpan.core.hooks import Hook
@@ -46,7 +46,7 @@ class BackgroundCapability(Capability):
             ripgrep=partial(find_ripgrep, tools.paths),
             is_held=session.gate.mode == "plan",
         )
-        for sentence in survivors(locations.tasks_folder, locations.sessions_folder, but=session.id):
+        for sentence in surviving_commands(locations.tasks_folder, locations.sessions_folder, but=session.id):
             session.warn(sentence)
         tools.sandbox.take_over(self.tasks.leavings)
         session.processes.append(self.tasks.tree)

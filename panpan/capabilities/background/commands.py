@@ -191,7 +191,7 @@ class _OutputFile:
         self.failure = f"not all of its output could be kept: {why}"
 
 
-async def end_what_it_left(task: Task) -> None:
+async def end_task_leftovers(task: Task) -> None:
     """End what an ended command left running; only its mark counts, since its pid may be another's by now."""
     if not task.record.mark:
         return

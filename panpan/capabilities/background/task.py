@@ -165,7 +165,7 @@ class Task:
         if self._scope is not None:
             self._scope.cancel("it was told to stop")
 
-    def found_again(self, process: RunningProcess) -> ProcessTree:
+    def reattach(self, process: RunningProcess) -> ProcessTree:
         """Take up a command of an earlier run, and return its processes."""
         self.tree = ProcessTree(self.record.mark)
         self.tree.root_at(process.pid)

@@ -150,12 +150,12 @@ def replay(ctx: click.Context, /, file: Path, mode: "Mode", model: str | None, c
 async def _played(
     program: Program, replay: "Replay", workspace: Path | None, folder: Path, *, is_quiet: bool
 ) -> "ReplayReport":
-    from panpan.capabilities.cassettes.replay_run import nothing, play, replay_session, rules_of_user
+    from panpan.capabilities.cassettes.replay_run import play, replay_session, rules_of_user, show_nothing
 
     overrides = rules_of_user(folder, os.environ) if replay.mode == "live-tools" else {}
     warn = (lambda _: None) if is_quiet else say
     opening = replay_session(replay, program.open_session, workspace, env=os.environ, overrides=overrides, warn=warn)
-    return await play(replay, opening, nothing if is_quiet else _shown(program))
+    return await play(replay, opening, show_nothing if is_quiet else _shown(program))
 
 
 @contextmanager

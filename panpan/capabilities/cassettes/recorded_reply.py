@@ -195,7 +195,9 @@ def changed_reply(reply: RecordedReply, change: Change) -> RecordedReply:
     for _, event in reply.events:
         if (piece := _piece(event)) is not None:
             pieces.setdefault(piece[0], []).append(piece[1])
-    anew = {place: iter(recut(texts, _changed_whole(place, "".join(texts), change))) for place, texts in pieces.items()}
+    anew = {
+        place: iter(split_like(texts, _changed_whole(place, "".join(texts), change))) for place, texts in pieces.items()
+    }
     return RecordedReply(tuple((at_s, _changed(event, change, anew)) for at_s, event in reply.events), reply.failure)
 
 
@@ -212,7 +214,7 @@ def _changed_whole(place: _Place, text: str, change: Change) -> str:
     return changed if meant == means else json.dumps(meant, ensure_ascii=False)
 
 
-def recut(pieces: Sequence[str], text: str) -> list[str]:
+def split_like(pieces: Sequence[str], text: str) -> list[str]:
     """Return `text` in as many pieces, cut where `pieces` were; where it has another length, at about these places."""
     length = sum(map(len, pieces))
     if not length:
@@ -288,7 +290,7 @@ class RecordedProvider(Provider):
         place: str = "the cassette",
         sleep: Callable[[float], Awaitable[object]] | None = None,
     ) -> None:
-        self._replies = without_retried(replies)
+        self._replies = drop_retried(replies)
         self._outcomes = outcomes or {}
         self._place = place
         self._sleep = sleep
@@ -323,7 +325,7 @@ class RecordedProvider(Provider):
             before_s = at_s
             yield event
         if reply.failure is not None:
-            raise final(reply.failure)
+            raise as_final(reply.failure)
         if reply.is_cut_off:
             raise self._misfit(f"was cut off in reply {self._played}")
 
@@ -365,7 +367,7 @@ def outcomes_of(file: RecordedFile) -> dict[str, bool]:
     return outcomes
 
 
-def without_retried(replies: Sequence[RecordedReply]) -> list[RecordedReply]:
+def drop_retried(replies: Sequence[RecordedReply]) -> list[RecordedReply]:
     """Leave out the replies that failed and were asked for again: the next one takes their place."""
     return [
         reply
@@ -374,7 +376,7 @@ def without_retried(replies: Sequence[RecordedReply]) -> list[RecordedReply]:
     ]
 
 
-def final(failure: ProviderError) -> ProviderError:
+def as_final(failure: ProviderError) -> ProviderError:
     """Return a recorded failure as one that is not tried again."""
     if not isinstance(failure, RetryableError):
         return failure

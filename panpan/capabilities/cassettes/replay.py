@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
 
-from panpan.capabilities.cassettes.recorded_reply import Change, changed_json, changed_reply, final
+from panpan.capabilities.cassettes.recorded_reply import Change, as_final, changed_json, changed_reply
 from panpan.capabilities.cassettes.recorded_session import (
     ModelChanged,
     RecordedCompaction,
@@ -22,10 +22,10 @@ from panpan.capabilities.cassettes.recorded_session import (
 from panpan.capabilities.cassettes.replay_parts import (
     ComparedModel,
     LiveHook,
-    TapedHook,
-    TapedModel,
-    tape_askers,
-    taped,
+    ReplayedHook,
+    ReplayedModel,
+    replayed_tool,
+    replaying_askers,
     with_current_rules,
 )
 from panpan.capabilities.cassettes.requests import (
@@ -78,7 +78,7 @@ def recorded_pins(compactions: Iterable[Compaction]) -> Iterator[Sequence[System
             yield [reminder for reminder in new if reminder.cause not in _OF_COMPACTION]
 
 
-def like(setup: SessionSetup, model: ModelChanged) -> SessionSetup:
+def with_options_of(setup: SessionSetup, model: ModelChanged) -> SessionSetup:
     """Return a setup whose model is given what another one was given."""
     settings = setup.loaded.settings
     compaction = settings.compaction.model_copy(update={"window_tokens": model.window_tokens})
@@ -108,7 +108,7 @@ _COMPARED_OPTIONS = ("thinking_budget_tokens", "effort", "temperature", "top_p",
 """Options that the user chose and that must be equal. The longest reply is not one: it follows the table of models."""
 
 
-async def at_once() -> None:
+async def no_wait() -> None:
     """Wait for nothing."""
 
 
@@ -126,7 +126,7 @@ class Replay(SessionInterceptor):
         *,
         uses_current_rules: bool = False,
         asked: "ResolvedModel | None" = None,
-        wait: Callable[[], Awaitable[None]] = at_once,
+        wait: Callable[[], Awaitable[None]] = no_wait,
     ) -> None:
         self.recorded = recorded
         self.mode = mode
@@ -150,20 +150,24 @@ class Replay(SessionInterceptor):
         self._as_recorded: Change = lambda text: text
 
     def askers(self, askers: Askers) -> Askers:
-        return tape_askers(self.recorded)
+        return replaying_askers(self.recorded)
 
     def setup(self, setup: SessionSetup) -> SessionSetup:
         if self._asked is not None:
             return replace(setup, model=self._asked)
-        return with_profile(setup, self.recorded.header.profile) if self._model is None else like(setup, self._model)
+        return (
+            with_profile(setup, self.recorded.header.profile)
+            if self._model is None
+            else with_options_of(setup, self._model)
+        )
 
     def provider(self, provider: Provider) -> Provider:
-        return ComparedModel(provider, self) if self._asked is not None else TapedModel(self)
+        return ComparedModel(provider, self) if self._asked is not None else ReplayedModel(self)
 
     def tools(self, tools: Mapping[str, Tool[Any]]) -> Mapping[str, Tool[Any]]:
         is_live = self.mode == "live-tools"  # a subagent's model is not in the cassette
         return {
-            name: tool if is_live and not tool.starts_agents else taped(tool, self._results, self._wait)
+            name: tool if is_live and not tool.starts_agents else replayed_tool(tool, self._results, self._wait)
             for name, tool in tools.items()
         }
 
@@ -171,7 +175,7 @@ class Replay(SessionInterceptor):
         if self.mode == "live-tools":
             return (*hooks, LiveHook(self))
         live: list[SystemReminder] = []
-        return [TapedHook(hook, self, live, is_last=hook is hooks[-1]) for hook in hooks]
+        return [ReplayedHook(hook, self, live, is_last=hook is hooks[-1]) for hook in hooks]
 
     def capability(self, session: SessionContext) -> None:
         """Learn where the session works."""
@@ -209,7 +213,7 @@ class Replay(SessionInterceptor):
         said = changed_json(message.model_dump(mode="json"), self._to_here)
         return UserMessage.model_validate(said)
 
-    def was_ended_in(self, tool_use_id: str) -> bool:
+    def was_interrupted_in(self, tool_use_id: str) -> bool:
         """Return True if the user interrupted the turn before this call had done its work."""
         result = self.recorded.results.get(tool_use_id)
         is_last = self._turn is not None and self._turn.is_interrupted and self.is_turn_over
@@ -263,7 +267,7 @@ class Replay(SessionInterceptor):
         for _, event in reply.events:
             yield event
         if reply.failure is not None:
-            raise final(reply.failure)
+            raise as_final(reply.failure)
         if reply.is_cut_off:
             if self._turn is not None and not self._turn.is_whole:
                 raise CassetteError("the recording was cut off in this reply", provider="cassette")

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from panpan.capabilities.cassettes.replay import Replay
 
 
-class TapedModel(Provider):
+class ReplayedModel(Provider):
     """Plays the recorded replies."""
 
     name = "cassette"
@@ -96,7 +96,9 @@ class ComparedModel:
         await self._inner.aclose()
 
 
-def taped(tool: Tool[Any], results: Mapping[str, ToolResultMessage], wait: Callable[[], Awaitable[None]]) -> Tool[Any]:
+def replayed_tool(
+    tool: Tool[Any], results: Mapping[str, ToolResultMessage], wait: Callable[[], Awaitable[None]]
+) -> Tool[Any]:
     """Return a tool that looks like `tool` and answers as it was recorded."""
     kept = (
         "name",
@@ -109,11 +111,11 @@ def taped(tool: Tool[Any], results: Mapping[str, ToolResultMessage], wait: Calla
         "count_label",
     )
     looks = {name: getattr(tool, name) for name in kept}
-    made: Tool[Any] = type("TapedTool", (_TapedTool,), looks)(tool, results, wait)
+    made: Tool[Any] = type("ReplayedTool", (_ReplayedTool,), looks)(tool, results, wait)
     return made
 
 
-class _TapedTool(Tool[Any]):
+class _ReplayedTool(Tool[Any]):
     timeout_s = None
 
     def __init__(
@@ -145,7 +147,7 @@ _CLOSED = ("protected", "outside", "sandbox", "rule", "unclear", "withheld", "do
 own rules want to be asked."""
 
 
-def tape_askers(recorded: RecordedSession) -> Askers:
+def replaying_askers(recorded: RecordedSession) -> Askers:
     """Return who answers in a replay: somebody for each kind of question for which somebody was there."""
     asks = recorded.header.asks
     return Askers(
@@ -195,7 +197,7 @@ def _answers(recorded: RecordedSession, asked: str) -> Iterator[Mapping[str, Any
     return (line for line in recorded.answers if line["asked"] == asked)
 
 
-class TapedHook(Hook):
+class ReplayedHook(Hook):
     """One service. It decides about no call, since none is run."""
 
     def __init__(self, inner: Hook, replay: "Replay", live: list[SystemReminder], *, is_last: bool) -> None:
@@ -268,7 +270,7 @@ class LiveHook(Hook):
         return self._said()
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
-        if self._replay.was_ended_in(call.tool_use_id):
+        if self._replay.was_interrupted_in(call.tool_use_id):
             self._replay.interrupt()
         return None
 

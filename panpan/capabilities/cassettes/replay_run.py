@@ -77,7 +77,7 @@ Opener: TypeAlias = Callable[..., AbstractAsyncContextManager[Session]]
 Show: TypeAlias = Callable[[Event], Awaitable[None]]
 
 
-async def nothing(event: Event) -> None:
+async def show_nothing(event: Event) -> None:
     """Show nothing."""
 
 
@@ -154,7 +154,7 @@ def _model_of(replay: Replay) -> str:
 async def play(
     replay: Replay,
     opening: AbstractAsyncContextManager[Session],
-    show: Show = nothing,
+    show: Show = show_nothing,
 ) -> ReplayReport:
     """Say all that the user said in the recording, and report what came of it; `show` gets each prompt and event."""
     report = ReplayReport(replay.mode)
@@ -183,13 +183,13 @@ async def _play_step(replay: Replay, session: Session, step: RecordedStep, show:
     if isinstance(step, RecordedTurn):
         return await _play_turn(replay, session, step, show)
     try:
-        await do_again(replay, session, step)
+        await repeat_step(replay, session, step)
     except PanpanError as error:
         return str(error)
     return ""
 
 
-async def do_again(replay: Replay, session: Session, step: RecordedStep) -> None:
+async def repeat_step(replay: Replay, session: Session, step: RecordedStep) -> None:
     """Do again what the user did between the turns; raise `PanpanError` if it cannot be done."""
     match step:
         case MessageAdded(message=message):

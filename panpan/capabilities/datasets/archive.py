@@ -302,7 +302,7 @@ def _remove(folder: str, dir_fd: int) -> None:
         remove_tree(folder, dir_fd=dir_fd)
 
 
-def remove_leavings(folder: Path) -> None:
+def remove_leftovers(folder: Path) -> None:
     """Remove what a killed unpacking left in a folder."""
     with suppress(OSError), listed_folder(folder) as opened:
         for name in fnmatch.filter([entry.name for entry in os.scandir(opened)], ".*.unpacking-*"):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.datasets.archive import remove_leavings, unpack
+from panpan.capabilities.datasets.archive import remove_leftovers, unpack
 from panpan.capabilities.datasets.download_plan import (
     TIMEOUT_S,
     DownloadPlan,
@@ -368,7 +368,7 @@ class DownloadJob:
 
 
 def _unpacked(archive: Path, folder: Path, limits: UnpackLimits, is_wanted: threading.Event) -> int:
-    remove_leavings(archive.parent)
+    remove_leftovers(archive.parent)
     return unpack(archive, folder, limits, is_wanted.is_set)
 
 

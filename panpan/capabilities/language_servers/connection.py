@@ -113,7 +113,7 @@ _MOST_UNANSWERED = 3
 """Requests in a row whose time was up without a byte of the server; one that is only slow says something meanwhile."""
 
 
-class Gone(ToolError):  # noqa: N818 - says what happened, as Allow and Deny do
+class ServerGoneError(ToolError):
     """The server answers no more; the text says why."""
 
 
@@ -184,7 +184,7 @@ class Connection:
         """Ask the server and return its answer, as it came.
 
         Raises:
-            ToolError: It refuses, or does not answer in time; `Gone` where it never will.
+            ToolError: It refuses, or does not answer in time; `ServerGoneError` where it never will.
         """
         with anyio.move_on_after(timeout_s):
             for attempt in range(_MOST_TRIES):
@@ -212,19 +212,19 @@ class Connection:
         finally:
             del self._waiting[number]
             if not waiting.answered.is_set():
-                with suppress(Gone):
+                with suppress(ServerGoneError):
                     self._send({"method": "$/cancelRequest", "params": {"id": number}})
         if self.gone:
-            raise Gone(self.gone)
+            raise ServerGoneError(self.gone)
         return waiting
 
     def _send(self, message: Mapping[str, Any]) -> None:
         if self.gone:
-            raise Gone(self.gone)
+            raise ServerGoneError(self.gone)
         data = framed(message)
         if self._outbox_bytes + len(data) > self._max_outbox_bytes:
             self.give_up(f"{self.name} does not read what it is sent")
-            raise Gone(self.gone)
+            raise ServerGoneError(self.gone)
         self._outbox.append(data)
         self._outbox_bytes += len(data)
         self._has_output.set()
@@ -298,7 +298,7 @@ class Connection:
             answer = {"error": {"code": -32601, "message": f"there is no {method[:100]} here"}}
         try:
             self._send({"id": number, **answer})
-        except Gone:
+        except ServerGoneError:
             return
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import anyio
 from anyio import move_on_after, to_thread
 
-from panpan.capabilities.language_servers.server_process import Patience, ServerKind
+from panpan.capabilities.language_servers.server_process import ServerKind, ServerTimeouts
 from panpan.capabilities.language_servers.wire import Diagnostic, diagnostics, path_of
 from panpan.errors import ToolError
 from panpan.system.files.read_file import read_regular_file
@@ -92,12 +92,12 @@ class Documents:
     """
 
     def __init__(
-        self, notify: Callable[[str, Any], None], languages: Mapping[str, str], *, saves: bool, patience: Patience
+        self, notify: Callable[[str, Any], None], languages: Mapping[str, str], *, saves: bool, timeouts: ServerTimeouts
     ) -> None:
         self._notify = notify
         self._languages = languages
         self._saves = saves
-        self._patience = patience
+        self._timeouts = timeouts
         self._open: OrderedDict[Path, Document] = OrderedDict()
 
     @staticmethod
@@ -208,7 +208,7 @@ class Documents:
         """Return after how many more seconds of silence the server will tell nothing else of the present text."""
         if document.problems is None:
             return math.inf
-        silence_s = self._patience.silence_s if document.is_told else self._patience.first_s
+        silence_s = self._timeouts.silence_s if document.is_told else self._timeouts.first_s
         return document.quiet_since + silence_s - anyio.current_time()
 
 
@@ -292,7 +292,7 @@ _LOOK_S = 5.0
 _MOST_LOOKS = 3
 
 
-class ShownTexts:
+class SyncedDocuments:
     """The files of one server.
 
     `provider`: what it says of being asked for problems (`diagnosticProvider`); None: it tells them by itself.

@@ -28,7 +28,7 @@ from panpan.types.events import Output
 from panpan.types.messages import AssistantMessage, SystemReminder, untagged
 
 if TYPE_CHECKING:
-    from panpan.capabilities.language_servers.documents import ShownTexts
+    from panpan.capabilities.language_servers.documents import SyncedDocuments
     from panpan.capabilities.language_servers.wire import Diagnostic
 
 
@@ -51,7 +51,7 @@ class _Text:
     """True if no line has moved. Errors are then identified by line, since a message may contain the changed name."""
 
 
-class EditLook:
+class EditDiagnostics:
     """Looks at one file before and after a call has changed it; `run` does so beside the call.
 
     `before`: what it said before the call; None where there was none. `is_rename`: True if the call gives something
@@ -111,7 +111,7 @@ class EditLook:
     ) -> Sequence[Problem]:
         return _new_errors(_Text(before, found_before, self._is_rename), _Text(after, found, self._is_rename))
 
-    async def _look_back(self, texts: "ShownTexts", before: str, after: str) -> None:
+    async def _look_back(self, texts: "SyncedDocuments", before: str, after: str) -> None:
         """Ask about the text after first: what was wrong before takes longer to know than a result can wait."""
         found: Sequence[Diagnostic] = ()
         for look in (texts.problems, texts.all_problems):
@@ -178,7 +178,7 @@ _LATE = "New errors in {path} after your change of it, as the language server {s
 class _Late:
     """A look that goes on although the result of its call is told."""
 
-    look: EditLook
+    look: EditDiagnostics
     shown: str
     known: frozenset[Problem]
 
@@ -192,7 +192,7 @@ class EditErrors(Hook):
     def __init__(self, servers: LanguageServers, *, wait_s: float = WAIT_S) -> None:
         self._servers = servers
         self._wait_s = wait_s
-        self._looks: dict[str, Sequence[EditLook]] = {}
+        self._looks: dict[str, Sequence[EditDiagnostics]] = {}
         self._late: list[_Late] = []
 
     async def before_effect(self, call: ToolCall) -> None:
@@ -200,7 +200,7 @@ class EditErrors(Hook):
             return
         paths = [path for path in _changed_paths(call) if self._servers.kind_for(path) is not None]
         looks = [
-            EditLook(path, await to_thread.run_sync(_text_of, path), is_rename=call.tool.only_renames)
+            EditDiagnostics(path, await to_thread.run_sync(_text_of, path), is_rename=call.tool.only_renames)
             for path in paths[:_MAX_FILES]
         ]
         if looks:

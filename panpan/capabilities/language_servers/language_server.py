@@ -12,13 +12,13 @@ from typing import Any
 import anyio
 from anyio import CancelScope, create_task_group, move_on_after, to_thread
 
-from panpan.capabilities.language_servers.connection import Connection, Gone
-from panpan.capabilities.language_servers.documents import Documents, ShownTexts, WatchedFiles
+from panpan.capabilities.language_servers.connection import Connection, ServerGoneError
+from panpan.capabilities.language_servers.documents import Documents, SyncedDocuments, WatchedFiles
 from panpan.capabilities.language_servers.server_process import (
-    PATIENCE,
-    Patience,
+    TIMEOUTS,
     ServerKind,
     ServerProcess,
+    ServerTimeouts,
     server_process,
 )
 from panpan.capabilities.language_servers.wire import SYMBOL_KINDS, encoding_of, items_of
@@ -152,7 +152,7 @@ class LanguageServer:
         root: Path,
         environment: Mapping[str, str],
         sandbox: CommandSandbox,
-        patience: Patience = PATIENCE,
+        timeouts: ServerTimeouts = TIMEOUTS,
     ) -> None:
         self.kind = kind
         self.root = root
@@ -166,12 +166,12 @@ class LanguageServer:
         self._argv = (program, *kind.command[1:])
         self._environment = environment
         self._sandbox = sandbox
-        self._patience = patience
+        self._timeouts = timeouts
         self._used_at = self.started_at
         self._open_questions = 0
         self._over = anyio.Event()
         self._connection: Connection | None = None
-        self._texts: ShownTexts | None = None
+        self._texts: SyncedDocuments | None = None
         self._watched = WatchedFiles(root, kind)
         self._progress = Progress()
 
@@ -223,21 +223,21 @@ class LanguageServer:
                 group.start_soon(process.keep_errors)
                 group.start_soon(self._initialize, connection)
                 await self._until_over()
-                await self._say_goodbye(connection, process)
+                await self._shut_down(connection, process)
                 group.cancel_scope.cancel()
             connection.give_up(self.failure or f"{name} was ended")
 
     async def _read(self, connection: Connection, process: ServerProcess) -> None:
         await connection.read()
         if not connection.gone:
-            connection.give_up(f"{self.kind.name} {await process.how_it_ended()}")
+            connection.give_up(f"{self.kind.name} {await process.exit_reason()}")
 
     async def _initialize(self, connection: Connection) -> None:
         try:
             # during its start and before it reads a file, so that no change is missed
             await to_thread.run_sync(self._watched.changes, abandon_on_cancel=True)
             params = initialize_params(self.root, self.kind.options, is_watched=not self._watched.is_too_large)
-            result = await connection.request("initialize", params, timeout_s=self._patience.start_s)
+            result = await connection.request("initialize", params, timeout_s=self._timeouts.start_s)
             capabilities = result.get("capabilities") if isinstance(result, Mapping) else None
             if not isinstance(capabilities, Mapping):
                 raise ToolError(f"{self.kind.name} does not say what it can do")
@@ -245,35 +245,35 @@ class LanguageServer:
             connection.notify("initialized", {})
             sync = capabilities.get("textDocumentSync")
             saves = isinstance(sync, Mapping) and bool(sync.get("save"))
-            documents = Documents(connection.notify, self.kind.languages, saves=saves, patience=self._patience)
-            self._texts = ShownTexts(
+            documents = Documents(connection.notify, self.kind.languages, saves=saves, timeouts=self._timeouts)
+            self._texts = SyncedDocuments(
                 self.kind.name,
                 documents,
                 self._watched,
                 notify=connection.notify,
                 request=self.request,
                 provider=capabilities.get("diagnosticProvider"),
-                answer_s=self._patience.answer_s,
+                answer_s=self._timeouts.answer_s,
             )
             self._used_at = anyio.current_time()
             self.ready.set()
-        except Gone:
+        except ServerGoneError:
             return  # the caller that gave up has said why
         except ToolError as exc:
             self._fail(str(exc))
 
     async def _until_over(self) -> None:
         while not self._over.is_set():
-            left_s = self._used_at + self._patience.idle_s - anyio.current_time()
+            left_s = self._used_at + self._timeouts.idle_s - anyio.current_time()
             if self._open_questions or not self.ready.is_set():  # a caller waits for its start
-                left_s = self._patience.idle_s
+                left_s = self._timeouts.idle_s
             if left_s <= 0:
                 self._over.set()
                 return
             with move_on_after(left_s):
                 await self._over.wait()
 
-    async def _say_goodbye(self, connection: Connection, process: ServerProcess) -> None:
+    async def _shut_down(self, connection: Connection, process: ServerProcess) -> None:
         if self._texts is None or connection.gone:
             return
         with suppress(ToolError), move_on_after(_GOODBYE_S):
@@ -304,17 +304,17 @@ class LanguageServer:
         connection = self._present()
         self._open_questions += 1
         try:
-            return await connection.request(method, params, timeout_s=self._patience.answer_s)
+            return await connection.request(method, params, timeout_s=self._timeouts.answer_s)
         finally:
             self._open_questions -= 1
             self._used_at = anyio.current_time()
 
     async def has_read_project(self) -> bool:
         """Wait for the server to finish its own tasks, as long as a question can wait; return False if it did not."""
-        return await self._progress.has_ended(within_s=self._patience.reading_s)
+        return await self._progress.has_ended(within_s=self._timeouts.reading_s)
 
     @property
-    def texts(self) -> ShownTexts:
+    def texts(self) -> SyncedDocuments:
         """Texts shown to the server, with their problems. Raise Gone if the server has ended."""
         self._present()
         assert self._texts is not None, "it is there once the server is ready"
@@ -322,6 +322,6 @@ class LanguageServer:
 
     def _present(self) -> Connection:
         if self._connection is None or self._texts is None or self._over.is_set():
-            raise Gone(self.failure or f"{self.kind.name} was ended")
+            raise ServerGoneError(self.failure or f"{self.kind.name} was ended")
         self._used_at = anyio.current_time()
         return self._connection

@@ -14,9 +14,9 @@ from anyio import create_task_group, to_thread
 from anyio.abc import TaskGroup
 
 from panpan.capabilities.language_servers.server_process import (
-    PATIENCE,
-    Patience,
+    TIMEOUTS,
     ServerKind,
+    ServerTimeouts,
     find_program,
     server_kinds,
 )
@@ -78,7 +78,7 @@ class ServerState:
 
 
 @dataclass(slots=True)
-class _Post:
+class _ServerSlot:
     """The place of one server in one folder, whichever process has it."""
 
     kind: ServerKind
@@ -106,7 +106,7 @@ class LanguageServers:
         *,
         copies: Path | None = None,
         is_trusted: bool,
-        patience: Patience = PATIENCE,
+        timeouts: ServerTimeouts = TIMEOUTS,
     ) -> None:
         self.is_trusted = is_trusted
         self.is_on = settings.enabled
@@ -115,8 +115,8 @@ class LanguageServers:
         self._copies = copies
         self._environment = environment
         self._sandbox = sandbox
-        self._patience = patience
-        self._posts: dict[tuple[str, Path], _Post] = {}
+        self._timeouts = timeouts
+        self._slots: dict[tuple[str, Path], _ServerSlot] = {}
         self._group: TaskGroup | None = None
         self._serving = anyio.Event()
 
@@ -137,9 +137,9 @@ class LanguageServers:
         lines = []
         for kind in self.kinds:
             program = self.programs.get(kind.name, "")
-            posts = [post for post in self._posts.values() if post.kind is kind]
-            lines += [ServerState(kind.name, program, post.root, _state_of(post)) for post in posts]
-            if not posts:
+            slots = [slot for slot in self._slots.values() if slot.kind is kind]
+            lines += [ServerState(kind.name, program, slot.root, _state_of(slot)) for slot in slots]
+            if not slots:
                 idle = "not needed yet" if self.is_trusted else "not started: the project is not trusted"
                 lines.append(ServerState(kind.name, program, None, idle if program else "not installed"))
         return lines
@@ -159,9 +159,9 @@ class LanguageServers:
                 await anyio.sleep_forever()
             finally:
                 self._group = None
-                for post in self._posts.values():
-                    if post.server is not None:
-                        post.server.stop()
+                for slot in self._slots.values():
+                    if slot.server is not None:
+                        slot.server.stop()
 
     def start_soon(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Let something run beside the session, as long as that lasts; it is not begun where the session is over."""
@@ -178,13 +178,13 @@ class LanguageServers:
         if kind is None:
             raise ToolError(self._why_none(path))
         root = root_for(path, self._project_of(path), kind.roots)
-        post = self._posts.setdefault((kind.name, root), _Post(kind, root))
-        post.asked_at = anyio.current_time()
+        slot = self._slots.setdefault((kind.name, root), _ServerSlot(kind, root))
+        slot.asked_at = anyio.current_time()
         why = ""
         for _ in range(_MOST_STARTS):
-            server = post.server
+            server = slot.server
             if server is None or server.is_over:
-                server = await self._started(post)
+                server = await self._started(slot)
             await server.ready.wait()
             if not server.is_over:
                 return server
@@ -210,59 +210,59 @@ class LanguageServers:
             return f"no language server for {ending} files is installed ({', '.join(names)}); use Grep and Read"
         return f"there is no language server for {path.name}; use Grep and Read"
 
-    async def _started(self, post: _Post) -> "LanguageServer":
+    async def _started(self, slot: _ServerSlot) -> "LanguageServer":
         with anyio.move_on_after(_SERVING_S):
             await self._serving.wait()
-        if post.server is not None and post.server.is_over:
+        if slot.server is not None and slot.server.is_over:
             with anyio.move_on_after(_SERVING_S):
-                await post.server.ended.wait()
-        if post.server is not None and not post.server.is_over:
-            return post.server  # another call has started it already
-        self._require_patience(post)
+                await slot.server.ended.wait()
+        if slot.server is not None and not slot.server.is_over:
+            return slot.server  # another call has started it already
+        self._require_cooldown(slot)
         if self._group is None:
             raise ToolError("no language server can be started, since the session is over")
         self._make_room()
         from panpan.capabilities.language_servers.language_server import LanguageServer  # most sessions start no server
 
-        program = self.programs[post.kind.name]
-        post.server = LanguageServer(post.kind, program, post.root, self._environment, self._sandbox, self._patience)
-        self._group.start_soon(self._run, post, post.server)
-        return post.server
+        program = self.programs[slot.kind.name]
+        slot.server = LanguageServer(slot.kind, program, slot.root, self._environment, self._sandbox, self._timeouts)
+        self._group.start_soon(self._run, slot, slot.server)
+        return slot.server
 
-    def _require_patience(self, post: _Post) -> None:
-        if post.failures >= MAX_FAILURES:
+    def _require_cooldown(self, slot: _ServerSlot) -> None:
+        if slot.failures >= MAX_FAILURES:
             raise ToolError(
-                f"{post.failure}; it failed {post.failures} times and is not started again in this session",
+                f"{slot.failure}; it failed {slot.failures} times and is not started again in this session",
                 advice="use Grep and Read",
             )
-        wait_s = post.not_before - anyio.current_time()
+        wait_s = slot.not_before - anyio.current_time()
         if wait_s > 0:
             raise ToolError(
-                f"{post.failure}; it is started again in {wait_s:.0f} s at the earliest", advice="use Grep and Read"
+                f"{slot.failure}; it is started again in {wait_s:.0f} s at the earliest", advice="use Grep and Read"
             )
 
     def _make_room(self) -> None:
-        running = [post for post in self._posts.values() if post.server is not None and not post.server.is_over]
+        running = [slot for slot in self._slots.values() if slot.server is not None and not slot.server.is_over]
         if len(running) >= MAX_SERVERS:
-            oldest = min(running, key=lambda post: post.asked_at)
+            oldest = min(running, key=lambda slot: slot.asked_at)
             assert oldest.server is not None
             oldest.server.stop()
 
-    async def _run(self, post: _Post, server: "LanguageServer") -> None:
+    async def _run(self, slot: _ServerSlot, server: "LanguageServer") -> None:
         await server.run()
         if not server.failure:
             return
         now = anyio.current_time()
-        post.failures = 1 if now - server.started_at > _STEADY_S else post.failures + 1
-        post.failure = server.failure
-        post.not_before = now + min(self._patience.first_pause_s * 2 ** (post.failures - 1), _LONGEST_WAIT_S)
+        slot.failures = 1 if now - server.started_at > _STEADY_S else slot.failures + 1
+        slot.failure = server.failure
+        slot.not_before = now + min(self._timeouts.first_pause_s * 2 ** (slot.failures - 1), _LONGEST_WAIT_S)
 
 
-def _state_of(post: _Post) -> str:
-    server = post.server
+def _state_of(slot: _ServerSlot) -> str:
+    server = slot.server
     if server is not None and not server.is_over:
         return "runs" if server.ready.is_set() else "is starting"
-    return f"failed: {post.failure}" if post.failure else "ended, as nobody asked anything"
+    return f"failed: {slot.failure}" if slot.failure else "ended, as nobody asked anything"
 
 
 async def _lsp(terminal: Terminal, rest: str) -> None:

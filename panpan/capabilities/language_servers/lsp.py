@@ -180,7 +180,7 @@ def shown_path(path: Path, ctx: ToolContext) -> str:
     return printable(str(written.relative_to(cwd) if is_below(written, cwd) and written != cwd else written))
 
 
-def told_problems(problems: Sequence[Problem], shown: str) -> Output:
+def format_problems(problems: Sequence[Problem], shown: str) -> Output:
     """Return the problems of the file `shown`, a line for each."""
     if not problems:
         return Output(f"{shown} has no errors or warnings", SummaryDisplay(text="no errors"))
@@ -195,7 +195,7 @@ def told_problems(problems: Sequence[Problem], shown: str) -> Output:
     return Output(with_notes(tuple(lines), (f"{more:,} more" if more else "",)), SummaryDisplay(text=summary))
 
 
-def told_hover(text: str, symbol: str | None) -> Output:
+def format_hover(text: str, symbol: str | None) -> Output:
     """Return the output for a server's text about a symbol."""
     clean = clean_for_terminal(text[: 4 * MAX_HOVER_CHARS]).strip()
     cut = clean if len(clean) <= MAX_HOVER_CHARS else f"{clean[:MAX_HOVER_CHARS]} [cut]"
@@ -279,7 +279,7 @@ class LspTool(PlannedTool[LspInput]):
             case "rename":
                 return await self._planned_rename(args, ctx)
             case "hover":
-                return told_hover(await self._server.hover(await self._point(args, ctx)), args.symbol)
+                return format_hover(await self._server.hover(await self._point(args, ctx)), args.symbol)
             case "symbols":
                 return await self._listed(await self._server.symbols(self._path(args, ctx)), ctx)
             case "workspace_symbols":
@@ -288,7 +288,7 @@ class LspTool(PlannedTool[LspInput]):
                 )
             case "diagnostics":
                 path = self._path(args, ctx)
-                return told_problems(await self._server.problems(path), shown_path(path, ctx))
+                return format_problems(await self._server.problems(path), shown_path(path, ctx))
             case _:
                 relation: Relation = args.operation
                 return await self._listed(await self._server.related(relation, await self._point(args, ctx)), ctx)

@@ -56,7 +56,7 @@ class ServerProcess:
         self._first_errors += chunk[: _MAX_KEPT_BYTES - len(self._first_errors)]
         self._last_errors = (self._last_errors + chunk)[-_MAX_KEPT_BYTES:]
 
-    async def how_it_ended(self) -> str:
+    async def exit_reason(self) -> str:
         """Return the end of a server whose output is closed, such as "ended with code 1: out of memory"."""
         with move_on_after(_END_S):
             await self.child.wait()
@@ -142,7 +142,7 @@ def _is_in(entry: str, root: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ServerTimeouts:
     """Seconds after which something is given up."""
 
     start_s: float = 30.0
@@ -160,7 +160,7 @@ class Patience:
     """Pause before a failed server is started again; doubled with each failure in a row."""
 
 
-PATIENCE = Patience()
+TIMEOUTS = ServerTimeouts()
 
 
 _PYTHON = {".py": "python", ".pyi": "python"}

@@ -19,7 +19,7 @@ from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, 
 # word. No useful edit looks like that.
 
 
-def with_blank_kept(use: ToolUseBlock) -> ToolUseBlock:
+def keep_blank(use: ToolUseBlock) -> ToolUseBlock:
     """Return the call with its edit mended; most are returned as they are."""
     old, new = use.input.get("old_string"), use.input.get("new_string")
     if use.name != "Edit" or not isinstance(old, str) or not isinstance(new, str):
@@ -38,7 +38,7 @@ _PLAIN_SED = re.compile(
 """One replacement in one file, of texts in which nothing is special to sed or the shell."""
 
 
-def with_edit_for_sed(use: ToolUseBlock) -> ToolUseBlock:
+def replace_sed_with_edit(use: ToolUseBlock) -> ToolUseBlock:
     """Return the call, or the equivalent Edit of every place, since a word without a place means all."""
     command = use.input.get("command")
     found = _PLAIN_SED.fullmatch(command.strip()) if use.name == "Bash" and isinstance(command, str) else None
@@ -55,7 +55,7 @@ def with_edit_for_sed(use: ToolUseBlock) -> ToolUseBlock:
 _NAMES = {"Edit": ("old_string", "new_string"), "Rename": ("old_name", "new_name")}
 
 
-def with_direction_as_said(use: ToolUseBlock, words: str) -> ToolUseBlock:
+def fix_direction(use: ToolUseBlock, words: str) -> ToolUseBlock:
     """Return the call with old and new exchanged where `words` of the user say so; most are returned as they are."""
     if use.name not in _NAMES:
         return use
@@ -95,7 +95,7 @@ def file_of(use: ToolUseBlock) -> str:
     return os.path.normpath(path) if use.name in _KNOWING and isinstance(path, str) and path else ""
 
 
-def with_reading_first(use: ToolUseBlock, known: set[str]) -> ToolUseBlock:
+def read_before_edit(use: ToolUseBlock, known: set[str]) -> ToolUseBlock:
     """Return the call, or the Read of its file where it edits one that is not `known`."""
     path = file_of(use)
     if use.name != "Edit" or use.input_error or not path or path in known:
@@ -106,7 +106,7 @@ def with_reading_first(use: ToolUseBlock, known: set[str]) -> ToolUseBlock:
 # Hold back a call until it is complete, so that its pieces and the final message show the same call.
 
 
-async def with_calls_mended(
+async def repair_calls(
     events: AsyncIterator[StreamEvent], messages: Sequence[Message]
 ) -> AsyncGenerator[StreamEvent, None]:
     """Yield the events of a reply to `messages` with its calls mended; text passes as it comes."""
@@ -131,8 +131,8 @@ async def with_calls_mended(
 
 
 def _mended(use: ToolUseBlock, known: set[str], words: str) -> ToolUseBlock:
-    meant = with_direction_as_said(with_blank_kept(with_edit_for_sed(use)), words)
-    return with_reading_first(meant, known)
+    meant = fix_direction(keep_blank(replace_sed_with_edit(use)), words)
+    return read_before_edit(meant, known)
 
 
 # The model renames in one of several files that the user means, and thinks that it is done. Rename reports where the
@@ -148,7 +148,7 @@ _ALL_FILES = re.compile(
 _MISSING = re.compile(r"(\S+) does not exist(?:; there is (\S+))?;")
 
 
-def rest_of_rename(use: ToolUseBlock, result: str, words: str) -> dict[str, Any]:
+def continue_rename(use: ToolUseBlock, result: str, words: str) -> dict[str, Any]:
     """Return the arguments for Rename in the files that are left of those that `words` mean; nothing for none."""
     lines = result.partition(_ELSEWHERE)[2].splitlines() if use.name == "Rename" else []
     paths = dict.fromkeys(line.partition(":")[0] for line in lines)
@@ -156,7 +156,7 @@ def rest_of_rename(use: ToolUseBlock, result: str, words: str) -> dict[str, Any]
     return {**use.input, "file_paths": meant} if meant and not _EXCEPT.search(words) else {}
 
 
-def rename_where_it_is(use: ToolUseBlock, refusal: str, words: str) -> dict[str, Any]:
+def limit_rename(use: ToolUseBlock, refusal: str, words: str) -> dict[str, Any]:
     """Return the arguments for Rename without files that are not there and that nobody named; nothing for none left.
 
     Where there is one that is called nearly so, it takes the place of the other.
@@ -191,7 +191,7 @@ _NOT_BEHIND = re.compile(
 _ALL = re.compile(r"\b(?:all|each|every|everywhere|throughout)\b", re.IGNORECASE)
 
 
-def reply_after_result(messages: Sequence[Message], model: str) -> list[StreamEvent]:
+def follow_up_reply(messages: Sequence[Message], model: str) -> list[StreamEvent]:
     """Return a reply with the call that follows from the result that came last; nothing where none does."""
     if not messages or not isinstance(result := messages[-1], ToolResultMessage):
         return []
@@ -215,11 +215,11 @@ def _next_call(
 ) -> tuple[str, dict[str, Any]]:
     """Return the tool and the arguments of the call that follows on `use`; no arguments where none does."""
     if not result.is_error:
-        return use.name, rest_of_rename(use, result.text, words)
+        return use.name, continue_rename(use, result.text, words)
     if command := _listing(use, result.text) or _adding(use, result.text, words):
         return "Bash", command
     exchanged = _exchanged(use, result.text, words, earlier)
-    return use.name, exchanged or _everywhere(use, result.text, words) or rename_where_it_is(use, result.text, words)
+    return use.name, exchanged or _everywhere(use, result.text, words) or limit_rename(use, result.text, words)
 
 
 def _listing(use: ToolUseBlock, refusal: str) -> dict[str, Any]:
@@ -292,7 +292,7 @@ _CLAIMS = re.compile(
 )
 
 
-async def with_claimed_call(
+async def add_claimed_call(
     events: AsyncIterator[StreamEvent],
     messages: Sequence[Message],
     ask: Callable[[str], AsyncGenerator[StreamEvent, None]],

@@ -47,13 +47,13 @@ class EmbeddedModels(ProviderKind):
 
     def provider(self, resolved: "ResolvedModel", *, idle_timeout_s: float | None) -> Provider:
         from panpan.capabilities.local_model.embedded import EmbeddedProvider
-        from panpan.capabilities.local_model.server import embedded_profile, running_or_started
+        from panpan.capabilities.local_model.server import embedded_profile, use_or_start_server
         from panpan.capabilities.local_model.weight_store import QWEN_CODER_1_5B, WeightStore, require_machine
 
         require_machine()
         store = WeightStore(Path(resolved.base_url).parent, QWEN_CODER_1_5B)
         store.require_ready()  # fail at the start, not with the first prompt; this compares the hash
-        return EmbeddedProvider(partial(running_or_started, store), embedded_profile(), idle_timeout_s=idle_timeout_s)
+        return EmbeddedProvider(partial(use_or_start_server, store), embedded_profile(), idle_timeout_s=idle_timeout_s)
 
     def profiles(self) -> Iterable[ModelProfile]:
         from panpan.capabilities.local_model.server import embedded_profile

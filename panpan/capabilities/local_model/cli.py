@@ -163,7 +163,7 @@ def local() -> None:
 def setup(ctx: click.Context, auto_approve: bool) -> int:
     """Install the package that runs the model (34 MB), and download its weights (1.1 GB)."""
     model = LocalModel.of(ctx)
-    if not has_runtime(model, auto_approve):
+    if not ensure_runtime(model, auto_approve):
         return 1
     if model.store.is_stamped:
         click.echo(f"{model.store.weights.name} is set up: {model.store.path}")
@@ -253,7 +253,7 @@ def run(ctx: click.Context, port: int, api_key: str | None) -> int:
     return 0 if received.is_interrupt else received.exit_code or 0  # Ctrl+C is the usual way to stop it
 
 
-def has_runtime(model: LocalModel, auto_approve: bool) -> bool:
+def ensure_runtime(model: LocalModel, auto_approve: bool) -> bool:
     """Install the package that runs the model where it is missing; return False if the user does not want that.
 
     Raises:
@@ -339,13 +339,13 @@ async def _set_up(model: LocalModel) -> None:
 
 
 async def _serve(model: LocalModel, port: int, api_key: str | None) -> None:
-    from panpan.capabilities.local_model.server import MODEL_NAME, announced, started
+    from panpan.capabilities.local_model.server import MODEL_NAME, announce, start_server
 
     _say_if_verifying(model.store)
     path = await anyio.to_thread.run_sync(model.store.check, abandon_on_cancel=True)
     click.echo(f"Starting {model.store.weights.name} ...", err=True)
-    async with started(path, port=port, api_key=api_key) as served:
-        with announced(model.store.folder, served):
+    async with start_server(path, port=port, api_key=api_key) as served:
+        with announce(model.store.folder, served):
             click.echo(f"base URL  {served.base_url}\nAPI key   {served.api_key}\nmodel     {MODEL_NAME}")
             click.echo("panpan --model local uses it, too. Ctrl+C ends it.", err=True)
             while not served.has_ended():  # noqa: ASYNC110 - what ends is a process

@@ -13,7 +13,7 @@ from functools import partial
 
 import anyio
 
-from panpan.capabilities.local_model.call_repair import reply_after_result, with_calls_mended, with_claimed_call
+from panpan.capabilities.local_model.call_repair import add_claimed_call, follow_up_reply, repair_calls
 from panpan.capabilities.local_model.server import CONTEXT_TOKENS, EmbeddedProfile, ServedModel
 from panpan.models.providers.openai_compatible import OpenAICompatibleProvider
 from panpan.models.providers.vendor_profiles import LLAMA_CPP
@@ -129,7 +129,7 @@ class EmbeddedProvider(Provider):
         self._inner: OpenAICompatibleProvider | None = None
 
     async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
-        if reply := reply_after_result(request.messages, options.model):
+        if reply := follow_up_reply(request.messages, options.model):
             for event in reply:
                 yield event
             return
@@ -143,10 +143,8 @@ class EmbeddedProvider(Provider):
             fitting = self._fitting(request, options)
             async with (
                 aclosing(inner.stream(fitting, options)) as events,
-                aclosing(
-                    with_claimed_call(events, request.messages, partial(_begun, inner, fitting, options))
-                ) as whole,
-                aclosing(with_calls_mended(whole, request.messages)) as mended,
+                aclosing(add_claimed_call(events, request.messages, partial(_begun, inner, fitting, options))) as whole,
+                aclosing(repair_calls(whole, request.messages)) as mended,
             ):
                 async for event in mended:
                     yield event

@@ -87,18 +87,18 @@ def intact_prefix(folder: Path, key: str) -> str | None:
     return intact
 
 
-def unnamed_prefix() -> str:
+def temporary_prefix_name() -> str:
     """Return the name under which this process has its beginning saved before `keep_prefix`."""
     return f"prefix-new-{os.getpid()}.bin"
 
 
 def keep_prefix(folder: Path, key: str) -> None:
-    """Give what was saved as `unnamed_prefix` its name, and remove what was kept of other beginnings.
+    """Give what was saved as `temporary_prefix_name` its name, and remove what was kept of other beginnings.
 
     Raises:
         OSError: It cannot be read, or the folder cannot be written.
     """
-    saved = folder / unnamed_prefix()
+    saved = folder / temporary_prefix_name()
     digest = _digest(saved)
     if digest is None:
         raise FileNotFoundError(saved)
@@ -185,10 +185,10 @@ def _warm_up(address: str, config: ServeConfig, warm_up: WarmUp) -> None:
     if kept is not None and _post(address, config, "/slots/0?action=restore", {"filename": kept}):
         return
     if _post(address, config, "/v1/chat/completions", warm_up.request):
-        if _post(address, config, "/slots/0?action=save", {"filename": unnamed_prefix()}):
+        if _post(address, config, "/slots/0?action=save", {"filename": temporary_prefix_name()}):
             keep_prefix(folder, warm_up.key)
         else:  # remove the half-written file of a full disk
-            (folder / unnamed_prefix()).unlink(missing_ok=True)
+            (folder / temporary_prefix_name()).unlink(missing_ok=True)
 
 
 def _post(address: str, config: ServeConfig, path: str, body: dict[str, Any]) -> bool:

@@ -42,8 +42,8 @@ from panpan.types.llm import ModelOptions, ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 
 # Start the server of the embedded model as a child process, and stop it. The child never outlives the process that
-# entered `serving`: it reads from a pipe that only this process holds, and exits when that closes, also after a crash.
-# Leaving the context closes the pipe and, if that does not help, kills the child.
+# entered `serve_model`: it reads from a pipe that only this process holds, and exits when that closes, even after a
+# crash. Leaving the context closes the pipe and, if that does not help, kills the child.
 
 START_TIMEOUT_S = 300.0
 """Reading 1.1 GB from a slow disk takes a minute, and the first warm-up up to three; most starts take 3 to 7 s."""
@@ -66,7 +66,7 @@ class ServedModel:
 
 
 @asynccontextmanager
-async def serving(
+async def serve_model(
     weights: Path,
     *,
     name: str,
@@ -183,7 +183,7 @@ _LOOK_S = 0.5
 
 
 @asynccontextmanager
-async def running_or_started(store: WeightStore) -> AsyncGenerator[ServedModel, None]:
+async def use_or_start_server(store: WeightStore) -> AsyncGenerator[ServedModel, None]:
     """Use the server that runs, or serve the embedded model for as long as the context lasts.
 
     Raises:
@@ -194,13 +194,15 @@ async def running_or_started(store: WeightStore) -> AsyncGenerator[ServedModel, 
         yield replace(running, has_ended=lambda: running_server(store.folder) != running)
         return
     weights = await anyio.to_thread.run_sync(store.check, abandon_on_cancel=True)
-    async with started(weights) as served:
+    async with start_server(weights) as served:
         yield served
 
 
-def started(weights: Path, *, port: int = 0, api_key: str | None = None) -> AbstractAsyncContextManager[ServedModel]:
-    """Serve the embedded model for as long as the context lasts; see `serving`."""
-    return serving(
+def start_server(
+    weights: Path, *, port: int = 0, api_key: str | None = None
+) -> AbstractAsyncContextManager[ServedModel]:
+    """Serve the embedded model for as long as the context lasts; see `serve_model`."""
+    return serve_model(
         weights,
         name=MODEL_NAME,
         context_tokens=CONTEXT_TOKENS,
@@ -211,7 +213,7 @@ def started(weights: Path, *, port: int = 0, api_key: str | None = None) -> Abst
 
 
 @contextmanager
-def announced(folder: Path, served: ServedModel) -> Iterator[None]:
+def announce(folder: Path, served: ServedModel) -> Iterator[None]:
     """Let other processes of the same user find a server for as long as the context lasts.
 
     Raises:

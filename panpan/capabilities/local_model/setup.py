@@ -74,7 +74,7 @@ async def set_up(
         FetchError: They could not be fetched, or what was fetched is not what it must be.
         ConfigError: The folder cannot be used.
     """
-    with store.held():
+    with store.locked():
         if store.path.exists():
             async with aclosing(_keep_or_remove(store)) as steps:
                 async for step in steps:

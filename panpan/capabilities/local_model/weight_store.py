@@ -314,7 +314,7 @@ class WeightStore:
         return is_whole and recorded == asdict(Stamp.of(status, self.weights.sha256))
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Keep every other process from changing what lies here, for the block.
 
         Raises:
@@ -359,7 +359,7 @@ class WeightStore:
         """
         if not self.folder.is_dir():
             return 0
-        with self.held():
+        with self.locked():
             freed = self.stored_bytes
             try:
                 for file in (

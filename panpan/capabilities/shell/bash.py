@@ -267,7 +267,7 @@ class ForegroundRun:
 
             def leaves(is_time_up: bool) -> bool:
                 self._is_time_up = is_time_up
-                return asked.is_set() or (is_time_up and background.goes_on_at_timeout)
+                return asked.is_set() or (is_time_up and background.continues_after_timeout)
 
             yield leaves
 

@@ -191,7 +191,7 @@ class Undo:
                     raise SnapshotError("nothing was changed: files have changed meanwhile; try again")
             with anyio.CancelScope(shield=True):  # half of it would be neither state
                 for folder in plan.folders:
-                    await to_thread.run_sync(folder.store.remove_leavings)
+                    await to_thread.run_sync(folder.store.remove_leftovers)
                     await write_changes(folder.store.repository, folder.changes)
                 before = {folder.store.root: folder.now for folder in plan.folders}
                 after = await self._workspace.take(before)

@@ -64,7 +64,7 @@ IN_GENERAL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedSubagent:
     """The log of a subagent, and what it holds."""
 
     record: AgentRecord
@@ -95,7 +95,7 @@ class Parent:
         return "" if self.agent.is_main else self.agent.id
 
 
-def open_child(host: SubagentHost, parent: Parent, task: SubagentTask, opened: Opened) -> Child:
+def open_child(host: SubagentHost, parent: Parent, task: SubagentTask, opened: OpenedSubagent) -> Child:
     """Return the subagent, ready to be asked; its log is open.
 
     Raises:
@@ -144,7 +144,7 @@ def open_child(host: SubagentHost, parent: Parent, task: SubagentTask, opened: O
     return Child(agent, record, definition, bool(task.in_background), [note] if note else [])
 
 
-def find(host: SubagentHost, parent: Parent, task: SubagentTask) -> Opened:
+def find(host: SubagentHost, parent: Parent, task: SubagentTask) -> OpenedSubagent:
     """Return the record, definition and log that a task begins with.
 
     Raises:
@@ -158,7 +158,7 @@ def find(host: SubagentHost, parent: Parent, task: SubagentTask) -> Opened:
         record = AgentRecord(new_agent_id(), definition.name, task.description, call, parent=parent.agent_id)
         path = agent_log_path(place.logs, record.id)
         assert path is not None, "a new id is one"
-        return Opened(record, definition, path)
+        return OpenedSubagent(record, definition, path)
     path = agent_log_path(place.logs, task.resume)
     known = agent_record(path) if path is not None and path.is_file() else None
     if path is None or known is None:
@@ -171,7 +171,7 @@ def find(host: SubagentHost, parent: Parent, task: SubagentTask) -> Opened:
         raise ConfigError(f"the subagent {known.id} is a {known.name}; go on with it as subagent_type {known.name!r}")
     definition = host.definition_of(task)
     before = resumed(path, cwd=Path(known.worktree or "/"), warn=lambda _: None)
-    return Opened(
+    return OpenedSubagent(
         replace(known, tool_use_id=call, parent=parent.agent_id, end=None), definition, path, before, is_new=False
     )
 
@@ -294,7 +294,7 @@ def _agent_around(place: Place, record: AgentRecord) -> str:
     return above.id if above.worktree and above is not record else ""
 
 
-def _transcript(opened: Opened, context: ToolContext, place: Place) -> Transcript:
+def _transcript(opened: OpenedSubagent, context: ToolContext, place: Place) -> Transcript:
     conversation = Conversation(messages=opened.before.messages, compactions=opened.before.compactions)
     log = SessionLog(
         opened.path,
@@ -316,7 +316,7 @@ def child_context(parent: ToolContext, worktree: Path | None) -> ToolContext:
     return replace(parent, tool_use_id="", paths=paths, seen_files=SeenFiles(), runs_alone=True, allowed_change=None)
 
 
-def _prefix(opened: Opened, tools: Mapping[str, Tool[Any]]) -> SessionPrefix:
+def _prefix(opened: OpenedSubagent, tools: Mapping[str, Tool[Any]]) -> SessionPrefix:
     """Return the prefix of its requests; a resumed one keeps that of its log."""
     definitions = tuple(tool.definition for tool in tools.values())
     new = SessionPrefix(FULL.name, system_prompt(opened.definition.prompt, IN_GENERAL), definitions)

@@ -65,7 +65,7 @@ class Report:
                 pass
             case error:
                 raise error
-        kept = going_on(self.name, self.agent_id)
+        kept = resume_line(self.name, self.agent_id)
         summary = " · ".join(filter(None, (self.summary, waiting)))
         content = (TextBlock(text=words), for_model("\n" + "\n\n".join([*notes, kept])))
         return Output(content, SummaryDisplay(text=summary), is_error=is_error)
@@ -88,7 +88,7 @@ def results_of_subagents(folder: Path, *, parent: str = "") -> Callable[[Unfinis
         except SessionError:
             return None
         last = messages[-1] if messages else None
-        kept = for_model(going_on(record.name, record.id))
+        kept = for_model(resume_line(record.name, record.id))
         if isinstance(last, AssistantMessage) and last.stop_reason == "end_turn" and not last.tool_uses:
             text = TextBlock(text=f"The session ended right after the subagent was done. It said:\n{last.text}")
             return ToolResultMessage(result=ToolResultBlock(tool_use_id=use.id, content=(text, kept)))
@@ -102,12 +102,12 @@ def results_of_subagents(folder: Path, *, parent: str = "") -> Callable[[Unfinis
     return result
 
 
-def going_on(name: str, agent_id: str) -> str:
+def resume_line(name: str, agent_id: str) -> str:
     """Return the line that tells an agent how to resume a subagent."""
     return f'[{name}, id {agent_id}; Task with subagent_type: "{name}" and resume: "{agent_id}" goes on with it]'
 
 
-def told(event: Event) -> str:
+def event_line(event: Event) -> str:
     """Return the line of an event in the output file; empty for most."""
     match event:
         case AssistantMessage():

@@ -12,8 +12,8 @@ import anyio
 from anyio import CancelScope, move_on_after
 
 from panpan.capabilities.subagents.host import SubagentHost
-from panpan.capabilities.subagents.opening import Child, Opened, Parent, find, is_read_only_agent, open_child
-from panpan.capabilities.subagents.report import Report, told
+from panpan.capabilities.subagents.opening import Child, OpenedSubagent, Parent, find, is_read_only_agent, open_child
+from panpan.capabilities.subagents.report import Report, event_line
 from panpan.capabilities.subagents.task import SubagentTask
 from panpan.capabilities.subagents.worktrees.session_worktrees import WorktreeEnd, end_worktree, worktree_for
 from panpan.core.background import JobEnd
@@ -109,7 +109,7 @@ class RunningSubagent:
             while events := await self._channel.take():
                 for event in events:
                     self._report.follow(event)
-                    if line := told(event):
+                    if line := event_line(event):
                         write(f"{line}\n")
             output = await self._result()
             return JobEnd(output.text, output.is_error)
@@ -227,7 +227,7 @@ class SubagentRunner:
             raise
         return RunningSubagent(host, child, task.prompt, can_be_moved=self._agent.is_main)
 
-    async def _in_worktree(self, parent: Parent, task: SubagentTask, opened: Opened) -> Child:
+    async def _in_worktree(self, parent: Parent, task: SubagentTask, opened: OpenedSubagent) -> Child:
         """Open the subagent in its worktree, which is removed again where that fails."""
         if parent.context.paths.root != self._host.place.root:  # the copy would be made of the project
             raise ToolError(
@@ -244,7 +244,7 @@ class SubagentRunner:
                 await end_worktree(worktrees, opened.record)
             raise
 
-    async def _child(self, parent: Parent, task: SubagentTask, opened: Opened) -> Child:
+    async def _child(self, parent: Parent, task: SubagentTask, opened: OpenedSubagent) -> Child:
         return await anyio.to_thread.run_sync(open_child, self._host, parent, task, opened)
 
     def _is_for_background(self, task: SubagentTask, definition: AgentDefinition) -> bool:

@@ -49,7 +49,7 @@ class _Host:
     turn: anyio.Lock = field(default_factory=anyio.Lock)
 
 
-class Pace:
+class HostRateLimiter:
     """Lets requests to one host follow each other slowly.
 
     `jitter` returns a number from 0 to 1: the seconds that a pause is longer. A pause of 0 makes nothing wait.
@@ -193,7 +193,7 @@ class WebPages:
         *,
         stricter_rule: Callable[[str, str], str | None] = lambda *_: None,
         renderer: PageRenderer | None = None,
-        pace: Pace | None = None,
+        pace: HostRateLimiter | None = None,
         scripts_s: float = SCRIPTS_S,
         parse: "ParsePage | None" = None,
     ) -> None:
@@ -201,7 +201,7 @@ class WebPages:
         self._timeout_s = settings.timeout_s
         self._lists = DomainLists.read(settings.allowed_domains, settings.blocked_domains)
         self._robots = SiteRobots(client, user_agent) if settings.robots else None
-        self._pace = pace or Pace(settings.pace_s)
+        self._pace = pace or HostRateLimiter(settings.pace_s)
         self._new_restriction = stricter_rule
         self._renderer = renderer
         self._parse = parse or parse_sandboxed(CommandSandbox())

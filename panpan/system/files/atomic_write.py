@@ -89,7 +89,7 @@ def write_atomic(
 
 
 def temporary_name() -> str:
-    """Return a free, unpredictable name for what is in a folder for a moment; `remove_leavings` knows it."""
+    """Return a free, unpredictable name for what is in a folder for a moment; `remove_leftovers` knows it."""
     return f".panpan-{_machine()}-{os.getpid()}-{secrets.token_hex(12)}.tmp"
 
 
@@ -98,7 +98,7 @@ def is_temporary_name(path: str) -> bool:
     return bool(_TEMPORARY.fullmatch(path.rpartition("/")[2]))
 
 
-def remove_leavings(folder: Path) -> None:
+def remove_leftovers(folder: Path) -> None:
     """Remove what writers of this machine have left in a folder that were killed at work; what cannot be stays."""
     with suppress(OSError), listed_folder(folder) as opened:
         for name in [entry.name for entry in os.scandir(opened)]:

@@ -30,8 +30,8 @@ from panpan.system.web.proxy_connection import (
     ConnectionLimit,
     NotReachableError,
     ProxyConnection,
+    ProxyTimeouts,
     Route,
-    Waits,
     answer_connections,
 )
 from panpan.system.web.url_guard import Authority, Resolve, plain_authority, public_addresses
@@ -309,7 +309,7 @@ class DomainAccess(AsyncContextManagerMixin):
         own_hosts: Sequence[str] = (),
         resolve: Resolve = resolve,
         dial: Dial = connect,
-        waits: Waits | None = None,
+        timeouts: ProxyTimeouts | None = None,
     ) -> None:
         try:
             self._grants = DomainGrants(domains, own_hosts)
@@ -317,7 +317,7 @@ class DomainAccess(AsyncContextManagerMixin):
             raise ConfigError(str(exc)) from exc
         self._resolve = resolve
         self._dial = dial
-        self._waits = waits or Waits()
+        self._timeouts = timeouts or ProxyTimeouts()
         self._open: set[CommandProxy] = set()
         self._limit = ConnectionLimit(MAX_CONNECTIONS)
         self._lookups = anyio.Semaphore(MAX_LOOKUPS)
@@ -387,7 +387,7 @@ class DomainAccess(AsyncContextManagerMixin):
             return await command.grants.route(asked, default_port, self._looked_up)
 
         connection = ProxyConnection(
-            stream, find_route=find_route, dial=self._dial, note=command.note, waits=self._waits
+            stream, find_route=find_route, dial=self._dial, note=command.note, timeouts=self._timeouts
         )
         await self._limit.serve(connection, stream, command.note)
 

@@ -23,8 +23,8 @@ from panpan.system.web.proxy_connection import (
     ConnectionLimit,
     NotReachableError,
     ProxyConnection,
+    ProxyTimeouts,
     Route,
-    Waits,
     answer_connections,
 )
 from panpan.system.web.url_guard import Authority, PrivateHosts, plain_url, public_addresses
@@ -46,9 +46,9 @@ class FilterProxy(AsyncContextManagerMixin):
     port: int
     """Port on 127.0.0.1."""
 
-    def __init__(self, network: WebNetwork, *, waits: Waits | None = None) -> None:
+    def __init__(self, network: WebNetwork, *, timeouts: ProxyTimeouts | None = None) -> None:
         self._network = network
-        self._waits = waits or Waits(idle_s=IDLE_S)
+        self._timeouts = timeouts or ProxyTimeouts(idle_s=IDLE_S)
         self._refused: dict[str, None] = {}
         self._hosts: dict[str, None] = {}
         self._said: set[str] = set()
@@ -82,7 +82,12 @@ class FilterProxy(AsyncContextManagerMixin):
 
     async def _answer(self, stream: SocketStream) -> None:
         connection = ProxyConnection(
-            stream, find_route=self._route, dial=self._network.dial, note=self._note, waits=self._waits, say=self._say
+            stream,
+            find_route=self._route,
+            dial=self._network.dial,
+            note=self._note,
+            timeouts=self._timeouts,
+            say=self._say,
         )
         await self._limit.serve(connection, stream, self._note)
 

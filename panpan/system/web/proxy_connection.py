@@ -138,7 +138,7 @@ FindRoute: TypeAlias = Callable[[Authority, int], Awaitable[Route]]
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class ProxyTimeouts:
     """Time limits of a connection, in seconds."""
 
     head_s: float = 20.0
@@ -169,14 +169,14 @@ class ProxyConnection:
         find_route: FindRoute,
         dial: Dial,
         note: Callable[[BadRequestError | NotReachableError], None],
-        waits: Waits,
+        timeouts: ProxyTimeouts,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._client = HttpSide(stream, h11.SERVER, MAX_HEAD_BYTES)
         self._find_route = find_route
         self._dial = dial
         self._note = note
-        self._waits = waits
+        self._timeouts = timeouts
         self._say = say
         self._is_head = False
         self._idle = CancelScope()
@@ -224,7 +224,7 @@ class ProxyConnection:
             await self._linger()
 
     async def _serve(self) -> None:
-        with anyio.fail_after(self._waits.head_s):
+        with anyio.fail_after(self._timeouts.head_s):
             request = await self._client.next_event()
         if not isinstance(request, h11.Request):
             return  # it left without a request
@@ -242,20 +242,20 @@ class ProxyConnection:
                 else:
                     await self._forward(forwarded, stream, is_old=request.http_version == b"1.0")
         if self._idle.cancelled_caught:
-            await self.refuse(504, f"{route.host} said nothing for {self._waits.idle_s:g} s")
+            await self.refuse(504, f"{route.host} said nothing for {self._timeouts.idle_s:g} s")
 
     async def _connected(self, route: Route, *, is_tunnel: bool) -> ByteStream:
         if route.proxy is not None:
-            with anyio.move_on_after(self._waits.dial_s):
+            with anyio.move_on_after(self._timeouts.dial_s):
                 return await route.proxy.connected(route.host, route.port, is_tunnel=is_tunnel)
             raise ToolError(f"{route.host} does not answer through the proxy of your settings")
         for address in route.addresses[:_MAX_DIALLED]:
-            with suppress(OSError), anyio.move_on_after(self._waits.dial_s):
+            with suppress(OSError), anyio.move_on_after(self._timeouts.dial_s):
                 return await self._dial(address, route.port)
         raise ToolError(f"{route.host} does not answer at port {route.port}")
 
     def _stir(self) -> None:
-        self._idle.deadline = anyio.current_time() + self._waits.idle_s
+        self._idle.deadline = anyio.current_time() + self._timeouts.idle_s
 
     async def _tunnel(self, server: ByteStream) -> None:
         await self._client.send(h11.Response(status_code=200, headers=[], reason=b"Connection established"))
@@ -333,7 +333,7 @@ class ProxyConnection:
 
     async def _linger(self) -> None:
         """Say that no more comes, and wait: closed while a client still sends, a connection loses what it was sent."""
-        with suppress(*GONE), anyio.move_on_after(self._waits.linger_s):
+        with suppress(*GONE), anyio.move_on_after(self._timeouts.linger_s):
             await self._client.stream.send_eof()
             for _ in range(_MAX_LEFT_OVER_CHUNKS):
                 await self._client.stream.receive()

@@ -365,7 +365,7 @@ async def test_tasks_start_only_while_the_session_is_open(home: Home) -> None:
     with tasks.foreground("a") as asked:
         assert tasks.move() == ()
     assert not asked.is_set()
-    assert not tasks.goes_on_at_timeout
+    assert not tasks.continues_after_timeout
     assert tasks.tasks == []
     assert not (home.folder / "made").exists()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.background.background_tasks import left_running, survivors
+from panpan.capabilities.background.background_tasks import left_running, surviving_commands
 from panpan.config.settings import BackgroundSettings
 from panpan.core.background import JobEnd
 from tests.capabilities.background.harness import Home, start
@@ -74,8 +74,8 @@ async def test_new_session_is_told_of_earlier_tasks(home: Home) -> None:
     async with home.serving(keep=True) as tasks:
         await start(tasks, "sleep 600", title="serve\x1b[2J it")
 
-    told = list(survivors(home.folder, home.folder / "sessions", but="new"))
-    own = list(survivors(home.folder, home.folder / "sessions", but="tasks"))
+    told = list(surviving_commands(home.folder, home.folder / "sessions", but="new"))
+    own = list(surviving_commands(home.folder, home.folder / "sessions", but="tasks"))
     async with home.serving():
         pass  # which ends it
 

@@ -9,8 +9,8 @@ from typing import Any
 from panpan import open_session
 from panpan.capabilities.cassettes.recorded_session import RecordedSession, read_session
 from panpan.capabilities.cassettes.recording import Recording
-from panpan.capabilities.cassettes.replay import Mode, Replay, at_once
-from panpan.capabilities.cassettes.replay_run import ReplayReport, Show, nothing, play, replay_session
+from panpan.capabilities.cassettes.replay import Mode, Replay, no_wait
+from panpan.capabilities.cassettes.replay_run import ReplayReport, Show, play, replay_session, show_nothing
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 
 TAPE = """
@@ -87,11 +87,11 @@ class Place:
         mode: Mode = "strict",
         *,
         cwd: Path | None = None,
-        wait: Callable[[], Awaitable[None]] = at_once,
+        wait: Callable[[], Awaitable[None]] = no_wait,
         recorded: RecordedSession | None = None,
         overrides: Mapping[str, object] | None = None,
         uses_current_rules: bool = False,
-        show: Show = nothing,
+        show: Show = show_nothing,
     ) -> ReplayReport:
         """Play what was recorded."""
         session = recorded or read_session(self.cassette)

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.cassettes.recorded_reply import RecordedReply, changed_json, changed_reply, recut
+from panpan.capabilities.cassettes.recorded_reply import RecordedReply, changed_json, changed_reply, split_like
 from panpan.capabilities.cassettes.recorded_session import relocation
 from panpan.system.text.redact import Redactor
 from panpan.types.content import TextBlock, ToolUseBlock
@@ -18,14 +18,14 @@ redact = Redactor([SECRET]).redact
 
 @given(st.lists(st.text(max_size=5), min_size=1), st.text())
 def test_recut_pieces_are_as_many_and_make_up_the_text(pieces: list[str], text: str) -> None:
-    cut = recut(pieces, text)
+    cut = split_like(pieces, text)
 
     assert (len(cut), "".join(cut)) == (len(pieces), text)
 
 
 @given(st.lists(st.text(max_size=5)))
 def test_recut_leaves_unchanged_pieces(pieces: list[str]) -> None:
-    assert recut(pieces, "".join(pieces)) == pieces
+    assert split_like(pieces, "".join(pieces)) == pieces
 
 
 @given(st.lists(st.integers(1, len(SECRET) - 1), unique=True, min_size=1, max_size=4), st.text(max_size=9))

@@ -23,7 +23,7 @@ from panpan.capabilities.cassettes.recorded_session import (
 )
 from panpan.capabilities.cassettes.recording import Recording
 from panpan.capabilities.cassettes.replay import Replay
-from panpan.capabilities.cassettes.replay_run import do_again, model_of_user, replay_session
+from panpan.capabilities.cassettes.replay_run import model_of_user, repeat_step, replay_session
 from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.types.events import ToolStarted
 from panpan.types.messages import UserMessage
@@ -175,7 +175,7 @@ async def test_window_of_the_other_model_counts_from_then_on(place: Place) -> No
     opening = replay_session(replay, open_session, None, env=environment(place.home))
     async with opening as session:
         assert session.context_window != 30_000
-        await do_again(replay, session, replay.recorded.steps[0])
+        await repeat_step(replay, session, replay.recorded.steps[0])
         assert session.context_window == 30_000
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.datasets.archive import UnpackLimits, folder_name, is_archive, remove_leavings, unpack
+from panpan.capabilities.datasets.archive import UnpackLimits, folder_name, is_archive, remove_leftovers, unpack
 from panpan.errors import ToolError
 
 LIMITS = UnpackLimits(max_bytes=50_000_000, max_ratio=100)
@@ -178,7 +178,7 @@ def test_leavings_of_a_killed_program_are_removed_and_no_others(tmp_path: Path) 
     (tmp_path / ".a.unpacking-999999999").mkdir()
     (tmp_path / f".b.unpacking-{os.getpid()}").mkdir()
 
-    remove_leavings(tmp_path)
+    remove_leftovers(tmp_path)
 
     assert [path.name for path in tmp_path.iterdir()] == [f".b.unpacking-{os.getpid()}"]
 
@@ -281,6 +281,6 @@ def test_unpack_does_not_follow_a_folder_swapped_meanwhile(tmp_path: Path) -> No
 def test_leavings_of_an_impossible_program_stay(tmp_path: Path) -> None:
     (tmp_path / f".a.unpacking-{10**30}").mkdir()
 
-    remove_leavings(tmp_path)
+    remove_leftovers(tmp_path)
 
     assert (tmp_path / f".a.unpacking-{10**30}").exists()

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.capabilities.language_servers.connection import Connection, FrameReader, Gone, framed, parsed
+from panpan.capabilities.language_servers.connection import Connection, FrameReader, ServerGoneError, framed, parsed
 from panpan.errors import ToolError
 from panpan.system.processes.process import OutputPipe
 from tests.system.backends import on_both_backends, run_on, until
@@ -130,14 +130,14 @@ async def test_server_that_does_not_read_is_given_up_and_fails_waiters() -> None
     async def ask(other: Peer) -> None:
         try:
             await other.connection.request("question", {}, timeout_s=10)
-        except Gone as exc:
+        except ServerGoneError as exc:
             failures.append(str(exc))
 
     async with peer(outbox_bytes=200_000) as other:
         async with anyio.create_task_group() as group:
             group.start_soon(ask, other)
             await until(lambda: len(other.got) == 1)
-            with pytest.raises(Gone):
+            with pytest.raises(ServerGoneError):
                 for _ in range(100):
                     other.connection.notify("long", "x" * 10_000)
 

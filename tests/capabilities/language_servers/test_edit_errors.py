@@ -14,7 +14,7 @@ from panpan.capabilities.files.write import WriteTool
 from panpan.capabilities.language_servers.code_queries import CodePoint, CodeQueries
 from panpan.capabilities.language_servers.edit_errors import EditErrors
 from panpan.capabilities.language_servers.language_servers import LanguageServers
-from panpan.capabilities.language_servers.server_process import Patience
+from panpan.capabilities.language_servers.server_process import ServerTimeouts
 from panpan.core.hooks import ToolCall
 from panpan.types.content import DiffDisplay, Display
 from panpan.types.events import Output
@@ -277,9 +277,9 @@ async def test_errors_on_new_lines_of_an_unseen_file_come_at_once(
     project: ToyProject,
 ) -> None:
     project.put("a.toy", "one\nERROR old\n")
-    patience = replace(QUICK, silence_s=60.0)  # nothing could be waited for that depends on what was wrong before
+    timeouts = replace(QUICK, silence_s=60.0)  # nothing could be waited for that depends on what was wrong before
 
-    async with served(project.servers("publishes", patience=patience)) as servers:
+    async with served(project.servers("publishes", timeouts=timeouts)) as servers:
         result = await Editor(project, servers).replace("one", "ERROR new")
 
     assert [line for line in result.splitlines() if line.startswith("  line")] == ["  line 1: wrong 0: ERROR new (toy)"]
@@ -370,7 +370,7 @@ async def test_edit_in_an_untrusted_project_starts_no_server(project: ToyProject
 
 
 async def test_file_of_another_language_starts_no_server(project: ToyProject) -> None:
-    async with served(project.servers(patience=Patience())) as servers:
+    async with served(project.servers(timeouts=ServerTimeouts())) as servers:
         await Editor(project, servers).call("Write", file_path="a.unknown", content="x")
 
     assert project.messages("start") == []

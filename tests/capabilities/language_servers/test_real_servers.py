@@ -16,7 +16,7 @@ from panpan.capabilities.language_servers.code_queries import CodeQueries
 from panpan.capabilities.language_servers.edit_errors import EditErrors
 from panpan.capabilities.language_servers.language_servers import LanguageServers
 from panpan.capabilities.language_servers.lsp import LspTool
-from panpan.capabilities.language_servers.server_process import Patience
+from panpan.capabilities.language_servers.server_process import ServerTimeouts
 from panpan.capabilities.language_servers.settings import LanguageServersSettings
 from panpan.core.hooks import ToolCall
 from panpan.system.environment import child_environment
@@ -32,7 +32,7 @@ ENVIRONMENT = child_environment(
     {**os.environ, "PATH": os.pathsep.join([*map(str, FOLDERS), os.environ.get("PATH", "")])}
 )
 
-PATIENCE = Patience(silence_s=0.7, first_s=2.0)
+TIMEOUTS = ServerTimeouts(silence_s=0.7, first_s=2.0)
 
 PYTHON = {
     "shapes.py": """\
@@ -121,7 +121,7 @@ def project(tmp_path: Path, files: dict[str, str]) -> Path:
 @asynccontextmanager
 async def session(root: Path) -> AsyncGenerator[Session, None]:
     sandbox = CommandSandbox(is_on=True)
-    servers = LanguageServers(LanguageServersSettings(), root, ENVIRONMENT, sandbox, is_trusted=True, patience=PATIENCE)
+    servers = LanguageServers(LanguageServersSettings(), root, ENVIRONMENT, sandbox, is_trusted=True, timeouts=TIMEOUTS)
     async with anyio.create_task_group() as group:
         group.start_soon(servers.serve)
         yield Session(root, servers)

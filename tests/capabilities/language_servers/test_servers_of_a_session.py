@@ -10,7 +10,7 @@ import pytest
 from panpan.capabilities.language_servers.code_queries import CodePlace, CodePoint, CodeQueries
 from panpan.capabilities.language_servers.documents import MAX_IN_FOLDER, WatchedFiles
 from panpan.capabilities.language_servers.language_server import initialize_params
-from panpan.capabilities.language_servers.server_process import Patience, ServerKind
+from panpan.capabilities.language_servers.server_process import ServerKind, ServerTimeouts
 from panpan.errors import ToolError
 from panpan.system.processes.process_table import running_processes
 from tests.capabilities.language_servers.toy import SCRIPT, ToyProject, served
@@ -115,9 +115,9 @@ async def test_server_gets_no_key(project: ToyProject) -> None:
 )
 async def test_failing_server_costs_the_question_and_says_why(project: ToyProject, fault: str, reason: str) -> None:
     path = project.put("a.toy", "alpha\n")
-    patience = Patience(start_s=0.3 if fault == "hangs" else 10.0, answer_s=0.3 if fault == "silent" else 10.0)
+    timeouts = ServerTimeouts(start_s=0.3 if fault == "hangs" else 10.0, answer_s=0.3 if fault == "silent" else 10.0)
 
-    async with served(project.servers(fault, patience=patience)) as servers:
+    async with served(project.servers(fault, timeouts=timeouts)) as servers:
         said = await refusal(CodeQueries(servers), path)
 
     assert said.startswith(reason)
@@ -138,9 +138,9 @@ async def test_ended_server_is_restarted_a_few_times(project: ToyProject) -> Non
 
 async def test_silent_server_is_ended_and_restarted(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
-    patience = Patience(answer_s=0.1, first_pause_s=0.0)
+    timeouts = ServerTimeouts(answer_s=0.1, first_pause_s=0.0)
 
-    async with served(project.servers("silent", patience=patience)) as servers:
+    async with served(project.servers("silent", timeouts=timeouts)) as servers:
         said = [await refusal(CodeQueries(servers), path) for _ in range(4)]
 
     assert [text.startswith("toy did not answer textDocument/hover within 0.1 s") for text in said] == [True] * 4
@@ -149,9 +149,9 @@ async def test_silent_server_is_ended_and_restarted(project: ToyProject) -> None
 
 async def test_failed_server_is_not_restarted_at_once(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
-    patience = Patience(first_pause_s=60.0)
+    timeouts = ServerTimeouts(first_pause_s=60.0)
 
-    async with served(project.servers("dies", patience=patience)) as servers:
+    async with served(project.servers("dies", timeouts=timeouts)) as servers:
         said = [await refusal(CodeQueries(servers), path) for _ in range(2)]
 
     assert "it is started again in 60 s at the earliest" in said[1]
@@ -173,9 +173,9 @@ def test_server_that_will_not_end_is_killed(backend: str, project: ToyProject) -
 
 async def test_idle_server_is_ended_and_comes_back(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
-    patience = Patience(idle_s=0.4)
+    timeouts = ServerTimeouts(idle_s=0.4)
 
-    async with served(project.servers(patience=patience)) as servers:
+    async with served(project.servers(timeouts=timeouts)) as servers:
         await CodeQueries(servers).hover(CodePoint(path, 1, 0))
         await until(lambda: len(project.messages("exit")) == 1)
         await until(lambda: not toys_of(project))
@@ -188,7 +188,7 @@ async def test_idle_server_is_ended_and_comes_back(project: ToyProject) -> None:
 async def test_slowly_starting_server_is_not_idle(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
 
-    async with served(project.servers("starts-slowly", patience=Patience(idle_s=0.2))) as servers:
+    async with served(project.servers("starts-slowly", timeouts=ServerTimeouts(idle_s=0.2))) as servers:
         told = await CodeQueries(servers).hover(CodePoint(path, 1, 0))
 
     assert "alpha" in told
@@ -257,9 +257,9 @@ def test_data_folder_does_not_stop_watching_the_code_beside_it(project: ToyProje
 
 async def test_restless_server_is_asked_for_problems_in_time(project: ToyProject) -> None:
     path = project.put("a.toy", "ERROR\n")
-    patience = Patience(answer_s=0.4)
+    timeouts = ServerTimeouts(answer_s=0.4)
 
-    async with served(project.servers("publishes", "never-rests", patience=patience)) as servers:
+    async with served(project.servers("publishes", "never-rests", timeouts=timeouts)) as servers:
         found = await CodeQueries(servers).problems(path)
 
     assert [problem.message for problem in found] == ["wrong 0: ERROR"]

@@ -11,12 +11,12 @@ from typing import Any
 import anyio
 
 from panpan.capabilities.language_servers.language_servers import LanguageServers
-from panpan.capabilities.language_servers.server_process import Patience
+from panpan.capabilities.language_servers.server_process import ServerTimeouts
 from panpan.capabilities.language_servers.settings import LanguageServersSettings
 from panpan.system.environment import child_environment
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 
-QUICK = Patience(start_s=10.0, answer_s=10.0, reading_s=0.2, silence_s=0.3, first_s=0.3, first_pause_s=0.0)
+QUICK = ServerTimeouts(start_s=10.0, answer_s=10.0, reading_s=0.2, silence_s=0.3, first_s=0.3, first_pause_s=0.0)
 SCRIPT = Path(__file__).parents[2] / "fakes" / "language_server.py"
 
 
@@ -48,7 +48,7 @@ class ToyProject:
         self,
         *faults: str,
         is_trusted: bool = True,
-        patience: Patience = QUICK,
+        timeouts: ServerTimeouts = QUICK,
         sandbox: CommandSandbox | None = None,
         environment: dict[str, str] | None = None,
         **settings: Any,
@@ -65,7 +65,7 @@ class ToyProject:
             child_environment(dict(os.environ) if environment is None else environment),
             sandbox or CommandSandbox(),
             is_trusted=is_trusted,
-            patience=patience,
+            timeouts=timeouts,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.capabilities.local_model.call_repair import reply_after_result
+from panpan.capabilities.local_model.call_repair import follow_up_reply
 from panpan.core.tool import ToolContext
 from panpan.core.tool_call import prepared
 from panpan.errors import ToolError
@@ -45,7 +45,7 @@ async def refused(message: AssistantMessage, workspace: Path, context: ToolConte
 
 
 def next_call(messages: Sequence[Message]) -> ToolUseBlock | None:
-    events = reply_after_result(messages, "local")
+    events = follow_up_reply(messages, "local")
     if not events:
         return None
     last = events[-1]

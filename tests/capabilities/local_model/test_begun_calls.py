@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.local_model.call_repair import with_claimed_call
+from panpan.capabilities.local_model.call_repair import add_claimed_call
 from panpan.models.reply import ReplyBuilder
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import StreamEvent
@@ -52,7 +52,7 @@ async def whole(events: Sequence[StreamEvent], messages: Sequence[Message], mode
         for event in events:
             yield event
 
-    return [event async for event in with_claimed_call(stream(), messages, model.ask)]
+    return [event async for event in add_claimed_call(stream(), messages, model.ask)]
 
 
 def finishing() -> Model:

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from panpan.capabilities.local_model.cli import LocalModel, ProgressLine
 from panpan.capabilities.local_model.cli import local as command
-from panpan.capabilities.local_model.server import ServedModel, announced, running_server
+from panpan.capabilities.local_model.server import ServedModel, announce, running_server
 from panpan.capabilities.local_model.setup import Progress
 from panpan.capabilities.local_model.weight_sources import FetchError, SourceUnavailableError
 from panpan.capabilities.local_model.weight_store import RUNTIME as PACKAGE
@@ -239,7 +239,7 @@ def test_remove_without_a_user_needs_yes(store: WeightStore) -> None:
 def test_remove_leaves_a_model_that_is_being_served(store: WeightStore) -> None:
     local(store, "setup", "--yes")
 
-    with announced(store.folder, ServedModel("http://127.0.0.1:1/v1", "key")):
+    with announce(store.folder, ServedModel("http://127.0.0.1:1/v1", "key")):
         result = local(store, "remove", "--yes")
 
     assert (
@@ -251,7 +251,7 @@ def test_remove_leaves_a_model_that_is_being_served(store: WeightStore) -> None:
 def test_served_model_is_not_loaded_twice(store: WeightStore) -> None:
     local(store, "setup", "--yes")
 
-    with announced(store.folder, ServedModel("http://127.0.0.1:1/v1", "key")):
+    with announce(store.folder, ServedModel("http://127.0.0.1:1/v1", "key")):
         result = local(store, "run")
 
     assert str(result.exception) == (
@@ -263,7 +263,7 @@ def test_served_model_is_not_loaded_twice(store: WeightStore) -> None:
 def test_status_says_where_it_is_served(store: WeightStore) -> None:
     local(store, "setup", "--yes")
 
-    with announced(store.folder, ServedModel("http://127.0.0.1:1/v1", "the-secret-key")):
+    with announce(store.folder, ServedModel("http://127.0.0.1:1/v1", "the-secret-key")):
         served = local(store, "status").output
     not_served = local(store, "status").output
 

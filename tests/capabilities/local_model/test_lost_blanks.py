@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.capabilities.local_model.call_repair import with_blank_kept
+from panpan.capabilities.local_model.call_repair import keep_blank
 from panpan.types.content import ToolUseBlock
 
 
@@ -11,7 +11,7 @@ def edit(old: str, new: str, name: str = "Edit") -> ToolUseBlock:
 
 
 def test_blank_removed_with_a_word_is_restored() -> None:
-    assert with_blank_kept(edit(" blue", "green")) == edit(" blue", " green")
+    assert keep_blank(edit(" blue", "green")) == edit(" blue", " green")
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_blank_removed_with_a_word_is_restored() -> None:
     ],
 )
 def test_other_calls_are_unchanged(use: ToolUseBlock) -> None:
-    assert with_blank_kept(use) == use
+    assert keep_blank(use) == use

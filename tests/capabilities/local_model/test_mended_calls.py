@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from panpan.capabilities.local_model.call_repair import with_calls_mended
+from panpan.capabilities.local_model.call_repair import repair_calls
 from panpan.models.reply import ReplyBuilder
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import BlockFinished, BlockStarted, StreamEvent, ToolInputDelta
@@ -40,7 +40,7 @@ async def mended(events: Sequence[StreamEvent], messages: Sequence[Message] = ()
         for event in events:
             yield event
 
-    return [event async for event in with_calls_mended(stream(), messages)]
+    return [event async for event in repair_calls(stream(), messages)]
 
 
 def told_of(events: Sequence[StreamEvent]) -> list[tuple[str, dict[str, Any]]]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.local_model.call_repair import with_edit_for_sed
+from panpan.capabilities.local_model.call_repair import replace_sed_with_edit
 from panpan.types.content import ToolUseBlock
 
 
@@ -26,7 +26,7 @@ def bash(command: object) -> ToolUseBlock:
     ],
 )
 def test_plain_sed_becomes_an_edit(command: str, path: str, old: str, new: str) -> None:
-    use = with_edit_for_sed(bash(command))
+    use = replace_sed_with_edit(bash(command))
 
     assert (use.id, use.name) == ("c1", "Edit")
     assert use.input == {"file_path": path, "old_string": old, "new_string": new, "replace_all": True}
@@ -54,7 +54,7 @@ def test_plain_sed_becomes_an_edit(command: str, path: str, old: str, new: str) 
     ],
 )
 def test_other_commands_stay_commands(command: object) -> None:
-    assert with_edit_for_sed(bash(command)) == bash(command)
+    assert replace_sed_with_edit(bash(command)) == bash(command)
 
 
 WORDS = st.text(st.sampled_from("ab -:,/_1"), min_size=1, max_size=6)
@@ -66,7 +66,7 @@ def test_edit_does_the_same_as_sed(
 ) -> None:
     folder = tmp_path_factory.mktemp("sed")
     command = f"sed -i 's{mark}{old}{mark}{new}{mark}g' a.txt"
-    use = with_edit_for_sed(bash(command))
+    use = replace_sed_with_edit(bash(command))
     if use.name == "Bash":
         return
     (folder / "a.txt").write_text(text)
@@ -78,4 +78,4 @@ def test_edit_does_the_same_as_sed(
 def test_other_tool_is_left_alone(tmp_path: Path) -> None:
     use = ToolUseBlock(id="c1", name="Read", input={"command": "sed -i 's/a/b/' a.txt"})
 
-    assert with_edit_for_sed(use) == use
+    assert replace_sed_with_edit(use) == use

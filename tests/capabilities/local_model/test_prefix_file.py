@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.local_model.serve import intact_prefix, keep_prefix, prefix_files, unnamed_prefix
+from panpan.capabilities.local_model.serve import intact_prefix, keep_prefix, prefix_files, temporary_prefix_name
 
 
 def keep(folder: Path, key: str, content: bytes = b"what was read") -> Path:
-    (folder / unnamed_prefix()).write_bytes(content)
+    (folder / temporary_prefix_name()).write_bytes(content)
     keep_prefix(folder, key)
     (kept,) = prefix_files(folder)
     return kept

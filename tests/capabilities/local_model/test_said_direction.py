@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.local_model.call_repair import with_direction_as_said
+from panpan.capabilities.local_model.call_repair import fix_direction
 from panpan.types.content import ToolUseBlock
 
 
@@ -28,8 +28,8 @@ def rename(old: str, new: str) -> ToolUseBlock:
     ],
 )
 def test_call_against_the_users_words_is_reversed(words: str) -> None:
-    assert with_direction_as_said(edit("tea", "coffee"), words) == edit("coffee", "tea")
-    assert with_direction_as_said(rename("tea", "coffee"), words) == rename("coffee", "tea")
+    assert fix_direction(edit("tea", "coffee"), words) == edit("coffee", "tea")
+    assert fix_direction(rename("tea", "coffee"), words) == rename("coffee", "tea")
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_call_against_the_users_words_is_reversed(words: str) -> None:
     ],
 )
 def test_call_that_follows_the_users_words_is_left_alone(words: str) -> None:
-    assert with_direction_as_said(edit("tea", "coffee"), words) == edit("tea", "coffee")
+    assert fix_direction(edit("tea", "coffee"), words) == edit("tea", "coffee")
 
 
 @given(st.text(min_size=1, max_size=8), st.text(min_size=1, max_size=8), st.text(max_size=40))
 def test_call_is_reversed_at_most_once(old: str, new: str, words: str) -> None:
-    turned = with_direction_as_said(edit(old, new), words)
+    turned = fix_direction(edit(old, new), words)
 
     assert turned in (edit(old, new), edit(new, old))
     assert set(turned.input) == {"file_path", "old_string", "new_string"}
@@ -59,6 +59,6 @@ def test_call_is_reversed_at_most_once(old: str, new: str, words: str) -> None:
 def test_other_calls_and_arguments_are_left_alone() -> None:
     bash = ToolUseBlock(id="c1", name="Bash", input={"command": "tea instead of coffee"})
 
-    assert with_direction_as_said(bash, "tea instead of coffee") == bash
-    assert with_direction_as_said(edit(["tea"], "coffee"), "tea instead of coffee") == edit(["tea"], "coffee")
-    assert with_direction_as_said(edit("", ""), "not not") == edit("", "")
+    assert fix_direction(bash, "tea instead of coffee") == bash
+    assert fix_direction(edit(["tea"], "coffee"), "tea instead of coffee") == edit(["tea"], "coffee")
+    assert fix_direction(edit("", ""), "not not") == edit("", "")

@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 import anyio
 import pytest
 
-from panpan.capabilities.local_model.server import ServedModel, serving
+from panpan.capabilities.local_model.server import ServedModel, serve_model
 from panpan.errors import ConfigError
 from tests.fakes.runtime_weights import RUNTIME, RuntimeWeights, is_running, runtime_weights
 from tests.needed_programs import need
@@ -29,7 +29,7 @@ def _fake_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def serve(weights: RuntimeWeights, **options):
-    return serving(weights.path, name="local", context_tokens=2_048, **options)
+    return serve_model(weights.path, name="local", context_tokens=2_048, **options)
 
 
 def prefix_files(folder: Path) -> list[Path]:
@@ -309,10 +309,10 @@ def test_killed_server_has_ended(tmp_path: Path, backend: str) -> None:
 PARENT = """
 import anyio, sys
 from pathlib import Path
-from panpan.capabilities.local_model.server import serving
+from panpan.capabilities.local_model.server import serve_model
 
 async def main():
-    async with serving(Path(sys.argv[1]), name="local", context_tokens=2048, warm_up={"messages": []}):
+    async with serve_model(Path(sys.argv[1]), name="local", context_tokens=2048, warm_up={"messages": []}):
         print("ready", flush=True)
         await anyio.sleep_forever()
 

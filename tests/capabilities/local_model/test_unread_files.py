@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.local_model.call_repair import file_of, known_files, with_reading_first
+from panpan.capabilities.local_model.call_repair import file_of, known_files, read_before_edit
 from panpan.types.content import ToolUseBlock
 from panpan.types.messages import AssistantMessage, UserMessage
 
@@ -22,12 +22,12 @@ def reply(*uses: ToolUseBlock) -> AssistantMessage:
 
 
 def test_edit_of_an_unknown_file_becomes_its_reading() -> None:
-    assert with_reading_first(edit("a.txt"), {"b.txt"}) == call("Read", file_path="a.txt")
+    assert read_before_edit(edit("a.txt"), {"b.txt"}) == call("Read", file_path="a.txt")
 
 
 @pytest.mark.parametrize("path", ["a.txt", "./a.txt", "x/../a.txt"])
 def test_edit_of_a_known_file_is_unchanged_in_any_spelling(path: str) -> None:
-    assert with_reading_first(edit(path), {"a.txt"}) == edit(path)
+    assert read_before_edit(edit(path), {"a.txt"}) == edit(path)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_edit_of_a_known_file_is_unchanged_in_any_spelling(path: str) -> None:
     ],
 )
 def test_other_calls_are_unchanged(use: ToolUseBlock) -> None:
-    assert with_reading_first(use, set()) == use
+    assert read_before_edit(use, set()) == use
 
 
 def test_known_files_were_read_written_or_edited() -> None:

@@ -164,14 +164,14 @@ def test_pipe_in_place_of_the_weights_does_not_block(store: WeightStore) -> None
 
 
 def test_simultaneous_set_ups_exclude_each_other(store: WeightStore) -> None:
-    with store.held():
+    with store.locked():
         with pytest.raises(FetchError, match=f"process {os.getpid()} is setting up Small; wait until it is done"):
-            with store.held():
+            with store.locked():
                 pass
         with pytest.raises(FetchError, match="is setting up"):
             store.remove()
 
-    with store.held():
+    with store.locked():
         assert store.folder.stat().st_mode & 0o777 == 0o700
 
 

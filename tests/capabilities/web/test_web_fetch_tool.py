@@ -255,7 +255,7 @@ async def test_requests_name_panpan_and_pause(tmp_path: Path) -> None:
             await place.fetch("/")
 
     assert {headers["user-agent"] for _, _, headers in place.site.requests} == {"panpan/1"}
-    assert place.waits == [2.0, 4.0]
+    assert place.timeouts == [2.0, 4.0]
 
 
 async def test_page_closed_by_robots_txt_is_not_requested(tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ async def test_pause_of_a_site_is_kept_up_to_half_a_minute(tmp_path: Path) -> No
         for _ in range(3):
             await place.fetch("/")
 
-    assert place.waits == [7.5, 15.0]
+    assert place.timeouts == [7.5, 15.0]
 
 
 async def test_browser_keeps_the_pause_too(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ async def test_browser_keeps_the_pause_too(tmp_path: Path) -> None:
     async with web_place(tmp_path, renderer=Renderer(shown("made by scripts")), pages=pages) as place:
         await place.fetch("/app")
 
-    assert place.waits == [2.0]
+    assert place.timeouts == [2.0]
 
 
 # the browser

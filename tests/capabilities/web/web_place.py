@@ -9,7 +9,7 @@ from typing import Any
 from panpan.capabilities.web.browser.browser import PageRenderer
 from panpan.capabilities.web.settings import WebSettings
 from panpan.capabilities.web.web_fetch import PageReader, WebFetchInput, WebFetchTool
-from panpan.capabilities.web.web_pages import Pace, WebPages
+from panpan.capabilities.web.web_pages import HostRateLimiter, WebPages
 from panpan.system.web.network import GuardedClient
 from panpan.types.events import Output
 from tests.fakes.context import context_in
@@ -33,7 +33,7 @@ class WebPlace:
     pages: WebPages
     tool: WebFetchTool
     folder: Path
-    waits: list[float] = field(default_factory=list)
+    timeouts: list[float] = field(default_factory=list)
 
     async def fetch(self, path: str = "/", **arguments: Any) -> Output:
         url = path if "://" in path else f"http://example.org{path}"
@@ -63,10 +63,10 @@ async def web_place(
             names={host: [OTHER if host == "other.net" else PUBLIC] for host in HOSTS},
             ports={(address, 80): site.port for address in (PUBLIC, OTHER)},
         )
-        waits: list[float] = []
+        timeouts: list[float] = []
 
         async def sleep(seconds: float) -> None:
-            waits.append(seconds)
+            timeouts.append(seconds)
 
         web = WebSettings(**settings)
         async with GuardedClient(network.web, user_agent="panpan/1") as client:
@@ -76,10 +76,10 @@ async def web_place(
                 "panpan/1",
                 stricter_rule=restricts,
                 renderer=renderer,
-                pace=Pace(web.pace_s, clock=lambda: 0.0, sleep=sleep, jitter=lambda: 0.0),
+                pace=HostRateLimiter(web.pace_s, clock=lambda: 0.0, sleep=sleep, jitter=lambda: 0.0),
                 parse=made_here,
             )
-            yield WebPlace(site, network, found, WebFetchTool(found, reader), folder, waits)
+            yield WebPlace(site, network, found, WebFetchTool(found, reader), folder, timeouts)
 
 
 def html(body: str, *, title: str = "A page", head: str = "") -> Answer:

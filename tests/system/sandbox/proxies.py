@@ -7,14 +7,14 @@ from anyio.abc import ByteStream
 
 from panpan.errors import ToolError
 from panpan.system.sandbox.domain_proxy import DomainGrants
-from panpan.system.web.proxy_connection import ProxyConnection, Route, Waits
+from panpan.system.web.proxy_connection import ProxyConnection, ProxyTimeouts, Route
 from panpan.system.web.url_guard import Authority
 from tests.fakes.outside import Network, serving
 
 
 @asynccontextmanager
 async def proxying(
-    network: Network, domains: Sequence[str] = ("example.org",), *, waits: Waits | None = None
+    network: Network, domains: Sequence[str] = ("example.org",), *, timeouts: ProxyTimeouts | None = None
 ) -> AsyncGenerator[tuple[int, list[ToolError]], None]:
     """Run a proxy on a port of 127.0.0.1, and yield it with what it refused."""
     grants = DomainGrants(domains)
@@ -25,7 +25,7 @@ async def proxying(
 
     async def serve(stream: ByteStream) -> None:
         connection = ProxyConnection(
-            stream, find_route=find_route, dial=network.dial, note=refusals.append, waits=waits or Waits()
+            stream, find_route=find_route, dial=network.dial, note=refusals.append, timeouts=timeouts or ProxyTimeouts()
         )
         await connection.serve()
 

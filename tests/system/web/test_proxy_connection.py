@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.system.sandbox.domain_proxy import NotGrantedError
-from panpan.system.web.proxy_connection import MAX_HEAD_BYTES, Waits
+from panpan.system.web.proxy_connection import MAX_HEAD_BYTES, ProxyTimeouts
 from tests.fakes.outside import OTHER, PUBLIC, Network, Server, head_of, rest_of, said_to, serving
 from tests.system.backends import on_both_backends, run_on
 from tests.system.sandbox.proxies import proxying
@@ -173,7 +173,7 @@ async def test_endless_head_is_refused() -> None:
 
 
 async def test_slow_client_is_answered_with_a_timeout() -> None:
-    async with proxying(Network(), waits=Waits(head_s=0.05)) as (proxy, _):
+    async with proxying(Network(), timeouts=ProxyTimeouts(head_s=0.05)) as (proxy, _):
         async with await anyio.connect_tcp("127.0.0.1", proxy) as client:
             await client.send(GET[:-4])
 
@@ -186,7 +186,7 @@ async def test_silent_server_is_answered_with_a_timeout(request_: bytes) -> None
         await rest_of(stream)
 
     network = Network()
-    async with serving(silent) as port, proxying(network, waits=Waits(idle_s=0.05)) as (proxy, _):
+    async with serving(silent) as port, proxying(network, timeouts=ProxyTimeouts(idle_s=0.05)) as (proxy, _):
         network.ports |= {(PUBLIC, 80): port, (PUBLIC, 443): port}
 
         answer = await said_to(proxy, request_)

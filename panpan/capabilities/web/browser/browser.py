@@ -70,7 +70,7 @@ class PageRenderer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class BrowserTimeouts:
     """Time limits, in seconds, for the steps of showing a page."""
 
     open_s: float = 15.0
@@ -136,14 +136,14 @@ class Browser:
         user_agent: str | None = None,
         product: str = "",
         storage_for: Callable[[str], Mapping[str, Any] | None] = lambda _: None,
-        waits: Waits | None = None,
+        timeouts: BrowserTimeouts | None = None,
     ) -> None:
         self._network = network
         self._launch = launch
         self._user_agent = user_agent
         self._product = product
         self._storage_for = storage_for
-        self._waits = waits or Waits()
+        self._timeouts = timeouts or BrowserTimeouts()
         self._free = anyio.Semaphore(max_pages)
         self._starting = anyio.Lock()
         self._chromium: RunningChromium | None = None
@@ -181,10 +181,10 @@ class Browser:
         from panpan.capabilities.web.browser.page_rendering import rendered_page
 
         profile = BrowserProfile(self._user_agent, self._product, chromium.launch.hides_driver, storage)
-        limit_s = self._waits.begin_s + self._waits.load_s + request.wait_s + _STEPS_S
+        limit_s = self._timeouts.begin_s + self._timeouts.load_s + request.wait_s + _STEPS_S
         try:
             with anyio.fail_after(limit_s):
-                return await rendered_page(chromium, self._network, request, profile, self._waits)
+                return await rendered_page(chromium, self._network, request, profile, self._timeouts)
         except TimeoutError:
             await chromium.kill()  # so that the next page does not wait for this one
             raise ToolError(f"the page of {request.plain.host} was given up after {limit_s:g} s") from None

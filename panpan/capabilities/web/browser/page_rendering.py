@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import CancelScope
 
-from panpan.capabilities.web.browser.browser import Allow, BrowserProfile, RenderedPage, RenderRequest, Scroll, Waits
+from panpan.capabilities.web.browser.browser import (
+    Allow,
+    BrowserProfile,
+    BrowserTimeouts,
+    RenderedPage,
+    RenderRequest,
+    Scroll,
+)
 from panpan.capabilities.web.browser.running_chromium import PROXY_HOST, RunningChromium
 from panpan.errors import ToolError
 from panpan.system.environment import how_to_install
@@ -211,25 +218,33 @@ _OF_PROXY = "panpan: "
 
 
 async def rendered_page(
-    chromium: RunningChromium, network: WebNetwork, request: RenderRequest, profile: BrowserProfile, waits: Waits
+    chromium: RunningChromium,
+    network: WebNetwork,
+    request: RenderRequest,
+    profile: BrowserProfile,
+    timeouts: BrowserTimeouts,
 ) -> RenderedPage:
     """Return the page once it is loaded and read; raise `ToolError` if it cannot be shown, or not in time."""
     async with FilterProxy(network.for_page(request.plain)) as proxy:
         try:
-            return await _shown_through(proxy, chromium, request, profile, waits)
+            return await _shown_through(proxy, chromium, request, profile, timeouts)
         except ToolError as exc:  # it would put the proxy's task group into an exception group
             refused = exc
     raise refused
 
 
 async def _shown_through(
-    proxy: FilterProxy, chromium: RunningChromium, request: RenderRequest, profile: BrowserProfile, waits: Waits
+    proxy: FilterProxy,
+    chromium: RunningChromium,
+    request: RenderRequest,
+    profile: BrowserProfile,
+    timeouts: BrowserTimeouts,
 ) -> RenderedPage:
     from playwright.async_api import Error
 
     try:
-        async with page_context(chromium, proxy, profile, waits.open_s) as context:
-            return await _shown(context, proxy, request, waits)
+        async with page_context(chromium, proxy, profile, timeouts.open_s) as context:
+            return await _shown(context, proxy, request, timeouts)
     except Error as exc:
         raise _why_not_shown(request.plain, str(exc), proxy) from exc
 
@@ -288,7 +303,9 @@ async def _user_agent(chromium: RunningChromium, profile: BrowserProfile) -> str
     return without_driver(said) if profile.hides_driver else f"{said} {profile.product}".strip()
 
 
-async def _shown(context: "BrowserContext", proxy: FilterProxy, request: RenderRequest, waits: Waits) -> RenderedPage:
+async def _shown(
+    context: "BrowserContext", proxy: FilterProxy, request: RenderRequest, timeouts: BrowserTimeouts
+) -> RenderedPage:
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
     page = await context.new_page()
@@ -296,16 +313,16 @@ async def _shown(context: "BrowserContext", proxy: FilterProxy, request: RenderR
     context.on("page", _close)
     session = await context.new_cdp_session(page)
     main_frame = await MainFrame.watched(session, request.allow, proxy.private)
-    world = PageWorld(session, waits.answer_s)
+    world = PageWorld(session, timeouts.answer_s)
     notes: list[str] = []
-    await _open(page, request, main_frame, waits)
+    await _open(page, request, main_frame, timeouts)
     try:
-        await page.wait_for_load_state("domcontentloaded", timeout=waits.load_s * 1000)
+        await page.wait_for_load_state("domcontentloaded", timeout=timeouts.load_s * 1000)
     except PlaywrightTimeout:
-        notes.append(f"the page was still loading after {waits.load_s:g} s; this is what was there")
+        notes.append(f"the page was still loading after {timeouts.load_s:g} s; this is what was there")
     if request.wait_s:
         await anyio.sleep(request.wait_s)
-    notes += await _scroll(world, MAX_SCROLLS[request.scroll], waits.scroll_s, is_step=request.scroll == "full")
+    notes += await _scroll(world, MAX_SCROLLS[request.scroll], timeouts.scroll_s, is_step=request.scroll == "full")
     seen = await world.document(MAX_HTML_CHARS)
     url = page.url
     if not url.startswith(("http://", "https://")):
@@ -320,14 +337,14 @@ async def _shown(context: "BrowserContext", proxy: FilterProxy, request: RenderR
     return RenderedPage(url, answers.status, seen.html, seen.title, (*notes, *_told(proxy.refused)))
 
 
-async def _open(page: "Page", request: RenderRequest, main_frame: MainFrame, waits: Waits) -> None:
+async def _open(page: "Page", request: RenderRequest, main_frame: MainFrame, timeouts: BrowserTimeouts) -> None:
     from playwright.async_api import Error
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
     try:
-        await page.goto(request.plain.url, wait_until="commit", timeout=waits.begin_s * 1000)
+        await page.goto(request.plain.url, wait_until="commit", timeout=timeouts.begin_s * 1000)
     except PlaywrightTimeout:
-        raise ToolError(f"{request.plain.host} did not begin to answer within {waits.begin_s:g} s") from None
+        raise ToolError(f"{request.plain.host} did not begin to answer within {timeouts.begin_s:g} s") from None
     except Error as exc:
         if main_frame.refused:
             raise ToolError(main_frame.refused[-1]) from exc

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from panpan.capabilities.web.browser.browser import Browser, Waits
+from panpan.capabilities.web.browser.browser import Browser, BrowserTimeouts
 from panpan.capabilities.web.browser.running_chromium import Launch, find_chromium
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
 from tests.fakes.outside import OTHER, PUBLIC, Network
 from tests.fakes.web_site import Forbidden, Site, forbidden_place, served
 
-PATIENT = Waits(open_s=10, begin_s=8, load_s=2, scroll_s=0.25, answer_s=60)
+PATIENT = BrowserTimeouts(open_s=10, begin_s=8, load_s=2, scroll_s=0.25, answer_s=60)
 """Waits for pages that will be readable: a busy machine may take its time."""
-HASTY = Waits(open_s=10, begin_s=8, load_s=2, scroll_s=0.25, answer_s=1)
+HASTY = BrowserTimeouts(open_s=10, begin_s=8, load_s=2, scroll_s=0.25, answer_s=1)
 """Waits for pages that never will be."""
 
 
@@ -64,8 +64,8 @@ def program(chromium_program: str, tmp_path_factory: pytest.TempPathFactory) -> 
     return str(wrapper)
 
 
-def _browser(program: str, network: Network, waits: Waits) -> Browser:
-    return Browser(network.web, lambda: Launch(program, child_environment(), max_data_bytes=1 << 30), waits=waits)
+def _browser(program: str, network: Network, timeouts: BrowserTimeouts) -> Browser:
+    return Browser(network.web, lambda: Launch(program, child_environment(), max_data_bytes=1 << 30), timeouts=timeouts)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from panpan.capabilities.cassettes.recorded_session import read_session
-from panpan.capabilities.cassettes.replay_parts import tape_askers
+from panpan.capabilities.cassettes.replay_parts import replaying_askers
 from panpan.capabilities.cassettes.replay_run import rules_of_user
 from panpan.types.permission import PermissionQuestion, PlanApproved, PlanEdited, PlanProposal, PlanRejected, Reason
 from tests.capabilities.cassettes.cassette_fixtures import Place, environment
@@ -23,7 +23,7 @@ def question(id_: str, **more: Any) -> PermissionQuestion:
 
 
 async def test_tape_asker_allows_only_calls_that_ran(place: Place) -> None:
-    ask = tape_askers(await place.record("look around")).permission
+    ask = replaying_askers(await place.record("look around")).permission
     assert ask is not None
 
     ran, other = question("tape_2_1"), question("tape_9_9")
@@ -101,7 +101,7 @@ async def test_plans_are_answered_except_with_unasking_modes(place: Place, said:
     line = {"type": "cassette_answer", "asked": "plan", "answer": said}
     header = {**json.loads(place.cassette.read_text().splitlines()[0]), "asks": ["plan"]}
     place.cassette.write_text(f"{json.dumps(header)}\n{json.dumps(line)}\n")
-    ask = tape_askers(read_session(place.cassette)).plan
+    ask = replaying_askers(read_session(place.cassette)).plan
     assert ask is not None
     proposal = PlanProposal("plan", Path("plan.md"), ["default", "acceptEdits", "bypassPermissions"])
 

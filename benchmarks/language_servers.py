@@ -69,7 +69,7 @@ async def _edits(root: Path, path: str, is_trusted: bool) -> list[float]:
         hook, tool, seen = EditErrors(servers), EditTool(), SeenFiles()
         for number in range(_EDITS):
             file = root / "package_00" / f"module_{number:03}.py"
-            seen.saw(file, file.read_bytes())
+            seen.add(file, file.read_bytes())
             old, new = "    return x + 7\n", f'    return x + "{number}"\n'
             written = {"file_path": str(file), "old_string": old, "new_string": new}
             args = tool.input_model.model_validate(written)

@@ -50,7 +50,7 @@ async def _milliseconds(root: Path) -> tuple[float, float]:
     seen_files, files = SeenFiles(), [root / f"file{number}.py" for number in range(MOST_FILES)]
     for file in files:
         file.write_text("one\n" * 200)
-        seen_files.saw(file, file.read_bytes())
+        seen_files.add(file, file.read_bytes())
     sources = (
         TodoChanged(todos),
         ContextNearlyFull(CompactionSettings(), lambda: 200_000),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from panpan.models.provider_kind import KnownModel, NamedProvider, ProviderKind
     from panpan.models.reply import ReplyBuilder
     from panpan.session.agent import Agent
-    from panpan.session.capability import Capability, beside
+    from panpan.session.capability import Capability, concurrently
     from panpan.session.command import Command, Option, Terminal, say
     from panpan.session.context import SessionContext
     from panpan.session.reminders import ReminderSource
@@ -67,7 +67,7 @@ __all__ = [
     "TextDisplay",
     "ToolCall",
     "UserMessage",
-    "beside",
+    "concurrently",
     "say",
     "table",
     "text",
@@ -109,7 +109,7 @@ __getattr__ = loader(
         "TextDisplay": "panpan.types.content",
         "ToolCall": "panpan.core.hooks",
         "UserMessage": "panpan.types.messages",
-        "beside": "panpan.session.capability",
+        "concurrently": "panpan.session.capability",
         "say": "panpan.session.command",
         "table": "panpan.types.content",
         "text": "panpan.types.content",

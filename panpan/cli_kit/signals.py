@@ -15,7 +15,7 @@ from panpan.types.dataclass import dataclass
 GRACE_S = 3.0
 """Seconds that a turn has to end after SIGTERM; the process ends within 5 s."""
 
-_LOOK_S = 0.05
+_POLL_S = 0.05
 
 
 @dataclass(slots=True)
@@ -58,6 +58,6 @@ async def watch_signals(
             if has_interrupted:
                 with anyio.move_on_after(GRACE_S):
                     while is_busy():  # noqa: ASYNC110 - callers rarely have an event for it
-                        await anyio.sleep(_LOOK_S)
+                        await anyio.sleep(_POLL_S)
             stop()
             return

@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 
 import anyio
 
-from panpan.system.files.output_store import LeftOutput
+from panpan.system.files.output_store import DetachedOutput
 from panpan.system.processes.process import Child
 from panpan.types.dataclass import dataclass
 from panpan.types.events import TaskInfo, TaskKind
@@ -37,7 +37,7 @@ class MovedCommand:
     """A command that ran in the foreground and goes on in the background."""
 
     child: Child
-    output: LeftOutput
+    output: DetachedOutput
     """The output so far, to which the rest is appended."""
     text: str
     title: str

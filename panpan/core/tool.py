@@ -106,7 +106,7 @@ class SeenFiles:
         self._sights: dict[Path, SeenContent] = {}
         self._numbers = count(1)
 
-    def saw(self, path: Path, data: bytes) -> None:
+    def add(self, path: Path, data: bytes) -> None:
         """Note that the model knows `data` to be the content of the file at the canonical `path`."""
         sight = SeenContent(digest_of(data), next(self._numbers))
         self._sights.pop(path, None)  # so that it becomes the newest

@@ -177,7 +177,7 @@ def _commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
         if change.after is None:
             seen_files.forget(change.target.path)
         else:
-            seen_files.saw(change.target.path, change.after)
+            seen_files.add(change.target.path, change.after)
 
 
 def _put(target: Target, before: bytes | None, after: bytes | None, mode: int | None) -> None:

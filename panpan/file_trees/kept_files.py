@@ -54,7 +54,7 @@ class KeepLimits:
 
 
 @dataclass(slots=True)
-class Looked:
+class PathStates:
     """State of some paths on the disk."""
 
     bits: dict[str, int | None] = field(default_factory=dict)
@@ -75,9 +75,9 @@ class Looked:
         self.left_out = {path: why for path, why in self.left_out.items() if path in kept}
 
 
-def look_at(root: Path, paths: Iterable[str], limits: KeepLimits) -> Looked:
+def stat_paths(root: Path, paths: Iterable[str], limits: KeepLimits) -> PathStates:
     """Return what is at each of `paths`, which are relative to `root`."""
-    found = Looked()
+    found = PathStates()
     behind_links = _BehindLinks(root)
     recent_since = time.time() - _RECENT_S
     for path in paths:

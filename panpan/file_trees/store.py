@@ -22,11 +22,11 @@ from panpan.file_trees.kept_files import (
     MAX_IGNORED_FILES,
     FileFinder,
     KeepLimits,
-    Looked,
+    PathStates,
     bare_repositories,
     environments,
-    look_at,
     paths_in,
+    stat_paths,
     without_folders,
 )
 from panpan.file_trees.own_repository import OwnRepository, TooMuchError
@@ -178,18 +178,18 @@ class SnapshotStore:
         self._newest, self._is_whole = before, True
         return before
 
-    async def _look(self) -> tuple[Set[str], Looked, Set[str]]:
+    async def _look(self) -> tuple[Set[str], PathStates, Set[str]]:
         at = await self._finder.find()
-        again = await to_thread.run_sync(look_at, self.root, self._recent, self._limits)
+        again = await to_thread.run_sync(stat_paths, self.root, self._recent, self._limits)
         changed = {*at.changed, *(path for path, mode in again.bits.items() if self._bits.get(path, mode) != mode)}
-        found = await to_thread.run_sync(look_at, self.root, [*changed, *at.new], self._limits)
+        found = await to_thread.run_sync(stat_paths, self.root, [*changed, *at.new], self._limits)
         found.left_out.update(at.left_out)
         await self._leave_out(found, at.new)
         self._recent = [path for path in {*again.recent, *found.recent} if path in self._bits or path in found.bits]
         seen = without_folders(at.folders, self._closed)
         return changed, found, {*seen, *all_folders_above((*found.gone, *found.left_out))}
 
-    def _note(self, found: Looked, folders: Iterable[str]) -> Modes:
+    def _note(self, found: PathStates, folders: Iterable[str]) -> Modes:
         gone = [path for path in (*found.gone, *found.left_out) if path in self._bits]
         self._folders.note([path for path in found.bits if path not in self._bits], gone)
         self._folders.look(folders)
@@ -211,7 +211,7 @@ class SnapshotStore:
         await to_thread.run_sync(self.repository.prepare)
         await to_thread.run_sync(self._take_over_index)
         known = paths_in(await self.repository.run("ls-files", "-z", index=self._index))
-        found = await to_thread.run_sync(look_at, self.root, known, self._limits)
+        found = await to_thread.run_sync(stat_paths, self.root, known, self._limits)
         self._bits, self._recent = found.bits, found.recent
         self._folders = KeptFolders(self.root, found.bits)
         await to_thread.run_sync(self._folders.look, ())
@@ -229,7 +229,7 @@ class SnapshotStore:
         if newest is not None and not self._index.exists():
             copy2(newest, self._index)  # keep the time: git uses it to detect changes within the second of the write
 
-    async def _leave_out(self, found: Looked, new: list[str]) -> None:
+    async def _leave_out(self, found: PathStates, new: list[str]) -> None:
         folders = dict.fromkeys(bare_repositories(self.root, new), "it is a repository without files")
         made = [one for one in environments(self.root, new) if not any(path.startswith(one) for path in self._bits)]
         folders |= dict.fromkeys(made, "package changes have their own rollback")
@@ -268,7 +268,7 @@ class SnapshotStore:
         return id_
 
 
-def _of_files(found: Looked) -> dict[str, int]:
+def _of_files(found: PathStates) -> dict[str, int]:
     return {path: mode for path, mode in found.bits.items() if mode is not None}
 
 

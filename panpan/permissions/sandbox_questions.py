@@ -453,7 +453,7 @@ async def _refusals(
 ) -> Failure:
     """Return what the sandbox refused the command, each with the way to ask the user for it."""
     if start.proxy is not None and start.proxy.refused:
-        hosts = tuple(start.proxy.lacked)
+        hosts = tuple(start.proxy.missing_hosts)
         words = f"the sandbox blocks {', '.join(hosts)}"
         blocked = SandboxDenial(words, "network", hosts) if hosts else None
         return Failure(start.proxy.refused, _sentence(words) if hosts else "", blocked=blocked)

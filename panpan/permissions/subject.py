@@ -303,7 +303,7 @@ def _paths_in(told: Effects) -> int:
 def _may_take_long(facts: LineFacts) -> bool:
     """Return whether folders may have to be looked through to tell what a line reaches."""
     acting = [effect.command for effect in facts.effects if not effect.is_read_only]
-    if any(effect.look.asks_git_in for effect in facts.effects):  # it searches the git folder
+    if any(effect.read_details.asks_git_in for effect in facts.effects):  # it searches the git folder
         return True
     has_pattern = any(word.is_glob for acts in acting for word in all_words(acts))
     return has_pattern or may_reach_unnamed_paths(facts) or any(next(deletions(acts), None) for acts in acting)

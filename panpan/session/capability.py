@@ -182,7 +182,7 @@ class Capabilities:
         """Close all of them at the end, in the opposite order, each whatever becomes of the others."""
         async with AsyncExitStack() as stack:
             for capability in self._all:
-                await stack.enter_async_context(beside(then=capability.aclose))
+                await stack.enter_async_context(concurrently(then=capability.aclose))
             yield
 
 
@@ -201,7 +201,7 @@ def provider_kinds(capabilities: Iterable[type[Capability]]) -> Mapping[str, str
 
 
 @asynccontextmanager
-async def beside(
+async def concurrently(
     *tasks: Callable[[], Coroutine[Any, Any, None]], then: Callable[[], Awaitable[object]] | None = None
 ) -> AsyncGenerator[None, None]:
     """Run tasks while the body runs, then cancel them, and await `then` in any case, for a bounded time."""

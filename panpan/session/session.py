@@ -19,7 +19,7 @@ from panpan.errors import ConfigError, SessionLogError, ToolError, unwrap_single
 from panpan.permissions.gate import PermissionGate
 from panpan.session.agent import Agent, ModelParts, ModelSource
 from panpan.session.budget.budget import Budget
-from panpan.session.capability import Capabilities, ServiceT, beside
+from panpan.session.capability import Capabilities, ServiceT, concurrently
 from panpan.session.command import NoCommands, SlashCommands
 from panpan.session.context_usage import ContextUsage, measured_usage
 from panpan.session.log.record_kinds import ModelRecord, TitleRecord, kept_prefix
@@ -72,8 +72,8 @@ async def commands_running(context: ToolContext, warn: Callable[[str], None]) ->
     """Serve the sandbox and watch what commands start while the session is open; end what is left of it."""
     watches = process_watches(context.limits, (context.processes,), warn)
     async with (
-        beside(context.sandbox.serve, then=context.sandbox.aclose),
-        beside(*watches, then=partial(_end, context.processes, warn)),
+        concurrently(context.sandbox.serve, then=context.sandbox.aclose),
+        concurrently(*watches, then=partial(_end, context.processes, warn)),
     ):
         yield
 
@@ -164,7 +164,7 @@ class Session(AsyncContextManagerMixin):
         try:
             with unwrap_single_exception():
                 async with (
-                    beside(then=self._close_model),
+                    concurrently(then=self._close_model),
                     self.capabilities.closing(),
                     commands_running(self.agent.context, self.agent.warn),
                     self.capabilities.lifespan(),

@@ -25,7 +25,7 @@ from panpan.shell_analysis.languages import (
 from panpan.shell_analysis.programs import ANYTHING, Row
 from panpan.types.dataclass import dataclass
 
-Given = Sequence[tuple[str, str]]
+Flags = Sequence[tuple[str, str]]
 """Flags in their order, letters without their dash, each with its value, if it has one."""
 
 
@@ -65,7 +65,7 @@ listed: its names are not only scripts."""
 _CARELESS = frozenset({"--iglob", "--glob-case-insensitive"})
 
 
-def searched_names(kind: str, given: Given) -> SearchedNames:
+def searched_names(kind: str, given: Flags) -> SearchedNames:
     """Return which names the files have that a search shows.
 
     Args:
@@ -81,7 +81,7 @@ def searched_names(kind: str, given: Given) -> SearchedNames:
             return ANY
 
 
-def _of_grep(given: Given) -> SearchedNames:
+def _of_grep(given: Flags) -> SearchedNames:
     tests = [(flag, value) for flag, value in given if flag in ("--include", "--exclude")]
     # A name that matches none of them is shown if the first one excludes.
     if not tests or tests[0][0] != "--include":
@@ -89,7 +89,7 @@ def _of_grep(given: Given) -> SearchedNames:
     return _only(value for flag, value in tests if flag == "--include")
 
 
-def _of_rg(given: Given) -> SearchedNames:
+def _of_rg(given: Flags) -> SearchedNames:
     flags = [flag for flag, _ in given]
     if not _CARELESS.isdisjoint(flags):
         return ANY
@@ -115,7 +115,7 @@ def _alternatives(glob: str) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedArguments:
     """Meaning of a program's arguments, once all of them are known to be harmless."""
 
     row: Row
@@ -137,27 +137,27 @@ class Reading:
     """Patterns among the paths that may match a file named like a flag."""
 
 
-def read_arguments(name: str, row: Row, words: Sequence[Word]) -> Reading:
+def read_arguments(name: str, row: Row, words: Sequence[Word]) -> ParsedArguments:
     """Return what the arguments of a program come to.
 
     Raises:
         NotHarmlessError: They are not known to be harmless; the text continues "is not known to be harmless …".
     """
     if [word.text for word in words] in [one.split() for one in row.exactly]:
-        return Reading(row, name=name)
+        return ParsedArguments(row, name=name)
     match row.language:
         case "echo":
-            return Reading(row, tuple(printed_globs(words)), name=name)
+            return ParsedArguments(row, tuple(printed_globs(words)), name=name)
         case "printf":
-            return Reading(row, tuple(formatted_globs(words, row.operand)), name=name)
+            return ParsedArguments(row, tuple(formatted_globs(words, row.operand)), name=name)
         case "find":
             starts, read = split_find(words, row.expression)
             _bare_globs(starts, row)
-            return Reading(row, (*(starts or [_HERE]), *read), name=name)
+            return ParsedArguments(row, (*(starts or [_HERE]), *read), name=name)
         case "test":
-            return Reading(row, tuple(paths_of_test(without_bracket(name, words))), name=name)
+            return ParsedArguments(row, tuple(paths_of_test(without_bracket(name, words))), name=name)
         case "conditional":
-            return Reading(row, tuple(paths_of_conditional(words)), name=name)
+            return ParsedArguments(row, tuple(paths_of_conditional(words)), name=name)
         case "tar":
             return _Reader(name, row).read(with_dash(words))
         case _:
@@ -209,7 +209,7 @@ class _Reader:
         """Flags in front of all operands, which every program takes for flags."""
         self._folder: str | None = None
 
-    def read(self, words: Sequence[Word]) -> Reading:
+    def read(self, words: Sequence[Word]) -> ParsedArguments:
         waiting = list(words)[::-1]
         while waiting:
             word = waiting.pop()
@@ -243,7 +243,7 @@ class _Reader:
             raise NotHarmlessError(f"with {self._operands[0].source}" if self._operands else "without arguments")
         return self._judged()
 
-    def _read_subcommand(self, name: str, words: Sequence[Word]) -> Reading:
+    def _read_subcommand(self, name: str, words: Sequence[Word]) -> ParsedArguments:
         reading = read_arguments(f"{self._name} {name}", self._row.sub[name], words)
         return replace(reading, folder=self._folder)
 
@@ -294,7 +294,7 @@ class _Reader:
                 raise NotHarmlessError(f"with {text}" if len(text) == 2 else f"with -{letter} in {text}")
             self._given.append((letter, ""))
 
-    def _judged(self) -> Reading:
+    def _judged(self) -> ParsedArguments:
         row, operands = self._row, self._operands
         flags = {flag for flag, _ in self._given}
         is_searching = bool(row.searches is True or (row.searches and self._may_have(row.searches)))
@@ -304,7 +304,7 @@ class _Reader:
         self._require_count()
         if row.operands in ("none", "text"):
             self._require_text(operands)
-            return Reading(row, (), is_searching, folder=self._folder, name=self._name, files=self._files)
+            return ParsedArguments(row, (), is_searching, folder=self._folder, name=self._name, files=self._files)
         bare_globs = self._bare_globs()
         if row.operands == "pattern, paths" and flags.isdisjoint(row.pattern_flags):
             self._require_text(operands[:1])
@@ -324,7 +324,7 @@ class _Reader:
             operands = [*operands, _HERE]
         names = searched_names(row.names, self._given)
         lines = tuple(value for flag, value in self._given if flag == "L") if row.operands == "revisions" else ()
-        return Reading(
+        return ParsedArguments(
             row, tuple(operands), is_searching, names, self._folder, self._name, lines, bare_globs=bare_globs
         )
 

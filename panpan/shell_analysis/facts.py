@@ -82,9 +82,9 @@ class SimpleCommand:
     There are several if a `cd` may have failed; a statement about the command then has to hold in each."""
     likely: tuple[str, ...] = (".",)
     """Directories in which it probably runs, if `directories` is None. They only make a check stricter."""
-    fed_by: "tuple[SimpleCommand, ...]" = field(default=(), compare=False, repr=False)
+    piped_from: "tuple[SimpleCommand, ...]" = field(default=(), compare=False, repr=False)
     """Commands before it in a short pipeline: each prints to the next, and the last one to it; empty if it is long."""
-    is_fed: bool = False
+    is_generated: bool = False
     """True if it is no part of the line, but what a shell or `xargs` in the line is given to run."""
     joins_errors: bool = False
     """True if what it says of errors goes where its output goes, or the other way round."""
@@ -127,7 +127,7 @@ class ParsedLine:
     loop" or "what could not be parsed: `<<<`". A line with any is never read-only."""
     runs_input: bool = False
     """True if something in it runs what it is given to read: a shell without a script, an interpreter, `xargs`."""
-    runs_unseen: bool = False
+    runs_unknown_input: bool = False
     """True if a shell or interpreter runs input that is not written in the line: `cat x | bash`."""
 
     @property
@@ -167,7 +167,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ReadDetails:
     """Details of how a command reads what it names."""
 
     globs: tuple[str, ...] = ()
@@ -176,8 +176,8 @@ class Look:
     """Patterns among its paths that may match a file named like a flag."""
     opens_nothing: bool = False
     """True if it asks the file system about what it names, and opens none of the files."""
-    gathers: tuple[Word, ...] = ()
-    """Words that may be folders, all in which its program may show, copy or pack; see `gathered`."""
+    read_recursively: tuple[Word, ...] = ()
+    """Words that may be folders, all in which its program may show, copy or pack; see `words_read_recursively`."""
     asks_git_in: str | None = None
     """The folder in which git is asked about a repository, relative to the directory of the command. It is harmless
     only with the variables of `harmless_git_variables` in system/git/git.py."""
@@ -198,7 +198,7 @@ class Effect:
     writes: tuple[str, ...] | None
     kind: Kind
     search: Search = Search()
-    look: Look = Look()
+    read_details: ReadDetails = ReadDetails()
     needed_environment: Mapping[str, str | None] = field(default_factory=dict)
     """Variables with which it is harmless; one with None must not be set."""
     only_creates: bool = False
@@ -230,7 +230,7 @@ class Effect:
         """True if it is known to change nothing, run nothing else, and stay off the network."""
         if not self.only_looks_somewhere:
             return False
-        asked = () if self.look.asks_git_in is None else (self.look.asks_git_in,)
+        asked = () if self.read_details.asks_git_in is None else (self.read_details.asks_git_in,)
         paths = (*(self.reads or ()), *asked)
         return self.command.directories is not None or all(path.startswith("/") for path in paths)
 
@@ -243,7 +243,7 @@ class Effect:
     def only_looks_or_makes(self) -> bool:
         """True if it is known to do nothing but to make empty files and folders, or to look at what it names."""
         if self.is_read_only:
-            return not (self.search.folders or self.look.globs or self.look.asks_git_in)
+            return not (self.search.folders or self.read_details.globs or self.read_details.asks_git_in)
         is_known = self.placed_reads is not None and self.placed_writes is not None and not self.command.redirects
         return self.only_creates and is_known and self.runs_code is False and self.uses_network is False
 
@@ -276,12 +276,12 @@ class Effect:
     @property
     def placed_globs(self) -> tuple[str, ...]:
         """`globs`, relative to the directory in which the line starts, as far as that is known."""
-        return self.command.placed_patterns(self.look.globs)
+        return self.command.placed_patterns(self.read_details.globs)
 
     @property
     def git_folders(self) -> Sequence[str]:
         """Folders in which it asks git about a repository, relative to the directory in which the line starts."""
-        folder = self.look.asks_git_in
+        folder = self.read_details.asks_git_in
         return _placed((folder,), self.command.directories) or () if folder else ()
 
     @property

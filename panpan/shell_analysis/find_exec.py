@@ -22,7 +22,7 @@ from panpan.shell_analysis.facts import (
     UNSIGNED_NAMES,
     Effect,
     Kind,
-    Look,
+    ReadDetails,
     Search,
     SimpleCommand,
     Word,
@@ -60,7 +60,7 @@ _STAYS_IN_FOLDER = re.compile(r"(?:(?:\.?[\w@%+=,*?\[\]!^ -][\w.@%+=,*?\[\]!^ -]
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class PrintedNames:
     """Names that a search prints."""
 
     search: Search
@@ -70,7 +70,7 @@ class Listing:
     """Beginnings of the names; empty if they may begin in any way."""
 
 
-def listing_of(command: SimpleCommand, search: Effect) -> Listing | None:
+def printed_names(command: SimpleCommand, search: Effect) -> PrintedNames | None:
     """Return what a search prints the names of, one a line or parted by NUL; None if it prints anything else."""
     texts = [word.text or "" for word in command.words]
     if not texts or command.redirects or not search.is_read_only:
@@ -79,9 +79,10 @@ def listing_of(command: SimpleCommand, search: Effect) -> Listing | None:
         return _tracked(command.words[1:])
     if texts[0] == "find":
         is_plain = (
-            all(_FIND_PRINTS_NAMES.fullmatch(text) for text in texts if text.startswith("-")) and not search.look.globs
+            all(_FIND_PRINTS_NAMES.fullmatch(text) for text in texts if text.startswith("-"))
+            and not search.read_details.globs
         )
-        return found_by(search, command.words) if is_plain else None
+        return names_from_find(search, command.words) if is_plain else None
     if texts[0] not in _LISTING:
         return None
     needed, allowed = _LISTING[texts[0]]
@@ -95,16 +96,20 @@ def listing_of(command: SimpleCommand, search: Effect) -> Listing | None:
         shows_hidden = any("A" in flag for flag in flags) or (sys.platform != "linux" and os.geteuid() == 0)
         folders = tuple(dict.fromkeys((".", *(search.reads or ()))))
         # ls also lists a folder that a pattern matches.
-        odd_names = BARE_NAME if search.look.globs else SPLIT_NAME
-        return Listing(Search(folders, leaves_out_hidden=not shows_hidden, odd_names=odd_names), search.look.globs)
-    if search.look.globs:
+        odd_names = BARE_NAME if search.read_details.globs else SPLIT_NAME
+        return PrintedNames(
+            Search(folders, leaves_out_hidden=not shows_hidden, odd_names=odd_names), search.read_details.globs
+        )
+    if search.read_details.globs:
         return None
     told = search.search
     folders = search.reads or ()
-    return Listing(Search(folders, told.only_names, leaves_out_hidden=told.leaves_out_hidden, odd_names=SPLIT_NAME))
+    return PrintedNames(
+        Search(folders, told.only_names, leaves_out_hidden=told.leaves_out_hidden, odd_names=SPLIT_NAME)
+    )
 
 
-def found_by(search: Effect, words: Sequence[Word]) -> Listing:
+def names_from_find(search: Effect, words: Sequence[Word]) -> PrintedNames:
     """Return what find hands on, whose names begin with the folders that it starts in.
 
     Args:
@@ -112,10 +117,10 @@ def found_by(search: Effect, words: Sequence[Word]) -> Listing:
         words: Its words up to where it does.
     """
     starts = search.reads or ()
-    return Listing(Search(starts, only_names_of(words), odd_names=PARTED_NAME), leads=starts)
+    return PrintedNames(Search(starts, name_pattern_of(words), odd_names=PARTED_NAME), leads=starts)
 
 
-def _tracked(words: Sequence[Word]) -> Listing | None:
+def _tracked(words: Sequence[Word]) -> PrintedNames | None:
     """Return the listing of `git ls-files` with these words behind `git`."""
     rest = list(words)
     while rest and rest[0].text in ("--no-pager", "-P"):
@@ -127,10 +132,10 @@ def _tracked(words: Sequence[Word]) -> Listing | None:
         is_known = _LISTING_TRACKED if text.startswith("-") else _STAYS_IN_FOLDER
         if not is_known.fullmatch(text):
             return None
-    return Listing(Search((".",), only_tracked=True, odd_names=QUOTED_NAME))
+    return PrintedNames(Search((".",), only_tracked=True, odd_names=QUOTED_NAME))
 
 
-def ends_names(command: SimpleCommand) -> bool:
+def uses_nul_separator(command: SimpleCommand) -> bool:
     """Return whether a search parts the names that it prints by NUL."""
     texts = [word.text or "" for word in command.words]
     if texts[0] == "git":
@@ -138,7 +143,7 @@ def ends_names(command: SimpleCommand) -> bool:
     return texts[0] == "find" and "-print0" in texts
 
 
-def only_names_of(words: Sequence[Word]) -> tuple[str, ...]:
+def name_pattern_of(words: Sequence[Word]) -> tuple[str, ...]:
     """Return a pattern that every name fits which find hands on; none if that is not known."""
     texts = [word.text or "" for word in words]
     tested = texts[: min((texts.index(word) for word in ("-print", "-print0") if word in texts), default=None)]
@@ -191,10 +196,10 @@ def _of_exec(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -
         return None
     # `-exec …` is a test; put another test in its place.
     rest = (*command.words[:begin], Word("-true", "-true"), *command.words[end + 1 :])
-    search = judge(replace(command, words=rest, redirects=(), fed_by=()))
-    if not search.is_read_only or search.look.globs:
+    search = judge(replace(command, words=rest, redirects=(), piped_from=()))
+    if not search.is_read_only or search.read_details.globs:
         return None
-    listing = found_by(search, command.words[:begin])
+    listing = names_from_find(search, command.words[:begin])
     variants = [_with_names(program, "{}", name) for name in _names_of(listing)]
     return _joined(command, search, _effects(command, variants, judge), listing) if all(variants) else None
 
@@ -205,16 +210,16 @@ def _of_xargs(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) 
         return None
     if harmless := _of_any_text(command, given, judge):
         return harmless
-    if not command.fed_by or any(feeding.joins_errors for feeding in command.fed_by):
+    if not command.piped_from or any(feeding.joins_errors for feeding in command.piped_from):
         return None
-    first, *passing = command.fed_by
+    first, *passing = command.piped_from
     search = judge(first)
-    listing = listing_of(first, search)
+    listing = printed_names(first, search)
     if listing is None or not all(_passes_lines(feeding, judge) for feeding in passing):
         return None
     variants = given.with_names(_names_of(listing))
     odd_names = listing.search.odd_names
-    if given.is_exact and ends_names(first) and not passing:
+    if given.is_exact and uses_nul_separator(first) and not passing:
         odd_names = None if listing.leads else SIGNED_NAME
     elif any(SPLIT_NAME.search(path) for path in search.reads or ()):
         return None
@@ -222,32 +227,38 @@ def _of_xargs(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) 
     return found and replace(found, search=replace(found.search, odd_names=odd_names))
 
 
-def _of_any_text(command: SimpleCommand, given: "_Given", judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
+def _of_any_text(
+    command: SimpleCommand, given: "_XargsArguments", judge: Callable[[SimpleCommand], Effect]
+) -> Effect | None:
     """Return the effect of xargs with a program that looks at no file, whatever words it is given; else None."""
     effects = _effects(command, given.with_any_text(), judge)
-    if not effects or any(not effect.is_read_only or effect.reads or effect.look.asks_git_in for effect in effects):
+    if not effects or any(
+        not effect.is_read_only or effect.reads or effect.read_details.asks_git_in for effect in effects
+    ):
         return None
     needed = {name: value for effect in effects for name, value in effect.needed_environment.items()}
     why = f"it gives what it reads to {effects[0].program}, and {effects[0].why}"
     kind = Kind(runs_code=False, uses_network=False, why=why)
-    return Effect(command, "xargs", (), (), kind, look=Look(opens_nothing=True), needed_environment=needed)
+    return Effect(
+        command, "xargs", (), (), kind, read_details=ReadDetails(opens_nothing=True), needed_environment=needed
+    )
 
 
 def _effects(
     command: SimpleCommand, variants: Sequence[tuple[Word, ...]], judge: Callable[[SimpleCommand], Effect]
 ) -> list[Effect]:
     """Return what the program would do with each of these words."""
-    return [judge(replace(command, words=words, redirects=(), fed_by=())) for words in variants]
+    return [judge(replace(command, words=words, redirects=(), piped_from=())) for words in variants]
 
 
-def _names_of(listing: Listing) -> Sequence[Word]:
+def _names_of(listing: PrintedNames) -> Sequence[Word]:
     """Return words in place of the names: like those that a pattern matches in each folder, or anywhere."""
     leads = [_SPECIAL.sub(r"\\\g<0>", lead.rstrip("/")) for lead in listing.leads]
     patterns = [f"{lead}/*" for lead in leads] or [UNSIGNED_NAMES]
     return [Word("{}", None, is_glob=True, pattern=pattern) for pattern in patterns]
 
 
-def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], listing: Listing) -> Effect | None:
+def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], listing: PrintedNames) -> Effect | None:
     """Return the effect of a search and of what is done with its names; None if one of them does more than look."""
     patterns = [word.pattern for word in _names_of(listing)]
     if not effects:
@@ -256,12 +267,15 @@ def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], l
         if (
             not effect.is_read_only
             or effect.search.folders
-            or effect.look.asks_git_in
-            or not (effect.look.globs == () or (len(effect.look.globs) == 1 and effect.look.globs[0] in patterns))
+            or effect.read_details.asks_git_in
+            or not (
+                effect.read_details.globs == ()
+                or (len(effect.read_details.globs) == 1 and effect.read_details.globs[0] in patterns)
+            )
         ):
             return None
     reads = (*listing.search.folders, *(path for effect in effects for path in effect.reads or ()))
-    own = {} if search.look.asks_git_in else search.needed_environment
+    own = {} if search.read_details.asks_git_in else search.needed_environment
     needed = {name: value for part in (own, *(e.needed_environment for e in effects)) for name, value in part.items()}
     return Effect(
         command,
@@ -270,7 +284,7 @@ def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], l
         (),
         Kind(False, False, f"it gives the names found to {effects[0].program}, and {effects[0].why}"),
         replace(listing.search, follows_links=True, odd_names=None),
-        Look(listing.globs, opens_nothing=all(effect.look.opens_nothing for effect in effects)),
+        ReadDetails(listing.globs, opens_nothing=all(effect.read_details.opens_nothing for effect in effects)),
         needed_environment=needed,
     )
 
@@ -284,7 +298,7 @@ def _with_names(words: Sequence[Word], token: str, name: Word) -> tuple[Word, ..
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _XargsArguments:
     """Arguments of xargs."""
 
     program: tuple[Word, ...]
@@ -314,7 +328,7 @@ class _Given:
         return [(*self.program, _ANY_TEXT), self.program]
 
 
-def _read_xargs(words: Sequence[Word]) -> _Given | None:
+def _read_xargs(words: Sequence[Word]) -> _XargsArguments | None:
     """Return what xargs is told; None if that is not known."""
     waiting = list(words)[::-1]
     is_exact, needs_names, token = False, False, ""
@@ -332,7 +346,7 @@ def _read_xargs(words: Sequence[Word]) -> _Given | None:
             needs_names = True
         elif flag not in ("-d\\n", "-d\n") and not re.fullmatch(r"-[nLP]\d{1,4}", flag):
             return None
-    return _Given(tuple(waiting[::-1]) or (Word("echo", "echo"),), token, is_exact, needs_names)
+    return _XargsArguments(tuple(waiting[::-1]) or (Word("echo", "echo"),), token, is_exact, needs_names)
 
 
 def _passes_lines(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -> bool:

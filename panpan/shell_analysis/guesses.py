@@ -62,7 +62,9 @@ _AROUND = ("python -m ", "python3 -m ")
 def seems_read_only(facts: LineFacts) -> bool:
     """True if all that is in a line are looks, as far as one can guess, although some of it cannot be followed."""
     oddities = facts.line.oddities
-    if facts.line.runs_unseen or any("parsed" in odd or "background" in odd or "function" in odd for odd in oddities):
+    if facts.line.runs_unknown_input or any(
+        "parsed" in odd or "background" in odd or "function" in odd for odd in oddities
+    ):
         return False
     return bool(facts.effects) and all(map(_looks, facts.effects))
 

@@ -13,14 +13,22 @@ from functools import lru_cache
 from itertools import islice
 from urllib.parse import unquote
 
-from panpan.shell_analysis.arguments import Reading, read_arguments
-from panpan.shell_analysis.facts import Effect, Kind, LineFacts, Look, Search, SimpleCommand, TooNestedError, Word
+from panpan.shell_analysis.arguments import ParsedArguments, read_arguments
+from panpan.shell_analysis.facts import (
+    Effect,
+    Kind,
+    LineFacts,
+    ReadDetails,
+    Search,
+    SimpleCommand,
+    TooNestedError,
+    Word,
+)
 from panpan.shell_analysis.find_exec import find_exec
 from panpan.shell_analysis.languages import NotHarmlessError
 from panpan.shell_analysis.parser import ShellParser
 from panpan.shell_analysis.programs import (
-    gathered,
-    gathered_by_writer,
+    copied_words,
     git_does_more,
     git_may_show,
     is_searcher,
@@ -28,8 +36,9 @@ from panpan.shell_analysis.programs import (
     load_table,
     may_run_words,
     may_show,
+    words_read_recursively,
 )
-from panpan.shell_analysis.runners import Wrapped, unwrapped
+from panpan.shell_analysis.runners import WrappedCommand, unwrapped
 from panpan.shell_analysis.shell_changes import may_change_shell
 from panpan.shell_analysis.words import as_path, folder_of, home_for, in_folder, paths_of
 from panpan.shell_analysis.working_directory import find_shell, is_bash
@@ -162,7 +171,7 @@ def _by_path(command: SimpleCommand, name: str, most_wrappers: int) -> Effect:
     return replace(named, command=command, program=name, kind=kind)
 
 
-def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
+def _harmless(command: SimpleCommand, name: str, reading: ParsedArguments) -> Effect:
     row = reading.row
     files = [word for word in reading.paths if word.text not in _NO_FILES]
     is_git = load_table().programs[name].git
@@ -192,7 +201,7 @@ def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
             leaves_out_hidden=reading.names.leaves_out_hidden and not globs,
             follows_links=row.follows_links,
         ),
-        Look(
+        ReadDetails(
             tuple(globs),
             reading.bare_globs,
             opens_nothing=row.opens_nothing or is_git,
@@ -245,9 +254,9 @@ def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) 
             tuple(paths_of(written.reads)),
             tuple(paths_of(written.writes)) or None,  # never empty: that would say that it writes nothing
             Kind(written.runs_code, uses_network=False, why=refusal or f"{name} changes files"),
-            look=Look(
+            read_details=ReadDetails(
                 tuple(word.pattern for word in (*written.reads, *written.writes) if word.is_glob),
-                gathers=gathered_by_writer(name, written.reads),
+                read_recursively=copied_words(name, written.reads),
             ),
             only_creates=written.only_creates,
         )
@@ -278,15 +287,17 @@ def _with_folders(effect: Effect, name: str, most_wrappers: int) -> Effect:
     searching = [one for one in found if one.search.folders]
     only = searching[0].search if len(searching) == 1 else Search()
     folders = tuple(path for one in searching for path in one.search.folders)
-    asks_git_in = next((one.look.asks_git_in for one in searching if one.look.asks_git_in), None)
+    asks_git_in = next((one.read_details.asks_git_in for one in searching if one.read_details.asks_git_in), None)
     return replace(
         effect,
         search=Search(folders, only.only_names, leaves_out_hidden=only.leaves_out_hidden),
-        look=replace(effect.look, gathers=gathered(name, words[1:]), asks_git_in=asks_git_in),
+        read_details=replace(
+            effect.read_details, read_recursively=words_read_recursively(name, words[1:]), asks_git_in=asks_git_in
+        ),
     )
 
 
-def _of_wrapped(command: SimpleCommand, name: str, wrapped: Wrapped, most_wrappers: int) -> Effect:
+def _of_wrapped(command: SimpleCommand, name: str, wrapped: WrappedCommand, most_wrappers: int) -> Effect:
     """Judge a program that runs another one; only `timeout` is as harmless as what it runs."""
     if not wrapped.words or not most_wrappers:
         effect = _unknown(command, name, f"{name} runs a program that is not known here", runs_code=True)
@@ -318,8 +329,8 @@ def _of_git(command: SimpleCommand, refusal: str) -> Effect:
         (more.folder,) if more.is_known else None,
         Kind(True, more.uses_network, refusal or "this git command does more than look"),
         Search((more.folder,) if shows else ()),
-        Look(
-            gathers=command.words[1:] if shows or more.form == "clone" else (),
+        ReadDetails(
+            read_recursively=command.words[1:] if shows or more.form == "clone" else (),
             asks_git_in=more.folder if shows else None,
         ),
     )

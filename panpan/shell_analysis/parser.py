@@ -58,10 +58,10 @@ class ShellParser:
         import tree_sitter_bash
         from tree_sitter import Language, Parser
 
-        from panpan.shell_analysis.syntax_tree import look_through
+        from panpan.shell_analysis.syntax_tree import walk_tree
 
         self._parser = Parser(Language(tree_sitter_bash.language()))
-        self._look_through = look_through
+        self._look_through = walk_tree
         self._texts_left = 0
 
     def parse(self, command: str, start: str | None = None) -> ParsedLine:

@@ -171,8 +171,10 @@ class _LineReader:
             pipeline.append(Group(tuple(closed.pipelines), closed.closing == ")", opened))
         else:
             before = [command for command in pipeline if isinstance(command, SimpleCommand)]
-            fed_by = tuple(before) if len(before) == len(pipeline) < _LONG_PIPELINE else ()
-            pipeline.append(SimpleCommand(source, words, redirects, fed_by=fed_by, joins_errors=self._joins_errors))
+            piped_from = tuple(before) if len(before) == len(pipeline) < _LONG_PIPELINE else ()
+            pipeline.append(
+                SimpleCommand(source, words, redirects, piped_from=piped_from, joins_errors=self._joins_errors)
+            )
         self._words, self._redirects, self._command_start, self._joins_errors = [], [], None, False
         self._closed, self._takes_no_word, self._timed_at = None, False, None
 

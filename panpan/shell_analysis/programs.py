@@ -319,7 +319,7 @@ def may_run_words(effect: Effect) -> bool:
     return not is_elsewhere and not (row is not None and row.opens_nothing)
 
 
-def gathered(name: str, words: Sequence[Word]) -> tuple[Word, ...]:
+def words_read_recursively(name: str, words: Sequence[Word]) -> tuple[Word, ...]:
     """Return the words of which a program that does more than look may hand on all that lies in them.
 
     Args:
@@ -341,6 +341,6 @@ def gathered(name: str, words: Sequence[Word]) -> tuple[Word, ...]:
     return tuple(words[:-1] if base in _INTO_LAST else words)
 
 
-def gathered_by_writer(name: str, read: Sequence[Word]) -> tuple[Word, ...]:
+def copied_words(name: str, read: Sequence[Word]) -> tuple[Word, ...]:
     """Return those words that a program whose writing is known reads and hands on with all that lies in them."""
     return tuple(read) if name in _COPIERS else ()

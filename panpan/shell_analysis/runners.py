@@ -18,7 +18,7 @@ from panpan.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Wrapped:
+class WrappedCommand:
     """Command that a wrapper runs."""
 
     words: tuple[Word, ...]
@@ -63,20 +63,20 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _DURATION = re.compile(r"\d{1,6}(?:\.\d+)?[smhd]?")
 
 
-def unwrapped(name: str, words: Sequence[Word]) -> Wrapped | None:
+def unwrapped(name: str, words: Sequence[Word]) -> WrappedCommand | None:
     """Return what `name` would run when it is given `words`; None if it is no wrapper."""
     wrapper = WRAPPERS.get(name)
     if wrapper is None:
         return None
     position = _behind_flags(wrapper, words)
     if position is None:
-        return Wrapped(())
+        return WrappedCommand(())
     inner = tuple(words[position + wrapper.operands :])
     if name == "timeout":
         # Only the plainest form cannot be misread.
         is_plain = position == 0 and bool(inner) and _DURATION.fullmatch(words[0].text or "") is not None
-        return Wrapped(inner, is_transparent=is_plain)
-    return Wrapped(inner or (() if name != "xargs" else (Word("echo", "echo"),)), adds_words=name == "xargs")
+        return WrappedCommand(inner, is_transparent=is_plain)
+    return WrappedCommand(inner or (() if name != "xargs" else (Word("echo", "echo"),)), adds_words=name == "xargs")
 
 
 def _behind_flags(wrapper: _Wrapper, words: Sequence[Word]) -> int | None:
@@ -257,9 +257,9 @@ def with_piped_scripts(parsed: ParsedLine, line: str, here: Sequence[str], parse
     anywhere = _texts_of(parsed.commands if _has_pipes(line, here) else (), here)
     fed: dict[SimpleCommand, None] = {}
     done: set[tuple[object, ...]] = set()
-    is_unseen = parsed.runs_unseen
+    is_unseen = parsed.runs_unknown_input
     for command, is_running in (*((one, True) for one in running), *((one, False) for one in adding)):
-        texts, is_known = _texts_of(command.fed_by, here) if command.fed_by else anywhere
+        texts, is_known = _texts_of(command.piped_from, here) if command.piped_from else anywhere
         if is_running:
             is_unseen = is_unseen or not is_known or any(not redirect.is_write for redirect in command.redirects)
         key = (is_running, command.directories, behind_wrappers(command.words)[0], texts)
@@ -271,9 +271,9 @@ def with_piped_scripts(parsed: ParsedLine, line: str, here: Sequence[str], parse
                 fed |= dict.fromkeys(_made_by_xargs(command, text))
                 continue
             given = _run_by(command, text, parse)
-            is_unseen = is_unseen or given is None or given.runs_unseen
+            is_unseen = is_unseen or given is None or given.runs_unknown_input
             fed |= dict.fromkeys(given.commands if given is not None else ())
-    return replace(parsed, commands=(*parsed.commands, *fed), runs_input=True, runs_unseen=is_unseen)
+    return replace(parsed, commands=(*parsed.commands, *fed), runs_input=True, runs_unknown_input=is_unseen)
 
 
 def _with_told_commands(parsed: ParsedLine, parse: Parse) -> ParsedLine:
@@ -289,10 +289,10 @@ def _with_told_commands(parsed: ParsedLine, parse: Parse) -> ParsedLine:
             line = _SPLIT.sub("", text, count=1) if text.startswith("-") else text
             given = parse(line)
             told |= dict.fromkeys(_placed(inner, command) for inner in given.commands) if given is not None else {}
-            is_unseen = is_unseen or given is None or given.runs_unseen
+            is_unseen = is_unseen or given is None or given.runs_unknown_input
     if not told and not is_unseen:
         return parsed
-    return replace(parsed, commands=(*parsed.commands, *told), runs_unseen=is_unseen)
+    return replace(parsed, commands=(*parsed.commands, *told), runs_unknown_input=is_unseen)
 
 
 def _placed(inner: SimpleCommand, command: SimpleCommand) -> SimpleCommand:
@@ -301,7 +301,7 @@ def _placed(inner: SimpleCommand, command: SimpleCommand) -> SimpleCommand:
     if inner.directories is not None and command.directories is not None:
         joined = (posixpath.join(first, then) for first in command.directories for then in inner.directories)
         places = tuple(dict.fromkeys(place.removesuffix("/.").removeprefix("./") or "." for place in joined))
-    return replace(inner, directories=places, is_fed=True)
+    return replace(inner, directories=places, is_generated=True)
 
 
 def _has_pipes(line: str, here: Sequence[str]) -> bool:
@@ -359,7 +359,7 @@ def _run_by(command: SimpleCommand, text: str, parse: Parse) -> ParsedLine | Non
     first = behind_wrappers(command.words)[0][0]
     if is_interpreter(first):
         words = (first, Word(shlex.quote(text), f"{text} "))
-        return ParsedLine((SimpleCommand(command.source, words, directories=command.directories, is_fed=True),))
+        return ParsedLine((SimpleCommand(command.source, words, directories=command.directories, is_generated=True),))
     given = parse(text)
     return given and replace(given, commands=tuple(_placed(inner, command) for inner in given.commands))
 
@@ -384,7 +384,7 @@ def _made_by_xargs(command: SimpleCommand, text: str) -> Iterator[SimpleCommand]
         if token:
             made = [_filled(word, token, " ".join(chosen)) for word in program]
         source = " ".join(word.source for word in made)
-        yield SimpleCommand(source, tuple(made), directories=command.directories, is_fed=True)
+        yield SimpleCommand(source, tuple(made), directories=command.directories, is_generated=True)
 
 
 def _word(part: str) -> Word:

@@ -92,7 +92,7 @@ class TreeFacts:
     """Texts of here-documents and here-strings."""
 
 
-def look_through(root: "Node") -> TreeFacts:
+def walk_tree(root: "Node") -> TreeFacts:
     """Return the commands and the odd constructs of a syntax tree."""
     walk = _Walk()
     walk.over(root)

@@ -21,7 +21,7 @@ from panpan.system.files.paths import PathResolver, without_workspace
 from panpan.system.files.read_file import open_folder
 from panpan.system.processes.process import Captured, capture
 from panpan.system.text.terminal_text import printable
-from panpan.text_search.file_filters import UNKNOWN_TYPE, surroundings_of
+from panpan.text_search.file_filters import UNKNOWN_TYPE, folder_context
 from panpan.types.dataclass import dataclass
 
 Answer: TypeAlias = Literal["lines", "files", "counts", "listing"]
@@ -71,7 +71,7 @@ class Selection:
         excluded: tuple[str, ...] = (),
     ) -> Self:
         """Return the files of an absolute folder that .gitignore does not exclude."""
-        around = surroundings_of(folder)
+        around = folder_context(folder)
         return cls(file_type, name_globs, excluded, around.is_in_repository, around.rules is not None)
 
 

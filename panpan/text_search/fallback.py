@@ -17,7 +17,7 @@ from panpan.errors import ToolError
 from panpan.system.files.globs import compile_glob
 from panpan.system.files.read_file import listed_folder, read_regular_file, status_of
 from panpan.text_search.engine import HIDDEN_FOLDERS, MAX_COLUMNS, SearchRequest
-from panpan.text_search.file_filters import UNKNOWN_TYPE, IgnoreRules, globs_of_type, rules_in, surroundings_of
+from panpan.text_search.file_filters import UNKNOWN_TYPE, IgnoreRules, folder_context, globs_of_type, rules_in
 from panpan.types.dataclass import dataclass
 
 MAX_FILE_BYTES = 200_000_000
@@ -105,7 +105,7 @@ class _Search:
         return bool(newest_first)
 
     def _files(self) -> Iterator[str]:
-        above = surroundings_of(Path(self._request.folder)).rules if self._request.files.has_parent_rules else None
+        above = folder_context(Path(self._request.folder)).rules if self._request.files.has_parent_rules else None
         waiting: list[tuple[str, IgnoreRules | None]] = [("", above)]
         while waiting:
             place, rules = waiting.pop()

@@ -149,7 +149,7 @@ class IgnoreRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class FolderContext:
     """Facts about a folder that come from the folders around it."""
 
     is_in_repository: bool
@@ -160,7 +160,7 @@ class Surroundings:
     by name, only its own rules count."""
 
 
-def surroundings_of(folder: Path) -> Surroundings:
+def folder_context(folder: Path) -> FolderContext:
     """Return the surroundings of an absolute folder."""
     chain = [folder, *folder.parents]
     top = next((index for index, place in enumerate(chain) if Path(place, ".git").exists()), None)
@@ -170,8 +170,8 @@ def surroundings_of(folder: Path) -> Surroundings:
     for parent, child in zip(chain[:0:-1], chain[-2::-1], strict=True):
         rules = rules_in(str(parent), rules, is_in_repository=top is not None)
         if rules.is_ignored(str(child), is_folder=True):
-            return Surroundings(top is not None, None)
-    return Surroundings(top is not None, rules)
+            return FolderContext(top is not None, None)
+    return FolderContext(top is not None, rules)
 
 
 def rules_in(folder: str, above: IgnoreRules | None, *, is_in_repository: bool) -> IgnoreRules:

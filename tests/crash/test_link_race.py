@@ -103,7 +103,7 @@ async def test_tools_write_nothing_outside_while_links_are_swapped(tmp_path: Pat
     for name in ("told.txt", "SECRET.txt", *(f"chosen-{number}.txt" for number in range(swapper.NAMES // 2))):
         (outside / name).write_text("SECRET\n")
     ctx = context_in(root)
-    ctx.seen_files.saw(root / "sub" / "a.txt", b"one word\n")
+    ctx.seen_files.add(root / "sub" / "a.txt", b"one word\n")
     before, told, done, number = state_of(outside), list[str](), 0, 0
 
     async with swapped(root) as process:

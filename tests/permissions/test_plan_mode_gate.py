@@ -49,7 +49,7 @@ class Place:
         self.plan_mode = PlanMode(self.gate, self.home / "plans", seen_files)
         self.plan = anyio.run(self.plan_mode.begin)
         for path in self.files():
-            seen_files.saw(path, path.read_bytes())
+            seen_files.add(path, path.read_bytes())
         (self.workspace / "to-plan.md").symlink_to(self.plan)
         (self.workspace / "to-plans").symlink_to(self.plan.parent)
         (self.workspace / "to-settings.md").symlink_to(self.home / "settings.toml")

@@ -92,7 +92,7 @@ async def test_rewind_forgets_seen_files_and_notifies_hooks(tmp_path: Path) -> N
     async with session_in(tmp_path, ScriptedLLM(say("1")), hooks=[hook]) as session:
         await send(session, "one")
         seen_files = session.agent.context.seen_files
-        seen_files.saw(tmp_path / "a", b"a")
+        seen_files.add(tmp_path / "a", b"a")
         await session.rewind(prompts_of(session)[0].uuid)
 
         assert (seen_files.digest(tmp_path / "a"), hook.heard) == (None, 1)

@@ -39,7 +39,7 @@ def test_pattern_in_braces_is_one_pattern_each() -> None:
     [effect] = analyse("cat src/*.{ts,tsx}").effects
 
     assert effect.is_read_only
-    assert effect.look.globs == ("src/*.ts", "src/*.tsx")
+    assert effect.read_details.globs == ("src/*.ts", "src/*.tsx")
 
 
 def test_program_and_redirect_target_in_braces_are_not_expanded() -> None:

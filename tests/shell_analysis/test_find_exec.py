@@ -142,7 +142,7 @@ def test_search_with_read_only_programs_is_a_search(line: str) -> None:
     assert last(line).search.folders == LOOKING[line]
     assert set(LOOKING[line]) <= set(last(line).reads or ())
     assert last(line).search.follows_links
-    assert last(line).look.globs == ()
+    assert last(line).read_details.globs == ()
 
 
 @pytest.mark.parametrize("line", NOT_KNOWN)
@@ -172,7 +172,7 @@ def test_names_listed_by_git_are_tracked_files() -> None:
 def test_names_listed_by_ls_omit_hidden_files_unless_shown() -> None:
     assert last("ls | xargs cat").search.leaves_out_hidden
     assert not last("ls -A | xargs cat").search.leaves_out_hidden
-    assert last("ls src/*.py | xargs cat").look.globs == ("src/*.py",)
+    assert last("ls src/*.py | xargs cat").read_details.globs == ("src/*.py",)
 
 
 @pytest.mark.parametrize(
@@ -217,9 +217,9 @@ def test_names_that_the_gate_checks_may_be_handed_on(line: str) -> None:
 
 
 def test_bare_patterns_may_become_flags() -> None:
-    assert last("cat *").look.bare_globs == ("*",)
-    assert last("grep foo *.py src/*").look.bare_globs == ("*.py",)
-    assert last("ls -- *").look.bare_globs == last("cat ./* src/* [!+@-]*").look.bare_globs == ()
+    assert last("cat *").read_details.bare_globs == ("*",)
+    assert last("grep foo *.py src/*").read_details.bare_globs == ("*.py",)
+    assert last("ls -- *").read_details.bare_globs == last("cat ./* src/* [!+@-]*").read_details.bare_globs == ()
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_glob_is_named_with_its_folder() -> None:
     effect = only("cat src/*.py 'a b'/[xy] '*'?")
 
     assert effect.reads == ("src", "a b", ".")
-    assert effect.look.globs == ("src/*.py", "a b/[xy]", "\\*?")
+    assert effect.read_details.globs == ("src/*.py", "a b/[xy]", "\\*?")
 
 
 @pytest.mark.parametrize("line", ["sort *", "rg x *.py", "find *", "tail ?", "sed -n 1p [ab]*", "diff * b"])

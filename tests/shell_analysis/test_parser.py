@@ -229,9 +229,9 @@ def test_redirected_group_opens_its_files_first() -> None:
 
 
 def test_fed_by_lists_the_commands_before_it_except_groups() -> None:
-    assert [command.words[0].text for command in parse("a | b | c").commands[2].fed_by] == ["a", "b"]
-    assert parse("a | (b) | c").commands[2].fed_by == ()
-    assert parse("a | (b | c)").commands[2].fed_by == (parse("b").commands[0],)
+    assert [command.words[0].text for command in parse("a | b | c").commands[2].piped_from] == ["a", "b"]
+    assert parse("a | (b) | c").commands[2].piped_from == ()
+    assert parse("a | (b | c)").commands[2].piped_from == (parse("b").commands[0],)
 
 
 def test_redirects_and_assignments_of_nested_commands_are_found() -> None:

@@ -8,7 +8,7 @@ parse = ShellParser().parse
 
 
 def fed(line: str) -> list[str]:
-    return [command.source for command in parse(line).commands if command.is_fed]
+    return [command.source for command in parse(line).commands if command.is_generated]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_shell_option_script_is_a_command_and_no_input(line: str) -> None:
 )  # fmt: skip
 def test_printed_or_read_data_is_no_command(line: str) -> None:
     assert fed(line) == []
-    assert not parse(line).runs_unseen
+    assert not parse(line).runs_unknown_input
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_script_from_outside_the_line_is_marked_unseen(line: str) -> None:
     parsed = parse(line)
 
     assert parsed.runs_input
-    assert parsed.runs_unseen
+    assert parsed.runs_unknown_input
 
 
 @pytest.mark.parametrize(
@@ -109,11 +109,11 @@ def test_script_from_outside_the_line_is_marked_unseen(line: str) -> None:
     ],
 )  # fmt: skip
 def test_script_within_the_line_is_seen(line: str) -> None:
-    assert not parse(line).runs_unseen
+    assert not parse(line).runs_unknown_input
 
 
 def test_script_of_an_interpreter_is_among_its_words() -> None:
-    [program] = [command for command in parse("python3 <<E\nopen('.env')\nE").commands if command.is_fed]
+    [program] = [command for command in parse("python3 <<E\nopen('.env')\nE").commands if command.is_generated]
 
     assert program.texts == ("python3", "open('.env')\n ")
 
@@ -130,6 +130,6 @@ def test_nested_lines_are_read_in_reasonable_time() -> None:
         line = f"echo {line!r} | bash"
 
     assert parse(line).commands
-    assert parse(line).runs_unseen  # of what lies deeper nothing is known
+    assert parse(line).runs_unknown_input  # of what lies deeper nothing is known
     assert len(parse("echo 'x | bash' | bash & " * 3_000).commands) > 1_000
     assert parse(" | ".join(["echo 'echo ls | bash'", *["bash"] * 300])).commands

@@ -70,7 +70,7 @@ class BackgroundTasks(Hook, Background):
         store: OutputStore | None = None,
         messages: Sequence[Message] = (),
         ripgrep: Ripgrep = lambda: None,
-        is_held: bool = False,
+        is_locked: bool = False,
     ) -> None:
         self._settings = settings or BackgroundSettings()
         self._warn = warn
@@ -85,7 +85,7 @@ class BackgroundTasks(Hook, Background):
         self.tree = ProcessTree(marks[-1]) if marks else ProcessTree()
         """All commands but moved ones, which are in the session's own tree; also those of earlier runs."""
         self.leavings: Sequence[Path] = self.needed
-        self._found = reattach(self._tasks.running, self._tasks.registry, warn, is_held=is_held)
+        self._found = reattach(self._tasks.running, self._tasks.registry, warn, is_locked=is_locked)
         """Commands of an earlier run that still run, until they are followed."""
         self._news = Announcements(task.id for task, _ in self._found)
         self._news.read(messages if any(self._tasks) else ())  # reading takes time in a long conversation
@@ -232,7 +232,7 @@ class BackgroundTasks(Hook, Background):
         """Return the output of a task, or its lines that match a pattern; at most the last `max_bytes`."""
         return await self._outputs.all(self._tasks.known(task_id), pattern=pattern, max_bytes=max_bytes)
 
-    async def close(self, *, keep: bool, is_held: bool = False) -> Sequence[TaskInfo]:
+    async def close(self, *, keep: bool, is_locked: bool = False) -> Sequence[TaskInfo]:
         """Stop what runs, or let commands go on; return the tasks that go on or could not be ended."""
         running = self._tasks.running
         to_name = {task.id: task for task in (*self._running_at_end, *running)}.values()
@@ -245,7 +245,7 @@ class BackgroundTasks(Hook, Background):
         if stopped := [task for task in to_name if not task.is_running]:
             self._warn(f"stopped in the background with the session: {named(stopped)}")
         if left:
-            stands = ", stopped as in plan mode," if is_held else ","
+            stands = ", stopped as in plan mode," if is_locked else ","
             how = f"left in the background{stands} to be found again with the session" if keep else "could not be ended"
             self._warn(f"{how}: {named(left)}")
         return [task.info for task in left]
@@ -344,7 +344,7 @@ _MAX_NAMED = 5
 
 
 def reattach(
-    ran: Sequence[Task], registry: Registry, warn: Callable[[str], None], *, is_held: bool
+    ran: Sequence[Task], registry: Registry, warn: Callable[[str], None], *, is_locked: bool
 ) -> Sequence[tuple[Task, RunningProcess]]:
     """Return the commands that still run, each with its process; settle the others, and tell the user."""
     commands = [task for task in ran if task.record.kind == "command"]
@@ -356,7 +356,7 @@ def reattach(
             _settle(task, registry)
             continue
         tree = task.reattach(process)
-        if not is_held:
+        if not is_locked:
             for member in tree.members_among(seen):
                 send_signal(member, signal.SIGCONT)
         found.append((task, process))

@@ -15,7 +15,7 @@ from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.errors import ConfigError, PanpanError
 from panpan.session.agent import Agent
-from panpan.session.capability import Capability, beside
+from panpan.session.capability import Capability, concurrently
 from panpan.session.command import Command, Option, Terminal, numbered, say
 from panpan.session.context import SessionContext
 from panpan.session.descriptions import ended_line, task_detail
@@ -44,7 +44,7 @@ class BackgroundCapability(Capability):
             store=tools.outputs,
             messages=session.opened.before.messages,
             ripgrep=partial(find_ripgrep, tools.paths),
-            is_held=session.gate.mode == "plan",
+            is_locked=session.gate.mode == "plan",
         )
         for sentence in surviving_commands(locations.tasks_folder, locations.sessions_folder, but=session.id):
             session.warn(sentence)
@@ -63,13 +63,13 @@ class BackgroundCapability(Capability):
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
         watches = process_watches(self.session.tool_context.limits, (self.tasks.tree,), self.session.warn)
-        async with beside(self.tasks.serve, *watches, then=self._end):
+        async with concurrently(self.tasks.serve, *watches, then=self._end):
             yield
 
     async def _end(self) -> None:
         """Stop what runs, or leave it and what it needs. A session that cannot go on leaves all as it found it."""
         keep = self.tasks.keeps or self.session.main.unfinished.have_stopped_a_turn
-        await self.tasks.close(keep=keep, is_held=self.session.gate.mode == "plan")
+        await self.tasks.close(keep=keep, is_locked=self.session.gate.mode == "plan")
         self.session.tool_context.sandbox.leave_behind(self.tasks.needed)
 
     def status(self) -> Iterable[StatusItem]:

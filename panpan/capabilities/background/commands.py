@@ -16,10 +16,10 @@ from panpan.capabilities.background.task_set import TaskSet
 from panpan.core.background import BackgroundCommand, MovedCommand
 from panpan.errors import ConfigError, PanpanError, ToolError
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
-from panpan.system.files.output_store import LeftOutput
+from panpan.system.files.output_store import DetachedOutput
 from panpan.system.processes.detached import exit_code_in, start_detached
 from panpan.system.processes.process import ProcessEnded, run_child
-from panpan.system.processes.process_table import ProcessTree, RunningProcess, reaped, running_process, wait_for_exit
+from panpan.system.processes.process_table import ProcessTree, RunningProcess, reap, running_process, wait_for_exit
 from panpan.system.text.terminal_text import printable
 
 
@@ -83,7 +83,7 @@ def take_over(command: MovedCommand, tasks: TaskSet) -> Task:
 STOP_GRACE_S = 5.0
 """Seconds between asking a task to end and killing it."""
 
-_LOOK_S = 0.5
+_POLL_S = 0.5
 """Seconds between two looks at the size of an output."""
 _MOMENT_S = 0.2
 _MAX_NAMES = 3
@@ -96,7 +96,7 @@ async def follow_command(
     async with resources:
         has_ended = False
         while not has_ended:
-            with anyio.move_on_after(_LOOK_S):
+            with anyio.move_on_after(_POLL_S):
                 await wait_for_exit(process)
                 has_ended = True
             if not has_ended and _size(task.record.output) > max_output_bytes:
@@ -134,7 +134,7 @@ def exit_code_of(task: Task, pid: int) -> int | None:
     """Return the exit code of an ended command, if known."""
     if task.record.exit_file is None:
         return None  # it was moved to the background, and its follower knows
-    own = reaped(pid)
+    own = reap(pid)
     left = exit_code_in(task.record.exit_file)
     return own if left is None else left
 
@@ -149,7 +149,7 @@ async def _end_for_output(task: Task, max_output_bytes: int) -> None:
 class _OutputFile:
     """The file for the rest of an output. The command does not suffer from a full disk."""
 
-    def __init__(self, output: LeftOutput, max_bytes: int) -> None:
+    def __init__(self, output: DetachedOutput, max_bytes: int) -> None:
         self.failure = ""
         """Reason why the rest of the output is not in the file; empty if it is."""
         self._keys = output.keys
@@ -205,7 +205,7 @@ async def end_task_leftovers(task: Task) -> None:
 async def _bound_what_is_left(task: Task, max_output_bytes: int) -> None:
     """Watch the output of what is left until it is too large; does not end by itself."""
     while _size(task.record.output) <= max_output_bytes:  # noqa: ASYNC110 - nobody tells when a file grows
-        await anyio.sleep(_LOOK_S)
+        await anyio.sleep(_POLL_S)
     await ProcessTree(task.record.mark).end(STOP_GRACE_S)
     limit = f"more than {max_output_bytes // 10**6:,} MB (setting background.max_output_mb)"
     task.update(note=f"processes that it left were stopped because they printed {limit}")

@@ -11,7 +11,7 @@ from panpan.core.background import Background
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
-from panpan.session.capability import Capability, beside
+from panpan.session.capability import Capability, concurrently
 from panpan.session.context import SessionContext
 from panpan.system.web.domain_lists import without_closed_hosts
 from panpan.types.permission import Allow, PermissionMode, PermissionQuestion, Reason
@@ -67,5 +67,5 @@ class Datasets(Capability):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
-        async with beside(then=self._data.client.aclose):
+        async with concurrently(then=self._data.client.aclose):
             yield

@@ -78,9 +78,9 @@ class ReadTool(Tool[ReadInput], FileViewer):
         output = await _output_of(found, data, args, ctx.paths.shown(path), ctx.sandbox)
         # Not earlier: a cancelled call has shown the model nothing.
         if len(data) > SMALL_BYTES:
-            await anyio.to_thread.run_sync(ctx.seen_files.saw, path, data)
+            await anyio.to_thread.run_sync(ctx.seen_files.add, path, data)
         else:  # hashing so little is faster than switching to a thread
-            ctx.seen_files.saw(path, data)
+            ctx.seen_files.add(path, data)
         yield output
 
 

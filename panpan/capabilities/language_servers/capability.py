@@ -12,7 +12,7 @@ from panpan.capabilities.language_servers.settings import LanguageServersSetting
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
-from panpan.session.capability import Capability, beside
+from panpan.session.capability import Capability, concurrently
 from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.system.files.canonical import canonical_path
@@ -51,7 +51,7 @@ class CodeIntelligenceCapability(Capability):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
-        async with beside(self.servers.serve):
+        async with concurrently(self.servers.serve):
             yield
 
     @classmethod

@@ -148,7 +148,7 @@ class ProgressLine:
 
 
 _KEY = re.compile(r"[!-~]{8,}")
-_LOOK_S = 0.5
+_POLL_S = 0.5
 """Seconds between two checks of `panpan local run` that its server still runs."""
 
 
@@ -349,7 +349,7 @@ async def _serve(model: LocalModel, port: int, api_key: str | None) -> None:
             click.echo(f"base URL  {served.base_url}\nAPI key   {served.api_key}\nmodel     {MODEL_NAME}")
             click.echo("panpan --model local uses it, too. Ctrl+C ends it.", err=True)
             while not served.has_ended():  # noqa: ASYNC110 - what ends is a process
-                await anyio.sleep(_LOOK_S)
+                await anyio.sleep(_POLL_S)
     raise PanpanError("the server of the model ended by itself; start it again: panpan local run")
 
 

@@ -178,7 +178,7 @@ async def _end(process: Process) -> None:
 _FILE = "server.json"
 _LOCK = "server.lock"
 _MAX_BYTES = 10_000
-_LOOK_S = 0.5
+_LOCK_WAIT_S = 0.5
 """Whoever looks for a server after a crash holds the lock for a moment, too."""
 
 
@@ -221,7 +221,7 @@ def announce(folder: Path, served: ServedModel) -> Iterator[None]:
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(hold_lock(folder / _LOCK, wait_s=_LOOK_S))
+            stack.enter_context(hold_lock(folder / _LOCK, wait_s=_LOCK_WAIT_S))
             stack.callback(_forget, folder / _FILE)
             _write(folder / _FILE, served)
         except LockHeldError as error:

@@ -9,7 +9,7 @@ from panpan.capabilities.plan_mode.plan_mode_tools import EnterPlanModeTool, Exi
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
-from panpan.session.capability import Capability, beside
+from panpan.session.capability import Capability, concurrently
 from panpan.session.context import SessionContext
 
 
@@ -46,5 +46,5 @@ class PlanModeCapability(Capability):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
-        async with beside(self.mode.keep_held):
+        async with concurrently(self.mode.keep_held):
             yield

@@ -76,7 +76,7 @@ class PlanMode(Hook):
         self._gate.use_plan_file(file)
         self._is_approved = is_approved
         if file is not None and file.stat().st_size == 0:
-            self._seen_files.saw(file, b"")
+            self._seen_files.add(file, b"")
 
     def mode_changed(self, mode: PermissionMode) -> None:
         """Hold or release processes, so that none changes files in plan mode."""
@@ -177,7 +177,7 @@ class PlanMode(Hook):
         """Return the file of the present plan, made if there is none."""
         if self.file is None or self._is_approved:
             file = await to_thread.run_sync(new_plan_file, self._folder)
-            self._seen_files.saw(file, b"")
+            self._seen_files.add(file, b"")
             self._gate.use_plan_file(file)
             self._is_approved = False
             self._record()
@@ -280,7 +280,7 @@ def read_plan(file: Path, seen_files: SeenFiles) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ToolError(f"the plan file {file} is not UTF-8; write the plan again") from error
-    seen_files.saw(file, data)  # the model may replace a plan that was shown in its name
+    seen_files.add(file, data)  # the model may replace a plan that was shown in its name
     return text
 
 
@@ -299,7 +299,7 @@ def write_plan(file: Path, text: str, seen_files: SeenFiles | None) -> None:
             )
         write_atomic(file, data, mode=0o600, expected_digest=digest_of(before))
     if seen_files is not None:
-        seen_files.saw(file, data)
+        seen_files.add(file, data)
 
 
 def _require_no_link(file: Path) -> None:

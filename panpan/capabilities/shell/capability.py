@@ -21,7 +21,7 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, UserCommandResult, UserShell
-from panpan.system.processes.detached import marked_as_users
+from panpan.system.processes.detached import mark_as_user_command
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.attachments import tag_shell_command
@@ -121,7 +121,7 @@ async def run_user_command(
         tool_use_id=f"user-{new_id()[-8:]}",
         runs_alone=True,
         sandbox=CommandSandbox(),
-        environment=marked_as_users(ctx.processes, ctx.user_environment),
+        environment=mark_as_user_command(ctx.processes, ctx.user_environment),
     )
     printed = ctx.outputs.collector("user-command", max_chars=MAX_RESULT_CHARS)
     output: Output | None = None

@@ -20,7 +20,7 @@ from panpan.capabilities.snapshots.workspace import SnapshotPlaces
 from panpan.core.hooks import Hook
 from panpan.errors import ConfigError
 from panpan.session.agent import Agent
-from panpan.session.capability import Capability, beside
+from panpan.session.capability import Capability, concurrently
 from panpan.session.command import Command, Option, Terminal, numbered, say
 from panpan.session.context import SessionContext
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
@@ -55,7 +55,7 @@ class SnapshotsCapability(Capability):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
-        async with beside(*([self.snapshots.rounds.serve] if self.snapshots and self.can_change else ())):
+        async with concurrently(*([self.snapshots.rounds.serve] if self.snapshots and self.can_change else ())):
             yield
 
     @property

@@ -16,7 +16,7 @@ from panpan.capabilities.subagents.task import AgentMentioned, TaskTool
 from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktreeTool
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
-from panpan.session.capability import Capability, beside
+from panpan.session.capability import Capability, concurrently
 from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.session.context import SessionContext
 from panpan.session.log.agent_log import AgentRecord, PastSubagents, SubagentEndRecord, SubagentRecord, agents_folder
@@ -71,7 +71,7 @@ class SubagentsCapability(Capability):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
-        async with beside(self.host.worktrees.tidy, self.host.serve, then=self.host.aclose):
+        async with concurrently(self.host.worktrees.tidy, self.host.serve, then=self.host.aclose):
             yield
 
     async def aclose(self) -> None:

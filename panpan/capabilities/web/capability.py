@@ -14,7 +14,7 @@ from panpan.capabilities.web.web_search import SearchUnavailable, WebSearchTool,
 from panpan.config.known_secrets import without_provider_keys
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
-from panpan.session.capability import Capability, beside
+from panpan.session.capability import Capability, concurrently
 from panpan.session.context import SessionContext
 from panpan.system.files.paths import without_workspace
 from panpan.system.web.domain_lists import DomainLists, without_closed_hosts
@@ -57,11 +57,11 @@ class Web(Capability):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
-        async with beside(then=self._client.aclose), beside(then=self._browser.aclose):
+        async with concurrently(then=self._client.aclose), concurrently(then=self._browser.aclose):
             if isinstance(self._searcher, SearchUnavailable):
                 yield
                 return
-            async with beside(then=self._searcher.aclose):
+            async with concurrently(then=self._searcher.aclose):
                 yield
 
     def _make_browser(self) -> Browser:

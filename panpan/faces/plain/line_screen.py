@@ -44,7 +44,7 @@ CUT = "not sent: the terminal keeps 4,095 bytes of a line; break it up, or put i
 
 _MOST_LINE_BYTES = 4_095
 """Most bytes that Linux keeps of a line that is typed or pasted; it drops the rest without a word."""
-_LOOK_S = 0.02
+_POLL_S = 0.02
 """Seconds between two checks for unfinished work."""
 _AT_END_S = 0.5
 """Seconds that the terminal has to take the last lines."""
@@ -254,7 +254,7 @@ class LineScreen:
         text = first_prompt
         while True:
             while not prompts.is_settled:  # noqa: ASYNC110 - there is no event to wait for
-                await anyio.sleep(_LOOK_S)
+                await anyio.sleep(_POLL_S)
             if text is not None:
                 self.show(f"{PROMPT}{clean_for_terminal(text)}")
             elif (text := await self._typed()) is None:

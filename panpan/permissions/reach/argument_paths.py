@@ -409,7 +409,7 @@ def _patterns(effect: Effect) -> Iterator[PathUse]:
             yield PathUse(redirect.target.pattern, "write" if redirect.is_write else "read")
     written = _written(effect)
     if written is None:  # it reads them, whatever else the line does
-        yield from (PathUse(pattern, "read") for pattern in effect.look.globs)
+        yield from (PathUse(pattern, "read") for pattern in effect.read_details.globs)
     else:
         yield from (PathUse(word.pattern, "read") for word in _globs(written.reads))
         yield from (PathUse(word.pattern, "write") for word in _globs(written.writes))

@@ -101,10 +101,15 @@ class Deletion:
 def deletions(command: SimpleCommand) -> Iterator[Deletion]:
     """Yield what a command takes away."""
     directories = command.directories or (".",)
-    words, is_fed = _unwrapped(command.words)
+    words, is_generated = _unwrapped(command.words)
     name = name_of(words)
-    if is_fed and name in _CHANGES_FILES and command.fed_by and name_of(command.fed_by[0].words) == "find":
-        yield _found_by(command.fed_by[0].words, directories, takes_whole=True)
+    if (
+        is_generated
+        and name in _CHANGES_FILES
+        and command.piped_from
+        and name_of(command.piped_from[0].words) == "find"
+    ):
+        yield _found_by(command.piped_from[0].words, directories, takes_whole=True)
     places = _DELETED_WORDS[name](words) if name in _DELETED_WORDS else ()
     if places:
         yield Deletion(tuple(places), directories)
@@ -140,13 +145,13 @@ def _unwrapped(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], bool]:
     """Return the words of what a wrapper runs, and whether it is given further words by `xargs`."""
     from panpan.shell_analysis.runners import unwrapped  # not needed before the first command
 
-    is_fed = False
+    is_generated = False
     for _ in range(_MOST_LAYERS):
         wrapped = unwrapped(name_of(words), words[1:])
         if wrapped is None or not wrapped.words:
             break
-        words, is_fed = wrapped.words, is_fed or wrapped.adds_words
-    return words, is_fed
+        words, is_generated = wrapped.words, is_generated or wrapped.adds_words
+    return words, is_generated
 
 
 def _moved(words: Sequence[Word]) -> Sequence[Word]:

@@ -218,12 +218,12 @@ def git_path_uses(facts: LineFacts, cwd: Path, locator: Locator) -> Iterator[Loc
         ToolError: It cannot be told where a repository takes from what it shows.
     """
     for effect in facts.effects:
-        folders = effect.git_folders or [effect.look.asks_git_in or "."]
-        for folder in folders if effect.look.asks_git_in else ():
+        folders = effect.git_folders or [effect.read_details.asks_git_in or "."]
+        for folder in folders if effect.read_details.asks_git_in else ():
             for place in places_elsewhere(canonical_path(cwd / folder)):
                 yield locator.located(PathUse(str(place.path), "read"), command=effect.command.source)
-        for folder in folders if effect.look.git_paths else ():
+        for folder in folders if effect.read_details.git_paths else ():
             top = repository_around(canonical_path(cwd / folder))
-            for path in effect.look.git_paths:
+            for path in effect.read_details.git_paths:
                 with suppress(ToolError):  # not a path that could be shown
                     yield locator.located(PathUse(str(top / path), "read"), command=effect.command.source)

@@ -56,7 +56,7 @@ async def withheld_file(rules: Sequence[Rule], subject: Subject) -> Reason | Non
         for rule in rules
         if isinstance(rule.specifier, PathPattern) and (rule.is_about_reading or rule.tool == subject.tool)
     ]
-    searching = any(effect.search.folders or effect.look.gathers for effect in subject.effects)
+    searching = any(effect.search.folders or effect.read_details.read_recursively for effect in subject.effects)
     if not readers or not (subject.told.searches or searching):
         return None
     look = partial(_look, readers, subject)
@@ -71,16 +71,16 @@ async def secret_file(subject: Subject, paths: PathResolver) -> Reason | None:
     searching = [
         effect
         for effect in subject.effects
-        if effect.look.bare_globs or (effect.look.asks_git_in is None and effect.search.folders)
+        if effect.read_details.bare_globs or (effect.read_details.asks_git_in is None and effect.search.folders)
     ]
     if not searching:
         return None
 
-    def look() -> Reason | None:
+    def first_reason() -> Reason | None:
         reasons = (_look_through(effect, subject.cwd, paths) for effect in searching)
         return next(filter(None, reasons), None)
 
-    return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
+    return await anyio.to_thread.run_sync(first_reason, abandon_on_cancel=True)
 
 
 def _look_through(search: Effect, cwd: Path, paths: PathResolver) -> Reason | None:
@@ -91,7 +91,7 @@ def _look_through(search: Effect, cwd: Path, paths: PathResolver) -> Reason | No
         odd = why_unclear(folders, odd_names)
     else:
         odd = look_for_odd_names(folders, odd_names) if odd_names is not None else None
-    if odd is None and search.look.bare_globs:
+    if odd is None and search.read_details.bare_globs:
         odd = _look_for_signed_names(search, cwd)
     if odd is not None:
         source = search.command.source
@@ -102,7 +102,7 @@ def _look_through(search: Effect, cwd: Path, paths: PathResolver) -> Reason | No
 def _look_for_signed_names(search: Effect, cwd: Path) -> Doubt | None:
     try:
         return look_for_signed_names(
-            search.look.bare_globs, [cwd / folder for folder in search.command.directories or ()]
+            search.read_details.bare_globs, [cwd / folder for folder in search.command.directories or ()]
         )
     except TooManyNamesError as exc:
         return Doubt(str(exc))
@@ -143,7 +143,7 @@ def _searches(subject: Subject) -> list[tuple[list[Path], Effect | None]]:
 def _shown_folders(search: Effect, subject: Subject) -> list[Path]:
     """Return the folders whose files a search may show: git shows what is in the whole repository, wherever it runs."""
     folders = _folders_of(search, subject.cwd)
-    if search.look.asks_git_in is None:
+    if search.read_details.asks_git_in is None:
         return folders
     tops = (repository_around(folder) for folder in folders)
     # A search inside the workspace does not cover the repository around it.
@@ -158,7 +158,7 @@ def _folders_of(search: Effect, cwd: Path) -> list[Path]:
 def _gathered_by(effect: Effect, cwd: Path) -> Iterator[Path]:
     """Yield the folders among the words of a program that may hand on all that lies in them."""
     command = effect.command
-    for word in effect.look.gathers:
+    for word in effect.read_details.read_recursively:
         if not word.is_glob:
             text = word.home_path or word.text or ""
             names = filter(None, (text, text.partition("=")[2]))
@@ -235,21 +235,23 @@ async def waiting_file(subject: Subject) -> Reason | None:
         return None
     if reason := _first_special(_named_files(subject, subject.facts)):
         return reason
-    searches = [effect for effect in subject.effects if effect.search.follows_links and not effect.look.opens_nothing]
+    searches = [
+        effect for effect in subject.effects if effect.search.follows_links and not effect.read_details.opens_nothing
+    ]
     if not searches:
         return None
 
-    def look() -> Reason | None:
+    def first_reason() -> Reason | None:
         return _first_special(chain.from_iterable(_found_files(effect, subject.cwd) for effect in searches))
 
-    return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
+    return await anyio.to_thread.run_sync(first_reason, abandon_on_cancel=True)
 
 
 def _named_files(subject: Subject, facts: LineFacts) -> Iterator[Path]:
     """Yield what is opened of what the line names; with patterns in it, of all that any pattern in the line matches."""
-    opening = [effect for effect in facts.effects if not effect.look.opens_nothing or effect.command.redirects]
+    opening = [effect for effect in facts.effects if not effect.read_details.opens_nothing or effect.command.redirects]
     opened = {path for effect in opening for path in effect.assumed_reads}
-    has_patterns = any(effect.look.globs or effect.search.follows_links for effect in opening)
+    has_patterns = any(effect.read_details.globs or effect.search.follows_links for effect in opening)
     for use in subject.uses:
         if use.use.path in opened or (use.is_shallow and has_patterns):
             yield use.path

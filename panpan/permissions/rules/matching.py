@@ -102,8 +102,10 @@ def _may_hold(pattern: CommandPattern, command: str, subject: Subject) -> bool:
     Of a line of which it is known that it only looks, it is known which words these are, and which words are programs.
     """
     if not subject.only_reads:
-        runs_unseen = subject.facts is not None and subject.facts.line.runs_unseen
-        return runs_unseen or pattern.may_restrict(command) or any(map(pattern.speaks_within, _told_texts(subject)))
+        runs_unknown_input = subject.facts is not None and subject.facts.line.runs_unknown_input
+        return (
+            runs_unknown_input or pattern.may_restrict(command) or any(map(pattern.speaks_within, _told_texts(subject)))
+        )
     words = [word for effect in subject.effects for word in effect.command.words]
     has_unknown = any(word.text is None for word in words)
     return has_unknown and pattern.may_speak_of({word.text for word in words if word.text})
@@ -271,7 +273,7 @@ def _only_filters(words: tuple[str, ...]) -> bool:
     if has_live_words(words):
         return False
     effect = judge(SimpleCommand(shlex.join(words), tuple(Word(shlex.quote(word), word) for word in words)))
-    is_at_files = effect.reads not in ((), (".",)) or effect.search.folders or effect.look.asks_git_in
+    is_at_files = effect.reads not in ((), (".",)) or effect.search.folders or effect.read_details.asks_git_in
     return effect.is_read_only and not is_at_files and not effect.needed_environment
 
 

@@ -31,7 +31,7 @@ from panpan.session.log.record_kinds import (
 from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.stored.store import session_path
-from panpan.system.files.file_lock import is_held
+from panpan.system.files.file_lock import is_locked
 from panpan.system.files.folder_tree import remove_tree
 from panpan.types.messages import Compaction, Message, new_id
 
@@ -233,7 +233,7 @@ def write_whole_log(
 def unfinished_copies(folders: Iterable[Path]) -> list[Path]:
     """Return the parts of sessions in these folders that panpans that were killed did not write to the end."""
     files = (path for folder in folders for path in sorted(folder.glob(f"*{_UNFINISHED}")))
-    return [path for path in files if not is_held(path)]
+    return [path for path in files if not is_locked(path)]
 
 
 def _reason(error: BaseException) -> str:

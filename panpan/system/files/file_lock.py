@@ -59,7 +59,7 @@ def hold_lock(path: Path, *, wait_s: float, lock: Callable[[int, int], None] = f
         os.close(fd)
 
 
-def is_held(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """True if any process holds the lock on a file or folder.
 
     False if there is no such file, it cannot be looked at, or its file system has no locks.

@@ -127,7 +127,7 @@ class OutputStore:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOutput:
+class DetachedOutput:
     """An output that its collector has left to another reader, in a file."""
 
     path: Path
@@ -179,10 +179,10 @@ class OutputCollector:
             self._start = self._end = ""
         return self._result
 
-    def leave(self) -> LeftOutput:
+    def leave(self) -> DetachedOutput:
         """Write the output so far into the file, for a reader who goes on with the output there."""
         path, failure = self._file.leave()
-        return LeftOutput(path, self._keys, failure)
+        return DetachedOutput(path, self._keys, failure)
 
     def _take(self, text: str) -> str:
         if (room := self._max_chars + 1 - len(self._start)) > 0:

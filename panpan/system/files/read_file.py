@@ -167,9 +167,9 @@ def _loaded() -> Callable[[int, bytes, bytes], int] | None:
     return call
 
 
-ON_THE_WAY = os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+FOLDER_FLAGS = os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 """Flags for folders. Where the system can, one is opened without the right to list it, which its names do not need."""
-LINK_IN_THE_WAY = "a link is in the way"
+LINK_IN_PATH = "a link is in the way"
 
 _NOT_TO_BE_HAD = frozenset({errno.ENOSYS, errno.EPERM})
 """Errors of openat2 on old kernels, on other systems, and behind filters of system calls."""
@@ -202,7 +202,7 @@ def listed_folder(path: Path) -> Iterator[int]:
 
 def open_folder(path: Path, *, is_made: bool = False) -> int:
     """Return a descriptor of a folder, as `opened_folder` does; the caller closes it."""
-    start = os.open(path.anchor, ON_THE_WAY)
+    start = os.open(path.anchor, FOLDER_FLAGS)
     try:
         return open_below(start, path.parts[1:], is_made=is_made)
     except OSError as exc:
@@ -277,7 +277,7 @@ def _opened(folder: int, names: Sequence[str]) -> int:
     if not names:
         return os.dup(folder)
     try:
-        return openat2(folder, "/".join(names), ON_THE_WAY)
+        return openat2(folder, "/".join(names), FOLDER_FLAGS)
     except OSError as exc:
         if exc.errno == errno.ELOOP:
             raise _link(exc.filename) from exc
@@ -288,7 +288,7 @@ def _opened(folder: int, names: Sequence[str]) -> int:
 
 def _opened_here(folder: int, name: str) -> int:
     try:
-        return os.open(name, ON_THE_WAY | os.O_NOFOLLOW, dir_fd=folder)
+        return os.open(name, FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=folder)
     except OSError as exc:
         if exc.errno in (errno.ENOTDIR, errno.ELOOP, errno.EMLINK) and _is_link(folder, name):
             raise _link(name) from exc
@@ -303,4 +303,4 @@ def _is_link(folder: int, name: str) -> bool:
 
 
 def _link(name: str) -> OSError:
-    return OSError(errno.ELOOP, LINK_IN_THE_WAY, name)
+    return OSError(errno.ELOOP, LINK_IN_PATH, name)

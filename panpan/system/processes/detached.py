@@ -115,7 +115,7 @@ _USERS = "00"
 """Ends the mark of what users run themselves, which begins with that of a tree."""
 
 
-def marked_as_users(tree: ProcessTree, env: Mapping[str, str]) -> dict[str, str]:
+def mark_as_user_command(tree: ProcessTree, env: Mapping[str, str]) -> dict[str, str]:
     """Return `env` so that what is started with it, as part of the tree, counts as run by the user."""
     return with_mark(env, f"{tree.mark}{_USERS}")
 

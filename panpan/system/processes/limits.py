@@ -187,10 +187,10 @@ def process_watches(
         return ()
     if "processes" in limits.required and limits.already_running is None:
         warn(NOT_COUNTED)
-    return [partial(end_what_multiplies, tree, most, warn) for tree in trees]
+    return [partial(end_fork_bombs, tree, most, warn) for tree in trees]
 
 
-async def end_what_multiplies(
+async def end_fork_bombs(
     tree: ProcessTree,
     max_processes: int,
     warn: Callable[[str], None],

@@ -135,7 +135,7 @@ class Watchdog:
         weakref.finalize(self, _send_away, own_end, os.getpid())
 
 
-def ended_with_panpan(env: Mapping[str, str]) -> dict[str, str]:
+def with_watchdog(env: Mapping[str, str]) -> dict[str, str]:
     """Return `env` so that what is started with it, and all that this starts, ends with panpan at the latest.
 
     Raises:

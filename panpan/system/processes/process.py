@@ -29,7 +29,7 @@ from anyio.lowlevel import checkpoint
 
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
-from panpan.system.processes.own_process import ended_with_panpan
+from panpan.system.processes.own_process import with_watchdog
 from panpan.system.processes.process_table import ProcessTree
 from panpan.types.dataclass import dataclass
 
@@ -126,7 +126,7 @@ class Child:
                     stdout=stdout.write_fd,
                     stderr=(stderr or stdout).write_fd,
                     cwd=cwd,
-                    env=tree.marked(ended_with_panpan(env)),
+                    env=tree.marked(with_watchdog(env)),
                     start_new_session=True,
                     pass_fds=pass_fds,
                 )

@@ -223,7 +223,7 @@ async def wait_for_exit(process: RunningProcess) -> None:
             os.close(fd)
 
 
-def reaped(pid: int) -> int | None:
+def reap(pid: int) -> int | None:
     """Return the exit code of a child of ours that has ended, as a shell tells it, and let the system forget it.
 
     None if it runs on, was collected before, or is no child of ours.
@@ -254,7 +254,7 @@ def reap_later(pid: int) -> None:
 _Seen = TypeVar("_Seen")
 
 
-class Looks:
+class ProcessScans:
     """Looks, one after the other; a caller that comes during a look gets the next one."""
 
     def __init__(self, scan: Callable[[], Mapping[int, RunningProcess]] = running_processes) -> None:
@@ -277,7 +277,7 @@ class Looks:
             return self._seen
 
 
-_looks: RunVar[Looks] = RunVar("looks")
+_looks: RunVar[ProcessScans] = RunVar("looks")
 """Looks of the running event loop; they end with the loop."""
 
 
@@ -286,7 +286,7 @@ async def look() -> Mapping[int, RunningProcess]:
     try:
         looks = _looks.get()
     except LookupError:
-        looks = Looks()
+        looks = ProcessScans()
         _looks.set(looks)
     return await looks.next()
 

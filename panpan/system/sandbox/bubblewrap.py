@@ -29,7 +29,7 @@ _ESCAPED = {ord(char): f"\\{ord(char):03o}" for char in " \t\n\\"}
 """Characters as the kernel writes them in `mountinfo` (proc(5))."""
 
 
-def laid_over(paths: AbstractSet[Path]) -> set[Path]:
+def mount_points(paths: AbstractSet[Path]) -> set[Path]:
     """Return those of `paths` that are mount points for some process with a mount namespace of its own."""
     by_name = {os.fsencode(str(path).translate(_ESCAPED)): path for path in paths}
     own = (_PROC / "self" / "ns" / "mnt").readlink()
@@ -122,7 +122,7 @@ class Bubblewrap:
 def _removed(placeholders: set[Path], needed: AbstractSet[Path]) -> set[Path]:
     """Remove the empty folders, and return those that a box still needs."""
     stay = placeholders & needed
-    stay |= laid_over(placeholders - stay) if placeholders - stay else set()
+    stay |= mount_points(placeholders - stay) if placeholders - stay else set()
     for path in placeholders - stay:
         with suppress(OSError):  # it was never made, or contains something now
             path.rmdir()

@@ -33,7 +33,7 @@ from panpan.system.sandbox.hidden_places import (
     secrets_of_user,
     toolchains,
 )
-from panpan.system.sandbox.profile import Profile, Sandbox, read_only, vacant, with_loader_inside, workspace_write
+from panpan.system.sandbox.profile import Profile, Sandbox, empty_places, read_only, with_loader_inside, workspace_write
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import network_flag
 
@@ -318,9 +318,9 @@ class CommandSandbox:
 
     def _claim(self, sandbox: Sandbox, profile: Profile) -> Collection[Path]:
         """Claim the places for which a box may need an empty folder; one of another panpan's is its own, too."""
-        places = vacant(profile.protected)
+        places = empty_places(profile.protected)
         if places:
-            sandbox.adopt(vacant(self._claims.hold(places)))
+            sandbox.adopt(empty_places(self._claims.hold(places)))
         return places
 
     async def _tidy(self, sandbox: Sandbox, needed: Collection[Path]) -> None:

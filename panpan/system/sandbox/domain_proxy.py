@@ -124,7 +124,7 @@ class DomainGrants:
         self.hosts = frozenset(grant.host for grant in self._grants if not grant.is_for_subdomains)
         self._own_hosts = tuple(own_hosts)
 
-    def and_also(self, domains: Sequence[str], own_hosts: Sequence[str]) -> "DomainGrants":
+    def extended(self, domains: Sequence[str], own_hosts: Sequence[str]) -> "DomainGrants":
         """Return these grants with further ones; raise `ToolError` as when they are made."""
         if not (domains or own_hosts):
             return self
@@ -253,7 +253,7 @@ class CommandProxy:
         return tuple(self._refused)
 
     @property
-    def lacked(self) -> Sequence[str]:
+    def missing_hosts(self) -> Sequence[str]:
         """Hosts that it was refused, as the setting names them, as far as that would grant them and nothing else."""
         return tuple(dict.fromkeys(grant for grant in self._refused.values() if grant not in ("", PACKAGE_INDEXES)))
 
@@ -343,7 +343,7 @@ class DomainAccess(AsyncContextManagerMixin):
         Raises:
             ToolError: A domain is none.
         """
-        self._grants = self._grants.and_also(domains, own_hosts)
+        self._grants = self._grants.extended(domains, own_hosts)
 
     def open(
         self, domains: Sequence[str] = (), own_hosts: Sequence[str] = (), *, shares_loopback: bool = False
@@ -361,7 +361,7 @@ class DomainAccess(AsyncContextManagerMixin):
         if self.commands >= MAX_COMMANDS:
             raise ToolError(f"{MAX_COMMANDS} commands use the network at the same time; end some of them first")
         try:
-            command = CommandProxy(self._grants.and_also(domains, own_hosts), shares_loopback=shares_loopback)
+            command = CommandProxy(self._grants.extended(domains, own_hosts), shares_loopback=shares_loopback)
         except OSError as exc:
             raise ToolError(f"cannot give the command a way to the network: {exc.strerror}") from exc
         self._open.add(command)

@@ -148,7 +148,7 @@ def is_placeholder(folder: str, *, dir_fd: int | None = None) -> bool:
         os.close(fd)
 
 
-def vacant(places: Iterable[Path]) -> set[Path]:
+def empty_places(places: Iterable[Path]) -> set[Path]:
     """Return those of the places where nothing is, or an empty folder."""
     return {place for place in places if not os.path.lexists(place) or is_empty_folder(place)}
 

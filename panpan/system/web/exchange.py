@@ -129,7 +129,7 @@ class HttpSide:
         if data := self.http.send(event):
             await self.stream.send(data)
 
-    async def took(self, event: h11.Event) -> bool:
+    async def try_send(self, event: h11.Event) -> bool:
         """Send it; False if the other side has left."""
         with suppress(*GONE):
             await self.send(event)
@@ -175,7 +175,7 @@ async def _head(side: HttpSide, request: WebRequest, proxy: "UpstreamProxy | Non
     host = request.plain.host
     try:
         for part in _written(request, proxy):
-            if not await side.took(part):
+            if not await side.try_send(part):
                 break  # it may still have answered
         while not isinstance(event := await side.next_event(), h11.Response):
             if not isinstance(event, h11.InformationalResponse) or event.status_code == 101:

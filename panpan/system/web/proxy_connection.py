@@ -298,11 +298,11 @@ class ProxyConnection:
         event: h11.Event = request
         try:
             while not isinstance(event, h11.EndOfMessage):
-                if not await server.took(event):
+                if not await server.try_send(event):
                     return  # it may still have answered
                 event = await self._client.next_event()
                 self._stir()
-            if await server.took(event):
+            if await server.try_send(event):
                 for _ in range(_MAX_LEFT_OVER_CHUNKS):
                     await self._client.stream.receive()  # drop what follows the one request
         except h11.RemoteProtocolError as exc:

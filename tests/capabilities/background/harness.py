@@ -34,7 +34,7 @@ class Home:
         *,
         settings: BackgroundSettings | None = None,
         key: str = "",
-        is_held: bool = False,
+        is_locked: bool = False,
     ) -> BackgroundTasks:
         """Open the tasks, as with the session."""
         return BackgroundTasks(
@@ -44,7 +44,7 @@ class Home:
             folder=self.folder / "tasks",
             store=OutputStore(self.folder / "outputs", keys=KnownKeys([key])),
             messages=messages,
-            is_held=is_held,
+            is_locked=is_locked,
         )
 
     @asynccontextmanager
@@ -55,7 +55,7 @@ class Home:
         settings: BackgroundSettings | None = None,
         key: str = "",
         keep: bool = False,
-        is_held: bool = False,
+        is_locked: bool = False,
     ) -> AsyncGenerator[BackgroundTasks, None]:
         """Open the tasks, follow them, and close them as a session does."""
         tasks = self.opened(messages, settings=settings, key=key)
@@ -66,7 +66,7 @@ class Home:
                 yield tasks
                 group.cancel_scope.cancel()
         finally:
-            await tasks.close(keep=keep, is_held=is_held)
+            await tasks.close(keep=keep, is_locked=is_locked)
 
 
 async def start(tasks: BackgroundTasks, script: str, *, title: str = "a test", cwd: Path = Path("/")) -> TaskInfo:

@@ -15,7 +15,7 @@ from panpan.config.settings import BackgroundSettings
 from panpan.core.background import BackgroundCommand, JobEnd, MovedCommand
 from panpan.core.conversation import Conversation
 from panpan.errors import ToolError
-from panpan.system.files.output_store import LeftOutput
+from panpan.system.files.output_store import DetachedOutput
 from panpan.system.processes.process import Child
 from panpan.system.processes.process_table import running_processes
 from panpan.system.text.redact import KnownKeys
@@ -245,7 +245,7 @@ async def test_session_end_stops_and_names_running_tasks(home: Home) -> None:
 
 
 async def test_session_end_says_that_plan_mode_holds_a_task(home: Home) -> None:
-    async with home.serving(keep=True, is_held=True) as tasks:
+    async with home.serving(keep=True, is_locked=True) as tasks:
         await start(tasks, "sleep 600")
         home.warnings.clear()
 
@@ -410,7 +410,7 @@ async def test_moved_output_that_cannot_be_kept_is_reported_at_the_end(home: Hom
     in_the_way.touch()
     async with home.serving() as tasks:
         child = await Child.start(["sh", "-c", "echo more"], cwd=home.folder, env=ENV, has_stderr=False)
-        left = LeftOutput(in_the_way / "output", KnownKeys().stream(), "")
+        left = DetachedOutput(in_the_way / "output", KnownKeys().stream(), "")
         info = tasks.take_command(MovedCommand(child, left, "echo more", "t", "toolu_1", 0.0), AsyncExitStack())
         ended = await tasks.wait(info.id, 20)
 

@@ -15,7 +15,7 @@ from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.background.task import MAX_ENDED, Registry, TaskRecord
 from panpan.core.background import JobEnd
 from panpan.core.conversation import Conversation
-from panpan.system.processes.own_process import ended_with_panpan
+from panpan.system.processes.own_process import with_watchdog
 from panpan.system.processes.process_table import ProcessTree, running_process, running_processes
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
@@ -58,7 +58,7 @@ def children() -> set[int]:
 
 
 def descriptors() -> set[str]:
-    ended_with_panpan({})  # what watches over all processes stays
+    with_watchdog({})  # what watches over all processes stays
     return set(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
@@ -216,9 +216,9 @@ async def test_task_held_by_a_killed_session_resumes_out_of_plan_mode(home: Home
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
     await until(lambda: state() == "T")
-    home.opened(is_held=True)
+    home.opened(is_locked=True)
     assert state() == "T"
-    home.opened(is_held=False)
+    home.opened(is_locked=False)
     await until(lambda: state() != "T")
     await tasks.tree.end(0)
 

@@ -45,7 +45,7 @@ class Workspace:
     def put_seen(self, name: str, data: bytes | str) -> Path:
         """Make a file that the model has read."""
         path = self.put(name, data)
-        self.ctx.seen_files.saw(path.resolve(), path.read_bytes())
+        self.ctx.seen_files.add(path.resolve(), path.read_bytes())
         return path
 
     async def call(self, tool_name: str, **arguments: Any) -> Output:

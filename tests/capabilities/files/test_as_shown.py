@@ -94,7 +94,7 @@ async def test_read_file_changed_during_the_question_is_left_alone(workspace, to
     def meanwhile():
         path.write_text("one\nand more\n")
         if is_read_again:
-            workspace.ctx.seen_files.saw(path, path.read_bytes())
+            workspace.ctx.seen_files.add(path, path.read_bytes())
 
     _, result = await call_while(workspace, tool_name, arguments, meanwhile)
 

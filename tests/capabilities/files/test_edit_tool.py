@@ -280,7 +280,7 @@ async def test_link_that_leads_outside_is_refused(workspace, tmp_path):
     outside = tmp_path / "outside.txt"
     outside.write_text("a\n")
     (workspace.root / "link.txt").symlink_to(outside)
-    workspace.ctx.seen_files.saw(outside, b"a\n")
+    workspace.ctx.seen_files.add(outside, b"a\n")
     assert "outside" in await workspace.refusal("Edit", file_path="link.txt", old_string="a", new_string="b")
     assert outside.read_text() == "a\n"
 

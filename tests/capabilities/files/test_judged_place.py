@@ -152,7 +152,7 @@ async def test_judged_link_leads_to_its_old_target(name, workspace):
     workspace.put_seen("closed/a.txt", "SECRET\n")
     (workspace.root / "sub").rename(workspace.root / "real")
     (workspace.root / "sub").symlink_to("real")
-    workspace.ctx.seen_files.saw(workspace.root / "real" / "a.txt", b"one word\n")
+    workspace.ctx.seen_files.add(workspace.root / "real" / "a.txt", b"one word\n")
 
     def lead_elsewhere() -> None:
         (workspace.root / "sub").unlink()

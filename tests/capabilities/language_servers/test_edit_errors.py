@@ -40,7 +40,7 @@ class Editor:
         self.hook = EditErrors(servers, wait_s=wait_s)
         self._context = context_in(project.root)
         for path in project.root.rglob("*.toy"):
-            self._context.seen_files.saw(path, path.read_bytes())
+            self._context.seen_files.add(path, path.read_bytes())
         self._calls = 0
         self.display: Display | None = None
         """Display of the last call."""

@@ -211,7 +211,7 @@ async def test_rename_refuses_a_file_changed_since_reading(project: ToyProject) 
     path = project.put("a.toy", "alpha\n")
 
     async with asker(project) as toy:
-        toy.context.seen_files.saw(path, b"alpha, as it was\n")
+        toy.context.seen_files.add(path, b"alpha, as it was\n")
         said = await toy.refusal("rename", symbol="alpha", new_name="omega")
 
     assert "has changed since you read it" in said

@@ -83,7 +83,7 @@ class Session:
         self._context = context_in(root, tool_use_id="1")
         self._hook = EditErrors(servers, wait_s=20.0)
         for path in root.iterdir():
-            self._context.seen_files.saw(path, path.read_bytes())
+            self._context.seen_files.add(path, path.read_bytes())
 
     async def ask(self, operation: str, file_path: str, **arguments: Any) -> list[str]:
         tool = self._lsp

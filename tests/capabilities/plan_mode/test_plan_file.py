@@ -86,7 +86,7 @@ def test_plan_named_by_a_log_is_never_outside(name: str, tmp_path_factory: pytes
 
 def test_plan_round_trips_and_stays_private(folder: Path) -> None:
     path, seen = new_plan_file(folder), SeenFiles()
-    seen.saw(path, b"")
+    seen.add(path, b"")
 
     write_plan(path, "the plan", seen)
 
@@ -95,7 +95,7 @@ def test_plan_round_trips_and_stays_private(folder: Path) -> None:
 
 def test_plan_unread_by_the_model_is_not_replaced(folder: Path) -> None:
     path, seen = new_plan_file(folder), SeenFiles()
-    seen.saw(path, b"")
+    seen.add(path, b"")
     path.write_text("the user's own")
 
     with pytest.raises(ToolError, match="not read"):

@@ -14,7 +14,7 @@ from panpan.capabilities.plan_mode.plan_mode import PlanMode
 from panpan.capabilities.snapshots.capability import SnapshotsCapability
 from panpan.core.tool import SeenFiles
 from panpan.permissions.gate import PermissionGate
-from panpan.session.capability import beside
+from panpan.session.capability import concurrently
 from panpan.session.session import Session
 from panpan.types.content import PlanDisplay
 from panpan.types.events import Event
@@ -260,7 +260,7 @@ async def test_unstoppable_process_is_reported_as_the_session_goes_on(tmp_path: 
     gate = PermissionGate()
     plan_mode = PlanMode(gate, tmp_path / "plans", SeenFiles(), warnings.append, holds=(tree,))
     gate.subscribe(plan_mode.mode_changed)
-    async with session_in(tmp_path, ScriptedLLM(), gate=gate) as session, beside(plan_mode.keep_held):
+    async with session_in(tmp_path, ScriptedLLM(), gate=gate) as session, concurrently(plan_mode.keep_held):
         process = sleeping(tree)
         try:
             await until(lambda: [one.name for one in tree.members()] == ["sleep"])

@@ -15,7 +15,7 @@ from panpan.config.settings import BackgroundSettings
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.system.files.output_store import OutputStore
-from panpan.system.processes.own_process import ended_with_panpan
+from panpan.system.processes.own_process import with_watchdog
 from panpan.system.processes.process_table import running_processes
 from panpan.system.text.redact import KnownKeys
 from panpan.types.content import SummaryDisplay
@@ -73,7 +73,7 @@ async def desk_in(tmp_path: Path, settings: BackgroundSettings | None = None, ke
 
 
 def descriptors() -> set[str]:
-    ended_with_panpan({})  # what watches over all processes stays
+    with_watchdog({})  # what watches over all processes stays
     return set(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import SnapshotError
-from panpan.file_trees.kept_files import KeepLimits, look_at
+from panpan.file_trees.kept_files import KeepLimits, stat_paths
 from panpan.system.files.atomic_write import temporary_name
 from panpan.system.files.folder_tree import make_folders, remove_tree
 from panpan.system.sandbox.profile import ALWAYS
@@ -279,7 +279,7 @@ async def test_files_1500_folders_deep_are_covered(tmp_path: Path) -> None:
     make_folders(tmp_path / deep)
     (tmp_path / deep / "file").write_text("x")
 
-    found = look_at(tmp_path, [f"{deep}/file"], KeepLimits())
+    found = stat_paths(tmp_path, [f"{deep}/file"], KeepLimits())
     remove_tree(tmp_path / "d")
 
     assert list(found.bits) == [f"{deep}/file"]

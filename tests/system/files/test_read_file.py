@@ -14,7 +14,7 @@ import pytest
 
 from panpan.errors import ToolError
 from panpan.system.files.read_file import (
-    ON_THE_WAY,
+    FOLDER_FLAGS,
     open_below,
     open_regular_file,
     openat2,
@@ -31,7 +31,7 @@ needs_openat2 = pytest.mark.skipif(sys.platform != "linux", reason="openat2 is o
 
 
 def by_openat2(folder: int, names: Sequence[str]) -> int:
-    return openat2(folder, "/".join(names), ON_THE_WAY)
+    return openat2(folder, "/".join(names), FOLDER_FLAGS)
 
 
 @pytest.fixture(params=[pytest.param(by_openat2, marks=needs_openat2), walk_beneath, open_below])
@@ -95,7 +95,7 @@ def test_folder_that_may_not_be_listed_can_be_passed(way: Way, tmp_path: Path) -
 @needs_openat2
 def test_openat2_does_not_end_a_path_at_nul(tmp_path: Path) -> None:
     with opened_folder(tmp_path.parent) as folder, pytest.raises(ValueError, match="null byte"):
-        openat2(folder, f"{tmp_path.name}\0x", ON_THE_WAY)
+        openat2(folder, f"{tmp_path.name}\0x", FOLDER_FLAGS)
 
 
 def test_opened_folder_makes_missing_folders_on_request(tmp_path: Path) -> None:

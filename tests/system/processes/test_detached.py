@@ -10,8 +10,8 @@ from panpan.system.processes.detached import exit_code_in, start_detached
 from panpan.system.processes.process_table import (
     ProcessTree,
     RunningProcess,
+    reap,
     reap_later,
-    reaped,
     still_running,
     wait_for_exit,
 )
@@ -40,7 +40,7 @@ class Started:
     async def ended(self) -> tuple[int | None, int | None]:
         """Wait, and return the code that it left and the one that the system tells."""
         await wait_for_exit(self.process)
-        return exit_code_in(self.exit_file), reaped(self.process.pid)
+        return exit_code_in(self.exit_file), reap(self.process.pid)
 
 
 def descriptors() -> set[str]:
@@ -141,7 +141,7 @@ async def test_detached_command_reports_a_missing_folder_in_its_output(tmp_path:
     )
     await wait_for_exit(process)
 
-    assert reaped(process.pid) == 126
+    assert reap(process.pid) == 126
     assert "gone" in (tmp_path / "out.txt").read_text()
 
 

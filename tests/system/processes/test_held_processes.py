@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.system.processes.detached import HeldProcesses, marked_as_users
+from panpan.system.processes.detached import HeldProcesses, mark_as_user_command
 from panpan.system.processes.process_table import MARKS_VARIABLE, ProcessTree, RunningProcess
 from tests.fakes.processes import UnreachableTree, sleeping
 from tests.system.backends import on_both_backends, run_on, until
@@ -168,7 +168,7 @@ async def test_hold_catches_late_processes_despite_slow_lookups(tmp_path: Path) 
 
 
 async def test_hold_spares_processes_of_the_user(tmp_path: Path, tree: Tree) -> None:
-    tree.start(tmp_path, BEATS, marked_as_users(tree, PATH_ONLY))
+    tree.start(tmp_path, BEATS, mark_as_user_command(tree, PATH_ONLY))
     await until_it_beats(tmp_path)
     held = HeldProcesses(tree)
 
@@ -218,6 +218,6 @@ def test_hold_of_an_empty_tree_needs_no_lookup() -> None:
 def test_users_mark_belongs_to_one_tree() -> None:
     tree, inner = ProcessTree(), ProcessTree()
 
-    env = inner.marked(tree.marked(marked_as_users(tree, PATH_ONLY)))
+    env = inner.marked(tree.marked(mark_as_user_command(tree, PATH_ONLY)))
 
     assert env[MARKS_VARIABLE].split(":")[-3:] == [f"{tree.mark}00", tree.mark, inner.mark]

@@ -18,7 +18,7 @@ from anyio.abc import Process
 
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
-from panpan.system.processes.own_process import ended_with_panpan
+from panpan.system.processes.own_process import with_watchdog
 from panpan.system.processes.process import (
     Captured,
     Child,
@@ -95,7 +95,7 @@ def is_running(pid: int) -> bool:
 
 
 def open_descriptors() -> list[str]:
-    ended_with_panpan({})  # what watches over all processes stays
+    with_watchdog({})  # what watches over all processes stays
     return sorted(entry.name for entry in Path("/proc/self/fd").iterdir())
 
 

@@ -14,7 +14,7 @@ from panpan.system.environment import child_environment
 from panpan.system.processes.process import run_process
 from panpan.system.processes.process_table import (
     MARKS_VARIABLE,
-    Looks,
+    ProcessScans,
     ProcessTree,
     RunningProcess,
     parse_ps,
@@ -42,7 +42,7 @@ class Scan:
 def test_looks_joined_while_one_runs_share_the_next(backend: str) -> None:
     async def main() -> None:
         scan = Scan()
-        looks = Looks(scan)
+        looks = ProcessScans(scan)
         seen: list[list[int]] = []
 
         async def one() -> None:
@@ -67,7 +67,7 @@ def test_looks_made_later_are_fresh(backend: str) -> None:
     async def main() -> None:
         scan = Scan()
         scan.may_go_on.set()
-        looks = Looks(scan)
+        looks = ProcessScans(scan)
 
         assert [list(await looks.next()) for _ in range(3)] == [[1], [2], [3]]
 
@@ -78,7 +78,7 @@ def test_looks_made_later_are_fresh(backend: str) -> None:
 def test_abandoned_look_keeps_nobody_waiting(backend: str) -> None:
     async def main() -> None:
         scan = Scan()
-        looks = Looks(scan)
+        looks = ProcessScans(scan)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(looks.next)
             await until(lambda: scan.calls == 1)

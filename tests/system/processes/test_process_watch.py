@@ -11,7 +11,7 @@ from tempfile import gettempdir
 
 import pytest
 
-from panpan.system.processes.limits import NOT_COUNTED, Limits, end_what_multiplies, process_watches
+from panpan.system.processes.limits import NOT_COUNTED, Limits, end_fork_bombs, process_watches
 from panpan.system.processes.process_table import ProcessTree, RunningProcess
 from tests.needed_programs import need
 from tests.system.processes.test_limits import BOX, as_ordinary_user
@@ -25,7 +25,7 @@ from pathlib import Path
 import anyio
 from panpan.system.processes.process import run_process
 from panpan.system.processes.process_table import ProcessTree
-from panpan.system.processes.limits import end_what_multiplies
+from panpan.system.processes.limits import end_fork_bombs
 
 async def main(argv, most, tries):
     tree, said, ended = ProcessTree(), [], anyio.Event()
@@ -33,7 +33,7 @@ async def main(argv, most, tries):
         said.append(text)
         ended.set()
     async with anyio.create_task_group() as task_group:
-        task_group.start_soon(end_what_multiplies, tree, most, warn)
+        task_group.start_soon(end_fork_bombs, tree, most, warn)
         await anyio.lowlevel.checkpoint()
         while tries and not ended.is_set():
             tries -= 1
@@ -124,7 +124,7 @@ async def test_watch_retries_the_end_and_claims_it_only_if_it_came(lives: int, s
     warnings: list[str] = []
     counts = iter([10, 10 + MOST, None])
 
-    await end_what_multiplies(Undying(lives), MOST, warnings.append, running_tasks=lambda: next(counts))
+    await end_fork_bombs(Undying(lives), MOST, warnings.append, running_tasks=lambda: next(counts))
 
     assert said in warnings[0]
     assert warnings[1:] == [NOT_COUNTED]

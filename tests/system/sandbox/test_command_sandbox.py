@@ -16,7 +16,7 @@ from panpan.system.environment import child_environment
 from panpan.system.processes.process import Captured, capture
 from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox, PlaceClaims
-from panpan.system.sandbox.profile import Sandbox, folder_to_open, vacant
+from panpan.system.sandbox.profile import Sandbox, empty_places, folder_to_open
 from tests.system.sandbox.boxes import Box, made, names
 
 
@@ -98,7 +98,7 @@ def test_vacant_places_are_missing_or_empty_folders(tmp_path: Path) -> None:
     (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
     names = ("none", "empty", "full", "full/file", "link", "broken")
 
-    assert vacant(tmp_path / name for name in names) == {tmp_path / "none", tmp_path / "empty"}
+    assert empty_places(tmp_path / name for name in names) == {tmp_path / "none", tmp_path / "empty"}
 
 
 @dataclass

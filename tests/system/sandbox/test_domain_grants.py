@@ -196,9 +196,9 @@ def test_flag_for_a_refused_address_opens_it_beside_others(domain: str, address:
 def test_further_grants_leave_the_first_unchanged() -> None:
     first = DomainGrants(["example.org"], ["registry"])
 
-    more = first.and_also(["other.net"], ["mirror"])
+    more = first.extended(["other.net"], ["mirror"])
 
     asked = [plain_authority(host) for host in ("example.org", "other.net", "mirror")]
     assert [first.covers(one, 443) for one in asked] == [True, False, False]
     assert [more.covers(one, 443) for one in asked] == [True, True, True]
-    assert first.and_also((), ()) is first
+    assert first.extended((), ()) is first

@@ -136,7 +136,7 @@ def test_curl_reaches_only_granted_hosts(backend: str, tmp_path: Path) -> None:
         assert ended.output.startswith("hello")
         assert ended.exit_code == 56  # what it says of a proxy that refuses
         assert proxy.refused == (NOT_GRANTED.format("evil.org"),)
-        assert proxy.lacked == ("evil.org",)
+        assert proxy.missing_hosts == ("evil.org",)
         assert network.dialled == [(PUBLIC, 80)]
 
     run_on(backend, main)
@@ -235,7 +235,7 @@ async def test_host_named_like_a_group_of_hosts_is_never_offered(tmp_path: Path)
             await box.run("curl -sS http://package-indexes/", proxy=proxy)
 
     assert proxy.refused
-    assert proxy.lacked == ()
+    assert proxy.missing_hosts == ()
 
 
 async def test_redirect_is_a_new_question(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.system.sandbox.bubblewrap import laid_over
+from panpan.system.sandbox.bubblewrap import mount_points
 from tests.needed_programs import need
 
 # Lays something over a folder, starts a child, and goes with its root below another folder; the child has the higher
@@ -37,9 +37,9 @@ def test_process_that_sees_less_hides_nothing(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         try:
-            assert laid_over({over, free}) == {over}
+            assert mount_points({over, free}) == {over}
         finally:
             process.kill()
     deadline = time.monotonic() + 20
-    while laid_over({over, free}):  # the namespace goes a moment after the program that made it
+    while mount_points({over, free}):  # the namespace goes a moment after the program that made it
         assert time.monotonic() < deadline

@@ -12,12 +12,12 @@ from typing import Any
 from anyio import to_thread
 
 from panpan.errors import PanpanError, SnapshotError, ToolError
-from panpan.file_trees.kept_files import KeepLimits, look_at
+from panpan.file_trees.kept_files import KeepLimits, stat_paths
 from panpan.file_trees.own_repository import OwnRepository
 from panpan.file_trees.snapshot import Modes, Snapshot, commit_of, message_of, modes_of, snapshot_from
 from panpan.system.files import folder_tree
 from panpan.system.files.atomic_write import write_atomic
-from panpan.system.files.file_lock import is_held
+from panpan.system.files.file_lock import is_locked
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
@@ -131,7 +131,7 @@ def shown(path: str, worktree: Worktree) -> str:
 
 def left_worktrees(folder: Path) -> Sequence[Worktree]:
     """Return worktrees that no panpan uses: of sessions that ended, or were killed."""
-    return [worktree for worktree in WorktreeRecords(folder).all() if not is_held(worktree.top)]
+    return [worktree for worktree in WorktreeRecords(folder).all() if not is_locked(worktree.top)]
 
 
 def remove_tree(folder: Path) -> None:
@@ -167,7 +167,7 @@ async def keep_files(
         OSError: There is no place for them.
     """
     await to_thread.run_sync(_prepare, repository, index)
-    found = await to_thread.run_sync(look_at, repository.work_tree, paths, limits)
+    found = await to_thread.run_sync(stat_paths, repository.work_tree, paths, limits)
     known = await repository.run("ls-files", "-z", index=index)
     dropped = [path for path in os.fsdecode(known).split("\0") if path and path not in found.bits]
     if dropped:

@@ -28,12 +28,12 @@ from panpan.capabilities.subagents.worktrees.worktree import (
     shown,
 )
 from panpan.errors import PanpanError, ToolError
-from panpan.file_trees.kept_files import TOO_LONG, KeepLimits, look_at
+from panpan.file_trees.kept_files import TOO_LONG, KeepLimits, stat_paths
 from panpan.file_trees.own_repository import OwnRepository
 from panpan.file_trees.snapshot import Difference, Snapshot, differences, listed, names
 from panpan.system.files.atomic_write import is_temporary_name
 from panpan.system.files.canonical import canonical_path, is_below
-from panpan.system.files.file_lock import is_held
+from panpan.system.files.file_lock import is_locked
 from panpan.system.files.folder_tree import make_folders, make_private_folder
 from panpan.system.files.read_file import opened_folder
 from panpan.system.git.git import add_worktree, forget_worktree, repository_around, run_git
@@ -179,7 +179,7 @@ class Worktrees:
         try:
             top.mkdir(mode=0o700)
         except FileExistsError as error:
-            if is_held(top):
+            if is_locked(top):
                 raise ToolError(
                     f"the worktree of the subagent {agent_id} is in use by another panpan, which has the same session "
                     "or a fork of it; wait until it is closed there, or start a new subagent"
@@ -288,7 +288,7 @@ def _sorted(top: Path, paths: Sequence[str]) -> WorkTreeFiles:
 def _copy(
     source: Path, target: Path, found: WorkTreeFiles, limits: KeepLimits
 ) -> tuple[Sequence[str], Mapping[str, str]]:
-    looked = look_at(source, found.files, limits)
+    looked = stat_paths(source, found.files, limits)
     if len(looked.bits) > limits.max_files:
         raise ToolError(f"{source} holds more than {limits.max_files:,} files, too many for a worktree")
     if sum(looked.sizes.values()) > limits.max_new_bytes:

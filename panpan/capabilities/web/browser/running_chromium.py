@@ -16,7 +16,7 @@ from anyio import CancelScope, to_thread
 from panpan.errors import ToolError
 from panpan.system.environment import how_to_install
 from panpan.system.files.folder_tree import remove_tree
-from panpan.system.processes.own_process import ended_with_panpan
+from panpan.system.processes.own_process import with_watchdog
 from panpan.system.processes.process_table import ProcessTree
 from panpan.types.dataclass import dataclass
 
@@ -181,7 +181,7 @@ class RunningChromium:
                 f"Playwright, which drives the browser, is not installed; run: {how_to_install(DRIVER)}"
             ) from None
         tree, folder = ProcessTree(), _new_folder()
-        env = tree.marked(ended_with_panpan({**launch.env, "TMPDIR": str(folder)}))
+        env = tree.marked(with_watchdog({**launch.env, "TMPDIR": str(folder)}))
         playwright: Playwright | None = None
         try:
             playwright = await _driver_started(async_playwright(), env)

@@ -102,12 +102,12 @@ class PanelDialog(Dialog[bool]):
         return (self._at + step) % len(self._titles)
 
 
-LOOK_S = 1.0
+REFRESH_S = 1.0
 """Seconds between two updates of a watched panel."""
 
 
 async def _until_next_look() -> None:
-    await anyio.sleep(LOOK_S)
+    await anyio.sleep(REFRESH_S)
 
 
 async def watched(screen: Screen, look: Look, pause: Callable[[], Awaitable[object]] = _until_next_look) -> None:

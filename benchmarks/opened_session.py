@@ -14,7 +14,7 @@ from benchmarks.resident import rss_mb
 from panpan.core.conversation import Conversation
 from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog
-from panpan.session.opening import resumed
+from panpan.session.opening import resume_log
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 
@@ -50,11 +50,11 @@ def main() -> None:
         write_log(path, int(sys.argv[1]))
         size_mb = path.stat().st_size / 1e6
         write_log(Path(name).resolve() / "small.jsonl", 8)
-        resumed(Path(name).resolve() / "small.jsonl", cwd=path.parent, warn=lambda _: None)  # one-time allocations
+        resume_log(Path(name).resolve() / "small.jsonl", cwd=path.parent, warn=lambda _: None)  # one-time allocations
         before_mb = rss_mb()
         started_at = process_time()
         log = SessionLog(path, session_id="s1", cwd=path.parent)
-        session = resumed(path, cwd=path.parent, warn=lambda _: None)
+        session = resume_log(path, cwd=path.parent, warn=lambda _: None)
         conversation = Conversation("", (), session.messages, session.compactions)
         opened_s = process_time() - started_at
         assert len(conversation.messages) == int(sys.argv[1])

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from panpan.cli.trust_command import summary
 from panpan.cli_kit.commands import CommandGroup, chosen_folder
 from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
-from panpan.config.keys import KeyPath, dotted, flatten, quoted, shown
+from panpan.config.keys import KeyPath, dotted, flatten, quote_key, shown
 from panpan.config.locations import Locations
 from panpan.config.settings import MERGED_LISTS
 from panpan.config.sources import Loaded, load_settings
@@ -90,11 +90,11 @@ def _list_lines(path: KeyPath, items: Sequence[object], loaded: Loaded) -> Itera
 
 def _toml(value: Any) -> str:
     if isinstance(value, SecretStr):
-        return quoted(_HIDDEN)
+        return quote_key(_HIDDEN)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, tuple):
         return f"[{', '.join(_toml(item) for item in value)}]"
-    return quoted(str(value))
+    return quote_key(str(value))

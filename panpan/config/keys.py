@@ -27,14 +27,14 @@ def _escaped(character: str) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def quoted(text: str) -> str:
+def quote_key(text: str) -> str:
     """Return the text as a TOML basic string without unprintable characters."""
     return shown(json.dumps(text, ensure_ascii=False))
 
 
 def dotted(path: Sequence[str]) -> str:
     """Return the path as in TOML, with parts that are not plain words in quotes."""
-    return ".".join(part if _BARE.fullmatch(part) else quoted(part) for part in path)
+    return ".".join(part if _BARE.fullmatch(part) else quote_key(part) for part in path)
 
 
 def leaves(values: Mapping[str, Any], prefix: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from panpan.config.keys import KeyPath, dotted, leaves, put, quoted, shown
+from panpan.config.keys import KeyPath, dotted, leaves, put, quote_key, shown
 from panpan.config.models import VENDORS, Vendor, vendor_named
 from panpan.config.settings import MERGED_LISTS, LimitSettings, Settings, Table, settings_type
 from panpan.config.settings_file import Source
@@ -155,7 +155,7 @@ def _objection_to_model(model: str, own: Settings, env: Mapping[str, str]) -> st
     chosen, wanted = _chosen_provider(own, env), _provider_in(model, own)
     if chosen is None or wanted is None or chosen == wanted:
         return None
-    return f"{quoted(model)} would send your requests to {shown(wanted)}, not to {chosen}; use --model to choose it"
+    return f"{quote_key(model)} would send your requests to {shown(wanted)}, not to {chosen}; use --model to choose it"
 
 
 def _models_of_user(own: Settings) -> set[str | None]:

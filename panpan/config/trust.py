@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
-from panpan.config.keys import KeyPath, dotted, quoted, shown
+from panpan.config.keys import KeyPath, dotted, quote_key, shown
 from panpan.config.locations import PROJECTS_FOLDER, Locations, project_slug
 from panpan.config.project_files import ProjectFiles, canonical_or_same, read_project_files, setting_of
 from panpan.config.settings import rule_text
@@ -355,4 +355,4 @@ def as_written(source: Source, path: KeyPath) -> str:
 
 def _shown(value: Any) -> str:
     value = rule_text(value) if isinstance(value, Mapping) else value
-    return quoted(value) if isinstance(value, str) else shown(value).lower()
+    return quote_key(value) if isinstance(value, str) else shown(value).lower()

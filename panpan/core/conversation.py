@@ -2,7 +2,7 @@
 
 The rule: each tool_use of a reply is answered exactly once, right after the reply, and ids are unique. A live turn
 keeps it by construction, and `append` refuses a message that would break it. A list from a log may hold anything, and
-goes through `repaired` first.
+goes through `repair_history` first.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from panpan.types.messages import (
 )
 
 
-def compacted(messages: Sequence[Message], compaction: Compaction) -> list[Message] | None:
+def apply_compaction(messages: Sequence[Message], compaction: Compaction) -> list[Message] | None:
     """Return the messages to send in place of `messages`; None if the compaction belongs to another conversation."""
     index_by_uuid = {message.uuid: index for index, message in enumerate(messages)}
     start = 0 if compaction.kept_from is None else index_by_uuid.get(compaction.kept_from)
@@ -63,7 +63,7 @@ class Conversation:
     Args:
         system: The system prompt.
         tools: Tools that the model may call.
-        messages: Earlier messages; must be valid (see `repaired`).
+        messages: Earlier messages; must be valid (see `repair_history`).
         compactions: Compactions of those messages, oldest first.
     """
 
@@ -123,7 +123,7 @@ class Conversation:
             self.sent.append(message)
 
     def replace(self, messages: Iterable[Message], compactions: Iterable[Compaction] = ()) -> None:
-        """Replace the whole conversation, as after a rewind; `messages` must be valid (see `repaired`)."""
+        """Replace the whole conversation, as after a rewind; `messages` must be valid (see `repair_history`)."""
         self.messages, self.open_tool_uses, self._tool_use_ids = [], {}, set()
         of_compactions = {id(compaction.reply) for compaction in self.compactions}
         self.side_calls = [reply for reply in self.side_calls if id(reply) not in of_compactions]
@@ -135,7 +135,7 @@ class Conversation:
 
     def compact(self, compaction: Compaction) -> None:
         """Apply a compaction to later requests; one of another conversation changes nothing."""
-        sent = compacted(self.messages, compaction)
+        sent = apply_compaction(self.messages, compaction)
         if sent is None:
             return
         self.compactions.append(compaction)
@@ -178,7 +178,7 @@ def error_result(tool_use_id: str, text: str) -> ToolResultMessage:
     return ToolResultMessage(result=block)
 
 
-def cut_short(tool_use_id: str, *, was_begun: bool, is_interrupted: bool, left: str = "") -> ToolResultMessage:
+def interrupted_result(tool_use_id: str, *, was_begun: bool, is_interrupted: bool, left: str = "") -> ToolResultMessage:
     """Return the result of a call that its turn left open.
 
     Args:
@@ -192,7 +192,7 @@ def cut_short(tool_use_id: str, *, was_begun: bool, is_interrupted: bool, left: 
     return error_result(tool_use_id, " ".join(filter(None, (INTERRUPTED if is_interrupted else ENDED, left))))
 
 
-def repaired(messages: Iterable[Message], *, never_begun: Container[str] = ()) -> Iterator[Message]:
+def repair_history(messages: Iterable[Message], *, never_begun: Container[str] = ()) -> Iterator[Message]:
     """Yield `messages` as a valid history, with as few changes as possible.
 
     Results without a call, and second results of one call, are left out. A result that comes late moves up to its call.

@@ -20,7 +20,7 @@ from panpan.types.llm import ModelClient, ModelRequest
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 
 
-async def replied(round_: Round, llm: ModelClient, hooks: Sequence[Hook]) -> AsyncGenerator[Event, None]:
+async def request_reply(round_: Round, llm: ModelClient, hooks: Sequence[Hook]) -> AsyncGenerator[Event, None]:
     """Yield the events of one reply.
 
     Raises:
@@ -121,7 +121,7 @@ async def _round(round_: Round, turn: Turn) -> AsyncGenerator[Event, None]:
         return
 
     reply: AssistantMessage | None = None
-    async with aclosing(replied(round_, turn.llm, turn.hooks)) as replies:
+    async with aclosing(request_reply(round_, turn.llm, turn.hooks)) as replies:
         async for event in replies:
             if isinstance(event, AssistantMessage):
                 event = reply = turn.executor.with_known_names(event)

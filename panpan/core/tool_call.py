@@ -60,7 +60,9 @@ class PreparedCall:
     """True if no other call may run at the same time; False for one that cannot run at all."""
 
 
-def prepared(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collection[str] | None = None) -> PreparedCall:
+def prepare_call(
+    use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collection[str] | None = None
+) -> PreparedCall:
     """Find the tool of `use` and check its arguments.
 
     Args:
@@ -126,7 +128,7 @@ def _wrong_arguments(name: str, error: ValidationError) -> str:
     return "\n".join(lines)
 
 
-def shortened(text: str) -> str:
+def shorten_error(text: str) -> str:
     """Return an error's text within its limit; it may quote the model's arguments, which can be of any length."""
     if len(text) <= MAX_ERROR_CHARS:
         return text
@@ -134,12 +136,12 @@ def shortened(text: str) -> str:
     return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"
 
 
-def failed(error: PanpanError) -> Output:
+def error_output(error: PanpanError) -> Output:
     """Return the output of a call that could not run or could not finish."""
-    whole = shortened(str(error))
+    whole = shorten_error(str(error))
     if not isinstance(error, ToolError) or not error.advice:
         return Output(whole, is_error=True)
-    return Output((for_model(whole),), SummaryDisplay(text=shortened(error.problem)), is_error=True)
+    return Output((for_model(whole),), SummaryDisplay(text=shorten_error(error.problem)), is_error=True)
 
 
 def digest_of(call: ToolCall) -> str:
@@ -176,7 +178,7 @@ class Permission:
     """Shown to the user in place of the text for the model."""
 
 
-def joined(decisions: Sequence[Decision]) -> Decision:
+def combine_decisions(decisions: Sequence[Decision]) -> Decision:
     """Return the decisions of several hooks about one call as one; allow the call if there are none."""
     deciding = _deciding(decisions)
     if not deciding:
@@ -249,7 +251,7 @@ async def permission_to_retry(
         ask: Puts a question to the user.
     """
     found = [decision for hook in hooks if (decision := await hook.after_sandbox_denial(call, blocked)) is not None]
-    if not found or isinstance(joined(found), Deny):
+    if not found or isinstance(combine_decisions(found), Deny):
         return None
     digest = digest_of(call)
     decisions = [_asking_again(one, blocked) if isinstance(one, Ask) else one for one in found]
@@ -271,7 +273,7 @@ async def _permission(
     call: ToolCall, digest: str, decisions: Sequence[Decision], hooks: Sequence[Hook], ask: Asker
 ) -> Permission:
     reasons = _reasons(_restricting(decisions) or decisions)
-    match joined(decisions):
+    match combine_decisions(decisions):
         case Deny(reason=why):
             return _denied(call.tool.name, why, reasons)
         case Allow(reason=Reason(text=text), approved_paths=approved, box=box, opening=opening):
@@ -283,7 +285,7 @@ async def _permission(
 
 def _denied(name: str, why: Reason, reasons: tuple[Reason, ...]) -> Permission:
     error = ToolError(f"{name} was not run: {why.text}", advice=why.advice)
-    output = failed(error)
+    output = error_output(error)
     return Permission(False, why.text, text_for_model=str(error), reasons=reasons, display=output.display)
 
 
@@ -307,7 +309,9 @@ async def _asked(
     except ToolError as error:
         if not decision.approved_paths and all(reason.kind != "doom-loop" for reason in reasons):
             why = Reason(f"not asked, since it cannot be done: {error}", "bad-call")
-            return Permission(False, why.text, text_for_model=str(error), reasons=(why,), display=failed(error).display)
+            return Permission(
+                False, why.text, text_for_model=str(error), reasons=(why,), display=error_output(error).display
+            )
         preview = None  # it may fail only because it needs the yes, or the question is whether to continue at all
     question = PermissionQuestion(
         tool_use_id=call.tool_use_id,
@@ -401,4 +405,4 @@ async def _answered_by_hooks(call: ToolCall, question: PermissionQuestion, hooks
     if not answers:
         return None
     denials = [denial for hook in hooks if (denial := await hook.recheck(call)) is not None]
-    return joined([*answers, *denials])
+    return combine_decisions([*answers, *denials])

@@ -34,11 +34,11 @@ from panpan.core.tool_call import (
     batches,
     digest_of,
     equal_calls,
-    failed,
+    error_output,
     permission_for,
     permission_to_retry,
-    prepared,
-    shortened,
+    prepare_call,
+    shorten_error,
 )
 from panpan.errors import PanpanError, ToolError, unwrap_single_exception
 from panpan.system.files.paths import PathResolver
@@ -117,7 +117,7 @@ class ToolExecutor(AsyncContextManagerMixin):
 
     async def run(self, tool_uses: Sequence[ToolUseBlock]) -> AsyncGenerator[ToolEvent, None]:
         """Yield progress as it comes, and the results in the order of the calls."""
-        for batch in batches([prepared(use, self._tools, self._offered) for use in tool_uses]):
+        for batch in batches([prepare_call(use, self._tools, self._offered) for use in tool_uses]):
             send, receive = create_memory_object_stream[ToolEvent](64)
             task = self._task_group.start_soon(self._run_batch, batch, send)
             with receive:
@@ -161,7 +161,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         except Exception as error:  # a bug in a tool or a hook costs its call, not the turn
             log.exception("the tool %s failed unexpectedly", call.use.name)
             text = f"{call.use.name} failed unexpectedly: {type(error).__name__}: {error}"
-            self.results.update({one.use.id: error_result(one.use.id, shortened(text)) for one in equal})
+            self.results.update({one.use.id: error_result(one.use.id, shorten_error(text)) for one in equal})
         for event in done:
             event.set()
 
@@ -185,17 +185,17 @@ class ToolExecutor(AsyncContextManagerMixin):
     async def _output_of(self, call: PreparedCall, send: MemoryObjectSendStream[ToolEvent], runs_alone: bool) -> Output:
         """Get permission for a call, run it, and let the hooks see its output."""
         if call.tool is None or call.args is None:
-            return Output(shortened(call.problem), is_error=True)
+            return Output(shorten_error(call.problem), is_error=True)
         paths = self._context.paths.for_call()
         context = replace(self._context, tool_use_id=call.use.id, runs_alone=runs_alone, paths=paths)
         try:
             tool_call = await ToolCall.of(call.use.id, call.tool, call.args, call.use.input, context)
         except ToolError as error:
-            return failed(error)
+            return error_output(error)
         permission = await permission_for(tool_call, self._hooks, self._ask)
         await send.send(_decided(call.use, permission))
         if not permission.is_allowed:
-            text = shortened(permission.text_for_model)
+            text = shorten_error(permission.text_for_model)
             content = text if permission.display is None else (for_model(text),)
             return Output(content, permission.display, is_error=True)
         if digest_of(tool_call) != permission.digest:  # run exactly what was decided about, to the byte
@@ -203,7 +203,7 @@ class ToolExecutor(AsyncContextManagerMixin):
 
         opened = self._opened(tool_call, permission)
         if why := await self._refusal_at_last(opened):
-            return Output(shortened(f"{call.use.name} was not run: {why}"), is_error=True)
+            return Output(shorten_error(f"{call.use.name} was not run: {why}"), is_error=True)
         self.begun.add(call.use.id)
         cwd = paths.cwd
         started_at = perf_counter()
@@ -217,7 +217,7 @@ class ToolExecutor(AsyncContextManagerMixin):
                 tool_call, replace(more, approved_paths=permission.approved_paths | more.approved_paths)
             )
             if why := _cannot_return(paths, cwd) or await self._refusal_at_last(opened):
-                output = output.with_note(shortened(f"it was not run again: {why}"))
+                output = output.with_note(shorten_error(f"it was not run again: {why}"))
                 break
             started_at = perf_counter()
             output = await self._attempt(opened, more, send)
@@ -297,7 +297,7 @@ async def _run_tool(
     except TimeoutError:
         return Output(f"{tool.name} did not finish within {tool.timeout_s:g} s and was ended", is_error=True)
     except PanpanError as error:
-        return failed(error)
+        return error_output(error)
     return output or Output(f"{tool.name} ended without an output", is_error=True)
 
 

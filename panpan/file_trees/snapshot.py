@@ -230,7 +230,7 @@ async def differences(repository: OwnRepository, before: Snapshot, after: Snapsh
     return sorted(known, key=lambda one: one.path)
 
 
-def listed(changes: Sequence[Difference], prefix: str = "") -> Sequence[FileChange]:
+def list_changes(changes: Sequence[Difference], prefix: str = "") -> Sequence[FileChange]:
     """Return changes as people and programs want them, each path behind `prefix`.
 
     Folders that only came or went with what is in them are left out.

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 from pydantic_core import from_json
 
-from panpan.models.reply import BlockKind, OpenBlock, ReplyBuilder, read_arguments, written
+from panpan.models.reply import BlockKind, OpenBlock, ReplyBuilder, encode_arguments, read_arguments
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import StopReason
 
@@ -199,7 +199,7 @@ class _Reader:
             self._judge_beginning()
         if value.keys() != _KEYS or not isinstance(value["name"], str) or value["name"] not in self._tool_names:
             raise _NeverError
-        arguments = written(value["arguments"])
+        arguments = encode_arguments(value["arguments"])
         try:
             read_arguments(arguments)  # only accepts an object
         except _UNREADABLE:

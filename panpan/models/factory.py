@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from panpan.config.models import VENDORS, ModelFacts, vendor_named
 from panpan.config.stored_keys import NO_KEYS, StoredKeys
 from panpan.errors import ConfigError
-from panpan.models.model_choice import Chooser, ModelRequirement, NoModelError, key_for, merged
+from panpan.models.model_choice import Chooser, ModelRequirement, NoModelError, key_for, merge_requirements
 from panpan.models.provider_kind import FULL, NO_KINDS, ModelProfile, NamedProvider, ProviderKinds, provider_kind
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, ModelOptions, Provider, Sampling
@@ -100,7 +100,7 @@ def resolve_model(
         ConfigError: The requirements do not lead to a model; the text says what to set.
     """
     chooser = Chooser(providers or {}, aliases or {}, env, kinds, keys)
-    destination = chooser.destination(merged(requirements))
+    destination = chooser.destination(merge_requirements(requirements))
     known = destination.known
     key = key_for(destination, requirements, chooser, env, keys)
     extras = destination.extras
@@ -144,12 +144,12 @@ def resolve_from(
     with_project = [
         _project_requirement(source) if source.kind == "project" else requirement(source) for source in loaded.sources
     ]
-    if merged(with_project) == merged(own):
+    if merge_requirements(with_project) == merge_requirements(own):
         return resolve(own)
     try:
         users = resolve(own)
     except ConfigError as exc:
-        if merged(own).has_key:
+        if merge_requirements(own).has_key:
             raise  # a project must not decide where the user's key goes
         wanted = resolve(with_project)  # the project may supply what was missing
         if isinstance(exc, NoModelError) and wanted.provider not in providers:

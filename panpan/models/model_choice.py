@@ -301,7 +301,7 @@ class Chooser:
         )
 
 
-def merged(requirements: Sequence[ModelRequirement]) -> ModelRequirement:
+def merge_requirements(requirements: Sequence[ModelRequirement]) -> ModelRequirement:
     """Return all requirements as one; later ones replace earlier ones."""
     whole = ModelRequirement()
     for requirement in requirements:
@@ -448,7 +448,7 @@ def _giver(requirements: Sequence[ModelRequirement]) -> int | None:
 
 def _belongs(destination: Destination, requirements: Sequence[ModelRequirement], giver: int, chooser: Chooser) -> bool:
     """Return True if the source of the key would send requests to the same destination, or leaves that open."""
-    meant, whole = merged(requirements[: giver + 1]), merged(requirements)
+    meant, whole = merge_requirements(requirements[: giver + 1]), merge_requirements(requirements)
     if meant.base_url != whole.base_url:
         return False
     if meant.model is None and meant.provider is None:

@@ -64,7 +64,7 @@ def read_arguments(text: str) -> dict[str, Any]:
     return value
 
 
-def written(arguments: Any) -> str:
+def encode_arguments(arguments: Any) -> str:
     """Return arguments that a server sent as a JSON value as text, for `read_arguments`."""
     try:
         return json.dumps(arguments, ensure_ascii=False)

@@ -17,7 +17,7 @@ from panpan.config.settings_file import WrittenRule
 from panpan.config.sources import Loaded
 from panpan.core.hooks import ToolCall
 from panpan.core.tool import SeenFiles, Tool, ToolContext, enabled_tools
-from panpan.core.tool_call import joined, prepared
+from panpan.core.tool_call import combine_decisions, prepare_call
 from panpan.errors import ConfigError, ToolError
 from panpan.permissions.gate import PermissionGate, RuleStore
 from panpan.permissions.reach.located import LocatedUse
@@ -239,7 +239,7 @@ class FolderGate:
             arguments: As a model would write them.
             mode: That of the settings if not given.
         """
-        call = prepared(ToolUseBlock(id="call", name=tool, input=dict(arguments)), self._tools)
+        call = prepare_call(ToolUseBlock(id="call", name=tool, input=dict(arguments)), self._tools)
         if call.tool is None or call.args is None:
             return Verdict(Deny(Reason(call.problem, "bad-call")), None)
         context = ToolContext("call", self.paths, SeenFiles(), self._outputs, environment={}, sandbox=self.sandbox)
@@ -250,7 +250,7 @@ class FolderGate:
         self.gate.mode = mode or self.mode
         hooks = (self.gate, self._sandbox_questions)
         decisions = [found for hook in hooks if (found := await hook.before_tool(tool_call)) is not None]
-        decision = joined(decisions)
+        decision = combine_decisions(decisions)
         try:
             return Verdict(decision, await subject_of(tool_call))
         except ToolError:

@@ -247,7 +247,7 @@ def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
     judged = [found for found in (facts, _facts_elsewhere(told, paths.cwd)) if found is not None]
     also = [use for found in (plain, *judged) if found is not None for use in _uses_of(found)]
     named = dict.fromkeys((*told.path_uses, *also))
-    uses = [locator.located(use, command=sources.get(use.path, "")) for use in named]
+    uses = [locator.locate_use(use, command=sources.get(use.path, "")) for use in named]
     used, used_files = _reached(reached.used, locator, is_shallow=False)
     looked_at, files_looked_at = _reached(reached.looked_at, locator, is_shallow=True)
     recorded = git_path_uses(facts, paths.cwd, locator) if facts is not None else ()
@@ -341,5 +341,5 @@ def _reached(found: ReachedPaths, locator: Locator, *, is_shallow: bool) -> tupl
     located: list[LocatedUse] = []
     for use, command in uses.items():
         with suppress(ToolError):  # a dangling link, which no program can open either
-            located.append(locator.located(use, is_shallow=is_shallow, command=command))
+            located.append(locator.locate_use(use, is_shallow=is_shallow, command=command))
     return located, files

@@ -64,7 +64,7 @@ def read_head(root: MachineRoot, path: str) -> Head | None:
     return None if text is None else Head(tuple(text.replace("\r\n", "\n").partition("\n\n")[0].split("\n")))
 
 
-def normalised(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Return a name as all spellings of it are compared (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -130,13 +130,13 @@ def _packages_in(root: MachineRoot, folder: str) -> Iterator[Package]:
 def _of_dist_info(root: MachineRoot, folder: str, head: Head | None) -> Package:
     named, _, version = folder.rpartition("/")[2].removesuffix(".dist-info").partition("-")
     if head is None:
-        return Package(normalised(named), version, folder, damage="its METADATA is missing or cannot be read")
+        return Package(normalise_name(named), version, folder, damage="its METADATA is missing or cannot be read")
     name, said = head.first("Name"), head.first("Version")
     if not _NAME.fullmatch(name) or not said:
-        return Package(normalised(named), version, folder, damage="its METADATA has no name or no version")
+        return Package(normalise_name(named), version, folder, damage="its METADATA has no name or no version")
     wheel = read_head(root, f"{folder}/WHEEL")
     return Package(
-        normalised(name),
+        normalise_name(name),
         said,
         folder,
         requires_python=head.first("Requires-Python"),
@@ -156,7 +156,7 @@ def _of_egg_info(place: str, found: Head | None) -> Package:
     name, said = head.first("Name") or named, head.first("Version") or version.partition("-")[0]
     damage = "" if found else "its PKG-INFO is missing or cannot be read"
     requires = tuple(head.all("Requires-Dist"))
-    return Package(normalised(name), said, place, head.first("Requires-Python"), requires, damage=damage)
+    return Package(normalise_name(name), said, place, head.first("Requires-Python"), requires, damage=damage)
 
 
 def _wheel_name(direct_url: str | None) -> str:
@@ -226,7 +226,7 @@ def unmet(requirement: "Requirement", versions: Mapping[str, str]) -> str | None
     """Return the reason that a requirement is not met; empty if it is met, None if it cannot be told."""
     from packaging.version import InvalidVersion, Version
 
-    version = versions.get(normalised(requirement.name))
+    version = versions.get(normalise_name(requirement.name))
     if version is None:
         return "it is not installed"
     try:

@@ -11,7 +11,7 @@ from typing import Any
 
 from panpan.config.bounded_toml import parse_toml
 from panpan.python_environments.machine_root import MachineRoot
-from panpan.python_environments.metadata import normalised
+from panpan.python_environments.metadata import normalise_name
 from panpan.python_environments.project_files import (
     OwnName,
     PackageRequirement,
@@ -159,7 +159,7 @@ def project_requirements(root: MachineRoot, folder: str) -> ProjectRequirements:
     found += files.unread[:MAX_REQUIREMENTS]
     return ProjectRequirements(
         folder,
-        frozenset(normalised(one.name) for one in found if isinstance(one, OwnName) and one.name),
+        frozenset(normalise_name(one.name) for one in found if isinstance(one, OwnName) and one.name),
         tuple(one for one in found if isinstance(one, PythonRequirement)),
         tuple(one for one in found if isinstance(one, PackageRequirement)),
         tuple(one for one in found if isinstance(one, Unclear)),

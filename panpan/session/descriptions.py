@@ -155,7 +155,7 @@ def task_detail(task: TaskInfo, now: float) -> str:
     return ", ".join(fact for fact in facts if fact)
 
 
-def counted(tasks: Sequence[TaskInfo]) -> str:
+def count_tasks(tasks: Sequence[TaskInfo]) -> str:
     """Return a count such as "2 background tasks run"."""
     return f"{len(tasks)} background task{'s run' if len(tasks) != 1 else ' runs'}"
 

@@ -11,7 +11,7 @@ from panpan.config.project_limits import STRICTNESS
 from panpan.errors import PanpanError, SessionError
 from panpan.models.provider_kind import ModelProfile
 from panpan.session.agent import ModelParts
-from panpan.session.log.fold import FoldedSession, folded
+from panpan.session.log.fold import FoldedSession, fold_records
 from panpan.session.log.record_kinds import OpenedRecord, SessionPrefix, kept_prefix
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.setup import SessionSetup
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from panpan.session.stored.finding import ChosenSession
 
 
-def resumed(path: Path, *, cwd: Path, warn: Callable[[str], None]) -> FoldedSession:
+def resume_log(path: Path, *, cwd: Path, warn: Callable[[str], None]) -> FoldedSession:
     """Return all that the log of an earlier session adds up to; warn of what is not as it was."""
     damaged_lines: list[int] = []
-    session = folded(read_records(path, note_damage=damaged_lines.append))
+    session = fold_records(read_records(path, note_damage=damaged_lines.append))
     for note in _notes(session, damaged_lines, path, cwd):
         warn(note)
     return session
@@ -193,7 +193,7 @@ def open_log(
         warn("the sessions are on a file system without locks: do not open this one in another panpan meanwhile")
     with ExitStack() as stack:  # closes the log if it cannot be read
         stack.callback(log.close)
-        before = resumed(log.path, cwd=setup.cwd, warn=warn)
+        before = resume_log(log.path, cwd=setup.cwd, warn=warn)
         stack.pop_all()
     log.go_on_after(before.last_uuid)
     return OpenedLog(session_id, log, before, branch, forked_from, title if which.must_exist else None)

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 from anyio import BrokenResourceError, CancelScope, move_on_after, to_thread
 
-from panpan.core.conversation import Conversation, cut_short
+from panpan.core.conversation import Conversation, interrupted_result
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.core.query import Turn, query
 from panpan.core.tool_call import digest_of
@@ -304,7 +304,7 @@ class TurnRun:
             result = executor.results.get(tool_use_id)
             if result is None:
                 was_begun, left = tool_use_id in executor.begun, executor.left.get(tool_use_id, "")
-                result = cut_short(tool_use_id, was_begun=was_begun, is_interrupted=is_interrupted, left=left)
+                result = interrupted_result(tool_use_id, was_begun=was_begun, is_interrupted=is_interrupted, left=left)
                 if left:
                     self._agent.warn(left)
             results.append(result)

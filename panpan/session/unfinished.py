@@ -17,9 +17,9 @@ from typing import Any, Literal, TypeAlias
 import anyio
 import anyio.to_thread
 
-from panpan.core.conversation import NEVER_ANSWERED, NEVER_BEGUN, Conversation, error_result, repaired
+from panpan.core.conversation import NEVER_ANSWERED, NEVER_BEGUN, Conversation, error_result, repair_history
 from panpan.core.tool import Tool
-from panpan.core.tool_call import prepared
+from panpan.core.tool_call import prepare_call
 from panpan.errors import UnfinishedCallError
 from panpan.session.log.fold import UnfinishedCall
 from panpan.system.files.atomic_write import remove_leftovers
@@ -108,7 +108,7 @@ class UnfinishedCalls:
             if not (isinstance(message, ToolResultMessage) and message.tool_use_id in ids)
         ]
         self._calls = ()
-        conversation.replace(list(repaired([*kept, *results])), conversation.compactions)
+        conversation.replace(list(repair_history([*kept, *results])), conversation.compactions)
         for result in results:
             record(result)
 
@@ -224,6 +224,6 @@ def _told_by_user(tool_use_id: str, outcome: Outcome, words: str) -> ToolResultM
 
 
 def _named(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> str:
-    call = prepared(use, tools)
+    call = prepare_call(use, tools)
     title = call.tool.title(call.args) if call.tool is not None and call.args is not None else ""
     return clean_line(f"{use.name} ({title})" if title else use.name)[:_MAX_TITLE_CHARS]

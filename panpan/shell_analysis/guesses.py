@@ -80,11 +80,11 @@ def _looks(effect: Effect) -> bool:
 
 def _look_in(told: Sequence[Word]) -> bool:
     from panpan.shell_analysis.programs import load_table  # not needed before the first command
-    from panpan.shell_analysis.runners import unwrapped
+    from panpan.shell_analysis.runners import unwrap
 
     words = [word.text or "" for word in told]
     name = words[0]
-    if (wrapped := unwrapped(name, told[1:])) and name not in _CHANGING_RIGHTS:
+    if (wrapped := unwrap(name, told[1:])) and name not in _CHANGING_RIGHTS:
         return bool(wrapped.words) and _look_in(wrapped.words)
     if "/" in name:
         folder, _, name = name.rpartition("/")

@@ -38,7 +38,7 @@ from panpan.shell_analysis.programs import (
     may_show,
     words_read_recursively,
 )
-from panpan.shell_analysis.runners import WrappedCommand, unwrapped
+from panpan.shell_analysis.runners import WrappedCommand, unwrap
 from panpan.shell_analysis.shell_changes import may_change_shell
 from panpan.shell_analysis.words import as_path, folder_of, home_for, in_folder, paths_of
 from panpan.shell_analysis.working_directory import find_shell, is_bash
@@ -245,7 +245,7 @@ def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) 
     arguments = command.words[1:]
     if harmless := find_exec(command, judge):
         return harmless
-    if wrapped := unwrapped(name, arguments):
+    if wrapped := unwrap(name, arguments):
         return _of_wrapped(command, name, wrapped, most_wrappers)
     if written := written_by(name, arguments):
         return Effect(

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TypeAlias
 
 from panpan.shell_analysis.facts import ParsedLine, SimpleCommand, Word
-from panpan.shell_analysis.words import decoded, word_of
+from panpan.shell_analysis.words import decode_ansi_c, word_of
 from panpan.types.dataclass import dataclass
 
 
@@ -63,7 +63,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _DURATION = re.compile(r"\d{1,6}(?:\.\d+)?[smhd]?")
 
 
-def unwrapped(name: str, words: Sequence[Word]) -> WrappedCommand | None:
+def unwrap(name: str, words: Sequence[Word]) -> WrappedCommand | None:
     """Return what `name` would run when it is given `words`; None if it is no wrapper."""
     wrapper = WRAPPERS.get(name)
     if wrapper is None:
@@ -154,7 +154,7 @@ def behind_wrappers(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], bool]:
     for _ in range(_MOST_LAYERS):
         if not words or adds_words(words):
             break
-        wrapped = unwrapped(program_name(words[0]), words[1:])
+        wrapped = unwrap(program_name(words[0]), words[1:])
         if wrapped is None:
             break
         if not wrapped.words:
@@ -351,7 +351,7 @@ def _printed(command: SimpleCommand) -> Iterator[str]:
         for word in words[1:]:
             filled = _CONVERSION.sub(word.replace("\\", r"\\"), filled, count=1)
         yield "\n".join(words[1:])
-    yield from dict.fromkeys((plain, filled, decoded(plain)[0], decoded(filled)[0]))
+    yield from dict.fromkeys((plain, filled, decode_ansi_c(plain)[0], decode_ansi_c(filled)[0]))
 
 
 def _run_by(command: SimpleCommand, text: str, parse: Parse) -> ParsedLine | None:

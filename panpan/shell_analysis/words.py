@@ -19,7 +19,7 @@ _ESCAPE = re.compile(
 _LETTERS = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def decoded(body: str) -> tuple[str, bool]:
+def decode_ansi_c(body: str) -> tuple[str, bool]:
     """Return the text that `$'body'` means, and whether that is certain."""
     text = b""
     position, is_certain = 0, True
@@ -36,7 +36,7 @@ def decoded(body: str) -> tuple[str, bool]:
 
 def with_ansi_c_decoded(source: str) -> str:
     """Return a word, as written in a line, with each `$'…'` in it replaced by its probable text."""
-    return ANSI_C.sub(lambda found: decoded(found[1])[0], source)
+    return ANSI_C.sub(lambda found: decode_ansi_c(found[1])[0], source)
 
 
 def _meaning(found: re.Match[str]) -> bytes:
@@ -228,7 +228,7 @@ class _WordReader:
             self._is_expanded = True
             self._at = found.end()
         elif not is_quoted and (found := ANSI_C.match(self._text, self._at)):
-            plain, is_certain = decoded(found[1])
+            plain, is_certain = decode_ansi_c(found[1])
             if not is_certain:
                 raise NotPlainError(self._at)
             self._add_quoted(plain, upto=found.end())

@@ -60,7 +60,7 @@ def find_mentions(text: str) -> list[Mention]:
     return [_mention(match, text) for match in _MENTION.finditer(text)]
 
 
-def written(path: str) -> str:
+def quote_path(path: str) -> str:
     """Return a mention of `path` as a user types it, quoted if the path has blanks."""
     return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
 

@@ -307,6 +307,6 @@ def parse_task_cause(cause: str) -> tuple[str, bool] | None:
 _OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}(?:system-reminder|context|rules)\b)", re.IGNORECASE)
 
 
-def untagged(text: str) -> str:
+def strip_tags(text: str) -> str:
     """Return `text` with the tags defused that panpan itself sets around it."""
     return _OUR_TAGS.sub("&lt;", text)

@@ -350,10 +350,10 @@ def single_flags(flags: str) -> list[str]:
 
 def exact_pattern(command: str) -> str:
     """Return the pattern that matches this line and no other."""
-    return trimmed(command).replace("\\", "\\\\").replace("*", "\\*")
+    return trim_command(command).replace("\\", "\\\\").replace("*", "\\*")
 
 
-def trimmed(command: str) -> str:
+def trim_command(command: str) -> str:
     """Return the line without the blanks around it that a shell ignores; it keeps one behind a backslash."""
     short = command.strip(" \t\n")
     return command.lstrip(" \t\n") if short.endswith("\\") else short

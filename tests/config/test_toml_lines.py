@@ -4,7 +4,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.config.keys import dotted, key_lines, leaves, quoted
+from panpan.config.keys import dotted, key_lines, leaves, quote_key
 
 DOCUMENT = '''# a comment = with # signs and [brackets]
 version = 1
@@ -107,4 +107,4 @@ def _toml(value: Any) -> str:
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return quoted(value) if isinstance(value, str) else str(value)
+    return quote_key(value) if isinstance(value, str) else str(value)

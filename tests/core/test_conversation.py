@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.core.conversation import NEVER_ANSWERED, NEVER_BEGUN, Conversation, error_result, repaired
+from panpan.core.conversation import NEVER_ANSWERED, NEVER_BEGUN, Conversation, error_result, repair_history
 from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from tests.fakes.scripted_llm import call, say
@@ -42,13 +42,13 @@ def test_repair_keeps_a_valid_history() -> None:
         say("done"),
     ]
 
-    assert list(repaired(history)) == history
+    assert list(repair_history(history)) == history
 
 
 def test_repair_tells_calls_that_never_began_apart() -> None:
     history = [UserMessage.of("go"), call(("1", "Change", {}), ("2", "Change", {}), ("3", "Look", {})), result("3")]
 
-    fixed = list(repaired(history, never_begun={"2", "3"}))
+    fixed = list(repair_history(history, never_begun={"2", "3"}))
 
     assert [m.text for m in fixed if isinstance(m, ToolResultMessage)] == [NEVER_ANSWERED, NEVER_BEGUN, "done"]
 
@@ -56,7 +56,7 @@ def test_repair_tells_calls_that_never_began_apart() -> None:
 def test_repair_answers_an_open_call_as_never_answered() -> None:
     history = [UserMessage.of("go"), call(("1", "Look", {}), ("2", "Change", {})), result("1")]
 
-    fixed = list(repaired(history))
+    fixed = list(repair_history(history))
 
     assert fixed[:3] == history
     assert isinstance(fixed[3], ToolResultMessage)
@@ -66,7 +66,9 @@ def test_repair_answers_an_open_call_as_never_answered() -> None:
 def test_repair_drops_orphans_and_second_results() -> None:
     reply = call(("1", "Look", {}))
 
-    fixed = list(repaired([result("0"), reply, result("1", "first"), result("1", "second"), say("ok"), result("9")]))
+    fixed = list(
+        repair_history([result("0"), reply, result("1", "first"), result("1", "second"), say("ok"), result("9")])
+    )
 
     assert [m.text for m in fixed if isinstance(m, ToolResultMessage)] == ["first"]
 
@@ -74,7 +76,7 @@ def test_repair_drops_orphans_and_second_results() -> None:
 def test_repair_moves_a_late_result_to_its_call() -> None:
     late = result("1")
 
-    fixed = list(repaired([call(("1", "Look", {})), UserMessage.of("and?"), late]))
+    fixed = list(repair_history([call(("1", "Look", {})), UserMessage.of("and?"), late]))
 
     assert fixed[1] == late
     assert isinstance(fixed[2], UserMessage)
@@ -82,7 +84,9 @@ def test_repair_moves_a_late_result_to_its_call() -> None:
 
 def test_repair_makes_repeated_ids_unique_with_their_results() -> None:
     fixed = list(
-        repaired([call(("1", "Look", {})), result("1", "a"), call(("1", "Look", {})), result("1", "b"), say("ok")])
+        repair_history(
+            [call(("1", "Look", {})), result("1", "a"), call(("1", "Look", {})), result("1", "b"), say("ok")]
+        )
     )
 
     assert_valid(fixed)
@@ -103,11 +107,11 @@ messages = st.one_of(
 def test_repair_is_valid_appendable_and_idempotent(
     history: list[Message],
 ) -> None:
-    fixed = list(repaired(history))
+    fixed = list(repair_history(history))
 
     assert_valid(fixed)
     assert Conversation(messages=fixed).messages == fixed
-    assert list(repaired(fixed)) == fixed
+    assert list(repair_history(fixed)) == fixed
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.core.tool_call import joined
+from panpan.core.tool_call import combine_decisions
 from panpan.types.permission import Allow, Ask, Decision, Deny, Reason
 
 reasons = st.builds(Reason, st.sampled_from(["one", "another", "a third"]), advice=st.sampled_from(["", "stop"]))
@@ -25,7 +25,7 @@ decisions = st.lists(st.builds(Deny, reasons) | asks | st.builds(Allow, reasons,
 @given(decisions)
 def test_joined_deny_beats_ask_beats_allow_with_all_reasons(some: Sequence[Decision]) -> None:
     kind = min((type(one) for one in some), key=[Deny, Ask, Allow].index)
-    found = joined(some)
+    found = combine_decisions(some)
 
     assert type(found) is kind
     assert found.reason.text == "; ".join(one.reason.text for one in some if type(one) is kind)
@@ -33,7 +33,7 @@ def test_joined_deny_beats_ask_beats_allow_with_all_reasons(some: Sequence[Decis
 
 @given(decisions)
 def test_joined_decision_holds_the_paths_and_advice_of_all(some: Sequence[Decision]) -> None:
-    found = joined(some)
+    found = combine_decisions(some)
 
     if not isinstance(found, Deny):
         assert found.approved_paths == {
@@ -47,7 +47,7 @@ def test_joined_decision_holds_the_paths_and_advice_of_all(some: Sequence[Decisi
 
 @given(decisions)
 def test_joined_question_drops_always_unless_alone(some: Sequence[Decision]) -> None:
-    found = joined(some)
+    found = combine_decisions(some)
 
     if isinstance(found, Ask):
         questions = [one for one in some if isinstance(one, Ask)]
@@ -56,11 +56,11 @@ def test_joined_question_drops_always_unless_alone(some: Sequence[Decision]) -> 
 
 @given(st.one_of(st.builds(Deny, reasons), asks, st.builds(Allow, reasons, paths)))
 def test_joined_single_decision_is_unchanged(one: Decision) -> None:
-    assert joined([one]) == one
+    assert combine_decisions([one]) == one
 
 
 def test_joined_without_decisions_allows_the_call() -> None:
-    assert joined([]) == Allow(Reason("no hook decides about it"))
+    assert combine_decisions([]) == Allow(Reason("no hook decides about it"))
 
 
 @given(st.builds(Deny, st.just(Reason("no", flags="--mode"))) | asks, st.sampled_from(["", "--outside"]))
@@ -68,7 +68,7 @@ def test_joined_allow_adds_its_flags_to_restrictions(restricting: Decision, flag
     allowance = Allow(Reason("in vain", flags="--outside"))
     question = replace(restricting, reason=replace(restricting.reason, flags=flags))
 
-    found = joined([allowance, question])
+    found = combine_decisions([allowance, question])
 
     assert found.reason.flags == ("" if not flags else "--outside")
     assert found.reason.text == restricting.reason.text

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool import Tool, ToolContext
-from panpan.core.tool_call import joined
+from panpan.core.tool_call import combine_decisions
 from panpan.core.tool_executor import ToolExecutor
 from panpan.types.content import RejectedDisplay, ToolUseBlock
 from panpan.types.events import Output, PermissionDecided, ToolStarted, ToolYield
@@ -134,7 +134,7 @@ async def test_words_beside_a_yes_reach_the_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("box", "use"), [("usual", "off"), ("looking", "as asked")])
 async def test_allow_gives_surroundings_but_never_to_looking_tools(box: str, use: str, tmp_path: Path) -> None:
-    decision = joined([Allow(Reason("a rule"), box=box), Allow(Reason("a setting"), opening=OUTSIDE)])  # type: ignore[arg-type]
+    decision = combine_decisions([Allow(Reason("a rule"), box=box), Allow(Reason("a setting"), opening=OUTSIDE)])  # type: ignore[arg-type]
 
     told, _, _ = await outcome(Decides(decision), PermissionAnswer(False), tmp_path)
 
@@ -142,7 +142,7 @@ async def test_allow_gives_surroundings_but_never_to_looking_tools(box: str, use
 
 
 def test_joined_questions_keep_surroundings_and_drop_the_mode() -> None:
-    found = joined([Ask(Reason("the gate"), "Make", offer=Offer("bounds", mode="auto")), ASKS])
+    found = combine_decisions([Ask(Reason("the gate"), "Make", offer=Offer("bounds", mode="auto")), ASKS])
 
     assert isinstance(found, Ask)
     assert found.offer == Offer("bounds", (OUTSIDE, AS_IT_IS))

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from panpan.core.tool_call import prepared
+from panpan.core.tool_call import prepare_call
 from panpan.types.content import ToolUseBlock
 from tests.fakes.tools import FakeTool
 
@@ -16,7 +16,7 @@ class Run(FakeTool):
 
 
 def test_tool_call_problem_names_json_types() -> None:
-    call = prepared(ToolUseBlock(id="1", name="Look", input={"command": "python train.py"}), {"Look": Run()})
+    call = prepare_call(ToolUseBlock(id="1", name="Look", input={"command": "python train.py"}), {"Look": Run()})
 
     assert call.problem.endswith("- command: Input should be a valid list")
 
@@ -24,6 +24,6 @@ def test_tool_call_problem_names_json_types() -> None:
 def test_unknown_tool_problem_names_the_offered_tools() -> None:
     tools = {"Look": Run(), "Hide": Run()}
 
-    call = prepared(ToolUseBlock(id="1", name="Loop", input={}), tools, ["Look"])
+    call = prepare_call(ToolUseBlock(id="1", name="Loop", input={}), tools, ["Look"])
 
     assert call.problem == "There is no tool named 'Loop'. Did you mean Look? The tools are: Look."

@@ -19,7 +19,7 @@ from panpan.permissions.gate import PermissionGate
 from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, ModelSource, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.capability import Capabilities
-from panpan.session.log.fold import FoldedSession, folded
+from panpan.session.log.fold import FoldedSession, fold_records
 from panpan.session.log.record_kinds import NO_PREFIX, PermissionModeRecord, SpentRecord
 from panpan.session.log.recorder import Recorder
 from panpan.session.log.session_log import SessionLog, read_records
@@ -54,7 +54,7 @@ def session_in(
     With a `permission_mode`, its gate is among the hooks. With `has_background` False, it has no background tasks.
     """
     path = log_path(root)
-    before = folded(read_records(path)) if path.exists() else FoldedSession()
+    before = fold_records(read_records(path)) if path.exists() else FoldedSession()
     log = SessionLog(path, session_id="s1", cwd=root)
     log.parent_uuid = before.last_uuid
     conversation = Conversation(
@@ -116,4 +116,4 @@ def log_path(root: Path) -> Path:
 
 def recorded(root: Path) -> list[Message]:
     """Return the messages that the log on disk now holds."""
-    return folded(read_records(log_path(root))).messages
+    return fold_records(read_records(log_path(root))).messages

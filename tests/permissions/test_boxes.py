@@ -8,7 +8,7 @@ import pytest
 
 from panpan.core.effects import Command, Effects
 from panpan.core.hooks import ToolCall
-from panpan.core.tool_call import joined
+from panpan.core.tool_call import combine_decisions
 from panpan.permissions.gate import PermissionGate
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.events import Output
@@ -183,7 +183,7 @@ def test_yes_in_plan_mode_opens_a_place_and_not_the_box(project: Project, comman
 
 
 def test_question_of_another_hook_keeps_the_box() -> None:
-    found = joined([Allow(Reason("the gate"), box="looking"), Ask(Reason("it comes again"))])
+    found = combine_decisions([Allow(Reason("the gate"), box="looking"), Ask(Reason("it comes again"))])
 
     assert isinstance(found, Ask)
     assert found.box == "looking"

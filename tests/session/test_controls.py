@@ -15,7 +15,7 @@ from panpan.permissions.gate import PermissionGate
 from panpan.permissions.opening import ModeAsker
 from panpan.permissions.rules.rules import RuleSource
 from panpan.session.agent import ModelParts
-from panpan.session.log.fold import FoldedSession, folded
+from panpan.session.log.fold import FoldedSession, fold_records
 from panpan.session.log.record_kinds import UNNAMED, SessionPrefix, kept_prefix
 from panpan.session.log.session_log import read_records
 from panpan.session.session import Session
@@ -38,7 +38,7 @@ async def collect(session: Session, prompt: str = "go") -> list[Event]:
 
 
 def logged(root: Path) -> FoldedSession:
-    return folded(read_records(log_path(root)))
+    return fold_records(read_records(log_path(root)))
 
 
 def subtypes(root: Path) -> list[object]:

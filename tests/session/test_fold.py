@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from panpan.core.conversation import Conversation
 from panpan.models.provider_kind import FULL
 from panpan.models.providers.anthropic_request import encode_head
-from panpan.session.log.fold import folded
+from panpan.session.log.fold import fold_records
 from panpan.session.log.record_kinds import UNNAMED, SessionPrefix, kept_prefix
 from panpan.types.llm import ModelOptions, ToolDefinition
 
@@ -21,7 +21,7 @@ def test_fold_omits_damaged_tools_of_the_prefix() -> None:
     good = {"name": "Look", "description": "looks", "input_schema": {"type": "object"}}
     damaged = [{**good, "name": {}}, {**good, "description": None}, {**good, "input_schema": []}, {"name": "x"}, 1]
 
-    session = folded([start(system=["be good"], tools=[damaged[0], good, *damaged[1:]])])
+    session = fold_records([start(system=["be good"], tools=[damaged[0], good, *damaged[1:]])])
 
     assert session.prefixes == {
         UNNAMED: SessionPrefix(UNNAMED, None, (ToolDefinition("Look", "looks", {"type": "object"}),))
@@ -38,7 +38,7 @@ TOOL = st.fixed_dictionaries({}, optional={"name": JSON, "description": JSON, "i
 
 @given(JSON, JSON | st.lists(JSON | TOOL, max_size=3))
 def test_fold_makes_a_sendable_prefix_from_any_start(system: object, tools: object) -> None:
-    session = folded([start(system=system, tools=tools)])
+    session = fold_records([start(system=system, tools=tools)])
 
     prefix = kept_prefix(NEW, session.prefixes, FULL)
     request = Conversation(prefix.system or "", prefix.tools, session.messages).request()

@@ -12,7 +12,7 @@ import pytest
 from panpan.capabilities.snapshots.history import SnapshotRecord, UndoHistory
 from panpan.errors import SessionError
 from panpan.session.log.agent_log import PastSubagents, agents_folder
-from panpan.session.log.fold import folded
+from panpan.session.log.fold import fold_records
 from panpan.session.log.record_kinds import RewindRecord
 from panpan.session.log.recorder import discard_fork, fork
 from panpan.session.log.records import record_of
@@ -44,7 +44,7 @@ async def test_fork_has_the_same_messages_under_its_own_id(tmp_path: Path) -> No
 
     copy = fork(log, log.parent)
 
-    assert folded(read_records(copy)).messages == folded(read_records(log)).messages
+    assert fold_records(read_records(copy)).messages == fold_records(read_records(log)).messages
     assert copy.stem != log.stem
     records = [json.loads(line) for line in copy.read_text().splitlines()]
     assert {(record["sessionId"], record["forkedFrom"]) for record in records} == {(copy.stem, "s1")}
@@ -83,7 +83,7 @@ def test_fork_keeps_snapshots_of_rewound_turns(tmp_path: Path) -> None:
 
     for copy in (fork(log.path, tmp_path / "fork"), *repaired_copies(log.path, tmp_path / "mended")):
         records = list(read_records(copy))
-        assert folded(records).messages == [first, third]
+        assert fold_records(records).messages == [first, third]
         assert UndoHistory(records).steps_since(first.uuid) == UndoHistory(read_records(log.path)).steps_since(
             first.uuid
         )

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.errors import ConfigError, SessionError, SessionLogError
-from panpan.session.log.fold import folded
+from panpan.session.log.fold import fold_records
 from panpan.session.log.record_kinds import PrefixRecord, SessionPrefix
 from panpan.session.log.records import message_of, record_of
 from panpan.session.log.session_log import SessionLog, read_records
@@ -74,7 +74,7 @@ def test_log_round_trips_messages(tmp_path: Path) -> None:
 
     write(path, CONVERSATION)
 
-    assert folded(read_records(path)).messages == CONVERSATION
+    assert fold_records(read_records(path)).messages == CONVERSATION
 
 
 def test_records_have_the_fields_that_viewers_expect(tmp_path: Path) -> None:
@@ -119,12 +119,12 @@ def test_log_cut_at_any_byte_keeps_whole_records_and_continues(tmp_path: Path) -
         cut_path.write_bytes(data[:length])
         whole_lines = data[:length].count(b"\n") + (data[length : length + 1] == b"\n")
 
-        before = folded(read_records(cut_path))
+        before = fold_records(read_records(cut_path))
         log = open_log(cut_path)
         log.parent_uuid = before.last_uuid
         log.append(record_of(UserMessage.of("and on")))
         log.close()
-        after = folded(read_records(cut_path))
+        after = fold_records(read_records(cut_path))
 
         assert [m.uuid for m in before.messages if m.uuid in uuids] == uuids[:whole_lines]
         assert [m.uuid for m in after.messages if m.uuid in uuids] == uuids[:whole_lines]
@@ -152,7 +152,7 @@ def test_damaged_line_in_the_middle_loses_only_itself(tmp_path: Path) -> None:
     lines[1] = b'{"type": "assistant", \xff\xfe garbage'
     path.write_bytes(b"\n".join(lines))
 
-    messages = folded(read_records(path)).messages
+    messages = fold_records(read_records(path)).messages
 
     assert [message.text for message in messages] == ["one", "three", "four"]
 
@@ -163,7 +163,7 @@ def test_log_with_any_content_can_be_read(lines: list[bytes]) -> None:
     good = json.dumps({"uuid": "u1", "parentUuid": None, **record_of(UserMessage.of("hello")), "version": 1})
     try:
         path.write_bytes(b"\n".join([*lines, good.encode(), b""]))
-        assert folded(read_records(path)).messages[-1].text == "hello"
+        assert fold_records(read_records(path)).messages[-1].text == "hello"
     finally:
         path.unlink()
 
@@ -185,7 +185,7 @@ def test_unknown_record_is_kept_but_is_no_message(tmp_path: Path, record: dict[s
     log.append(record_of(say("two")))
     log.close()
 
-    session = folded(read_records(path))
+    session = fold_records(read_records(path))
 
     assert message_of(record) is None
     assert [message.text for message in session.messages] == ["one", "two"]
@@ -197,7 +197,7 @@ def test_record_of_a_newer_format_is_noticed(tmp_path: Path, name: str) -> None:
     path = tmp_path / "s1.jsonl"
     path.write_text(json.dumps({"uuid": "1", "type": "user", name: 99}) + "\n")
 
-    assert folded(read_records(path)).is_from_newer_version
+    assert fold_records(read_records(path)).is_from_newer_version
 
 
 def test_subagent_log_is_a_sidechain(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_request_prefix_is_recorded(tmp_path: Path) -> None:
     log.append(PrefixRecord.of(prefix, opens_session=True, panpan_version="0").as_json())
     log.close()
 
-    session = folded(read_records(path))
+    session = fold_records(read_records(path))
 
     assert session.prefixes == {"full": prefix}
 
@@ -383,7 +383,7 @@ def test_log_order_holds_after_the_clock_was_set_back(tmp_path: Path) -> None:
         record["timestamp"] = stamp
     path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
 
-    assert folded(read_records(path)).messages == CONVERSATION
+    assert fold_records(read_records(path)).messages == CONVERSATION
 
 
 def test_newest_session_holds_after_the_clock_was_set_back(tmp_path: Path) -> None:
@@ -409,7 +409,7 @@ def test_impossible_file_time_is_no_error(tmp_path: Path) -> None:
 
     write(tmp_path / "after.jsonl", CONVERSATION)
 
-    assert folded(read_records(tmp_path / "after.jsonl")).messages == CONVERSATION
+    assert fold_records(read_records(tmp_path / "after.jsonl")).messages == CONVERSATION
 
 
 @pytest.mark.parametrize(("cost", "duration"), [("NaN", "Infinity"), ("-1", "-5"), ("1e999", '"long"'), ("[]", "{}")])
@@ -418,7 +418,7 @@ def test_impossible_amount_is_unknown(tmp_path: Path, cost: str, duration: str) 
     reply = json.dumps(record_of(say("x")))[:-1] + f', "costUSD": {cost}}}'
     path.write_text(re.sub(r'"durationMs": \d+', f'"durationMs": {duration}', reply) + "\n")
 
-    (message,) = folded(read_records(path)).messages
+    (message,) = fold_records(read_records(path)).messages
 
     assert isinstance(message, AssistantMessage)
     assert (message.text, message.cost_usd, message.duration_s) == ("x", None, 0)

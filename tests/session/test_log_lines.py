@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from panpan.errors import SessionError
 from panpan.session.export.transcript import transcript_of
-from panpan.session.log.records import encoded
-from panpan.session.log.session_log import MAX_DEPTH, lines_of, open_to_read, parsed, read_records
+from panpan.session.log.records import encode_record
+from panpan.session.log.session_log import MAX_DEPTH, lines_of, open_to_read, parse_line, read_records
 from panpan.session.stored.store import summary_of
 
 
@@ -27,24 +27,24 @@ def nested(depth: int, kind: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", ["list", "object"])
 def test_line_nested_too_deeply_is_no_record(kind: str) -> None:
-    assert parsed(encoded(nested(MAX_DEPTH, kind))) == nested(MAX_DEPTH, kind)
-    assert parsed(encoded(nested(MAX_DEPTH + 1, kind))) is None
-    assert parsed(b'{"a":' * 100_000) is None
+    assert parse_line(encode_record(nested(MAX_DEPTH, kind))) == nested(MAX_DEPTH, kind)
+    assert parse_line(encode_record(nested(MAX_DEPTH + 1, kind))) is None
+    assert parse_line(b'{"a":' * 100_000) is None
 
 
 def test_line_that_is_long_and_flat_is_a_record() -> None:
     wide = {"tools": [{"name": f"{number}", "input_schema": {"type": []}} for number in range(1000)]}
 
-    assert parsed(encoded(wide)) == wide
+    assert parse_line(encode_record(wide)) == wide
 
 
 @pytest.mark.parametrize("line", [b"", b"\0\0", b"[1]", b'"text"', b"5", b"\xff\xfe", b"{", b"NaN"])
 def test_line_without_an_object_is_no_record(line: bytes) -> None:
-    assert parsed(line) is None
+    assert parse_line(line) is None
 
 
 def test_line_with_nan_or_infinity_reads_them_as_null() -> None:
-    assert parsed(b'{"a": [NaN, -Infinity, "NaN"], "b": Infinity}') == {"a": [None, None, "NaN"], "b": None}
+    assert parse_line(b'{"a": [NaN, -Infinity, "NaN"], "b": Infinity}') == {"a": [None, None, "NaN"], "b": None}
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])

@@ -26,7 +26,7 @@ from panpan.session.log.record_kinds import (
     TitleRecord,
     session_record,
 )
-from panpan.session.log.records import encoded, record_of
+from panpan.session.log.records import encode_record, record_of
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import FileChange
 from panpan.types.llm import ToolDefinition
@@ -204,7 +204,7 @@ def journalled(*args: Any, **options: Any) -> Mapping[str, Any]:
     ],
 )
 def test_record_is_written_as_the_format_says(record: dict[str, Any], written: str) -> None:
-    line = encoded(record).decode()
+    line = encode_record(record).decode()
 
     assert line == written.replace("ID", record["uuid"]) + "\n"
 

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from panpan.app import BUILTIN
-from panpan.session.log.fold import folded
+from panpan.session.log.fold import fold_records
 from panpan.session.log.record_kinds import SYSTEM_RECORDS, RewindRecord, TitleRecord
 from panpan.session.log.recorder import fork
-from panpan.session.log.records import encoded, record_of
+from panpan.session.log.records import encode_record, record_of
 from panpan.session.log.repair import MOST_BRANCHES, Finding, repaired_copies, set_modes, validate
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.stored.store import newest_session
@@ -29,7 +29,7 @@ def kinds(findings: list[Finding]) -> list[str]:
 
 
 def said(log: Path) -> list[str]:
-    return [message.text for message in folded(read_records(log)).messages]
+    return [message.text for message in fold_records(read_records(log)).messages]
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def changed(log: Path, *changes: dict[str, Any]) -> None:
     records = [json.loads(line) for line in log.read_bytes().splitlines()]
     for record, change in zip(records, changes, strict=False):
         record.update(change)
-    log.write_bytes(b"".join(map(encoded, records)))
+    log.write_bytes(b"".join(map(encode_record, records)))
 
 
 def test_validate_finds_nothing_in_a_sound_log(log: Path) -> None:
@@ -104,7 +104,7 @@ def test_repair_splits_the_log_of_two_writers(log: Path, tmp_path: Path) -> None
     with log.open("ab") as file:
         parent = base
         for record in others:
-            file.write(encoded({"parentUuid": parent, "sessionId": "s1", "cwd": "/w", **record}))
+            file.write(encode_record({"parentUuid": parent, "sessionId": "s1", "cwd": "/w", **record}))
             parent = record["uuid"]
 
     (finding,) = validate(log)
@@ -180,7 +180,7 @@ def test_rewind_from_nowhere_is_checked_like_others(log: Path, value: object) ->
 def test_repair_copies_the_newest_of_very_many_branches(log: Path, tmp_path: Path) -> None:
     first = json.loads(log.read_bytes().splitlines()[0])
     said = [{**first, "uuid": f"u{number}", "parentUuid": first["uuid"]} for number in range(3 * MOST_BRANCHES)]
-    log.write_bytes(b"".join(map(encoded, [first, *said])))
+    log.write_bytes(b"".join(map(encode_record, [first, *said])))
 
     assert len(repaired_copies(log, tmp_path / "copies")) == 1 + MOST_BRANCHES
 
@@ -203,7 +203,7 @@ def test_repair_reuses_copies_until_they_are_continued(log: Path) -> None:
 def test_repair_makes_the_current_branch_the_newest_copy(log: Path) -> None:
     first = json.loads(log.read_bytes().splitlines()[0])
     with log.open("ab") as file:
-        file.write(encoded({**first, "uuid": "other", "parentUuid": first["uuid"]}))
+        file.write(encode_record({**first, "uuid": "other", "parentUuid": first["uuid"]}))
 
     copies = repaired_copies(log, log.parent)
 
@@ -262,7 +262,7 @@ def test_repair_of_any_log_is_sound_and_loses_no_message(
     folder = tmp_path / "sessions"
     folder.mkdir(mode=0o700, exist_ok=True)
     log = folder / "s1.jsonl"
-    log.write_bytes(b"".join(map(encoded, records)) + tail)
+    log.write_bytes(b"".join(map(encode_record, records)) + tail)
     log.chmod(0o600)
     before = log.read_bytes()
 

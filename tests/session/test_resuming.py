@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.session.log.fold import folded
-from panpan.session.opening import EarlierModel, resumed, resumed_mode
+from panpan.session.log.fold import fold_records
+from panpan.session.opening import EarlierModel, resume_log, resumed_mode
 from panpan.types.permission import PermissionMode
 
 HERE = Path("/work/here")
@@ -13,7 +13,7 @@ HERE = Path("/work/here")
 def resumed_with_notes(path: Path, *lines: str) -> list[str]:
     path.write_text("".join(f"{line}\n" for line in lines))
     notes: list[str] = []
-    resumed(path, cwd=HERE, warn=notes.append)
+    resume_log(path, cwd=HERE, warn=notes.append)
     return notes
 
 
@@ -135,4 +135,4 @@ def chosen(model: object) -> dict[str, object]:
 def test_resumed_model_is_the_last_one_asked_or_chosen(records: list[dict[str, object]], model: str | None) -> None:
     unlike = [{**record, "uuid": str(number)} for number, record in enumerate(records)]
 
-    assert folded(unlike).model == model
+    assert fold_records(unlike).model == model

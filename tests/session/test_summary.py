@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from panpan.session.log.record_kinds import TitleRecord
-from panpan.session.log.records import encoded, record_of
+from panpan.session.log.records import encode_record, record_of
 from panpan.session.log.session_log import SessionLog
 from panpan.session.stored import store as summary
 from panpan.session.stored.store import summary_of
@@ -113,7 +113,7 @@ def test_summary_exists_for_any_log(tmp_path: Path, records: list[Any], tail: by
 @pytest.mark.parametrize("content", [[{"type": "text", "text": "one"}], [{"type": "image"}, {"text": " one\n"}]])
 def test_summary_finds_text_behind_a_picture(tmp_path: Path, content: list[Any]) -> None:
     path = tmp_path / "01.jsonl"
-    path.write_bytes(encoded({"type": "user", "message": {"role": "user", "content": content}}))
+    path.write_bytes(encode_record({"type": "user", "message": {"role": "user", "content": content}}))
 
     found = summary_of(path)
 

@@ -1,6 +1,6 @@
 """Background tasks in words: harmless, short, and with what counts."""
 
-from panpan.session.descriptions import counted, ended_line, task_detail, titles
+from panpan.session.descriptions import count_tasks, ended_line, task_detail, titles
 from tests.fakes.background import task
 
 
@@ -32,5 +32,5 @@ def test_task_text_cannot_drive_the_terminal() -> None:
 def test_task_titles_count_all_and_name_the_first() -> None:
     many = [task(f"{number:08x}", f"job {number}") for number in range(8)]
 
-    assert (counted(many[:1]), counted(many)) == ("1 background task runs", "8 background tasks run")
+    assert (count_tasks(many[:1]), count_tasks(many)) == ("1 background task runs", "8 background tasks run")
     assert titles(many) == "job 0, job 1, job 2, job 3, job 4, and 3 more"

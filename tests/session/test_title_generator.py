@@ -18,7 +18,7 @@ from panpan.session.budget.budget import Budget
 from panpan.session.budget.opening import spending_of
 from panpan.session.budget.spending import session_costs
 from panpan.session.capability import Capabilities
-from panpan.session.log.fold import folded
+from panpan.session.log.fold import fold_records
 from panpan.session.log.recorder import Recorder
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.one_shot import (
@@ -195,7 +195,7 @@ async def test_title_of_the_first_prompt_is_recorded_and_counted(tmp_path: Path)
         costs = session_costs(session.conversation.messages, session.conversation.side_calls)
         assert costs.by_model["tiny"].known_cost_usd == 0.001
 
-    again = folded(read_records(tmp_path / "s1.jsonl"))
+    again = fold_records(read_records(tmp_path / "s1.jsonl"))
     assert (again.title, again.side_calls) == ("A fine title", [REPLY])
 
 
@@ -221,7 +221,7 @@ async def test_title_of_the_user_beats_one_made_meanwhile(tmp_path: Path) -> Non
         assert session.title == "mine"
         assert session.conversation.side_calls == [REPLY]  # it cost what it cost
 
-    assert folded(read_records(tmp_path / "s1.jsonl")).title == "mine"
+    assert fold_records(read_records(tmp_path / "s1.jsonl")).title == "mine"
 
 
 async def test_title_of_the_user_replaces_a_made_one(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ async def test_title_of_the_user_replaces_a_made_one(tmp_path: Path) -> None:
         await turn(session, "second")
         session.rename("mine")
 
-    assert folded(read_records(tmp_path / "s1.jsonl")).title == "mine"
+    assert fold_records(read_records(tmp_path / "s1.jsonl")).title == "mine"
 
 
 async def test_title_is_not_made_for_a_titled_session(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ async def test_title_is_not_awaited_at_the_end(tmp_path: Path) -> None:
         async with session_of(tmp_path, maker) as session:
             await turn(session, "first")
 
-    assert folded(read_records(tmp_path / "s1.jsonl")).title is None
+    assert fold_records(read_records(tmp_path / "s1.jsonl")).title is None
 
 
 async def test_title_stays_empty_if_none_is_made(tmp_path: Path) -> None:

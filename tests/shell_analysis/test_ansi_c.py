@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from panpan.shell_analysis.words import NotPlainError, decoded, with_ansi_c_decoded, word_at, word_of
+from panpan.shell_analysis.words import NotPlainError, decode_ansi_c, with_ansi_c_decoded, word_at, word_of
 from tests.needed_programs import need
 
 ESCAPES = r"""
@@ -32,7 +32,7 @@ def test_decoded_words_equal_those_of_bash(bodies: list[str]) -> None:
     need("bash")
 
     for body, made in zip(bodies, in_bash(bodies), strict=True):
-        text, is_certain = decoded(body)
+        text, is_certain = decode_ansi_c(body)
         if is_certain:
             assert text.encode() == made, body
         elif "\\x{" not in body and "\\xff" not in body:

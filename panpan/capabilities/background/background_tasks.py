@@ -243,11 +243,11 @@ class BackgroundTasks(Hook, Background):
             await end_all(self.tree, running)
         left = self._tasks.running
         if stopped := [task for task in to_name if not task.is_running]:
-            self._warn(f"stopped in the background with the session: {named(stopped)}")
+            self._warn(f"stopped in the background with the session: {name_tasks(stopped)}")
         if left:
             stands = ", stopped as in plan mode," if is_locked else ","
             how = f"left in the background{stands} to be found again with the session" if keep else "could not be ended"
-            self._warn(f"{how}: {named(left)}")
+            self._warn(f"{how}: {name_tasks(left)}")
         return [task.info for task in left]
 
     async def before_request(self, round_: Round) -> Sequence[Addition]:
@@ -427,10 +427,10 @@ def _user_notes(tasks: Sequence[Task]) -> Iterator[str]:
     ):
         of_them = [task for task in tasks if task.record.state in states]
         if of_them:
-            yield f"{text}: {named(of_them)}"
+            yield f"{text}: {name_tasks(of_them)}"
 
 
-def named(tasks: Sequence[Task]) -> str:
+def name_tasks(tasks: Sequence[Task]) -> str:
     """Return tasks for people, by id, title and exit code."""
     names = []
     for task in tasks[:_MAX_NAMED]:

@@ -26,7 +26,7 @@ from panpan.errors import ConfigError, ToolError
 from panpan.models.provider_kind import FULL
 from panpan.session.context import SessionContext
 from panpan.session.frontend import Askers
-from panpan.session.log.records import encoded
+from panpan.session.log.records import encode_record
 from panpan.system.files.folder_tree import open_private_file
 from panpan.types.dataclass import dataclass
 from panpan.version import __version__
@@ -136,7 +136,7 @@ class CassetteWriter:
         """Write a line, or end the recording if that is not possible."""
         if self.is_over:
             return
-        data = encoded(line)
+        data = encode_record(line)
         try:
             if self._fd is None:
                 self._fd = open_private_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
@@ -174,7 +174,7 @@ class CassetteWriter:
         self.is_over = True
         self._warn(f"the recording into {self.path} ends here: {reason}; what was recorded before can be played")
         if has_file:
-            self._write(encoded({"type": "cassette_end", "reason": reason}))
+            self._write(encode_record({"type": "cassette_end", "reason": reason}))
 
 
 _SETTINGS = (

@@ -9,7 +9,7 @@ from dataclasses import field
 
 from panpan.types.content import DiffDisplay, FileDiff, ToolUseBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, untagged
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, strip_tags
 
 _MOST_CHANGED, _MOST_READ, _MOST_COMMANDS, _MOST_REFUSED = 150, 60, 25, 10
 """Newest of each that are named; the rest is counted."""
@@ -159,7 +159,7 @@ def _listed(heading: str, items: Sequence[str], most: int, share: float) -> str:
     shown = items[-max(1, round(most * share)) :]
     older = len(items) - len(shown)
     more = [f"(and {older} before these)"] if older else []
-    return untagged("\n".join([f"{heading}:", *(f"- {line}" for line in (*more, *shown))]))
+    return strip_tags("\n".join([f"{heading}:", *(f"- {line}" for line in (*more, *shown))]))
 
 
 def _short(text: str) -> str:

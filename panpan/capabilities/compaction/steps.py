@@ -9,14 +9,14 @@ from panpan.capabilities.compaction.summary import (
     Summary,
     choose_quotes,
     last_reply_reminder,
-    notice,
     record_reminder,
+    summary_notice,
     summary_reminder,
     user_quotes,
     words_reminder,
 )
 from panpan.capabilities.compaction.window import Window, newest_prompt
-from panpan.core.conversation import Conversation, compacted
+from panpan.core.conversation import Conversation, apply_compaction
 from panpan.types.content import TextBlock, ToolUseBlock
 from panpan.types.messages import (
     MEMORY,
@@ -61,7 +61,7 @@ def replace_older(window: Window, summary: Summary, pins: Sequence[SystemReminde
     words = choose_quotes(said, window.chars(_WORDS_SHARE))
     record = computed_record(older)
     reminders = (
-        notice(window.history_tool),
+        summary_notice(window.history_tool),
         words_reminder(words, len(said) - len(words)),
         *pins,
         record_reminder(record, window.chars(_RECORD_SHARE)),
@@ -128,7 +128,7 @@ def undo_newest(conversation: Conversation) -> Compaction | None:
         kept_from=before.kept_from if before is not None else None,
         notes=before.notes if before is not None else {},
     )
-    sent = compacted(window.messages, undo)
+    sent = apply_compaction(window.messages, undo)
     assert sent is not None, "it was made for these messages"
     older = len(undo.pinned) + len(undo.added)
     report = CompactionReport(kept=len(sent) - older, pinned=len(undo.pinned), outputs=len(undo.notes))
@@ -189,7 +189,7 @@ def pinned_reminders(messages: Sequence[Message]) -> list[str]:
 
 def _measured(window: Window, compaction: Compaction) -> Compaction:
     """Return the compaction with its size and report."""
-    sent = compacted(window.messages, compaction)
+    sent = apply_compaction(window.messages, compaction)
     assert sent is not None, "it was made for these messages"
     older = len(compaction.added) + len(compaction.pinned)
     report = replace(

@@ -29,7 +29,7 @@ from panpan.types.messages import (
     SystemReminder,
     ToolResultMessage,
     UserMessage,
-    untagged,
+    strip_tags,
 )
 
 HEADINGS = ("Goal", "Constraints", "Progress", "Decisions", "Open questions", "Next steps", "Critical context")
@@ -71,7 +71,7 @@ async def ask_for_summary(
         RetryableError: The provider cannot be reached, so that the next request would fail, too.
     """
     for share in (1.0, 0.4):
-        text = material(messages, earlier=earlier, hint=hint, most_chars=round(most_chars * share))
+        text = summary_input(messages, earlier=earlier, hint=hint, most_chars=round(most_chars * share))
         try:
             return await _asked(llm, text, time_limit_s)
         except (AuthenticationError, CassetteError, RetryableError):
@@ -90,7 +90,7 @@ def summary_in(text: str) -> str:
     if not all(name.lower() in names for name in NEEDED_HEADINGS):
         return ""
     body = _HEADING.sub("", text[found[0].start() :])
-    return untagged(text[found[0].start() :].strip()) if len("".join(body.split())) >= _LEAST_CHARS else ""
+    return strip_tags(text[found[0].start() :].strip()) if len("".join(body.split())) >= _LEAST_CHARS else ""
 
 
 _MOST_CHARS = {"The user": 6_000, "The model": 4_000, "Call": 800, "Result": 1_200, "Error": 1_600}
@@ -99,7 +99,7 @@ _BEGINNING = 0.2
 """Share of a long conversation that is kept from its beginning; the rest is its end."""
 
 
-def material(messages: Sequence[Message], *, earlier: str, hint: str, most_chars: int) -> str:
+def summary_input(messages: Sequence[Message], *, earlier: str, hint: str, most_chars: int) -> str:
     """Return the material for a summary; `most_chars` without hint and earlier summary."""
     said = [message for message in messages if not isinstance(message, SystemReminder)]
     told = "\n\n".join(f"{one.heading}:\n{_cut(one)}" for one in transcript_entries(said))
@@ -172,7 +172,7 @@ _LAST_REPLY_CHARS = 1_500
 """Characters kept from the end of the last reply, where its questions are."""
 
 
-def notice(history_tool: str) -> SystemReminder:
+def summary_notice(history_tool: str) -> SystemReminder:
     """Return the notice of a compaction; `history_tool` is empty if the model has none."""
     where = f"{history_tool} shows them word for word." if history_tool else "They are kept in the session's log."
     return SystemReminder(
@@ -239,7 +239,7 @@ def last_reply_reminder(text: str) -> SystemReminder | None:
     if not text.strip():
         return None
     heading = "The end of your last reply, word for word; what the user says next may answer it:"
-    return SystemReminder(text=f"{heading}\n\n{untagged(text.strip()[-_LAST_REPLY_CHARS:])}", cause=LAST_REPLY)
+    return SystemReminder(text=f"{heading}\n\n{strip_tags(text.strip()[-_LAST_REPLY_CHARS:])}", cause=LAST_REPLY)
 
 
 def summary_in_reminder(reminder: SystemReminder) -> str:
@@ -294,4 +294,4 @@ def _said(number: int, text: str) -> Iterator[Quote]:
 def quotes_text(said: Sequence[Quote], left_out: int) -> str:
     """Return the quotations for a model."""
     more = f"\n({left_out} more, too long to be quoted here)" if left_out else ""
-    return "\n".join(f"[{one.number}] {untagged(one.text)}" for one in said) + more
+    return "\n".join(f"[{one.number}] {strip_tags(one.text)}" for one in said) + more

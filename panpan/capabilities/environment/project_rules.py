@@ -9,7 +9,7 @@ from panpan.capabilities.environment.layers import Constraint, Finding, State, m
 from panpan.capabilities.environment.python_layer import marker_values
 from panpan.python_environments.find_environment import interpreter_of
 from panpan.python_environments.machine_root import MachineRoot
-from panpan.python_environments.metadata import applying, fits_python, is_requirement, normalised, unmet
+from panpan.python_environments.metadata import applying, fits_python, is_requirement, normalise_name, unmet
 from panpan.python_environments.project_files import PackageRequirement, Unclear, file_of, is_for_conda
 from panpan.python_environments.project_requirements import ProjectRequirements
 
@@ -183,7 +183,7 @@ def _packages(facts: "Facts", requirements: ProjectRequirements, apart: frozense
         needs = f"{file} asks conda for {_describe_packages(count)}"
         has = f"{facts.environment.path} is none of conda's"
         yield make_constraint("project-unclear", "unknown", needs, has, source=file)
-    of_conda = {normalised(name): version for name, version in facts.python.of_conda}
+    of_conda = {normalise_name(name): version for name, version in facts.python.of_conda}
     versions, markers = {**of_conda, **facts.python.versions}, marker_values(facts)
     refused = {entry.file: entry.source for entry in reversed(needed) if not is_requirement(entry.text)}
     met = missed = 0
@@ -217,7 +217,7 @@ def _counts(
     versions: Mapping[str, str],
 ) -> bool:
     """True if it has to be installed; neither the project itself has to be, nor a package that is only bounded."""
-    name = normalised(requirement.name)
+    name = normalise_name(requirement.name)
     return name not in requirements.names and (name in versions or not entry.is_bound)
 
 
@@ -226,7 +226,7 @@ def _lacks(
 ) -> Iterator[tuple[str, str | None]]:
     """Yield each unmet requirement, also of its extras, with the version that is installed instead, as in `unmet`."""
     yield f"{requirement.name}{requirement.specifier}", unmet(requirement, versions)
-    package = facts.python.package(normalised(requirement.name))
+    package = facts.python.package(normalise_name(requirement.name))
     for extra in sorted(requirement.extras) if package else ():
         for text in package.requires if package else ():
             needed = applying(text, {**markers, "extra": extra})

@@ -22,7 +22,7 @@ from panpan.python_environments.metadata import (
     conda_records,
     fits_python,
     leftovers,
-    normalised,
+    normalise_name,
     read_packages,
     unmet,
 )
@@ -208,7 +208,7 @@ def _one_version_each(facts: "Facts") -> Iterator[Constraint]:
     for (_, name), several in list(versions.items()):
         if len(several) > 1:
             yield make_constraint("two-versions", "broken", f"one version of {name}", " and ".join(sorted(several)))
-    by_conda = {normalised(name): version for name, version in facts.python.of_conda}
+    by_conda = {normalise_name(name): version for name, version in facts.python.of_conda}
     for package in facts.python.packages:
         said = by_conda.get(package.name)
         if said and said != package.version and package.origin.installer != "conda":
@@ -231,7 +231,7 @@ def _dependencies(facts: "Facts") -> Iterator[Constraint]:
             if has:
                 missed += 1
                 needs = f"{package.name} {package.version} needs {requirement.name}{requirement.specifier}"
-                is_runtime = normalised(requirement.name).startswith("nvidia-")
+                is_runtime = normalise_name(requirement.name).startswith("nvidia-")
                 yield make_constraint("gpu-dependency" if is_runtime else "dependency", "broken", needs, has)
     if asked and not missed:
         yield make_constraint("dependency", "holds", f"what packages ask for ({asked} times)", "all of it is there")

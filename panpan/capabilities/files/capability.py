@@ -28,7 +28,7 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import printable
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
-from panpan.types.messages import SystemReminder, untagged
+from panpan.types.messages import SystemReminder, strip_tags
 
 MOST_FILES = 200
 """Most files that are looked at, those that the model read last."""
@@ -146,7 +146,7 @@ class FileChanged(ReminderSource):
 
     def _names(self, paths: Iterable[Path]) -> str:
         shown = (path.relative_to(self._root) if is_below(path, self._root) else path for path in paths)
-        names = [untagged(printable(str(path))) for path in shown]
+        names = [strip_tags(printable(str(path))) for path in shown]
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
         return ", ".join(names[:MOST_NAMES]) + more
 

@@ -32,7 +32,7 @@ class FramingError(Exception):
     """The server sent something that is not a message; the text completes the sentence "the server sent …"."""
 
 
-def framed(message: Mapping[str, Any]) -> bytes:
+def frame_message(message: Mapping[str, Any]) -> bytes:
     """Return a message as it is sent."""
     body = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False, separators=(",", ":"))
     data = body.encode("utf-8", "replace")  # JSON cannot hold half of a surrogate pair, as in a damaged file
@@ -85,7 +85,7 @@ def _length(header: bytes) -> int:
     raise FramingError("a message without a length")
 
 
-def parsed(body: bytes) -> dict[str, Any]:
+def parse_body(body: bytes) -> dict[str, Any]:
     """Return the parsed body. Raise FramingError if it is not a JSON object."""
     try:
         message = json.loads(body)
@@ -221,7 +221,7 @@ class Connection:
     def _send(self, message: Mapping[str, Any]) -> None:
         if self.gone:
             raise ServerGoneError(self.gone)
-        data = framed(message)
+        data = frame_message(message)
         if self._outbox_bytes + len(data) > self._max_outbox_bytes:
             self.give_up(f"{self.name} does not read what it is sent")
             raise ServerGoneError(self.gone)
@@ -261,7 +261,7 @@ class Connection:
                 self._count(len(chunk))
                 for body in reader.feed(chunk):
                     is_large = len(body) > _LARGE_BODY_BYTES
-                    self._take(await to_thread.run_sync(parsed, body) if is_large else parsed(body))
+                    self._take(await to_thread.run_sync(parse_body, body) if is_large else parse_body(body))
                     await checkpoint()
                 await checkpoint()
         except FramingError as exc:

@@ -25,7 +25,7 @@ from panpan.system.text.terminal_text import clean_line, printable
 from panpan.types.content import DiffDisplay, for_model
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
-from panpan.types.messages import AssistantMessage, SystemReminder, untagged
+from panpan.types.messages import AssistantMessage, SystemReminder, strip_tags
 
 if TYPE_CHECKING:
     from panpan.capabilities.language_servers.documents import SyncedDocuments
@@ -248,7 +248,7 @@ class EditErrors(Hook):
         reminders = []
         for late in done:
             if errors := [error for error in late.look.new_errors if error not in late.known]:
-                text = untagged(_told(_LATE, late.shown, late.look.server, errors))
+                text = strip_tags(_told(_LATE, late.shown, late.look.server, errors))
                 reminders.append(SystemReminder(text=text, cause=f"errors:{late.look.path.name}", priority="must"))
         return reminders
 

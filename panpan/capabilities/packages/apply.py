@@ -32,7 +32,7 @@ from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.python_environments.find_environment import Environment, interpreter_of, package_folders, project_of
 from panpan.python_environments.machine_root import MachineRoot, machine_for, readable_folder
-from panpan.python_environments.metadata import applying, normalised, unmet
+from panpan.python_environments.metadata import applying, normalise_name, unmet
 from panpan.python_environments.project_files import PackageRequirement, is_for_conda
 from panpan.python_environments.project_requirements import ProjectRequirements, project_requirements
 from panpan.system.files.atomic_write import write_atomic
@@ -48,7 +48,7 @@ _MOST_FAILURE_CHARS = 4_000
 """Most characters shown of a failed command's output; a quarter of that if the reason is known."""
 
 
-def outcome(
+def describe_outcome(
     plan: Plan, ran: PlanResult, changes: Changes, files: Sequence[FileStep], notes: Sequence[str], *, existed: bool
 ) -> Output:
     """Return the output of a call that has run.
@@ -128,7 +128,7 @@ def inconsistencies(target: Target, changes: Changes, requirements: ProjectRequi
     if not changes:
         return []
     touched = (*changes.added, *changes.removed, *(after for _, after in changes.changed))
-    names = {normalised(package.name) for package in touched}
+    names = {normalise_name(package.name) for package in touched}
     packages = list(python_needs(target.prefix))
     versions = {name: version for name, version, _ in packages}
     of_packages = (
@@ -143,11 +143,11 @@ def inconsistencies(target: Target, changes: Changes, requirements: ProjectRequi
     markers, said = _markers(target), list[str]()
     for who, text, is_touched in (*of_packages, *of_project):
         requirement = applying(text, markers)
-        if requirement is None or not (is_touched or normalised(requirement.name) in names):
+        if requirement is None or not (is_touched or normalise_name(requirement.name) in names):
             continue
         if unmet(requirement, versions):
-            found = versions.get(normalised(requirement.name))
-            has = f"{normalised(requirement.name)} {found} is installed" if found else "that is not installed"
+            found = versions.get(normalise_name(requirement.name))
+            has = f"{normalise_name(requirement.name)} {found} is installed" if found else "that is not installed"
             said.append(f"{who} {requirement.name}{requirement.specifier}, but {has}")
     return [*said[:_MOST], *([f"and {len(said) - _MOST} more"] if len(said) > _MOST else [])]
 
@@ -175,7 +175,7 @@ def _markers(target: Target) -> Mapping[str, str]:
 _MOST_CHARS = 300
 
 
-def mirrored(settings: PackageSettings) -> Iterator[PackageSettings]:
+def mirror_lines(settings: PackageSettings) -> Iterator[PackageSettings]:
     """Yield the user's settings with each of their mirrors in place of what it mirrors."""
     yield from (settings.model_copy(update={"index": url}) for url in settings.mirrors)
     yield from (settings.model_copy(update={"channel_alias": url}) for url in settings.channel_mirrors)
@@ -253,7 +253,7 @@ async def apply_plan(
     assert ran is not None, "it is the last thing that is yielded"
     notes = [] if plan.runs_code else await to_thread.run_sync(_broken, plan, changes, ctx, setup)
     notes += await to_thread.run_sync(_took_back, plan, ran, steps) if plan.step is not None else []
-    yield outcome(plan, ran, changes, files, notes, existed=existed)
+    yield describe_outcome(plan, ran, changes, files, notes, existed=existed)
 
 
 async def _frozen(plan: Plan) -> list[Installed]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from anyio import fail_after, to_thread
 from pydantic import BaseModel, ConfigDict
 
-from panpan.capabilities.packages.plan import Plan, without
+from panpan.capabilities.packages.plan import Plan, drop_variables
 from panpan.capabilities.packages.requirements import names_asked, package_name, require_some
 from panpan.capabilities.packages.target import Target, find_target, read_installed, require_own, shown_package
 from panpan.config.settings import PackageSettings
@@ -171,7 +171,7 @@ class PackageTool(Tool[PackageInputT]):
 
     def environment(self, ctx: ToolContext) -> dict[str, str]:
         """Return the variables that the package manager gets, where it may not use the user's caches with its own."""
-        environment = without(ctx.environment, self.own_variables, self.kept_variables)
+        environment = drop_variables(ctx.environment, self.own_variables, self.kept_variables)
         if ctx.sandbox.is_on:
             environment |= self.own_caches(ctx.sandbox.temporary / "packages")
         return environment
@@ -252,9 +252,9 @@ class PackageTool(Tool[PackageInputT]):
         plan = replace(self.plan(args, ctx), asked=names_asked(args.packages))
         if not plan.hosts or plan.wheels or plan.files or plan.runs_code:
             return plan
-        from panpan.capabilities.packages.apply import mirrored, with_mirrors
+        from panpan.capabilities.packages.apply import mirror_lines, with_mirrors
 
-        others = mirrored(self.settings)
+        others = mirror_lines(self.settings)
         return with_mirrors(plan, [type(self)(replace(self._setup, settings=one)).plan(args, ctx) for one in others])
 
     async def _told_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:

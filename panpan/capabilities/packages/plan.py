@@ -18,7 +18,7 @@ from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.shell_analysis.working_directory import start_directory
 from panpan.system.files.canonical import canonical_path, user_home
-from panpan.system.processes.limits import limited
+from panpan.system.processes.limits import limit_command
 from panpan.system.processes.process import LineFolder, ProcessEnded, ProgressPacer, run_process
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox, Start
 from panpan.system.sandbox.refusals import refusal_in
@@ -127,7 +127,7 @@ def _are_granted(hosts: tuple[str, ...], sandbox: CommandSandbox) -> bool:
     return all(grants.covers(authority, authority.port or 443) for authority in asked)
 
 
-def without(environment: Mapping[str, str], beginnings: tuple[str, ...], kept: frozenset[str]) -> dict[str, str]:
+def drop_variables(environment: Mapping[str, str], beginnings: tuple[str, ...], kept: frozenset[str]) -> dict[str, str]:
     """Return an environment without a package manager's own variables, which could lead it to another place.
 
     `beginnings`: what the names of its variables begin with.
@@ -195,7 +195,7 @@ async def run_plan(
         own_end = ""
         async with ctx.sandbox.boxed(command, env, cwd, bounds) as start:
             process = run_process(
-                limited(start.argv, ctx.limits),
+                limit_command(start.argv, ctx.limits),
                 cwd=cwd,
                 env=start.env,
                 timeout_s=max(1.0, deadline - anyio.current_time()),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from panpan.errors import ToolError
-from panpan.python_environments.metadata import normalised
+from panpan.python_environments.metadata import normalise_name
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def package_name(text: str) -> str:
 def names_asked(packages: Sequence[str]) -> frozenset[str]:
     """Return the normalised names in texts that ask for packages; of an address or a folder there is none."""
     found = (re.match(_ASKED, text.strip()) for text in packages)
-    return frozenset(normalised(match["name"]) for match in found if match)
+    return frozenset(normalise_name(match["name"]) for match in found if match)
 
 
 def is_channel(text: str) -> bool:

@@ -20,7 +20,7 @@ from panpan.python_environments.find_environment import (
     package_folders,
 )
 from panpan.python_environments.machine_root import MachineRoot
-from panpan.python_environments.metadata import Head, normalised, records_in
+from panpan.python_environments.metadata import Head, normalise_name, records_in
 from panpan.system.files.canonical import is_below
 from panpan.system.files.paths import PathResolver
 from panpan.types.content import Frozen
@@ -212,23 +212,23 @@ def read_installed(prefix: Path) -> list[Installed]:
     """Return all packages of an environment, by name; none where it does not exist."""
     root = MachineRoot()
     of_conda = list(_conda_packages(root, str(prefix)))
-    known = {normalised(package.name) for package in of_conda}
+    known = {normalise_name(package.name) for package in of_conda}
     of_pip = {package.key: package for package in _python_packages(root, prefix) if package.name not in known}
     return sorted((*of_conda, *of_pip.values()), key=lambda package: (package.name.lower(), package.by))[:MAX_PACKAGES]
 
 
 def shown_package(prefix: Path, name: str) -> str | None:
     """Return the facts about one package, a line each; None if it is not installed."""
-    root, wanted = MachineRoot(), normalised(name)
+    root, wanted = MachineRoot(), normalise_name(name)
     packages = read_installed(prefix)
-    package = next((one for one in packages if normalised(one.name) == wanted), None)
+    package = next((one for one in packages if normalise_name(one.name) == wanted), None)
     if package is None:
         return None
     if package.by == "conda":
         return "\n".join(_conda_lines(root, prefix, package))
-    heads = {normalised(head.first("Name")): (head, place) for place, head in _heads(root, prefix)}
+    heads = {normalise_name(head.first("Name")): (head, place) for place, head in _heads(root, prefix)}
     head, place = heads[wanted]
-    users = [normalised(other.first("Name")) for other, _ in heads.values() if wanted in _required(other)]
+    users = [normalise_name(other.first("Name")) for other, _ in heads.values() if wanted in _required(other)]
     lines = [f"{package}"]
     for key in ("Summary", "Home-page", "License", "License-Expression", "Requires-Python"):
         lines += [f"{key.lower().replace('-', ' ')}: {value}" for value in head.all(key) if value][:1]
@@ -240,7 +240,7 @@ def shown_package(prefix: Path, name: str) -> str | None:
 def python_needs(prefix: Path) -> Iterator[tuple[str, str, Sequence[str]]]:
     """Yield name, version and requirements (PEP 508) of each package of Python in an environment."""
     for _, head in _heads(MachineRoot(), prefix):
-        yield normalised(head.first("Name")), head.first("Version"), list(head.all("Requires-Dist"))
+        yield normalise_name(head.first("Name")), head.first("Version"), list(head.all("Requires-Dist"))
 
 
 def _heads(root: MachineRoot, prefix: Path) -> Iterator[tuple[str, Head]]:
@@ -255,11 +255,11 @@ def _heads(root: MachineRoot, prefix: Path) -> Iterator[tuple[str, Head]]:
 def _python_packages(root: MachineRoot, prefix: Path) -> Iterator[Installed]:
     for place, head in _heads(root, prefix):
         origin = _origin(root.text(f"{place}/direct_url.json", max_bytes=10_000))
-        yield Installed(name=normalised(head.first("Name")), version=head.first("Version"), **origin)
+        yield Installed(name=normalise_name(head.first("Name")), version=head.first("Version"), **origin)
 
 
 def _required(head: Head) -> set[str]:
-    return {normalised(re.split(r"[^A-Za-z0-9._-]", text, maxsplit=1)[0]) for text in head.all("Requires-Dist")}
+    return {normalise_name(re.split(r"[^A-Za-z0-9._-]", text, maxsplit=1)[0]) for text in head.all("Requires-Dist")}
 
 
 def _origin(direct_url: str | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from panpan.capabilities.packages.requirements import is_plain
 from panpan.capabilities.packages.target import Installed
 from panpan.errors import ToolError
-from panpan.python_environments.metadata import normalised
+from panpan.python_environments.metadata import normalise_name
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_regular_file
@@ -54,7 +54,7 @@ class Changes:
         changed = [(after.name, _shown(before, after)) for before, after in self.changed]
         removed = [(package.name, f"- {package.name} {package.version}") for package in self.removed]
         added = [(package.name, f"+ {package.name} {package.version}") for package in self.added]
-        named = sorted((*changed, *removed, *added), key=lambda one: normalised(one[0]) not in asked)
+        named = sorted((*changed, *removed, *added), key=lambda one: normalise_name(one[0]) not in asked)
         parts = [text for _, text in named]
         rest = f" and {len(parts) - 4} more" if len(parts) > 4 else ""
         return f"{', '.join(parts[:4])}{rest}" if parts else "nothing changed"

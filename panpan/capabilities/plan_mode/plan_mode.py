@@ -28,7 +28,7 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.system.processes.detached import HeldProcesses
 from panpan.system.processes.process_table import ProcessTree
 from panpan.system.text.terminal_text import printable
-from panpan.types.messages import PLAN, PLAN_MODE_OFF, PLAN_MODE_ON, SystemReminder, untagged
+from panpan.types.messages import PLAN, PLAN_MODE_OFF, PLAN_MODE_ON, SystemReminder, strip_tags
 from panpan.types.permission import PermissionMode
 
 TURNS_BETWEEN_NOTICES = 8
@@ -170,7 +170,7 @@ class PlanMode(Hook):
         if not plan:
             return ()
         shown = plan if len(plan) <= _MOST_PINNED_CHARS else f"{plan[:_MOST_PINNED_CHARS]}\n[… the rest is in the file]"
-        text = f"The plan of this session, from {self.file}:\n\n{untagged(shown)}"
+        text = f"The plan of this session, from {self.file}:\n\n{strip_tags(shown)}"
         return (SystemReminder(text=text, cause=PLAN),)
 
     async def _present_file(self) -> Path:

@@ -35,7 +35,7 @@ from panpan.system.processes.process import Captured
 from panpan.system.sandbox.profile import is_placeholder
 from panpan.system.text.terminal_text import printable
 from panpan.types.dataclass import dataclass
-from panpan.types.messages import PROJECT_CONTEXT, SystemReminder, untagged
+from panpan.types.messages import PROJECT_CONTEXT, SystemReminder, strip_tags
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def rules_text(sections: Sequence[MemorySection]) -> str:
 
 def _rules_block(section: MemorySection) -> str:
     origin = f' imported-by="{printable(str(section.imported_by))}"' if section.imported_by else ""
-    return f'<rules file="{printable(str(section.path))}"{origin}>\n{untagged(section.text.strip())}\n</rules>'
+    return f'<rules file="{printable(str(section.path))}"{origin}>\n{strip_tags(section.text.strip())}\n</rules>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +290,7 @@ def _text(parts: dict[str, str]) -> str:
     for name in _ORDER:
         if name not in parts:
             continue
-        body = parts[name] if name == "rules" else untagged(parts[name])
+        body = parts[name] if name == "rules" else strip_tags(parts[name])
         explanation = f"{_EXPLANATIONS[name]}\n" if name in _EXPLANATIONS else ""
         blocks.append(f'<context name="{name}">\n{explanation}{body}\n</context>')
     return "\n".join(blocks)

@@ -30,7 +30,7 @@ from panpan.shell_analysis.working_directory import (
 )
 from panpan.system.files.paths import PathResolver, without_workspace
 from panpan.system.git.git import harmless_git_variables
-from panpan.system.processes.limits import limited
+from panpan.system.processes.limits import limit_command
 from panpan.system.processes.process import ChildHandover, LineFolder, ProcessEnded, ProgressPacer, run_process
 from panpan.system.sandbox.command_sandbox import Bounds
 from panpan.types.content import SummaryDisplay, TextBlock, for_model
@@ -121,7 +121,7 @@ class BashTool(Tool[BashInput]):
                 bounds = bounds_of(args.sandbox, self.facts(args), ctx, report.file)
                 start = await stack.enter_async_context(ctx.sandbox.boxed(argv, environment, cwd, bounds))
                 process = run_process(
-                    limited(start.argv, ctx.limits),
+                    limit_command(start.argv, ctx.limits),
                     cwd=cwd,
                     env=start.env,
                     timeout_s=args.timeout / 1000,
@@ -164,7 +164,7 @@ class BashTool(Tool[BashInput]):
         async with AsyncExitStack() as stack:
             start = await stack.enter_async_context(ctx.sandbox.boxed(argv, environment, cwd, bounds))
             command = BackgroundCommand(
-                argv=limited(start.argv, ctx.limits),
+                argv=limit_command(start.argv, ctx.limits),
                 cwd=cwd,
                 env=start.env,
                 pass_fds=start.pass_fds,

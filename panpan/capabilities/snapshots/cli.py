@@ -22,7 +22,7 @@ from panpan.cli_kit.commands import settings_of_folder
 from panpan.cli_kit.failures import say
 from panpan.config.locations import Locations
 from panpan.errors import AnswerNeededError, SnapshotError
-from panpan.session.log.fold import folded
+from panpan.session.log.fold import fold_records
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.session.stored.finding import find_session
 from panpan.session.stored.store import SessionSummary, newest_session, summary_of
@@ -103,7 +103,7 @@ def _snapshots(
         click.echo(f"{_which(session)}\n")
     log = SessionLog(path, session_id=path.stem, cwd=roots[0], must_exist=True)
     try:
-        log.go_on_after(folded(read_records(path)).last_uuid)
+        log.go_on_after(fold_records(read_records(path)).last_uuid)
         places = SnapshotPlaces(locations.home, path.stem, lambda: roots)
         yield Snapshots(settings, places, SnapshotJournal(path, log.append), say)
         log.sync()

@@ -192,7 +192,7 @@ class UndoHistory:
         given.append(operation)
 
 
-def joined(steps: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+def join_steps(steps: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     """Return steps of one folder, those that follow each other without a change in between as one."""
     whole: list[tuple[str, str]] = []
     for before, after in steps:

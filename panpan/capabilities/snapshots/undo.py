@@ -8,10 +8,10 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.snapshots.history import Cause, SnapshotJournal, Step, UndoHistory, joined
+from panpan.capabilities.snapshots.history import Cause, SnapshotJournal, Step, UndoHistory, join_steps
 from panpan.capabilities.snapshots.workspace import WorkspaceSnapshots, trees_of
 from panpan.errors import SnapshotError, ToolError
-from panpan.file_trees.snapshot import Difference, Snapshot, diff_text, differences, listed
+from panpan.file_trees.snapshot import Difference, Snapshot, diff_text, differences, list_changes
 from panpan.file_trees.store import SnapshotStore
 from panpan.file_trees.writing import Revert, write_changes
 from panpan.session.log.records import timestamp
@@ -91,7 +91,7 @@ class RestorePlan:
 
     @property
     def files(self) -> Sequence[FileChange]:
-        return [change for folder in self.folders for change in listed(folder.changes, self._prefix(folder))]
+        return [change for folder in self.folders for change in list_changes(folder.changes, self._prefix(folder))]
 
     @property
     def diff(self) -> str:
@@ -217,7 +217,7 @@ class Undo:
                 pairs = [
                     (step.before[name], step.after[name]) for step in steps if name in step.before.keys() & step.after
                 ]
-                if pairs := [pair for pair in joined(pairs) if pair[0] != pair[1]]:
+                if pairs := [pair for pair in join_steps(pairs) if pair[0] != pair[1]]:
                     store = self._workspace.store(root)
                     loaded = [(await store.load(before), await store.load(after)) for before, after in pairs]
                     shared = await shared_changes(store, steps, await self._journal.others(steps[0].began))

@@ -17,7 +17,7 @@ from panpan.core.hooks import ToolCall
 from panpan.errors import PanpanError, SnapshotError, ToolError
 from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.own_repository import OwnRepository
-from panpan.file_trees.snapshot import Snapshot, differences, listed
+from panpan.file_trees.snapshot import Snapshot, differences, list_changes
 from panpan.file_trees.store import SnapshotStore, TooLargeError
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.types.dataclass import dataclass
@@ -106,7 +106,7 @@ class WorkspaceSnapshots:
         changes: list[FileChange] = []
         for root in before.keys() & after.keys():
             found = await differences(self.store(root).repository, before[root], after[root])
-            changes += listed(found, self.prefix(root))
+            changes += list_changes(found, self.prefix(root))
         return tuple(sorted(changes, key=lambda change: change.path))
 
     def is_elsewhere(self, call: ToolCall) -> bool:

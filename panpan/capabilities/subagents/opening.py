@@ -25,7 +25,7 @@ from panpan.session.log.record_kinds import SessionPrefix, kept_prefix
 from panpan.session.log.recorder import Recorder
 from panpan.session.log.session_log import SessionLog
 from panpan.session.models import system_prompt
-from panpan.session.opening import resumed
+from panpan.session.opening import resume_log
 from panpan.session.unfinished import UnfinishedCalls
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
@@ -170,7 +170,7 @@ def find(host: SubagentHost, parent: Parent, task: SubagentTask) -> OpenedSubage
     if known_name(task.agent, (known.name,)) != known.name:
         raise ConfigError(f"the subagent {known.id} is a {known.name}; go on with it as subagent_type {known.name!r}")
     definition = host.definition_of(task)
-    before = resumed(path, cwd=Path(known.worktree or "/"), warn=lambda _: None)
+    before = resume_log(path, cwd=Path(known.worktree or "/"), warn=lambda _: None)
     return OpenedSubagent(
         replace(known, tool_use_id=call, parent=parent.agent_id, end=None), definition, path, before, is_new=False
     )

@@ -8,7 +8,7 @@ from panpan.capabilities.subagents.task import TaskTool
 from panpan.core.conversation import NEVER_BEGUN, error_result
 from panpan.errors import PanpanError, SessionError, TurnLimitError
 from panpan.session.log.agent_log import agent_log_path, agent_records
-from panpan.session.log.fold import UnfinishedCall, folded
+from panpan.session.log.fold import UnfinishedCall, fold_records
 from panpan.session.log.session_log import read_records
 from panpan.types.content import SummaryDisplay, TextBlock, ToolResultBlock, for_model
 from panpan.types.dataclass import dataclass
@@ -84,7 +84,7 @@ def results_of_subagents(folder: Path, *, parent: str = "") -> Callable[[Unfinis
         if record is None or path is None:  # a subagent logs before it acts; in a fork, the log is in another session
             return error_result(use.id, NEVER_BEGUN) if call.process_mark else None
         try:
-            messages = folded(read_records(path)).messages
+            messages = fold_records(read_records(path)).messages
         except SessionError:
             return None
         last = messages[-1] if messages else None

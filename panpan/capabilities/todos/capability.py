@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from panpan.capabilities.todos.todo_write import TodoWriteTool
-from panpan.capabilities.todos.todos import CHANGED, Todos, digest_of, listed
+from panpan.capabilities.todos.todos import CHANGED, Todos, digest_of, format_todos
 from panpan.core.hooks import Hook, Round
 from panpan.core.tool import Tool
 from panpan.errors import ConfigError
@@ -99,7 +99,7 @@ class TodoChanged(ReminderSource):
         told, digest = self._todos.told, digest_of(todos)
         if digest == told.digest:
             return ()
-        text = _NEW.format(todos=listed(todos)) if todos else _CLEARED
+        text = _NEW.format(todos=format_todos(todos)) if todos else _CLEARED
         return (SystemReminder(text=text, cause=f"{CHANGED}{digest}:{told.reminders + 1}"),)
 
 
@@ -132,7 +132,7 @@ class TodoForgotten(ReminderSource):
         if any(todo.status != "completed" for todo in todos):
             if told.replies_since < ROUNDS_UNTOUCHED:
                 return ()
-            text = _FORGOTTEN.format(rounds=told.replies_since, todos=listed(todos))
+            text = _FORGOTTEN.format(rounds=told.replies_since, todos=format_todos(todos))
             return (SystemReminder(text=text, cause=f"todo:forgotten:{told.written_in}", priority="low"),)
         if told.written_in or round_.number <= ROUNDS_WITHOUT:
             return ()

@@ -27,7 +27,7 @@ from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, h
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.content import ChecklistDisplay, ChecklistItem, Frozen
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, untagged
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, strip_tags
 
 
 class KnownTodos:
@@ -221,7 +221,7 @@ class Todos(Hook):
         now = await self.current()
         if all(todo.status == "completed" for todo in now):
             return ()
-        text = f"The todo list of this session:\n\n{listed(now, _MOST_PINNED_CHARS)}"
+        text = f"The todo list of this session:\n\n{format_todos(now, _MOST_PINNED_CHARS)}"
         return (SystemReminder(text=text, cause=PINNED),)
 
     async def history_replaced(self, conversation: Conversation) -> None:
@@ -334,10 +334,10 @@ def _read(file: TodoFile) -> tuple[Sequence[ChecklistItem] | None, str]:
         return None, str(error)
 
 
-def listed(todos: Sequence[ChecklistItem], most_chars: int = MOST_CHARS) -> str:
+def format_todos(todos: Sequence[ChecklistItem], most_chars: int = MOST_CHARS) -> str:
     """Return the list for the model, a line each, as far as there is room."""
     lines = [f"- [{todo.status}] {' '.join(todo.content.split())}" for todo in todos]
     ends = list(accumulate(len(line) + 1 for line in lines))
     shown = bisect_right(ends, most_chars)
     more = f"\n- … and {len(lines) - shown} more, which are not shown" if shown < len(lines) else ""
-    return untagged("\n".join(lines[:shown])) + more
+    return strip_tags("\n".join(lines[:shown])) + more

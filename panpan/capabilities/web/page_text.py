@@ -13,7 +13,14 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias
 
-from panpan.capabilities.web.page_tree import PageFacts, drop_unseen, facts_of, make_links_whole, parsed, write_formulas
+from panpan.capabilities.web.page_tree import (
+    PageFacts,
+    drop_unseen,
+    facts_of,
+    make_links_whole,
+    parse_html,
+    write_formulas,
+)
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
@@ -52,7 +59,7 @@ class PageText:
 
 def page_text(html: str, url: str, *, wants_all: bool) -> PageText:
     """Return the text of any page; empty if it cannot be read at all."""
-    tree = parsed(html)
+    tree = parse_html(html)
     facts = facts_of(tree)
     make_links_whole(tree, url)
     write_formulas(tree)
@@ -85,7 +92,7 @@ def _article(main: "HtmlElement") -> str | None:
     logging.getLogger("readability").setLevel(logging.CRITICAL)  # it logs every oddity to stderr
     try:
         html = str(Document(deepcopy(main)).summary(html_partial=True))
-        article = parsed(html)
+        article = parse_html(html)
     except (Unparseable, etree.LxmlError, ValueError, RecursionError, TypeError, AttributeError):
         return None  # badly written pages; the page itself is still there
     is_most = len(_bare(article)) >= _LEAST_SHARE * len(_bare(main))
@@ -152,7 +159,7 @@ _WIDER = {
 """Encodings that browsers use for a name (https://encoding.spec.whatwg.org/#names-and-labels), by Python's names."""
 
 
-def decoded(body: bytes, charset: str | None) -> str:
+def decode_page(body: bytes, charset: str | None) -> str:
     """Return the text of a page, or of its beginning; invalid bytes become U+FFFD."""
     for mark, name in _MARKS:
         if body.startswith(mark):
@@ -208,7 +215,7 @@ def answer(asked: BinaryIO) -> bytes:
 def _of_html(job: Job, body: bytes) -> Parsed:
     from panpan.capabilities.web.page_tree import obstacle_of
 
-    html = decoded(body, job["charset"])
+    html = decode_page(body, job["charset"])
     text = page_text(html, job["url"], wants_all=job["wants_all"])
     found = obstacle_of(
         job["status"], job["headers"], text.facts, html, asked=job["asked"], url=job["url"],
@@ -220,7 +227,7 @@ def _of_html(job: Job, body: bytes) -> Parsed:
 
 
 def _of_text(job: Job, body: bytes) -> Parsed:
-    return _bounded(decoded(body, job["charset"]))
+    return _bounded(decode_page(body, job["charset"]))
 
 
 def _of_pdf(job: Job, body: bytes) -> Parsed:

@@ -43,7 +43,7 @@ class PageFacts:
     """The address where browsers go by themselves from it, as it wrote it; mostly empty."""
 
 
-def parsed(html: str) -> "HtmlElement":
+def parse_html(html: str) -> "HtmlElement":
     """Return the tree of a page, whatever it is; an empty one has nothing in it."""
     from lxml import etree  # takes 60 ms, and few sessions read pages
     from lxml import html as lxml_html

@@ -8,7 +8,7 @@ from panpan.core.background import Background
 from panpan.faces.terminal.prompt_queue import PromptQueue, ReplTerminal
 from panpan.faces.terminal.rendering.cells import say
 from panpan.session.command import Leave, Next, OpenSession, Option, numbered
-from panpan.session.descriptions import cannot_be_kept, counted, ended_line, tasks_to_ask_about, titles
+from panpan.session.descriptions import cannot_be_kept, count_tasks, ended_line, tasks_to_ask_about, titles
 from panpan.session.session import Session
 from panpan.types.events import TaskInfo
 
@@ -115,7 +115,7 @@ class ExitRequest:
         tasks = tasks_to_ask_about(self._session)
         if not tasks.all:
             return True
-        title = f"{counted(tasks.all)}. Before you leave:"
+        title = f"{count_tasks(tasks.all)}. Before you leave:"
         if not tasks.keepable:
             stop = Option("Stop and leave", cannot_be_kept(tasks.ending))
             return await self._terminal.choose(title, numbered([stop, Option("Stay here")])) == 0

@@ -14,8 +14,8 @@ from panpan.faces.terminal.background_watch import BackgroundWatch, ExitRequest
 from panpan.faces.terminal.commands.choice_commands import ScreenLook
 from panpan.faces.terminal.commands.registry import with_further
 from panpan.faces.terminal.dialogs.dialog_askers import DialogAskers
-from panpan.faces.terminal.dialogs.panel import PanelDialog, watched
-from panpan.faces.terminal.dialogs.pick import picked
+from panpan.faces.terminal.dialogs.panel import PanelDialog, watch_panel
+from panpan.faces.terminal.dialogs.pick import pick_option
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.rendering.cells import say
 from panpan.faces.terminal.rendering.displays import show_displays
@@ -118,13 +118,13 @@ class Repl:
         show_displays(self, shapes)
 
     async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
-        return await picked(self._screen, title, options, search)
+        return await pick_option(self._screen, title, options, search)
 
     async def show_panel(self, sections: Mapping[str, Display]) -> None:
         await self._screen.ask(PanelDialog(sections, room=lambda: self._screen.room))
 
     async def watch(self, look: Look) -> None:
-        await watched(self._screen, look)
+        await watch_panel(self._screen, look)
 
     @asynccontextmanager
     async def questions(self) -> AsyncGenerator[Questions, None]:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from panpan.errors import ProviderError, StreamError
 from panpan.models.providers import anthropic_request as wire
-from panpan.models.reply import OpenBlock, ReplyBuilder, written
+from panpan.models.reply import OpenBlock, ReplyBuilder, encode_arguments
 from panpan.models.sdk_clients import SdkClient, open_anthropic
 from panpan.models.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply, WireRead, drain
 from panpan.models.wire import Prefix, WireHistory, count_in, list_in, read_event, text_in
@@ -243,7 +243,7 @@ class AnthropicReply:
 
     def _block_stop(self) -> None:
         if self._open is not None and self._given is not None and not self._open.text:
-            self._open.parts.append(written(self._given))
+            self._open.parts.append(encode_arguments(self._given))
         self._open = self._open_index = self._given = None
         self.builder.close_block()
 

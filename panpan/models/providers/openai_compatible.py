@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeGuard
 from panpan.errors import ProviderError, RetryableError, StreamError
 from panpan.models.providers.openai_request import OpenAIEncoder
 from panpan.models.providers.vendor_profiles import VendorProfile, profile_for
-from panpan.models.reply import ArgumentsError, OpenBlock, ReplyBuilder, read_arguments, written
+from panpan.models.reply import ArgumentsError, OpenBlock, ReplyBuilder, encode_arguments, read_arguments
 from panpan.models.sdk_clients import SdkClient, open_openai
 from panpan.models.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply, WireRead, drain, next_read
 from panpan.models.wire import Prefix, WireHistory, count_in, joined_body, list_in, read_event, text_in
@@ -177,7 +177,7 @@ def _arguments(value: object) -> str:
     """Return a piece of arguments as text; some servers send the object itself."""
     if isinstance(value, str):
         return value
-    return "" if value is None else written(value)
+    return "" if value is None else encode_arguments(value)
 
 
 _STOP_REASONS: Mapping[str, StopReason] = {
@@ -397,12 +397,12 @@ def _usage(usage: dict[str, Any]) -> Usage:
     details = details if isinstance(details, dict) else {}
     read = count_in(details.get("cached_tokens")) or count_in(usage.get("prompt_cache_hit_tokens"))  # DeepSeek
     read = read or count_in(usage.get("cached_tokens"))  # Kimi
-    written = count_in(details.get("cache_write_tokens"))
+    encode_arguments = count_in(details.get("cache_write_tokens"))
     return Usage(
-        input_tokens=max(0, count_in(usage.get("prompt_tokens")) - read - written),
+        input_tokens=max(0, count_in(usage.get("prompt_tokens")) - read - encode_arguments),
         output_tokens=count_in(usage.get("completion_tokens")),
         cache_read_input_tokens=read,
-        cache_creation_input_tokens=written,
+        cache_creation_input_tokens=encode_arguments,
     )
 
 

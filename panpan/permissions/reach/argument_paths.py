@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from panpan.core.effects import PathUse
 from panpan.errors import ToolError
 from panpan.permissions.reach.deletions import SHELLS, name_of, operands, unwrapped_words
-from panpan.permissions.reach.folder_walk import MOST_NAMES, TooManyNamesError, links_below, matched, matches
+from panpan.permissions.reach.folder_walk import MOST_NAMES, TooManyNamesError, links_below, match_pattern, matches
 from panpan.permissions.reach.located import LocatedUse, Locator
 from panpan.shell_analysis.facts import Effect, LineFacts, SimpleCommand, Word
 from panpan.system.files.protected import protections
@@ -115,7 +115,7 @@ def argument_paths(facts: LineFacts, uses: Iterable[LocatedUse], cwd: Path, loca
     for name, may_read in names.items():
         written = PathUse(name, "write")
         with suppress(ToolError):  # not a path that could be touched
-            found = known.get(name) or locator.located(written)
+            found = known.get(name) or locator.locate_use(written)
             for use in (written, PathUse(name, "read")) if may_read else (written,):
                 yield LocatedUse(use, found.location, found.spellings, found.is_shallow, sources[name])
 
@@ -131,7 +131,7 @@ def folders_outside(facts: LineFacts, locator: Locator) -> Iterator[LocatedUse]:
         if effect.reads is None:
             for folder in _told_folders(effect.command):
                 with suppress(ToolError):  # not a folder in which anything could run
-                    found = locator.located(PathUse(folder, "read"), is_shallow=True, command=effect.command.source)
+                    found = locator.locate_use(PathUse(folder, "read"), is_shallow=True, command=effect.command.source)
                     if not found.is_open:
                         yield found
 
@@ -380,7 +380,7 @@ def _add_matched(effect: Effect, cwd: Path, found: ReachedPaths, *, is_wide: boo
         for placed in effect.command.placed_patterns([pattern.path]):
             # As the shell passes it on, without a prefix that the resolver would interpret.
             base, start = ("", "") if placed.startswith("/") else (str(cwd).rstrip("/"), ".")
-            for some in matched(placed, cwd, is_wide=is_wide):
+            for some in match_pattern(placed, cwd, is_wide=is_wide):
                 if some.files:
                     folder = PathUse(f"{start}{some.folder[len(base) :]}" or "/", pattern.access)
                     found.add_files(folder, some.files, effect.command.source)

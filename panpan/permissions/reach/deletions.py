@@ -143,11 +143,11 @@ def unwrapped_words(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 def _unwrapped(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], bool]:
     """Return the words of what a wrapper runs, and whether it is given further words by `xargs`."""
-    from panpan.shell_analysis.runners import unwrapped  # not needed before the first command
+    from panpan.shell_analysis.runners import unwrap  # not needed before the first command
 
     is_generated = False
     for _ in range(_MOST_LAYERS):
-        wrapped = unwrapped(name_of(words), words[1:])
+        wrapped = unwrap(name_of(words), words[1:])
         if wrapped is None or not wrapped.words:
             break
         words, is_generated = wrapped.words, is_generated or wrapped.adds_words
@@ -305,7 +305,7 @@ def _protected_deletions(command: SimpleCommand, paths: PathResolver, locator: L
 def _as_a_whole(place: Path, paths: PathResolver, locator: Locator) -> LocatedUse | None:
     """Return the place as what only a person may let go, where the workspace or the home goes with it."""
     with suppress(ToolError):
-        use = locator.located(PathUse(str(place), "write"))
+        use = locator.locate_use(PathUse(str(place), "write"))
         if what := paths.held_in(use.path):
             return replace(use, location=replace(use.location, protection=f"holds {what}"))
     return None
@@ -345,7 +345,7 @@ class _DeletionWalk:
 
     def _protected(self, path: Path) -> LocatedUse | None:
         with suppress(ToolError):
-            use = self._locator.located(PathUse(str(path), "write"))
+            use = self._locator.locate_use(PathUse(str(path), "write"))
             return use if use.needs_a_person and not use.location.is_only_as_named else None
         return None
 
@@ -371,4 +371,4 @@ def _places(word: Word, folders: Sequence[Path], paths: PathResolver, locator: L
     for place in dict.fromkeys(found):
         if not place.is_symlink() or str(word.text or word.source).endswith("/"):
             with suppress(ToolError):
-                yield locator.located(PathUse(str(place), "write")).path
+                yield locator.locate_use(PathUse(str(place), "write")).path

@@ -323,11 +323,11 @@ class Matched:
 
 
 def matches(pattern: str, cwd: Path, *, is_wide: bool = False) -> Iterator[Path]:
-    """Yield the paths that a pattern of the shell may match; the rest is as in `matched`."""
-    return (Path(path) for found in matched(pattern, cwd, is_wide=is_wide) for path in found.paths)
+    """Yield the paths that a pattern of the shell may match; the rest is as in `match_pattern`."""
+    return (Path(path) for found in match_pattern(pattern, cwd, is_wide=is_wide) for path in found.paths)
 
 
-def matched(pattern: str, cwd: Path, *, is_wide: bool = False) -> Iterator[Matched]:
+def match_pattern(pattern: str, cwd: Path, *, is_wide: bool = False) -> Iterator[Matched]:
     """Yield what a pattern of the shell may match, folder by folder.
 
     Args:

@@ -92,7 +92,7 @@ class Locator:
         self._folders: dict[str, _PlainFolder | None] = {}
         self._found: dict[str, _Found] = {}
 
-    def located(self, use: PathUse, *, is_shallow: bool = False, command: str = "") -> LocatedUse:
+    def locate_use(self, use: PathUse, *, is_shallow: bool = False, command: str = "") -> LocatedUse:
         """Return the path with where it really is; the rest is as in `LocatedUse`.
 
         Raises:
@@ -182,13 +182,13 @@ class _PlainFolder:
         return name not in self.exceptional_names and not may_be_protected(name)
 
 
-def located(use: PathUse, paths: PathResolver) -> LocatedUse:
+def locate_use(use: PathUse, paths: PathResolver) -> LocatedUse:
     """Return the path with where it really is.
 
     Raises:
         ToolError: It cannot be used.
     """
-    return Locator(paths).located(use)
+    return Locator(paths).locate_use(use)
 
 
 def _may_be_link(path: Path) -> bool:
@@ -221,9 +221,9 @@ def git_path_uses(facts: LineFacts, cwd: Path, locator: Locator) -> Iterator[Loc
         folders = effect.git_folders or [effect.read_details.asks_git_in or "."]
         for folder in folders if effect.read_details.asks_git_in else ():
             for place in places_elsewhere(canonical_path(cwd / folder)):
-                yield locator.located(PathUse(str(place.path), "read"), command=effect.command.source)
+                yield locator.locate_use(PathUse(str(place.path), "read"), command=effect.command.source)
         for folder in folders if effect.read_details.git_paths else ():
             top = repository_around(canonical_path(cwd / folder))
             for path in effect.read_details.git_paths:
                 with suppress(ToolError):  # not a path that could be shown
-                    yield locator.located(PathUse(str(top / path), "read"), command=effect.command.source)
+                    yield locator.locate_use(PathUse(str(top / path), "read"), command=effect.command.source)

@@ -34,7 +34,7 @@ from panpan.permissions.rules.command_parts import (
 from panpan.system.files.canonical import user_home
 from panpan.system.files.globs import compile_gitignore, gitignore_escaped
 from panpan.system.web.url_guard import read_url
-from panpan.types.permission import trimmed
+from panpan.types.permission import trim_command
 
 _BLANK, _STAR, _TILDE, _NOTHING = object(), object(), object(), object()
 _Token = str | object
@@ -53,7 +53,7 @@ class CommandPattern:
     """
 
     def __init__(self, text: str) -> None:
-        self._line = _ESCAPE.sub(r"\1", trimmed(text))
+        self._line = _ESCAPE.sub(r"\1", trim_command(text))
         tokens = _tokens(text[:-2] + " *" if text.endswith(":*") else text)
         if all(token is _NOTHING or token is _BLANK for token in tokens):
             raise ValueError("names no command")
@@ -83,7 +83,7 @@ class CommandPattern:
 
     def matches_exactly(self, command: str) -> bool:
         """Return whether the whole line, shell syntax and all, is the text of the rule."""
-        return not self.has_wildcard and trimmed(command) == self._line
+        return not self.has_wildcard and trim_command(command) == self._line
 
     def restricts(self, command: str) -> bool:
         """Return whether a restriction of this pattern holds for anything that the line may run."""

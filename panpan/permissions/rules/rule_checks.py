@@ -13,7 +13,7 @@ from pathlib import Path
 from panpan.config.settings_file import WrittenRule
 from panpan.core.effects import Agent, Command, Effects, PathUse
 from panpan.errors import ConfigError, ToolError
-from panpan.permissions.reach.located import LocatedUse, located
+from panpan.permissions.reach.located import LocatedUse, locate_use
 from panpan.permissions.rules.matching import allowing_rules, restriction
 from panpan.permissions.rules.patterns import CommandPattern, DomainPattern, PathPattern
 from panpan.permissions.rules.rules import EDIT_TOOLS, READ_TOOLS, NamePattern, Rule, RuleSource, parse_rule
@@ -211,7 +211,7 @@ def _subject(rule: Rule, example: str, paths: PathResolver) -> Subject:
     told = Effects(names=(example,))
     if rule.takes_paths:
         is_edit = rule.tool in EDIT_TOOLS
-        uses = (located(PathUse(example, "write" if is_edit else "read"), paths),)
+        uses = (locate_use(PathUse(example, "write" if is_edit else "read"), paths),)
         told = Effects(writes=(example,)) if is_edit else Effects(reads=(example,))
     elif rule.tool == "Bash":
         told = Effects(commands=(Command(example),))

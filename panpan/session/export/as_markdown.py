@@ -64,11 +64,11 @@ class _Writer:
                 case AssistantMessage():
                     yield from self._reply(message)
                 case SystemReminder(text=text):
-                    yield from _folded(f"panpan told the model ({message.cause or 'a notice'})", fenced(text))
+                    yield from _folded(f"panpan told the model ({message.cause or 'a notice'})", fence_code(text))
                 case Compaction():
                     title, details = compaction_told(message)
                     texts = filter(None, (details, *(reminder.text for reminder in message.added)))
-                    yield from _folded(title, *map(fenced, texts))
+                    yield from _folded(title, *map(fence_code, texts))
                 case ToolResultMessage():
                     pass  # shown with its call
 
@@ -79,7 +79,7 @@ class _Writer:
                 case TextBlock():
                     yield self._shown(block)
                 case ThinkingBlock(thinking=thinking):
-                    yield from _folded("Thinking", fenced(thinking))
+                    yield from _folded("Thinking", fence_code(thinking))
                 case RedactedThinkingBlock():
                     yield "*(thinking that the provider keeps to itself)*"
                 case ToolUseBlock():
@@ -87,18 +87,18 @@ class _Writer:
 
     def _call(self, use: ToolUseBlock) -> Iterator[str]:
         result = self._results.get(use.id)
-        arguments = fenced(json.dumps(use.input, ensure_ascii=False, indent=2), "json")
+        arguments = fence_code(json.dumps(use.input, ensure_ascii=False, indent=2), "json")
         yield from _folded(f"{call_title(use)} — {outcome_of(result).mark}", arguments, *_result(result))
 
     def _shown(self, block: TextBlock | ImageBlock | DocumentBlock) -> str:
         if not isinstance(block, TextBlock):
             return _escaped(attachment(block))
         text = clean_for_terminal(block.text).strip("\n")
-        return quoted(text) if self._is_tame(text) else fenced(text)
+        return quote_markdown(text) if self._is_tame(text) else fence_code(text)
 
     def _is_tame(self, text: str) -> bool:
         env: dict[str, object] = {}
-        blocks = self._parser.parse(quoted(text), env)
+        blocks = self._parser.parse(quote_markdown(text), env)
         tokens = [token for block in blocks for token in (block, *(block.children or ()))]
         links = [str(token.attrs["href"]) for token in tokens if token.type == "link_open"]
         return (
@@ -115,12 +115,12 @@ class _EveryLink(MarkdownIt):
         return True
 
 
-def quoted(text: str) -> str:
+def quote_markdown(text: str) -> str:
     """Return text as a quotation."""
     return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
 
 
-def fenced(text: str, language: str = "text") -> str:
+def fence_code(text: str, language: str = "text") -> str:
     """Return text as a block of code that nothing in it can end."""
     text = clean_for_terminal(text).strip("\n")
     longest = max(map(len, _BACKTICKS.findall(text)), default=0)
@@ -132,9 +132,9 @@ def _result(result: ToolResultMessage | None) -> Iterator[str]:
     if result is None:
         return
     if isinstance(result.display, DiffDisplay):
-        yield from (fenced(file.diff, "diff") for file in result.display.files if file.diff)
+        yield from (fence_code(file.diff, "diff") for file in result.display.files if file.diff)
     for block in result.result.content:
-        yield fenced(block.text) if isinstance(block, TextBlock) else _escaped(attachment(block))
+        yield fence_code(block.text) if isinstance(block, TextBlock) else _escaped(attachment(block))
 
 
 def _folded(title: str, *blocks: str) -> Iterator[str]:

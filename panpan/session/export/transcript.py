@@ -18,7 +18,7 @@ from panpan.errors import SessionError
 from panpan.session.budget.spending import SessionCosts, session_costs
 from panpan.session.descriptions import compaction_lines
 from panpan.session.log.agent_log import agent_logs, agents_folder, begun_by
-from panpan.session.log.fold import folded
+from panpan.session.log.fold import fold_records
 from panpan.session.log.session_log import read_records
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import clean_line
@@ -230,7 +230,7 @@ def subagent_transcripts(log: Path, *, panpan_version: str) -> Sequence[Transcri
 
 
 def _transcript(records: Sequence[Mapping[str, Any]], session_id: str, panpan_version: str) -> Transcript:
-    session = folded(records)
+    session = fold_records(records)
     models = [message.model for message in session.messages if isinstance(message, AssistantMessage)]
     return Transcript(
         session_id=session_id,

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from panpan.errors import SessionError
 from panpan.session.export.export import FORMAT
 from panpan.session.log.records import FORMAT_VERSION
-from panpan.session.log.session_log import lines_of, parsed
+from panpan.session.log.session_log import lines_of, parse_line
 from panpan.types.content import (
     AssistantContent,
     Base64Source,
@@ -50,7 +50,7 @@ def read_transcript(path: Path) -> Transcript:
         if path.stat().st_size > MAX_BYTES:
             raise SessionError(f"{path} has more than {MAX_BYTES // 1_000_000_000} GB, so it is not a transcript")
         with path.open("rb") as file:
-            lines = [parsed(line) for line, _ in lines_of(file) if line.strip()]
+            lines = [parse_line(line) for line, _ in lines_of(file) if line.strip()]
         records = [line for line in lines if line is not None]
         if not any(isinstance(record.get("type"), str) for record in records):
             return _exported(path)
@@ -116,7 +116,7 @@ def _ids(record: Record, kind: str) -> Iterator[str]:
 
 
 def _exported(path: Path) -> Transcript:
-    whole = parsed(path.read_bytes()) or {}
+    whole = parse_line(path.read_bytes()) or {}
     match whole:
         case {"format": str(format_), "messages": [*messages]} if format_ == FORMAT:
             title = whole.get("title")

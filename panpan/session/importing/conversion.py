@@ -6,7 +6,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, get_args
 
-from panpan.core.conversation import repaired
+from panpan.core.conversation import repair_history
 from panpan.session.importing.claude_transcript import (
     Record,
     assistant_blocks,
@@ -68,7 +68,7 @@ def convert(records: Sequence[Record]) -> Converted:
     for record in chosen:
         conversion.take(record)
     found = conversion.found
-    found.messages = list(repaired(conversion.messages()))
+    found.messages = list(repair_history(conversion.messages()))
     found.title = _title(records)
     found.cwd = next((cwd for record in chosen if isinstance(cwd := record.get("cwd"), str)), "")
     found.left_out.update(_left_out(records, chosen))

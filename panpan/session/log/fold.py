@@ -10,7 +10,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from panpan.core.conversation import repaired
+from panpan.core.conversation import repair_history
 from panpan.session.budget.opening import spending_of
 from panpan.session.budget.spending import Spending
 from panpan.session.log.record_kinds import (
@@ -130,7 +130,7 @@ class FoldedSession:
     """True if a record says that it needs a newer panpan."""
 
 
-def folded(records: Iterable[Mapping[str, Any]]) -> FoldedSession:
+def fold_records(records: Iterable[Mapping[str, Any]]) -> FoldedSession:
     """Return what `records` add up to, in whatever state a crash left them."""
     records = list(records)
     session = FoldedSession(spent=spending_of(records))
@@ -149,7 +149,7 @@ def folded(records: Iterable[Mapping[str, Any]]) -> FoldedSession:
                 _take_note(session, session_record(record))
     messages = [message for record in path if (message := message_of(record)) is not None]
     session.unfinished = unfinished_calls(path, open_calls(messages))
-    session.messages = list(repaired(messages, never_begun=_never_begun(path)))
+    session.messages = list(repair_history(messages, never_begun=_never_begun(path)))
     return session
 
 

@@ -16,7 +16,7 @@ from panpan.errors import SessionError, SessionLogError
 from panpan.session.budget.opening import spent_beside
 from panpan.session.budget.spending import Spending
 from panpan.session.log.agent_log import agent_logs, agents_folder
-from panpan.session.log.fold import FoldedSession, folded, path_to_newest, records_to_copy
+from panpan.session.log.fold import FoldedSession, fold_records, path_to_newest, records_to_copy
 from panpan.session.log.record_kinds import (
     NO_PREFIX,
     CompactionRecord,
@@ -165,7 +165,7 @@ class Recorder:
         if place is None:
             raise ValueError(f"the log has no message {to}")
         record = RewindRecord(left_uuid=self._log.parent_uuid).as_json()
-        left, kept = folded(path), folded(path[:place])
+        left, kept = fold_records(path), fold_records(path[:place])
         self._log.go_on_after(kept.last_uuid)
         self._log.append(record)
         self.prefixes = dict(kept.prefixes)

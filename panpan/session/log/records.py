@@ -27,7 +27,7 @@ FORMAT_VERSION = 1
 """Raised when a reader of the old format could misread the new one."""
 
 
-def encoded(record: Mapping[str, Any]) -> bytes:
+def encode_record(record: Mapping[str, Any]) -> bytes:
     """Return the record as one line. Half surrogates, which UTF-8 cannot hold, are written as escapes."""
     try:
         text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from panpan.errors import SessionError
 from panpan.session.budget.opening import spent_beside
-from panpan.session.log.fold import folded, is_new_root, parents_of, path_to_newest, records_to_copy
+from panpan.session.log.fold import fold_records, is_new_root, parents_of, path_to_newest, records_to_copy
 from panpan.session.log.record_kinds import SYSTEM_RECORDS, SystemRecord, session_record, subtypes_of
 from panpan.session.log.recorder import copy_subagents, write_whole_log
 from panpan.session.log.records import FORMAT_VERSION, format_version, message_of
@@ -165,7 +165,7 @@ def _unknown_kind(record: Mapping[str, Any], known: Collection[str]) -> str:
 
 
 def _of_calls(records: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
-    calls = folded(records).unfinished
+    calls = fold_records(records).unfinished
     if calls:
         names = ", ".join(call.tool_use.name for call in calls[:_MOST_LINES])
         yield Finding(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from panpan.errors import ConfigError, SessionError, SessionLogError
-from panpan.session.log.records import FORMAT_VERSION, encoded, timestamp, viewer_fields
+from panpan.session.log.records import FORMAT_VERSION, encode_record, timestamp, viewer_fields
 from panpan.system.files.file_lock import LockHolder, lock_holder
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.text.redact import Redactor
@@ -61,7 +61,7 @@ def lines_of(file: BinaryIO, *, most_bytes: int = MAX_LINE_BYTES) -> Iterator[tu
         yield (line, size) if rest is line else (line[:_BEGINNING_BYTES] + rest[-1:], size)
 
 
-def parsed(line: bytes) -> dict[str, Any] | None:
+def parse_line(line: bytes) -> dict[str, Any] | None:
     """Return the object that a line holds; None if it holds none, or one that is nested too deeply."""
     has_no_number = b"NaN" in line or b"Infinity" in line  # Python parses these, providers do not
     try:
@@ -181,7 +181,7 @@ class SessionLog:
         """
         whole = {"parentUuid": self.parent_uuid, **self._base, "timestamp": timestamp(), **record}
         self.parent_uuid = record["uuid"]
-        self._waiting.append(encoded(whole))
+        self._waiting.append(encode_record(whole))
         self._listener(whole)
         self.flush()
 
@@ -318,7 +318,7 @@ def read_records(
             for number, (line, _) in enumerate(lines_of(file), 1):
                 if not only(line):
                     continue
-                record = parsed(line)
+                record = parse_line(line)
                 if record is not None and isinstance(record.get("uuid"), str):
                     yield record
                 elif line.strip() and line.endswith(b"\n"):

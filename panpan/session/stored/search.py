@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from panpan.errors import ConfigError, SessionError
-from panpan.session.log.session_log import lines_of, open_to_read, parsed
+from panpan.session.log.session_log import lines_of, open_to_read, parse_line
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.text.terminal_text import without_controls
@@ -210,7 +210,7 @@ def _changed_ns(status: os.stat_result) -> int:
 
 
 def _said_in_line(line: bytes) -> str:
-    record = parsed(line)
+    record = parse_line(line)
     text = "" if record is None else searchable_text(record)
     if not text.isascii():
         text = _WITHOUT_BLANKS.sub(r" \1 ", text).encode(errors="replace").decode()
@@ -221,7 +221,7 @@ def _record_at(path: Path, offset: int) -> Mapping[str, Any]:
     try:
         with open_to_read(path) as file:
             file.seek(offset)
-            record = parsed(next(lines_of(file), (b"", 0))[0])
+            record = parse_line(next(lines_of(file), (b"", 0))[0])
     except OSError as error:
         raise DamagedIndexError(f"{path} has no record at {offset}") from error
     if record is None or not searchable_text(record):

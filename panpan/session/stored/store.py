@@ -12,7 +12,7 @@ from stat import S_ISREG
 from typing import Any
 
 from panpan.errors import SessionError
-from panpan.session.log.session_log import describe_lock_owner, open_to_read, parsed
+from panpan.session.log.session_log import describe_lock_owner, open_to_read, parse_line
 from panpan.system.files.file_lock import lock_holder
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.types.dataclass import dataclass
@@ -91,7 +91,7 @@ def _is_of(kind: bytes, line: bytes) -> bool:
 
 
 def _record(line: bytes) -> Mapping[str, Any]:
-    return parsed(line) or {}
+    return parse_line(line) or {}
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:

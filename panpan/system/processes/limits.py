@@ -66,7 +66,7 @@ class Limits:
     when a command starts, or each one would make room for the next beside what multiplies."""
 
 
-def limited(argv: Sequence[str], limits: Limits) -> list[str]:
+def limit_command(argv: Sequence[str], limits: Limits) -> list[str]:
     """Return what to start instead of `argv`, so that it runs within `limits`; a limit that is tighter already stays.
 
     It is the same process, by `exec`, with the same environment and pipes. A sandbox goes inside. Where a required

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from panpan.system.environment import child_environment
-from panpan.system.processes.limits import GB, Limits, limited
+from panpan.system.processes.limits import GB, Limits, limit_command
 from panpan.system.processes.process import Captured, capture
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 
@@ -42,7 +42,7 @@ async def run_parser(
         file.seek(0)
         async with sandbox.boxed(command, child_environment(), here, Bounds(is_read_only=True)) as start:
             return await capture(
-                limited(start.argv, limits),
+                limit_command(start.argv, limits),
                 cwd=here,
                 env=start.env,
                 timeout_s=within_s,

@@ -78,7 +78,7 @@ def location_of(request: WebRequest, status: int, headers: WebHeaders) -> str | 
         raise ToolError(f"{request.plain.host} redirects to an invalid address") from None
 
 
-def redirected(request: WebRequest, status: int, target: PlainUrl, *, is_own: bool = False) -> WebRequest:
+def follow_redirect(request: WebRequest, status: int, target: PlainUrl, *, is_own: bool = False) -> WebRequest:
     """Return what is asked for at `target` (RFC 9110, section 15.4), which the user's own settings may name.
 
     Raises:
@@ -142,7 +142,7 @@ _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
 @asynccontextmanager
-async def exchanged(
+async def perform_request(
     request: WebRequest, connector: Connector, timeout_s: float
 ) -> AsyncGenerator[tuple[HttpSide, h11.Response], None]:
     """Send a request, and give the head of its answer and where the rest of it comes from.

@@ -292,9 +292,9 @@ class GuardedClient:
             GuardedResponse,
             WebHeaders,
             WebRequest,
-            exchanged,  # its imports take 10 ms, and few sessions need them
+            follow_redirect,
             location_of,
-            redirected,
+            perform_request,  # its imports take 10 ms, and few sessions need them
         )
 
         if self._is_closed:
@@ -305,7 +305,7 @@ class GuardedClient:
         async with self._free:
             while True:
                 await _ask(allow, request.plain)
-                async with exchanged(request, self._connector, timeout_s) as (side, head):
+                async with perform_request(request, self._connector, timeout_s) as (side, head):
                     status, answered = head.status_code, WebHeaders(head.headers)
                     location = location_of(request, status, answered)
                     if location is None:
@@ -315,7 +315,7 @@ class GuardedClient:
                 if len(history) > max_redirects:
                     raise ToolError(f"{request.plain.host} redirects on after {max_redirects} redirects")
                 target, is_own = self._plain(location, may_be_own=request.is_own)
-                request = redirected(request, status, target, is_own=is_own)
+                request = follow_redirect(request, status, target, is_own=is_own)
                 if request.method == "GET" and request.plain.url in history:  # without cookies it would go on like this
                     raise ToolError(f"{request.plain.host} redirects in a circle")
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 import anyio
 import pytest
 
-from panpan.capabilities.compaction.summary import HEADINGS, ask_for_summary, material, summary_in
+from panpan.capabilities.compaction.summary import HEADINGS, ask_for_summary, summary_in, summary_input
 from panpan.errors import CassetteError, ContextOverflowError
 from panpan.types.events import ModelEvent, TextDelta, ThinkingDelta, ToolInputDelta
 from panpan.types.llm import ModelRequest
@@ -92,10 +92,10 @@ def test_summary_material_cuts_long_output_and_omits_reminders() -> None:
         answered("1", "begin" + "x" * 50_000 + "end"),
     ]
 
-    text = material(messages, earlier="the note before", hint="the colour", most_chars=20_000)
+    text = summary_input(messages, earlier="the note before", hint="the colour", most_chars=20_000)
 
     for expected in ("find it", "I look", "cat big", "begin", "end", "the note before", "the colour"):
         assert expected in text
     assert "a reminder" not in text
     assert len(text) < 4_000
-    assert len(material(messages, earlier="", hint="", most_chars=500)) < 900
+    assert len(summary_input(messages, earlier="", hint="", most_chars=500)) < 900

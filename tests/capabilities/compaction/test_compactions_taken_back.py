@@ -8,7 +8,7 @@ import pytest
 from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.core.conversation import Conversation
 from panpan.errors import ConfigError
-from panpan.session.log.fold import folded
+from panpan.session.log.fold import fold_records
 from panpan.session.log.recorder import fork
 from panpan.session.log.session_log import read_records
 from panpan.types.events import Compacted
@@ -109,7 +109,7 @@ async def test_fork_sends_the_same_as_its_session(tmp_path: Path) -> None:
         await one[CompactionCapability].compact()
         await turns(one, "now?")
         log = one.agent.transcript.log.path
-    copy = folded(read_records(fork(log, tmp_path.parent / "fork")))
+    copy = fold_records(read_records(fork(log, tmp_path.parent / "fork")))
     forked = Conversation(messages=copy.messages, compactions=copy.compactions)
 
     assert one.conversation.sent is not one.conversation.messages

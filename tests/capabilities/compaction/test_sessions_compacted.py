@@ -12,7 +12,7 @@ from panpan.capabilities.compaction.capability import CompactionCapability
 from panpan.core.conversation import Conversation
 from panpan.errors import ConfigError, ContextOverflowError
 from panpan.session.log.record_kinds import CompactionRecord
-from panpan.session.log.records import encoded
+from panpan.session.log.records import encode_record
 from panpan.types.events import Compacted, Waiting
 from panpan.types.messages import (
     Compaction,
@@ -133,7 +133,7 @@ def test_compaction_record_round_trips() -> None:
         hint="heed",
     )
 
-    record = CompactionRecord.read(json.loads(encoded(CompactionRecord.of(compaction).as_json())))
+    record = CompactionRecord.read(json.loads(encode_record(CompactionRecord.of(compaction).as_json())))
 
     assert record is not None
     assert record.compaction == compaction

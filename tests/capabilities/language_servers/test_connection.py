@@ -8,7 +8,13 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.capabilities.language_servers.connection import Connection, FrameReader, ServerGoneError, framed, parsed
+from panpan.capabilities.language_servers.connection import (
+    Connection,
+    FrameReader,
+    ServerGoneError,
+    frame_message,
+    parse_body,
+)
 from panpan.errors import ToolError
 from panpan.system.processes.process import OutputPipe
 from tests.system.backends import on_both_backends, run_on, until
@@ -46,7 +52,7 @@ class Peer:
             chunk = os.read(self._read_fd, 1 << 20)
         except BlockingIOError:
             chunk = b""
-        self._got += [parsed(body) for body in self._reader.feed(chunk)]
+        self._got += [parse_body(body) for body in self._reader.feed(chunk)]
         return self._got
 
     def close(self) -> None:
@@ -85,8 +91,12 @@ def test_answers_find_their_questions_in_any_order(backend: str) -> None:
             await until(lambda: len(other.got) == 1)
             group.start_soon(ask, other, "two")
             await until(lambda: len(other.got) == 2)
-            other.send(framed({"id": 99, "result": "of nobody"}))
-            other.send(framed({"id": 2, "result": 2}) + framed({"id": 1, "result": 1}) + framed({"id": 1, "result": 3}))
+            other.send(frame_message({"id": 99, "result": "of nobody"}))
+            other.send(
+                frame_message({"id": 2, "result": 2})
+                + frame_message({"id": 1, "result": 1})
+                + frame_message({"id": 1, "result": 3})
+            )
 
     run_on(backend, main)
 
@@ -117,7 +127,7 @@ def test_abandoned_question_is_cancelled(backend: str) -> None:
 async def test_server_that_sends_without_end_is_given_up() -> None:
     async with peer(flood_bytes=10_000) as other:
         for _ in range(20):
-            other.send(framed({"method": "noise", "params": "x" * 1_000}))
+            other.send(frame_message({"method": "noise", "params": "x" * 1_000}))
         await until(lambda: bool(other.connection.gone))
 
     assert other.connection.gone == "peer sent more than 10,000 bytes in 30 s"
@@ -156,7 +166,7 @@ async def test_refusal_is_an_error_in_the_servers_cleaned_words() -> None:
     async with peer() as other, anyio.create_task_group() as group:
         group.start_soon(ask, other)
         await until(lambda: len(other.got) == 1)
-        other.send(framed({"id": 1, "error": {"code": 1, "message": "\x1b[31mno\n" + "x" * 1_000}}))
+        other.send(frame_message({"id": 1, "error": {"code": 1, "message": "\x1b[31mno\n" + "x" * 1_000}}))
 
     assert said[0].startswith("peer refuses question: no xxx")
     assert len(said[0]) < 400

@@ -10,7 +10,7 @@ import pytest
 
 from panpan.capabilities.local_model.call_repair import follow_up_reply
 from panpan.core.tool import ToolContext
-from panpan.core.tool_call import prepared
+from panpan.core.tool_call import prepare_call
 from panpan.errors import ToolError
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import Output
@@ -51,7 +51,7 @@ def next_call(messages: Sequence[Message]) -> ToolUseBlock | None:
     last = events[-1]
     assert isinstance(last, AssistantMessage)
     (use,) = last.tool_uses
-    assert prepared(use, TOOLS).problem == ""
+    assert prepare_call(use, TOOLS).problem == ""
     return use
 
 

@@ -18,7 +18,7 @@ from panpan.capabilities.local_model.server import (
 )
 from panpan.core.conversation import Conversation
 from panpan.core.tool import Tool
-from panpan.core.tool_call import prepared
+from panpan.core.tool_call import prepare_call
 from panpan.models.providers.openai_request import OpenAIEncoder
 from panpan.models.providers.vendor_profiles import LLAMA_CPP
 from panpan.types.content import ToolUseBlock
@@ -85,7 +85,7 @@ def test_example_goes_from_prompt_over_calls_to_an_answer(story: list[Message]) 
     for use, result in calls_and_results(story):
         assert result
         assert set(use.input) <= set(GIVEN[use.name].input_schema["properties"])
-        assert prepared(use, TOOLS).problem == ""
+        assert prepare_call(use, TOOLS).problem == ""
 
 
 @pytest.mark.parametrize("story", stories())

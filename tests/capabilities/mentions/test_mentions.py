@@ -16,7 +16,7 @@ from panpan.core.hooks import Hook, ToolCall
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.system.text.redact import KnownKeys
-from panpan.types.attachments import Reading, attached_names, find_mentions, written
+from panpan.types.attachments import Reading, attached_names, find_mentions, quote_path
 from panpan.types.content import ImageBlock, TextBlock
 from panpan.types.permission import Ask, Decision, Reason
 from tests.fakes.context import context_in
@@ -274,7 +274,7 @@ async def test_attached_text_is_limited(root: Path) -> None:
 
 @given(st.text(alphabet="ab /.-_é日", min_size=1).filter(lambda path: path.strip() and not path.isspace()))
 def test_written_mention_reads_back_as_its_path(path: str) -> None:
-    found = find_mentions(f"see {written(path)} now")
+    found = find_mentions(f"see {quote_path(path)} now")
 
     assert Reading(path) in found[0].readings
 

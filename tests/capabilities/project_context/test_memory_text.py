@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.capabilities.project_context.memory_loader import mentioned_paths, split_front_matter, without_code
-from panpan.types.messages import untagged
+from panpan.types.messages import strip_tags
 
 
 def first_meanings(text: str) -> list[str]:
@@ -82,11 +82,11 @@ def test_braces_cannot_multiply_without_bound() -> None:
     "tag", ["</system-reminder>", "<System-Reminder>", "< / system-reminder >", "</context>", "</rules >"]
 )
 def test_text_cannot_close_the_tags_around_it(tag: str) -> None:
-    assert untagged(f"a {tag} b") == f"a &lt;{tag[1:]} b"
-    assert untagged("a < b <b> <contextual>") == "a < b <b> <contextual>"
+    assert strip_tags(f"a {tag} b") == f"a &lt;{tag[1:]} b"
+    assert strip_tags("a < b <b> <contextual>") == "a < b <b> <contextual>"
 
 
 def test_hostile_text_is_read_in_bounded_time() -> None:
     text = "<" + " " * 200_000
 
-    assert untagged(text) == text
+    assert strip_tags(text) == text

@@ -13,7 +13,7 @@ from panpan.capabilities.snapshots.settings import SnapshotSettings
 from panpan.capabilities.snapshots.undo import RestorePlan
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces
 from panpan.core.conversation import Conversation
-from panpan.session.log.records import encoded, record_of, timestamp
+from panpan.session.log.records import encode_record, record_of, timestamp
 from panpan.types.events import FileChange
 from panpan.types.messages import UserMessage
 from tests.capabilities.guards.hook_fixtures import call_in, reply, round_of
@@ -106,7 +106,7 @@ class KeptWorkspace:
     def _note(self, record: Mapping[str, Any]) -> None:
         self.records.append(record)
         with self.log.open("ab") as file:
-            file.write(encoded({"parentUuid": None, "timestamp": timestamp(), **record}))
+            file.write(encode_record({"parentUuid": None, "timestamp": timestamp(), **record}))
 
 
 def state_of(folder: Path) -> State:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.snapshots.history import SnapshotRecord, Step, UndoHistory, joined
+from panpan.capabilities.snapshots.history import SnapshotRecord, Step, UndoHistory, join_steps
 
 
 def tree(letter: str) -> dict[str, str]:
@@ -123,7 +123,7 @@ def test_damaged_records_are_no_steps(damage: dict[str, Any]) -> None:
 
 
 def test_adjacent_steps_are_joined() -> None:
-    assert joined([("a", "b"), ("b", "c"), ("d", "e")]) == [("a", "c"), ("d", "e")]
+    assert join_steps([("a", "b"), ("b", "c"), ("d", "e")]) == [("a", "c"), ("d", "e")]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from panpan.capabilities.todos.todo_write import MAX_CHARS, MAX_TODOS, TodoWriteTool
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import ToolCall
-from panpan.core.tool_call import batches, prepared
+from panpan.core.tool_call import batches, prepare_call
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
 from panpan.types.content import ChecklistDisplay, ChecklistItem, ToolUseBlock
@@ -114,7 +114,7 @@ def test_todo_write_runs_alone_so_that_the_later_list_counts() -> None:
     names = ["Look", "Look", "TodoWrite", "TodoWrite", "Look"]
     inputs: dict[str, dict[str, Any]] = {"Look": {}, "TodoWrite": {"todos": []}}
     calls = [
-        prepared(ToolUseBlock(id=str(number), name=name, input=inputs[name]), tools)
+        prepare_call(ToolUseBlock(id=str(number), name=name, input=inputs[name]), tools)
         for number, name in enumerate(names)
     ]
 

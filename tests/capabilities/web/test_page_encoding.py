@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.web.page_text import decoded
+from panpan.capabilities.web.page_text import decode_page
 
 JAPANESE = "再現性のある研究"
 CHINESE = "可重复的研究"
@@ -32,9 +32,9 @@ CHINESE = "可重复的研究"
     ],
 )
 def test_bytes_are_decoded_as_in_browsers(body: bytes, charset: str | None, text: str) -> None:
-    assert decoded(body, charset) == text
+    assert decode_page(body, charset) == text
 
 
 @given(st.binary(max_size=200), st.one_of(st.none(), st.text(max_size=10)))
 def test_page_of_any_bytes_is_decoded(body: bytes, charset: str | None) -> None:
-    assert isinstance(decoded(body, charset), str)
+    assert isinstance(decode_page(body, charset), str)

@@ -2,7 +2,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from panpan.capabilities.web.page_tree import Obstacle, facts_of, obstacle_of, parsed
+from panpan.capabilities.web.page_tree import Obstacle, facts_of, obstacle_of, parse_html
 
 LONG = "<p>The seed of every run was 1234, and the batch had 32 examples.</p>" * 60
 APP = "<div id=root></div><script src=/app.js></script>"
@@ -17,7 +17,7 @@ def seen(
     url: str = "https://a.org/x",
 ) -> Obstacle | None:
     html = f"<html><head><title>{title}</title></head><body>{body}</body></html>"
-    return obstacle_of(status, headers, facts_of(parsed(html)), html, asked="https://a.org/x", url=url)
+    return obstacle_of(status, headers, facts_of(parse_html(html)), html, asked="https://a.org/x", url=url)
 
 
 def kind(*args: object, **more: object) -> str | None:
@@ -65,7 +65,7 @@ def test_short_page_with_scripts_may_be_complete() -> None:
 
 def test_page_whose_scripts_ran_needs_none() -> None:
     html = "<html><body>Hi. JavaScript is required.<script>1</script></body></html>"
-    facts = facts_of(parsed(html))
+    facts = facts_of(parse_html(html))
 
     assert obstacle_of(200, {}, facts, html, asked="https://a.org/", url="https://a.org/", is_rendered=True) is None
 

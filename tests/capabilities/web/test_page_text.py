@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.capabilities.web.page_text import MAX_ELEMENTS, page_text
-from panpan.capabilities.web.page_tree import facts_of, parsed
+from panpan.capabilities.web.page_tree import facts_of, parse_html
 from tests.capabilities.web.web_place import PARAGRAPH
 
 URL = "https://example.org/a/b"
@@ -157,7 +157,7 @@ def test_broken_page_has_text(parts: list[str]) -> None:
 
 
 def test_page_has_its_title_and_its_demands() -> None:
-    facts = facts_of(parsed(
+    facts = facts_of(parse_html(
         "<html><head><title> A \n title </title><script type='application/ld+json'>"
         '{"@graph": [{"@type": "NewsArticle", "isAccessibleForFree": "False"}]}</script></head>'
         "<body><svg><title>icon</title></svg><noscript>Please <b>enable</b> JavaScript</noscript><input type=PASSWORD>"

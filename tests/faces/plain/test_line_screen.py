@@ -12,7 +12,7 @@ import pytest
 
 from panpan.faces.plain.line_screen import CUT, DROPPED, HOW_TO_LEAVE, PROMPT, LineScreen
 from panpan.faces.terminal.dialogs.panel import PanelDialog
-from panpan.faces.terminal.dialogs.pick import picked
+from panpan.faces.terminal.dialogs.pick import pick_option
 from panpan.faces.turn_text import WaitingTime
 from panpan.session.command import Leave, Next, Option
 from panpan.types.content import TextBlock, table
@@ -66,7 +66,7 @@ class Open:
         await self.until(lambda: self.out.text.count(text) >= times)
 
     async def pick(self) -> int | None:
-        return await picked(self.screen, "Which?", OPTIONS)
+        return await pick_option(self.screen, "Which?", OPTIONS)
 
 
 @asynccontextmanager
@@ -219,7 +219,7 @@ async def test_withdrawn_question_leaves_the_others_in_order() -> None:
 
         async def ask(name: str) -> None:
             with scopes[name]:
-                answers[name] = await picked(it.screen, f"{name}?", OPTIONS)
+                answers[name] = await pick_option(it.screen, f"{name}?", OPTIONS)
 
         async with anyio.create_task_group() as tasks:
             for name in "abc":

@@ -47,7 +47,7 @@ def one_by_one(path: str, paths: PathResolver) -> Location | None:
 
 def together(path: str, locator: Locator) -> LocatedUse | None:
     try:
-        return locator.located(PathUse(path, "read"))
+        return locator.locate_use(PathUse(path, "read"))
     except ToolError:
         return None
 
@@ -75,9 +75,9 @@ def test_locator_agrees_with_single_lookups(paths: PathResolver, some: Sequence[
 def test_locator_keeps_targets_of_protected_names_protected(paths: PathResolver) -> None:
     locator = Locator(paths)
 
-    assert locator.located(PathUse("real/odd", "read")).location.is_secret
-    assert locator.located(PathUse("real/a.py", "write")).location.is_protected
-    assert not locator.located(PathUse("src/a.py", "write")).location.is_protected
+    assert locator.locate_use(PathUse("real/odd", "read")).location.is_secret
+    assert locator.locate_use(PathUse("real/a.py", "write")).location.is_protected
+    assert not locator.locate_use(PathUse("src/a.py", "write")).location.is_protected
 
 
 def regular_files(folder: Path) -> list[str]:
@@ -98,7 +98,7 @@ def test_locator_treats_plain_files_of_a_folder_alike(
     plain = Locator(paths).plain_files(PathUse(folder, access), dict.fromkeys(names, "a command"))
 
     for name in plain.commands:
-        alone = Locator(paths).located(PathUse(f"{folder}/{name}", access), command="a command")
+        alone = Locator(paths).locate_use(PathUse(f"{folder}/{name}", access), command="a command")
         assert plain.use(name).location == alone.location == paths.locate(f"{folder}/{name}")
         assert plain.use(name).spellings == alone.spellings
         assert alone.is_open
@@ -125,6 +125,6 @@ def test_locator_does_not_judge_a_missing_root_as_its_folder(tmp_path: Path, nam
     )
     locator = Locator(paths)
 
-    locator.located(PathUse(str(root / "other"), "write"))
+    locator.locate_use(PathUse(str(root / "other"), "write"))
 
-    assert locator.located(PathUse(str(root / name), "write")).location == paths.locate(str(root / name))
+    assert locator.locate_use(PathUse(str(root / name), "write")).location == paths.locate(str(root / name))

@@ -11,7 +11,7 @@ from panpan.capabilities.packages.pixi import PixiTool
 from panpan.capabilities.packages.uv import UvTool
 from panpan.core.effects import UNKNOWN, Agent, Command, Effects
 from panpan.errors import ConfigError
-from panpan.permissions.reach.located import located
+from panpan.permissions.reach.located import locate_use
 from panpan.permissions.rules.matching import restriction
 from panpan.permissions.rules.rules import (
     PACKAGE_OPERATIONS,
@@ -30,7 +30,7 @@ CHANGING, MAKING = Effects(reads=("a",), writes=("a",)), Effects(writes=("a",))
 
 
 def holds(rule: str, tool: str, told: Effects, place: Path) -> bool:
-    uses = tuple(located(use, PathResolver(place)) for use in told.path_uses)
+    uses = tuple(locate_use(use, PathResolver(place)) for use in told.path_uses)
     return restriction(parse_rule(rule, "the test"), Subject(tool, told, uses, place, place)) == "holds"
 
 

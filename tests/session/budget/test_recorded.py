@@ -16,7 +16,7 @@ from panpan.session.budget.budget import Budget, TurnClock
 from panpan.session.budget.opening import count_earlier, session_budget, spending_of
 from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.log.agent_log import AgentRecord
-from panpan.session.log.fold import folded
+from panpan.session.log.fold import fold_records
 from panpan.session.log.record_kinds import CompactionRecord, SpentRecord, TitleRecord
 from panpan.session.log.recorder import fork
 from panpan.session.log.records import record_of
@@ -118,7 +118,7 @@ async def session_with_a_branch(root: Path) -> Path:
 def opened(path: Path) -> Budget:
     """The budget with which the session of a log goes on."""
     budget = session_budget(Settings(), TurnClock(), print, print)
-    count_earlier(budget, path, folded(read_records(path)).spent)
+    count_earlier(budget, path, fold_records(read_records(path)).spent)
     return budget
 
 

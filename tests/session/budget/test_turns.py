@@ -12,7 +12,7 @@ from panpan.errors import BudgetError
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.budgeted_model import LEAST_OUTPUT_TOKENS
 from panpan.session.budget.spending import ModelCosts, Spending
-from panpan.session.log.fold import folded
+from panpan.session.log.fold import fold_records
 from panpan.session.log.session_log import read_records
 from panpan.session.session import Session
 from panpan.types.agent import SpendingLimits
@@ -68,7 +68,7 @@ async def test_interrupted_reply_stays_spent_on_resuming(tmp_path: Path) -> None
             if isinstance(event, TextDelta):
                 session.interrupt()
 
-    spent = folded(read_records(log_path(tmp_path))).spent
+    spent = fold_records(read_records(log_path(tmp_path))).spent
     assert (spent.tokens, spent.calls) == (80, 1)
 
 

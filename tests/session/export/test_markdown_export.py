@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from markdown_it import MarkdownIt
 
-from panpan.session.export.as_markdown import fenced, markdown_text
+from panpan.session.export.as_markdown import fence_code, markdown_text
 from panpan.types.content import Base64Source, ImageBlock
 from panpan.types.messages import UserMessage
 from tests.session.export.export_fixtures import (
@@ -114,6 +114,6 @@ def test_markdown_does_not_drive_a_terminal(said: str) -> None:
 
 @given(hostile_texts)
 def test_fence_ends_where_the_export_ends_it(said: str) -> None:
-    tokens = MarkdownIt("commonmark").parse(f"{fenced(said)}\n\nbehind it")
+    tokens = MarkdownIt("commonmark").parse(f"{fence_code(said)}\n\nbehind it")
 
     assert [token.type for token in tokens] == ["fence", "paragraph_open", "inline", "paragraph_close"]

@@ -15,7 +15,7 @@ from panpan.errors import SessionError
 from panpan.session.export.export import claude_text, json_text
 from panpan.session.importing.claude_transcript import read_transcript
 from panpan.session.importing.conversion import CAUSE, Converted, convert, write_session
-from panpan.session.log.fold import FoldedSession, folded
+from panpan.session.log.fold import FoldedSession, fold_records
 from panpan.session.log.record_kinds import CompactionRecord
 from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog, read_records
@@ -30,7 +30,7 @@ def imported(path: Path) -> tuple[Converted, FoldedSession]:
     """Return the session that a file becomes, and the one that panpan resumes from it."""
     found = convert(read_transcript(path).records)
     log = write_session(found, path.parent / "sessions", source=path)
-    return found, folded(read_records(log))
+    return found, fold_records(read_records(log))
 
 
 def said(messages: list[Message]) -> list[str]:
@@ -311,7 +311,7 @@ def test_import_of_our_export_keeps_compactions(tmp_path: Path) -> None:
 
     for path in (exported, log.path):
         found = convert(read_transcript(path).records)
-        session = folded(read_records(write_session(found, tmp_path / "sessions", source=path)))
+        session = fold_records(read_records(write_session(found, tmp_path / "sessions", source=path)))
 
         assert [one.added[0].text for one in session.compactions] == ["early", "late"]
         sent = Conversation("", (), session.messages, session.compactions).sent
@@ -419,7 +419,7 @@ _RECORD = st.fixed_dictionaries(
 def test_import_of_any_records_is_valid_and_resumable(tmp_path: Path, records: list[dict[str, Any]]) -> None:
     found = convert(records)
     log = write_session(found, tmp_path / "sessions", source=tmp_path)
-    session = folded(read_records(log))
+    session = fold_records(read_records(log))
 
     assert said(session.messages) == said(found.messages)
     Conversation("", (), session.messages, session.compactions)

@@ -15,7 +15,7 @@ import pytest
 
 from panpan.config.project_limits import limits_of
 from panpan.config.settings import Settings
-from panpan.system.processes.limits import GB, Limits, limit_note, limited, limits_trial
+from panpan.system.processes.limits import GB, Limits, limit_command, limit_note, limits_trial
 from panpan.system.processes.process import ProcessEnded, run_process
 from tests.needed_programs import need
 from tests.system.backends import on_both_backends, run_on
@@ -28,7 +28,7 @@ BOX += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--"]
 
 def run(argv: list[str], limits: Limits, cwd: Path = Path("/")) -> subprocess.CompletedProcess[str]:
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    found = subprocess.run(limited(argv, limits), cwd=cwd, env=ENV, text=True, check=False, timeout=60, **both)
+    found = subprocess.run(limit_command(argv, limits), cwd=cwd, env=ENV, text=True, check=False, timeout=60, **both)
     code = found.returncode if found.returncode >= 0 else 128 - found.returncode
     return subprocess.CompletedProcess(argv, code, found.stdout)
 
@@ -44,7 +44,7 @@ def test_limited_command_is_otherwise_unchanged(tmp_path: Path) -> None:
     argv = ["bash", "-c", script, "bash", "a b", "'", '"$HOME"', "", "\n"]
 
     found = subprocess.run(
-        limited(argv, Limits(memory_bytes=GB, cpu_s=60)),
+        limit_command(argv, Limits(memory_bytes=GB, cpu_s=60)),
         cwd=tmp_path,
         env=ENV | {"MARK": "m"},
         input="given",
@@ -61,7 +61,7 @@ def test_limited_command_is_otherwise_unchanged(tmp_path: Path) -> None:
 def test_limits_are_those_of_the_system(shell: str) -> None:
     need("prlimit")
     limits = Limits(memory_bytes=3 * GB, processes=1000, file_bytes=5 * GB, cpu_s=77)
-    prelude, *rest = limited(["prlimit", "--raw", "--noheadings", "--output", "RESOURCE,SOFT,HARD"], limits)[1:]
+    prelude, *rest = limit_command(["prlimit", "--raw", "--noheadings", "--output", "RESOURCE,SOFT,HARD"], limits)[1:]
 
     found = subprocess.run([shell, prelude, *rest], env=ENV, capture_output=True, text=True, check=True)
     table = {name: values for name, *values in map(str.split, found.stdout.splitlines())}
@@ -80,7 +80,7 @@ def test_limits_are_those_of_the_system(shell: str) -> None:
 def test_limits_hold_without_dev_null(tmp_path: Path) -> None:
     need("bwrap")
     without_devices = ["bwrap", "--ro-bind", "/", "/", "--ro-bind", str(tmp_path), "/dev", "--"]
-    argv = limited(["bash", "-c", "ulimit -S -f; ulimit -H -f"], Limits(file_bytes=GB))
+    argv = limit_command(["bash", "-c", "ulimit -S -f; ulimit -H -f"], Limits(file_bytes=GB))
 
     found = subprocess.run([*without_devices, *argv], env=ENV, capture_output=True, text=True, check=False)
 
@@ -95,7 +95,7 @@ ALL = Limits(memory_bytes=3 * GB, processes=1000, file_bytes=5 * GB, cpu_s=77)
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 @pytest.mark.parametrize("key", ["memory_gb", "processes", "file_gb", "cpu_s"])
 def test_required_limit_that_cannot_be_set_ends_the_command(shell: str, key: str) -> None:
-    script, *rest = limited(["echo", "ran"], replace(ALL, required=frozenset({key})))[2:]
+    script, *rest = limit_command(["echo", "ran"], replace(ALL, required=frozenset({key})))[2:]
 
     found = subprocess.run(
         [shell, "-c", f"{WITHOUT_LIMITS}; {script}", *rest], env=ENV, capture_output=True, text=True, check=False
@@ -110,7 +110,7 @@ def test_required_limit_that_cannot_be_set_ends_the_command(shell: str, key: str
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_default_limit_that_cannot_be_set_is_left_out(shell: str) -> None:
-    script, *rest = limited(["echo", "ran"], Limits())[2:]
+    script, *rest = limit_command(["echo", "ran"], Limits())[2:]
 
     found = subprocess.run(
         [shell, "-c", f"{WITHOUT_LIMITS}; {script}", *rest], env=ENV, capture_output=True, text=True, check=False
@@ -132,8 +132,8 @@ def test_trial_names_the_limits_that_cannot_be_set(shell: str) -> None:
 
 PRINTS_ARGV = """
 import json
-from panpan.system.processes.limits import Limits, limited
-print(json.dumps(limited(["bash", "-c", "ulimit -S -t; ulimit -H -t"], Limits(cpu_s=77, required={"cpu_s"}))))
+from panpan.system.processes.limits import Limits, limit_command
+print(json.dumps(limit_command(["bash", "-c", "ulimit -S -t; ulimit -H -t"], Limits(cpu_s=77, required={"cpu_s"}))))
 """
 
 
@@ -256,7 +256,7 @@ def test_fork_bomb_is_held_and_ends_with_a_note(backend: str, bomb: str) -> None
     async def main() -> None:
         most = (limits.already_running or 0) + 60
         only_within = f"[ $(ulimit -u) -le {most} ] || exit; {bomb}"  # or a fault here would take the machine down
-        argv = [*BOX, *as_ordinary_user(limited(["bash", "-c", only_within], limits))]
+        argv = [*BOX, *as_ordinary_user(limit_command(["bash", "-c", only_within], limits))]
         output = ""
         async with aclosing(run_process(argv, cwd=Path("/"), env=ENV, timeout_s=60, kill_grace_s=0)) as items:
             async for item in items:

@@ -30,7 +30,7 @@ from panpan.capabilities.subagents.worktrees.worktree import (
 from panpan.errors import PanpanError, ToolError
 from panpan.file_trees.kept_files import TOO_LONG, KeepLimits, stat_paths
 from panpan.file_trees.own_repository import OwnRepository
-from panpan.file_trees.snapshot import Difference, Snapshot, differences, listed, names
+from panpan.file_trees.snapshot import Difference, Snapshot, differences, list_changes, names
 from panpan.system.files.atomic_write import is_temporary_name
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.file_lock import is_locked
@@ -117,7 +117,9 @@ class Worktrees:
         """Return the changes in a worktree, by paths for the user."""
         async with self.lock:
             found = await self.compare(worktree)
-        return [FileChange(shown(one.path, worktree), one.kind, one.added, one.deleted) for one in listed(found.files)]
+        return [
+            FileChange(shown(one.path, worktree), one.kind, one.added, one.deleted) for one in list_changes(found.files)
+        ]
 
     async def remove(self, worktree: Worktree, *, with_changes: bool = False) -> bool:
         """Remove a worktree and its entry in the user's repository; return False if it holds changes and stays."""

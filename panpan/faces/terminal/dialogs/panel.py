@@ -7,7 +7,7 @@ import anyio
 
 from panpan.errors import unwrap_single_exception
 from panpan.faces.terminal.dialogs.dialog import Dialog, Page
-from panpan.faces.terminal.rendering.cells import cut, fitted
+from panpan.faces.terminal.rendering.cells import cut, fit_parts
 from panpan.faces.terminal.rendering.displays import display_rows
 from panpan.faces.terminal.screen.screen import Screen
 from panpan.faces.terminal.screen.theme import Theme
@@ -55,7 +55,7 @@ class PanelDialog(Dialog[bool]):
             hints.append((f"tab: {self._titles[self._next(1)]}", 1))
         if self._page.is_cut:
             hints.append((self._page.note(is_folded=False), 2))
-        hint = theme.paint("dim", f"  {fitted(hints, width - 2, ' · ')}")
+        hint = theme.paint("dim", f"  {fit_parts(hints, width - 2, ' · ')}")
         return [cut(self._heading(theme), width), *shown, hint][: max(room, 1)]
 
     def _heading(self, theme: Theme) -> str:
@@ -110,7 +110,7 @@ async def _until_next_look() -> None:
     await anyio.sleep(REFRESH_S)
 
 
-async def watched(screen: Screen, look: Look, pause: Callable[[], Awaitable[object]] = _until_next_look) -> None:
+async def watch_panel(screen: Screen, look: Look, pause: Callable[[], Awaitable[object]] = _until_next_look) -> None:
     """Show the sections that `look` returns in a panel, and update them after each pause until there are none."""
     if not (sections := await look()):
         return

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from panpan.faces.permission_answers import WHOLE_CALL, all_reasons, answers_to, exact_line, why_it_matters, with_words
 from panpan.faces.terminal.dialogs.choice_dialog import TELL, UNREAD, Choice, ChoiceDialog
 from panpan.faces.terminal.dialogs.dialog import LineEditor, coloured_lines, prose
-from panpan.faces.terminal.rendering.cells import broken, cell_width, cut, fitted, wrapped
+from panpan.faces.terminal.rendering.cells import break_line, cell_width, cut, fit_parts, wrap_text
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
@@ -44,13 +44,13 @@ def _rows_of(name: str, value: Any, width: int, theme: Theme) -> list[str]:
         return [f"{theme.paint('dim', f'{name}:')} {exact_line(text)}"]
     if not isinstance(value, str):
         text = _json_of(value, indent=2)
-    return [*(theme.paint("dim", row) for row in broken(f"{name}:", width)), *_text_rows(text, width, theme)]
+    return [*(theme.paint("dim", row) for row in break_line(f"{name}:", width)), *_text_rows(text, width, theme)]
 
 
 def _text_rows(text: str, width: int, theme: Theme) -> list[str]:
     rows: list[str] = []
     for line in text.split("\n"):
-        first, *more = broken(exact_line(line), width - 2)
+        first, *more = break_line(exact_line(line), width - 2)
         rows += [f"{theme.paint('dim', '│')} {first}", *(f"{theme.paint('dim', '┊')} {row}" for row in more)]
     return rows
 
@@ -74,7 +74,7 @@ def choice_rows(
     choices: Sequence[Choice[Meaning]], lasting: Container[Meaning], selected: Meaning | None, width: int, theme: Theme
 ) -> list[str]:
     """Return each choice on rows of its own; rules are shown exactly, including blanks."""
-    fills = [broken if choice.meaning in lasting else wrapped for choice in choices]
+    fills = [break_line if choice.meaning in lasting else wrap_text for choice in choices]
     rows = (
         choice.rows(fill, width, theme, is_selected=choice.meaning == selected)
         for choice, fill in zip(choices, fills, strict=True)
@@ -88,7 +88,7 @@ def choices_side_by_side(
     """Return the short labels, as many in a row as fit; `width` is 2 cells or more."""
     texts = [(f"{choice.number}. {choice.short}", choice.meaning == selected) for choice in choices]
     painted = [theme.paint("accent", f"❯ {text}") if is_selected else f"  {text}" for text, is_selected in texts]
-    return wrapped("".join(painted), width)
+    return wrap_text("".join(painted), width)
 
 
 _ASKS = " asks:"
@@ -98,9 +98,9 @@ def head_rows(question: PermissionQuestion, width: int, theme: Theme) -> list[st
     """Return the whole question, preceded by a row with the name of the subagent if one asks."""
     head, agent = exact_line(question.head), exact_line(question.agent)
     if not agent:
-        return [theme.paint("question", row) for row in broken(f"? {head}", width)]
+        return [theme.paint("question", row) for row in break_line(f"? {head}", width)]
     who = cut(f"? {cut(agent, max(width - len(_ASKS) - 2, 1))}{_ASKS}", width)
-    return [theme.paint("question", row) for row in (who, *(f"  {row}" for row in broken(head, width - 2)))]
+    return [theme.paint("question", row) for row in (who, *(f"  {row}" for row in break_line(head, width - 2)))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def row_of_words(form: Form) -> int:
 
 def editor_rows(words: LineEditor, title: str, form: Form, width: int, theme: Theme) -> list[str]:
     """Return the foot with the text field for words to the model; `title` names the answer that they go with."""
-    keys = fitted([("enter sends it", 1), ("esc goes back", 0)], width - 2, ", ")
+    keys = fit_parts([("enter sends it", 1), ("esc goes back", 0)], width - 2, ", ")
     hint = theme.paint("dim", cut(f"  {keys}", width))
     return [
         *([] if form.is_terse else [cut(f"  {title}", width)]),
@@ -324,8 +324,8 @@ class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
         heads = [] if is_said else [exact_line(question.title)]
         if len(paths) > 1:
             heads.append(exact_line(f"{len(paths)} files: {', '.join(paths)}"))
-        rows = [theme.paint("strong", row) for head in heads for row in broken(head, width)]
-        rows += [row for line in self._preview for row in broken(line, width)]
+        rows = [theme.paint("strong", row) for head in heads for row in break_line(head, width)]
+        rows += [row for line in self._preview for row in break_line(line, width)]
         if question.preview is not None and question.preview.is_cut:  # the whole call is shown, whatever its size
             rows.append(theme.paint("strong", WHOLE_CALL))
             rows += argument_rows(question.input, width, theme, main=wording.main_argument)
@@ -345,7 +345,7 @@ class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
         if self._warned_for is not None:
             return rows + _unread_rows(width, theme)
         said = "no, and stop" if self._ends_turn() else "no"
-        keys = fitted([("tab adds words", 2), ("? says why", 1), (f"esc: {said}", 0)], width - 2, " · ")
+        keys = fit_parts([("tab adds words", 2), ("? says why", 1), (f"esc: {said}", 0)], width - 2, " · ")
         if self._selected is not None and self._selected in self.needs_selection:
             answer = self._answers[self._selected]
             keys = f"enter, or {answer.key} again, {'keeps it' if answer.given.is_remembered else 'switches to it'}"
@@ -354,7 +354,7 @@ class PermissionDialog(ChoiceDialog[PermissionAnswer, Meaning]):
 
 
 def _unread_rows(width: int, theme: Theme) -> list[str]:
-    return [theme.paint("warn", row) for row in wrapped(UNREAD, width)]
+    return [theme.paint("warn", row) for row in wrap_text(UNREAD, width)]
 
 
 def _names_only(title: str, paths: Sequence[str]) -> bool:
@@ -366,4 +366,4 @@ def _names_only(title: str, paths: Sequence[str]) -> bool:
 
 
 def _of_words(text: str, width: int) -> list[str]:
-    return wrapped(prose(spelled_out(text)), width)
+    return wrap_text(prose(spelled_out(text)), width)

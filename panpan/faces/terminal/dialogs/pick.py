@@ -8,7 +8,7 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from panpan.faces.terminal.dialogs.dialog import Dialog, LineEditor
-from panpan.faces.terminal.rendering.cells import ListRow, ListRows, cut, fitted
+from panpan.faces.terminal.rendering.cells import ListRow, ListRows, cut, fit_parts
 from panpan.faces.terminal.rendering.displays import option_rows
 from panpan.faces.terminal.screen.screen import Screen
 from panpan.faces.terminal.screen.theme import Theme
@@ -93,7 +93,7 @@ class PickDialog(Dialog[int | NothingPicked]):
         rows = [drawing.row(entry.row, is_selected=at == self._selected) for at, entry in enumerate(shown, self._top)]
         note = self._note(len(shown))
         picks = "a number or enter picks" if any(entry.key for entry in self._entries) else "enter picks"
-        keys = fitted([(picks, 1), ("esc leaves", 0), ("typing narrows", 2)], width - 2 - len(note), ", ")
+        keys = fit_parts([(picks, 1), ("esc leaves", 0), ("typing narrows", 2)], width - 2 - len(note), ", ")
         hint = theme.paint("dim", cut(f"  {note}{keys}", width))
         return [
             theme.paint("question", cut(f"? {self._title}", width)),
@@ -177,7 +177,7 @@ PAUSE_S = 0.15
 """Seconds without a key before the typed text is looked up."""
 
 
-async def picked(
+async def pick_option(
     screen: Screen, title: str, options: Sequence[Option], search: OptionSearch | None = None
 ) -> int | None:
     """Return the index of the picked option, listed or found by `search`; None if the user wants none."""

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from panpan.faces.terminal.dialogs.choice_dialog import UNREAD, Choice, ChoiceDialog
 from panpan.faces.terminal.dialogs.dialog import prose
-from panpan.faces.terminal.rendering.cells import broken, cut, fitted, markdown_rows, wrapped
+from panpan.faces.terminal.rendering.cells import break_line, cut, fit_parts, markdown_rows, wrap_text
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionMode, PlanApproved, PlanProposal, PlanRejected
@@ -105,21 +105,23 @@ class PlanDialog(ChoiceDialog[PlanDialogAnswer, _Meaning]):
     def _foot(self, width: int, theme: Theme, *, is_terse: bool) -> list[str]:
         gap = [] if is_terse else [""]
         if self._is_telling:
-            keys = fitted([("enter sends it", 1), ("esc goes back", 0)], width - 2, ", ")
+            keys = fit_parts([("enter sends it", 1), ("esc goes back", 0)], width - 2, ", ")
             title = [] if is_terse else [cut("  What should change?", width)]
             words = f"{theme.paint('accent', '❯')} {self._words.row(width - 2)[0]}"
             return [*gap, *title, words, theme.paint("dim", cut(f"  {keys}", width))]
         rows = self._terse_rows(width) if is_terse else self._choice_rows(width, theme)
         if self._warned_for is not None:
-            return [*gap, *rows, *(theme.paint("warn", row) for row in wrapped(UNREAD, width))]
+            return [*gap, *rows, *(theme.paint("warn", row) for row in wrap_text(UNREAD, width))]
         if self._note:
             return [*gap, *rows, theme.paint("warn", cut(f"  {' '.join(prose(self._note).split())}", width))]
-        hint = fitted([("esc: stop, stay in plan mode", 0), (f"saved to {prose(self._file)}", 1)], width - 2, " · ")
+        hint = fit_parts([("esc: stop, stay in plan mode", 0), (f"saved to {prose(self._file)}", 1)], width - 2, " · ")
         return [*gap, *rows, *([] if is_terse else [theme.paint("dim", cut(f"  {hint}", width))])]
 
     def _choice_rows(self, width: int, theme: Theme) -> list[str]:
         choices = ((choice, choice.meaning == self._selected) for choice in self._choices)
-        return [row for one, is_selected in choices for row in one.rows(wrapped, width, theme, is_selected=is_selected)]
+        return [
+            row for one, is_selected in choices for row in one.rows(wrap_text, width, theme, is_selected=is_selected)
+        ]
 
     def _terse_rows(self, width: int) -> list[str]:
         """Return the short labels, as many in a row as fit."""
@@ -130,7 +132,7 @@ class PlanDialog(ChoiceDialog[PlanDialogAnswer, _Meaning]):
                 rows[-1] += f"  {text}"
             else:
                 rows.append(text)
-        return [part for row in rows for part in broken(row, width)]
+        return [part for row in rows for part in break_line(row, width)]
 
 
 def _choices(modes: Sequence[PermissionMode]) -> Sequence[Choice[_Meaning]]:

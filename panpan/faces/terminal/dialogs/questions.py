@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from panpan.faces.terminal.dialogs.dialog import Dialog, LineEditor, Page, prose
-from panpan.faces.terminal.rendering.cells import broken, cell_width, cut, fitted, wrapped
+from panpan.faces.terminal.rendering.cells import break_line, cell_width, cut, fit_parts, wrap_text
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -169,7 +169,7 @@ class QuestionsDialog(Dialog[UserAnswers | Declined]):
         """Return the rows of a question with its choices, and the range of the selected rows."""
         room = self._room() - _FRAME_ROWS - _LABEL_ROWS - _DETAIL_ROWS - 2
         most = min(max(room, _FEWEST_QUESTION_ROWS), _QUESTION_ROWS)
-        asked = self._folded(wrapped(prose(sheet.question.question), width), most, width, " … (ctrl+o)")
+        asked = self._folded(wrap_text(prose(sheet.question.question), width), most, width, " … (ctrl+o)")
         rows = [*(theme.paint("strong", row) for row in asked), ""]
         parts = [self._choice_rows(sheet, at, width, theme) for at in range(len(sheet.question.choices))]
         parts.append([self._words_row(sheet, width, theme)])
@@ -232,8 +232,8 @@ class QuestionsDialog(Dialog[UserAnswers | Declined]):
         choice, is_selected = sheet.question.choices[at], at == sheet.selected
         mark = _mark(sheet, at)
         room = width - cell_width(mark)
-        labels = self._folded(wrapped(prose(choice.label), room), _LABEL_ROWS if is_selected else 1, room)
-        details = wrapped(prose(choice.description), room) if choice.description.strip() else []
+        labels = self._folded(wrap_text(prose(choice.label), room), _LABEL_ROWS if is_selected else 1, room)
+        details = wrap_text(prose(choice.description), room) if choice.description.strip() else []
         details = self._folded(details, _DETAIL_ROWS if is_selected else 1, room)
         indent = " " * cell_width(mark)
         rows = [f"{indent if number else mark}{label}" for number, label in enumerate(labels)]
@@ -244,7 +244,7 @@ class QuestionsDialog(Dialog[UserAnswers | Declined]):
         """Return the first rows, with an ending if some are left out."""
         if len(rows) <= most or not self._is_folded:
             return rows
-        return [*rows[: most - 1], broken(rows[most - 1], width - len(ending))[0] + ending]
+        return [*rows[: most - 1], break_line(rows[most - 1], width - len(ending))[0] + ending]
 
     def _hint(self, sheet: _Sheet, width: int) -> str:
         several = sheet.question.allows_several
@@ -252,7 +252,7 @@ class QuestionsDialog(Dialog[UserAnswers | Declined]):
             return "choose one with space, or write" if several and not sheet.is_in_words else "nothing is written yet"
         keys = [("space chooses", 1), ("enter goes on", 2)] if several else [("enter answers", 1)]
         back = [("tab and shift+tab turn", 3)] if len(self._sheets) > 1 else []
-        return fitted([*keys, ("esc declines", 0), *back], width, ", ")
+        return fit_parts([*keys, ("esc declines", 0), *back], width, ", ")
 
 
 def _shown_part(text: str) -> str:

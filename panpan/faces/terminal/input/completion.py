@@ -23,7 +23,7 @@ from panpan.faces.terminal.input.input_box import MAX_OFFERED, CommandCompletion
 from panpan.session.command import Command
 from panpan.system.files.paths import PathResolver
 from panpan.text_search.engine import RipgrepFinder, SearchRequest, Selection, find_ripgrep, parse_listing, search
-from panpan.types.attachments import written
+from panpan.types.attachments import quote_path
 from panpan.types.dataclass import dataclass
 
 # The list of files comes from the search that Glob uses, so it leaves out files that git ignores. Callers get the known
@@ -129,7 +129,7 @@ def file_list(folder: Path, files: Sequence[str], *, is_partial: bool = False, m
     return FileList(folder, chunks, len(kept), is_partial or len(usable) > MAX_PATHS, made_at_s=made_at_s)
 
 
-def folded(text: str) -> str:
+def fold_case(text: str) -> str:
     """Return the text in lower case, except for characters whose lower case is longer, such as İ."""
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
@@ -137,7 +137,7 @@ def folded(text: str) -> str:
 
 def _chunk(paths: Sequence[str]) -> Chunk:
     text = "".join(map(_line, paths))
-    return Chunk(text, folded(text))
+    return Chunk(text, fold_case(text))
 
 
 def _line(path: str) -> str:
@@ -170,7 +170,7 @@ _Kind: TypeAlias = "re.Pattern[str]"
 
 async def find_paths(files: FileList, typed: str, limit: int) -> list[str]:
     """Return the paths that contain the typed letters in order, the best first; without letters, the newest."""
-    wanted = folded(typed.removeprefix("./"))
+    wanted = fold_case(typed.removeprefix("./"))
     found: dict[str, None] = {}
     step = _Step()
     for kind in _kinds(wanted):
@@ -366,5 +366,5 @@ def _rank(name: str, typed: str) -> float:
 
 
 def _path_completion(path: str, typed: str, meta: str) -> Completion:
-    text = written(path) if path.endswith("/") else f"{written(path)} "
+    text = quote_path(path) if path.endswith("/") else f"{quote_path(path)} "
     return Completion(text, start_position=-len(typed), display=path, display_meta=meta)

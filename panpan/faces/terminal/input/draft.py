@@ -17,7 +17,7 @@ from panpan.errors import PanpanError
 from panpan.faces.terminal.input.input_box import CommandCompletion, InputBox
 from panpan.system.files.folder_tree import remove_tree
 from panpan.system.text.terminal_text import without_controls
-from panpan.types.attachments import written
+from panpan.types.attachments import quote_path
 
 
 def with_line_break(text: str, cursor: int) -> tuple[str, int] | None:
@@ -106,7 +106,7 @@ def image_mention(pasted: str, is_file: Callable[[Path], bool] = Path.is_file) -
     if not path.is_absolute() or path.suffix.lower() not in _IMAGE_SUFFIXES or '"' in text or not text.isprintable():
         return None
     try:
-        return written(text) if is_file(path) else None
+        return quote_path(text) if is_file(path) else None
     except (OSError, ValueError):
         return None
 
@@ -284,7 +284,7 @@ class ClipboardPaste:
         if problem:
             self._say(problem)
         else:
-            self._draft.insert(f"{written(str(file))} ")
+            self._draft.insert(f"{quote_path(str(file))} ")
 
 
 async def save_picture(file: Path, env: Mapping[str, str]) -> str:

@@ -61,12 +61,12 @@ def cut(text: str, width: int) -> str:
     return "".join(pieces) + "…" + (RESET if is_styled else "")
 
 
-def padded(text: str, width: int) -> str:
+def pad_to_width(text: str, width: int) -> str:
     """Return one line filled with blanks up to `width` cells."""
     return text + " " * (width - cell_width(text))
 
 
-def broken(line: str, width: int) -> list[str]:
+def break_line(line: str, width: int) -> list[str]:
     """Return one line of code or a command as rows of at most `width` cells, 2 or more, without losing a character.
 
     Rows break before a word, or within a word that is longer than a row.
@@ -74,7 +74,7 @@ def broken(line: str, width: int) -> list[str]:
     return [line] if cell_width(line) <= width else _filled(line, width, keeps_blanks=True)
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrap_text(text: str, width: int) -> list[str]:
     """Return prose as rows of at most `width` cells, 2 or more, broken between words, or within overlong ones.
 
     A newline begins a row. Blanks at the beginning of a line stay, those at the end of a row go.
@@ -83,7 +83,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def wrapped_under_indent(text: str, width: int) -> list[str]:
-    """Return rows as `wrapped` does, for 4 cells or more; continuation rows keep the indent of their line.
+    """Return rows as `wrap_text` does, for 4 cells or more; continuation rows keep the indent of their line.
 
     An indent takes at most half of a row.
     """
@@ -94,7 +94,7 @@ def wrapped_under_indent(text: str, width: int) -> list[str]:
             continue
         words = line.lstrip(" ")
         indent = " " * min(len(line) - len(words), width // 2)
-        rows += (f"{indent}{row}" if row else "" for row in wrapped(words, width - len(indent)))
+        rows += (f"{indent}{row}" if row else "" for row in wrap_text(words, width - len(indent)))
     return rows
 
 
@@ -233,7 +233,7 @@ def fitting(parts: Sequence[tuple[str, int]], width: int, separator: str) -> lis
     return sorted(kept)
 
 
-def fitted(parts: Sequence[tuple[str, int]], width: int, separator: str) -> str:
+def fit_parts(parts: Sequence[tuple[str, int]], width: int, separator: str) -> str:
     """Return the texts that fit, in one row; empty if none does."""
     return separator.join(parts[index][0] for index in fitting(parts, width, separator))
 
@@ -354,7 +354,9 @@ class ListRows:
     def row(self, row: ListRow, *, is_selected: bool) -> str:
         label = cut(row.label, self._width - len(_SELECTED))
         has_detail = self._is_beside and row.detail
-        left = f"{_SELECTED if is_selected else _OTHER}{padded(label, self._label_width) if has_detail else label}"
+        left = (
+            f"{_SELECTED if is_selected else _OTHER}{pad_to_width(label, self._label_width) if has_detail else label}"
+        )
         if is_selected:
             left = self._theme.paint("accent", left)
         return left + self._theme.paint("dim", _GAP + cut(row.detail, self._detail_room)) if has_detail else left
@@ -364,7 +366,7 @@ class ListRows:
         if self._is_beside or not row.detail:
             return []
         indent = _OTHER + _GAP
-        parts = wrapped(row.detail, self._width - len(indent))
+        parts = wrap_text(row.detail, self._width - len(indent))
         if len(parts) > _MOST_DETAIL_ROWS:
             parts[_MOST_DETAIL_ROWS - 1 :] = [" ".join(parts[_MOST_DETAIL_ROWS - 1 :])]
         return [self._theme.paint("dim", indent + cut(part, self._width - len(indent))) for part in parts]

@@ -11,13 +11,13 @@ from typing import TypeAlias, assert_never
 from panpan.faces.terminal.rendering.cells import (
     LEAST_WIDTH,
     Scrollback,
-    broken,
+    break_line,
     cell_width,
     cut,
     markdown_rows,
-    padded,
+    pad_to_width,
     plain_rows,
-    wrapped,
+    wrap_text,
 )
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import counts_text, extent_text
@@ -94,7 +94,7 @@ def diff_lines(
         names_file: False if the path is shown above already.
     """
     heading = _heading(file, theme, shows_controls=shows_controls, names_file=names_file)
-    rows = broken(heading, width) if shows_controls else [cut(heading, width)]
+    rows = break_line(heading, width) if shows_controls else [cut(heading, width)]
     lines = _with_counterparts(list(_parsed(file.diff, shows_controls=shows_controls)))
     if max_lines is not None and len(lines) > max_lines:
         lines = _with_less_removed(lines, max_lines // 2)
@@ -233,7 +233,7 @@ class _Layout:
     def _laid_out(self, line: _Line, sign: str, text: str, ground: Role | None = None) -> list[str]:
         """Return the rows of a line with its new number, or its old one if it was removed."""
         room = self._width - self._gutter - 2
-        first, *others = broken(text, room)
+        first, *others = break_line(text, room)
         gutter = more = ""
         if self._digits:
             number = line.old if line.new is None else line.new
@@ -311,9 +311,9 @@ def option_rows(options: Sequence[Option], width: int, theme: Theme) -> list[str
     """Return the rows of a list that is picked from by number; `width` is 8 cells or more."""
     rows = list[str]()
     for number, option in enumerate(options, 1):
-        rows += wrapped(f"{number:5}. {clean_line(option.label)}{' (now)' if option.is_current else ''}", width)
+        rows += wrap_text(f"{number:5}. {clean_line(option.label)}{' (now)' if option.is_current else ''}", width)
         if option.detail:
-            rows += (theme.paint("dim", f"       {row}") for row in wrapped(clean_line(option.detail), width - 7))
+            rows += (theme.paint("dim", f"       {row}") for row in wrap_text(clean_line(option.detail), width - 7))
     return rows
 
 
@@ -347,12 +347,12 @@ def display_rows(display: Display, width: int, theme: Theme) -> list[str]:
         case DiffDisplay():
             return diff_rows(display, width, theme)
         case SummaryDisplay(text=text):
-            return wrapped(clean_line(text), width)
+            return wrap_text(clean_line(text), width)
         case RejectedDisplay(text=text, files=files):
             plain = [row for file in files for row in diff_lines(file, width, _COLOURLESS, MAX_REJECTED_ROWS)]
-            return [*wrapped(clean_line(text), width), *(theme.paint("dim", row) for row in plain)]
+            return [*wrap_text(clean_line(text), width), *(theme.paint("dim", row) for row in plain)]
         case PlanDisplay(text=text, summary=summary):
-            return [*wrapped(clean_line(summary), width), "", *markdown_rows(text, width, theme)]
+            return [*wrap_text(clean_line(summary), width), "", *markdown_rows(text, width, theme)]
         case _:
             assert_never(display)
 
@@ -362,7 +362,7 @@ def diff_rows(
 ) -> list[str]:
     """Return the rows of all files, as `diff_lines` does, and of the notes."""
     files = [diff_lines(file, width, theme, max_lines, names_file=names_files) for file in diff.files]
-    notes = [theme.paint("bad", row) for note in diff.notes for row in wrapped(clean_line(note), width)]
+    notes = [theme.paint("bad", row) for note in diff.notes for row in wrap_text(clean_line(note), width)]
     return [*(row for rows in files for row in rows), *notes]
 
 
@@ -371,7 +371,7 @@ def _text_rows(spans: Sequence[Span], width: int, theme: Theme) -> list[str]:
         return [theme.paint(spans[0].role, row) for row in plain_rows(spans[0].text, width)]
     texts = (span.text if theme.has_hues else span.without_hues or span.text for span in spans)
     clean = (clean_for_terminal(text).expandtabs(_TAB) for text in texts)
-    return wrapped("".join(theme.paint(span.role, text) for span, text in zip(spans, clean, strict=True)), width)
+    return wrap_text("".join(theme.paint(span.role, text) for span, text in zip(spans, clean, strict=True)), width)
 
 
 def _table_rows(rows: Sequence[Sequence[str]], header: Sequence[str], width: int, theme: Theme) -> list[str]:
@@ -396,7 +396,7 @@ def _columns(pairs: Sequence[tuple[str, str]], width: int, theme: Theme) -> list
         painted = theme.paint("accent", cut(name, width - len(_GAP)))
         second = plain_rows(text, width - indent)
         if is_beside and (head := second.pop(0)):
-            painted = f"{padded(painted, first)}{_GAP}{head}"
+            painted = f"{pad_to_width(painted, first)}{_GAP}{head}"
         rows += [f"{_GAP}{painted}", *(f"{' ' * indent}{row}" for row in second)]
     return rows
 
@@ -413,7 +413,7 @@ def checklist_lines(todos: Sequence[ChecklistItem], width: int, theme: Theme) ->
     rows: list[str] = []
     for todo in todos:
         mark, role = _MARKS[todo.status]
-        for index, row in enumerate(wrapped(_words(todo), width - 2)):
+        for index, row in enumerate(wrap_text(_words(todo), width - 2)):
             rows.append(theme.paint(role, f"{'  ' if index else f'{mark} '}{row}".rstrip(" ")))
     return rows
 

@@ -13,7 +13,7 @@ from pygments.lexers import get_all_lexers, get_lexer_by_name
 from pygments.token import Token as CodeToken
 from pygments.token import _TokenType
 
-from panpan.faces.terminal.rendering.cells import broken, cell_width, wrapped
+from panpan.faces.terminal.rendering.cells import break_line, cell_width, wrap_text
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
@@ -269,11 +269,11 @@ def body_rows(cells: Sequence[str], columns: Columns, width: int) -> list[str]:
     if columns.widths:
         return _row(cells, columns)
     pairs = [f"{name}: {cell}" if cell_width(name) else cell for name, cell in zip(columns.header, cells, strict=True)]
-    return [row for pair in pairs for row in wrapped(pair, width)]
+    return [row for pair in pairs for row in wrap_text(pair, width)]
 
 
 def _row(cells: Sequence[str], columns: Columns) -> list[str]:
-    wrapped_cells = [wrapped(cell, width) for cell, width in zip(cells, columns.widths, strict=True)]
+    wrapped_cells = [wrap_text(cell, width) for cell, width in zip(cells, columns.widths, strict=True)]
     lines = []
     for index in range(max(map(len, wrapped_cells))):
         texts = [
@@ -372,7 +372,7 @@ class LeafBlocks:
                     leaves.append(Leaf("code", self._literal(token.content)))
                 case "html_block":
                     rows = self._literal(token.content)
-                    leaves.append(Leaf("text", [part for row in rows for part in broken(row, width)]))
+                    leaves.append(Leaf("text", [part for row in rows for part in break_line(row, width)]))
                 case _:
                     pass
         return leaves, last
@@ -380,9 +380,9 @@ class LeafBlocks:
     def _text(self, token: Token, opening: Token, width: int) -> Leaf:
         children = token.children or []
         if opening.type != "heading_open":
-            return Leaf("text", wrapped(inline_text(children, self._theme), width))
+            return Leaf("text", wrap_text(inline_text(children, self._theme), width))
         mark = "" if self._theme.has_colour else f"{'#' * int(opening.tag[1:])} "
-        return Leaf("heading", wrapped(mark + inline_text(children, self._theme, "heading"), width))
+        return Leaf("heading", wrap_text(mark + inline_text(children, self._theme, "heading"), width))
 
     def _literal(self, content: str) -> list[str]:
         lines = clean_for_terminal(content).rstrip("\n").split("\n")

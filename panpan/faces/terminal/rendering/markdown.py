@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from copy import copy
 
-from panpan.faces.terminal.rendering.cells import broken, cell_width, cut
+from panpan.faces.terminal.rendering.cells import break_line, cell_width, cut
 from panpan.faces.terminal.rendering.leaf_blocks import Kind, LeafBlocks, OpenCode, OpenTable, lexer_for
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
@@ -295,7 +295,7 @@ class BlockScanner:
     def _broken(self, lines: Sequence[str]) -> Sequence[str]:
         if not self._breaks_code:
             return lines
-        return [row for line in lines for row in broken(line, self._room)]
+        return [row for line in lines for row in break_line(line, self._room)]
 
     def _print_part(self, kind: Kind, rows: Sequence[str]) -> list[str]:
         """Return the rows of the open leaf block or a part of it."""

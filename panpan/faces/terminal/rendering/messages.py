@@ -12,7 +12,7 @@ from panpan.faces.terminal.rendering.cells import (
     hanging,
     output_of_users_command,
     printed_rows,
-    wrapped,
+    wrap_text,
 )
 from panpan.faces.terminal.rendering.displays import checklist_lines, diff_rows, display_rows
 from panpan.faces.terminal.screen.theme import Theme
@@ -66,7 +66,7 @@ def user_message_lines(message: UserMessage, width: int, theme: Theme) -> list[s
 
 def prompt_lines(text: str, width: int, theme: Theme, marks: Sequence[str] = ()) -> list[str]:
     """Return the rows of a prompt, at most `MAX_ROWS`, and of cleaned marks; `width` is 4 cells or more."""
-    rows = [*_rows(text, width - len(_MARK)), *(row for mark in marks for row in wrapped(mark, width - len(_MARK)))]
+    rows = [*_rows(text, width - len(_MARK)), *(row for mark in marks for row in wrap_text(mark, width - len(_MARK)))]
     if len(rows) > MAX_ROWS:
         head = MAX_ROWS - _TAIL_ROWS - 1
         note = cut(f"… +{len(rows) - head - _TAIL_ROWS} lines", width - len(_MARK))
@@ -77,7 +77,7 @@ def prompt_lines(text: str, width: int, theme: Theme, marks: Sequence[str] = ())
 
 def command_head_lines(command: str, width: int, theme: Theme) -> list[str]:
     """Return the rows of a shell command that the user ran."""
-    return [_barred(row, width, theme) for row in wrapped(clean_for_terminal(f"! {command}"), width)]
+    return [_barred(row, width, theme) for row in wrap_text(clean_for_terminal(f"! {command}"), width)]
 
 
 def _barred(row: str, width: int, theme: Theme) -> str:
@@ -94,7 +94,7 @@ def _command_lines(ran: ShellCommandMessage, width: int, theme: Theme) -> list[s
 
 def _rows(text: str, width: int) -> list[str]:
     clean = clean_for_terminal(text).strip("\n").expandtabs(_PROMPT_TAB)
-    return wrapped(clean, width) if clean else []
+    return wrap_text(clean, width) if clean else []
 
 
 MAX_LINES = 100
@@ -231,7 +231,7 @@ def result_lines(
     if isinstance(message.display, RejectedDisplay):
         return hanging(display_rows(message.display, room, theme), room, theme, "dim")
     if message.is_error:
-        why = wrapped(clean_line(message.display.text), room) if isinstance(message.display, SummaryDisplay) else []
+        why = wrap_text(clean_line(message.display.text), room) if isinstance(message.display, SummaryDisplay) else []
         texts = _text_rows(message, room)
         rows = texts if is_expanded else _folded(texts, ERROR_HEAD, ERROR_TAIL)
         return hanging([*why, *rows] or ["error"], room, theme, "bad")
@@ -243,7 +243,7 @@ def result_lines(
             names_files = [file.path for file in files] != [title]
             return hanging(diff_rows(message.display, room, theme, most, names_files=names_files), room, theme)
         case SummaryDisplay(text=text):
-            summary = wrapped(clean_line(text), room)
+            summary = wrap_text(clean_line(text), room)
             return hanging([*summary, *(_text_rows(message, room) if is_expanded else ())], room, theme, "dim")
         case PlanDisplay() | TextDisplay() | TableDisplay():
             return hanging(display_rows(message.display, room, theme), room, theme)
@@ -285,7 +285,7 @@ def _text_rows(message: ToolResultMessage, room: int) -> list[str]:
     blocks = [block for block in message.result.content if isinstance(block, ImageBlock | DocumentBlock)]
     return [
         *printed_rows(message.text_for_people, room),
-        *(row for one in blocks for row in wrapped(attachment_mark(one), room)),
+        *(row for one in blocks for row in wrap_text(attachment_mark(one), room)),
     ]
 
 

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from panpan.faces.terminal.rendering.cells import cell_width, cut, fitted
+from panpan.faces.terminal.rendering.cells import cell_width, cut, fit_parts
 from panpan.faces.terminal.rendering.messages import call_line, end_mark, spinner
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import title_of
@@ -243,7 +243,7 @@ def _counts(one: RunningSubagent, width: int) -> str:
         (spoken_s(one.elapsed_s) if one.elapsed_s >= 1 else "", 0),
     ]
     beside = width - cell_width(clean_line(f"{one.name} {one.title}")) - len("* ") - len(" ")
-    text = fitted([(text, rank) for text, rank in parts if text], max(beside, width // 3), " · ")
+    text = fit_parts([(text, rank) for text, rank in parts if text], max(beside, width // 3), " · ")
     return f" {text}" if text else ""
 
 

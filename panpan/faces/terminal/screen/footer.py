@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
 from panpan.faces.terminal.prompt_queue import PromptQueue, Waiting
-from panpan.faces.terminal.rendering.cells import cut, fitted
+from panpan.faces.terminal.rendering.cells import cut, fit_parts
 from panpan.faces.terminal.rendering.displays import short_checklist_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.terminal_state import TerminalState
@@ -186,7 +186,7 @@ class Footer:
             ("! shell", 4),
             ("? shortcuts", 0),
         ]
-        return self._state.theme.paint("dim", fitted(keys, self._state.width - 3, "  "))
+        return self._state.theme.paint("dim", fit_parts(keys, self._state.width - 3, "  "))
 
     def is_moving(self) -> bool:
         """Return True if some rows change over time; they do not while the turn only waits for the user."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from panpan.faces.terminal.rendering.cells import Canvas, cell_width, cut, wrapped
+from panpan.faces.terminal.rendering.cells import Canvas, cell_width, cut, wrap_text
 from panpan.faces.terminal.rendering.markdown import CleanStream
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.transcript import Transcript
@@ -73,7 +73,7 @@ def _row(text: str, width: int, theme: Theme) -> str:
 def _text_rows(text: str, width: int, theme: Theme) -> list[str]:
     if not text.strip():
         return []
-    rows = wrapped(text.strip().expandtabs(_TAB), width - len(_INDENT))
+    rows = wrap_text(text.strip().expandtabs(_TAB), width - len(_INDENT))
     return [theme.paint("dim", f"{_INDENT}{row}") if row else "" for row in rows]
 
 

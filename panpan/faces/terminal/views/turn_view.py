@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Protocol
 
 from panpan.core.conversation import Conversation
-from panpan.faces.terminal.rendering.cells import Canvas, cut, fitted, markdown_rows, say, wrapped
+from panpan.faces.terminal.rendering.cells import Canvas, cut, fit_parts, markdown_rows, say, wrap_text
 from panpan.faces.terminal.rendering.messages import spinner, user_message_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.reply_view import ReplyView
@@ -340,7 +340,7 @@ class TurnView:
         if self._retry is not None and now_s < self._retry_at_s:
             reason = clean_line(self._retry.reason[:_MAX_REASON_CHARS])
             pause = f"! try {self._retry.attempt} in {self._retry_at_s - now_s:.0f} s"
-            rows = wrapped(f"{pause} · R retries now · esc interrupts · {reason}", max(width, 2))
+            rows = wrap_text(f"{pause} · R retries now · esc interrupts · {reason}", max(width, 2))
             return [theme.paint("warn", row) for row in rows]
         waits_for = clean_for_terminal(self._waits_for).split("\n")[0]
         what = (
@@ -377,7 +377,7 @@ class TurnView:
 
 def _row(parts: Sequence[tuple[str, int]], width: int, theme: Theme) -> str:
     """Return the texts that fit, the highest ranks left out first; the last one left is cut."""
-    said = fitted(parts, width, " · ") or cut(min(parts, key=lambda part: part[1])[0], width)
+    said = fit_parts(parts, width, " · ") or cut(min(parts, key=lambda part: part[1])[0], width)
     return theme.paint("dim", said)
 
 
@@ -396,4 +396,4 @@ def greeting(session: Session, width: int, theme: Theme) -> Sequence[str]:
         rows.append(theme.paint("warn", printable(session.model_note)))
     if session.permission_mode != "default":  # which nobody may have set today
         rows.append(theme.paint("warn", f"permission mode: {session.permission_mode}"))
-    return [part for row in rows if row for part in wrapped(row, width)]
+    return [part for row in rows if row for part in wrap_text(row, width)]

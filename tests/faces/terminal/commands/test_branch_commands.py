@@ -6,7 +6,7 @@ import pytest
 
 from panpan.config.locations import Locations
 from panpan.session.command import OpenSession
-from panpan.session.log.fold import folded
+from panpan.session.log.fold import fold_records
 from panpan.session.log.session_log import read_records
 from panpan.session.session import Session
 from panpan.types.messages import UserMessage
@@ -69,7 +69,7 @@ async def test_fork_goes_on_in_a_session_that_says_the_same(session: Session) ->
     assert isinstance(terminal.then, OpenSession)
     assert f"panpan -r {session.info.id}" in terminal.then.said
     folder = Locations.find(session.info.cwd, terminal.env).sessions_folder
-    assert folded(read_records(folder / f"{terminal.then.resume}.jsonl")).messages == messages
+    assert fold_records(read_records(folder / f"{terminal.then.resume}.jsonl")).messages == messages
 
 
 async def test_session_in_which_nothing_was_said_is_not_copied(session: Session) -> None:

@@ -8,7 +8,7 @@ from panpan.errors import SessionError
 from panpan.faces.terminal.commands.session_commands import MOST_SESSIONS, age
 from panpan.session.command import Leave, OpenSession
 from panpan.session.log.record_kinds import OpenedRecord, TitleRecord
-from panpan.session.log.records import encoded
+from panpan.session.log.records import encode_record
 from panpan.types.messages import UserMessage
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, terminal_in, type_in
 
@@ -30,7 +30,7 @@ def keep_session(
     path = folder / f"{session_id}.jsonl"
     opened = [] if is_interactive else [OpenedRecord(interactive=False).as_json()]
     records = [*opened, said, reply, *([TitleRecord(summary=title).as_json()] if title else [])]
-    path.write_bytes(b"".join(map(encoded, records)))
+    path.write_bytes(b"".join(map(encode_record, records)))
     os.utime(path, (written_at, written_at))
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from panpan.faces.terminal.dialogs.dialog import coloured_lines, prose
 from panpan.faces.terminal.dialogs.permission import exact_line
-from panpan.faces.terminal.rendering.cells import broken, cell_width
+from panpan.faces.terminal.rendering.cells import break_line, cell_width
 from panpan.system.text.terminal_text import clean_line
 from tests.faces.terminal.dialogs.drawn import assert_fit, plain, texts
 
@@ -14,7 +14,7 @@ coloured = st.lists(texts | st.sampled_from(["\x1b[32m", "\x1b[1;31m", "\x1b[0m"
 
 @given(coloured, st.integers(2, 60))
 def test_coloured_line_passes_only_colours_to_the_terminal(line: str, width: int) -> None:
-    assert_fit([row for part in coloured_lines(line) for row in broken(part, width)], width)
+    assert_fit([row for part in coloured_lines(line) for row in break_line(part, width)], width)
 
 
 def test_line_keeps_its_colours_and_ends_them() -> None:
@@ -39,7 +39,7 @@ def test_prose_has_breaks_and_no_other_controls(text: str) -> None:
 def test_exact_line_breaks_into_rows_with_every_character(text: str, width: int) -> None:
     line = exact_line(text)
 
-    rows = broken(line, width)
+    rows = break_line(line, width)
 
     assert_fit(rows, width)
     assert "".join(map(plain, rows)) == line

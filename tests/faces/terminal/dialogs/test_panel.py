@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
-from panpan.faces.terminal.dialogs.panel import PanelDialog, watched
+from panpan.faces.terminal.dialogs.panel import PanelDialog, watch_panel
 from panpan.faces.terminal.dialogs.pick import PickDialog
 from panpan.session.command import Option
 from panpan.types.content import Display, table, text
@@ -105,7 +105,7 @@ class Watching(DialogScreen):
         self._next = anyio.Event()
 
     async def run(self) -> None:
-        await watched(self, self.look, self.pause)
+        await watch_panel(self, self.look, self.pause)
 
     def refresh(self) -> None:
         pass

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from panpan.faces.permission_answers import ALWAYS_ASKS, exact_line
 from panpan.faces.terminal.dialogs.dialog import QUIET_S
 from panpan.faces.terminal.dialogs.permission import PermissionDialog
-from panpan.faces.terminal.rendering.cells import wrapped
+from panpan.faces.terminal.rendering.cells import wrap_text
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.permission import Offer, Opening, PermissionAnswer, PermissionMode, PermissionQuestion, Wording
 from tests.faces.terminal.dialogs.drawn import (
@@ -274,7 +274,7 @@ def test_command_can_be_read_off_the_rows_exactly(first: str, second: str, width
 
     rows = rows_of(dialog, width)
 
-    said = wrapped(SAID, width - 2)
+    said = wrap_text(SAID, width - 2)
     lines: list[str] = []
     for row in rows[rows.index("  command:") + 1 : rows.index(f"  {said[0]}")]:
         if row.startswith("  │ "):

@@ -7,7 +7,7 @@ import anyio
 
 from panpan.faces.terminal.dialogs.dialog import QUIET_S
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
-from panpan.faces.terminal.dialogs.pick import picked
+from panpan.faces.terminal.dialogs.pick import pick_option
 from panpan.session.command import Option
 from tests.faces.terminal.dialogs.drawn import THEMES, Clock, DialogScreen, plain
 
@@ -42,7 +42,7 @@ class Picking(DialogScreen):
         self.is_drawn.set()
 
     async def run(self) -> None:
-        self.answers.append(await picked(self, "Which?", LISTED, self.library.search))
+        self.answers.append(await pick_option(self, "Which?", LISTED, self.library.search))
 
     def rows(self) -> list[str]:
         return [plain(row) for row in self.queue.lines(60, 20, THEMES[0])]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.cells import broken, cell_width, cut, padded, printed_rows, wrapped
+from panpan.faces.terminal.rendering.cells import break_line, cell_width, cut, pad_to_width, printed_rows, wrap_text
 from tests.faces.terminal.rendering.looks import check, shown
 
 LETTERS = [
@@ -59,7 +59,7 @@ def test_cells_of_a_text_are_those_of_its_parts(parts: list[str]) -> None:
 
 @given(STYLED, st.integers(2, 30))
 def test_broken_rows_fit_and_lose_nothing(text: str, width: int) -> None:
-    rows = broken(text, width)
+    rows = break_line(text, width)
 
     check(rows, width)
     assert "".join(shown(rows)) == "".join(shown([text]))
@@ -68,7 +68,7 @@ def test_broken_rows_fit_and_lose_nothing(text: str, width: int) -> None:
 
 @given(st.text(st.sampled_from("ab \u0301❤-"), max_size=60), st.integers(2, 30))
 def test_broken_rows_break_no_word_that_has_room(text: str, width: int) -> None:
-    rows = broken(text, width)
+    rows = break_line(text, width)
 
     for row, following in pairwise(rows):
         assert row.endswith(" ") or following.startswith(" ") or cell_width(max(text.split(), key=cell_width)) > width
@@ -76,7 +76,7 @@ def test_broken_rows_break_no_word_that_has_room(text: str, width: int) -> None:
 
 @given(STYLED, st.integers(2, 30))
 def test_wrapped_rows_fit_and_lose_nothing_but_blanks(text: str, width: int) -> None:
-    rows = wrapped(text, width)
+    rows = wrap_text(text, width)
 
     check(rows, width)
     assert "".join("".join(shown(rows)).split()) == "".join("".join(shown([text])).split())
@@ -95,7 +95,7 @@ def test_cut_text_fits_and_keeps_its_beginning(text: str, width: int) -> None:
 
 @given(STYLED, st.integers(8, 30))
 def test_rows_cut_no_character(text: str, width: int) -> None:
-    rows = [*broken(text, width), *wrapped(text, width)]
+    rows = [*break_line(text, width), *wrap_text(text, width)]
 
     for row in shown(rows)[1:]:
         assert not row.startswith(("\u200d", "\ufe0f"))
@@ -118,20 +118,20 @@ def test_output_of_programs_is_broken_at_blanks_below_its_indent() -> None:
 
 
 def test_words_go_to_the_next_row_as_a_whole() -> None:
-    assert wrapped("one \x1b[1mtwo\x1b[0mthree four", 9) == ["one", "\x1b[1mtwo\x1b[0mthree", "four"]
+    assert wrap_text("one \x1b[1mtwo\x1b[0mthree four", 9) == ["one", "\x1b[1mtwo\x1b[0mthree", "four"]
 
 
 def test_style_goes_on_in_the_next_row() -> None:
-    assert wrapped("\x1b[1maa bb\x1b[0m", 3) == ["\x1b[1maa\x1b[0m", "\x1b[1mbb\x1b[0m"]
-    assert broken("\x1b[1maabb\x1b[0m", 2) == ["\x1b[1maa\x1b[0m", "\x1b[1mbb\x1b[0m"]
+    assert wrap_text("\x1b[1maa bb\x1b[0m", 3) == ["\x1b[1maa\x1b[0m", "\x1b[1mbb\x1b[0m"]
+    assert break_line("\x1b[1maabb\x1b[0m", 2) == ["\x1b[1maa\x1b[0m", "\x1b[1mbb\x1b[0m"]
 
 
 def test_wide_characters_break_without_blanks() -> None:
-    assert wrapped("日本語の文", 5) == ["日本", "語の", "文"]
+    assert wrap_text("日本語の文", 5) == ["日本", "語の", "文"]
 
 
 def test_indent_of_a_line_stays_and_newlines_begin_rows() -> None:
-    assert wrapped("  a bb\n\n c", 4) == ["  a", "bb", "", " c"]
+    assert wrap_text("  a bb\n\n c", 4) == ["  a", "bb", "", " c"]
 
 
 @given(STYLED)
@@ -140,4 +140,4 @@ def test_cell_width_is_enough_for_every_terminal(text: str) -> None:
 
 
 def test_padding_counts_cells() -> None:
-    assert padded("日\x1b[1m本\x1b[0m", 6) == "日\x1b[1m本\x1b[0m  "
+    assert pad_to_width("日\x1b[1m本\x1b[0m", 6) == "日\x1b[1m本\x1b[0m  "

@@ -3,24 +3,24 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.cells import cell_width, fitted
+from panpan.faces.terminal.rendering.cells import cell_width, fit_parts
 
 KEYS = (("space chooses", 1), ("enter goes on", 2), ("esc declines", 0))
 
 
 def test_parts_are_all_shown_if_they_fit() -> None:
-    assert fitted(KEYS, 80, ", ") == "space chooses, enter goes on, esc declines"
+    assert fit_parts(KEYS, 80, ", ") == "space chooses, enter goes on, esc declines"
 
 
 def test_least_important_part_is_left_out_whole_in_order() -> None:
-    assert fitted(KEYS, 38, ", ") == "space chooses, esc declines"
-    assert fitted(KEYS, 20, ", ") == "esc declines"
-    assert fitted(KEYS, 5, ", ") == ""
+    assert fit_parts(KEYS, 38, ", ") == "space chooses, esc declines"
+    assert fit_parts(KEYS, 20, ", ") == "esc declines"
+    assert fit_parts(KEYS, 5, ", ") == ""
 
 
 @given(st.lists(st.tuples(st.text("ab é日👍", min_size=1), st.integers(0, 9))), st.integers(0, 60))
 def test_fitted_row_shows_the_most_important_if_possible(parts: list[tuple[str, int]], width: int) -> None:
-    row = fitted(parts, width, " · ")
+    row = fit_parts(parts, width, " · ")
 
     assert cell_width(row) <= width
     if parts:

@@ -18,7 +18,7 @@ from panpan.system.text.terminal_text import clean_line
 
 TITLE = "Welcome to panpan. Which model should it use?"
 _KEY = Option("Paste an API key", "Anthropic, OpenAI, Gemini, DeepSeek and others; tried at once")
-_SMALL = Option("Set up a small local model", "free and offline; fetches 1.1 GB, once; for look-ups and small edits")
+_SMALL = Option("Set up a small local model", "free and offline; 1.1 GB download; for look-ups and small edits")
 _DEMO = Option("See the demo", "no key, no network")
 _QUIT = Option("Quit")
 

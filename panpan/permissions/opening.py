@@ -259,7 +259,7 @@ class FolderGate:
 
 _MOST_PATHS = 50
 """Most matches of a pattern that are shown to people."""
-_LABELS = {"rule": "rule", "place": "stands in", "command": "part", "path": "path", "assumption": "assumed"}
+_LABELS = {"rule": "rule", "place": "from", "command": "part", "path": "path", "assumption": "assumed"}
 
 
 def describe_verdict(verdict: Verdict, gate: FolderGate) -> Iterator[str]:

@@ -233,7 +233,7 @@ def test_keys_typed_before_a_question_do_not_answer_it(panpan: Panpan, terminals
         terminal.expect("Slowly")
         terminal.type("y")
         gate.set()
-        terminal.expect("what you typed before this question was dropped")
+        terminal.expect("your input before this question was dropped")
         terminal.expect("what to do instead: ")
         terminal.type("n")
         terminal.expect("Fine.")

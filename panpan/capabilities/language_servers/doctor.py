@@ -24,7 +24,7 @@ def check_language_servers(machine: Machine) -> Iterable[Check]:
         origin = machine.loaded.origins["language_servers.enabled"]
         yield Check("code", "note", f"language servers are switched off by {origin}")
     elif not names:
-        advice = "with one, such as ty for Python, the model finds its way by meaning and is told of errors it makes"
+        advice = "a server, such as ty for Python, shows the model definitions, references and new errors"
         yield Check("code", "optional", "no language server", advice)
     elif not is_trusted:
         advice = "they are started in trusted projects only; `panpan trust add` trusts this one"

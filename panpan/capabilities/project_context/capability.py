@@ -114,13 +114,13 @@ def project_context(conversation: Conversation | None) -> SystemReminder | None:
 async def _memory(terminal: Terminal, rest: str) -> None:
     told = rules_told(terminal.session.conversation.messages)
     if told:
-        say(terminal, "The model was told of these files, later ones win:", "strong")
+        say(terminal, "The model has these files; later ones win:", "strong")
     else:
         told = await _rules_to_come(terminal)
         if not told:
             say(terminal, "there is no AGENTS.md or CLAUDE.md for this folder; /init lets the model write one")
             return
-        say(terminal, "The model is told of these files with the first message, later ones win:", "strong")
+        say(terminal, "The model gets these files with the first message; later ones win:", "strong")
     say_pairs(terminal, [(rules.path, _of_rules(rules)) for rules in told])
     say(terminal, "Files of deeper folders follow when the model first touches something there.", "dim")
 
@@ -143,5 +143,5 @@ def _of_rules(rules: ToldRules) -> str:
 
 
 MEMORY_COMMANDS: Sequence[Command] = (
-    Command("memory", "Show which AGENTS.md and CLAUDE.md are in force", _memory, is_immediate=True),
+    Command("memory", "Show the AGENTS.md and CLAUDE.md files in use", _memory, is_immediate=True),
 )

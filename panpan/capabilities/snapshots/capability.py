@@ -144,7 +144,7 @@ async def _diff(terminal: Terminal, rest: str) -> None:
 
 
 UNDO_COMMANDS: Sequence[Command] = (
-    Command("diff", "Show what this session has changed in files", _diff),
+    Command("diff", "Show the file changes of this session", _diff),
     Command("undo", "Undo the file changes of the last turn", _undo, has_picker=True),
     Command("redo", "Redo what you undid", _redo, has_picker=True),
 )

@@ -121,5 +121,5 @@ def _state(record: AgentRecord, running: Collection[str]) -> str:
 
 
 AGENTS_COMMANDS: Sequence[Command] = (
-    Command("agents", "List the subagents, and those that have run", _agents, is_immediate=True),
+    Command("agents", "List the subagents, and those that ran", _agents, is_immediate=True),
 )

@@ -52,7 +52,7 @@ def export_command(ctx: click.Context, session: str, file: str | None, format_: 
         click.echo(text.encode(errors="replace"), nl=False)
         return 0
     path = anyio.run(partial(export_session, transcript, redactor, folder=Path.cwd(), wanted=file, suffix=suffix))
-    click.echo(f"written to {printable(str(path))}; only you can read it, and keys were taken out", err=True)
+    click.echo(f"written to {printable(str(path))}; only you can read it, and keys were removed", err=True)
     return 0
 
 

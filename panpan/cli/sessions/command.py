@@ -20,8 +20,8 @@ COMMANDS = {
     "export": ("changes", "Write a session as Markdown, HTML, JSON or a transcript."),
     "import": ("changes", "Import a transcript of Claude Code, or an export."),
     "list": ("listing", "List the sessions of this project, newest first."),
-    "search": ("listing", "Find sessions by what was said in them."),
-    "show": ("listing", "Print what was said in a session."),
+    "search": ("listing", "Search the conversations of sessions."),
+    "show": ("listing", "Print the conversation of a session."),
 }
 """Module with `NAME_command`, and line in the help, by name."""
 

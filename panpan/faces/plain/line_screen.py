@@ -36,7 +36,7 @@ from panpan.types.permission import PermissionQuestion
 
 PROMPT = "❯ "
 HOW_TO_LEAVE = "press Ctrl+C again or Ctrl+D to leave"
-DROPPED = "(what you typed before this question was dropped)\n"
+DROPPED = "(your input before this question was dropped)\n"
 LEAVING = {"exit", "quit", "q", "/exit", "/quit", "/q"}
 """Lines that leave; several of them, typed during a turn, arrive as one text."""
 
@@ -179,7 +179,7 @@ class LineScreen:
             return await edit_in_editor(text, self._env, self._tell_of)
 
     def _tell_of(self, file: Path) -> None:
-        say(self, f"what the editor had saved is in {file}")
+        say(self, f"the editor's saved text is in {file}")
 
     @asynccontextmanager
     async def released(self) -> AsyncGenerator[None, None]:

@@ -118,7 +118,7 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
 
 
 MAX_TITLE_CHARS = 120
-INTRODUCTION = "Exported by panpan. Keys and what looks like one were replaced by [redacted]."
+INTRODUCTION = "Exported by panpan. Keys, and text that looks like one, were replaced by [redacted]."
 
 
 _REFUSED = re.compile(r"\w+ was not run\b")

@@ -253,6 +253,6 @@ SCREEN_COMMANDS: Sequence[Command] = (
     Command("theme", "Choose the colours", _theme, arguments="[name]", is_immediate=True, needs_terminal=True),
     Command("vim", "Switch the vi keys on or off", _vim, is_immediate=True, needs_terminal=True),
     Command(
-        "statusline", "Say how to have a status line of your own", _statusline, is_immediate=True, needs_terminal=True
+        "statusline", "Explain how to add your own status line", _statusline, is_immediate=True, needs_terminal=True
     ),
 )

@@ -19,7 +19,7 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import Display, table, text
 from panpan.types.dataclass import dataclass
 
-_ALL = Option("All settings", "each with its value and where it comes from")
+_ALL = Option("All settings", "each with its value and origin")
 _MODEL = ("model",)
 _NOT_SET = "not set"
 
@@ -184,5 +184,5 @@ def _word(value: object) -> str:
 
 
 CONFIG_COMMANDS: Sequence[Command] = (
-    Command("config", "Change settings, or show them and where each comes from", _config, is_immediate=True),
+    Command("config", "Change settings, or show them with their origins", _config, is_immediate=True),
 )

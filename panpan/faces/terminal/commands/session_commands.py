@@ -88,7 +88,7 @@ async def _export(terminal: Terminal, wanted: str) -> None:
         subagents=await to_thread.run_sync(partial(subagent_transcripts, session.log_path, panpan_version=__version__)),
     )
     path = await export_session(transcript, session_redactor(terminal), folder=info.cwd, wanted=_unquoted(wanted))
-    say(terminal, f"written to {clean_line(str(path))}; only you can read it, and keys were taken out", "good")
+    say(terminal, f"written to {clean_line(str(path))}; only you can read it, and keys were removed", "good")
 
 
 def _unquoted(path: str) -> str:
@@ -242,7 +242,7 @@ SESSION_COMMANDS: Sequence[Command] = (
         needs_terminal=True,
     ),
     Command("rewind", "Go back to before an earlier message", _rewind, has_picker=True),
-    Command("fork", "Go on in a copy of this session", _fork, needs_terminal=True),
+    Command("fork", "Continue in a copy of this session", _fork, needs_terminal=True),
     Command(
         "export",
         "Write this session to a file: .md, .html, .json or .jsonl",

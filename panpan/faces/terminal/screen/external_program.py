@@ -186,14 +186,14 @@ def saved_text(file: Path) -> str | EditorFailed:
         text = read_regular_file(file, max_bytes=MAX_BYTES, follow_symlinks=True).decode("utf-8-sig")
     except ToolError as exc:
         failed = _Unreadable if file.exists() else EditorFailed
-        return failed(f"panpan cannot use what the editor saved: {exc}")
+        return failed(f"panpan cannot use the editor's saved text: {exc}")
     except UnicodeDecodeError:
-        return _Unreadable(f"what the editor saved is not UTF-8; it is in {file}")
+        return _Unreadable(f"the editor's saved text is not UTF-8; it is in {file}")
     return without_controls(text).removesuffix("\n")
 
 
 def _tell_of(file: Path, app: TerminalApp) -> None:
-    app.show(f"what the editor had saved is in {file}")
+    app.show(f"the editor's saved text is in {file}")
 
 
 class _LastPrompt:

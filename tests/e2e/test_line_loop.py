@@ -448,7 +448,7 @@ def test_resume_of_an_open_session_shows_nothing_twice(panpan: Panpan, terminals
         with other.open() as log:
             fcntl.flock(log, fcntl.LOCK_EX)  # as another panpan does that has it open
             terminal.type(f"/resume {other.stem}")
-            terminal.child.expect(r"as\s+it\s+was\s")  # where a line ends depends on paths
+            terminal.child.expect(r"continues\s+unchanged\s")  # where a line ends depends on paths
             assert "Here." not in terminal.expect(PROMPT)
 
 

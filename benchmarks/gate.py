@@ -19,7 +19,7 @@ from panpan.core.hooks import ToolCall
 from panpan.core.tool import SeenFiles, ToolContext
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
-from panpan.shell_analysis.judge import analysed_for
+from panpan.shell_analysis.judge import analyse_for_shell
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 
@@ -96,7 +96,7 @@ class _Gate:
             await self._call(tool, {key: text.format(number) for key, text in arguments.items()})
             for number in range(count)
         ]
-        analysed_for.cache_clear()  # a command line is parsed once for each call
+        analyse_for_shell.cache_clear()  # a command line is parsed once for each call
         started_at = process_time()
         for call in calls:
             await self._gate.before_tool(call)

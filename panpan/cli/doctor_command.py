@@ -22,7 +22,7 @@ import panpan
 from panpan.cli.subcommands import feature_modules
 from panpan.cli.trust_command import summary
 from panpan.cli_kit.commands import chosen_folder
-from panpan.cli_kit.doctor import MAX_NAMED, SMALL_MODEL, Check, Machine, Section, Status, named
+from panpan.cli_kit.doctor import MAX_NAMED, SMALL_MODEL, Check, Machine, Section, Status, name_first
 from panpan.config.keys import shown
 from panpan.config.locations import Locations, snapshots_folder
 from panpan.config.models import VENDORS
@@ -49,7 +49,7 @@ def command(ctx: click.Context, as_json: bool, cwd: Path | None) -> int:
     locations = Locations.find(chosen_folder(ctx, cwd), os.environ)
     groups = anyio.run(all_checks, locations, os.environ)
     checks = [check for group in groups.values() for check in group]
-    is_fit, verdict = judged(checks)
+    is_fit, verdict = judge_checks(checks)
     if as_json:
         found = {"ok": is_fit, "verdict": verdict, "checks": [asdict(check) for check in checks]}
         click.echo(json.dumps(found, indent=2))
@@ -63,7 +63,7 @@ def command(ctx: click.Context, as_json: bool, cwd: Path | None) -> int:
     return 0 if is_fit else 1
 
 
-def judged(checks: Sequence[Check]) -> tuple[bool, str]:
+def judge_checks(checks: Sequence[Check]) -> tuple[bool, str]:
     """Return True if panpan can work here, and the verdict for the user."""
     broken = list(dict.fromkeys(check.name for check in checks if check.status == "broken"))
     if broken:
@@ -306,7 +306,7 @@ def check_unfinished(locations: Locations) -> list[Check]:
     from panpan.session.log.recorder import unfinished_copies
 
     left = unfinished_copies([locations.sessions_folder])
-    return [Check("unfinished", "note", f"no session: {named(left)}", how_to_remove(left))] if left else []
+    return [Check("unfinished", "note", f"no session: {name_first(left)}", how_to_remove(left))] if left else []
 
 
 def how_to_remove(unfinished: Sequence[Path]) -> str:

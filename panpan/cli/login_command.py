@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import click
 
-from panpan.cli_kit.login import kept, key_places, log_in, log_out, vendor_of, vendors_with_keys, way_to
+from panpan.cli_kit.login import key_places, log_in, log_out, save_key, vendor_of, vendors_with_keys, way_to
 from panpan.cli_kit.questions import TerminalQuestions
 from panpan.config.locations import panpan_home
 from panpan.config.stored_keys import FOLDER, LOGIN, MAX_KEY_CHARS, PACKAGE, StoredKeys
@@ -68,7 +68,7 @@ def _take_piped(provider: str, keys: StoredKeys) -> int:
         raise ConfigError(f"{check.reason}; nothing was kept")
     if check.reason:
         click.echo(f"panpan: {check.reason}", err=True)
-    click.echo(kept(vendor, key, check, keys, os.environ))
+    click.echo(save_key(vendor, key, check, keys, os.environ))
     return 0
 
 

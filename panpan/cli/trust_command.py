@@ -27,7 +27,7 @@ from panpan.config.trust import (
 )
 from panpan.errors import ConfigError
 from panpan.system.files.canonical import canonical_path
-from panpan.system.text.terminal_text import spelled_out
+from panpan.system.text.terminal_text import escape_invisible
 
 _NO_FILES = "It has no files that would need it; language servers are started in trusted projects only."
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path), required=False)
@@ -119,7 +119,7 @@ async def ask_for_trust(
     withheld = load_settings(locations.project_root, env, overrides, locations, trust=trust).withheld
     if not withheld:
         return
-    lines = [*trust_lines(trust), "Its settings that do not count yet:", *indented(withheld)]
+    lines = [*trust_lines(trust), "Its settings that do not count yet:", *indent_lines(withheld)]
     if len(lines) > MAX_LINES or sum(map(len, lines)) > MAX_CHARS:
         warn(f"{shown(trust.files.root)} is not trusted and has too much to ask about; look at it with `panpan trust`")
         return
@@ -133,14 +133,14 @@ def trust_lines(trust: ProjectTrust) -> Sequence[str]:
 
 
 def _lines(trust: ProjectTrust) -> Iterator[str]:
-    root = spelled_out(str(trust.files.root))
+    root = escape_invisible(str(trust.files.root))
     match trust.state:
         case Changed(changes):
             yield f"{root} changed since you trusted it:"
             for change in changes:
                 yield from _of_change(change)
         case Untrusted(problem=problem) if problem:
-            yield f"{root} is not trusted, since {spelled_out(problem)}"
+            yield f"{root} is not trusted, since {escape_invisible(problem)}"
         case Untrusted():
             files = "It has files that could run programs or configure panpan:"
             yield f"{root} is not trusted. {files if trust.files.content else _NO_FILES}"
@@ -149,7 +149,7 @@ def _lines(trust: ProjectTrust) -> Iterator[str]:
         case _:
             what_counts = ". These files count:" if trust.files.content else ", and has no file that could run programs"
             yield f"{root} is trusted{what_counts}"
-            yield from indented(_named(name) for name in trust.files.content)
+            yield from indent_lines(_named(name) for name in trust.files.content)
     if wide := wide_root(trust.files.root):
         yield f"This is {wide}: trust covers every folder in it, except other repositories."
 
@@ -158,17 +158,17 @@ def _of_change(change: FileChange) -> Iterator[str]:
     kind = "" if change.kind == "new" else f"{change.kind}: "
     yield f"  {kind}{_named(change.name)}"
     if change.lines:
-        yield from indented(change.lines, "    ")
+        yield from indent_lines(change.lines, "    ")
     elif change.kind == "changed":
         yield "    (values in it, which are not shown)"
 
 
 def _named(name: str) -> str:
     setting = setting_of(name)
-    return f"{spelled_out(name)}{f' ({setting.reason})' if setting else ''}"
+    return f"{escape_invisible(name)}{f' ({setting.reason})' if setting else ''}"
 
 
-def indented(lines: Iterable[str], by: str = "  ") -> Iterator[str]:
+def indent_lines(lines: Iterable[str], by: str = "  ") -> Iterator[str]:
     """Yield the lines with an indent."""
     for line in lines:
         yield f"{by}{line}"

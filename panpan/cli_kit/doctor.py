@@ -75,7 +75,7 @@ Section: TypeAlias = Literal["leavings", "model", "web", "programs"]
 FeatureChecks: TypeAlias = Mapping[Section, Callable[[Machine], Iterable[Check]]]
 
 
-def named(found: Sequence[object]) -> str:
+def name_first(found: Sequence[object]) -> str:
     """Return the names of the first things found, and the number of others."""
     more = len(found) - MAX_NAMED
     return ", ".join(map(str, found[:MAX_NAMED])) + (f" and {more} more" if more > 0 else "")

@@ -65,13 +65,13 @@ async def log_in(ask: Questions, keys: StoredKeys, env: Mapping[str, str], name:
             options = [Option("Keep it"), Option("Drop it")]
             if await ask.choose(f"The key could not be checked: {check.reason}", options) != 0:
                 break
-        await ask.tell(kept(vendor, key, check, keys, env))
+        await ask.tell(save_key(vendor, key, check, keys, env))
         return vendor
     await ask.tell("Nothing was kept.")
     return None
 
 
-def kept(vendor: Vendor, key: str, check: "KeyCheck", keys: StoredKeys, env: Mapping[str, str]) -> str:
+def save_key(vendor: Vendor, key: str, check: "KeyCheck", keys: StoredKeys, env: Mapping[str, str]) -> str:
     """Save a key that was not rejected, and return a sentence for the user.
 
     Raises:

@@ -27,7 +27,7 @@ from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.canonical import is_below, user_home
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_regular_file
-from panpan.system.text.terminal_text import spelled_out
+from panpan.system.text.terminal_text import escape_invisible
 from panpan.types.dataclass import dataclass
 
 _MAX_CHARS = 64_000
@@ -94,7 +94,7 @@ def _lines(old: str, new: str) -> Iterator[str]:
     found = unified_diff(_split(old), _split(new), n=2, lineterm="")
     for number, line in enumerate(found):
         if number > 1 and (old or line.startswith("+")):  # skip the two lines that name the files
-            yield spelled_out(line)
+            yield escape_invisible(line)
 
 
 def _split(text: str) -> list[str]:

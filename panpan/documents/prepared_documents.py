@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from panpan.documents.read_image import Picture
 from panpan.documents.read_pdf import PdfText
-from panpan.documents.workers import framed, unframed
+from panpan.documents.workers import frame_files, unframe_files
 from panpan.errors import ToolError
 from panpan.system.processes.sandboxed_worker import WITHIN_S, run_parser
 from panpan.system.sandbox.command_sandbox import CommandSandbox
@@ -15,7 +15,7 @@ _WORKERS = "panpan.documents.workers"
 _MAX_BYTES = 50_000_000
 
 
-async def prepared_images(
+async def images_for_model(
     files: Sequence[bytes], shown: str, sandbox: CommandSandbox, *, within_s: float = WITHIN_S
 ) -> Sequence[Picture | ToolError]:
     """Return, for each picture, what a model is shown of it, or why that is nothing.
@@ -26,13 +26,13 @@ async def prepared_images(
         return []
     try:
         ended = await run_parser(
-            _WORKERS, ["images", shown], framed(files), sandbox, max_bytes=_MAX_BYTES, within_s=within_s
+            _WORKERS, ["images", shown], frame_files(files), sandbox, max_bytes=_MAX_BYTES, within_s=within_s
         )
     except ToolError as error:
         return [error] * len(files)
     why = f"it took more than {within_s:g} s" if ended.timed_out else "it is damaged, or takes too much memory"
     failed = ToolError(f"{shown} cannot be decoded: {why}")
-    made = [_read(said, failed) for said in unframed(ended.stdout)[: len(files)]]
+    made = [_read(said, failed) for said in unframe_files(ended.stdout)[: len(files)]]
     return [*made, *[failed] * (len(files) - len(made))]
 
 
@@ -82,9 +82,9 @@ async def page_pictures(data: bytes, pages: Sequence[int], shown: str, sandbox: 
     """
     told = ["pdf_pictures", *map(str, pages)]
     drawn = await run_parser(_WORKERS, told, data, sandbox, max_bytes=_MAX_PICTURE_BYTES)
-    pictures = unframed(drawn.stdout)[: len(pages)]
+    pictures = unframe_files(drawn.stdout)[: len(pages)]
     content: list[ResultContent] = []
-    for number, picture in zip(pages, await prepared_images(pictures, f"a page of {shown}", sandbox), strict=False):
+    for number, picture in zip(pages, await images_for_model(pictures, f"a page of {shown}", sandbox), strict=False):
         if isinstance(picture, Picture):
             content += (TextBlock(text=f"page {number}, as it looks:"), picture.block)
     if not content:

@@ -224,7 +224,7 @@ class NotebookText:
             f"{self._shown} has no cell {wanted!r} but {count}", advice="Read it to see their numbers and ids"
         )
 
-    def replaced(self, place: int, source: str, kind: CellType | None) -> str:
+    def replace(self, place: int, source: str, kind: CellType | None) -> str:
         """Return the text with another source in a cell; its outputs go, since they are those of the old source."""
         cell = self.cells[place]
         if (kind is not None and kind != cell.kind) or "source" not in cell.members:
@@ -239,7 +239,7 @@ class NotebookText:
             changes.append((*cell.members["execution_count"], "null"))
         return self._with(*changes)
 
-    def inserted(self, place: int, source: str, kind: CellType) -> str:
+    def insert(self, place: int, source: str, kind: CellType) -> str:
         """Return the text with a new cell, which is to be the one at `place`."""
         bare: dict[str, Any] = {"metadata": {}}
         if self._has_ids:
@@ -254,7 +254,7 @@ class NotebookText:
         end = self.cells[place - 1].end
         return self._with((end, end, f",{style.between}{written}"))
 
-    def deleted(self, place: int) -> str:
+    def delete(self, place: int) -> str:
         """Return the text without a cell."""
         if len(self.cells) == 1:
             return self._with((self._start, self._end, "[]"))

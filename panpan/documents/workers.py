@@ -20,12 +20,12 @@ _MOST_PIXELS_PER_INCH = 200
 """Highest resolution, for small pages, which get no clearer with more."""
 
 
-def framed(files: Iterable[bytes]) -> bytes:
+def frame_files(files: Iterable[bytes]) -> bytes:
     """Return several files as one stream: each behind its size."""
     return b"".join(len(data).to_bytes(_SIZE_BYTES) + data for data in files)
 
 
-def unframed(stream: bytes) -> Sequence[bytes]:
+def unframe_files(stream: bytes) -> Sequence[bytes]:
     """Return the files of a stream, as far as it came; a file that got hold of its writer may write anything."""
     files: list[bytes] = []
     at = 0
@@ -41,14 +41,14 @@ def prepare_images(shown: str) -> None:
     """Write for each picture of a framed input a `Picture`, or `{"error": why}`, as framed JSON."""
     from panpan.documents.read_image import prepare_image
 
-    for data in unframed(sys.stdin.buffer.read()):
+    for data in unframe_files(sys.stdin.buffer.read()):
         said: dict[str, Any]
         try:
             picture = prepare_image(data, shown)
             said = asdict(picture) | {"block": picture.block.model_dump(mode="json")}
         except ToolError as error:
             said = {"error": str(error)}
-        sys.stdout.buffer.write(framed([json.dumps(said).encode()]))
+        sys.stdout.buffer.write(frame_files([json.dumps(said).encode()]))
         sys.stdout.buffer.flush()  # the next job may end the process
 
 
@@ -73,7 +73,7 @@ def draw_pdf(*pages: str) -> None:
 
     document = pypdfium2.PdfDocument(sys.stdin.buffer.read())
     for number in pages:
-        sys.stdout.buffer.write(framed([_drawn(document, int(number))]))
+        sys.stdout.buffer.write(frame_files([_drawn(document, int(number))]))
 
 
 def _drawn(document: object, number: int) -> bytes:

@@ -19,7 +19,7 @@ from panpan.documents.read_image import image_format
 from panpan.documents.read_pdf import is_pdf
 from panpan.errors import ToolError
 from panpan.system.files.atomic_write import FileChangedError, write_atomic
-from panpan.system.files.file_lock import locked
+from panpan.system.files.file_lock import lock_file
 from panpan.system.files.read_file import listed_folder, opened_folder, read_regular_file, set_mode, status_of
 from panpan.system.text.file_text import FileText, decode_file
 from panpan.types.dataclass import dataclass
@@ -181,7 +181,7 @@ def _commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
 
 
 def _put(target: Target, before: bytes | None, after: bytes | None, mode: int | None) -> None:
-    with locked(target.path):
+    with lock_file(target.path):
         if after is None:
             _delete(target, before or b"")
         elif before is None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from panpan.faces.terminal.rendering.cells import cell_width
 from panpan.permissions.rules.suggestions import describe_pattern, describe_rule
-from panpan.system.text.terminal_text import spelled_out
+from panpan.system.text.terminal_text import escape_invisible
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Opening, PermissionAnswer, PermissionQuestion, ReasonKind
 
@@ -43,7 +43,7 @@ class Answer:
 
 def exact_line(text: str) -> str:
     """Return `text` on one line, with invisible characters spelled out."""
-    return spelled_out(text).replace("\t", _TAB).replace("\n", _LINE_FEED)
+    return escape_invisible(text).replace("\t", _TAB).replace("\n", _LINE_FEED)
 
 
 def _sentence(text: str) -> str:

@@ -32,7 +32,7 @@ from panpan.file_trees.snapshot import (
     names,
 )
 from panpan.system.files.atomic_write import DiskOperations, temporary_name, write_atomic
-from panpan.system.files.file_lock import locked
+from panpan.system.files.file_lock import lock_file
 from panpan.system.files.folder_tree import walk
 from panpan.system.files.read_file import open_below, opened_folder, read_regular_file, set_mode, set_mode_in, status_of
 from panpan.types.events import is_generated
@@ -112,7 +112,7 @@ def _put_all(
     done: list[Difference],
 ) -> None:
     for change in changes:
-        with locked(root / change.path):
+        with lock_file(root / change.path):
             _put(root / change.path, change, contents.get(_oid(change.after), b""), disk)
         done.append(change)
 

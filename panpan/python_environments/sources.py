@@ -15,7 +15,7 @@ from panpan.errors import ToolError
 from panpan.python_environments.requirement_files import ADDRESS, without_login, without_logins
 from panpan.system.files.canonical import user_home
 from panpan.system.files.read_file import read_regular_file
-from panpan.system.text.terminal_text import spelled_out
+from panpan.system.text.terminal_text import escape_invisible
 from panpan.types.dataclass import dataclass
 
 UNKNOWN_HOST = "whatever that file names"
@@ -56,7 +56,7 @@ def pip_source(settings: PackageSettings, variables: Mapping[str, str], prefix: 
     named, own_hosts = _own_pip_settings(prefix / "pip.conf")
     has_index = settings.index is not None
     users = dict(_users_places(variables, _LINK_KEYS if has_index else (*_INDEX_KEYS, *_LINK_KEYS)))
-    here = [spelled_out(f"{place}, which {who} names") for place, who in users.items() if not _host(place)]
+    here = [escape_invisible(f"{place}, which {who} names") for place, who in users.items() if not _host(place)]
     arguments = index_arguments(settings) if has_index else extra_arguments(settings)
     usual = hosts_of_settings(settings) if has_index else (*PYPI_HOSTS, *hosts_of(settings.extra_indexes))
     hosts = (*usual, *hosts_of(list(users)), *own_hosts)
@@ -162,7 +162,7 @@ def _own_pip_settings(file: Path) -> tuple[tuple[str, ...], Sequence[str]]:
     if values is None:
         return (f"what {file} sets could not be looked at",), (UNKNOWN_HOST,)
     told = (f"{key} = {without_logins(value)}" for key, value in values)
-    named = tuple(f"{file} sets {spelled_out(text)[:_MAX_TOLD_CHARS]}" for text in told)
+    named = tuple(f"{file} sets {escape_invisible(text)[:_MAX_TOLD_CHARS]}" for text in told)
     return named, hosts_of([url for _, value in values for url in addresses_in(value)])
 
 

@@ -28,7 +28,7 @@ from panpan.system.files.canonical import user_home
 from panpan.system.files.paths import PathResolver
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.sandbox.command_sandbox import Domains
-from panpan.system.text.terminal_text import spelled_out
+from panpan.system.text.terminal_text import escape_invisible
 from panpan.types.permission import PACKAGE_INDEXES
 
 # Ignore a file that is not TOML, too large, or of an unexpected form.
@@ -107,7 +107,7 @@ def own_uv_sources(project: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
         others = [url for url in _addresses(file) if url not in indexes]
         named += [f"{file} names the index {url}" for url in indexes]
         named += [f"{file} names {url}" for url in others]
-        named += [f"{file} sets {spelled_out(text)[:_MAX_TOLD_CHARS]}" for text in _leading(file)]
+        named += [f"{file} sets {escape_invisible(text)[:_MAX_TOLD_CHARS]}" for text in _leading(file)]
         hosts += hosts_of([*indexes, *others])
     named += [f"{file} names the interpreter {text}" for file, text in _interpreters(project)]
     more = [f"and {len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
@@ -183,7 +183,9 @@ def _interpreters(project: Path) -> Iterator[tuple[Path, str]]:
         for file in (folder / ".python-version", folder / ".python-versions"):
             text = text_of(file)
             lines = ["could not be looked at"] if text is None else text.splitlines()
-            yield from ((file, spelled_out(line)[:_MAX_TOLD_CHARS]) for line in lines if not _VERSIONS.fullmatch(line))
+            yield from (
+                (file, escape_invisible(line)[:_MAX_TOLD_CHARS]) for line in lines if not _VERSIONS.fullmatch(line)
+            )
 
 
 # Indexes come from the user's settings and variables, and from files in their home or of the machine. A project's files

@@ -48,7 +48,7 @@ class Option:
     """Key that picks it at once, as long as nothing is typed; empty if there is none."""
 
 
-def numbered(options: Sequence[Option]) -> Sequence[Option]:
+def number_options(options: Sequence[Option]) -> Sequence[Option]:
     """Return a few options, nine at most, that are picked by their numbers, counted from 1."""
     return [replace(option, key=str(number)) for number, option in enumerate(options, 1)]
 

@@ -74,13 +74,13 @@ class SessionContext:
             auto_approve=frontend.auto_approve,
         )
         self.gate.subscribe(
-            lambda mode: transcript.recorder.decided(PermissionModeRecord(permission_mode=mode).as_json())
+            lambda mode: transcript.recorder.record_decision(PermissionModeRecord(permission_mode=mode).as_json())
         )
         asks = frontend.askers.permission
         ask = ModeAsker(
             lambda: self.gate.mode, ApprovingAsker(asks) if frontend.auto_approve else asks or DenyingAsker()
         )
-        budget = session_budget(setup.settings, clock, frontend.warn, transcript.recorder.decided)
+        budget = session_budget(setup.settings, clock, frontend.warn, transcript.recorder.record_decision)
         count_earlier(budget, opened.log.path, opened.before.spent)
         self.main = Agent(
             Identity(opened.id),

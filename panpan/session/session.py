@@ -387,7 +387,7 @@ class Session(AsyncContextManagerMixin):
         if not line:
             raise ConfigError("a title needs at least one character")
         self._title = line
-        self._recorder.decided(TitleRecord(summary=line).as_json())
+        self._recorder.record_decision(TitleRecord(summary=line).as_json())
         return line
 
     @property
@@ -402,7 +402,7 @@ class Session(AsyncContextManagerMixin):
         self.conversation.side_calls.append(made.reply)
         self._title = self._title or made.title or None
         if self._title is not None:
-            self._recorder.decided(TitleRecord(summary=self._title, reply=record_of(made.reply)).as_json())
+            self._recorder.record_decision(TitleRecord(summary=self._title, reply=record_of(made.reply)).as_json())
         try:
             self._recorder.note_side_calls()
         except SessionLogError as error:
@@ -500,7 +500,7 @@ class Session(AsyncContextManagerMixin):
         for warning in model.warnings:
             if warning not in known:
                 self.agent.warn(warning)
-        self._recorder.decided(ModelRecord(model=model.name, effort=model.effort).as_json())
+        self._recorder.record_decision(ModelRecord(model=model.name, effort=model.effort).as_json())
 
 
 def _behind_typed(message: UserMessage) -> Sequence[UserContent]:

@@ -13,7 +13,7 @@ from panpan.shell_analysis.facts import UNSIGNED_NAMES, Word
 from panpan.shell_analysis.languages import (
     NotHarmlessError,
     fits,
-    fixed,
+    fixed_text,
     formatted_globs,
     paths_of_conditional,
     paths_of_test,
@@ -177,7 +177,7 @@ def _bare_globs(operands: Sequence[Word], row: Row) -> tuple[str, ...]:
     for operand in operands:
         if not operand.is_glob:
             if not operand.at_home:
-                fixed(operand)
+                fixed_text(operand)
         elif operand.pattern.startswith(("-", "\\-")) or (_begins_live(operand) and not row.glob_flags):
             raise NotHarmlessError(
                 f"with {operand.source}, which, without ./ before it, may match a file named like a flag"
@@ -218,7 +218,7 @@ class _Reader:
                 self._operands.append(word)
                 continue
             if word.text is None and not word.is_glob:
-                fixed(word)
+                fixed_text(word)
             if text == "--":
                 if self._operands:  # some programs take no flags behind operands; for them it is an operand
                     self._doubtful.add(len(self._operands))
@@ -347,12 +347,12 @@ class _Reader:
 
     def _require_text(self, operands: Sequence[Word]) -> None:
         for operand in operands:
-            fixed(operand)
+            fixed_text(operand)
         self._require_fitting(operands)
 
     def _require_fitting(self, operands: Sequence[Word]) -> None:
         for operand in operands:
-            text = operand.pattern.removeprefix("[!+@-]") if operand.is_glob else fixed(operand)
+            text = operand.pattern.removeprefix("[!+@-]") if operand.is_glob else fixed_text(operand)
             is_open = operand.is_glob and _begins_live(operand) and self._row.operand != ANYTHING
             if is_open or not fits(text, self._row.operand):
                 raise NotHarmlessError(f"with {operand.source}")
@@ -365,7 +365,7 @@ class _Reader:
 def _value(flag: str, waiting: list[Word]) -> str:
     if not waiting:
         raise NotHarmlessError(f"with {flag} and nothing behind it")
-    return fixed(waiting.pop())
+    return fixed_text(waiting.pop())
 
 
 def _path(value: str) -> str:

@@ -382,11 +382,11 @@ def analyse(line: str, start: str | None = None) -> LineFacts:
     Raises:
         TooNestedError: The line cannot be judged, and so may not run.
     """
-    return analysed_for(find_shell(), os.environ.get("HOME", ""), line, start)
+    return analyse_for_shell(find_shell(), os.environ.get("HOME", ""), line, start)
 
 
 @lru_cache(_MOST_REMEMBERED)
-def analysed_for(shell: str, home: str, line: str, start: str | None = None) -> LineFacts:
+def analyse_for_shell(shell: str, home: str, line: str, start: str | None = None) -> LineFacts:
     """Return what running `line` would do in the shell at this path, as long as HOME is what is given.
 
     What is not bash may read the line in its own way.

@@ -86,7 +86,7 @@ def _compiled(regex: str) -> re.Pattern[str]:
     return re.compile(regex, re.DOTALL)
 
 
-def fixed(word: Word) -> str:
+def fixed_text(word: Word) -> str:
     """Return the text of a word.
 
     Raises:
@@ -109,7 +109,7 @@ def split_find(words: Sequence[Word], expression: Mapping[str, Sequence[str]]) -
         starts.append(waiting.pop())
     read: list[Word] = []
     while waiting:
-        word = fixed(waiting.pop())
+        word = fixed_text(waiting.pop())
         if word not in expression:
             raise NotHarmlessError(f"with {word}")
         for regex in expression[word]:
@@ -117,9 +117,9 @@ def split_find(words: Sequence[Word], expression: Mapping[str, Sequence[str]]) -
                 raise NotHarmlessError(f"with {word} and nothing behind it")
             value = waiting.pop()
             if regex == "path":
-                fixed(value)
+                fixed_text(value)
                 read.append(value)
-            elif not fits(fixed(value), regex):
+            elif not fits(fixed_text(value), regex):
                 raise NotHarmlessError(f"with {word} {value.source}")
     return starts, read
 
@@ -150,7 +150,7 @@ def formatted_globs(words: Sequence[Word], regex: str) -> list[Word]:
     operands = words[1:] if words and words[0].text == "--" else words
     if not operands:
         raise NotHarmlessError("without a format")
-    text = fixed(operands[0])
+    text = fixed_text(operands[0])
     if not fits(text, regex) or (text.startswith("-") and operands is words):
         raise NotHarmlessError(f"with {operands[0].source}")
     return printed_globs(operands[1:])
@@ -201,7 +201,7 @@ def paths_of_test(words: Sequence[Word]) -> list[Word]:
     Raises:
         NotHarmlessError: A word may be a test that is not listed here, such as `-v`, whose operand the shell evaluates.
     """
-    texts = [word.at_home or fixed(word) for word in words]
+    texts = [word.at_home or fixed_text(word) for word in words]
     if len(texts) == 3 and texts[1] in _OPERATORS - {"-a", "-o"}:
         return []
     known = _OPERATORS | ASKS_TEXT | ASKS_FILE | COMPARES_FILES
@@ -299,7 +299,7 @@ def _take_term(words: Sequence[Word], paths: list[Word]) -> int:
         return 3
     if len(words) > 2 and second in _COMPARES_NUMBERS:
         for word in (words[0], words[2]):
-            if not _PLAIN_NUMBER.fullmatch(fixed(word)):
+            if not _PLAIN_NUMBER.fullmatch(fixed_text(word)):
                 raise NotHarmlessError(f"with {word.source}, which the shell evaluates")
         return 3
     if len(words) > 2 and second in _COMPARES_TEXT:
@@ -310,5 +310,5 @@ def _take_term(words: Sequence[Word], paths: list[Word]) -> int:
 
 
 def _add_path(word: Word, paths: list[Word]) -> None:
-    if word.at_home or fixed(word):
+    if word.at_home or fixed_text(word):
         paths.append(word)

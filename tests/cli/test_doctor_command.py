@@ -16,7 +16,7 @@ from panpan.capabilities.background.doctor import check_tasks
 from panpan.capabilities.language_servers.doctor import check_language_servers
 from panpan.capabilities.subagents.worktrees.worktree import Worktree, WorktreeRecords
 from panpan.capabilities.web.doctor import check_browser
-from panpan.cli.doctor_command import check_sandbox, command, judged, limits_check, sandbox_check
+from panpan.cli.doctor_command import check_sandbox, command, judge_checks, limits_check, sandbox_check
 from panpan.cli_kit.doctor import Check, Machine
 from panpan.config.locations import Locations, snapshots_folder
 from panpan.config.sources import load_settings
@@ -181,7 +181,7 @@ SERVER = Check("local model", "ok", "Ollama at http://127.0.0.1:11434/v1; use --
     ],
 )
 def test_verdict_depends_on_the_required_checks(checks: list[Check], is_fit: bool, said: str) -> None:
-    found, verdict = judged(checks)
+    found, verdict = judge_checks(checks)
 
     assert found == is_fit
     assert said in verdict

@@ -64,10 +64,12 @@ def session_in(
     recorder = Recorder(conversation, log, recorded, warn=parts.get("warn", lambda _: None))
     steering = Steering()
     budget = parts.pop("budget", None) or Budget()
-    budget.note = budget.note or (lambda spending, cause: recorder.decided(SpentRecord.of(spending, cause).as_json()))
+    budget.note = budget.note or (
+        lambda spending, cause: recorder.record_decision(SpentRecord.of(spending, cause).as_json())
+    )
     budget.count(before.spent)
     gate = parts.pop("gate", None) or PermissionGate(mode=permission_mode or "default")
-    gate.subscribe(lambda mode: recorder.decided(PermissionModeRecord(permission_mode=mode).as_json()))
+    gate.subscribe(lambda mode: recorder.record_decision(PermissionModeRecord(permission_mode=mode).as_json()))
     model = ModelParts(
         name="scripted",
         llm=llm,

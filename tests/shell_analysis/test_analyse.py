@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.shell_analysis.judge import analyse, analysed_for
+from panpan.shell_analysis.judge import analyse, analyse_for_shell
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     "ls": (".",),
@@ -390,8 +390,8 @@ def test_needed_environment_is_that_of_all_parts() -> None:
 
 @pytest.mark.parametrize("line", ALLOWED)
 def test_line_run_without_bash_is_not_read_only(line: str) -> None:
-    assert analysed_for("/usr/local/bin/bash", "", line).is_read_only
-    assert not analysed_for("/bin/sh", "", line).is_read_only
+    assert analyse_for_shell("/usr/local/bin/bash", "", line).is_read_only
+    assert not analyse_for_shell("/bin/sh", "", line).is_read_only
 
 
 @given(st.text(max_size=40))

@@ -368,7 +368,7 @@ def reattach(
 _MAX_TITLE_CHARS = 80
 
 
-def left_running(tasks_folder: Path, sessions_folder: Path) -> Iterator[tuple[str, TaskInfo]]:
+def orphaned_commands(tasks_folder: Path, sessions_folder: Path) -> Iterator[tuple[str, TaskInfo]]:
     """Yield running commands whose session is closed, each with the id of the session."""
     seen = None
     for folder in sorted(tasks_folder.iterdir()) if tasks_folder.is_dir() else ():  # few sessions have any
@@ -388,7 +388,7 @@ def left_running(tasks_folder: Path, sessions_folder: Path) -> Iterator[tuple[st
 def surviving_commands(tasks_folder: Path, sessions_folder: Path, *, but: str) -> Iterator[str]:
     """Yield a sentence for the user about each earlier session, `but` one, whose commands still run."""
     by_session: dict[str, list[str]] = {}
-    for session_id, task in left_running(tasks_folder, sessions_folder):
+    for session_id, task in orphaned_commands(tasks_folder, sessions_folder):
         if session_id != but:
             by_session.setdefault(session_id, []).append(clean_line(task.title)[:_MAX_TITLE_CHARS])
     for session_id, titles in list(by_session.items())[:_MAX_NAMED]:

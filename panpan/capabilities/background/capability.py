@@ -16,7 +16,7 @@ from panpan.core.tool import Tool
 from panpan.errors import ConfigError, PanpanError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, concurrently
-from panpan.session.command import Command, Option, Terminal, numbered, say
+from panpan.session.command import Command, Option, Terminal, number_options, say
 from panpan.session.context import SessionContext
 from panpan.session.descriptions import ended_line, task_detail
 from panpan.session.session import Session
@@ -89,7 +89,7 @@ _WATCH_BYTES = 20_000
 _WATCH_LINES = 200
 _GPU_QUERY = ("--query-gpu=index,utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits")
 _GPU_TIMEOUT_S = 2.0
-_CHOICES = numbered([Option("Watch it"), Option("Show its output"), Option("Stop it")])
+_CHOICES = number_options([Option("Watch it"), Option("Show its output"), Option("Stop it")])
 
 
 async def _tasks(terminal: Terminal, wanted: str) -> None:

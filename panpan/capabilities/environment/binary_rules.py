@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from panpan.capabilities.environment.binary_layer import Binary
-from panpan.capabilities.environment.driver_layer import dotted
+from panpan.capabilities.environment.driver_layer import version_text
 from panpan.capabilities.environment.layers import Constraint, State, make_constraint
 from panpan.capabilities.environment.toolkit_layer import GPU_LIBRARY, Framework, local_platform
 from panpan.types.dataclass import dataclass
@@ -95,7 +95,9 @@ def _platform_fault(platform: str, facts: "Facts") -> _Fault | None:
         needed = _OLD_NAMES.get(level) or tuple(map(int, level.strip("_").split("_")))
         if needed > driver.glibc:
             return _Fault(
-                "glibc", f"glibc {dotted(needed)} ({platform})", f"the system has glibc {dotted(driver.glibc)}"
+                "glibc",
+                f"glibc {version_text(needed)} ({platform})",
+                f"the system has glibc {version_text(driver.glibc)}",
             )
     return None
 
@@ -216,7 +218,7 @@ def _symbol_versions(facts: "Facts") -> Iterator[Constraint]:
         rule = "glibc" if version.startswith("GLIBC_") else "symbol-version"
         has = f"{place} has no {version}"
         if rule == "glibc" and facts.driver.glibc:
-            has = f"the system has glibc {dotted(facts.driver.glibc)}"
+            has = f"the system has glibc {version_text(facts.driver.glibc)}"
         state: State = "broken" if facts.binaries.modules_over({user.path for user in users}) else "risk"
         yield make_constraint(rule, state, f"{_named(users)} built with {version}", has)
 
@@ -276,7 +278,7 @@ def _built_beside_torch(framework: Framework, facts: "Facts") -> Iterator[Constr
 
 
 def _platform(platform: str, runtime: Sequence[int]) -> str:
-    return {"cuda": "CUDA ", "rocm": "ROCm "}.get(platform, "the processor") + dotted(runtime)
+    return {"cuda": "CUDA ", "rocm": "ROCm "}.get(platform, "the processor") + version_text(runtime)
 
 
 def _said_torch(text: str) -> tuple[str, str]:

@@ -107,7 +107,7 @@ def numbers(text: str) -> Version:
     return tuple(map(int, match[0].split("."))) if match else ()
 
 
-def dotted(version: Sequence[int]) -> str:
+def version_text(version: Sequence[int]) -> str:
     """Return numbers as a version."""
     return ".".join(map(str, version))
 
@@ -187,7 +187,7 @@ def _nvidia(root: MachineRoot, search: LibrarySearch) -> NvidiaDriver:
 def driver_findings(layer: DriverLayer) -> Sequence[Finding]:
     """Return the findings of the layer, for the report."""
     nvidia = layer.nvidia
-    libc = {"glibc": f"glibc {dotted(layer.glibc) or 'of an unknown version'}", "musl": "musl", "": "unknown"}
+    libc = {"glibc": f"glibc {version_text(layer.glibc) or 'of an unknown version'}", "musl": "musl", "": "unknown"}
     driver = driver_text(nvidia.version) or ("of an unknown version" if nvidia.is_loaded else "none")
     found = [
         ("system", layer.system or "unknown", ""),
@@ -313,7 +313,7 @@ def hardware_findings(layer: HardwareLayer) -> list[Finding]:
 
 
 def _described(gpu: Gpu) -> str:
-    return f"{gpu.name}, compute capability {dotted(gpu.capability)}" if gpu.capability else gpu.name
+    return f"{gpu.name}, compute capability {version_text(gpu.capability)}" if gpu.capability else gpu.name
 
 
 def _driven_gpus(root: MachineRoot) -> Iterator[Gpu]:

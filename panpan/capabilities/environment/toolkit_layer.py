@@ -12,10 +12,10 @@ from panpan.capabilities.environment.driver_layer import (
     OLDEST_OF_TORCH,
     Capability,
     Version,
-    dotted,
     driver_text,
     numbers,
     oldest_driver,
+    version_text,
 )
 from panpan.capabilities.environment.layers import Constraint, Finding, State, make_constraint
 from panpan.capabilities.environment.python_layer import PythonLayer
@@ -86,7 +86,7 @@ def inspect_toolkit(root: MachineRoot, python: PythonLayer, binaries: BinaryLaye
     rocm = (root.text("/opt/rocm/.info/version", max_bytes=1_000) or "").strip().partition("\n")[0]
     found = [*_headers(root), *_found_libraries(python, binaries)]
     if toolkit:
-        found.insert(0, Finding(layer="toolkit", name="CUDA toolkit", value=dotted(toolkit), source=source))
+        found.insert(0, Finding(layer="toolkit", name="CUDA toolkit", value=version_text(toolkit), source=source))
     if rocm:
         found.insert(0, Finding(layer="toolkit", name="ROCm", value=rocm[:50], source="/opt/rocm/.info/version"))
     return ToolkitLayer(tuple(_frameworks(root, python)), toolkit, rocm, tuple(found))
@@ -98,7 +98,7 @@ def toolkit_findings(layer: ToolkitLayer, binaries: BinaryLayer) -> list[Finding
         Finding(
             layer="toolkit",
             name={"cuda": "CUDA", "rocm": "ROCm", "cpu": "no GPU"}[one.platform],
-            value=f"{dotted(one.runtime)} for {one.name} {one.version}".strip(),
+            value=f"{version_text(one.runtime)} for {one.name} {one.version}".strip(),
             role="required",
             source=one.source,
         )
@@ -266,7 +266,7 @@ def _cuda(framework: Framework, facts: "Facts") -> Iterator[Constraint]:
     if framework.cudnn and not facts.binaries.search.all_named(f"libcudnn.so.{framework.cudnn[0]}"):
         others = list(facts.binaries.search.all_named("libcudnn.so"))[:3]
         has = f"there is {', '.join(others)}" if others else "it is nowhere"
-        yield make_constraint("gpu-library", "broken", f"{what} needs cuDNN {dotted(framework.cudnn)}", has)
+        yield make_constraint("gpu-library", "broken", f"{what} needs cuDNN {version_text(framework.cudnn)}", has)
     yield from _new_enough_driver(framework, facts)
     for name, capability in {gpu.name: gpu.capability for gpu in hardware.of("nvidia")}.items():
         yield _generation(framework, name, capability)
@@ -276,14 +276,14 @@ def _toolkit(framework: Framework, facts: "Facts") -> Iterator[Constraint]:
     toolkit = facts.toolkit.toolkit
     if framework.name == "torch" and toolkit and framework.runtime and toolkit[0] != framework.runtime[0]:
         needs = f"CUDA {framework.runtime[0]} to compile extensions of PyTorch {framework.version}"
-        yield make_constraint("toolkit-version", "risk", needs, f"/usr/local/cuda is {dotted(toolkit)}")
+        yield make_constraint("toolkit-version", "risk", needs, f"/usr/local/cuda is {version_text(toolkit)}")
 
 
 def _new_enough_driver(framework: Framework, facts: "Facts") -> Iterator[Constraint]:
     driver, nvidia = facts.driver, facts.driver.nvidia
     if not nvidia.is_loaded and not driver.is_wsl:
         return
-    cuda = dotted(framework.runtime)
+    cuda = version_text(framework.runtime)
     oldest = oldest_driver(framework.runtime)
     if oldest is None or not nvidia.version:
         has = f"it is {driver_text(nvidia.version)}" if nvidia.version else "its version is not in a file here"
@@ -305,23 +305,24 @@ def _generation(framework: Framework, name: str, capability: Capability | None) 
     cuda = framework.runtime
     if capability is None:
         return make_constraint("gpu-generation", "unknown", what, "its compute capability is not known here")
-    shown = dotted(capability)
+    shown = version_text(capability)
     first = FIRST_CUDA.get(capability[0])
     if len(cuda) > 1 and first is not None and cuda < first:
-        has = f"CUDA {dotted(cuda)} knows no compute capability {shown}; {dotted(first)} is the first that does"
+        since = version_text(first)
+        has = f"CUDA {version_text(cuda)} knows no compute capability {shown}; {since} is the first that does"
         # Other wheels include PTX, which the driver translates for newer GPUs at run time.
         return make_constraint("gpu-generation", "broken" if framework.name == "torch" else "risk", what, has)
     for newest, last in LAST_CUDA:
         if capability <= newest and cuda[:1] > last[:1]:
-            has = f"CUDA {dotted(cuda)} gave up compute capability {shown}; {last[0]}.x is the last that has it"
+            has = f"CUDA {version_text(cuda)} gave up compute capability {shown}; {last[0]}.x is the last that has it"
             return make_constraint("gpu-generation", "broken", what, has)
     oldest = _oldest_of_torch(numbers(framework.version), cuda) if framework.name == "torch" else None
     if oldest is not None and capability < oldest:
-        has = f"its wheels begin at compute capability {dotted(oldest)}, and this is {shown}"
+        has = f"its wheels begin at compute capability {version_text(oldest)}, and this is {shown}"
         return make_constraint("gpu-generation", "broken", what, has)
     if len(cuda) < 2 and first is not None and cuda <= first:
-        return make_constraint("gpu-generation", "unknown", what, f"nothing says which CUDA {dotted(cuda)} it is")
-    return make_constraint("gpu-generation", "holds", what, f"CUDA {dotted(cuda)} has compute capability {shown}")
+        return make_constraint("gpu-generation", "unknown", what, f"nothing says which CUDA {version_text(cuda)} it is")
+    return make_constraint("gpu-generation", "holds", what, f"CUDA {version_text(cuda)} has compute capability {shown}")
 
 
 def _oldest_of_torch(torch: Version, cuda: Version) -> Capability | None:

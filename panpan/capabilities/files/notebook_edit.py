@@ -67,14 +67,14 @@ def _changed(notebook: NotebookText, args: NotebookEditInput) -> tuple[str, str,
         if args.source is not None or args.cell_type is not None:
             raise ToolError("delete takes neither source nor cell_type; an empty source with replace empties a cell")
         place = notebook.find(args.cell)
-        return notebook.deleted(place), f"deleted cell {place + 1}", "the numbers of later cells are one lower now"
+        return notebook.delete(place), f"deleted cell {place + 1}", "the numbers of later cells are one lower now"
     if args.source is None:
         raise ToolError(f"{args.mode} needs source, the whole new text of the cell")
     if args.mode == "insert":
         place = 0 if args.cell == "0" else notebook.find(args.cell) + 1
-        text = notebook.inserted(place, args.source, args.cell_type or "code")
+        text = notebook.insert(place, args.source, args.cell_type or "code")
         return text, f"inserted cell {place + 1}", "the numbers of later cells are one higher now"
     place = notebook.find(args.cell)
     had_outputs = bool(notebook.cells[place].value.get("outputs"))
     note = "the outputs of its old source are gone; run it again to see new ones" if had_outputs else ""
-    return notebook.replaced(place, args.source, args.cell_type), f"replaced cell {place + 1}", note
+    return notebook.replace(place, args.source, args.cell_type), f"replaced cell {place + 1}", note

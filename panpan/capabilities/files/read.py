@@ -12,9 +12,9 @@ from panpan.core.effects import Effects
 from panpan.core.tool import FileViewer, Tool, ToolContext
 from panpan.documents.prepared_documents import (
     MAX_PICTURES,
+    images_for_model,
     page_pictures,
     pdf_text,
-    prepared_images,
 )
 from panpan.documents.read_image import Picture, image_format
 from panpan.documents.read_notebook import NotebookPage, read_notebook
@@ -94,7 +94,7 @@ async def _output_of(found: Found, data: bytes, args: ReadInput, shown: str, san
         case "PDF":
             return await _with_pages(await pdf_text(data, args.pages, shown, sandbox), data, args, shown, sandbox)
         case "picture":
-            (picture,) = await prepared_images([data], shown, sandbox)
+            (picture,) = await images_for_model([data], shown, sandbox)
             if isinstance(picture, ToolError):
                 raise picture
             told = TextBlock(text=f"{shown}: {picture.description}")
@@ -102,7 +102,7 @@ async def _output_of(found: Found, data: bytes, args: ReadInput, shown: str, san
 
 
 async def _with_its_pictures(notebook: NotebookPage, shown: str, sandbox: CommandSandbox) -> Output:
-    pictures = await prepared_images(notebook.images, f"a picture of {shown}", sandbox)
+    pictures = await images_for_model(notebook.images, f"a picture of {shown}", sandbox)
     blocks = (
         one.block if isinstance(one, Picture) else TextBlock(text=f"(picture {number}: {one})")
         for number, one in enumerate(pictures, 1)

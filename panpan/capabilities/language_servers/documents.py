@@ -157,7 +157,7 @@ class Documents:
             except ToolError:  # it was deleted, or is no longer text
                 self.close(path)
 
-    def published(self, params: Any) -> None:
+    def take_published(self, params: Any) -> None:
         """Take the problems that the server reports for a file."""
         if not isinstance(params, Mapping) or not isinstance(params.get("uri"), str):
             return
@@ -181,7 +181,7 @@ class Documents:
             return None
         return document.problems
 
-    async def told(self, document: Document) -> None:
+    async def wait_for_problems(self, document: Document) -> None:
         """Wait until the server tells problems of the present text; the caller bounds how long. More may follow.
 
         Where it is silent although it has told of an earlier text, that still holds: some tell only what is new.
@@ -323,10 +323,10 @@ class SyncedDocuments:
         self._looking = anyio.Lock()
         """Held while a text is shown that need not be the one on disk, until its problems are known."""
 
-    def published(self, params: Any) -> None:
+    def take_published(self, params: Any) -> None:
         """Take the problems that the server reports by itself; ignored if it is asked for them."""
         if not self.is_asked:
-            self._documents.published(params)
+            self._documents.take_published(params)
 
     async def opened(self, path: Path) -> Document:
         """Let it know of all that changed on disk, and open a file.
@@ -394,7 +394,7 @@ class SyncedDocuments:
             self._documents.require(document, version)
             self._documents.answered(document, found)
         else:
-            await self._documents.told(document)
+            await self._documents.wait_for_problems(document)
             self._documents.require(document, version)
         return document
 
@@ -408,7 +408,7 @@ class SyncedDocuments:
         if self.is_asked:
             return await self._pulled(document)
         with move_on_after(self._answer_s):
-            await self._documents.told(document)
+            await self._documents.wait_for_problems(document)
             await self._documents.settle(document)
         if document.problems is None:
             raise ToolError(f"{self._name} said nothing of {path.name} within {self._answer_s:g} s")

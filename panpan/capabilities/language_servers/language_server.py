@@ -283,7 +283,7 @@ class LanguageServer:
 
     def _take(self, method: str, params: Any) -> None:
         if method == "textDocument/publishDiagnostics" and self._texts is not None:
-            self._texts.published(params)
+            self._texts.take_published(params)
         elif method == "$/progress":
             self._progress.take(params)
 

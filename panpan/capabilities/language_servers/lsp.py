@@ -140,7 +140,7 @@ class PlaceLines:
         self._withholds = withholds
         self._known: dict[Path, Sequence[str] | None] = {}
 
-    def told(self, places: Sequence[CodePlace]) -> tuple[str, ...]:
+    def lines(self, places: Sequence[CodePlace]) -> tuple[str, ...]:
         """Return a line for each place."""
         return tuple(map(self._line, places))
 
@@ -151,8 +151,8 @@ class PlaceLines:
         lines = self._lines_of(place.place)
         text = cut_line(lines[place.line - 1].strip()) if lines and place.line <= len(lines) else ""
         shown = f"{_INDENT * place.depth}{shown_path(place.place, self._ctx)}:{place.line}"
-        told = " | ".join(filter(None, (label, text)))
-        return f"{shown}: {told}" if told else shown
+        described = " | ".join(filter(None, (label, text)))
+        return f"{shown}: {described}" if described else shown
 
     def _lines_of(self, path: Path) -> Sequence[str] | None:
         """Return the lines of a file; None where they may not be shown, or there are none."""
@@ -335,7 +335,7 @@ class LspTool(PlannedTool[LspInput]):
 
     async def _listed(self, found: Found, ctx: ToolContext) -> Output:
         places = found.places[:MAX_RESULTS]
-        text = await to_thread.run_sync(PlaceLines(ctx, self._withholds).told, places, abandon_on_cancel=True)
+        text = await to_thread.run_sync(PlaceLines(ctx, self._withholds).lines, places, abandon_on_cancel=True)
         more = len(found.places) - len(places)
         notes = (f"{more:,} more are left out; ask about less" if more else "", found.note)
         count = f"{len(found.places):,} place{'' if len(found.places) == 1 else 's'}"

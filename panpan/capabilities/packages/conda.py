@@ -36,7 +36,7 @@ from panpan.python_environments.sources import (
 )
 from panpan.system.files.canonical import user_home
 from panpan.system.files.read_file import read_regular_file
-from panpan.system.text.terminal_text import spelled_out
+from panpan.system.text.terminal_text import escape_invisible
 
 if TYPE_CHECKING:
     from panpan.capabilities.packages.target import Installed
@@ -202,7 +202,7 @@ def _own_settings(prefix: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
         elif lines := [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]:
             said = " ".join(lines)
             hosts += hosts_of(addresses_in(said))
-            named.append(f"{prefix / name} sets {spelled_out(without_logins(said))[:_MAX_TOLD_CHARS]}")
+            named.append(f"{prefix / name} sets {escape_invisible(without_logins(said))[:_MAX_TOLD_CHARS]}")
     return tuple(named), tuple(hosts)
 
 

@@ -22,7 +22,7 @@ from panpan.python_environments.requirement_files import (
 from panpan.python_environments.sources import UNKNOWN_HOST, addresses_in, hosts_of
 from panpan.system.files.paths import PathResolver
 from panpan.system.files.read_file import read_regular_file
-from panpan.system.text.terminal_text import spelled_out
+from panpan.system.text.terminal_text import escape_invisible
 from panpan.types.dataclass import dataclass
 
 # Parse the file as text, and run nothing of it. Report every line that an index cannot answer. Report a file that
@@ -117,7 +117,7 @@ def _is_coded(data: bytes) -> bool:
 def _shown(line: str) -> str:
     for address in re.findall(r"\S+://\S+", line):
         line = line.replace(address, without_login(address))
-    return spelled_out(line)[:200]
+    return escape_invisible(line)[:200]
 
 
 def _is_plain(line: str) -> bool:

@@ -26,7 +26,7 @@ class PlanModeCapability(Capability):
             session.setup.locations.plans_folder,
             session.tool_context.seen_files,
             session.warn,
-            note=session.recorder.decided,
+            note=session.recorder.record_decision,
             holds=session.processes,
         )
         if before.plan_file is not None:

@@ -136,7 +136,7 @@ class BashTool(Tool[BashInput]):
                             ended = chunk
                             continue
                         if isinstance(chunk, ChildHandover):
-                            yield run.moved(chunk, stack)
+                            yield run.hand_over(chunk, stack)
                             return
                         run.add(chunk)
                         if (pause_s := run.pacer.pause_s(anyio.current_time())) > 0:
@@ -271,7 +271,7 @@ class ForegroundRun:
 
             yield leaves
 
-    def moved(self, handover: ChildHandover, resources: AsyncExitStack) -> Output:
+    def hand_over(self, handover: ChildHandover, resources: AsyncExitStack) -> Output:
         """Hand it on to the background with what it needs as long as it runs, and say as which task it goes on.
 
         Raises:

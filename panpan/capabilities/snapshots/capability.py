@@ -21,7 +21,7 @@ from panpan.core.hooks import Hook
 from panpan.errors import ConfigError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, concurrently
-from panpan.session.command import Command, Option, Terminal, numbered, say
+from panpan.session.command import Command, Option, Terminal, number_options, say
 from panpan.session.context import SessionContext
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.content import text
@@ -77,7 +77,7 @@ def _snapshots_of(session: SessionContext, settings: SnapshotSettings) -> Snapsh
         lambda: session.tool_context.paths.roots,
         hidden=(session.tool_context.sandbox.temporary, *session.config.interceptor.own_files),
     )
-    journal = SnapshotJournal(session.opened.log.path, session.recorder.decided)
+    journal = SnapshotJournal(session.opened.log.path, session.recorder.record_decision)
     return Snapshots(settings, places, journal, session.warn)
 
 
@@ -115,7 +115,9 @@ async def apply_undo(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
     if reason:
         say(terminal, reason, "warn")
         yes = f"Leave them all, and let the next {plan.cause} go on from there"
-    picked = await terminal.choose(f"{plan.cause.capitalize()} these changes?", numbered([Option(yes), Option("No")]))
+    picked = await terminal.choose(
+        f"{plan.cause.capitalize()} these changes?", number_options([Option(yes), Option("No")])
+    )
     if picked != 0:
         # without a full screen, None means that the user can still answer
         say(terminal, "nothing was changed" if picked is not None else "no file was changed so far", "dim")

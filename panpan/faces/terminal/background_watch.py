@@ -7,7 +7,7 @@ import anyio
 from panpan.core.background import Background
 from panpan.faces.terminal.prompt_queue import PromptQueue, ReplTerminal
 from panpan.faces.terminal.rendering.cells import say
-from panpan.session.command import Leave, Next, OpenSession, Option, numbered
+from panpan.session.command import Leave, Next, OpenSession, Option, number_options
 from panpan.session.descriptions import cannot_be_kept, count_tasks, ended_line, tasks_to_ask_about, titles
 from panpan.session.session import Session
 from panpan.types.events import TaskInfo
@@ -118,11 +118,11 @@ class ExitRequest:
         title = f"{count_tasks(tasks.all)}. Before you leave:"
         if not tasks.keepable:
             stop = Option("Stop and leave", cannot_be_kept(tasks.ending))
-            return await self._terminal.choose(title, numbered([stop, Option("Stay here")])) == 0
+            return await self._terminal.choose(title, number_options([stop, Option("Stay here")])) == 0
         keep = f"panpan -r {self._session.info.id} takes up the session with them"
         if tasks.ending:
             keep = f"{cannot_be_kept(tasks.ending)}; {keep.removesuffix('them')}the others"
         options = [Option("Stop", titles(tasks.all)), Option("Keep running", keep), Option("Stay here")]
-        picked = await self._terminal.choose(title, numbered(options))
+        picked = await self._terminal.choose(title, number_options(options))
         self._session[Background].keep_at_exit(keeps=picked == 1)
         return picked in (0, 1)

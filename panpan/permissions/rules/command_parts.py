@@ -250,7 +250,7 @@ def texts_within(text: str) -> Sequence[str]:
 
 
 @lru_cache(MOST_REMEMBERED)
-def spelled_evenly(command: str) -> str:
+def normalise_line(command: str) -> str:
     """Return the line without quotes and with one blank around words and operators: how else it could be spelled."""
     return " ".join(_OPERATORS.sub(r" \1 ", _QUOTES.sub("", command.replace("\\\n", ""))).split())
 

@@ -26,9 +26,9 @@ from panpan.permissions.rules.command_parts import (
     LIVE_TILDE,
     command_texts,
     has_live_words,
+    normalise_line,
     programs_with_unknown_words,
     simple_commands,
-    spelled_evenly,
     texts_within,
 )
 from panpan.system.files.canonical import user_home
@@ -61,7 +61,7 @@ class CommandPattern:
         self.has_wildcard = _STAR in tokens
         """True if it means more than one line."""
         is_joined = not self.has_wildcard and _JOINT.search(self._line) is not None
-        self._joined = spelled_evenly(self._line) if is_joined else ""
+        self._joined = normalise_line(self._line) if is_joined else ""
         """A line of several commands, which no part of another one can be."""
         self._program = _leading_program(tokens)
         self._words = None if self.has_wildcard else _fixed_words(self._line)
@@ -89,7 +89,7 @@ class CommandPattern:
         """Return whether a restriction of this pattern holds for anything that the line may run."""
         if self.is_everything or (not self.has_wildcard and command.strip() == self._line.strip()):
             return True
-        if self._joined and self._joined in spelled_evenly(command):
+        if self._joined and self._joined in normalise_line(command):
             return True
         begin = self._loose[0].removesuffix(" ")  # the beginning tells most texts apart
         texts = [text for text in command_texts(command) if text.startswith(begin)]

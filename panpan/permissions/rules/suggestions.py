@@ -24,7 +24,7 @@ from panpan.permissions.rules.patterns import plain_host
 from panpan.permissions.rules.rules import parse_rule
 from panpan.permissions.subject import Subject
 from panpan.system.files.globs import gitignore_escaped
-from panpan.system.text.terminal_text import spelled_out
+from panpan.system.text.terminal_text import escape_invisible
 from panpan.types.permission import exact_pattern
 
 _BUILD = "it builds and checks what the project's manifest says"
@@ -132,7 +132,7 @@ def describe_pattern(pattern: str) -> str:
 def narrowest_rule(subject: Subject) -> str | None:
     """Return the rule to offer for `subject`, or None if the call cannot be remembered."""
     text = _candidate(subject)
-    if text is None or len(text) > _LONGEST_RULE or not text.isprintable() or spelled_out(text) != text:
+    if text is None or len(text) > _LONGEST_RULE or not text.isprintable() or escape_invisible(text) != text:
         return None  # the user must see all of a saved rule
     return text if _allows_again(text, subject) else None
 

@@ -10,7 +10,7 @@ from panpan.config.settings import Settings
 from panpan.errors import SessionError
 from panpan.session.budget.budget import Budget, TurnClock
 from panpan.session.budget.spending import Spending, made_at
-from panpan.session.log.record_kinds import SpentRecord, amount, counted, session_record
+from panpan.session.log.record_kinds import SpentRecord, amount, clamp_counts, session_record
 from panpan.session.log.session_log import read_records
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.agent import SpendingLimits
@@ -70,7 +70,7 @@ def _reply(record: Mapping[str, Any]) -> AssistantMessage | None:
     """Return a reply without its content, which costs nothing to look at; None if it was never counted."""
     match record:
         case {"type": "assistant", "message": {"model": str(model), **message}}:
-            usage = counted(message.get("usage"))
+            usage = clamp_counts(message.get("usage"))
         case _:
             return None
     is_interrupted = message.get("stop_reason") == "interrupted"

@@ -84,7 +84,7 @@ def amount(value: Any) -> float:
     return max(0.0, float(value)) if is_number else 0.0
 
 
-def counted(value: Any) -> Usage:
+def clamp_counts(value: Any) -> Usage:
     """Return what was counted; a log gives nothing back, so that no count is below 0."""
     try:
         usage = Usage.model_validate(value)
@@ -356,7 +356,7 @@ class SpentOnModel(Record):
 
     model: str
     replies: Count = 0
-    usage: Annotated[Usage, BeforeValidator(counted)] = Usage()
+    usage: Annotated[Usage, BeforeValidator(clamp_counts)] = Usage()
     known_cost_usd: Amount = Field(0.0, alias="costUSD")
     unpriced_replies: Count = 0
     uncounted_replies: Count = 0

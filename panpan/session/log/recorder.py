@@ -119,7 +119,7 @@ class Recorder:
         else:
             self._append_note(record)
 
-    def decided(self, record: Mapping[str, Any]) -> None:
+    def record_decision(self, record: Mapping[str, Any]) -> None:
         """Write what was decided; it counts also where the disk is full, and the user is told."""
         try:
             self.note(record)

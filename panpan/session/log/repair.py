@@ -64,7 +64,7 @@ def validate(log: Path, further: Iterable[type[SystemRecord]] = ()) -> list[Find
     return found
 
 
-def left_branches(records: Sequence[Mapping[str, Any]]) -> list[int]:
+def abandoned_branches(records: Sequence[Mapping[str, Any]]) -> list[int]:
     """Return where each branch ends that the session went on beside, without a rewind that says so.
 
     That happens where two panpans wrote at once, as on a file system without locks. A branch without a message does
@@ -127,7 +127,7 @@ def _of_tree(records: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     if repeated:
         what = "a record has" if repeated == 1 else f"{repeated} records have"
         yield Finding("repeated ids", f"{what} the id of an earlier one", "copy")
-    if branches := len(left_branches(records)):
+    if branches := len(abandoned_branches(records)):
         what = "a branch of what was said is" if branches == 1 else f"{branches} branches of what was said are"
         yield Finding("two writers", f"two panpans wrote at once, and {what} not part of the session", "copy")
 
@@ -210,7 +210,7 @@ def repaired_copies(log: Path, folder: Path) -> list[Path]:
     if copies := _earlier_copies(log, folder):
         return copies
     records = list(read_records(log))
-    ends = left_branches(records)[-MOST_BRANCHES:]
+    ends = abandoned_branches(records)[-MOST_BRANCHES:]
     branches = [records_to_copy(records), *(path_to_newest(records[: end + 1]) for end in ends)]
     branches = [[*branch, *spent_beside(log, records, branch)] for branch in branches if branch]
     copies = [_written(branch, log, folder) for branch in map(_sound, branches) if branch]

@@ -199,7 +199,7 @@ _PAUSE_S = 0.005
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def lock_file(path: Path) -> Iterator[None]:
     """Hold the file at the canonical `path` for the time of the block; without effect where there is none to hold.
 
     It keeps writers of one file apart between the check of its old content and the rename of the new one. The lock lies

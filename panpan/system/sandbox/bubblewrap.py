@@ -21,7 +21,7 @@ from anyio import to_thread
 from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below
 from panpan.system.sandbox import proxy_launcher
-from panpan.system.sandbox.profile import PROXY_PORT, Boxed, Profile, ProxyEndpoint, inherited, is_empty_folder
+from panpan.system.sandbox.profile import PROXY_PORT, Boxed, Profile, ProxyEndpoint, inheritable_copy, is_empty_folder
 from panpan.system.sandbox.seccomp import NETWORK, call_filter
 
 _PROC = Path("/proc")
@@ -136,7 +136,7 @@ def _readable(program: bytes) -> Iterator[int]:
         with os.fdopen(os.memfd_create("panpan-sandbox"), "wb") as file:
             file.write(program)
             file.seek(0)
-            fd = inherited(file.fileno())
+            fd = inheritable_copy(file.fileno())
     except OSError as error:
         raise ToolError(f"the sandbox cannot be made: {error.strerror}; run fewer calls at once") from error
     try:

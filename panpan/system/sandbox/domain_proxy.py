@@ -23,7 +23,7 @@ from anyio import AsyncContextManagerMixin
 from anyio.abc import SocketListener, SocketStream, TaskGroup
 
 from panpan.errors import ConfigError, ToolError
-from panpan.system.sandbox.profile import PROXY_PORT, ProxyEndpoint, inherited
+from panpan.system.sandbox.profile import PROXY_PORT, ProxyEndpoint, inheritable_copy
 from panpan.system.web.network import Dial, connect, resolve
 from panpan.system.web.proxy_connection import (
     MAX_REFUSED_CONNECTIONS,
@@ -402,7 +402,7 @@ def _pair(kept: ExitStack, given: ExitStack) -> tuple[socket.socket, int]:
     kept.enter_context(ours)
     ours.setblocking(False)
     with theirs:
-        fd = inherited(theirs.fileno())
+        fd = inheritable_copy(theirs.fileno())
         given.callback(os.close, fd)
     return ours, fd
 

@@ -437,7 +437,7 @@ _FIRST = 10
 """Shells know those below by name, and a script may take one of them for something else."""
 
 
-def inherited(fd: int) -> int:
+def inheritable_copy(fd: int) -> int:
     """Return a duplicate of `fd` with a number that no shell on the way into the box uses.
 
     Only those programs inherit it to which it is passed on by this number.

@@ -1,7 +1,7 @@
 """Making text of models, tools and files harmless for the terminal.
 
-The rule: such text passes `clean_for_terminal` before it is shown, and `spelled_out` where a person has to judge it, as
-in a permission prompt. Names in text of lines pass `printable`, so that none of them forges a line.
+The rule: such text passes `clean_for_terminal` before it is shown, and `escape_invisible` where a person has to judge
+it, as in a permission prompt. Names in text of lines pass `printable`, so that none of them forges a line.
 
 What a person has to judge may hold no invisible character unseen. Nothing is said here about what is no character to
 print at all, such as controls: Python's `str.isprintable` knows those.
@@ -83,7 +83,7 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
-def spelled_out(text: str) -> str:
+def escape_invisible(text: str) -> str:
     """Return `text` with every control or invisible character written as `<U+001B>`, newline and tab excepted.
 
     So are combining marks where no mark belongs. Nothing is dropped, so that a person who says yes has seen all of it.

@@ -170,7 +170,7 @@ async def _try(ask: Ask, part: PartialFile, expected: ExpectedFile, floor: "_Flo
     async with ask(headers) as answer:
         skip, whole = _agreed(answer, part, expected)
         most = expected.max_bytes if expected.size is None else expected.size
-        growing = written(answer.chunks(), part.write, size=part.size, most=most, skip=skip, count=floor.add)
+        growing = write_body(answer.chunks(), part.write, size=part.size, most=most, skip=skip, count=floor.add)
         async with aclosing(growing) as sizes:
             async for size in sizes:
                 yield size
@@ -225,7 +225,7 @@ class _Floor:
         self._arrived, self._since = 0, now
 
 
-async def written(
+async def write_body(
     chunks: AsyncGenerator[bytes, None],
     write: Callable[[bytes], None],
     *,

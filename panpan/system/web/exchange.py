@@ -155,7 +155,7 @@ async def perform_request(
     host = request.plain.host
     try:
         with anyio.fail_after(timeout_s):
-            stream, proxy = await connector.connected(request.plain, is_own=request.is_own)
+            stream, proxy = await connector.connect(request.plain, is_own=request.is_own)
     except TimeoutError:
         raise ToolError(f"{host} could not be reached within {timeout_s:g} s") from None
     try:

@@ -147,7 +147,7 @@ class Connector:
         self._network = network
         self._certificates: SSLContext | None = None
 
-    async def connected(self, plain: PlainUrl, *, is_own: bool = False) -> "tuple[ByteStream, UpstreamProxy | None]":
+    async def connect(self, plain: PlainUrl, *, is_own: bool = False) -> "tuple[ByteStream, UpstreamProxy | None]":
         """Return a connection to the host of an address, with TLS where its scheme says so.
 
         Where a proxy forwards requests of plain http, the connection leads to that proxy, which is returned, too. Only
@@ -164,7 +164,7 @@ class Connector:
             stream = await self._dialled(plain, addresses)
         else:
             is_forwarded = proxy.forwards(plain.scheme)
-            stream = await proxy.connected(plain.host, plain.port, is_tunnel=not is_forwarded)
+            stream = await proxy.connect(plain.host, plain.port, is_tunnel=not is_forwarded)
             if is_forwarded:
                 return stream, proxy
         return stream if context is None else await _secured(stream, plain.host, context), None

@@ -247,7 +247,7 @@ class ProxyConnection:
     async def _connected(self, route: Route, *, is_tunnel: bool) -> ByteStream:
         if route.proxy is not None:
             with anyio.move_on_after(self._timeouts.dial_s):
-                return await route.proxy.connected(route.host, route.port, is_tunnel=is_tunnel)
+                return await route.proxy.connect(route.host, route.port, is_tunnel=is_tunnel)
             raise ToolError(f"{route.host} does not answer through the proxy of your settings")
         for address in route.addresses[:_MAX_DIALLED]:
             with suppress(OSError), anyio.move_on_after(self._timeouts.dial_s):

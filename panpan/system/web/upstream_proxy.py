@@ -70,7 +70,7 @@ class UpstreamProxy:
         target = b"http://" + authority.encode("ascii") + request.target
         return h11.Request(method=request.method, target=target, headers=[*request.headers.raw_items(), *self._login()])
 
-    async def connected(self, host: str, port: int, *, is_tunnel: bool) -> ByteStream:
+    async def connect(self, host: str, port: int, *, is_tunnel: bool) -> ByteStream:
         """Return a connection that leads to `host` (a tunnel), or to the proxy that `forwards` the request.
 
         Raises:

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.capabilities.background.background_tasks import left_running, surviving_commands
+from panpan.capabilities.background.background_tasks import orphaned_commands, surviving_commands
 from panpan.config.settings import BackgroundSettings
 from panpan.core.background import JobEnd
 from tests.capabilities.background.harness import Home, start
@@ -23,7 +23,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def found(home: Home) -> list[tuple[str, str]]:
-    return [(session, task.title) for session, task in left_running(home.folder, home.folder / "sessions")]
+    return [(session, task.title) for session, task in orphaned_commands(home.folder, home.folder / "sessions")]
 
 
 async def wait(write: Callable[[str], None]) -> JobEnd:

@@ -223,9 +223,9 @@ def test_edit_changes_one_cell_and_no_other_byte(cells, layout, source, kind, da
     whole = NotebookText(text, "f.ipynb")
     before, after = text[: whole.cells[place].start], text[whole.cells[place].end :]
 
-    replaced = whole.replaced(place, source, kind)
-    inserted = json.loads(whole.inserted(place + 1, source, kind))
-    deleted = json.loads(whole.deleted(place))
+    replaced = whole.replace(place, source, kind)
+    inserted = json.loads(whole.insert(place + 1, source, kind))
+    deleted = json.loads(whole.delete(place))
 
     assert replaced.startswith(before)
     assert replaced.endswith(after)
@@ -271,4 +271,4 @@ def test_deeply_nested_cell_is_written_or_refused_in_words():
     deepest = max(filter(reads, range(sys.getrecursionlimit() - 200, sys.getrecursionlimit())))
     for depth in range(deepest - 5, deepest + 1):
         with suppress(ToolError):
-            reads(depth).replaced(0, "x", "markdown")
+            reads(depth).replace(0, "x", "markdown")

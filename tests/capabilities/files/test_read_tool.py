@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from panpan.capabilities.files.read import ReadInput, ReadTool
 from panpan.core.tool import digest_of
-from panpan.documents.prepared_documents import page_pictures, pdf_text, prepared_images
-from panpan.documents.workers import framed, unframed
+from panpan.documents.prepared_documents import images_for_model, page_pictures, pdf_text
+from panpan.documents.workers import frame_files, unframe_files
 from panpan.errors import ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.content import ImageBlock, SummaryDisplay, TextBlock
@@ -252,13 +252,13 @@ class TestImages:
     async def test_damaged_picture_leaves_the_others(self):
         good, cut = picture(), picture((200, 200))[:100]
 
-        first, second, third = await prepared_images([good, cut, good], "f", CommandSandbox())
+        first, second, third = await images_for_model([good, cut, good], "f", CommandSandbox())
 
         assert first == third
         assert "f is a damaged PNG image" in str(second)
 
     async def test_slow_pictures_are_given_up(self):
-        first, second = await prepared_images([picture()] * 2, "f", CommandSandbox(), within_s=0.01)
+        first, second = await images_for_model([picture()] * 2, "f", CommandSandbox(), within_s=0.01)
         assert str(first) == str(second) == "f cannot be decoded: it took more than 0.01 s"
 
     def test_pictures_are_decoded_outside_the_session_process(self, tmp_path):
@@ -383,13 +383,13 @@ class TestPdf:
 
     @given(st.lists(st.binary(max_size=20), max_size=5))
     def test_framed_files_round_trip(self, files):
-        assert unframed(framed(files)) == files
+        assert unframe_files(frame_files(files)) == files
 
     @given(st.binary(max_size=100))
     @example(b"-0000008")
     @example(b"\xff" * 9)
     def test_unframed_never_returns_more_than_its_input(self, output):
-        assert sum(map(len, unframed(output))) <= len(output)
+        assert sum(map(len, unframe_files(output))) <= len(output)
 
     async def test_pictures_are_of_pdfs(self, workspace):
         workspace.put("f.txt", "x")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcwidth
 
-from panpan.system.text.terminal_text import clean_for_terminal, printable, spelled_out
+from panpan.system.text.terminal_text import clean_for_terminal, escape_invisible, printable
 
 ANYTHING = st.text(
     alphabet=st.one_of(
@@ -108,7 +108,7 @@ def test_long_hostile_text_is_cleaned_in_linear_time() -> None:
     ],
 )
 def test_hidden_characters_are_spelled_out(text: str, shown: str) -> None:
-    assert spelled_out(text) == shown
+    assert escape_invisible(text) == shown
 
 
 def test_zero_width_characters_are_spelled_out_anywhere() -> None:
@@ -117,8 +117,8 @@ def test_zero_width_characters_are_spelled_out_anywhere() -> None:
     marks = {char for char in of_no_width if unicodedata.category(char)[0] == "M"}
 
     assert len(of_no_width) > 2_000
-    assert [hex(ord(char)) for char in of_no_width if char in spelled_out(f" {char}")] == []
-    assert [hex(ord(char)) for char in of_no_width if char not in marks and char in spelled_out(f"a{char}b")] == []
+    assert [hex(ord(char)) for char in of_no_width if char in escape_invisible(f" {char}")] == []
+    assert [hex(ord(char)) for char in of_no_width if char not in marks and char in escape_invisible(f"a{char}b")] == []
 
 
 @pytest.mark.parametrize(
@@ -126,12 +126,12 @@ def test_zero_width_characters_are_spelled_out_anywhere() -> None:
 )
 def test_living_scripts_are_unchanged(text: str) -> None:
     for form in ("NFC", "NFD"):
-        assert spelled_out(unicodedata.normalize(form, text)) == unicodedata.normalize(form, text)
+        assert escape_invisible(unicodedata.normalize(form, text)) == unicodedata.normalize(form, text)
 
 
 @given(text=ANYTHING)
 def test_spelled_out_text_is_clean_and_complete(text: str) -> None:
-    shown = spelled_out(text)
+    shown = escape_invisible(text)
 
     assert clean_for_terminal(shown) == shown
     assert all(char in shown for char in text if char.isalnum() and char.isascii())

@@ -25,7 +25,7 @@ from panpan.system.web.download import (
     sent_range,
     size_of,
     validator_of,
-    written,
+    write_body,
 )
 
 
@@ -75,7 +75,7 @@ def test_written_appends_bytes_behind_the_present_ones(chunks: list[bytes], skip
     file = bytearray()
 
     async def run() -> list[int]:
-        async with aclosing(written(pieces(chunks), file.extend, size=0, most=most, skip=skip)) as sizes:
+        async with aclosing(write_body(pieces(chunks), file.extend, size=0, most=most, skip=skip)) as sizes:
             return [size async for size in sizes]
 
     came = b"".join(chunks)[skip:]
@@ -96,7 +96,7 @@ async def test_written_keeps_bytes_before_an_error() -> None:
     file = bytearray(b"x")
 
     with pytest.raises(OSError, match="cut"):
-        async with aclosing(written(broken(), file.extend, size=1, most=9)) as sizes:
+        async with aclosing(write_body(broken(), file.extend, size=1, most=9)) as sizes:
             async for _ in sizes:
                 pass
 

@@ -192,7 +192,7 @@ def given_tools(names: Iterable[str]) -> tuple[str, ...] | None:
     return None if EVERY_TOOL & set(names) else tuple(name for name in names if "(" not in name)
 
 
-def taken_tools(names: Iterable[str]) -> tuple[str, ...]:
+def removed_tools(names: Iterable[str]) -> tuple[str, ...]:
     """Return the tools that names under `disallowedTools` take away."""
     whole = (name.partition("(")[0].strip() for name in names)
     return tuple(dict.fromkeys("*" if name in EVERY_TOOL else _OTHER_NAMES.get(name, name) for name in whole if name))
@@ -217,7 +217,7 @@ def notes_on_tools(definition: AgentDefinition, known: Collection[str]) -> Itera
 
 def notes_on_tools_in(head: Mapping[str, Entry], known: Collection[str], source: str) -> Iterator[Problem]:
     """Yield the same for a head, with lines, whether the definition can be used or not."""
-    for key, counted in (("tools", given_tools), ("disallowedTools", taken_tools)):
+    for key, counted in (("tools", given_tools), ("disallowedTools", removed_tools)):
         if key in head and not isinstance(value := head[key].value, Mapping):
             names = counted(tool_names(value)) or ()
             yield from notes_on_unknown(names, known, line=head[key].line, source=source)
@@ -287,7 +287,7 @@ def _disallowed(fields: Fields) -> tuple[str, ...]:
         return ()
     names = tool_names(value)
     fields.problems += notes_on_parts(names, are_given=False, line=fields.line("disallowedTools"))
-    return taken_tools(names)
+    return removed_tools(names)
 
 
 def _model(fields: Fields) -> str:

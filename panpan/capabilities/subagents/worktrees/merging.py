@@ -14,7 +14,7 @@ import anyio
 from anyio import to_thread
 
 from panpan.capabilities.subagents.worktrees.merge_worktree import WorktreeMerge
-from panpan.capabilities.subagents.worktrees.worktree import Worktree, keep_files, shown
+from panpan.capabilities.subagents.worktrees.worktree import Worktree, display_path, keep_files
 from panpan.capabilities.subagents.worktrees.worktrees import Worktrees
 from panpan.editing.edited import ChangeReport
 from panpan.errors import ToolError
@@ -61,9 +61,9 @@ class Merging:
         found = await differences(self._repository, now, then)
         changes = [one for one in found if not one.is_folder]
         diffs = await self._diffs(changes, worktree)
-        conflicts = {shown(path, worktree): why for path, why in way.conflicts.items()}
+        conflicts = {display_path(path, worktree): why for path, why in way.conflicts.items()}
         changed = {one.path for one in changes}
-        merged = [shown(path, worktree) for path in sorted(way.merged & changed)]
+        merged = [display_path(path, worktree) for path in sorted(way.merged & changed)]
         return MergePlan(changes, WorktreeMerge(_id(changes, conflicts), diffs, conflicts, merged, left))
 
     async def apply(self, plan: MergePlan, worktree: Worktree) -> None:
@@ -206,7 +206,7 @@ def _told(changes: Sequence[Difference], contents: Mapping[str, bytes], worktree
     """Return diffs of text, and counts for the rest."""
     diffs = []
     for one in changes:
-        path = shown(one.path, worktree)
+        path = display_path(one.path, worktree)
         before, after = _text(one.before, contents), _text(one.after, contents)
         if _has_lines(one.before, before) and _has_lines(one.after, after):
             diffs.append(ChangeReport(path, before, after).diff())

@@ -121,7 +121,7 @@ def _relative(text: str) -> str:
     return text
 
 
-def shown(path: str, worktree: Worktree) -> str:
+def display_path(path: str, worktree: Worktree) -> str:
     """Return a path relative to the project's folder, absolute if outside."""
     if not worktree.inside:
         return path
@@ -129,7 +129,7 @@ def shown(path: str, worktree: Worktree) -> str:
     return path.removeprefix(prefix) if path.startswith(prefix) else str(worktree.project_top / path)
 
 
-def left_worktrees(folder: Path) -> Sequence[Worktree]:
+def orphaned_worktrees(folder: Path) -> Sequence[Worktree]:
     """Return worktrees that no panpan uses: of sessions that ended, or were killed."""
     return [worktree for worktree in WorktreeRecords(folder).all() if not is_locked(worktree.top)]
 

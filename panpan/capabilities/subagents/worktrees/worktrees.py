@@ -20,12 +20,12 @@ from anyio import to_thread
 from panpan.capabilities.subagents.worktrees.worktree import (
     Worktree,
     WorktreeRecords,
+    display_path,
     keep_files,
     keep_snapshot,
-    left_worktrees,
+    orphaned_worktrees,
     read_snapshot,
     remove_tree,
-    shown,
 )
 from panpan.errors import PanpanError, ToolError
 from panpan.file_trees.kept_files import TOO_LONG, KeepLimits, stat_paths
@@ -118,7 +118,8 @@ class Worktrees:
         async with self.lock:
             found = await self.compare(worktree)
         return [
-            FileChange(shown(one.path, worktree), one.kind, one.added, one.deleted) for one in list_changes(found.files)
+            FileChange(display_path(one.path, worktree), one.kind, one.added, one.deleted)
+            for one in list_changes(found.files)
         ]
 
     async def remove(self, worktree: Worktree, *, with_changes: bool = False) -> bool:
@@ -130,7 +131,7 @@ class Worktrees:
         return True
 
     async def leftovers(self) -> Sequence[Worktree]:
-        return await to_thread.run_sync(left_worktrees, self._records.folder)
+        return await to_thread.run_sync(orphaned_worktrees, self._records.folder)
 
     async def tidy(self) -> Sequence[Worktree]:
         """Remove the leftovers in which nothing was changed, and return the others."""

@@ -210,7 +210,7 @@ async def _theme(terminal: Terminal, wanted: str) -> None:
         name = THEMES[picked]
     look.use_theme(name)
     found = f", which is {look.theme.name} here" if name == "auto" else ""
-    say(terminal, f"theme: {name}{found}; {await kept(terminal, ('ui', 'theme'), name)}")
+    say(terminal, f"theme: {name}{found}; {await save_choice(terminal, ('ui', 'theme'), name)}")
 
 
 def _option(theme: ThemeSetting, look: ScreenLook) -> Option:
@@ -222,10 +222,10 @@ def _option(theme: ThemeSetting, look: ScreenLook) -> Option:
 async def _vim(terminal: Terminal, rest: str) -> None:
     is_on = _drawn_look(terminal).toggle_vim()
     keys = "vi keys are on: Esc leaves the insert mode, i enters it" if is_on else "vi keys are off"
-    say(terminal, f"{keys}; {await kept(terminal, ('ui', 'vim'), is_on)}")
+    say(terminal, f"{keys}; {await save_choice(terminal, ('ui', 'vim'), is_on)}")
 
 
-async def kept(terminal: Terminal, key: KeyPath, value: str | bool | None) -> str:
+async def save_choice(terminal: Terminal, key: KeyPath, value: str | bool | None) -> str:
     """Save a value in the user's settings, and return words on how long it stays."""
     places = Locations.find(terminal.session.info.cwd, terminal.env)
     try:

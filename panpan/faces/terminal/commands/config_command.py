@@ -11,7 +11,7 @@ from panpan.config.locations import Locations
 from panpan.config.settings import Settings, Table
 from panpan.config.sources import Loaded, load_settings
 from panpan.errors import ConfigError, PanpanError
-from panpan.faces.terminal.commands.choice_commands import chosen_model, kept, look_of
+from panpan.faces.terminal.commands.choice_commands import chosen_model, look_of, save_choice
 from panpan.faces.terminal.commands.show_commands import panpan_says
 from panpan.session.command import Command, Option, Terminal, say
 from panpan.session.session import Session
@@ -99,7 +99,7 @@ async def _change(terminal: Terminal, choice: Choice, now: object) -> None:
     except PanpanError as error:  # such as a running turn, or a mode that needs a sandbox
         say(terminal, f"{dotted(choice.key)} stays {_word(now)}: {error}", "warn")
         return
-    saved = await kept(terminal, choice.key, value)
+    saved = await save_choice(terminal, choice.key, value)
     loaded = await to_thread.run_sync(_load, terminal)
     in_force = dict(flatten(loaded.settings))[choice.key]
     later = "" if counts_at_once else "; it counts when panpan starts next"

@@ -13,7 +13,7 @@ from panpan.config.locations import Locations
 from panpan.errors import PanpanError
 from panpan.faces.terminal.commands.session_keys import session_redactor
 from panpan.session.capability import FileHistory
-from panpan.session.command import Command, Leave, OpenSession, Option, Terminal, numbered, say
+from panpan.session.command import Command, Leave, OpenSession, Option, Terminal, number_options, say
 from panpan.session.log.recorder import fork
 from panpan.session.stored.finding import named_session
 from panpan.session.stored.store import SessionSummary, newest_first, summary_of
@@ -47,7 +47,7 @@ async def _rewind(terminal: Terminal, rest: str) -> None:
 
 async def _what(terminal: Terminal) -> str | None:
     choices = (BOTH, CONVERSATION, FILES)
-    picked = await terminal.choose("What goes back?", numbered([Option(choice) for choice in choices]))
+    picked = await terminal.choose("What goes back?", number_options([Option(choice) for choice in choices]))
     return None if picked is None else choices[picked]
 
 

@@ -11,7 +11,7 @@ from panpan.faces.terminal.dialogs.choice_dialog import TELL, UNREAD, Choice, Ch
 from panpan.faces.terminal.dialogs.dialog import LineEditor, coloured_lines, prose
 from panpan.faces.terminal.rendering.cells import break_line, cell_width, cut, fit_parts, wrap_text
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.system.text.terminal_text import spelled_out
+from panpan.system.text.terminal_text import escape_invisible
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 
@@ -366,4 +366,4 @@ def _names_only(title: str, paths: Sequence[str]) -> bool:
 
 
 def _of_words(text: str, width: int) -> list[str]:
-    return wrap_text(prose(spelled_out(text)), width)
+    return wrap_text(prose(escape_invisible(text)), width)

@@ -22,7 +22,7 @@ from panpan.faces.terminal.rendering.cells import (
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import counts_text, extent_text
 from panpan.session.command import Option
-from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spelled_out
+from panpan.system.text.terminal_text import clean_for_terminal, clean_line, escape_invisible
 from panpan.types.content import (
     ChecklistDisplay,
     ChecklistItem,
@@ -125,7 +125,7 @@ def _counts(file: FileDiff, theme: Theme) -> str:
 
 
 def _harmless(text: str, *, shows_controls: bool) -> str:
-    clean = spelled_out(text) if shows_controls else clean_for_terminal(text)
+    clean = escape_invisible(text) if shows_controls else clean_for_terminal(text)
     return clean.replace("\n", "␊").expandtabs(_TAB)
 
 

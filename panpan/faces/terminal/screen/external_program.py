@@ -68,14 +68,14 @@ async def page(lines: Iterable[str], env: Mapping[str, str], begin: Callable[[],
             raise ConfigError(f"the pager {command[0]} could not be started: {error.strerror}") from error
 
 
-def cleaned(text: str) -> str:
+def strip_escapes(text: str) -> str:
     """Return `text` without escape sequences other than colours."""
     parts = _COLOURS.split(text)  # parts at odd indexes are colours
     return "".join(part if number % 2 else clean_for_terminal(part) for number, part in enumerate(parts))
 
 
 def _write(file: IO[str], lines: Iterable[str]) -> None:
-    file.writelines(f"{cleaned(line)}\n" for line in lines)
+    file.writelines(f"{strip_escapes(line)}\n" for line in lines)
     file.flush()
 
 

@@ -6,7 +6,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from panpan.capabilities.subagents.worktrees.worktree import left_worktrees
+from panpan.capabilities.subagents.worktrees.worktree import orphaned_worktrees
 from panpan.capabilities.subagents.worktrees.worktrees import Worktrees
 from panpan.errors import PanpanError, ToolError
 from panpan.file_trees.kept_files import KeepLimits
@@ -242,7 +242,7 @@ async def test_leftovers_of_a_session_are_found_and_tidied(project):
     project.put("a.py", b"edited\n", changed.path)
     broken = await first.make("00000003")
     assert await project.opened().leftovers() == []  # since that session still runs
-    assert left_worktrees(project.home / "worktrees") == []
+    assert orphaned_worktrees(project.home / "worktrees") == []
     first.close()
     record = project.home / "worktrees" / "panpan-00000003.json"
     record.write_text(record.read_text().replace(broken.base, ""))

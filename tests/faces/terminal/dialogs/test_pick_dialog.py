@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from panpan.faces.terminal.dialogs.pick import MOST_ROWS, NothingPicked, PickDialog
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.session.command import Option, numbered
+from panpan.session.command import Option, number_options
 from tests.faces.terminal.dialogs.drawn import (
     keys,
     pastes,
@@ -59,7 +59,7 @@ def test_enter_picks_what_is_selected(pressed: list[str], index: int) -> None:
 
 @pytest.mark.parametrize(("pressed", "answer"), [("2", 1), ("3", 2), ("4", None), ("b2", None)])
 def test_number_of_a_few_answers_as_long_as_nothing_is_typed(pressed: str, answer: int | None) -> None:
-    few = numbered([Option("Stop"), Option("Keep"), Option("Stay")])
+    few = number_options([Option("Stop"), Option("Keep"), Option("Stay")])
 
     assert "    2. Keep" in rows_of(after(few))
     assert "a number or enter picks" in rows_of(after(few))[-1]
@@ -67,7 +67,7 @@ def test_number_of_a_few_answers_as_long_as_nothing_is_typed(pressed: str, answe
 
 
 def test_pasted_number_answers_nothing() -> None:
-    dialog = after(numbered([Option("Stop"), Option("Keep")]))
+    dialog = after(number_options([Option("Stop"), Option("Keep")]))
     dialog.paste("2")
 
     assert dialog.answer is None

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.screen.external_program import cleaned, page, pager_command
+from panpan.faces.terminal.screen.external_program import page, pager_command, strip_escapes
 from panpan.faces.terminal.screen.theme import Theme
 
 SEQUENCES = [
@@ -27,12 +27,12 @@ COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 def test_words_and_colours_pass() -> None:
     painted = Theme("dark").paint("strong", "Bash ls") + " und Grüße\t漢字"
 
-    assert cleaned(painted) == painted
+    assert strip_escapes(painted) == painted
 
 
 @given(st.lists(st.sampled_from(SEQUENCES) | st.text(max_size=4)).map("".join))
 def test_pager_text_keeps_only_colours_of_terminal_sequences(text: str) -> None:
-    rest = COLOUR.sub("", cleaned(text))
+    rest = COLOUR.sub("", strip_escapes(text))
 
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", rest)
 

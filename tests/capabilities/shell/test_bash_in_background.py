@@ -208,7 +208,7 @@ async def test_command_moved_at_the_sessions_end_leaves_nothing(tmp_path: Path) 
     tasks = JustEnded()
     before = descriptors()
 
-    with pytest.raises(ToolError, match="the session ends"):
+    with pytest.raises(ToolError, match="the session is ending"):
         await Desk(tmp_path, ctx, tasks).run(command="sleep 600 & sleep 600")
 
     assert tasks.tasks == []

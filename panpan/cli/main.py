@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
-from panpan.cli.start import EXIT_INTERRUPTED, leave_at_interrupt, put_off_collection
+from panpan.cli.start import EXIT_INTERRUPTED, delay_collection, leave_at_interrupt
 from panpan.cli.subcommands import Panpan, foreign_subcommand, subcommands
 from panpan.cli_kit.options import RUN_OPTIONS, check_options_before, run_options
 from panpan.version import __version__
@@ -166,7 +166,7 @@ def cli(ctx: click.Context, /, **options: Any) -> int:
 
 def main() -> NoReturn:
     """Run the command and end the process with its exit code; no traceback ever reaches the user."""
-    put_off_collection()
+    delay_collection()
     # The command runs on asyncio. If trio is installed too, the HTTP library would import it, which takes 0.1 s.
     sys.modules.setdefault("trio", None)  # type: ignore[arg-type]
     _open_closed_streams()

@@ -45,7 +45,7 @@ _OBJECTS = 10_000
 """Objects between two collections; with Python's own 700 it would collect while each reply arrives."""
 
 
-def put_off_collection() -> None:
+def delay_collection() -> None:
     """Turn garbage collection off while panpan starts.
 
     A start makes many objects, and they stay; scanning them took a tenth of the time to the first request.

@@ -104,7 +104,7 @@ def _is_of_output(error: OSError) -> bool:
 def _report_lost_output(error: OSError, *, had_terminal: bool) -> int:
     """Report the lost output on standard error if possible, and keep Python's flush at exit from failing again."""
     with suppress(OSError, ValueError):
-        drop_what_follows(sys.stdout.fileno())
+        discard_output(sys.stdout.fileno())
     if had_terminal and error.errno in (errno.EPIPE, errno.EIO, errno.ENXIO):
         return 128 + signal.SIGHUP
     if not isinstance(error, BrokenPipeError):
@@ -224,7 +224,7 @@ PIECE = 4096
 """Bytes of one write: a pipe that polls as writable takes PIPE_BUF without blocking, 4,096 on Linux, 512 on macOS."""
 
 
-def drop_what_follows(fd: int) -> None:
+def discard_output(fd: int) -> None:
     """Discard everything that is written from now on, also by Python's own flush at exit."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, fd)
@@ -234,8 +234,8 @@ def drop_what_follows(fd: int) -> None:
 def drop_terminal() -> None:
     """Discard output to a terminal that is gone: standard output, and standard error if it is the same terminal."""
     if os.path.sameopenfile(1, 2):
-        drop_what_follows(2)
-    drop_what_follows(1)
+        discard_output(2)
+    discard_output(1)
 
 
 def is_dumb(env: Mapping[str, str]) -> bool:
@@ -278,7 +278,7 @@ class StdoutWriter:
             except BlockingIOError:
                 await anyio.wait_writable(self._fd)
             except OSError as error:
-                drop_what_follows(self._fd)
+                discard_output(self._fd)
                 if error.errno in (errno.EPIPE, errno.EIO, errno.ENXIO):  # the reader or the terminal is gone
                     raise BrokenPipeError(error.errno, error.strerror) from error
                 raise OutputError(f"cannot write the output: {error.strerror}") from error

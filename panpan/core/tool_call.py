@@ -61,29 +61,29 @@ class PreparedCall:
 
 
 def prepare_call(
-    use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collection[str] | None = None
+    use: ToolUseBlock, tools: Mapping[str, Tool[Any]], advertised: Collection[str] | None = None
 ) -> PreparedCall:
     """Find the tool of `use` and check its arguments.
 
     Args:
         use: The call.
         tools: Tools that can be called.
-        offered: Names of the tools in the model's list; None for all.
+        advertised: Names of the tools in the model's list; None for all.
     """
     if use.input_error is not None:
         return PreparedCall(use, problem=f"The call was not run: {use.input_error}")
     try:
-        return _checked(use, tools, tools.keys() if offered is None else offered)
+        return _checked(use, tools, tools.keys() if advertised is None else advertised)
     except PanpanError as error:
         return PreparedCall(use, problem=f"{use.name} was not run: {error}")
     except Exception as error:  # a bug in one tool's model costs that call
         return PreparedCall(use, problem=f"{use.name} failed unexpectedly: {type(error).__name__}: {error}")
 
 
-def _checked(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collection[str]) -> PreparedCall:
+def _checked(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], advertised: Collection[str]) -> PreparedCall:
     tool = tools.get(use.name)
     if tool is None:
-        return PreparedCall(use, problem=_unknown_tool(use.name, sorted(tools.keys() & offered)))
+        return PreparedCall(use, problem=_unknown_tool(use.name, sorted(tools.keys() & advertised)))
     try:
         args = tool.input_model.model_validate(use.input)
     except ValidationError as error:

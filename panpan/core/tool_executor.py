@@ -75,7 +75,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         hooks: Hooks to ask before and after each call.
         ask: Puts a question to the user.
         ledger: Record of the calls that may change something, written before they do.
-        offered: Names of the tools in the model's list; None for all.
+        advertised: Names of the tools in the model's list; None for all.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         *,
         ask: Asker,
         ledger: Ledger | None = None,
-        offered: Collection[str] | None = None,
+        advertised: Collection[str] | None = None,
     ) -> None:
         self.results: dict[str, ToolResultMessage] = {}
         """Results that exist but have not been received yet, by tool use id."""
@@ -95,7 +95,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         self.left: dict[str, str] = {}
         """Work that calls had done when they were cut short, in a sentence of their tools, by tool use id."""
         self._tools = tools
-        self._offered = offered
+        self._advertised = advertised
         self._context = context
         self._hooks = hooks
         self._ask = ask
@@ -117,7 +117,7 @@ class ToolExecutor(AsyncContextManagerMixin):
 
     async def run(self, tool_uses: Sequence[ToolUseBlock]) -> AsyncGenerator[ToolEvent, None]:
         """Yield progress as it comes, and the results in the order of the calls."""
-        for batch in batches([prepare_call(use, self._tools, self._offered) for use in tool_uses]):
+        for batch in batches([prepare_call(use, self._tools, self._advertised) for use in tool_uses]):
             send, receive = create_memory_object_stream[ToolEvent](64)
             task = self._task_group.start_soon(self._run_batch, batch, send)
             with receive:

@@ -188,14 +188,14 @@ def create_client(
     resolved: ResolvedModel,
     options: GenerationOptions | None = None,
     *,
-    around: Callable[[Provider], Provider] = lambda provider: provider,
+    wrap_provider: Callable[[Provider], Provider] = lambda provider: provider,
 ) -> "LLMClient":
     """Return a client for a model; close it when it is no longer needed.
 
     Args:
         resolved: The model.
         options: Options for its replies; None for the defaults.
-        around: Wraps the model's provider, or replaces it.
+        wrap_provider: Wraps the model's provider, or replaces it.
 
     Raises:
         ConfigError: It cannot be asked, such as a tape that cannot be read.
@@ -205,7 +205,7 @@ def create_client(
     options = options or GenerationOptions()
     policy = RetryPolicy() if options.max_tries is None else RetryPolicy(max_tries=options.max_tries)
     return LLMClient(
-        around(create_provider(resolved, idle_timeout_s=options.idle_timeout_s)),
+        wrap_provider(create_provider(resolved, idle_timeout_s=options.idle_timeout_s)),
         model_options(resolved, options),
         price=resolved.facts.price,
         key_place=resolved.key_place,

@@ -160,7 +160,7 @@ class WireHistory:
 
     def groups(self, messages: Sequence[Message]) -> list[WireGroup]:
         """Return the whole history as groups, oldest first."""
-        if not self.continues(messages):
+        if not self.extends(messages):
             self._seen, self._closed = [], []
         start = len(self._seen)
         groups = self._closed.copy()
@@ -182,7 +182,7 @@ class WireHistory:
         self._closed = groups[:closed]
         return groups
 
-    def continues(self, messages: Sequence[Message]) -> bool:
+    def extends(self, messages: Sequence[Message]) -> bool:
         """Return True if the closed groups are the beginning of these messages."""
         seen = self._seen
         return len(seen) <= len(messages) and all(map(operator.is_, seen, messages))

@@ -305,7 +305,7 @@ class PermissionGate(Gate):
         return question_flag(
             question.reason.kind,
             question.prefix_rule or question.rule,
-            is_edit=subject.told.only_changes_files,
+            is_edit=subject.declared.only_changes_files,
             is_allowed_by_project=bool(is_of_project),
         )
 
@@ -361,7 +361,7 @@ class PermissionGate(Gate):
         if closed and self._external_directory == "deny":
             return Deny(reasons.outside(closed, subject, is_denied=True))
         if self.mode == "plan" and not (
-            subject.is_read_only or subject.told.only_starts_agents or subject.may_run_sealed
+            subject.is_read_only or subject.declared.only_starts_agents or subject.may_run_sealed
         ):
             if self._writes_only_the_plan(subject):
                 return Allow(Reason("it writes the plan file", "mode"), _closed_paths(subject, subject.uses))
@@ -406,12 +406,12 @@ class PermissionGate(Gate):
             return self._question(reasons.outside(closed, subject), subject)
         covering = [self._covering(use, subject) for use in subject.uses if not use.is_open]
         opening = list(dict.fromkeys(rule for rule in covering if rule is not None))
-        if subject.told.only_starts_agents:
+        if subject.declared.only_starts_agents:
             return Allow(reasons.BY_ITS_CALLS, approved)
-        if (subject.is_read_only or subject.only_reads) and not subject.told.uses_web:
+        if (subject.is_read_only or subject.only_reads) and not subject.declared.uses_web:
             return Allow(reasons.read_only(opening, subject), approved)
         makes_only = not closed and subject.only_creates
-        if self.mode in ("acceptEdits", "auto") and (subject.told.only_changes_files or makes_only):
+        if self.mode in ("acceptEdits", "auto") and (subject.declared.only_changes_files or makes_only):
             text = f"the mode {self.mode} lets files of the workspace be changed"
             return Allow(reasons.by_mode(text, opening), approved)
         if self.mode == "plan" and subject.may_run_sealed:
@@ -448,7 +448,7 @@ class PermissionGate(Gate):
 
     def _writes_only_the_plan(self, subject: Subject) -> bool:
         is_plan = all(use.path == self.plan_file for use in subject.uses)
-        return subject.told.only_changes_files and bool(subject.uses) and is_plan
+        return subject.declared.only_changes_files and bool(subject.uses) and is_plan
 
     def _question(self, reason: Reason, subject: Subject) -> Ask:
         rule, prefix = narrowest_rule(subject), prefix_rule(subject)
@@ -467,7 +467,7 @@ class PermissionGate(Gate):
         """Return the mode that would allow calls like this one, if it is little wider than the present one."""
         if self._closed(subject) or self.mode not in ("default", "acceptEdits"):
             return None
-        if self.mode == "default" and subject.told.only_changes_files:
+        if self.mode == "default" and subject.declared.only_changes_files:
             return "acceptEdits"
         return "auto" if subject.may_run_unasked else None
 

@@ -155,12 +155,12 @@ def _doubt(effect: Effect | None, facts: LineFacts, *, is_placed: bool) -> str:
 
 
 def _what_it_does(subject: Subject) -> str:
-    told = subject.told
-    if told.only_changes_files:
+    declared = subject.declared
+    if declared.only_changes_files:
         return "changes files"
-    if told.is_complete and told.uses_web:
+    if declared.is_complete and declared.uses_web:
         return "uses the network"
-    return "no rule allows it yet" if told.is_read_only else _MAY_CHANGE
+    return "no rule allows it yet" if declared.is_read_only else _MAY_CHANGE
 
 
 def _with_part(reason: Reason, rule: Rule, subject: Subject) -> Reason:

@@ -63,7 +63,7 @@ class Subject:
     """One call, as far as permissions are concerned."""
 
     tool: str
-    told: Effects
+    declared: Effects
     """Effects of the call, as its tool tells them."""
     uses: tuple[LocatedUse, ...]
     """Places that it would touch, but for `commands.matched`."""
@@ -99,11 +99,11 @@ class Subject:
     @property
     def only_runs_elsewhere(self) -> bool:
         """True if all that it may do beyond its own effects is done by commands in an environment of its own."""
-        told = self.told
+        declared = self.declared
         return (
-            bool(told.commands)
-            and all(one.is_elsewhere for one in told.commands)
-            and not (told.agents or told.asks_web)
+            bool(declared.commands)
+            and all(one.is_elsewhere for one in declared.commands)
+            and not (declared.agents or declared.asks_web)
         )
 
     @property
@@ -116,12 +116,12 @@ class Subject:
     @property
     def is_read_only(self) -> bool:
         """True if it is known to change nothing, with no more than what the sandbox gives to commands that look."""
-        return self.told.is_read_only or (self.only_reads and self.told.sandbox == "on")
+        return self.declared.is_read_only or (self.only_reads and self.declared.sandbox == "on")
 
     @property
     def command(self) -> str | None:
         """The command line; None if it runs none."""
-        return command_line(self.told)
+        return command_line(self.declared)
 
     @property
     def runs(self) -> str:
@@ -129,19 +129,26 @@ class Subject:
 
         Rules that deny or ask about commands hold for it, and it is never one that a rule for Bash allows.
         """
-        return "\n".join(command.line for command in self.told.commands if command.is_elsewhere)
+        return "\n".join(command.line for command in self.declared.commands if command.is_elsewhere)
 
     @property
     def url(self) -> str | None:
         """The one address that is all that the call would look at; rules that allow a host speak of that alone."""
-        told = self.told
-        others = told.reads or told.searches or told.commands or told.agents or told.names or told.asks_web
-        return told.urls[0] if len(told.urls) == 1 and self.is_read_only and not others else None
+        declared = self.declared
+        others = (
+            declared.reads
+            or declared.searches
+            or declared.commands
+            or declared.agents
+            or declared.names
+            or declared.asks_web
+        )
+        return declared.urls[0] if len(declared.urls) == 1 and self.is_read_only and not others else None
 
     @property
     def names(self) -> Sequence[str]:
         """Names that rules may have in brackets, those of agents among them."""
-        return (*self.told.names, *(agent.name for agent in self.told.agents))
+        return (*self.declared.names, *(agent.name for agent in self.declared.agents))
 
     @property
     def all_uses(self) -> Iterator[LocatedUse]:
@@ -175,8 +182,8 @@ class Subject:
     @property
     def _rest(self) -> Effects:
         """Effects beside those of its command lines."""
-        elsewhere = [command for command in self.told.commands if command.is_elsewhere]
-        return replace(self.told, commands=elsewhere)
+        elsewhere = [command for command in self.declared.commands if command.is_elsewhere]
+        return replace(self.declared, commands=elsewhere)
 
     @property
     def effects(self) -> Sequence[Effect]:
@@ -214,13 +221,13 @@ def changes_kept_git(call: ToolCall, facts: LineFacts) -> bool:
 
 
 async def _narrowest_box(call: ToolCall) -> Box:
-    told, sandbox = call.effects, call.context.sandbox
-    if told.is_read_only or told.sandbox != "on" or told.narrowest_box == "usual" or not sandbox.is_on:
+    declared, sandbox = call.effects, call.context.sandbox
+    if declared.is_read_only or declared.sandbox != "on" or declared.narrowest_box == "usual" or not sandbox.is_on:
         return "usual"
     working = (await sandbox.choice()).sandbox
     if working is None:
         return "usual"
-    return told.narrowest_box if working.can_seal else widest((told.narrowest_box, "unasked"))
+    return declared.narrowest_box if working.can_seal else widest((declared.narrowest_box, "unasked"))
 
 
 async def _subject(call: ToolCall) -> Subject:
@@ -234,19 +241,19 @@ async def _subject(call: ToolCall) -> Subject:
 
 
 def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
-    paths, told = call.context.paths, call.effects
-    _require_whole_lines([command.line for command in told.commands if not command.is_elsewhere])
-    _require_whole_lines([command.line for command in told.commands if command.is_elsewhere])
-    command = command_line(told)
+    paths, declared = call.context.paths, call.effects
+    _require_whole_lines([command.line for command in declared.commands if not command.is_elsewhere])
+    _require_whole_lines([command.line for command in declared.commands if command.is_elsewhere])
+    command = command_line(declared)
     facts = facts_of(command, paths.cwd) if facts is None and command is not None else facts
     reached = resolved_paths(facts, paths.cwd) if facts is not None else Reached()
     sources = _sources(facts) if facts is not None else {}
     locator = Locator(paths)
     plain = facts_of(command) if command is not None else None
     is_placed = facts != plain
-    judged = [found for found in (facts, _facts_elsewhere(told, paths.cwd)) if found is not None]
+    judged = [found for found in (facts, _facts_elsewhere(declared, paths.cwd)) if found is not None]
     also = [use for found in (plain, *judged) if found is not None for use in _uses_of(found)]
-    named = dict.fromkeys((*told.path_uses, *also))
+    named = dict.fromkeys((*declared.path_uses, *also))
     uses = [locator.locate_use(use, command=sources.get(use.path, "")) for use in named]
     used, used_files = _reached(reached.used, locator, is_shallow=False)
     looked_at, files_looked_at = _reached(reached.looked_at, locator, is_shallow=True)
@@ -256,7 +263,7 @@ def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
     return Subject(
         changes_kept_git=facts is not None and changes_kept_git(call, facts),
         tool=call.tool.name,
-        told=told,
+        declared=declared,
         uses=tuple(uses),
         root=paths.root,
         cwd=paths.cwd,
@@ -272,9 +279,9 @@ def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
     )
 
 
-def command_line(told: Effects) -> str | None:
+def command_line(declared: Effects) -> str | None:
     """Return the command lines of a call as one, as a shell would run them one after the other."""
-    lines = [command.line for command in told.commands if not command.is_elsewhere]
+    lines = [command.line for command in declared.commands if not command.is_elsewhere]
     return "\n".join(lines) if lines else None
 
 
@@ -291,13 +298,13 @@ def _require_whole_lines(lines: Sequence[str]) -> None:
         raise ToolError("a command continues in the next one; put each into a call of its own")
 
 
-def _facts_elsewhere(told: Effects, cwd: Path) -> LineFacts | None:
-    lines = [command.line for command in told.commands if command.is_elsewhere and command.line]
+def _facts_elsewhere(declared: Effects, cwd: Path) -> LineFacts | None:
+    lines = [command.line for command in declared.commands if command.is_elsewhere and command.line]
     return facts_of("\n".join(lines), cwd) if lines else None
 
 
-def _paths_in(told: Effects) -> int:
-    return sum(map(len, (told.reads, told.searches, told.writes, told.deletes)))
+def _paths_in(declared: Effects) -> int:
+    return sum(map(len, (declared.reads, declared.searches, declared.writes, declared.deletes)))
 
 
 def _may_take_long(facts: LineFacts) -> bool:

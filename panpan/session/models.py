@@ -116,7 +116,7 @@ class SessionModels:
             await model.llm.aclose()
 
     def _new_client(self, setup: SessionSetup) -> LLMClient:
-        return create_client(setup.model, setup.generation, around=self._interceptor.provider)
+        return create_client(setup.model, setup.generation, wrap_provider=self._interceptor.provider)
 
     def _parts(self, setup: SessionSetup, client: LLMClient) -> ModelParts:
         tools = setup.tools

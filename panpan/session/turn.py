@@ -226,7 +226,7 @@ class TurnRun:
             self._model.hooks,
             ask=agent.permissions.ask,
             ledger=EffectLedger(agent.transcript.log),
-            offered=[tool.name for tool in agent.conversation.tools],
+            advertised=[tool.name for tool in agent.conversation.tools],
         )
 
     async def run(self, prompt: UserMessage | None) -> None:

@@ -117,12 +117,12 @@ def _without_fenced_code(text: str) -> str:
     return "\n".join(lines)
 
 
-class NamesBehindAt(ABC):
+class MentionableNames(ABC):
     """Names that mean something other than a file after an @, such as those of subagents."""
 
     @property
     @abstractmethod
-    def names_behind_at(self) -> frozenset[str]:
+    def mentionable_names(self) -> frozenset[str]:
         """The names, as they are written after the @."""
 
 

@@ -7,7 +7,7 @@ SCRIPT = """
 import gc
 from weakref import ref
 
-from panpan.cli.start import begin_collection, put_off_collection
+from panpan.cli.start import begin_collection, delay_collection
 
 
 class Circle:
@@ -22,7 +22,7 @@ def made():
 
 
 gc.collect()
-put_off_collection()
+delay_collection()
 during = made()
 begin_collection()
 frozen = gc.get_freeze_count()

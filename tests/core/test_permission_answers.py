@@ -118,12 +118,12 @@ async def test_surroundings_that_cannot_be_saved_are_given_once(tmp_path: Path) 
 
 
 async def test_mode_is_switched_only_if_offered(tmp_path: Path) -> None:
-    offered, not_offered = Decides(ASKS), Decides(replace(ASKS, offer=Offer()))
+    advertised, not_offered = Decides(ASKS), Decides(replace(ASKS, offer=Offer()))
 
-    for hook in (offered, not_offered):
+    for hook in (advertised, not_offered):
         await outcome(hook, PermissionAnswer(True, changes_mode=True), tmp_path)
 
-    assert (offered.modes, not_offered.modes) == (["auto"], [])
+    assert (advertised.modes, not_offered.modes) == (["auto"], [])
 
 
 async def test_words_beside_a_yes_reach_the_model(tmp_path: Path) -> None:

@@ -265,7 +265,7 @@ class BackgroundTasks(Hook, Background):
         self._news.settle(conversation.messages)
 
     async def history_replaced(self, conversation: Conversation) -> None:
-        self._outputs.forget_what_was_read()
+        self._outputs.reset_read_positions()
         self._news.read(conversation.messages)
 
     @property

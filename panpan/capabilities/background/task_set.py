@@ -162,7 +162,7 @@ class TaskOutputs:
         self._read_up_to |= self._arrived_up_to
         self._arrived_up_to.clear()
 
-    def forget_what_was_read(self) -> None:
+    def reset_read_positions(self) -> None:
         self._read_up_to.clear()
         self._arrived_up_to.clear()
 

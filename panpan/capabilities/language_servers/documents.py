@@ -70,7 +70,7 @@ class Document:
     """True if they are about the present text."""
     quiet_since: float = 0.0
     """Time at which the server was shown the present text, or last reported on it."""
-    told: anyio.Event = field(default_factory=anyio.Event)
+    problems_event: anyio.Event = field(default_factory=anyio.Event)
 
 
 def source_text(path: Path) -> str:
@@ -167,8 +167,8 @@ class Documents:
             return
         document.problems, document.is_told = diagnostics(params.get("diagnostics")), True
         document.quiet_since = anyio.current_time()
-        document.told.set()
-        document.told = anyio.Event()
+        document.problems_event.set()
+        document.problems_event = anyio.Event()
 
     def answered(self, document: Document, problems: Sequence[Diagnostic]) -> None:
         """Take the server's answer for the present text; no more reports follow."""
@@ -188,9 +188,9 @@ class Documents:
         """
         while not document.is_told and (left_s := self._left_s(document)) > 0:
             with anyio.move_on_after(left_s):
-                await document.told.wait()
+                await document.problems_event.wait()
         with anyio.move_on_after(_PAUSE_S if document.problems else _EMPTY_PAUSE_S):
-            await document.told.wait()
+            await document.problems_event.wait()
 
     async def settle(self, document: Document) -> None:
         """Wait until the server tells no more of the present text; the caller bounds how long it waits.
@@ -201,7 +201,7 @@ class Documents:
         version = document.version
         while (left_s := self._left_s(document)) > 0:
             with anyio.move_on_after(left_s):
-                await document.told.wait()
+                await document.problems_event.wait()
             self.require(document, version)
 
     def _left_s(self, document: Document) -> float:

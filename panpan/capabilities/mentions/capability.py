@@ -22,7 +22,7 @@ from panpan.session.capability import Capability
 from panpan.system.files.paths import Location, PathResolver
 from panpan.system.text.redact import KnownKeys
 from panpan.system.text.terminal_text import printable
-from panpan.types.attachments import Mention, NamesBehindAt, Reading, find_mentions
+from panpan.types.attachments import Mention, MentionableNames, Reading, find_mentions
 from panpan.types.content import TextBlock, UserContent
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
@@ -37,13 +37,13 @@ class Mentions(Capability):
 
     async def prepare_message(self, message: UserMessage) -> UserMessage:
         session = self.session
-        others = session.find(NamesBehindAt)
+        others = session.find(MentionableNames)
         keys = provider_keys(session.setup.env, session.settings, session.setup.loaded.keys)
         message, notes = await with_mentions(
             message,
             session.tool_context,
             Viewers(session.find(FileViewer), session.find(FolderViewer)),
-            agents=() if others is None else others.names_behind_at,
+            agents=() if others is None else others.mentionable_names,
             keys=keys,
             gate=session.gate,
         )

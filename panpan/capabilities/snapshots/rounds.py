@@ -213,7 +213,7 @@ class RoundSnapshots(Hook):
     async def _begin(self, now: Mapping[Path, Snapshot]) -> None:
         """Say, before the first change, what is not covered, and close what a crash left open."""
         self._is_first = False
-        self._workspace.tell_what_is_left_out(now)
+        self._workspace.warn_left_out(now)
         if now and (opened := (await self._history()).opened) is not None:
             self._journal.add("turn", opened, trees_of(now))
 
@@ -245,7 +245,7 @@ class RoundSnapshots(Hook):
         after = await self._workspace.take(before)
         if after.keys() != before.keys():
             return {}  # the next snapshot closes the open entry of the log
-        self._workspace.tell_what_is_left_out(after)
+        self._workspace.warn_left_out(after)
         try:
             files = await self._workspace.changes(before, after)
             ended = trees_of(after if files else before)  # only changes of files can be undone

@@ -151,7 +151,7 @@ class WorkspaceSnapshots:
             self._told.add(text)
             self._warn(text)
 
-    def tell_what_is_left_out(self, taken: Mapping[Path, Snapshot]) -> None:
+    def warn_left_out(self, taken: Mapping[Path, Snapshot]) -> None:
         """Tell the user what of the workspace no undo brings back, of each file or folder once."""
         found = [(self.prefix(root) + path, why) for root, one in taken.items() for path, why in one.left_out.items()]
         left_out = [(path, why) for path, why in found if path not in self._left_out]

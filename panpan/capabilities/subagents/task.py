@@ -58,7 +58,7 @@ PREFIX = "agent-"
 """Optional prefix of the name, which makes it unambiguous."""
 
 
-def names_behind_at(agents: Collection[str]) -> frozenset[str]:
+def mentionable_names(agents: Collection[str]) -> frozenset[str]:
     """Return all words behind an @ that mean one of these subagents."""
     return frozenset(agents) | {f"{PREFIX}{name}" for name in agents}
 

@@ -435,8 +435,8 @@ class SiteRobots:
         return self._sites.setdefault(plain.origin, _Site())
 
     async def _look(self, plain: PlainUrl, site: _Site) -> None:
-        def allow(hop: PlainUrl) -> None:
-            if not is_same_site(plain, hop):
+        def allow(redirect: PlainUrl) -> None:
+            if not is_same_site(plain, redirect):
                 raise _ElsewhereError
 
         site.robots, site.unreachable = None, ""

@@ -57,7 +57,7 @@ async def withheld_file(rules: Sequence[Rule], subject: Subject) -> Reason | Non
         if isinstance(rule.specifier, PathPattern) and (rule.is_about_reading or rule.tool == subject.tool)
     ]
     searching = any(effect.search.folders or effect.read_details.read_recursively for effect in subject.effects)
-    if not readers or not (subject.told.searches or searching):
+    if not readers or not (subject.declared.searches or searching):
         return None
     look = partial(_look, readers, subject)
     return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
@@ -131,7 +131,7 @@ def _look_for_secrets(folders: Sequence[Path], paths: PathResolver, search: Effe
 
 def _searches(subject: Subject) -> list[tuple[list[Path], Effect | None]]:
     """Return the folders whose files the call would show, with the search; listing their names shows no file."""
-    searched = set(subject.told.searches)
+    searched = set(subject.declared.searches)
     places = [use.path for use in subject.uses if use.use.path in searched and use.path.is_dir()]
     found: list[tuple[list[Path], Effect | None]] = [(places, None)]
     # Also each part of a command line, whatever the others do.
@@ -182,7 +182,7 @@ def _of_all_names(effect: Effect) -> Effect:
 
 
 def _look(rules: Sequence[Rule], subject: Subject) -> Reason | None:
-    root, glob = subject.root, subject.told.searched_names
+    root, glob = subject.root, subject.declared.searched_names
     count = 0
     for folder, names, search in chain.from_iterable(starmap(_files, _searches(subject))):
         source = search.command.source if search is not None else ""

@@ -33,7 +33,7 @@ def restriction(rule: Rule, subject: Subject) -> Restriction | None:
                 return "holds"
             return _restriction_of_line(pattern, subject.command, subject) if subject.command is not None else None
         case DomainPattern() as pattern:
-            return "holds" if any(map(pattern.restricts, subject.told.urls)) else None
+            return "holds" if any(map(pattern.restricts, subject.declared.urls)) else None
         case NamePattern() as pattern if _meets(rule, subject):
             return "holds" if pattern.restricts(subject.names) else None
         case _:
@@ -44,11 +44,11 @@ def _names(rule: Rule, subject: Subject) -> bool:
     """Return whether a rule speaks of the call: of its tool, or of all that it does."""
     match rule.tool:
         case "Read":
-            is_meant = subject.told.only_reads_files
+            is_meant = subject.declared.only_reads_files
         case "Edit":
-            is_meant = subject.told.only_changes_files
+            is_meant = subject.declared.only_changes_files
         case "Agent":
-            is_meant = subject.told.only_starts_agents
+            is_meant = subject.declared.only_starts_agents
         case _:
             is_meant = False
     return is_meant or rule.is_for(subject.tool)
@@ -56,7 +56,7 @@ def _names(rule: Rule, subject: Subject) -> bool:
 
 def _meets(rule: Rule, subject: Subject) -> bool:
     """Return whether a rule speaks of the call, or of an agent that it starts beside what else it does."""
-    return _names(rule, subject) or (rule.tool == "Agent" and bool(subject.told.agents))
+    return _names(rule, subject) or (rule.tool == "Agent" and bool(subject.declared.agents))
 
 
 def _restriction_of_line(pattern: CommandPattern, command: str, subject: Subject) -> Restriction | None:
@@ -70,14 +70,14 @@ def _restriction_of_access(rule: Rule, subject: Subject) -> Restriction | None:
     if rule.tool not in ("Read", "Edit"):
         return None
     is_write = rule.tool == "Edit"
-    shows = not is_write and bool(subject.told.reads or subject.told.searches)
+    shows = not is_write and bool(subject.declared.reads or subject.declared.searches)
     if shows or any(use.is_write is is_write for use in subject.all_uses):
         return "holds"
     effects = subject.effects
     does_more = any(
         effect.runs_code is not False or (effect.writes if is_write else effect.reads) is None for effect in effects
     )
-    is_unclear = does_more or subject.runs or subject.commands.unseen or not subject.told.is_complete
+    is_unclear = does_more or subject.runs or subject.commands.unseen or not subject.declared.is_complete
     return "may hold" if is_unclear else None
 
 
@@ -149,7 +149,7 @@ def restricted_name(rule: Rule, pattern: PathPattern, subject: Subject) -> Locat
 def _first_restricted(
     rule: Rule, pattern: PathPattern, uses: Sequence[LocatedUse], subject: Subject
 ) -> LocatedUse | None:
-    shown = {*subject.told.reads, *subject.told.searches} if rule.tool == "Read" else frozenset[str]()
+    shown = {*subject.declared.reads, *subject.declared.searches} if rule.tool == "Read" else frozenset[str]()
     for use in uses:
         if (use.use.path in shown or _speaks_of(rule, use, subject)) and pattern.restricts(
             use.spellings, subject.root, is_shallow=use.is_shallow

@@ -219,4 +219,4 @@ def _subject(rule: Rule, example: str, paths: PathResolver) -> Subject:
         told = Effects(urls=(example,))
     elif rule.tool == "Agent":
         told = Effects(agents=(Agent(example),))
-    return Subject(tool=rule.tool, told=told, uses=uses, root=paths.root, cwd=paths.cwd)
+    return Subject(tool=rule.tool, declared=told, uses=uses, root=paths.root, cwd=paths.cwd)

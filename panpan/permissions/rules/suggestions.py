@@ -154,9 +154,9 @@ def _candidate(subject: Subject) -> str | None:
     if subject.url is not None:
         host = plain_host(subject.url)
         return host and f"WebFetch(domain:{host})"
-    if subject.told.only_reads_files or subject.told.only_changes_files:
+    if subject.declared.only_reads_files or subject.declared.only_changes_files:
         return _path_rule(subject)
-    if subject.told.is_for_once or subject.runs:
+    if subject.declared.is_for_once or subject.runs:
         return None
     if subject.names:
         return None if "*" in subject.names[0] else f"{subject.tool}({subject.names[0]})"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.capabilities.subagents.task import mentioned_agents, names_behind_at
+from panpan.capabilities.subagents.task import mentionable_names, mentioned_agents
 
 AGENTS = ("explore", "code-reviewer")
 
@@ -29,4 +29,4 @@ def test_mentioned_agents_leaves_an_attached_file_alone() -> None:
 
 
 def test_agent_mention_is_no_file() -> None:
-    assert names_behind_at(["explore"]) == {"explore", "agent-explore"}
+    assert mentionable_names(["explore"]) == {"explore", "agent-explore"}

@@ -23,13 +23,13 @@ from panpan.capabilities.subagents.definitions.files import (
     read_text,
 )
 from panpan.capabilities.subagents.definitions.read_definition import Problem, definition_from
-from panpan.capabilities.subagents.task import names_behind_at
+from panpan.capabilities.subagents.task import mentionable_names
 from panpan.config.trust import ProjectTrust
 from panpan.errors import ConfigError
 from panpan.system.text.front_matter import Entry, Value
 from panpan.system.text.terminal_text import printable
 from panpan.types.agent import AGENTS_EXAMPLE, AgentDefinition, AgentKinds
-from panpan.types.attachments import NamesBehindAt
+from panpan.types.attachments import MentionableNames
 from panpan.types.dataclass import dataclass
 from panpan.types.events import known_name
 
@@ -63,7 +63,7 @@ class _Loaded:
             self.found[name] = found
 
 
-class AgentDefinitions(NamesBehindAt, AgentKinds):
+class AgentDefinitions(MentionableNames, AgentKinds):
     """The kinds of subagents. Files are read when somebody first asks, and never again."""
 
     def __init__(self, load: Callable[[], _Loaded] = _Loaded) -> None:
@@ -82,8 +82,8 @@ class AgentDefinitions(NamesBehindAt, AgentKinds):
         return sorted(self._loaded.found)
 
     @property
-    def names_behind_at(self) -> frozenset[str]:
-        return names_behind_at(self.names)
+    def mentionable_names(self) -> frozenset[str]:
+        return mentionable_names(self.names)
 
     def get(self, name: str) -> AgentDefinition | None:
         """Return the definition of this name; case makes no difference where only one is called so."""

@@ -39,7 +39,7 @@ class MergePlan:
 
     changes: Sequence[Difference]
     """Differences between the user's files now and after the merge."""
-    told: WorktreeMerge
+    report: WorktreeMerge
 
 
 class Merging:
@@ -143,7 +143,7 @@ class WorktreeMerges:
     async def plan_merge(self, agent_id: str) -> WorktreeMerge:
         """Return the effect that merging would have now."""
         async with self._worktrees.lock:
-            return (await self._plan(self._idle(agent_id))).told
+            return (await self._plan(self._idle(agent_id))).report
 
     async def merge(self, agent_id: str, *, only: str | None = None) -> WorktreeMerge:
         """Bring the changes into the project's files, all but those with conflicts, and remove what is merged whole.
@@ -155,7 +155,7 @@ class WorktreeMerges:
         async with self._worktrees.lock:
             worktree = self._idle(agent_id)
             plan = await self._plan(worktree)
-            if only is not None and plan.told.id != only:
+            if only is not None and plan.report.id != only:
                 raise ToolError(
                     "files changed while the user was asked, so this merge would differ from the one "
                     "that was allowed; no file was changed",
@@ -163,9 +163,9 @@ class WorktreeMerges:
                 )
             with anyio.CancelScope(shield=True):  # half of it would be neither state
                 await self._merging(worktree).apply(plan, worktree)
-                if plan.told.is_whole:
+                if plan.report.is_whole:
                     await self._worktrees.clear(worktree)
-            return plan.told
+            return plan.report
 
     async def discard(self, agent_id: str) -> None:
         await self._worktrees.remove(self._idle(agent_id), with_changes=True)

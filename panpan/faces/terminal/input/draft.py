@@ -189,12 +189,12 @@ class Draft:
 
     def complete(self) -> bool:
         """Take the offered completion; return False if Enter then sends: there was none, or it completes a command."""
-        offered = self._box.menu.offered
-        if offered is None:
+        suggestion = self._box.menu.suggestion
+        if suggestion is None:
             return False
-        self._box.buffer.apply_completion(offered)
+        self._box.buffer.apply_completion(suggestion)
         is_whole = self._box.buffer.document.is_cursor_at_the_end
-        return not (is_whole and isinstance(offered, CommandCompletion) and offered.can_run)
+        return not (is_whole and isinstance(suggestion, CommandCompletion) and suggestion.can_run)
 
     def break_line(self) -> bool:
         r"""Replace a backslash before the caret by a line break; return True if there was one."""

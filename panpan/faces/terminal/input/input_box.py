@@ -84,7 +84,7 @@ class CompletionMenu:
         self._seen = self._drawn if is_whole and has_rows else None
 
     @property
-    def offered(self) -> Completion | None:
+    def suggestion(self) -> Completion | None:
         """Completion that Enter takes; None if none was on the screen, or the typed text is one of them."""
         state = self._buffer.complete_state
         if state is None or state is not self._seen or not state.completions:

@@ -164,7 +164,7 @@ class TurnView:
     Args:
         canvas: Shows the rows.
         conversation: The session's conversation.
-        around: Callbacks of the turns.
+        callbacks: Callbacks of the turns.
         waiting: Time spent waiting for the user, which is not counted as the turn's.
         subagents: Past turns of subagents; None if they are not known.
         colour_of: Returns the colour of a kind of subagent, or "".
@@ -175,19 +175,19 @@ class TurnView:
         self,
         canvas: Canvas,
         conversation: Conversation,
-        around: TurnCallbacks,
+        callbacks: TurnCallbacks,
         *,
         waiting: WaitingTime,
         subagents: PastSubagents | None = None,
         colour_of: Callable[[str], str] = lambda kind: "",
         count_label_of: Callable[[ToolUseBlock], tuple[str, str] | None] = lambda use: None,
     ) -> None:
-        self._around = around
+        self._callbacks = callbacks
         self._waiting = waiting
         self._waited_before_s = 0.0
         """Time spent waiting for the user before the turn began."""
         self._transcript = Transcript(conversation, subagents)
-        self._tools = ToolsView(canvas, monotonic, self._transcript, around.asked_about, colour_of, count_label_of)
+        self._tools = ToolsView(canvas, monotonic, self._transcript, callbacks.asked_about, colour_of, count_label_of)
         self._canvas = _SettlingCanvas(canvas, self._tools.settle)
         self._reply = ReplyView(self._canvas, self._transcript, self._tools.holds)
         self._began_s: float | None = None
@@ -213,7 +213,7 @@ class TurnView:
     @property
     def is_moving(self) -> bool:
         """True if its rows change over time; they do not while it only waits for the user."""
-        return self._began_s is not None and (not self._around.is_asking() or self._tools.are_moving)
+        return self._began_s is not None and (not self._callbacks.is_asking() or self._tools.are_moving)
 
     @property
     def runs_tools(self) -> bool:
@@ -247,10 +247,10 @@ class TurnView:
         """Begin a turn; None: the model is woken without a prompt."""
         self._began_s, self._waited_before_s = monotonic(), self._waiting.seconds
         self._tokens = TokensSoFar()
-        self._broken, self._is_arriving, self._spent_before_usd = 0, False, self._around.spent_usd()
+        self._broken, self._is_arriving, self._spent_before_usd = 0, False, self._callbacks.spent_usd()
         if prompt is not None:
             self._show_prompt(prompt)
-        self._around.has_begun()
+        self._callbacks.has_begun()
 
     def show(self, event: Event) -> None:
         """Show an event of the turn."""
@@ -305,12 +305,12 @@ class TurnView:
         """End the turn, however it ended."""
         self._finish()
         if self._broken:
-            usd = self._around.spent_usd() - self._spent_before_usd
+            usd = self._callbacks.spent_usd() - self._spent_before_usd
             cost = f": {cost_in_short(usd, is_estimated=True)} in this turn" if usd else ""
             times = "once" if self._broken == 1 else f"{self._broken} times"
             say(self._canvas, f"the reply broke off {times}; each try is paid{cost}", "dim")
         duration_s, self._began_s = self.duration_s, None
-        self._around.is_over(duration_s)
+        self._callbacks.is_over(duration_s)
         self._canvas.refresh()
 
     def toggle_expanded(self) -> bool:
@@ -334,7 +334,7 @@ class TurnView:
 
     def _activity(self, width: int) -> Sequence[str]:
         theme, now_s = self._canvas.theme, monotonic()
-        if self._around.is_asking():  # the question itself names its keys
+        if self._callbacks.is_asking():  # the question itself names its keys
             parts = [("… waiting for your answer", 0), *([("the others go on", 1)] if self._tools.are_moving else [])]
             return [_row(parts, width, theme)]
         if self._retry is not None and now_s < self._retry_at_s:
@@ -345,7 +345,7 @@ class TurnView:
         waits_for = clean_for_terminal(self._waits_for).split("\n")[0]
         what = (
             waits_for
-            or cut(self._around.doing(), max(width // 2, 1))
+            or cut(self._callbacks.doing(), max(width // 2, 1))
             or ("running" if self._tools.are_running else "working")
         )
         parts = [(f"{spinner(now_s, theme)} {what} {self.duration_s:.0f} s", 0)]
@@ -354,7 +354,7 @@ class TurnView:
         parts.append(("esc interrupts", 1))
         if self._tools.can_unfold:
             parts.append((f"ctrl+o {'folds' if self._tools.is_expanded else 'expands'}", 2))
-        if self._around.can_move():
+        if self._callbacks.can_move():
             parts.append(("ctrl+b background", 3))
         return [_row(parts, width, theme)]
 

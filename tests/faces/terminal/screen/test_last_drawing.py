@@ -57,7 +57,7 @@ def test_completion_that_is_on_the_screen_is_offered():
 
     one.press()
 
-    assert one.box.menu.offered is not None
+    assert one.box.menu.suggestion is not None
 
 
 def test_drawing_in_a_window_of_another_size_does_not_count():
@@ -68,7 +68,7 @@ def test_drawing_in_a_window_of_another_size_does_not_count():
 
     one.press()
 
-    assert one.box.menu.offered is None
+    assert one.box.menu.suggestion is None
     assert one.seen_of_dialog == [False]
 
 

@@ -18,10 +18,10 @@ from panpan.faces.terminal.screen.theme import Theme
 from panpan.session.command import (
     Command,
     CommandResult,
-    Look,
     Next,
     Option,
     OptionSearch,
+    PanelSource,
     Questions,
     Terminal,
     say,
@@ -86,7 +86,7 @@ class TextTerminal:
             say(self, f"\n{title}" if number else title, "strong")
             self.display(shape)
 
-    async def watch(self, look: Look) -> None:
+    async def watch(self, look: PanelSource) -> None:
         await self.show_panel(await look())
 
     async def read(self, *shapes: Display, from_end: bool = False) -> None:

@@ -273,7 +273,7 @@ class Chooser:
     def _of_kind(self, kind: str, name: str, reason: str) -> Destination:
         named = self._providers.get(kind)
         with provider_kind(kind, self._kinds[kind]) as models:
-            known = models.known_model(name, self._env, named)
+            known = models.describe_model(name, self._env, named)
         named = named if known.takes_key else None
         return Destination(kind, kind, known.model, known.base_url, known.reason or reason, named=named, known=known)
 

@@ -45,7 +45,7 @@ class ModelProfile:
     banner: str = ""
     """Warning for the user before they give it work; one line."""
 
-    def gets(self, tool_name: str) -> bool:
+    def includes(self, tool_name: str) -> bool:
         """Return True if the model gets a tool."""
         return self.tools is None or tool_name in self.tools
 
@@ -53,9 +53,9 @@ class ModelProfile:
         """Return the definition of a tool for the model, which must be one that it gets."""
         return tool if self.tools is None else self.tools[tool.name]
 
-    def takes(self, tools: Sequence[ToolDefinition]) -> bool:
+    def includes_all(self, tools: Sequence[ToolDefinition]) -> bool:
         """Return True if the model gets all these tools, such as those of a session that another model began."""
-        return all(self.gets(tool.name) for tool in tools)
+        return all(self.includes(tool.name) for tool in tools)
 
 
 FULL = ModelProfile()
@@ -101,7 +101,7 @@ class ProviderKind(ABC):
     """Models of one kind. It is created without arguments, on the first use of one of them."""
 
     @abstractmethod
-    def known_model(self, name: str, env: Mapping[str, str], settings: NamedProvider | None) -> KnownModel:
+    def describe_model(self, name: str, env: Mapping[str, str], settings: NamedProvider | None) -> KnownModel:
         """Return the description of a model, without sending anything.
 
         Args:

@@ -63,7 +63,7 @@ class OwnName:
     name: str
 
 
-Said: TypeAlias = PackageRequirement | PythonRequirement | Unclear | OwnName
+Declaration: TypeAlias = PackageRequirement | PythonRequirement | Unclear | OwnName
 
 
 def file_of(source: str) -> str:

@@ -13,11 +13,11 @@ from panpan.config.bounded_toml import parse_toml
 from panpan.python_environments.machine_root import MachineRoot
 from panpan.python_environments.metadata import normalise_name
 from panpan.python_environments.project_files import (
+    Declaration,
     OwnName,
     PackageRequirement,
     ProjectFiles,
     PythonRequirement,
-    Said,
     Unclear,
 )
 from panpan.python_environments.python_manifests import (
@@ -46,7 +46,7 @@ _RANGE = re.compile(r"[<>!~=]=?\s*\d[\w.*+!]*(?:\s*,\s*[<>!~=]=?\s*\d[\w.*+!]*)*
 _MAX_LINE_CHARS = 1_000
 
 
-def conda_requirements(files: ProjectFiles, name: str) -> Iterator[Said]:
+def conda_requirements(files: ProjectFiles, name: str) -> Iterator[Declaration]:
     """Yield what a file asks for; nothing if there is none."""
     text = files.text(name) or ""
     try:
@@ -61,7 +61,9 @@ def conda_requirements(files: ProjectFiles, name: str) -> Iterator[Said]:
             yield from _items(value, name, lambda what, source: [conda_requirement(what, source)], files)
 
 
-def _items(node: Node, file: str, said: Callable[[str, str], Iterable[Said]], files: ProjectFiles) -> Iterator[Said]:
+def _items(
+    node: Node, file: str, said: Callable[[str, str], Iterable[Declaration]], files: ProjectFiles
+) -> Iterator[Declaration]:
     """Yield what the items of a list ask for.
 
     `said`: reads an item, given with its source.
@@ -87,7 +89,7 @@ def conda_requirement(what: str, source: str) -> PackageRequirement | PythonRequ
     return PackageRequirement(f"{match['name']}{versions}", source, is_condas=True)
 
 
-def _of_pip(files: ProjectFiles, what: str, source: str) -> Iterator[Said]:
+def _of_pip(files: ProjectFiles, what: str, source: str) -> Iterator[Declaration]:
     if nested := NESTED.fullmatch(what):
         file, is_bound = source.partition(":")[0], nested["option"] in CONSTRAINT
         yield from file_requirements(files, nested["path"], included_by=file, is_bound=is_bound)
@@ -106,7 +108,7 @@ def _versions(text: str) -> str | None:
     return text.replace(" ", "") if _RANGE.fullmatch(text) else None
 
 
-def pixi_requirements(pixi: Mapping[str, Any], source: str) -> Iterator[Said]:
+def pixi_requirements(pixi: Mapping[str, Any], source: str) -> Iterator[Declaration]:
     """Yield what the default environment has, of conda and of Python's index; what is for one platform alone is not."""
     yield OwnName(word_in(table_of(pixi, "workspace") or table_of(pixi, "project"), "name"))
     for name, said in table_of(pixi, "dependencies").items():
@@ -166,7 +168,7 @@ def project_requirements(root: MachineRoot, folder: str) -> ProjectRequirements:
     )
 
 
-def _said_in(files: ProjectFiles) -> Iterator[Said]:
+def _said_in(files: ProjectFiles) -> Iterator[Declaration]:
     is_said = False
     for one in _of_manifests(files):
         is_said = is_said or one != OwnName("")
@@ -174,7 +176,7 @@ def _said_in(files: ProjectFiles) -> Iterator[Said]:
     yield from optional_requirements(files, are_all=not is_said)
 
 
-def _of_manifests(files: ProjectFiles) -> Iterator[Said]:
+def _of_manifests(files: ProjectFiles) -> Iterator[Declaration]:
     yield from _of_toml(files)
     yield from setup_cfg_requirements(files)
     yield from setup_py_requirements(files)
@@ -184,7 +186,7 @@ def _of_manifests(files: ProjectFiles) -> Iterator[Said]:
         yield from conda_requirements(files, name)
 
 
-def _of_toml(files: ProjectFiles) -> Iterator[Said]:
+def _of_toml(files: ProjectFiles) -> Iterator[Declaration]:
     for name in ("pyproject.toml", "pixi.toml", "Pipfile"):
         text = files.text(name)
         try:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from panpan.python_environments.project_files import (
+    Declaration,
     OwnName,
     PackageRequirement,
     ProjectFiles,
     PythonRequirement,
-    Said,
     Unclear,
 )
 from panpan.python_environments.requirement_files import file_requirements
@@ -98,7 +98,7 @@ FILE = "pyproject.toml"
 _QUOTED = re.compile(r"'([^'\n]+)'|\"([^\"\n]+)\"")
 
 
-def pyproject_requirements(files: ProjectFiles, text: str, manifest: Mapping[str, Any]) -> Iterator[Said]:
+def pyproject_requirements(files: ProjectFiles, text: str, manifest: Mapping[str, Any]) -> Iterator[Declaration]:
     """Yield what the manifest says."""
     lines = _lines_of_texts(text)
     yield from _project(table_of(manifest, "project"), lines)
@@ -108,7 +108,7 @@ def pyproject_requirements(files: ProjectFiles, text: str, manifest: Mapping[str
     yield from _poetry(table_of(manifest, "tool", "poetry"))
 
 
-def _project(project: Mapping[str, Any], lines: Mapping[str, int]) -> Iterator[Said]:
+def _project(project: Mapping[str, Any], lines: Mapping[str, int]) -> Iterator[Declaration]:
     yield OwnName(word_in(project, "name"))
     if asked := word_in(project, "requires-python"):
         yield PythonRequirement(asked, _at(asked, lines))
@@ -118,7 +118,7 @@ def _project(project: Mapping[str, Any], lines: Mapping[str, int]) -> Iterator[S
         yield from _optional(members, f"extra {extra}", lines)
 
 
-def _made_by_setuptools(files: ProjectFiles, manifest: Mapping[str, Any]) -> Iterator[Said]:
+def _made_by_setuptools(files: ProjectFiles, manifest: Mapping[str, Any]) -> Iterator[Declaration]:
     """Yield what a build fills in ("Dynamic metadata", setuptools' documentation)."""
     if "dependencies" not in texts_in(table_of(manifest, "project").get("dynamic")):
         return
@@ -134,7 +134,7 @@ def _optional(members: object, group: str, lines: Mapping[str, int]) -> Iterator
     return (PackageRequirement(text, _at(text, lines), group=group) for text in texts_in(members))
 
 
-def _poetry(poetry: Mapping[str, Any]) -> Iterator[Said]:
+def _poetry(poetry: Mapping[str, Any]) -> Iterator[Declaration]:
     yield OwnName(word_in(poetry, "name"))
     for name, said in table_of(poetry, "dependencies").items():
         if name.lower() == "python":
@@ -170,7 +170,7 @@ def _at(text: str, lines: Mapping[str, int]) -> str:
 _OWN = (".", "./")
 
 
-def pipfile_requirements(pipfile: Mapping[str, Any], source: str) -> Iterator[Said]:
+def pipfile_requirements(pipfile: Mapping[str, Any], source: str) -> Iterator[Declaration]:
     """Yield what the manifest says; its categories beside the usual one are groups, which nobody has to install."""
     requires = table_of(pipfile, "requires")
     if whole := word_in(requires, "python_full_version"):
@@ -185,7 +185,7 @@ def pipfile_requirements(pipfile: Mapping[str, Any], source: str) -> Iterator[Sa
 _NO_CATEGORIES = frozenset(("requires", "pipenv", "scripts", "source"))
 
 
-def _packages(packages: Mapping[str, Any], source: str, group: str) -> Iterator[Said]:
+def _packages(packages: Mapping[str, Any], source: str, group: str) -> Iterator[Declaration]:
     for name, said in packages.items():
         if isinstance(said, dict) and said.get("path") in _OWN:
             continue
@@ -196,7 +196,7 @@ def _packages(packages: Mapping[str, Any], source: str, group: str) -> Iterator[
                 yield Unclear(source, "these versions are not understood", f"{name} {said}")
 
 
-def setup_cfg_requirements(files: ProjectFiles) -> Iterator[Said]:
+def setup_cfg_requirements(files: ProjectFiles) -> Iterator[Declaration]:
     """Yield what setup.cfg says ("Configuring setuptools using setup.cfg files", setuptools' documentation)."""
     from configparser import Error, RawConfigParser
 
@@ -219,7 +219,7 @@ def setup_cfg_requirements(files: ProjectFiles) -> Iterator[Said]:
             yield PackageRequirement(line, "setup.cfg", group=f"extra {extra}")
 
 
-def setup_py_requirements(files: ProjectFiles) -> Iterator[Said]:
+def setup_py_requirements(files: ProjectFiles) -> Iterator[Declaration]:
     """Yield the arguments of the call of `setup`, as far as they are literals or names for literals."""
     text = files.text("setup.py")
     if text is None:
@@ -272,7 +272,7 @@ def _is_setup(called: ast.expr) -> bool:
     return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) == "setup"
 
 
-def _of_argument(key: str, value: ast.expr) -> Iterator[Said]:
+def _of_argument(key: str, value: ast.expr) -> Iterator[Declaration]:
     source = f"setup.py:{value.lineno}"
     items = value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
     for item in items:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from posixpath import dirname, join, normpath
 
-from panpan.python_environments.project_files import PackageRequirement, ProjectFiles, Said, Unclear
+from panpan.python_environments.project_files import Declaration, PackageRequirement, ProjectFiles, Unclear
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
 NESTED = re.compile(r"(?P<option>-r|-c|--requirement|--constraint)(?:\s*=?\s*)(?P<path>\S.*)")
@@ -130,7 +130,7 @@ _NAMES = {"": re.compile(r"[\w.-]*requirements?[\w.-]*\.txt"), "requirements": r
 """Names of files of requirements, by the folder that they are in."""
 
 
-def optional_requirements(files: ProjectFiles, *, are_all: bool) -> Iterator[Said]:
+def optional_requirements(files: ProjectFiles, *, are_all: bool) -> Iterator[Declaration]:
     """Yield what is asked for in files that no manifest names, which nobody has to install.
 
     `are_all`: True if nothing else says what the project needs. Then a single one is the project's, and of several

@@ -30,7 +30,7 @@ class OpenSession:
     """Id of the session; None opens a new one."""
     keeps_choices: bool = False
     """True if it contains the same conversation, as a copy of this one, so that choices made here count there too."""
-    said: str = field(default="", compare=False)
+    message: str = field(default="", compare=False)
     """Text for the user, shown once this session is left, since they may stay after all."""
 
 
@@ -73,7 +73,7 @@ class Questions(Protocol):
         ...
 
 
-Look: TypeAlias = Callable[[], Awaitable[Mapping[str, "Display"]]]
+PanelSource: TypeAlias = Callable[[], Awaitable[Mapping[str, "Display"]]]
 """Returns shapes by their titles, as they are now."""
 
 
@@ -107,7 +107,7 @@ class Terminal(Protocol):
     async def show_panel(self, sections: "Mapping[str, Display]") -> None:
         """Show shapes by their titles; a screen shows one at a time, and keeps none of them."""
 
-    async def watch(self, look: "Look") -> None:
+    async def watch(self, look: "PanelSource") -> None:
         """Show what `look` returns again and again, its end first, until that is empty or the user leaves it.
 
         Where there are only lines, they have it once.

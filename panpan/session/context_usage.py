@@ -215,7 +215,7 @@ def uncounted_tokens(conversation: Conversation) -> int:
     return round(later * known.factor) if known.is_counted else used_tokens(conversation)
 
 
-def most_tokens(request: ModelRequest) -> int:
+def max_tokens_of(request: ModelRequest) -> int:
     """Return how many tokens a request has at most, as far as can be told: estimates may be too low."""
     known = _known_of(request.messages, request.measured_messages, request.measured_tokens)
     later = sum(map(message_tokens, request.messages[known.messages :]))
@@ -228,7 +228,7 @@ def most_tokens(request: ModelRequest) -> int:
     return counted + round(MOST_PER_ESTIMATED * estimated)
 
 
-def least_tokens(request: ModelRequest) -> int:
+def min_tokens_of(request: ModelRequest) -> int:
     """Return about how many tokens the text of a request has, whatever was counted before.
 
     Pictures, documents and thinking are left out: providers may send less of them than there is.

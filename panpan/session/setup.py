@@ -75,7 +75,7 @@ class SessionSetup:
     @property
     def tools(self) -> Sequence[Tool[Any]]:
         """The tools that are on and that the model can take."""
-        given = [tool for tool in self.every_tool if self.profile.gets(tool.name)]
+        given = [tool for tool in self.every_tool if self.profile.includes(tool.name)]
         return enabled_tools(given, self.settings.tools.enabled, disallowed=self.settings.permission.deny)
 
     @property

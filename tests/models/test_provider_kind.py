@@ -38,7 +38,7 @@ class Echo(Provider):
 
 
 class EchoModels(ProviderKind):
-    def known_model(self, name: str, env: Mapping[str, str], settings: NamedProvider | None) -> KnownModel:
+    def describe_model(self, name: str, env: Mapping[str, str], settings: NamedProvider | None) -> KnownModel:
         if not name:
             raise ConfigError("echo names no model; use --model echo:NAME")
         address = settings.base_url if settings and settings.base_url else "https://echo.example"
@@ -50,7 +50,7 @@ class EchoModels(ProviderKind):
 
 
 class BrokenModels(EchoModels):
-    def known_model(self, name: str, env: Mapping[str, str], settings: NamedProvider | None) -> KnownModel:
+    def describe_model(self, name: str, env: Mapping[str, str], settings: NamedProvider | None) -> KnownModel:
         raise LookupError(name)
 
 

@@ -2,18 +2,24 @@ from pathlib import Path
 
 import pytest
 
-from panpan.python_environments.project_files import OwnName, PackageRequirement, PythonRequirement, Said, Unclear
+from panpan.python_environments.project_files import (
+    Declaration,
+    OwnName,
+    PackageRequirement,
+    PythonRequirement,
+    Unclear,
+)
 from panpan.python_environments.python_manifests import setup_cfg_requirements, setup_py_requirements
 from tests.python_environments.projects import files_of
 
 WHY = "it is found out by a program, which is not run"
 
 
-def of_cfg(root: Path, text: str, **files: str) -> list[Said]:
+def of_cfg(root: Path, text: str, **files: str) -> list[Declaration]:
     return list(setup_cfg_requirements(files_of(root, {"setup.cfg": text, **files})))
 
 
-def of_py(root: Path, text: str) -> list[Said]:
+def of_py(root: Path, text: str) -> list[Declaration]:
     return list(setup_py_requirements(files_of(root, {"setup.py": text})))
 
 

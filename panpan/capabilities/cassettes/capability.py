@@ -27,7 +27,7 @@ class Cassettes(Capability):
 class CassetteModels(ProviderKind):
     """Files that are played in place of a model."""
 
-    def known_model(self, name: str, env: Mapping[str, str], settings: NamedProvider | None) -> KnownModel:
+    def describe_model(self, name: str, env: Mapping[str, str], settings: NamedProvider | None) -> KnownModel:
         text = f"cassette:{name}"
         if not name:
             raise ConfigError("cassette: names no file; use --model cassette:PATH")

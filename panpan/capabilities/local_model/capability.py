@@ -25,7 +25,7 @@ class LocalModelCapability(Capability):
 class EmbeddedModels(ProviderKind):
     """The one model that panpan runs itself."""
 
-    def known_model(self, name: str, env: Mapping[str, str], settings: NamedProvider | None) -> KnownModel:
+    def describe_model(self, name: str, env: Mapping[str, str], settings: NamedProvider | None) -> KnownModel:
         from panpan.capabilities.local_model.server import (
             CONTEXT_TOKENS,
             MAX_OUTPUT_TOKENS,

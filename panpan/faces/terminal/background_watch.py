@@ -103,8 +103,8 @@ class ExitRequest:
             await self._is_wanted.wait()
             self._is_wanted = anyio.Event()
             if await self._may_leave():
-                if isinstance(self.then, OpenSession) and self.then.said:
-                    say(self._terminal, self.then.said, "dim")
+                if isinstance(self.then, OpenSession) and self.then.message:
+                    say(self._terminal, self.then.message, "dim")
                 self._is_at_once.set()
                 return
             self.then = Leave()

@@ -22,7 +22,7 @@ from panpan.faces.terminal.rendering.displays import show_displays
 from panpan.faces.terminal.screen.screen import Screen
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.turn_view import greeting
-from panpan.session.command import Command, Leave, Look, Next, Option, OptionSearch, Questions
+from panpan.session.command import Command, Leave, Next, Option, OptionSearch, PanelSource, Questions
 from panpan.session.session import Session
 from panpan.types.content import Display
 from panpan.types.messages import UserMessage
@@ -123,7 +123,7 @@ class Repl:
     async def show_panel(self, sections: Mapping[str, Display]) -> None:
         await self._screen.ask(PanelDialog(sections, room=lambda: self._screen.room))
 
-    async def watch(self, look: Look) -> None:
+    async def watch(self, look: PanelSource) -> None:
         await watch_panel(self._screen, look)
 
     @asynccontextmanager

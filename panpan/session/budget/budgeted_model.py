@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 from panpan.config.models import Price
 from panpan.session.budget.budget import Budget, Reservation
 from panpan.session.budget.spending import ModelCosts, Spending
-from panpan.session.context_usage import least_tokens, most_tokens, text_tokens
+from panpan.session.context_usage import max_tokens_of, min_tokens_of, text_tokens
 from panpan.types.events import (
     ModelEvent,
     ReplyStarted,
@@ -52,8 +52,8 @@ class ArrivingReply:
         If a limit depends on it (`is_limited`), a count far below the estimate is not believed either.
         """
         said = reply.usage.context_tokens - reply.usage.output_tokens
-        least = least_tokens(self._request) if is_limited else 0
-        more_input = max(most_tokens(self._request), least) - said if not said or said < least / 2 else 0
+        least = min_tokens_of(self._request) if is_limited else 0
+        more_input = max(max_tokens_of(self._request), least) - said if not said or said < least / 2 else 0
         said_output = reply.usage.output_tokens
         is_too_little = not said_output or (is_limited and said_output < self._output_tokens / 2)
         more_output = self._output_tokens - said_output if is_too_little else 0
@@ -71,7 +71,7 @@ class ArrivingReply:
             return None
         usage = started.usage
         if not usage.context_tokens:  # the provider sends it at the end
-            usage = Usage(input_tokens=most_tokens(self._request))
+            usage = Usage(input_tokens=max_tokens_of(self._request))
         usage = usage.model_copy(update={"output_tokens": max(usage.output_tokens, self._output_tokens)})
         return AssistantMessage(
             content=(),
@@ -203,5 +203,5 @@ class BudgetedModel:
 
 def _credible_tokens(request: ModelRequest) -> int:
     """Return how many tokens a request has at most; of counts that say less than half of its text, the estimate."""
-    most, least = most_tokens(request), least_tokens(request)
+    most, least = max_tokens_of(request), min_tokens_of(request)
     return most if most >= least / 2 else least

@@ -50,7 +50,7 @@ def kept_prefix(new: SessionPrefix, recorded: Mapping[str, SessionPrefix], profi
     """Return the prefix that models of this kind were sent before, as `recorded` by profile, or else `new`."""
     kept = recorded.get(new.profile)
     unnamed = recorded.get(UNNAMED)
-    if kept is None and unnamed is not None and profile.takes(unnamed.tools):
+    if kept is None and unnamed is not None and profile.includes_all(unnamed.tools):
         kept = unnamed
     if kept is None:
         return new

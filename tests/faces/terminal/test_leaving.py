@@ -124,10 +124,10 @@ async def test_leaving_names_the_tasks_that_cannot_be_kept():
 
 async def test_next_step_is_announced_once_the_user_agreed_to_leave():
     async with exit_request(task(), answers=[2, 0]) as (way, it):
-        way.request(OpenSession(said="a new session begins"))
+        way.request(OpenSession(message="a new session begins"))
         await anyio.wait_all_tasks_blocked()
         assert it.shown == []
-        way.request(OpenSession(said="a new session begins"))
+        way.request(OpenSession(message="a new session begins"))
         await anyio.wait_all_tasks_blocked()
 
     assert ["a new session begins" in line for line in it.shown] == [True]

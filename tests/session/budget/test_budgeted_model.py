@@ -10,7 +10,7 @@ from panpan.errors import BudgetError, ProviderError
 from panpan.session.budget.budget import ESTIMATED, Budget
 from panpan.session.budget.budgeted_model import LEAST_OUTPUT_TOKENS, WAITING, BudgetedModel
 from panpan.session.budget.spending import Spending
-from panpan.session.context_usage import most_tokens
+from panpan.session.context_usage import max_tokens_of
 from panpan.types.agent import SpendingLimits
 from panpan.types.content import Base64Source, ImageBlock, ThinkingBlock
 from panpan.types.events import BlockStarted, ModelEvent, ReplyStarted, RetryScheduled, TextDelta, Waiting
@@ -21,7 +21,7 @@ from tests.fakes.scripted_llm import PricedLLM, ScriptedLLM, say
 PRICE = Price.flat(1_000, 10_000, cache_write_usd=1_250)
 """A tenth of a cent for a token of the request, a cent for one of the reply."""
 REQUEST = ModelRequest("sys", (), [UserMessage.of("x" * 300)])
-INPUT = most_tokens(REQUEST)
+INPUT = max_tokens_of(REQUEST)
 
 
 async def asked(model: BudgetedModel, request: ModelRequest = REQUEST) -> list[ModelEvent]:
@@ -39,9 +39,9 @@ def test_most_tokens_is_the_count_or_above_the_estimate() -> None:
     earlier = [UserMessage.of("a" * 40_000), counted]
 
     assert 100 < INPUT < 110
-    assert most_tokens(ModelRequest("sys", tools, REQUEST.messages)) > INPUT
-    assert most_tokens(ModelRequest("sys", tools, [*earlier, UserMessage.of("b" * 30)])) == 507 + 11
-    assert most_tokens(ModelRequest("sys", tools, [*earlier, UserMessage.of("b" * 30)], (), 2, 90)) == 131  # type: ignore[arg-type]
+    assert max_tokens_of(ModelRequest("sys", tools, REQUEST.messages)) > INPUT
+    assert max_tokens_of(ModelRequest("sys", tools, [*earlier, UserMessage.of("b" * 30)])) == 507 + 11
+    assert max_tokens_of(ModelRequest("sys", tools, [*earlier, UserMessage.of("b" * 30)], (), 2, 90)) == 131  # type: ignore[arg-type]
 
 
 async def test_reply_cost_is_counted_and_the_rest_returned() -> None:
@@ -164,7 +164,7 @@ async def test_incredible_count_costs_the_estimate_under_a_limit(usage: dict[str
         await asked(BudgetedModel(llm, child), LONG)
 
     spent = budget.spent
-    assert spent.usage.input_tokens == 3 * most_tokens(LONG)
+    assert spent.usage.input_tokens == 3 * max_tokens_of(LONG)
     assert spent.usage.output_tokens == 3 * 100
     assert spent.known_usd > 3 * 8.0
     assert (spent.calls, spent.by_model["scripted"].replies, spent.by_model["scripted"].estimated_replies) == (3, 3, 3)
@@ -197,7 +197,7 @@ async def test_low_count_is_believed_without_a_limit() -> None:
     await asked(BudgetedModel(llm, budget), LONG)
     assert (budget.spent.tokens, budget.spent.by_model["scripted"].estimated_replies) == (4, 0)
     await asked(BudgetedModel(llm, budget), LONG)
-    assert (budget.spent.tokens, budget.spent.by_model["scripted"].estimated_replies) == (5 + most_tokens(LONG), 1)
+    assert (budget.spent.tokens, budget.spent.by_model["scripted"].estimated_replies) == (5 + max_tokens_of(LONG), 1)
     assert told == []
 
 

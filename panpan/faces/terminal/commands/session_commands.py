@@ -63,7 +63,7 @@ async def _fork(terminal: Terminal, rest: str) -> None:
     folder = Locations.find(session.info.cwd, terminal.env).sessions_folder
     copy = await to_thread.run_sync(fork, session.log_path, folder)
     said = f"going on in a copy; the way back: /resume, or panpan -r {session.info.id}"
-    terminal.leave(OpenSession(copy.stem, keeps_choices=True, said=said))
+    terminal.leave(OpenSession(copy.stem, keeps_choices=True, message=said))
 
 
 async def _export(terminal: Terminal, wanted: str) -> None:
@@ -198,7 +198,7 @@ async def _clear(terminal: Terminal, rest: str) -> None:
         say(terminal, "nothing has been said in this session yet; it is as good as a new one")
         return
     resume_hint = f"/resume, or panpan -r {terminal.session.info.id}"
-    terminal.leave(OpenSession(said=f"a new session begins; the way back: {resume_hint}"))
+    terminal.leave(OpenSession(message=f"a new session begins; the way back: {resume_hint}"))
 
 
 async def _resume(terminal: Terminal, wanted: str) -> None:

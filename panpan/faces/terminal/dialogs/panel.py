@@ -11,7 +11,7 @@ from panpan.faces.terminal.rendering.cells import cut, fit_parts
 from panpan.faces.terminal.rendering.displays import display_rows
 from panpan.faces.terminal.screen.screen import Screen
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.session.command import Look
+from panpan.session.command import PanelSource
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import Display
 
@@ -110,7 +110,9 @@ async def _until_next_look() -> None:
     await anyio.sleep(REFRESH_S)
 
 
-async def watch_panel(screen: Screen, look: Look, pause: Callable[[], Awaitable[object]] = _until_next_look) -> None:
+async def watch_panel(
+    screen: Screen, look: PanelSource, pause: Callable[[], Awaitable[object]] = _until_next_look
+) -> None:
     """Show the sections that `look` returns in a panel, and update them after each pause until there are none."""
     if not (sections := await look()):
         return

@@ -23,7 +23,7 @@ from panpan.faces.terminal.rendering.displays import pager_rows, show_displays
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.permissions.gate import PermissionGate
 from panpan.session.budget.budget import Budget
-from panpan.session.command import Look, Next, Option, OptionSearch, Questions
+from panpan.session.command import Next, Option, OptionSearch, PanelSource, Questions
 from panpan.session.context_usage import ContextUsage, context_usage
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import AddedFolders, SessionInfo
@@ -165,7 +165,7 @@ class FakeTerminal:
         assert self.asking is not None
         return nullcontext(self.asking)
 
-    async def watch(self, look: Look) -> None:
+    async def watch(self, look: PanelSource) -> None:
         await self.show_panel(await look())
 
     async def read(self, *shapes: Display, from_end: bool = False) -> None:

@@ -67,7 +67,7 @@ async def test_fork_goes_on_in_a_session_that_says_the_same(session: Session) ->
         messages = list(session.conversation.messages)
 
     assert isinstance(terminal.then, OpenSession)
-    assert f"panpan -r {session.info.id}" in terminal.then.said
+    assert f"panpan -r {session.info.id}" in terminal.then.message
     folder = Locations.find(session.info.cwd, terminal.env).sessions_folder
     assert fold_records(read_records(folder / f"{terminal.then.resume}.jsonl")).messages == messages
 

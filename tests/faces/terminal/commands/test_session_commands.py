@@ -39,7 +39,7 @@ async def test_clear_opens_a_new_session_and_says_the_way_back(tmp_path: Path) -
 
     assert isinstance(terminal.then, OpenSession)
     assert terminal.then.resume is None
-    assert "panpan -r s1" in terminal.then.said
+    assert "panpan -r s1" in terminal.then.message
     assert terminal.text == ""
 
 

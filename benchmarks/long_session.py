@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from benchmarks.resident import rss_mb
 from panpan.core.conversation import Conversation
 from panpan.core.tool import SeenFiles, Tool, ToolContext
+from panpan.permissions.folder_gate import DenyingAsker
 from panpan.permissions.gate import PermissionGate
-from panpan.permissions.opening import DenyingAsker
 from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, Transcript
 from panpan.session.budget.budget import Budget
 from panpan.session.capability import Capabilities

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from benchmarks.figure import Figure
 from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.core.tool_executor import ToolExecutor
-from panpan.permissions.opening import DenyingAsker
+from panpan.permissions.folder_gate import DenyingAsker
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
 from panpan.types.content import ToolUseBlock

@@ -21,7 +21,7 @@ from panpan.cli_kit.commands import CommandGroup, gate_of_folder, settings_of_fo
 from panpan.config.known_secrets import secrets_of_run
 from panpan.config.locations import Locations
 from panpan.errors import ConfigError, PanpanError, ToolError
-from panpan.permissions.opening import FolderGate
+from panpan.permissions.folder_gate import FolderGate
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.text.redact import Redactor
 from panpan.system.web.url_guard import PrivateHosts, guard_url

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from panpan.config.sources import Loaded
     from panpan.core.tool import Tool
     from panpan.models.provider_kind import ProviderKinds
-    from panpan.permissions.opening import FolderGate
+    from panpan.permissions.folder_gate import FolderGate
     from panpan.session.session import Session
     from panpan.types.events import Event
 
@@ -112,7 +112,7 @@ def settings_of_folder(ctx: click.Context, cwd: Path | None) -> "tuple[Path, Loa
 
 def gate_of_folder(ctx: click.Context, cwd: Path | None) -> "FolderGate":
     """Return the gate of the chosen folder. Raise ConfigError if the folder, a setting or a rule is wrong."""
-    from panpan.permissions.opening import FolderGate
+    from panpan.permissions.folder_gate import FolderGate
 
     workspace, loaded, locations = settings_of_folder(ctx, cwd)
     tools = program_of(ctx).tools_of_folder(workspace, loaded, locations)

@@ -14,10 +14,10 @@ from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
 from panpan.core.tool import SeenFiles, ToolContext
 from panpan.errors import ConfigError
-from panpan.permissions.opening import ApprovingAsker, DenyingAsker, ModeAsker, gate_of, sandbox_of, workspace_paths
+from panpan.permissions.folder_gate import ApprovingAsker, DenyingAsker, ModeAsker, gate_of, sandbox_of, workspace_paths
 from panpan.session.agent import Agent, AgentPermissions, Identity, Transcript
 from panpan.session.budget.budget import Budget
-from panpan.session.budget.opening import count_earlier, session_budget
+from panpan.session.budget.session_budget import count_earlier, session_budget
 from panpan.session.capability import Capabilities, Capability, ServiceT
 from panpan.session.frontend import Frontend, SessionConfig
 from panpan.session.log.fold import UnfinishedCall

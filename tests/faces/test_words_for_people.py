@@ -19,7 +19,7 @@ from panpan.faces.terminal.rendering.messages import result_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.transcript import Transcript
 from panpan.faces.turn_text import ToolLines
-from panpan.permissions.opening import DenyingAsker
+from panpan.permissions.folder_gate import DenyingAsker
 from panpan.types.content import ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.types.permission import Ask, Asker, Decision, Deny, Reason

@@ -9,7 +9,7 @@ from panpan.app import tools_of_folder
 from panpan.config.locations import Locations
 from panpan.config.sources import Loaded, load_settings
 from panpan.core.tool import Tool
-from panpan.permissions import opening
+from panpan.permissions import folder_gate
 
 
 def every_tool() -> Sequence[Tool[Any]]:
@@ -19,7 +19,7 @@ def every_tool() -> Sequence[Tool[Any]]:
     return tools_of_folder(folder, load_settings(folder, {}, {}, locations), locations)
 
 
-class FolderGate(opening.FolderGate):
+class FolderGate(folder_gate.FolderGate):
     """The gate of a folder, which judges calls of every tool."""
 
     def __init__(self, cwd: Path, loaded: Loaded, locations: Locations, **options: Any) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool_call import permission_for
-from panpan.permissions.opening import ApprovingAsker, DenyingAsker
+from panpan.permissions.folder_gate import ApprovingAsker, DenyingAsker
 from panpan.types.permission import Ask, Decision, PermissionAnswer, PermissionQuestion, Reason
 from tests.capabilities.guards.hook_fixtures import call_in
 

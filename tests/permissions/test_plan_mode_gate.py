@@ -17,8 +17,8 @@ from panpan.capabilities.plan_mode.plan_mode_tools import EnterPlanModeTool, Exi
 from panpan.core.hooks import Hook
 from panpan.core.tool import SeenFiles, ToolContext
 from panpan.core.tool_executor import ToolExecutor
+from panpan.permissions.folder_gate import ApprovingAsker, ModeAsker
 from panpan.permissions.gate import PermissionGate
-from panpan.permissions.opening import ApprovingAsker, ModeAsker
 from panpan.permissions.rules.rules import RuleSource
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver

@@ -7,7 +7,7 @@ import pytest
 
 from panpan.config.locations import Locations
 from panpan.config.sources import Loaded, load_settings
-from panpan.permissions.opening import read_rules, sandbox_of
+from panpan.permissions.folder_gate import read_rules, sandbox_of
 from panpan.system.sandbox.hidden_places import ReadRules
 from tests.capabilities.shell.conftest import Shell
 from tests.fakes.context import context_in

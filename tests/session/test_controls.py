@@ -11,8 +11,8 @@ import pytest
 
 from panpan.errors import ConfigError, SessionLogError
 from panpan.models.provider_kind import ModelProfile
+from panpan.permissions.folder_gate import ModeAsker
 from panpan.permissions.gate import PermissionGate
-from panpan.permissions.opening import ModeAsker
 from panpan.permissions.rules.rules import RuleSource
 from panpan.session.agent import ModelParts
 from panpan.session.log.fold import FoldedSession, fold_records

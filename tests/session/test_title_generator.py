@@ -11,11 +11,11 @@ import panpan
 from panpan.app import kinds_of
 from panpan.core.conversation import Conversation
 from panpan.core.tool import SeenFiles, ToolContext
+from panpan.permissions.folder_gate import DenyingAsker
 from panpan.permissions.gate import PermissionGate
-from panpan.permissions.opening import DenyingAsker
 from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, Transcript
 from panpan.session.budget.budget import Budget
-from panpan.session.budget.opening import spending_of
+from panpan.session.budget.session_budget import spending_of
 from panpan.session.budget.spending import session_costs
 from panpan.session.capability import Capabilities
 from panpan.session.log.fold import fold_records

@@ -18,7 +18,7 @@ from panpan.capabilities.files.write import WriteTool
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round, ToolCall
 from panpan.core.tool import SeenFiles, Tool, digest_of
-from panpan.editing.edited import WordSearch
+from panpan.editing.planned_edit import WordSearch
 from panpan.errors import ToolError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability

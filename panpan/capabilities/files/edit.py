@@ -8,7 +8,7 @@ from panpan.capabilities.files.literal_edit import Replacement, replace_text
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.editing.commit import FileChange, Target, find_target, read_known_text, similar_files
-from panpan.editing.edited import EditReport, Plan, PlannedTool
+from panpan.editing.planned_edit import EditReport, Plan, PlannedTool
 from panpan.errors import ToolError
 from panpan.system.text.file_text import UTF_8, FileText
 

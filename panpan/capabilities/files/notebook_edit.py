@@ -9,7 +9,7 @@ from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.documents.read_notebook import CellType, NotebookText
 from panpan.editing.commit import FileChange, find_target, read_known_text, similar_files
-from panpan.editing.edited import EditReport, Plan, PlannedTool
+from panpan.editing.planned_edit import EditReport, Plan, PlannedTool
 from panpan.errors import ToolError
 from panpan.system.text.file_text import readable
 from panpan.types.events import Output

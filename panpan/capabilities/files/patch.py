@@ -18,7 +18,7 @@ from panpan.capabilities.files.patch_model import (
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.editing.commit import FileChange, Target, find_target, is_link, read_known
-from panpan.editing.edited import EditReport, Plan, PlannedTool
+from panpan.editing.planned_edit import EditReport, Plan, PlannedTool
 from panpan.errors import ToolError
 from panpan.system.text.file_text import UTF_8, FileText, decode_file
 from panpan.types.dataclass import dataclass

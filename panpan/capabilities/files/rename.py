@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
-from panpan.editing.edited import Plan, PlannedTool, WordSearch, apply_plan, plan_rename
+from panpan.editing.planned_edit import Plan, PlannedTool, WordSearch, apply_plan, plan_rename
 from panpan.errors import ToolError
 from panpan.types.events import Output
 

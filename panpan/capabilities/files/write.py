@@ -6,7 +6,7 @@ from panpan.capabilities.files.literal_edit import LineBreakView
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.editing.commit import FileChange, Target, find_target, read_known
-from panpan.editing.edited import EditReport, Plan, PlannedTool
+from panpan.editing.planned_edit import EditReport, Plan, PlannedTool
 from panpan.system.text.file_text import UTF_8, FileText, decode_file
 from panpan.types.events import Output
 

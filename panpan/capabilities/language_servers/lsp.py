@@ -24,7 +24,7 @@ from panpan.capabilities.language_servers.wire import Encoding, characters, find
 from panpan.core.effects import Effects
 from panpan.core.tool import ToolContext
 from panpan.editing.commit import FileChange, Target, find_target
-from panpan.editing.edited import EditReport, Plan, PlannedTool, content_of
+from panpan.editing.planned_edit import EditReport, Plan, PlannedTool, content_of
 from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below
 from panpan.system.files.read_file import read_regular_file

@@ -12,8 +12,8 @@ import click
 
 from panpan.cli_kit.commands import CommandGroup, gate_of_folder, program_of, settings_of_folder
 from panpan.errors import ConfigError
+from panpan.permissions.folder_gate import describe_verdict, verdict_json, workspace_paths
 from panpan.permissions.gate import PermissionGate
-from panpan.permissions.opening import describe_verdict, verdict_json, workspace_paths
 from panpan.permissions.rules.rule_checks import checked_examples
 from panpan.permissions.rules.rules import COMMAND_TOOL, rule_sources, rules_of_no_tool
 from panpan.system.text.terminal_text import printable

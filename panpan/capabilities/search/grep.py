@@ -16,7 +16,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
-from panpan.editing.edited import WordSearch
+from panpan.editing.planned_edit import WordSearch
 from panpan.errors import ToolError
 from panpan.system.files.globs import compile_glob, name_globs
 from panpan.system.files.paths import PathResolver

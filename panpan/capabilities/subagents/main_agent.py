@@ -7,8 +7,8 @@ only where the user named none; what the session begins with is kept in its log 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from panpan.capabilities.subagents.child_agents import allows_tool
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions, load_definitions
-from panpan.capabilities.subagents.opening import allows_tool
 from panpan.config.project_limits import STRICTNESS
 from panpan.core.tool import Tool, enabled_tools
 from panpan.errors import ConfigError, PanpanError

@@ -11,8 +11,15 @@ from dataclasses import replace
 import anyio
 from anyio import CancelScope, move_on_after
 
+from panpan.capabilities.subagents.child_agents import (
+    Child,
+    OpenedSubagent,
+    Parent,
+    find,
+    is_read_only_agent,
+    open_child,
+)
 from panpan.capabilities.subagents.host import SubagentHost
-from panpan.capabilities.subagents.opening import Child, OpenedSubagent, Parent, find, is_read_only_agent, open_child
 from panpan.capabilities.subagents.report import Report, event_line
 from panpan.capabilities.subagents.task import SubagentTask
 from panpan.capabilities.subagents.worktrees.session_worktrees import WorktreeEnd, end_worktree, worktree_for

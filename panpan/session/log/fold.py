@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from panpan.core.conversation import repair_history
-from panpan.session.budget.opening import spending_of
+from panpan.session.budget.session_budget import spending_of
 from panpan.session.budget.spending import Spending
 from panpan.session.log.record_kinds import (
     CallStartedRecord,

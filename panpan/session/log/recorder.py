@@ -13,7 +13,7 @@ from typing import Any
 
 from panpan.core.conversation import Conversation
 from panpan.errors import SessionError, SessionLogError
-from panpan.session.budget.opening import spent_beside
+from panpan.session.budget.session_budget import spent_beside
 from panpan.session.budget.spending import Spending
 from panpan.session.log.agent_log import agent_logs, agents_folder
 from panpan.session.log.fold import FoldedSession, fold_records, path_to_newest, records_to_copy

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from panpan.errors import SessionError
-from panpan.session.budget.opening import spent_beside
+from panpan.session.budget.session_budget import spent_beside
 from panpan.session.log.fold import fold_records, is_new_root, parents_of, path_to_newest, records_to_copy
 from panpan.session.log.record_kinds import SYSTEM_RECORDS, SystemRecord, session_record, subtypes_of
 from panpan.session.log.recorder import copy_subagents, write_whole_log

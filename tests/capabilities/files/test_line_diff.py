@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from panpan.capabilities.files.patch import apply_hunks
 from panpan.capabilities.files.patch_model import parse_unified_patch
-from panpan.editing.edited import ChangeReport, changed_lines, split_lines
+from panpan.editing.planned_edit import ChangeReport, changed_lines, split_lines
 from panpan.system.text.file_text import decode_file
 
 LINES = st.lists(st.sampled_from([f"{letter}\n" for letter in "abcdefgh"]), max_size=30)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from panpan.capabilities.files.rename import RenameTool
 from panpan.capabilities.search.grep import GrepWords
-from panpan.editing.edited import plan_rename
+from panpan.editing.planned_edit import plan_rename
 from panpan.errors import ToolError
 from tests.fakes.context import context_in
 

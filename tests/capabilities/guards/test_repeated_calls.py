@@ -10,7 +10,7 @@ from panpan.capabilities.background.task_tools import TaskOutputInput, TaskOutpu
 from panpan.capabilities.guards.repeated_calls import RepeatedCalls
 from panpan.core.tool import ToolContext
 from panpan.errors import AnswerNeededError
-from panpan.permissions.opening import ApprovingAsker, DenyingAsker
+from panpan.permissions.folder_gate import ApprovingAsker, DenyingAsker
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import Event, Output, PermissionDecided, ToolYield
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.capabilities.subagents.opening import allows_tool, child_tools, is_read_only_agent
+from panpan.capabilities.subagents.child_agents import allows_tool, child_tools, is_read_only_agent
 from panpan.types.agent import AgentAccess, AgentDefinition
 from tests.fakes.every_tool import every_tool
 

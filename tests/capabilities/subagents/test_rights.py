@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from panpan.capabilities.files.write import WriteInput, WriteTool
 from panpan.capabilities.shell.bash import BashInput, BashTool
-from panpan.capabilities.subagents.opening import LabelledAsker, gate_of_child, stricter
+from panpan.capabilities.subagents.child_agents import LabelledAsker, gate_of_child, stricter
 from panpan.core.hooks import ToolCall
 from panpan.permissions.gate import PermissionGate
 from panpan.types.agent import AgentAccess, AgentDefinition

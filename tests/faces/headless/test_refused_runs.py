@@ -10,7 +10,7 @@ from panpan.errors import PanpanError
 from panpan.faces.headless.output_formats import JsonFace
 from panpan.faces.headless.prompts import Prompt
 from panpan.faces.headless.run import run_headless
-from panpan.permissions.opening import DenyingAsker
+from panpan.permissions.folder_gate import DenyingAsker
 from panpan.types.messages import AssistantMessage, UserMessage
 from panpan.types.permission import Ask, Decision, Deny, Reason
 from tests.faces.memory import Memory

@@ -13,7 +13,7 @@ from panpan.config.settings import Settings
 from panpan.core.conversation import error_result
 from panpan.errors import BudgetError
 from panpan.session.budget.budget import Budget, TurnClock
-from panpan.session.budget.opening import count_earlier, session_budget, spending_of
+from panpan.session.budget.session_budget import count_earlier, session_budget, spending_of
 from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.log.agent_log import AgentRecord
 from panpan.session.log.fold import fold_records

@@ -16,7 +16,7 @@ from anyio import to_thread
 from panpan.capabilities.subagents.worktrees.merge_worktree import WorktreeMerge
 from panpan.capabilities.subagents.worktrees.worktree import Worktree, display_path, keep_files
 from panpan.capabilities.subagents.worktrees.worktrees import Worktrees
-from panpan.editing.edited import ChangeReport
+from panpan.editing.planned_edit import ChangeReport
 from panpan.errors import ToolError
 from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.own_repository import OwnRepository

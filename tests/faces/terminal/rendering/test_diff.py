@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.editing.edited import ChangeReport
+from panpan.editing.planned_edit import ChangeReport
 from panpan.faces.terminal.rendering.displays import diff_lines
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.types.content import FileDiff

@@ -11,7 +11,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from panpan.capabilities.local_model.server import serve_model
-from panpan.capabilities.local_model.setup import set_up
+from panpan.capabilities.local_model.setup import fetch_weights
 from panpan.capabilities.local_model.weight_sources import SETUP_COMMAND, FetchError
 from panpan.capabilities.local_model.weight_store import (
     QWEN_CODER_1_5B,
@@ -71,7 +71,7 @@ def _fetched(store: WeightStore) -> Path:
 
 async def _set_up(store: WeightStore) -> None:
     with anyio.fail_after(FETCH_TIMEOUT_S):
-        async with aclosing(set_up(store)) as steps:
+        async with aclosing(fetch_weights(store)) as steps:
             async for _ in steps:
                 pass
 

@@ -195,10 +195,12 @@ def changed_reply(reply: RecordedReply, change: Change) -> RecordedReply:
     for _, event in reply.events:
         if (piece := _piece(event)) is not None:
             pieces.setdefault(piece[0], []).append(piece[1])
-    anew = {
+    new_texts = {
         place: iter(split_like(texts, _changed_whole(place, "".join(texts), change))) for place, texts in pieces.items()
     }
-    return RecordedReply(tuple((at_s, _changed(event, change, anew)) for at_s, event in reply.events), reply.failure)
+    return RecordedReply(
+        tuple((at_s, _changed(event, change, new_texts)) for at_s, event in reply.events), reply.failure
+    )
 
 
 def _changed_whole(place: _Place, text: str, change: Change) -> str:
@@ -236,10 +238,10 @@ def _piece(event: StreamEvent) -> tuple[_Place, str] | None:
             return None
 
 
-def _changed(event: StreamEvent, change: Change, anew: Mapping[_Place, Iterator[str]]) -> StreamEvent:
+def _changed(event: StreamEvent, change: Change, new_texts: Mapping[_Place, Iterator[str]]) -> StreamEvent:
     match event:
         case TextDelta(index=index) | ThinkingDelta(index=index) | ToolInputDelta(index=index):
-            return type(event)(index, next(anew[type(event), index]))
+            return type(event)(index, next(new_texts[type(event), index]))
         case BlockFinished() | AssistantMessage():
             return event_of(_with_texts(event_json(event), change))
         case _:

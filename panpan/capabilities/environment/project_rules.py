@@ -141,14 +141,14 @@ def project_findings(requirements: ProjectRequirements) -> list[Finding]:
 
 def project_constraints(facts: "Facts", requirements: ProjectRequirements) -> Iterator[Constraint]:
     """Yield a constraint for each requirement of the project."""
-    apart = _files_for_others(facts, requirements)
-    for file in sorted(apart):
+    foreign_files = _files_for_others(facts, requirements)
+    for file in sorted(foreign_files):
         has = f"{facts.environment.path} is none of conda's, and other files say what belongs into it"
         yield make_constraint("project-unclear", "unknown", f"what {file} asks for", has, source=file)
-    yield from _python(facts, requirements, apart)
-    yield from _packages(facts, requirements, apart)
+    yield from _python(facts, requirements, foreign_files)
+    yield from _packages(facts, requirements, foreign_files)
     for one in requirements.unclear:
-        if file_of(one.source) not in apart:
+        if file_of(one.source) not in foreign_files:
             yield _told(one)
 
 
@@ -160,10 +160,12 @@ def _files_for_others(facts: "Facts", requirements: ProjectRequirements) -> froz
     return frozenset(file for file in (*files, *(one.file for one in requirements.python)) if is_for_conda(file))
 
 
-def _python(facts: "Facts", requirements: ProjectRequirements, apart: frozenset[str]) -> Iterator[Constraint]:
+def _python(facts: "Facts", requirements: ProjectRequirements, foreign_files: frozenset[str]) -> Iterator[Constraint]:
     version = facts.python.version
     asked = [
-        (one, fits_python(one.specifier, version)) for one in requirements.python if version and one.file not in apart
+        (one, fits_python(one.specifier, version))
+        for one in requirements.python
+        if version and one.file not in foreign_files
     ]
     mend = ""
     if any(fits is False for _, fits in asked):
@@ -175,8 +177,8 @@ def _python(facts: "Facts", requirements: ProjectRequirements, apart: frozenset[
         yield make_constraint("project-python", state, needs, has, source=one.source, command=command, first=first)
 
 
-def _packages(facts: "Facts", requirements: ProjectRequirements, apart: frozenset[str]) -> Iterator[Constraint]:
-    needed = [entry for entry in requirements.packages if not entry.group and entry.file not in apart]
+def _packages(facts: "Facts", requirements: ProjectRequirements, foreign_files: frozenset[str]) -> Iterator[Constraint]:
+    needed = [entry for entry in requirements.packages if not entry.group and entry.file not in foreign_files]
     is_condas = facts.environment.kind == "conda"
     left_out = Counter(entry.file for entry in needed if entry.is_condas and not is_condas)
     for file, count in left_out.items():

@@ -17,7 +17,7 @@ import click
 from anyio.lowlevel import checkpoint
 from click.core import ParameterSource
 
-from panpan.capabilities.local_model.setup import Progress, free_bytes, set_up, usual_sources
+from panpan.capabilities.local_model.setup import Progress, fetch_weights, free_bytes, usual_sources
 from panpan.capabilities.local_model.weight_sources import SETUP_COMMAND, Source
 from panpan.capabilities.local_model.weight_store import (
     RUNTIME,
@@ -331,7 +331,7 @@ async def _until_signal(work: Callable[[], Awaitable[None]]) -> Received:
 async def _set_up(model: LocalModel) -> None:
     line = ProgressLine(sys.stdout, is_terminal=sys.stdout.isatty())
     try:
-        async with aclosing(set_up(model.store, model.sources)) as steps:
+        async with aclosing(fetch_weights(model.store, model.sources)) as steps:
             async for step in steps:
                 line.show(step)
     finally:

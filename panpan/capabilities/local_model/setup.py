@@ -59,7 +59,7 @@ def free_bytes(folder: Path) -> int:
     return shutil.disk_usage(place).free
 
 
-async def set_up(
+async def fetch_weights(
     store: WeightStore,
     sources: Sequence[Source] | None = None,
     *,

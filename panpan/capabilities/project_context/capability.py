@@ -34,7 +34,7 @@ class ProjectContext(Capability):
         withholds = partial(session.gate.withholds, root=root)
         identity = agent.identity
         given = GivenContext(
-            lambda: project_context(session.conversation), identity.worktree, is_made_anew=identity.has_new_worktree
+            lambda: project_context(session.conversation), identity.worktree, is_recreated=identity.has_new_worktree
         )
         return given, NestedMemory(root, top, home, locations.home, session.warn, withholds)
 
@@ -70,7 +70,7 @@ class SessionStart(Hook):
 
 WORKTREE = "worktree"
 
-_MADE_ANEW = (
+_RECREATED = (
     "Your worktree has been made again with the user's present files, since the one of before is gone: what you had "
     "changed there was merged into the project, was thrown away, or was nothing. Read files again before you rely on "
     "them."
@@ -81,11 +81,11 @@ class GivenContext(Hook):
     """Begins a subagent's conversation with its parent's project context, and a note on its worktree."""
 
     def __init__(
-        self, context: Callable[[], SystemReminder | None], worktree: Path | None = None, *, is_made_anew: bool = False
+        self, context: Callable[[], SystemReminder | None], worktree: Path | None = None, *, is_recreated: bool = False
     ) -> None:
         self._context = context
         self._worktree = worktree
-        self._is_made_anew = is_made_anew
+        self._is_recreated = is_recreated
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         told = {message.cause for message in conversation.messages if isinstance(message, SystemReminder)}
@@ -99,8 +99,8 @@ class GivenContext(Hook):
                 "change is put to them afterwards."
             )
             added.append(SystemReminder(text=text, cause=WORKTREE))
-        elif self._worktree is not None and self._is_made_anew:
-            added.append(SystemReminder(text=_MADE_ANEW, cause=WORKTREE))
+        elif self._worktree is not None and self._is_recreated:
+            added.append(SystemReminder(text=_RECREATED, cause=WORKTREE))
         return added
 
 

@@ -135,7 +135,7 @@ ParsePage: TypeAlias = "Callable[[ParseRequest], Awaitable[ParsedPage]]"
 
 SCRIPTS_S = 3.0
 """Seconds that most pages need to load their content by scripts."""
-_ASKED_ANEW = "it was fetched again, and may have changed since the piece before"
+_FETCHED_AGAIN = "it was fetched again, and may have changed since the piece before"
 _KEPT_PAGES = 4
 """Pages that are kept, so that further pieces are read without another request."""
 
@@ -215,7 +215,7 @@ class WebPages:
         page = self._kept[request] = await self._page(request)
         if len(self._kept) > _KEPT_PAGES:
             self._kept.popitem(last=False)
-        return replace(page, notes=(*page.notes, _ASKED_ANEW)) if may_be_kept else page
+        return replace(page, notes=(*page.notes, _FETCHED_AGAIN)) if may_be_kept else page
 
     def plain(self, url: str) -> PlainUrl:
         """Return the parts of an address that may be asked for.

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from panpan.capabilities.local_model.fetch_registry import RegistrySource
-from panpan.capabilities.local_model.setup import Progress, free_bytes, set_up, usual_sources
+from panpan.capabilities.local_model.setup import Progress, fetch_weights, free_bytes, usual_sources
 from panpan.capabilities.local_model.weight_sources import FetchError, HubSource, Source, SourceUnavailableError
 from panpan.capabilities.local_model.weight_store import WeightStore
 from panpan.errors import ConfigError
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> WeightStore:
 async def steps_of(
     store: WeightStore, sources: Sequence[Source], free: Callable[[Path], int] = free_bytes
 ) -> list[Progress]:
-    async with aclosing(set_up(store, sources, free=free)) as steps:
+    async with aclosing(fetch_weights(store, sources, free=free)) as steps:
         return [step async for step in steps]
 
 
@@ -190,7 +190,7 @@ async def test_foreign_owned_weights_are_verified_and_kept(store: WeightStore) -
 
 
 async def test_leaving_early_keeps_a_file_to_resume(store: WeightStore) -> None:
-    async with aclosing(set_up(store, [MemorySource()])) as steps:
+    async with aclosing(fetch_weights(store, [MemorySource()])) as steps:
         async for step in steps:
             if step.done_bytes >= 200_000:
                 break
@@ -202,7 +202,7 @@ async def test_leaving_early_keeps_a_file_to_resume(store: WeightStore) -> None:
 
 
 async def test_leaving_the_verification_keeps_the_whole_file(store: WeightStore) -> None:
-    async with aclosing(set_up(store, [MemorySource()])) as steps:
+    async with aclosing(fetch_weights(store, [MemorySource()])) as steps:
         async for step in steps:
             if step.stage == "verify":
                 break
@@ -247,7 +247,7 @@ async def test_complete_file_needs_no_space(store: WeightStore) -> None:
 
 
 async def test_simultaneous_set_up_is_refused_without_harm(store: WeightStore) -> None:
-    async with aclosing(set_up(store, [MemorySource()])) as steps:
+    async with aclosing(fetch_weights(store, [MemorySource()])) as steps:
         async for step in steps:
             if step.done_bytes == 100_000:
                 with pytest.raises(FetchError, match="is setting up Small; wait until it is done"):

@@ -117,7 +117,7 @@ def test_plain_face_asks_for_trust_once(panpan: Panpan, settings: Path) -> None:
         first.close()
         second = loop()
         second.expect_exact(PROMPT)
-        assert "trust" not in second.before
+        assert "Do you trust" not in second.before
         second.sendline("go")
         second.expect_exact("Fine.")
         second.expect_exact(PROMPT)

@@ -176,6 +176,9 @@ class _Placeholder(ModuleType):
         return placeholder
 
 
+_PLATFORMS = {"linux": "Linux", "darwin": "MacOS"}
+"""The SDKs' names for platforms; to find one itself, an SDK runs `uname -p` before the first request."""
+
 NO_KEY = "none"
 """Key to send if none is set; local servers ignore it, and an empty one would not be a valid header."""
 
@@ -286,10 +289,14 @@ def _past_proxies(address: str) -> dict[str, None]:
 
 
 def _bounded(client: Any, error_type: type[Exception]) -> SdkClient:
-    """Return the client, with limits on the bodies of errors."""
+    """Return the client with limits on the bodies of errors, with joined chunks, and with the name of the platform."""
     from panpan.models.error_body import bound_error_bodies  # the network library is loaded by now
+    from panpan.models.joined_chunks import join_chunks
 
     bound_error_bodies(client._client)
+    join_chunks(client._client)
+    if sys.platform in _PLATFORMS:
+        client._platform = _PLATFORMS[sys.platform]
     return SdkClient(client, error_type)
 
 

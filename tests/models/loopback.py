@@ -18,9 +18,9 @@ class Stall:
 
 @dataclass
 class Answer:
-    """Body that the server sends: the chunks one by one, and its end."""
+    """Body that the server sends: the chunks one by one, those of a tuple in one write, and its end."""
 
-    chunks: Sequence[bytes | Stall] = ()
+    chunks: Sequence[bytes | Stall | tuple[bytes, ...]] = ()
     status: int = 200
     headers: dict[str, str] = field(default_factory=lambda: {"content-type": "text/event-stream"})
     is_cut: bool = False
@@ -105,7 +105,8 @@ async def _send(stream: ByteStream, answer: Answer, server: Loopback) -> None:
         if isinstance(chunk, Stall):
             await _wait_until_left(stream, server)
         elif chunk:
-            await stream.send(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+            together = chunk if isinstance(chunk, tuple) else (chunk,)
+            await stream.send(b"".join(b"%x\r\n%b\r\n" % (len(one), one) for one in together))
     if answer.is_cut:
         raise anyio.EndOfStream
     await stream.send(b"0\r\n\r\n")

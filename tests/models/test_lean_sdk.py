@@ -105,6 +105,21 @@ def test_lean_client_loads_without_the_rest_of_the_sdk(told: dict[str, list[str]
     assert told["loaded"] == ["True [] True", f"{told['client'][0]} True", "True"]
 
 
+@pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk[0])
+def test_client_starts_no_program_for_its_first_request(sdk: tuple[str, str, str], tmp_path: Path) -> None:
+    uname = tmp_path / "uname"
+    uname.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    uname.chmod(0o755)
+    with serving([say("Hello.")]) as server:
+        url = server.url if sdk[0] == "anthropic" else server.openai_url
+        run(OPEN + "\n    anyio.run(ask)\n", *sdk, url, env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+
+    assert not (tmp_path / "ran").exists()
+    assert {key.lower(): value for key, value in server.requests[0].headers.items()}["x-stainless-os"] == (
+        "MacOS" if sys.platform == "darwin" else "Linux"
+    )
+
+
 def test_lean_client_streams_an_answer_without_more_imports(told: dict[str, list[str]]) -> None:
     assert told["answer"] == ["True True False"]
 

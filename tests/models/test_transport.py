@@ -295,6 +295,26 @@ async def test_endless_reply_is_bounded() -> None:
     assert not isinstance(caught.value, RetryableError)
 
 
+@pytest.mark.parametrize("is_encrypted", [False, True])
+async def test_chunks_of_one_write_are_read_at_once(is_encrypted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = Path(__file__).parent / "fixtures" / "loopback.pem"
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    events = tuple(b"data: %d\n\n" % number for number in range(500))
+    async with serving(Answer([events]), tls=tls if is_encrypted else None) as server:
+        client = partial(open_openai, api_key=KEY, base_url=server.url, headers={})
+        transport = Transport(provider="vendor", open_client=client)
+        async with aclosing(transport.stream("/", b"{}")) as reads:
+            found = [read async for read in reads]
+        await transport.aclose()
+
+    assert [event.data for read in found if isinstance(read, list) for event in read] == [
+        event[6:-2] for event in events
+    ]
+    assert len(found) < 10
+
+
 @BOTH
 async def test_private_certificate_authority_is_trusted_by_variable(
     make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch

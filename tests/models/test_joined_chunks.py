@@ -1,0 +1,112 @@
+"""Joined chunks: the same answer and the same faults as without, in as many pieces as there were reads."""
+
+from collections.abc import Sequence
+
+import h11
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from panpan.models.joined_chunks import ChunkJoiner
+
+HEADS = st.sampled_from(
+    [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-type: a\r\ntransfer-encoding:chunked \r\nb: c\r\n\r\n",
+        b"HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n",
+        b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+    ]
+)
+PIECES = st.one_of(
+    st.binary(min_size=1, max_size=30).map(lambda data: b"%x\r\n%b\r\n" % (len(data), data)),
+    st.sampled_from(
+        [
+            b"5;a=b\r\nhello\r\n",
+            b"0\r\n\r\n",
+            b"0\r\na: b\r\n\r\n",
+            b"005\r\nhello\r\n",
+            b"+5\r\n",
+            b"5\r\nhelloXX",
+            b"\r\n",
+        ]
+    ),
+    st.binary(max_size=12),
+    st.just(b"%x\r\n%b\r\n" % (70_000, b"x" * 70_000)),
+)
+
+
+def parsed(reads: Sequence[bytes]) -> tuple[list[object], bytes, str]:
+    """Return what h11 makes of an answer: its events without their data, all data, and the error."""
+    connection = h11.Connection(h11.CLIENT)
+    connection.send(h11.Request(method="GET", target="/", headers=[("Host", "a")]))
+    connection.send(h11.EndOfMessage())
+    events: list[object] = []
+    data = b""
+    try:
+        for read in (*reads, b""):
+            connection.receive_data(read)
+            while (event := connection.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
+                if isinstance(event, h11.Data):
+                    data += bytes(event.data)
+                else:
+                    events.append(event)
+                if isinstance(event, h11.ConnectionClosed | h11.EndOfMessage):
+                    return events, data, ""
+    except h11.RemoteProtocolError as error:
+        return events, data, str(error)
+    return events, data, "the answer is not over"
+
+
+def cut(data: bytes, lengths: Sequence[int]) -> list[bytes]:
+    reads, start = [], 0
+    for length in lengths:
+        reads.append(data[start : start + length])
+        start += length
+    return [read for read in (*reads, data[start:]) if read]
+
+
+@given(HEADS, st.lists(PIECES, max_size=8), st.lists(st.integers(1, 60), max_size=40))
+@example(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", [b"5\r\nhello\r\n"] * 3 + [b"0\r\n\r\n"], [])
+def test_joiner_changes_neither_the_answer_nor_its_fault(head: bytes, pieces: list[bytes], lengths: list[int]) -> None:
+    joiner = ChunkJoiner()
+    joiner.begin()
+    reads = cut(head + b"".join(pieces), lengths)
+
+    joined = [joiner.feed(read) for read in (*reads, b"")]
+
+    assert parsed([read for read in joined if read]) == parsed(reads)
+
+
+def test_joiner_gives_one_chunk_for_each_read() -> None:
+    joiner = ChunkJoiner()
+    joiner.begin()
+
+    head = joiner.feed(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+    first = joiner.feed(b"3\r\none\r\n3\r\ntwo\r\n5\r\nth")
+    second = joiner.feed(b"ree\r\n")
+    last = joiner.feed(b"4\r\nfour\r\n0\r\n\r\n")
+
+    assert head.endswith(b"\r\n\r\n")
+    assert (first, second, last) == (b"6\r\nonetwo\r\n", b"5\r\nthree\r\n", b"4\r\nfour\r\n0\r\n\r\n")
+
+
+def test_joiner_reads_the_next_answer_of_a_connection() -> None:
+    joiner = ChunkJoiner()
+    answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\n"
+
+    joined = []
+    for _ in range(2):
+        joiner.begin()
+        joined.append(joiner.feed(answer))
+
+    assert joined == [answer.replace(b"1\r\na\r\n1\r\nb\r\n", b"2\r\nab\r\n")] * 2
+
+
+def test_joiner_leaves_another_protocol_alone() -> None:
+    joiner = ChunkJoiner()
+    joiner.begin()
+    joiner.feed(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: a\r\n\r\n")
+    joiner.begin()
+
+    assert joiner.feed(b"no head at all") == b"no head at all"

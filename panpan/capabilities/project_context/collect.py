@@ -30,7 +30,7 @@ from panpan.errors import ToolError
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.protected import protections
 from panpan.system.files.read_file import open_regular_file
-from panpan.system.git.git import run_git
+from panpan.system.git.git import GitQuestions, git_questions
 from panpan.system.processes.process import Captured
 from panpan.system.sandbox.profile import is_placeholder
 from panpan.system.text.terminal_text import printable
@@ -68,14 +68,23 @@ async def take_project_context(places: ContextPlaces, *, today: date | None = No
     root = canonical_path(places.project_root)
     is_repository = _is_repository(root)
     parts: dict[str, str] = {"environment": _environment(cwd, root, places.extra_roots, today or date.today())}
+    ask_git = None
+    if is_repository:
+        try:
+            ask_git = await git_questions(cwd, timeout_s=_TIMEOUT_S)
+        except ToolError as error:
+            parts["gitStatus"] = str(error)
+    else:
+        parts["gitStatus"] = "Not a git repository."
     memories: list[_Memory] = []
     readmes: list[Readme | None] = []
 
     async def look_at_git() -> None:
-        parts["gitStatus"] = await git_state(cwd) if is_repository else "Not a git repository."
+        if ask_git is not None:
+            parts["gitStatus"] = await git_state(ask_git)
 
     async def look_around() -> None:
-        parts["directoryStructure"] = await directory_view(cwd, is_repository=is_repository)
+        parts["directoryStructure"] = await directory_view(cwd, ask_git)
 
     async def read_memory() -> None:
         memories.append(await anyio.to_thread.run_sync(partial(_memory, cwd, root, places), abandon_on_cancel=True))
@@ -101,12 +110,12 @@ _MOST_COMMITS = 5
 _LONGEST_LINE = 160
 
 
-async def git_state(cwd: Path) -> str:
-    """Return branch, changes and newest commits of the repository around `cwd`, as lines of text."""
+async def git_state(ask_git: GitQuestions) -> str:
+    """Return branch, changes and newest commits of a repository, as lines of text."""
     answers: dict[str, str] = {}
 
     async def ask(name: str, *args: str) -> None:
-        answers[name] = await _answer(name, args, cwd)
+        answers[name] = await _answer(name, args, ask_git)
 
     async with anyio.create_task_group() as task_group:
         task_group.start_soon(ask, "status", "--porcelain=v1", "--branch", "--untracked-files=normal", "-z")
@@ -114,9 +123,9 @@ async def git_state(cwd: Path) -> str:
     return "\n".join(part for part in (answers["status"], answers["log"]) if part)
 
 
-async def _answer(name: str, args: Sequence[str], cwd: Path) -> str:
+async def _answer(name: str, args: Sequence[str], ask_git: GitQuestions) -> str:
     try:
-        captured = await run_git([name, *args], cwd=cwd, timeout_s=_TIMEOUT_S)
+        captured = await ask_git([name, *args])
     except ToolError as exc:
         return str(exc) if name == "status" else ""
     if captured.timed_out:

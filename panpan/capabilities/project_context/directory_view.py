@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from panpan.errors import ToolError
-from panpan.system.git.git import run_git
+from panpan.system.git.git import GitQuestions
 from panpan.system.sandbox.profile import is_placeholder
 from panpan.system.text.terminal_text import printable
 from panpan.types.dataclass import dataclass
@@ -48,12 +48,16 @@ class _Entry:
     """True if there are more than were counted."""
 
 
-async def directory_view(top: Path, *, is_repository: bool) -> str:
-    """Return the tree below `top`, one name a line."""
+async def directory_view(top: Path, ask_git: GitQuestions | None) -> str:
+    """Return the tree below `top`, one name a line.
+
+    Args:
+        top: Folder to show.
+        ask_git: Asks git in it what it ignores; None where there is no repository.
+    """
     root = await anyio.to_thread.run_sync(_scanned, top, abandon_on_cancel=True)
-    if is_repository:
-        ignored = await _ignored([entry.path for entry in _walk(root)], top)
-        _remove(root, ignored)
+    if ask_git is not None:
+        _remove(root, await _ignored([entry.path for entry in _walk(root)], ask_git))
     _bound(root)
     lines = list(_lines(root))
     return "\n".join(lines) if lines else "(empty)"
@@ -94,11 +98,21 @@ def _children(top: Path, folder: _Entry) -> tuple[list[_Entry], bool]:
     return found, has_more
 
 
-async def _ignored(paths: Sequence[str], top: Path) -> frozenset[str]:
+async def _ignored(paths: Sequence[str], ask_git: GitQuestions) -> frozenset[str]:
+    """Return the paths that git ignores.
+
+    git compares each path with each entry of its index, which takes seconds in a large repository. So it compares only
+    the paths that match a pattern; those that are tracked nevertheless are not ignored.
+    """
+    matching = await _check_ignore(["--no-index"], paths, ask_git)
+    return await _check_ignore([], sorted(matching), ask_git)
+
+
+async def _check_ignore(options: Sequence[str], paths: Sequence[str], ask_git: GitQuestions) -> frozenset[str]:
     if not paths:
         return frozenset()
     try:
-        captured = await run_git(["check-ignore", "--", *paths], cwd=top, timeout_s=2)
+        captured = await ask_git(["check-ignore", *options, "--", *paths])
     except (ToolError, ValueError, OSError):
         return frozenset()
     return frozenset(_unquoted(line) for line in captured.stdout.decode(errors="surrogateescape").splitlines())

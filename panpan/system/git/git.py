@@ -12,10 +12,11 @@ they are, other entries, too. No file is checked out, for that would run filters
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeAlias
 
 from anyio import to_thread
 
@@ -62,18 +63,43 @@ async def run_git(args: Sequence[str], *, cwd: Path, timeout_s: float = 5) -> Ca
         ToolError: git is not installed, cannot be started, or the repository says that its files are elsewhere.
         ValueError: The command is none of those whose switches are known, or an argument is refused.
     """
-    _require_known(args)
-    return await run_own_git([args[0], *_SWITCHES[args[0]], *args[1:]], cwd=cwd, timeout_s=timeout_s)
+    return await (await git_questions(cwd, timeout_s=timeout_s))(args)
+
+
+GitQuestions: TypeAlias = Callable[[Sequence[str]], Awaitable[Captured]]
+
+
+async def git_questions(cwd: Path, *, timeout_s: float = 5) -> GitQuestions:
+    """Return a function that asks git several things about a repository; its settings are read only once.
+
+    The arguments and errors are those of `run_git`.
+    """
+    run = await _own_git(cwd, timeout_s)
+
+    async def ask(args: Sequence[str]) -> Captured:
+        _require_known(args)
+        return await run([args[0], *_SWITCHES[args[0]], *args[1:]])
+
+    return ask
 
 
 async def run_own_git(args: Sequence[str], *, cwd: Path, timeout_s: float) -> Captured:
-    """Run any command of git in which nothing runs that a configuration names; for `run_git` and worktrees."""
+    """Run any command of git in which nothing runs that a configuration names; for worktrees."""
+    return await (await _own_git(cwd, timeout_s))(args)
+
+
+async def _own_git(cwd: Path, timeout_s: float) -> GitQuestions:
     program = git_program(cwd)
     await _require_own(cwd, [cwd], follows_named=False)
     named = await _named_helpers(program, cwd, timeout_s)
     if ELSEWHERE in named:
         await _top_folder(program, cwd, timeout_s)  # raises if they are elsewhere
-    return await capture([program, "--no-pager", *args], cwd=cwd, env=git_environment(named), timeout_s=timeout_s)
+    env = git_environment(named)
+
+    async def run(args: Sequence[str]) -> Captured:
+        return await capture([program, "--no-pager", *args], cwd=cwd, env=env, timeout_s=timeout_s)
+
+    return run
 
 
 _HELPERS = (

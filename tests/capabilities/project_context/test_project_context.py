@@ -397,6 +397,15 @@ async def test_tree_omits_ignored_files(project: ProjectFolder) -> None:
     assert tree == ["src/", "  .gitignore", "  d.txt", ".gitignore"]
 
 
+async def test_tree_shows_tracked_files_that_match_a_pattern(project: ProjectFolder) -> None:
+    project.write(".gitignore", "*.log\n")
+    project.write("kept.log", "")
+    project.write("other.log", "")
+    project.git("add", "--force", "kept.log")
+
+    assert tree_of((await project.context()).reminder.text) == [".gitignore", "kept.log"]
+
+
 async def test_large_tree_is_bounded_and_the_rest_is_counted(project: ProjectFolder) -> None:
     for folder in range(70):
         for file in range(20):

@@ -21,7 +21,7 @@ from anyio import create_task_group, to_thread
 
 from panpan.errors import ToolError
 from panpan.file_trees.own_repository import OwnRepository, TooMuchError
-from panpan.file_trees.snapshot import all_folders_above, folder_of
+from panpan.file_trees.snapshot import all_folders_above, folder_of, folders_above
 from panpan.system.files.atomic_write import is_temporary_name
 from panpan.types.dataclass import dataclass
 
@@ -107,6 +107,23 @@ def stat_paths(root: Path, paths: Iterable[str], limits: KeepLimits) -> PathStat
                 found.recent.append(path)
             found.bits[path], found.sizes[path] = stat.S_IMODE(status.st_mode), status.st_size
     return found
+
+
+def read_folder_bits(root: Path, folder: str) -> int | None:
+    """Return the permission bits of a folder, which ends with a slash; None if none is there."""
+    try:
+        status = os.lstat(f"{root}/{folder[:-1]}")
+    except OSError:
+        return None
+    return stat.S_IMODE(status.st_mode) if stat.S_ISDIR(status.st_mode) else None
+
+
+def has_free_place(root: Path, path: str) -> bool:
+    """True if neither a folder nor a file in place of a folder above keeps a file from being made at a path."""
+    if read_folder_bits(root, f"{path}/") is not None:
+        return False
+    above = next((one for one in folders_above(path) if os.path.lexists(f"{root}/{one[:-1]}")), None)
+    return above is None or read_folder_bits(root, above) is not None
 
 
 class _BehindLinks:
@@ -211,6 +228,10 @@ class FileFinder:
         self._closed.update(folders)
         self.prepare()
 
+    def is_hidden(self, path: str) -> bool:
+        """True if a path is one of the hidden files, or in a hidden folder."""
+        return path in self._hidden or any(folder[:-1] in self._hidden for folder in folders_above(path))
+
     async def find(self) -> Found:
         """Return what may have changed, and what is new.
 
@@ -239,7 +260,7 @@ class FileFinder:
         names = without_folders(paths_in(printed["new"]), self._closed)
         found.new = [path for path in names if not path.endswith("/")]
         await to_thread.run_sync(self._walk, found, {path for path in names if path.endswith("/")})
-        for path in [path for path in (*found.new, *found.folders) if _is_git_own(path)]:
+        for path in [path for path in (*found.new, *found.folders) if is_refused_by_git(path)]:
             found.left_out[path] = _NO_NAME
         self.leavings = {folder_of(path) for path in found.new if is_temporary_name(path)}
         not_kept = self._hidden | found.left_out.keys()
@@ -267,7 +288,7 @@ class FileFinder:
         while waiting:
             here = waiting.pop()
             found.folders.append(here)
-            if _is_git_own(here):
+            if is_refused_by_git(here):
                 continue
             try:
                 with os.scandir(f"{self._root}/{here}") as entries:
@@ -300,7 +321,7 @@ def paths_in(printed: bytes) -> list[str]:
     return [path for path in os.fsdecode(printed).split("\0") if path]
 
 
-def _is_git_own(path: str) -> bool:
+def is_refused_by_git(path: str) -> bool:
     """True if git refuses a path, as it does where a part of it is `.git` in any case of its letters."""
     return "/.git/" in f"/{path.lower()}/"
 

@@ -77,7 +77,7 @@ class OwnRepository:
             ConfigError: Its folder cannot be made private.
         """
         make_private_folder(self.folder)
-        for part in ("objects", "refs", "info"):
+        for part in ("objects", "refs", "info", "indexes"):
             (self.folder / part).mkdir(mode=0o700, exist_ok=True)
         for name, text in (("info/attributes", _ATTRIBUTES), ("HEAD", "ref: refs/heads/none\n")):
             if not (self.folder / name).is_file():
@@ -99,6 +99,36 @@ class OwnRepository:
         if not place.exists():
             self._write(f"objects/{oid[:2]}/{oid[2:]}", zlib.compress(data, 1), mode=0o444)
         return oid
+
+    def add_tree(self, files: Mapping[str, tuple[str, str]]) -> str:
+        """Add the tree of files, given by path with git's mode and the id of each, and return its id."""
+        here: list[tuple[bytes, bytes]] = []
+        below: dict[str, dict[str, tuple[str, str]]] = {}
+        for path, (mode, oid) in files.items():
+            name, _, rest = path.partition("/")
+            if rest:
+                below.setdefault(name, {})[rest] = (mode, oid)
+            else:
+                raw = os.fsencode(name)
+                here.append((raw, b"%b %b\0%b" % (mode.encode("ascii"), raw, bytes.fromhex(oid))))
+        for name, inner in below.items():
+            raw = os.fsencode(name)
+            # git sorts a folder as if its name ended with a slash
+            here.append((raw + b"/", b"40000 %b\0%b" % (raw, bytes.fromhex(self.add_tree(inner)))))
+        return self.add_object("tree", b"".join(entry for _, entry in sorted(here)))
+
+    def read_reference(self, reference: str) -> str | None:
+        """Return the object that a reference leads to; None if there is no such reference."""
+        try:
+            return (self.folder / reference).read_text(encoding="ascii").strip() or None
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        try:
+            packed = (self.folder / "packed-refs").read_text(encoding="ascii", errors="replace")
+        except FileNotFoundError:
+            return None
+        lines = (line.split(" ") for line in packed.splitlines() if not line.startswith(("#", "^")))
+        return next((line[0] for line in lines if line[1:] == [reference]), None)
 
     async def run(
         self,

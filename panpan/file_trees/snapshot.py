@@ -130,6 +130,10 @@ class Snapshot:
     """Reasons why files are not in it, by path; a path that ends with a slash is a folder."""
     empty: Set[str] = frozenset()
     """Folders without files, each with a slash at its end."""
+    only: Set[str] | None = None
+    """The only paths that it is about; None: the whole folder."""
+    files: Mapping[str, "Entry"] = field(default_factory=dict, compare=False)
+    """Files and folders of a snapshot that is about some, if it was taken by this process."""
 
     def why_left_out(self, path: str) -> str | None:
         """Return why a file or folder is not kept; None if nothing is known against it.
@@ -157,9 +161,13 @@ class Entry:
     """Permission bits; None for a link."""
 
 
-def message_of(modes: Modes, left_out: Mapping[str, str], empty: Iterable[str]) -> bytes:
+def message_of(
+    modes: Modes, left_out: Mapping[str, str], empty: Iterable[str], only: Iterable[str] | None = None
+) -> bytes:
     """Return the message of the commit that holds a snapshot: what git has no place for."""
-    data = {"modes": modes.as_json(), "left_out": dict(left_out), "empty": sorted(empty)}
+    data: dict[str, Any] = {"modes": modes.as_json(), "left_out": dict(left_out), "empty": sorted(empty)}
+    if only is not None:
+        data["only"] = sorted(only)
     return json.dumps(data).encode("ascii") + b"\n"
 
 
@@ -180,7 +188,8 @@ def snapshot_from(id_: str, commit: bytes) -> Snapshot:
             reasons = {str(key): str(why) for key, why in left_out.items()}
             empty = data.get("empty")  # missing in snapshots of older versions
             folders = frozenset(map(str, empty)) if isinstance(empty, list) else frozenset()
-            return Snapshot(id_, tree, modes_from(modes), reasons, folders)
+            only = frozenset(map(str, paths)) if isinstance(paths := data.get("only"), list) else None
+            return Snapshot(id_, tree, modes_from(modes), reasons, folders, only)
         case _:
             raise ValueError("the commit holds no snapshot")
 
@@ -189,6 +198,13 @@ _FOLDER_MODE = "040000"
 _LINK = "120000"
 _PROGRAM = "100755"
 _NOTHING = "000000"
+
+
+def git_mode(mode: int | None) -> str:
+    """Return the mode that git keeps of a file with these permission bits; None for a link."""
+    return _LINK if mode is None else _PROGRAM if mode & _RUN_BY_OWNER else "100644"
+
+
 _MAX_CHARS = 100_000
 """Most characters of paths in one command. Beyond that it lists the whole tree, which is quicker than many commands."""
 MAX_DIFF_BYTES = 1_000_000
@@ -218,16 +234,17 @@ class Difference:
 
 
 async def differences(repository: OwnRepository, before: Snapshot, after: Snapshot) -> Sequence[Difference]:
-    """Return what differs, in the order of the paths; what either leaves out is no difference.
+    """Return what differs, in the order of the paths; what either leaves out or is not about is no difference.
 
     Raises:
         SnapshotError: A snapshot cannot be read.
     """
-    files, folders = await _of_content(repository, before, after)
+    only = before.only if after.only is None else after.only if before.only is None else before.only & after.only
+    files, folders = await _of_content(repository, before, after, only)
     found = {one.path: one for one in (*files, *_of_folders(folders, before, after))}
     found |= {one.path: one for one in await _of_modes(repository, before, after, found)}
     known = (one for one in found.values() if not (before.why_left_out(one.path) or after.why_left_out(one.path)))
-    return sorted(known, key=lambda one: one.path)
+    return sorted((one for one in known if only is None or one.path in only), key=lambda one: one.path)
 
 
 def list_changes(changes: Sequence[Difference], prefix: str = "") -> Sequence[FileChange]:
@@ -249,6 +266,8 @@ async def entries(repository: OwnRepository, snapshot: Snapshot, paths: Iterable
         SnapshotError: It cannot be read.
     """
     wanted = set(paths)
+    if snapshot.files:
+        return {path: snapshot.files[path] for path in wanted & snapshot.files.keys()}
     found = {path: _folder(path, snapshot) for path in wanted & snapshot.empty}
     asked = [path.removesuffix("/") for path in sorted(wanted - snapshot.empty)]
     if not asked:
@@ -291,13 +310,16 @@ async def diff_text(repository: OwnRepository, before: str, after: str) -> str:
 
 
 async def _of_content(
-    repository: OwnRepository, before: Snapshot, after: Snapshot
+    repository: OwnRepository, before: Snapshot, after: Snapshot, only: Set[str] | None
 ) -> tuple[Sequence[Difference], Mapping[str, bool]]:
     """Return the files that differ, and of the folders that have files in one snapshot alone True if it is `after`."""
     if before.tree == after.tree:
         return (), {}
     options = ("-r", "-t", "-z", "--raw", "--numstat", "--no-renames", "--no-abbrev", "--no-ext-diff")
-    printed = await _asked(repository, "diff-tree", *options, before.tree, after.tree)
+    asked = [path.removesuffix("/") for path in sorted(only or ())]
+    if sum(map(len, asked)) > _MAX_CHARS:
+        asked = []
+    printed = await _asked(repository, "diff-tree", *options, before.tree, after.tree, "--", *asked)
     parts = printed.split(b"\0")[:-1]
     raw: list[tuple[str, Entry | None, Entry | None]] = []
     folders: dict[str, bool] = {}

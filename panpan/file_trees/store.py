@@ -9,7 +9,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from shutil import copy2
@@ -26,22 +26,28 @@ from panpan.file_trees.kept_files import (
     bare_repositories,
     environments,
     paths_in,
+    read_folder_bits,
     stat_paths,
     without_folders,
 )
 from panpan.file_trees.own_repository import OwnRepository, TooMuchError
 from panpan.file_trees.snapshot import (
+    Difference,
+    Entry,
     Modes,
     Snapshot,
     all_folders_above,
     commit_of,
+    differences,
     folder_of,
+    git_mode,
     message_of,
     modes_of,
     snapshot_from,
 )
-from panpan.file_trees.writing import require_own_place
+from panpan.file_trees.writing import contents_of, require_own_place
 from panpan.system.files.atomic_write import remove_leftovers
+from panpan.system.files.read_file import read_regular_file
 from panpan.system.sandbox.profile import is_placeholder
 
 
@@ -116,6 +122,8 @@ class SnapshotStore:
         self._closed: dict[str, str] = {}
         """Reasons why folders are not looked into any more."""
         self._newest: Snapshot | None = None
+        self._newest_of_files: str | None = None
+        """Commit of the newest snapshot of some files."""
         self._is_whole = False
         """True if the newest snapshot holds all that the index does; not so where one failed half-way."""
 
@@ -140,15 +148,74 @@ class SnapshotStore:
                 raise SnapshotError(f"{error.strerror}: {self.repository.folder}") from error
         raise AssertionError("unreachable")
 
+    def is_hidden(self, path: str) -> bool:
+        """True if a path is hidden, or in a folder that is."""
+        return self._finder.is_hidden(path)
+
+    async def take_files(self, paths: Set[str], *, since: Snapshot | None = None) -> Snapshot:
+        """Return a snapshot that is about some files only, without asking git; `since` itself if nothing has changed.
+
+        Args:
+            paths: Paths of files, relative to the folder and free of links, and of the folders above that are to be
+                compared, too, each with a slash at its end.
+            since: An earlier snapshot of some files. What it is about is in the new one, too.
+
+        Raises:
+            SnapshotError: They could not be kept.
+        """
+        try:
+            return await to_thread.run_sync(self._take_files, paths, since)
+        except OSError as error:
+            raise SnapshotError(f"{error.strerror}: {error.filename or self.repository.folder}") from error
+        except PanpanError as error:
+            raise SnapshotError(str(error)) from error
+
+    async def join_files(self, one: Snapshot, other: Snapshot) -> Snapshot:
+        """Return a snapshot of the files of two that this process has taken; what both have is as in the first.
+
+        Raises:
+            SnapshotError: It could not be kept.
+        """
+        first = one.only or frozenset()
+        only, left_out = first | (other.only or frozenset()), {**other.left_out, **one.left_out}
+        entries = {**{path: entry for path, entry in other.files.items() if path not in first}, **one.files}
+        try:
+            return await to_thread.run_sync(self._kept_files, entries, left_out, only)
+        except OSError as error:
+            raise SnapshotError(f"{error.strerror}: {error.filename or self.repository.folder}") from error
+
+    async def take_again(self, earlier: Snapshot) -> Snapshot:
+        """Return what an earlier snapshot is about as it is now; raises what `take` does."""
+        return await (self.take() if earlier.only is None else self.take_files(frozenset(), since=earlier))
+
     async def load(self, id_: str) -> Snapshot:
         """Return an earlier snapshot.
 
         Raises:
             SnapshotError: It is not there, or is none.
         """
+        return (await self.load_all([id_]))[0]
+
+    async def load_all(self, ids: Sequence[str]) -> Sequence[Snapshot]:
+        """Return earlier snapshots.
+
+        Raises:
+            SnapshotError: One is not there, or is none.
+        """
+        if not ids:
+            return []
         try:
-            return snapshot_from(id_, await self.repository.run("cat-file", "commit", id_))
-        except (ToolError, ValueError, KeyError) as error:
+            commits = await contents_of(self.repository, ids)
+        except ToolError as error:
+            raise SnapshotError(f"the snapshots of {self.root} cannot be read: {error}") from error
+        return [self._loaded(id_, commits.get(id_)) for id_ in ids]
+
+    def _loaded(self, id_: str, commit: bytes | None) -> Snapshot:
+        try:
+            if commit is None:
+                raise ValueError("it is not there")
+            return snapshot_from(id_, commit)
+        except (ValueError, KeyError) as error:
             raise SnapshotError(f"the snapshot {id_[:12]} of {self.root} cannot be read: {error}") from error
 
     def remove_leftovers(self) -> None:
@@ -177,6 +244,62 @@ class SnapshotStore:
             before = Snapshot(id_, tree, modes, dict(self._left_out), self._folders.empty)
         self._newest, self._is_whole = before, True
         return before
+
+    def _take_files(self, paths: Set[str], since: Snapshot | None) -> Snapshot:
+        require_own_place(self.root)
+        self.repository.prepare()
+        only = frozenset(paths) | (since.only if since is not None and since.only is not None else frozenset())
+        files = [path for path in only if not path.endswith("/")]
+        found = stat_paths(self.root, files, self._limits)
+        entries = {path: Entry(self._add(path, mode), mode) for path, mode in found.bits.items()}
+        for folder in all_folders_above(files):
+            if (bits := read_folder_bits(self.root, folder)) is not None:
+                entries[folder] = Entry("", bits)
+        return self._kept_files(entries, found.left_out, only, since)
+
+    def _kept_files(
+        self, entries: Mapping[str, Entry], left_out: Mapping[str, str], only: Set[str], since: Snapshot | None = None
+    ) -> Snapshot:
+        """Return a snapshot of files and folders that are given; `since` if it is the same."""
+        tree, modes, empty = self._added(entries)
+        now = (tree, modes, left_out, empty, only)
+        if since is not None and (since.tree, since.modes, since.left_out, since.empty, since.only) == now:
+            return since
+        reference = f"{self._reference}-files"
+        self._newest_of_files = self._newest_of_files or self.repository.read_reference(reference)
+        commit = commit_of(tree, self._newest_of_files, message_of(modes, left_out, empty, only))
+        self._newest_of_files = self.repository.add_object("commit", commit)
+        self.repository.point(reference, self._newest_of_files)
+        return Snapshot(self._newest_of_files, *now, entries)
+
+    async def differences_of(
+        self, before: Mapping[str, Entry], after: Mapping[str, Entry], only: Set[str]
+    ) -> Sequence[Difference]:
+        """Return the differences between files and folders that are given, in the order of the paths.
+
+        Raises:
+            SnapshotError: They could not be compared.
+        """
+        try:
+            old = await to_thread.run_sync(self._added, before)
+            new = await to_thread.run_sync(self._added, after)
+        except OSError as error:
+            raise SnapshotError(f"{error.strerror}: {error.filename or self.repository.folder}") from error
+        states = [Snapshot("", tree, modes, {}, empty, only) for tree, modes, empty in (old, new)]
+        return await differences(self.repository, *states)
+
+    def _added(self, entries: Mapping[str, Entry]) -> tuple[str, Modes, frozenset[str]]:
+        """Add the tree of files and folders, and return it with the permission bits and the folders without files."""
+        files = {path: entry for path, entry in entries.items() if not path.endswith("/")}
+        tree = self.repository.add_tree({path: (git_mode(one.mode), one.oid) for path, one in files.items()})
+        modes = Modes().changed({path: one.mode for path, one in entries.items() if one.mode is not None})
+        return tree, modes, frozenset(path for path in entries if path.endswith("/")) - all_folders_above(files)
+
+    def _add(self, path: str, mode: int | None) -> str:
+        place = self.root / path
+        if mode is None:
+            return self.repository.add_object("blob", os.fsencode(place.readlink()))
+        return self.repository.add_object("blob", read_regular_file(place, max_bytes=self._limits.max_file_bytes))
 
     async def _look(self) -> tuple[Set[str], PathStates, Set[str]]:
         at = await self._finder.find()

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from anyio import to_thread
 
 from panpan.errors import SnapshotError, ToolError
-from panpan.file_trees.kept_files import without_folders
+from panpan.file_trees.kept_files import has_free_place, without_folders
 from panpan.file_trees.own_repository import OwnRepository
 from panpan.file_trees.snapshot import (
     Difference,
@@ -29,6 +29,7 @@ from panpan.file_trees.snapshot import (
     content,
     differences,
     entries,
+    git_mode,
     names,
 )
 from panpan.system.files.atomic_write import DiskOperations, temporary_name, write_atomic
@@ -216,15 +217,17 @@ async def _sizes(repository: OwnRepository, oids: Sequence[str]) -> Mapping[str,
 
 
 async def contents_of(repository: OwnRepository, oids: Sequence[str]) -> Mapping[str, bytes]:
-    """Return the content of objects, by id."""
+    """Return the content of objects, by id, without those that are missing."""
     printed = await repository.run("cat-file", "--batch", stdin=_lines(oids), max_bytes=2**40)
     contents: dict[str, bytes] = {}
     place = 0
     while place < len(printed):
         end = printed.index(b"\n", place)
-        oid, _, size = printed[place:end].decode("ascii").split(" ")
-        contents[oid] = printed[end + 1 : end + 1 + int(size)]
-        place = end + 1 + int(size) + 1
+        oid, kind, *size = printed[place:end].decode("ascii").split(" ")
+        place = end + 1
+        if kind != "missing":
+            contents[oid] = printed[place : place + int(size[0])]
+            place += int(size[0]) + 1
     return contents
 
 
@@ -407,9 +410,16 @@ class Revert:
         in_the_way = tuple(folders & {f"{path}/" for path in final})
         for path, entry in changed.items():
             is_new = entry is not None and path not in there
-            if is_new and (f"{path}/" in folders or path.startswith(in_the_way)):
+            if is_new and (f"{path}/" in folders or path.startswith(in_the_way) or self._is_taken(path)):
                 self.conflicts[path] = "something else has its place by now"
         return self._changed()
+
+    def _is_taken(self, path: str) -> bool:
+        """True if what is now in the place of a file is unknown to the snapshot, which is about other files."""
+        leave = {folder for folder, entry in self._changed_folders().items() if entry is None}
+        if self._now.only is None or f"{path}/" in leave:
+            return False
+        return not has_free_place(self._repository.work_tree, path)
 
     async def _undone(self, change: Difference, now: Entry | None) -> Entry | None:
         before, after = change.before, change.after
@@ -463,5 +473,4 @@ def _folder_undone(change: Difference, now: Entry | None) -> Entry | None:
 def _index_line(path: str, entry: Entry | None) -> bytes:
     if entry is None:
         return b"0 " + b"0" * 40 + b"\t" + os.fsencode(path) + b"\0"
-    mode = "120000" if entry.mode is None else "100755" if entry.mode & 0o100 else "100644"
-    return f"{mode} {entry.oid}\t".encode() + os.fsencode(path) + b"\0"
+    return f"{git_mode(entry.mode)} {entry.oid}\t".encode() + os.fsencode(path) + b"\0"

@@ -63,6 +63,24 @@ class FakeTool(Tool[SleepInput]):
             self.running -= 1
 
 
+class FileInput(SleepInput):
+    path: str = ""
+
+
+class FileTool(FakeTool):
+    """Sleeps as if it read or changed the file at `path`, and nothing else."""
+
+    input_model = FileInput
+
+    def __init__(self, name: str, *, changes: bool, log: list[str] | None = None) -> None:
+        super().__init__(name, is_read_only=not changes, log=log)
+        self.notes_changes = changes  # type: ignore[misc]
+
+    async def effects(self, args: SleepInput, ctx: ToolContext) -> Effects:
+        assert isinstance(args, FileInput)
+        return Effects(reads=(args.path,), writes=(args.path,) if self.notes_changes else ())
+
+
 class FailingTool(FakeTool):
     """Raises a given error."""
 

@@ -16,7 +16,7 @@ from anyio import to_thread
 from pydantic import Field
 
 from panpan.errors import SessionError
-from panpan.session.log.record_kinds import SystemRecord, Text, default_if_invalid, is_none
+from panpan.session.log.record_kinds import SystemRecord, Text, Yes, default_if_invalid, is_none
 from panpan.session.log.session_log import read_records
 from panpan.types.dataclass import dataclass
 from panpan.types.events import FileChange
@@ -50,6 +50,8 @@ class SnapshotRecord(SystemRecord):
     files: Annotated[list[dict[str, Any]] | None, default_if_invalid(None)] = Field(None, exclude_if=is_none)
     """Change of each file, of the first `MAX_FILES_IN_RECORD`."""
     file_count: Annotated[int | None, default_if_invalid(None)] = Field(None, exclude_if=is_none)
+    adds_files: Yes = Field(False, exclude_if=lambda adds: not adds)
+    """True if it is the change that has begun, and is about more files now."""
     since: Text = Field("", exclude_if=lambda time: not time)
     """Time when the look at what was there before began; empty: when the record was written."""
 
@@ -135,7 +137,10 @@ class UndoHistory:
                 snapshot, time = SnapshotRecord.read(record), str(record.get("timestamp") or "")
                 if snapshot is not None and (trees := _trees(snapshot.before)) is not None:
                     change = _Change(snapshot.cause, snapshot.turn_uuid, trees, snapshot.since or time)
-                    self._add(change, _trees(snapshot.after), time)
+                    if snapshot.adds_files and self._open is not None:
+                        self._open.before = trees
+                    else:
+                        self._add(change, _trees(snapshot.after), time)
             case _:
                 pass
 
@@ -192,17 +197,6 @@ class UndoHistory:
         given.append(operation)
 
 
-def join_steps(steps: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-    """Return steps of one folder, those that follow each other without a change in between as one."""
-    whole: list[tuple[str, str]] = []
-    for before, after in steps:
-        if whole and whole[-1][1] == before:
-            whole[-1] = (whole[-1][0], after)
-        else:
-            whole.append((before, after))
-    return whole
-
-
 def _is_after(ended: str, began: str) -> bool:
     """True if something ended after something else began, or in the same moment; what has no end goes on."""
     return not ended or ended >= began
@@ -250,6 +244,7 @@ class SnapshotJournal:
         *,
         since: str = "",
         turn: str = "",
+        adds_files: bool = False,
         files: Sequence[FileChange] = (),
     ) -> None:
         """Record what was there before something that changes files, and after it.
@@ -260,12 +255,13 @@ class SnapshotJournal:
             after: None: it begins now.
             since: When the look at what was there before began, as a record says it; empty: now.
             turn: `uuid` of the message that began the turn.
+            adds_files: True if it is the change that has begun, and is about more files now.
             files: Change of each file.
         """
-        said: dict[str, Any] = {}
+        said: dict[str, Any] = {"adds_files": adds_files}
         if after is not None:
             named = [change.as_json() for change in files[:MAX_FILES_IN_RECORD]]
-            said = {"after": dict(after), "files": named, "file_count": len(files)}
+            said |= {"after": dict(after), "files": named, "file_count": len(files)}
         self.note(SnapshotRecord(cause=cause, turn_uuid=turn, before=dict(before), since=since, **said).as_json())
 
     def _others(self, since: str) -> Sequence[UndoHistory]:

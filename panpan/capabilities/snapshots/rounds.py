@@ -1,5 +1,8 @@
 """Snapshots around each round that may change files.
 
+A call that says which files it changes has a snapshot of those alone, which is quick however large the folder is. The
+first other call of a round, such as a command, has one of the whole folder.
+
 The rule: before the first such call of a round runs, what is there is kept, or the user was told that it is not. Where
 nothing of the kind follows a call for a moment, as while the user is asked about the next one, what came of it is kept
 there and then: what they change meanwhile is theirs. At the end of a round it is kept beside the next request.
@@ -15,7 +18,13 @@ import anyio
 
 from panpan.capabilities.snapshots.history import SnapshotJournal, UndoHistory
 from panpan.capabilities.snapshots.settings import SnapshotSettings
-from panpan.capabilities.snapshots.workspace import SnapshotPlaces, WorkspaceSnapshots, trees_of
+from panpan.capabilities.snapshots.workspace import (
+    FilesByFolder,
+    SnapshotPlaces,
+    TakenStep,
+    WorkspaceSnapshots,
+    trees_of,
+)
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import PanpanError, SessionError
@@ -59,14 +68,16 @@ class RoundSnapshots(Hook):
         self._journal = journal
         self.first_wait_s = 60.0
         """Seconds that a call waits for the first snapshot."""
+        self._steps_lock = anyio.Lock()
+        """Held by whoever begins or ends a step; that of the workspace comes second."""
         self._wanted = anyio.Event()
         self._idle = anyio.Event()
         """Set where a turn has ended since it was last tidied up."""
         self._tidying: anyio.CancelScope | None = None
         self._effects = 0
         """Calls that may change something, as far as they have begun."""
-        self._running = ""
-        """Id of the one that runs; such calls run alone."""
+        self._running: set[str] = set()
+        """Ids of those that run."""
         self._beside: set[str] = set()
         """Calls of subagents that run, which may last longer than the turn."""
         self._effect_ended = anyio.Event()
@@ -77,17 +88,20 @@ class RoundSnapshots(Hook):
         """True if a call has waited for the first snapshot in vain."""
         self._is_first = True
         """True if nothing that may change something has run in this session."""
+        self._is_first_whole = True
+        """True if no snapshot of the whole folder has been taken for a call."""
         self._is_first_turn = True
         self._turn = ""
-        self._steps: list[tuple[Mapping[Path, Snapshot], Mapping[Path, Snapshot], Sequence[FileChange]]] = []
-        """State before and after each step of the turn that changed files, and which."""
+        self._steps: list[TakenStep] = []
+        """Steps of the turn that changed files."""
         self._before: Mapping[Path, Snapshot] | None = None
         """State before the step; None: nothing that may change something has run since the last."""
 
     @property
     def is_settled(self) -> bool:
         """True if all that was changed is kept, and nothing runs that may change something."""
-        return self._before is None and not self._beside and not self._workspace.lock.locked()
+        is_locked = self._steps_lock.locked() or self._workspace.lock.locked()
+        return self._before is None and not self._beside and not is_locked
 
     @property
     def turn_files(self) -> Sequence[FileChange]:
@@ -95,12 +109,12 @@ class RoundSnapshots(Hook):
 
     async def serve(self) -> None:
         """Take the first snapshot while the model thinks, and what else has time; to be run beside the session."""
-        await self._wanted.wait()
-        await anyio.sleep(_HEAD_START_S)
-        async with self._workspace.lock:
-            await self._workspace.take()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._keep_in_pauses)
+            await self._wanted.wait()
+            await anyio.sleep(_HEAD_START_S)
+            async with self._workspace.lock:
+                await self._workspace.take()
             tasks.start_soon(self._tidy)
 
     async def _keep_in_pauses(self) -> None:
@@ -142,14 +156,14 @@ class RoundSnapshots(Hook):
 
     async def before_effect(self, call: ToolCall) -> None:
         if not self._workspace.is_elsewhere(call):
-            self._running = call.tool_use_id
-            await self._effect_begins()
+            self._running.add(call.tool_use_id)
+            await self._effect_begins(call)
 
     async def effect_begins_beside(self, key: str, call: ToolCall) -> None:
         """See a call of a subagent, which may go on after the turn, right before it runs; `key` is unique."""
         if not self._workspace.is_elsewhere(call):
             self._beside.add(key)
-            await self._effect_begins()
+            await self._effect_begins(call)
 
     def effect_ended_beside(self, key: str) -> None:
         """See that it is over, whatever came of it."""
@@ -157,25 +171,31 @@ class RoundSnapshots(Hook):
             self._beside.discard(key)
             self._effect_ended.set()
 
-    async def _effect_begins(self) -> None:
+    async def _effect_begins(self, call: ToolCall) -> None:
         self._effects += 1
-        if self._has_waited and self._is_first and self._workspace.lock.locked():
+        files = await anyio.to_thread.run_sync(self._workspace.named_files, call) if call.tool.notes_changes else None
+        if files is not None:
+            if files:
+                async with self._steps_lock:
+                    await self._begin_step_of_files(files)
+            return
+        if self._has_waited and self._is_first_whole and self._workspace.lock.locked():
             return  # it was reported already
-        with anyio.move_on_after(self.first_wait_s if self._is_first else None):
-            async with self._workspace.lock:
+        with anyio.move_on_after(self.first_wait_s if self._is_first_whole else None):
+            async with self._steps_lock:
                 await self._begin_step()
             return
         self._has_waited = True
         self._workspace.tell("the first snapshot is still being taken; changes until it is done cannot be undone")
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
-        if call.tool_use_id == self._running:
-            self._running = ""
+        if call.tool_use_id in self._running:
+            self._running.discard(call.tool_use_id)
             self._effect_ended.set()
         return output
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
-        self._running = ""
+        self._running.clear()
         self._round_ended.set()
         if self._is_served:
             self._effect_ended.set()
@@ -184,7 +204,7 @@ class RoundSnapshots(Hook):
         return ()
 
     async def turn_ended(self, conversation: Conversation) -> None:
-        self._running = ""
+        self._running.clear()
         await self._end_step()
         try:
             self._turn_files = await self._files_of_turn()
@@ -194,28 +214,52 @@ class RoundSnapshots(Hook):
 
     async def _begin_step(self) -> None:
         """Keep what is there before a call, unless it goes on with what another call of the round has begun."""
-        if self._before is not None and not self._round_ended.is_set():
+        if self._before is not None and not (self._round_ended.is_set() or _is_about_files(self._before)):
             return
-        if self._before is not None:
-            await self._keep_step(self._before)
-        self._before, self._round_ended = None, anyio.Event()
+        await self._end_earlier_step()
         since = timestamp()
-        before = await self._workspace.take()
-        if self._is_first:
-            await self._begin(before)
+        async with self._workspace.lock:
+            before = await self._workspace.take()
+        await self._begin(before)
+        self._is_first_whole = False
         if before:
             self._go_on_from(before, since)
 
-    def _go_on_from(self, before: Mapping[Path, Snapshot], since: str) -> None:
+    async def _begin_step_of_files(self, files: FilesByFolder) -> None:
+        """Keep some files before a call that changes no others."""
+        if self._before is not None and not self._round_ended.is_set():
+            if not _is_about_files(self._before):
+                return
+            known = {(root, path) for root, one in self._before.items() for path in one.only or ()}
+            if known.issuperset((root, path) for root, paths in files.items() for path in paths):
+                return
+        else:
+            await self._end_earlier_step()
+        since, begun = timestamp(), self._before
+        before = await self._workspace.take_files(files, begun or {})
+        await self._begin(before)
+        if before:
+            self._go_on_from(before, since, adds_files=begun is not None)
+
+    async def _end_earlier_step(self) -> None:
+        if self._before is not None:
+            await self._keep_step(self._before)
+        self._before, self._round_ended = None, anyio.Event()
+
+    def _go_on_from(self, before: Mapping[Path, Snapshot], since: str, *, adds_files: bool = False) -> None:
         self._before = before
-        self._journal.add("turn", trees_of(before), None, since=since, turn=self._turn)
+        self._journal.add("turn", trees_of(before), None, since=since, turn=self._turn, adds_files=adds_files)
 
     async def _begin(self, now: Mapping[Path, Snapshot]) -> None:
         """Say, before the first change, what is not covered, and close what a crash left open."""
-        self._is_first = False
         self._workspace.warn_left_out(now)
-        if now and (opened := (await self._history()).opened) is not None:
-            self._journal.add("turn", opened, trees_of(now))
+        if not self._is_first:
+            return
+        self._is_first = False
+        if (opened := (await self._history()).opened) is not None and (
+            ended := await self._workspace.take_since(opened)
+        ):
+            self._journal.add("turn", opened, trees_of(ended))
 
     async def _history(self) -> UndoHistory:
         try:
@@ -231,7 +275,7 @@ class RoundSnapshots(Hook):
         """
         if self._before is None:  # no need to wait for another task that takes the first snapshot
             return
-        async with self._workspace.lock:
+        async with self._steps_lock:
             is_running = self._running or self._beside
             has_gone_on = after_effects is not None and (after_effects != self._effects or is_running)
             if (before := self._before) is None or has_gone_on:
@@ -242,7 +286,11 @@ class RoundSnapshots(Hook):
                 self._go_on_from(after, timestamp())
 
     async def _keep_step(self, before: Mapping[Path, Snapshot]) -> Mapping[Path, Snapshot]:
-        after = await self._workspace.take(before)
+        if _is_about_files(before):  # git is not asked, so nothing else has to wait
+            after = await self._workspace.take_again(before)
+        else:
+            async with self._workspace.lock:
+                after = await self._workspace.take_again(before)
         if after.keys() != before.keys():
             return {}  # the next snapshot closes the open entry of the log
         self._workspace.warn_left_out(after)
@@ -250,18 +298,25 @@ class RoundSnapshots(Hook):
             files = await self._workspace.changes(before, after)
             ended = trees_of(after if files else before)  # only changes of files can be undone
             self._journal.add("turn", trees_of(before), ended, turn=self._turn, files=files)
-            self._steps += [(before, after, files)] if files else []
+            self._steps += [TakenStep(before, after, files)] if files else []
         except PanpanError as error:
             self._workspace.tell(f"the changes of this turn cannot be listed: {error}")
         return after
 
     async def _files_of_turn(self) -> Sequence[FileChange]:
         """Return the combined changes of this turn's steps, without files that only the user changed meanwhile."""
-        if len(self._steps) <= 1:
-            return next((files for _, _, files in self._steps), ())
-        touched = {file.path for _, _, files in self._steps for file in files}
-        changes = await self._workspace.changes(self._steps[0][0], self._steps[-1][1])
+        steps = self._steps
+        if len(steps) <= 1:
+            return steps[0].files if steps else ()
+        if any(map(_is_about_files, (step.before for step in steps))):
+            return await self._workspace.changes_across(steps)
+        touched = {file.path for step in steps for file in step.files}
+        changes = await self._workspace.changes(steps[0].before, steps[-1].after)
         return tuple(change for change in changes if change.path in touched)
+
+
+def _is_about_files(snapshots: Mapping[Path, Snapshot]) -> bool:
+    return all(one.only is not None for one in snapshots.values())
 
 
 class Snapshots(FileHistory):

@@ -15,4 +15,4 @@ class SnapshotSettings(Table):
     max_file_mb: int = Field(default=20, ge=1, le=1000)
     """MB (10⁶ bytes) of one file; larger ones are left out, and panpan tells the user."""
     max_files: int = Field(default=100_000, ge=1)
-    """Files of one folder of the workspace; a larger folder is left out, and panpan tells the user."""
+    """Files of one folder of the workspace; in a larger one, undo covers edits alone, and panpan tells the user."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.snapshots.history import Cause, SnapshotJournal, Step, UndoHistory, join_steps
+from panpan.capabilities.snapshots.history import Cause, SnapshotJournal, Step, UndoHistory
 from panpan.capabilities.snapshots.workspace import WorkspaceSnapshots, trees_of
 from panpan.errors import SnapshotError, ToolError
 from panpan.file_trees.snapshot import Difference, Snapshot, diff_text, differences, list_changes
@@ -49,7 +49,7 @@ async def _paths_of_other(store: SnapshotStore, step: Step) -> frozenset[str]:
     name = str(store.root)
     try:
         before = await store.load(step.before[name])
-        after = await store.load(step.after[name]) if name in step.after else await store.take()
+        after = await store.load(step.after[name]) if name in step.after else await store.take_again(before)
         return await _paths(store, before, after)
     except SnapshotError:
         return frozenset()
@@ -117,7 +117,7 @@ async def plan_revert(
     store: SnapshotStore, steps: Sequence[tuple[Snapshot, Snapshot]], shared: Set[str] = frozenset()
 ) -> FolderPlan:
     """Return the plan that undoes `steps` in one folder, each before and after, oldest first; `shared` files stay."""
-    now = await store.take()
+    now = await _now(store, [snapshot for step in steps for snapshot in step])
     back = Revert(store.repository, now, shared)
     for before, after in reversed(steps):
         await back.undo(before, after)
@@ -125,12 +125,31 @@ async def plan_revert(
         tree = await back.tree()
     except (ToolError, OSError) as error:
         raise SnapshotError(f"the changes to {store.root} cannot be computed: {error}") from error
-    then = Snapshot("", tree, back.modes(), now.left_out, await back.empty_folders(tree))
+    then = Snapshot("", tree, back.modes(), now.left_out, await back.empty_folders(tree), now.only)
     changes = await differences(store.repository, now, then)
     diff = await diff_text(store.repository, now.tree, tree)
     return FolderPlan(
         store, now, changes, then, diff, back.conflicts, frozenset(back.merged & {one.path for one in changes})
     )
+
+
+def join_steps(steps: Sequence[tuple[Snapshot, Snapshot]]) -> Sequence[tuple[Snapshot, Snapshot]]:
+    """Return steps of one folder, those about the same that follow each other without a change in between as one."""
+    whole: list[tuple[Snapshot, Snapshot]] = []
+    for before, after in steps:
+        if whole and whole[-1][1].id == before.id and whole[-1][0].only == after.only:
+            whole[-1] = (whole[-1][0], after)
+        else:
+            whole.append((before, after))
+    return whole
+
+
+async def _now(store: SnapshotStore, snapshots: Sequence[Snapshot]) -> Snapshot:
+    """Return a folder as it is now; only the files that the snapshots are about, if each is about some."""
+    about = [snapshot.only for snapshot in snapshots if snapshot.only is not None]
+    if len(about) < len(snapshots):
+        return await store.take()
+    return await store.take_files(frozenset().union(*about))
 
 
 _NOT_ENDED = "a snapshot of the files cannot be taken now"
@@ -187,14 +206,14 @@ class Undo:
         since = timestamp()
         async with self._workspace.lock:
             for folder in plan.folders:
-                if (await folder.store.take()).id != folder.now.id:
+                if (await folder.store.take_again(folder.now)).id != folder.now.id:
                     raise SnapshotError("nothing was changed: files have changed meanwhile; try again")
             with anyio.CancelScope(shield=True):  # half of it would be neither state
                 for folder in plan.folders:
                     await to_thread.run_sync(folder.store.remove_leftovers)
                     await write_changes(folder.store.repository, folder.changes)
                 before = {folder.store.root: folder.now for folder in plan.folders}
-                after = await self._workspace.take(before)
+                after = await self._workspace.take_again(before)
                 self._journal.add(plan.cause, trees_of(before), trees_of(after), since=since, files=plan.files)
                 self._journal.note_restored()
         return plan.files
@@ -204,7 +223,7 @@ class Undo:
         history = await self._journal.history()
         if history.opened is not None:
             async with self._workspace.lock:
-                if now := trees_of(await self._workspace.take()):
+                if now := trees_of(await self._workspace.take_since(history.opened)):
                     self._journal.add("turn", history.opened, now)
                     history.close(now)
         return history
@@ -217,9 +236,10 @@ class Undo:
                 pairs = [
                     (step.before[name], step.after[name]) for step in steps if name in step.before.keys() & step.after
                 ]
-                if pairs := [pair for pair in join_steps(pairs) if pair[0] != pair[1]]:
-                    store = self._workspace.store(root)
-                    loaded = [(await store.load(before), await store.load(after)) for before, after in pairs]
+                store = self._workspace.store(root)
+                found = iter(await store.load_all([id_ for pair in pairs for id_ in pair]))
+                loaded = list(zip(found, found, strict=True))
+                if loaded := [pair for pair in join_steps(loaded) if pair[0].id != pair[1].id]:
                     shared = await shared_changes(store, steps, await self._journal.others(steps[0].began))
                     folders.append(await plan_revert(store, loaded, shared))
         changed = {name for step in steps for name in step.before if step.before[name] != step.after.get(name)}

@@ -4,9 +4,11 @@ The rule: nothing fails for a snapshot. One that cannot be taken is missing, and
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio
 
@@ -15,9 +17,9 @@ from panpan.config.locations import project_slug, snapshots_folder
 from panpan.config.trust import wide_root
 from panpan.core.hooks import ToolCall
 from panpan.errors import PanpanError, SnapshotError, ToolError
-from panpan.file_trees.kept_files import KeepLimits
+from panpan.file_trees.kept_files import KeepLimits, is_refused_by_git, read_folder_bits
 from panpan.file_trees.own_repository import OwnRepository
-from panpan.file_trees.snapshot import Snapshot, differences, list_changes
+from panpan.file_trees.snapshot import Entry, Snapshot, differences, entries, folders_above, list_changes
 from panpan.file_trees.store import SnapshotStore, TooLargeError
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.types.dataclass import dataclass
@@ -52,6 +54,19 @@ class SnapshotPlaces:
         return list(dict.fromkeys(root for root in (main, *apart) if root not in self.hidden))
 
 
+@dataclass(frozen=True, slots=True)
+class TakenStep:
+    """A step of a turn that changed files."""
+
+    before: Mapping[Path, Snapshot]
+    after: Mapping[Path, Snapshot]
+    files: Sequence[FileChange]
+
+
+FilesByFolder: TypeAlias = Mapping[Path, Set[str]]
+"""Paths of files by the folder of the workspace that they are in, and relative to it."""
+
+
 class WorkspaceSnapshots:
     """Takes snapshots of a workspace; `warn` is told what the user should know, one sentence each."""
 
@@ -71,21 +86,66 @@ class WorkspaceSnapshots:
     def folders(self) -> Sequence[Path]:
         return self._places.folders
 
-    async def take(self, folders: Iterable[Path] | None = None) -> dict[Path, Snapshot]:
-        """Return the folders, all if not given, as they are now; one that cannot be kept is missing."""
-        taken: dict[Path, Snapshot] = {}
-        for root in self.folders if folders is None else folders:
-            if root in self._too_large:
+    async def take(self) -> dict[Path, Snapshot]:
+        """Return the folders as they are now; one that cannot be kept is missing."""
+        takes = {}
+        for root in self.folders:
+            if wide := wide_root(root):
+                self._leave(root, f"{root} is {wide}")
+            elif root not in self._too_large:
+                takes[root] = self.store(root).take
+        return await self._taken(takes)
+
+    async def take_again(self, earlier: Mapping[Path, Snapshot]) -> dict[Path, Snapshot]:
+        """Return what earlier snapshots are about as it is now; what cannot be kept is missing."""
+        return await self._taken({root: partial(self.store(root).take_again, one) for root, one in earlier.items()})
+
+    async def take_files(self, files: FilesByFolder, earlier: Mapping[Path, Snapshot]) -> dict[Path, Snapshot]:
+        """Return some files as they are now, beside those of earlier snapshots as they were then; git is not asked."""
+        taken = await self._taken({root: partial(self.store(root).take_files, paths) for root, paths in files.items()})
+        both = taken.keys() & earlier.keys()
+        joined = {root: partial(self.store(root).join_files, earlier[root], taken[root]) for root in both}
+        return {**earlier, **taken, **await self._taken(joined)}
+
+    async def changes_across(self, steps: Sequence[TakenStep]) -> Sequence[FileChange]:
+        """Return the changes of each file over several steps.
+
+        Raises:
+            SnapshotError: A snapshot cannot be read.
+        """
+        numbers: dict[str, list[int]] = {}
+        for number, step in enumerate(steps):
+            for file in step.files:
+                numbers.setdefault(file.path, []).append(number)
+        changes = [file for step in steps for file in step.files if len(numbers[file.path]) == 1]
+        for root in dict.fromkeys(root for step in steps for root in step.before):
+            again = {path: found for path, found in numbers.items() if len(found) > 1 and self._root_of(path) == root}
+            if not again:
                 continue
+            prefix, store = self.prefix(root), self.store(root)
+            before: dict[str, Entry] = {}
+            after: dict[str, Entry] = {}
+            for number, step in enumerate(steps):
+                first = [path.removeprefix(prefix) for path, found in again.items() if found[0] == number]
+                last = [path.removeprefix(prefix) for path, found in again.items() if found[-1] == number]
+                before |= await entries(store.repository, step.before[root], first) if first else {}
+                after |= await entries(store.repository, step.after[root], last) if last else {}
+            only = frozenset(path.removeprefix(prefix) for path in again)
+            changes += list_changes(await store.differences_of(before, after, only), prefix)
+        return tuple(sorted(changes, key=lambda change: change.path))
+
+    def _root_of(self, path: str) -> Path:
+        """Return the folder that the path of a change belongs to."""
+        main, *others = self.folders
+        return next((root for root in others if path.startswith(f"{root}/")), main)
+
+    async def _taken(self, takes: Mapping[Path, Callable[[], Awaitable[Snapshot]]]) -> dict[Path, Snapshot]:
+        taken: dict[Path, Snapshot] = {}
+        for root, take in takes.items():
             try:
-                if wide := wide_root(root):
-                    raise TooLargeError(f"{root} is {wide}")
-                taken[root] = await self.store(root).take()
+                taken[root] = await take()
             except TooLargeError as error:
-                self._too_large.add(root)
-                self.tell(
-                    f"/undo is off: {error}" if not self.prefix(root) else f"/undo does not cover all folders: {error}"
-                )
+                self._leave(root, str(error))
             except SnapshotError as error:
                 self.tell(f"changes from now on cannot be undone, since the snapshot failed: {error}")
             except Exception as error:  # no call fails because of a snapshot, not even after a bug in panpan
@@ -95,6 +155,19 @@ class WorkspaceSnapshots:
                     "(fault in panpan; see the log)"
                 )
         return taken
+
+    def _leave(self, root: Path, why: str) -> None:
+        """Take no snapshot of a whole folder from now on, and tell the user."""
+        self._too_large.add(root)
+        covered = "edits alone, not commands" if not self.prefix(root) else "edits alone in one of the folders"
+        self.tell(f"/undo covers {covered}: {why}")
+
+    async def take_since(self, trees: Trees) -> dict[Path, Snapshot]:
+        """Return what earlier snapshots are about as it is now; all of the folders if they cannot be read any more."""
+        try:
+            return await self.take_again(await self.load(trees))
+        except SnapshotError:
+            return await self.take()
 
     async def load(self, trees: Trees) -> dict[Path, Snapshot]:
         """Return earlier snapshots of folders of the workspace."""
@@ -118,6 +191,30 @@ class WorkspaceSnapshots:
             return not any(is_below(canonical_path(place), root) for place in places for root in self.folders)
         except ToolError:
             return False
+
+    def named_files(self, call: ToolCall) -> FilesByFolder | None:
+        """Return the files of the workspace that a call may change, if it says so of each; None if they are not known.
+
+        With them come the folders that it would make, each with a slash at its end.
+        """
+        if not call.tool.notes_changes:
+            return None
+        found: dict[Path, set[str]] = {}
+        try:
+            for written in (*call.effects.writes, *call.effects.deletes):
+                place = canonical_path(Path(call.context.paths.absolute(written)))
+                root = next((root for root in self.folders if is_below(place, root)), None)
+                if root is None:
+                    continue
+                if place.is_dir() or place == root:
+                    return None
+                path = str(place.relative_to(root))
+                if not is_refused_by_git(path) and not self.store(root).is_hidden(path):
+                    missing = [one for one in folders_above(path) if read_folder_bits(root, one) is None]
+                    found.setdefault(root, set()).update((path, *missing))
+        except (ToolError, OSError):
+            return None
+        return {root: frozenset(paths) for root, paths in found.items()}
 
     def prefix(self, root: Path) -> str:
         """Return the beginning of the paths of a folder: nothing for the main one."""

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ from panpan.capabilities.snapshots.settings import SnapshotSettings
 from panpan.capabilities.snapshots.undo import RestorePlan
 from panpan.capabilities.snapshots.workspace import SnapshotPlaces
 from panpan.core.conversation import Conversation
+from panpan.core.effects import Effects
+from panpan.core.hooks import ToolCall
 from panpan.session.log.records import encode_record, record_of, timestamp
-from panpan.types.events import FileChange
+from panpan.types.events import FileChange, Output
 from panpan.types.messages import UserMessage
 from tests.capabilities.guards.hook_fixtures import call_in, reply, round_of
+from tests.fakes.context import context_in
+from tests.fakes.tools import FileInput, FileTool
 
 State = Mapping[str, tuple[str, int, bytes]]
 """Each file and link: what it is, its permission bits, its content or target."""
@@ -50,6 +55,23 @@ class KeptWorkspace:
         """Run a round of a turn, with one call that does `change`."""
         await self.snapshots.rounds.before_effect(call_in(self.folder))
         change()
+        await self.snapshots.rounds.after_round(round_of(), reply())
+
+    async def edit(self, change: Callable[[], object], *paths: str, id_: str = "1") -> None:
+        """Run a call that says that it changes these files alone."""
+        call = self.call(*paths, id_=id_)
+        await self.snapshots.rounds.before_effect(call)
+        change()
+        await self.snapshots.rounds.after_tool(call, Output("done"))
+
+    def call(self, *paths: str, id_: str = "1") -> ToolCall:
+        """Return a call that says that it changes these files alone."""
+        context = replace(context_in(self.folder), tool_use_id=id_)
+        effects = Effects(reads=paths, writes=paths)
+        return ToolCall(id_, FileTool("Edit", changes=True), FileInput(), {}, context, effects)
+
+    async def end_round(self) -> None:
+        """End the round that runs."""
         await self.snapshots.rounds.after_round(round_of(), reply())
 
     async def end_turn(self) -> None:

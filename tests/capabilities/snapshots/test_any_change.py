@@ -4,13 +4,16 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import anyio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.capabilities.guards.hook_fixtures import call_in
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace
 
 NAMES = ["a", "b", "c d", "e\nf", os.fsdecode(b"\xff"), ".gitignore", "-x"]
@@ -105,26 +108,89 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None)
-@given(changes, st.lists(changes, min_size=1, max_size=3))
-def test_undo_of_every_turn_restores_each_state(begin: list[Change], turns: list[list[Change]]) -> None:
-    def state(place: KeptWorkspace) -> object:
-        return place.state(), place.folders()
+Edit = tuple[str, bytes | None]
+"""A call of a file tool: the file, and its new content; None deletes it."""
+edits = st.tuples(paths, st.one_of(st.none(), contents))
+calls = st.one_of(edits, st.lists(edits, min_size=2, max_size=2), changes.map(lambda some: ("", some)))
+rounds = st.lists(calls, min_size=1, max_size=3)
 
+
+def _edit(root: Path, path: str, data: bytes | None) -> None:
+    """Do what a file tool does, which leaves links and folders alone."""
+    place = root / path
+    with suppress(OSError):
+        if place.is_symlink() or place.is_dir() or not _is_inside(root, place):
+            return
+        if data is None:
+            place.unlink()
+        else:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+
+
+async def _run(place: KeptWorkspace, call: Any) -> None:
+    """Run two edits, one edit, or a command that makes changes."""
+    match call:
+        case [(str(), _), (str(), _)]:
+            for path, data in call:
+                await place.edit(partial(_edit, place.folder, path, data), path)
+        case (str(path), data) if path:
+            await place.edit(partial(_edit, place.folder, path, data), path)
+        case (_, changes):
+            await place.snapshots.rounds.before_effect(call_in(place.folder))
+            for change in changes:
+                change(place.folder)
+
+
+def _state(place: KeptWorkspace) -> object:
+    return place.state(), place.folders()
+
+
+@settings(max_examples=15, deadline=None)
+@given(changes, st.lists(st.lists(rounds, min_size=1, max_size=2), min_size=1, max_size=3))
+def test_undo_restores_each_state_after_edits_and_commands(begin: list[Change], turns: list[list[list[Any]]]) -> None:
     async def main(place: KeptWorkspace) -> None:
         for change in begin:
             change(place.folder)
-        states = [state(place)]
+        states = [_state(place)]
         for turn in turns:
-            await place.turn(lambda turn=turn: [change(place.folder) for change in turn])
-            if state(place) != states[-1]:
-                states.append(state(place))
+            await place.begin_turn()
+            for round_ in turn:
+                for call in round_:
+                    await _run(place, call)
+                await place.end_round()
+            await place.end_turn()
+            if _state(place) != states[-1]:
+                states.append(_state(place))
         for before in reversed(states[:-1]):
             await place.undo()
-            assert state(place) == before
+            assert _state(place) == before
         for after in states[1:]:
             await place.redo()
-            assert state(place) == after
+            assert _state(place) == after
+        assert place.warnings == []
+
+    with TemporaryDirectory() as name:
+        anyio.run(main, KeptWorkspace(Path(name).resolve()))
+
+
+@settings(max_examples=12, deadline=None)
+@given(changes, st.lists(changes, min_size=1, max_size=3))
+def test_undo_of_every_turn_restores_each_state(begin: list[Change], turns: list[list[Change]]) -> None:
+    async def main(place: KeptWorkspace) -> None:
+        for change in begin:
+            change(place.folder)
+        states = [_state(place)]
+        for turn in turns:
+            await place.turn(lambda turn=turn: [change(place.folder) for change in turn])
+            if _state(place) != states[-1]:
+                states.append(_state(place))
+        for before in reversed(states[:-1]):
+            await place.undo()
+            assert _state(place) == before
+        for after in states[1:]:
+            await place.redo()
+            assert _state(place) == after
         assert place.warnings == []
 
     with TemporaryDirectory() as name:

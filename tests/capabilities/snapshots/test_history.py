@@ -1,10 +1,13 @@
 """The history that a log adds up to, as undo sees it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from panpan.capabilities.snapshots.history import SnapshotRecord, Step, UndoHistory, join_steps
+from panpan.capabilities.snapshots.history import SnapshotRecord, Step, UndoHistory
+from panpan.capabilities.snapshots.undo import join_steps
+from panpan.file_trees.snapshot import Snapshot
 
 
 def tree(letter: str) -> dict[str, str]:
@@ -123,7 +126,11 @@ def test_damaged_records_are_no_steps(damage: dict[str, Any]) -> None:
 
 
 def test_adjacent_steps_are_joined() -> None:
-    assert join_steps([("a", "b"), ("b", "c"), ("d", "e")]) == [("a", "c"), ("d", "e")]
+    a, b, c, d, e = (Snapshot(name, "tree") for name in "abcde")
+    of_files = replace(c, only=frozenset({"x"}))
+
+    assert join_steps([(a, b), (b, c), (d, e)]) == [(a, c), (d, e)]
+    assert join_steps([(a, b), (b, of_files)]) == [(a, b), (b, of_files)]
 
 
 @pytest.mark.parametrize(

@@ -289,7 +289,7 @@ async def test_too_wide_folder_leaves_undo_to_the_others(tmp_path: Path, monkeyp
     await place.turn(lambda: (place.write("a", "x\n"), (other / "b").write_text("y\n")))
     await place.undo()
 
-    assert place.warnings == [f"/undo does not cover all folders: {tmp_path} is your whole home folder"]
+    assert place.warnings == [f"/undo covers edits alone in one of the folders: {tmp_path} is your whole home folder"]
     assert place.state() == {}
     assert list(other.iterdir()) == []
 

@@ -129,7 +129,7 @@ async def test_folder_with_too_many_files_disables_undo_and_says_so(tmp_path: Pa
     await place.turn(lambda: place.write("5", "x"))
     await place.turn(lambda: place.write("6", "x"))
 
-    assert place.warnings == [f"/undo is off: {place.folder} holds more than 3 files"]
+    assert place.warnings == [f"/undo covers edits alone, not commands: {place.folder} holds more than 3 files"]
     with pytest.raises(SnapshotError, match="nothing to undo"):
         await place.snapshots.undo.plan_undo()
 
@@ -139,7 +139,7 @@ async def test_home_folder_as_a_workspace_is_not_kept(tmp_path: Path, monkeypatc
     monkeypatch.setenv("HOME", str(place.folder))
     await place.turn(lambda: place.write("a", "x"))
 
-    assert place.warnings == [f"/undo is off: {place.folder} is your whole home folder"]
+    assert place.warnings == [f"/undo covers edits alone, not commands: {place.folder} is your whole home folder"]
 
 
 async def test_panpan_home_in_the_workspace_is_not_kept(tmp_path: Path) -> None:

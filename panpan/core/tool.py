@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from panpan.core.effects import UNKNOWN, Effects
+from panpan.core.leases import Leases
 from panpan.system.environment import child_environment, user_environment
 from panpan.system.files.output_store import OutputStore
 from panpan.system.files.paths import PathResolver
@@ -166,6 +167,8 @@ class ToolContext:
     """Surroundings that the user gave its command instead of those that it asked for."""
     runs_alone: bool = True
     """False while other calls run side by side; then the working directory must not change."""
+    leases: Leases | None = None
+    """Leases that the calls of one message share with the subagents that it starts; None outside of both."""
     allowed_change: DiffDisplay | None = None
     """Preview that the user saw when they allowed the call, and so all that it may change; None if they saw none."""
     note_changes: Callable[[Sequence[IntendedChange]], Awaitable[None]] = _note_nowhere

@@ -16,8 +16,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from panpan.core.hooks import Hook, ToolCall
-from panpan.core.tool import Tool
+from panpan.core.leases import AGENTS, EVERYTHING, FileUse
+from panpan.core.tool import Tool, ToolContext
 from panpan.errors import PanpanError, ToolError
+from panpan.system.files.canonical import canonical_path
 from panpan.types.content import DiffDisplay, Display, RejectedDisplay, SummaryDisplay, ToolUseBlock, for_model
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
@@ -56,8 +58,8 @@ class PreparedCall:
     args: BaseModel | None = None
     problem: str = ""
     """Reason why it cannot run; empty if `tool` and `args` are set."""
-    runs_alone: bool = False
-    """True if no other call may run at the same time; False for one that cannot run at all."""
+    only_reads: bool = True
+    """True if it may run beside others that only read; also for one that cannot run at all."""
 
 
 def prepare_call(
@@ -88,26 +90,67 @@ def _checked(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], advertised: Coll
         args = tool.input_model.model_validate(use.input)
     except ValidationError as error:
         return PreparedCall(use, problem=_wrong_arguments(use.name, error))
-    return PreparedCall(use, tool, args, runs_alone=not tool.may_run_in_parallel(args))
+    return PreparedCall(use, tool, args, only_reads=tool.may_run_in_parallel(args))
 
 
-def batches(calls: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
-    """Split calls into batches that run together: neighbours that may, and any other call alone; keep the order."""
-    together: list[list[PreparedCall]] = []
-    for call in calls:
-        if together and not call.runs_alone and not together[-1][-1].runs_alone:
-            together[-1].append(call)
-        else:
-            together.append([call])
-    return together
+def is_apart(calls: Sequence[PreparedCall], index: int) -> bool:
+    """True if no neighbour of a call only reads, so that a command in it may change the working directory."""
+    return not any(calls[at].only_reads for at in (index - 1, index + 1) if 0 <= at < len(calls))
 
 
-def equal_calls(batch: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
-    """Group the calls of a batch that are equal and may share a result."""
+async def find_file_use(call: PreparedCall, context: ToolContext, *, may_move: bool) -> FileUse:
+    """Return the files that a call of a message touches, for its order among the others.
+
+    Args:
+        call: The call.
+        context: Context of the call.
+        may_move: True if a command in it may change the working directory, which the calls after it start from.
+    """
+    tool, args = call.tool, call.args
+    if tool is None or args is None:
+        return FileUse()
+    if tool.starts_agents:
+        return AGENTS
+    if not (call.only_reads or tool.notes_changes):
+        return EVERYTHING
+    try:
+        effects = await tool.effects(args, context)
+        if effects.commands and may_move:
+            return EVERYTHING
+        if effects.commands or not effects.is_complete:
+            return FileUse.of(reads=["/"])
+        return FileUse.of(
+            reads=[_canonical(path, context) for path in (*effects.reads, *effects.searches)],
+            writes=[_canonical(path, context) for path in (*effects.writes, *effects.deletes)],
+        )
+    except Exception:  # it may be possible once the calls before it are done
+        return EVERYTHING
+
+
+def _canonical(path: str, context: ToolContext) -> Path:
+    return canonical_path(Path(context.paths.absolute(path)))
+
+
+def find_changed_files(call: ToolCall) -> FileUse:
+    """Return the files that an allowed call may change, for the lease that it holds while it works."""
+    effects, paths = call.effects, call.context.paths
+    if call.tool.starts_agents:  # its agents' calls take leases, and would wait for this one
+        return FileUse()
+    if effects.is_read_only or call.context.box == "looking":
+        return FileUse()
+    if effects.commands or not effects.is_complete:
+        return FileUse.of(writes=paths.roots)
+    return FileUse.of(writes=[_canonical(path, call.context) for path in (*effects.writes, *effects.deletes)])
+
+
+def equal_calls(calls: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
+    """Group the calls that are equal and may share a result: nothing between them may have changed it."""
     groups: dict[str, list[PreparedCall]] = {}
-    for call in batch:
-        is_shared = call.tool is None or call.tool.is_shared
-        written = [call.use.name, call.use.input, call.use.input_error, "" if is_shared else call.use.id]
+    changes = 0
+    for call in calls:
+        changes += not call.only_reads
+        is_shared = call.only_reads and (call.tool is None or call.tool.is_shared)
+        written = [call.use.name, call.use.input, call.use.input_error, changes, "" if is_shared else call.use.id]
         groups.setdefault(json.dumps(written, sort_keys=True, default=repr), []).append(call)
     return list(groups.values())
 
@@ -237,6 +280,12 @@ async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> P
     digest = digest_of(call)
     decisions = [decision for hook in hooks if (decision := await hook.before_tool(call)) is not None]
     return replace(await _permission(call, digest, decisions, hooks, ask), digest=digest)
+
+
+async def recheck_call(call: ToolCall, hooks: Sequence[Hook]) -> Permission | None:
+    """Return the denial of a call that was allowed and had to wait since; None if it may still run."""
+    denials = [denial for hook in hooks if (denial := await hook.recheck(call)) is not None]
+    return _denied(call.tool.name, combine_decisions(denials).reason, _reasons(denials)) if denials else None
 
 
 async def permission_to_retry(

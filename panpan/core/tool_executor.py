@@ -1,13 +1,13 @@
-"""The executor: runs the tools of one turn, read-only neighbours together, everything else alone.
+"""The executor: runs the tools of one turn side by side, and those that touch the same files in order.
 
 Enter it around the loop, never inside a generator: it owns the tasks, and `run` only receives. Every tool use gets
 exactly one result, from running, refusal, failure or interrupt. A result is in `results` before it is sent, so none is
-lost when the receiver goes away. Equal read-only neighbours run once and get the same result.
+lost when the receiver goes away. Equal read-only calls with no change between them run once and share the result.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Any, Self, assert_never
 
 from anyio import (
     AsyncContextManagerMixin,
-    CapacityLimiter,
     Event,
     create_memory_object_stream,
     create_task_group,
@@ -27,17 +26,21 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from panpan.core.conversation import error_result
 from panpan.core.hooks import Hook, Ledger, NoLedger, ToolCall
+from panpan.core.leases import EVERYTHING, Lease, Leases
 from panpan.core.tool import Tool, ToolContext
 from panpan.core.tool_call import (
     Permission,
     PreparedCall,
-    batches,
     digest_of,
     equal_calls,
     error_output,
+    find_changed_files,
+    find_file_use,
+    is_apart,
     permission_for,
     permission_to_retry,
     prepare_call,
+    recheck_call,
     shorten_error,
 )
 from panpan.errors import PanpanError, ToolError, unwrap_single_exception
@@ -52,16 +55,16 @@ from panpan.types.events import (
     ToolFinished,
     ToolProgress,
     ToolStarted,
+    Waiting,
     known_name,
 )
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.types.permission import Asker
 
-MAX_PARALLEL = 10
-"""Read-only calls that run at once."""
-
 CLEANUP_S = 5.0
 """Longest wait for cancelled tools to end; the process runner waits 0.3 s for a process and then kills it."""
+
+_TURN = "another subagent is changing files"
 
 log = logging.getLogger(__name__)
 
@@ -117,51 +120,78 @@ class ToolExecutor(AsyncContextManagerMixin):
 
     async def run(self, tool_uses: Sequence[ToolUseBlock]) -> AsyncGenerator[ToolEvent, None]:
         """Yield progress as it comes, and the results in the order of the calls."""
-        for batch in batches([prepare_call(use, self._tools, self._advertised) for use in tool_uses]):
-            send, receive = create_memory_object_stream[ToolEvent](64)
-            task = self._task_group.start_soon(self._run_batch, batch, send)
-            with receive:
-                try:
-                    async for event in receive:
-                        if isinstance(event, ToolResultMessage):
-                            self.results.pop(event.tool_use_id)
+        calls = [prepare_call(use, self._tools, self._advertised) for use in tool_uses]
+        received = {call.use.id: Event() for call in calls}
+        send, receive = create_memory_object_stream[ToolEvent](64)
+        task = self._task_group.start_soon(self._run_message, calls, send, received)
+        with receive:
+            try:
+                async for event in receive:
+                    if not isinstance(event, ToolResultMessage):
                         yield event
-                finally:
-                    task.cancel()
-                    with move_on_after(CLEANUP_S, shield=True):
-                        await task.wait()
+                        continue
+                    self.results.pop(event.tool_use_id)
+                    yield event
+                    received[event.tool_use_id].set()
+            finally:
+                task.cancel()
+                with move_on_after(CLEANUP_S, shield=True):
+                    await task.wait()
 
-    async def _run_batch(self, batch: Sequence[PreparedCall], send: MemoryObjectSendStream[ToolEvent]) -> None:
-        """Run calls side by side, equal ones once, and send each result when those before it have been sent."""
-        finished = {call.use.id: Event() for call in batch}
-        limiter = CapacityLimiter(MAX_PARALLEL)
+    async def _run_message(
+        self,
+        calls: Sequence[PreparedCall],
+        send: MemoryObjectSendStream[ToolEvent],
+        received: Mapping[str, Event],
+    ) -> None:
+        """Start each call once, with a lease that keeps it behind those before it that touch the same files.
+
+        A call that runs alone waits until the results before it are received, and so recorded; the calls after it wait
+        for its own. So a crash leaves at most one such call without a result, and what a call touches is known by the
+        files that are there, and by the working directory, when its turn comes.
+        """
+        finished = {call.use.id: Event() for call in calls}
+        order = Leases()
+        context = replace(self._context, leases=self._context.leases or Leases())
         with send:
             async with create_task_group() as task_group:
-                for equal in equal_calls(batch):
-                    done = [finished[call.use.id] for call in equal]
-                    task_group.start_soon(self._run_one, equal, send, done, limiter, len(batch) == 1)
-                for call in batch:
-                    await finished[call.use.id].wait()
-                    await send.send(self.results[call.use.id])
+                task_group.start_soon(self._send_in_order, finished, send)
+                for equal in equal_calls(calls):
+                    call, number = equal[0], calls.index(equal[0])
+                    own = replace(context, tool_use_id=call.use.id, paths=context.paths.for_call())
+                    use = await find_file_use(call, own, may_move=is_apart(calls, number))
+                    runs_alone = use == EVERYTHING
+                    if runs_alone:
+                        await _all(received[earlier.use.id] for earlier in calls[:number])
+                    own = replace(own, runs_alone=runs_alone, paths=context.paths.for_call())
+                    done = [finished[one.use.id] for one in equal]
+                    task_group.start_soon(self._run_one, equal, own, order.ask(use), send, done)
+                    if runs_alone:
+                        await received[call.use.id].wait()
+
+    async def _send_in_order(self, finished: Mapping[str, Event], send: MemoryObjectSendStream[ToolEvent]) -> None:
+        for tool_use_id, event in finished.items():
+            await event.wait()
+            await send.send(self.results[tool_use_id])
 
     async def _run_one(
         self,
         equal: Sequence[PreparedCall],
+        context: ToolContext,
+        lease: Lease,
         send: MemoryObjectSendStream[ToolEvent],
         done: Sequence[Event],
-        limiter: CapacityLimiter,
-        runs_alone: bool,
     ) -> None:
         """Run the first of equal calls, and make exactly one result for each of them, even if the tool crashes."""
         call = equal[0]
-        try:
-            async with limiter:
-                output = await self._output_of(call, send, runs_alone)
-            self.results.update({one.use.id: _result(one.use.id, output) for one in equal})
-        except Exception as error:  # a bug in a tool or a hook costs its call, not the turn
-            log.exception("the tool %s failed unexpectedly", call.use.name)
-            text = f"{call.use.name} failed unexpectedly: {type(error).__name__}: {error}"
-            self.results.update({one.use.id: error_result(one.use.id, shorten_error(text)) for one in equal})
+        async with lease:
+            try:
+                output = await self._output_of(call, context, send)
+                self.results.update({one.use.id: _result(one.use.id, output) for one in equal})
+            except Exception as error:  # a bug in a tool or a hook costs its call, not the turn
+                log.exception("the tool %s failed unexpectedly", call.use.name)
+                text = f"{call.use.name} failed unexpectedly: {type(error).__name__}: {error}"
+                self.results.update({one.use.id: error_result(one.use.id, shorten_error(text)) for one in equal})
         for event in done:
             event.set()
 
@@ -182,12 +212,12 @@ class ToolExecutor(AsyncContextManagerMixin):
             return str(error)
         return ""
 
-    async def _output_of(self, call: PreparedCall, send: MemoryObjectSendStream[ToolEvent], runs_alone: bool) -> Output:
-        """Get permission for a call, run it, and let the hooks see its output."""
+    async def _output_of(
+        self, call: PreparedCall, context: ToolContext, send: MemoryObjectSendStream[ToolEvent]
+    ) -> Output:
+        """Get permission for a call, and run it once no other agent changes its files."""
         if call.tool is None or call.args is None:
             return Output(shorten_error(call.problem), is_error=True)
-        paths = self._context.paths.for_call()
-        context = replace(self._context, tool_use_id=call.use.id, runs_alone=runs_alone, paths=paths)
         try:
             tool_call = await ToolCall.of(call.use.id, call.tool, call.args, call.use.input, context)
         except ToolError as error:
@@ -195,12 +225,28 @@ class ToolExecutor(AsyncContextManagerMixin):
         permission = await permission_for(tool_call, self._hooks, self._ask)
         await send.send(_decided(call.use, permission))
         if not permission.is_allowed:
-            text = shorten_error(permission.text_for_model)
-            content = text if permission.display is None else (for_model(text),)
-            return Output(content, permission.display, is_error=True)
+            return _refusal(permission)
         if digest_of(tool_call) != permission.digest:  # run exactly what was decided about, to the byte
             return Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
 
+        lease = _leases(context).ask(find_changed_files(tool_call))
+        if has_to_wait := lease.has_to_wait:
+            await send.send(Waiting(_TURN))
+        async with lease:
+            if has_to_wait and (denial := await recheck_call(tool_call, self._hooks)) is not None:
+                await send.send(_decided(call.use, denial))
+                return _refusal(denial)
+            return await self._run_allowed(call, tool_call, permission, send)
+
+    async def _run_allowed(
+        self,
+        call: PreparedCall,
+        tool_call: ToolCall,
+        permission: Permission,
+        send: MemoryObjectSendStream[ToolEvent],
+    ) -> Output:
+        """Run a call that is allowed, again if the sandbox stopped it, and let the hooks see its output."""
+        paths = tool_call.context.paths
         opened = self._opened(tool_call, permission)
         if why := await self._refusal_at_last(opened):
             return Output(shorten_error(f"{call.use.name} was not run: {why}"), is_error=True)
@@ -248,7 +294,10 @@ class ToolExecutor(AsyncContextManagerMixin):
         if permission.opening is not None and permission.opening.use != "on":
             title = f"{title} ({permission.opening.description})"
         await send.send(ToolStarted(call.tool_use_id, tool.name, title, limit_s, tool.starts_agents, tool.asks_user))
-        output = await _run_tool(tool, call.args, call.context, send)
+        async with (
+            nullcontext() if tool.starts_agents else _leases(call.context).slots
+        ):  # an agent's own calls take slots
+            output = await _run_tool(tool, call.args, call.context, send)
         return output.with_note(permission.said) if permission.said else output
 
 
@@ -260,6 +309,21 @@ def _cannot_return(paths: PathResolver, cwd: Path) -> str:
     except ToolError as error:
         return str(error)
     return "" if paths.cwd == cwd else f"{cwd} leads to {paths.cwd} now"
+
+
+async def _all(events: Iterable[Event]) -> None:
+    for event in events:
+        await event.wait()
+
+
+def _leases(context: ToolContext) -> Leases:
+    return context.leases or Leases()
+
+
+def _refusal(permission: Permission) -> Output:
+    text = shorten_error(permission.text_for_model)
+    content = text if permission.display is None else (for_model(text),)
+    return Output(content, permission.display, is_error=True)
 
 
 def _decided(use: ToolUseBlock, permission: Permission) -> PermissionDecided:

@@ -196,7 +196,7 @@ class RetryScheduled:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The model cannot answer yet, and nothing is wrong."""
+    """The model cannot answer yet, or a call cannot run yet, and nothing is wrong."""
 
     reason: str
     """Reason for the wait, as a face may show it on one line."""
@@ -342,7 +342,9 @@ class SubagentEvent:
         return here
 
 
-ToolEvent: TypeAlias = PermissionDecided | ToolStarted | ToolProgress | SubagentEvent | ToolFinished | ToolResultMessage
+ToolEvent: TypeAlias = (
+    PermissionDecided | Waiting | ToolStarted | ToolProgress | SubagentEvent | ToolFinished | ToolResultMessage
+)
 """Event of the tool executor."""
 
 Event: TypeAlias = (

@@ -1,4 +1,4 @@
-"""Read-only neighbours run together, anything else alone, and every call gets exactly one result."""
+"""Calls that touch different files run together, others in order, and every call gets exactly one result."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
@@ -10,17 +10,26 @@ import anyio
 import pytest
 
 from panpan.core.hooks import Hook, ToolCall
+from panpan.core.leases import FileUse, Leases
 from panpan.core.tool import Tool
 from panpan.core.tool_executor import ToolExecutor
 from panpan.errors import SessionLogError, ToolError
 from panpan.types.content import ToolUseBlock
-from panpan.types.events import Output, PermissionDecided, ToolEvent, ToolFinished, ToolProgress, ToolStarted
+from panpan.types.events import (
+    Output,
+    PermissionDecided,
+    ToolEvent,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    Waiting,
+)
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import Allow, Ask, Asker, Decision, Deny, PermissionAnswer, Reason
 from tests.fakes.askers import ScriptedAsker, no, yes
 from tests.fakes.context import context_in
 from tests.fakes.ledger import FakeLedger
-from tests.fakes.tools import FailingTool, FakeTool, changing, looking, refusing
+from tests.fakes.tools import FailingTool, FakeTool, FileTool, changing, looking, refusing
 
 Main = Callable[[], Coroutine[Any, Any, None]]
 
@@ -109,6 +118,172 @@ def test_executor_runs_at_most_ten_at_once(tmp_path: Path, run: Callable[[Main],
         assert len(results_of(events)) == 25
 
     run(main)
+
+
+def edits(log: list[str]) -> tuple[FileTool, FileTool, FakeTool]:
+    """Return a tool that reads a file, one that changes a file, and one of which nothing is known."""
+    return FileTool("Look", changes=False, log=log), FileTool("Edit", changes=True, log=log), changing(log)
+
+
+def order_of(log: list[str], *ids: str) -> list[str]:
+    return [line.split(maxsplit=1)[1] for line in log if line.split()[1] in ids]
+
+
+def test_changes_of_different_files_run_together(tmp_path: Path, run: Callable[[Main], None]) -> None:
+    log: list[str] = []
+
+    async def main() -> None:
+        look, edit, change = edits(log)
+        async with executor_of(tmp_path, look, edit, change) as executor:
+            events = await collect(
+                executor,
+                use("1", "Edit", path="a", seconds=0.02),
+                use("2", "Edit", path="b", seconds=0.01),
+                use("3", "Look", path="c"),
+            )
+        assert [result.tool_use_id for result in results_of(events)] == ["1", "2", "3"]
+        assert {*order_of(log, "1", "2", "3")[:3]} == {"1 begins", "2 begins", "3 begins"}
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (use("1", "Edit", path="a", seconds=0.01), use("2", "Edit", path="./x/../a")),
+        (use("1", "Edit", path="a", seconds=0.01), use("2", "Look", path=".")),
+        (use("1", "Look", path="a", seconds=0.01), use("2", "Edit", path="a")),
+        (use("1", "Change", seconds=0.01), use("2", "Look", path="a")),
+        (use("1", "Edit", path="a", seconds=0.01), use("2", "Change")),
+        (use("1", "Edit", path="link", seconds=0.01), use("2", "Edit", path="a")),
+    ],
+    ids=["same-file", "folder-above", "read-before", "unknown-before", "unknown-after", "through-a-link"],
+)
+def test_calls_that_may_meet_run_in_order(
+    tmp_path: Path, run: Callable[[Main], None], first: ToolUseBlock, second: ToolUseBlock
+) -> None:
+    log: list[str] = []
+    (tmp_path / "x").mkdir()
+    (tmp_path / "link").symlink_to("a")
+
+    async def main() -> None:
+        async with executor_of(tmp_path, *edits(log)) as executor:
+            await collect(executor, first, second)
+        assert order_of(log, "1", "2") == ["1 begins", "1 ends", "2 begins", "2 ends"]
+
+    run(main)
+
+
+def test_call_may_be_about_what_the_one_before_makes(tmp_path: Path, run: Callable[[Main], None]) -> None:
+    log: list[str] = []
+
+    class Makes(FakeTool):
+        async def run(self, args: Any, ctx: Any) -> Any:
+            (tmp_path / "new").mkdir()
+            (tmp_path / "link").symlink_to("new")
+            async for item in super().run(args, ctx):
+                yield item
+
+    async def main() -> None:
+        look, edit, _ = edits(log)
+        async with executor_of(tmp_path, look, edit, Makes("Make", is_read_only=False, log=log)) as executor:
+            await collect(
+                executor,
+                use("1", "Make"),
+                use("2", "Edit", path="link/a", seconds=0.01),
+                use("3", "Edit", path="new/a"),
+            )
+        assert order_of(log, "2", "3") == ["2 begins", "2 ends", "3 begins", "3 ends"]
+
+    run(main)
+
+
+def test_equal_reads_share_a_result_unless_a_change_is_between(tmp_path: Path, run: Callable[[Main], None]) -> None:
+    log: list[str] = []
+    look, other = use("1", "Look", path="a"), use("2", "Look", path="b")
+
+    async def main() -> None:
+        async with executor_of(tmp_path, *edits(log)) as executor:
+            events = await collect(
+                executor,
+                look,
+                other,
+                use("3", "Look", path="a"),
+                use("4", "Edit", path="a"),
+                use("5", "Look", path="a"),
+            )
+        assert order_of(log, "1", "3", "4", "5") == ["1 begins", "1 ends", "4 begins", "4 ends", "5 begins", "5 ends"]
+        assert [result.text for result in results_of(events)] == [
+            "Look 1 done",
+            "Look 2 done",
+            "Look 1 done",
+            "Edit 4 done",
+            "Look 5 done",
+        ]
+
+    run(main)
+
+
+def test_agents_run_together_and_leave_the_slots_to_calls(tmp_path: Path, run: Callable[[Main], None]) -> None:
+    class Agents(FakeTool):
+        starts_agents = True
+
+    agent = Agents("Agent", is_read_only=False)
+
+    async def main() -> None:
+        async with executor_of(tmp_path, agent) as executor:
+            await collect(executor, *(use(str(n), "Agent", seconds=0.01) for n in range(25)))
+        assert agent.peak == 25
+
+    run(main)
+
+
+def test_agents_calls_that_change_take_turns(tmp_path: Path, run: Callable[[Main], None]) -> None:
+    """Two agents, as executors of their own, share the leases of the message that started them."""
+    log: list[str] = []
+    leases = Leases()
+
+    async def agent(*uses: ToolUseBlock) -> None:
+        tools = {tool.name: tool for tool in edits(log)}
+        context = replace(context_in(tmp_path), leases=leases)
+        async with ToolExecutor(tools, context, ask=yes(), ledger=FakeLedger(lambda _: None)) as executor:
+            await collect(executor, *uses)
+
+    async def main() -> None:
+        async with anyio.create_task_group() as agents:
+            agents.start_soon(agent, use("1", "Change", seconds=0.01), use("2", "Edit", path="a", seconds=0.01))
+            agents.start_soon(agent, use("3", "Change", seconds=0.01), use("4", "Edit", path="a", seconds=0.01))
+        for one, other in (("1", "3"), ("2", "4"), ("1", "4"), ("3", "2")):
+            assert order_of(log, one, other)[1].endswith("ends")
+
+    run(main)
+
+
+async def test_call_that_had_to_wait_is_judged_again(tmp_path: Path) -> None:
+    log: list[str] = []
+    leases = Leases()
+
+    class PlanModeBegins(Hook):
+        async def recheck(self, call: ToolCall) -> Deny | None:
+            return Deny(Reason("plan mode has begun"))
+
+    context = replace(context_in(tmp_path), leases=leases)
+    tools = {tool.name: tool for tool in edits(log)}
+    executor = ToolExecutor(tools, context, (PlanModeBegins(),), ask=yes(), ledger=FakeLedger(lambda _: None))
+    other = leases.ask(FileUse.of(writes=[tmp_path / "a"]))
+    async with executor, anyio.create_task_group() as tasks:
+
+        async def other_ends() -> None:
+            async with other:
+                await anyio.wait_all_tasks_blocked()
+
+        tasks.start_soon(other_ends)
+        events = await collect(executor, use("1", "Edit", path="a"), use("2", "Edit", path="b"))
+
+    waited, ran = results_of(events)
+    assert Waiting("another subagent is changing files") in events
+    assert (waited.is_error, waited.text) == (True, "Edit was not run: plan mode has begun")
+    assert (ran.is_error, executor.begun) == (False, {"2"})
 
 
 def test_executor_yields_progress_and_results_before_the_slowest(tmp_path: Path, run: Callable[[Main], None]) -> None:

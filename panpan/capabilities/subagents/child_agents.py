@@ -106,7 +106,7 @@ def open_child(host: SubagentHost, parent: Parent, task: SubagentTask, opened: O
     session, record, definition, above = host.session, opened.record, opened.definition, parent.agent
     model, note = host.model_for(task, definition)
     worktree = Path(record.worktree) if record.worktree else None
-    context = child_context(parent.context, worktree)
+    context = child_context(parent.context, worktree, is_awaited=not task.in_background)
     of_copy = None if worktree is None else session.gate.for_copy(host.place.root, context.paths.root)
     permissions = AgentPermissions(
         gate_of_child(above.gate, session.gate, definition, of_copy),
@@ -309,11 +309,18 @@ def _transcript(opened: OpenedSubagent, context: ToolContext, place: Place) -> T
     return Transcript(conversation, log, recorder)
 
 
-def child_context(parent: ToolContext, worktree: Path | None) -> ToolContext:
-    """Return the context of a subagent's tools: cwd and read files are its own, the rest is its parent's."""
+def child_context(parent: ToolContext, worktree: Path | None, *, is_awaited: bool) -> ToolContext:
+    """Return the context of a subagent's tools: cwd and read files are its own, the rest is its parent's.
+
+    Args:
+        parent: Context of the call that starts it.
+        worktree: Copy of the project that it works in; None for the project itself.
+        is_awaited: True if its parent waits for it. Its calls then take turns with those of the agents beside it.
+    """
     temporary = parent.sandbox.temporary
     paths = parent.paths.for_copy(worktree, temporary=temporary) if worktree is not None else parent.paths.for_agent()
-    return replace(parent, tool_use_id="", paths=paths, seen_files=SeenFiles(), runs_alone=True, allowed_change=None)
+    leases = parent.leases if is_awaited else None
+    return replace(parent, tool_use_id="", paths=paths, seen_files=SeenFiles(), allowed_change=None, leases=leases)
 
 
 def _prefix(opened: OpenedSubagent, tools: Mapping[str, Tool[Any]]) -> SessionPrefix:

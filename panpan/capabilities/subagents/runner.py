@@ -215,11 +215,6 @@ class SubagentRunner:
         host, parent = self._host, Parent(self._agent, ctx)
         if self._agent.identity.depth >= host.max_depth:
             raise ToolError("this subagent may not start others", advice="do the task yourself")
-        # In plan mode it was allowed to run beside others.
-        if not ctx.runs_alone and not self.may_run_in_parallel(task):
-            raise ToolError(
-                "plan mode ended before this began, and now it has to run alone", advice="make the call again"
-            )
         if task.resume:
             host.claim(task.resume)
         try:

@@ -14,7 +14,6 @@ from panpan.capabilities.background.background_tasks import BackgroundTasks
 from panpan.capabilities.snapshots.rounds import Snapshots
 from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.report import results_of_subagents
-from panpan.errors import ToolError
 from panpan.session import models
 from panpan.session.log.fold import UnfinishedCall
 from panpan.types.content import ToolUseBlock
@@ -137,17 +136,6 @@ async def test_subagents_that_end_with_the_session_are_named(place: Place) -> No
     assert [warning for warning in place.warnings if "stopped in the background" in warning and "look" in warning]
 
 
-async def test_parallel_call_for_plan_mode_is_repeated_after_its_end(place: Place) -> None:
-    with place.answering():
-        async with place.open() as session:
-            tool = session.agent.model.tools["Task"]
-            args = tool.input_model.model_validate(task("work", "general-purpose").input)
-            context = replace(session.agent.context, tool_use_id="t1", runs_alone=False)
-            with pytest.raises(ToolError, match="make the call again"):
-                async with aclosing(tool.run(args, context)) as yields:
-                    await anext(yields)
-
-
 # going on with one
 
 
@@ -179,24 +167,6 @@ async def test_resumed_subagent_keeps_its_kind(place: Place) -> None:
 
     assert f"the subagent {agent_id} is a general-purpose" in results(events)[0].text
     assert place.of_subagents == []
-
-
-async def test_named_worktree_does_not_make_resumed_ones_parallel(place: Place) -> None:
-    session_id, ids = await finished(place, task("a", "general-purpose"), task("b", "general-purpose"))
-    asked: list[str] = []
-
-    def child(request: RecordedRequest) -> Step:
-        asked.append(prompt_of(request))
-        return say("done") if replies_so_far(request) == 2 else bash(f"echo {prompt_of(request)} >> order.txt")
-
-    both = [
-        task(prompt, "general-purpose", resume=id_, isolation="worktree") for prompt, id_ in zip("cd", ids, strict=True)
-    ]
-    with place.answering(calls(*both), say("done"), child=child):
-        async with place.open({"permission.mode": "bypassPermissions"}, resume=session_id) as session:
-            await turn(session)
-
-    assert asked == ["c", "c", "d", "d"]
 
 
 # worktrees

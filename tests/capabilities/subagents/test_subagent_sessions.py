@@ -120,7 +120,8 @@ def id_of(result: ToolResultMessage) -> str:
     return result.text.rpartition("id ")[2][:8]
 
 
-async def test_subagents_of_one_message_run_at_the_same_time(place: Place) -> None:
+@pytest.mark.parametrize("kinds", [["explore"] * 4, ["general-purpose"] * 4, ["explore", "general-purpose"] * 2])
+async def test_subagents_of_one_message_run_at_the_same_time(place: Place, kinds: list[str]) -> None:
     all_have_asked = threading.Event()
 
     def child(request: RecordedRequest) -> Step:
@@ -128,7 +129,7 @@ async def test_subagents_of_one_message_run_at_the_same_time(place: Place) -> No
             all_have_asked.set()  # nobody is answered before
         return replace(say(f"saw {prompt_of(request)}"), faults=(Hold(0, all_have_asked),))
 
-    parent = calls(*(task(f"part {number}") for number in range(4))), say("all done")
+    parent = calls(*(task(f"part {number}", kind) for number, kind in enumerate(kinds))), say("all done")
     with place.answering(*parent, child=child):
         async with place.open() as session:
             events = await turn(session)
@@ -139,20 +140,48 @@ async def test_subagents_of_one_message_run_at_the_same_time(place: Place) -> No
     assert asked == set(ids)
 
 
-async def test_subagent_that_may_change_files_runs_alone(place: Place) -> None:
-    running: list[str] = []
+async def test_commands_of_subagents_take_turns(place: Place) -> None:
+    """Each command looks twice whether another one is at work, which is a fault in a workspace without turns."""
+    both_have_asked = threading.Event()
+    line = "test ! -e busy || echo met >> log; touch busy; sleep 0.05; test -e busy || echo met >> log; rm -f busy"
 
     def child(request: RecordedRequest) -> Step:
-        running.append(prompt_of(request))
-        return say("done") if replies_so_far(request) else bash(f"echo {prompt_of(request)} >> order.txt")
+        if len(place.of_subagents) == 4:
+            both_have_asked.set()
+        step = say("done") if replies_so_far(request) else bash(f"{line}; echo {prompt_of(request)} >> log")
+        return replace(step, faults=(Hold(0, both_have_asked),))
 
-    parent = calls(task("first", "general-purpose"), task("second", "general-purpose")), say("all done")
+    parent = calls(*(task(f"part{number}", "general-purpose") for number in range(4))), say("all done")
     with place.answering(*parent, child=child):
         async with place.open(ask=yes()) as session:
             await turn(session)
 
-    assert running == ["first", "first", "second", "second"]
-    assert (place.workspace / "order.txt").read_text() == "first\nsecond\n"
+    assert sorted((place.workspace / "log").read_text().split()) == [f"part{number}" for number in range(4)]
+
+
+async def test_edits_of_subagents_lose_no_update(place: Place) -> None:
+    """Five write three lines each into one file; one that is refused, since another was quicker, reads it again."""
+    shared = place.workspace / "shared.txt"
+    shared.write_text("begin\n")
+
+    def child(request: RecordedRequest) -> Step:
+        blocks = [block for message in request.body["messages"] for block in message["content"]]
+        edits = {block["id"] for block in blocks if block["type"] == "tool_use" and block["name"] == "Edit"}
+        results = [block for block in blocks if block["type"] == "tool_result"]
+        done = [one for one in results if one["tool_use_id"] in edits and not one.get("is_error")]
+        if len(done) == 3:
+            return say("done")
+        if not results or results[-1]["tool_use_id"] in edits:
+            return call("Read", {"file_path": "shared.txt"})
+        line = f"{prompt_of(request)}-{len(done)}"
+        return call("Edit", {"file_path": "shared.txt", "old_string": "begin", "new_string": f"begin\n{line}"})
+
+    names = [f"writer{number}" for number in range(5)]
+    with place.answering(calls(*(task(name, "general-purpose") for name in names)), say("all done"), child=child):
+        async with place.open({"permission.mode": "acceptEdits"}) as session:
+            await turn(session)
+
+    assert sorted(shared.read_text().split()) == sorted(["begin", *(f"{name}-{n}" for name in names for n in range(3))])
 
 
 async def test_subagents_requests_grow_at_the_end_without_the_parents(place: Place) -> None:

@@ -10,14 +10,14 @@ from pydantic import ValidationError
 from panpan.capabilities.todos.todo_write import MAX_CHARS, MAX_TODOS, TodoWriteTool
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import ToolCall
-from panpan.core.tool_call import batches, prepare_call
+from panpan.core.leases import EVERYTHING
+from panpan.core.tool_call import find_file_use, prepare_call
 from panpan.errors import ToolError
 from panpan.permissions.gate import PermissionGate
 from panpan.types.content import ChecklistDisplay, ChecklistItem, ToolUseBlock
 from panpan.types.events import Output
 from panpan.types.permission import Allow, PermissionMode
 from tests.fakes.context import context_in
-from tests.fakes.tools import looking
 
 
 class Store:
@@ -109,18 +109,14 @@ async def test_todo_write_runs_unasked_in_every_mode(mode: PermissionMode, tmp_p
     assert isinstance(await PermissionGate(mode=mode).before_tool(call), Allow)
 
 
-def test_todo_write_runs_alone_so_that_the_later_list_counts() -> None:
-    tools = {"Look": looking(), "TodoWrite": TodoWriteTool(Store())}
-    names = ["Look", "Look", "TodoWrite", "TodoWrite", "Look"]
-    inputs: dict[str, dict[str, Any]] = {"Look": {}, "TodoWrite": {"todos": []}}
-    calls = [
-        prepare_call(ToolUseBlock(id=str(number), name=name, input=inputs[name]), tools)
-        for number, name in enumerate(names)
-    ]
+async def test_todo_write_runs_alone_so_the_later_list_counts(tmp_path: Path) -> None:
+    call = prepare_call(
+        ToolUseBlock(id="1", name="TodoWrite", input={"todos": []}), {"TodoWrite": TodoWriteTool(Store())}
+    )
 
-    together = [[call.use.name for call in batch] for batch in batches(calls)]
+    use = await find_file_use(call, context_in(tmp_path), may_move=False)
 
-    assert together == [["Look", "Look"], ["TodoWrite"], ["TodoWrite"], ["Look"]]
+    assert use == EVERYTHING
 
 
 async def test_todo_write_needs_no_snapshot_and_no_note(tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ class SubagentProgress:
                     self._add((here.agent_id, id_), Step(name, text, "refused", depth))
             case ToolStarted(tool_use_id=id_, name=name, title=title):
                 self.calls += 1
+                self._waits_for = ""
                 self._end((here.agent_id, id_), "failed")  # ends the first attempt of a retried call
                 self._add((here.agent_id, id_), Step(name, title[:MAX_TEXT_CHARS], "runs", depth))
             case ToolFinished(tool_use_id=id_, is_error=is_error):

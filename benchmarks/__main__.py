@@ -20,6 +20,7 @@ NAMES = (
     "rounds",
     "deltas",
     "repl",
+    "short_turn",
     "parallel_tools",
     "memory",
     "sessions",

@@ -1,69 +1,56 @@
-"""Eight read-only tools that sleep for half a second, in one message."""
+"""Eight calls in one message of the installed program: shell commands in the box, and searches.
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from time import perf_counter
+The time is that from the end of the reply with the calls to the next request, so it includes all that panpan does for
+them: parsing, permissions, the box, the log, and loading what the first such call needs.
+"""
 
-import anyio
-from pydantic import BaseModel
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
+from benchmarks.command import Bench, bench
 from benchmarks.figure import Figure
-from panpan.core.tool import SeenFiles, Tool, ToolContext
-from panpan.core.tool_executor import ToolExecutor
-from panpan.permissions.folder_gate import DenyingAsker
-from panpan.system.files.output_store import OutputStore
-from panpan.system.files.paths import PathResolver
-from panpan.types.content import ToolUseBlock
-from panpan.types.events import Output, ToolYield
-from panpan.types.messages import ToolResultMessage
+from benchmarks.model_server import serving
 
-TITLE = "eight half-second tools in one message"
+TITLE = "eight calls in one message"
 
 CALLS = 8
 SLEEP_S = 0.5
-
-
-class NoInput(BaseModel):
-    """No arguments."""
-
-
-class SleepTool(Tool[NoInput]):
-    """Tool that sleeps."""
-
-    name = "Sleep"
-    input_model = NoInput
-    tool_class = "read"
-
-    def is_read_only(self, args: NoInput) -> bool:
-        return True
-
-    def title(self, args: NoInput) -> str:
-        return ""
-
-    async def run(self, args: NoInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        await anyio.sleep(SLEEP_S)
-        yield Output("slept")
+FILES = 2_000
+_LINE = "def function(argument):\n    return argument + 1\n"
 
 
 def measure(runs: int) -> Iterator[Figure]:
     """Yield the figures of this benchmark."""
-    with TemporaryDirectory(prefix="panpan-bench-") as name:
-        times = [anyio.run(_one_message, Path(name).resolve()) for _ in range(runs)]
-    yield Figure("wall time", "s", times, at_most=0.6)
+    sleeps = [("Bash", {"command": f"sleep {SLEEP_S}"})] * CALLS
+    yield Figure(f"`sleep {SLEEP_S}` in the box", "s", [_run(sleeps) for _ in range(runs)], at_most=0.55)
+    writes = [("Bash", {"command": f"sleep {SLEEP_S}; echo {n} > out{n}.txt"}) for n in range(4)]
+    note = "what a command writes is not known, so they take turns"
+    yield Figure("four commands that write", "s", [_run(writes) for _ in range(runs)], note=note)
+    searches = [("Grep", {"pattern": f"needle_{n}"}) for n in range(CALLS)]
+    yield Figure(f"searches of {FILES:,} files", "s", [_run(searches, _fill) for _ in range(runs)], at_most=0.13)
 
 
-async def _one_message(root: Path) -> float:
-    """Return the seconds that the eight calls took together."""
-    context = ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root))
-    uses = [ToolUseBlock(id=f"toolu_{number}", name="Sleep", input={}) for number in range(CALLS)]
-    results = 0
-    async with ToolExecutor({"Sleep": SleepTool()}, context, ask=DenyingAsker()) as executor:
-        started_at = perf_counter()
-        async with aclosing(executor.run(uses)) as events:
-            async for event in events:
-                results += isinstance(event, ToolResultMessage) and not event.result.is_error
-        took_s = perf_counter() - started_at
-    assert results == CALLS
-    return took_s
+def _run(calls: Sequence[tuple[str, Mapping[str, Any]]], fill: Callable[[Bench], None] = lambda _: None) -> float:
+    """Return the seconds that the calls of one message take together."""
+    blocks = [
+        {"type": "tool_use", "name": name, "input": {**arguments, **_told_apart(name, number)}}
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    script = {"replies": [{"blocks": blocks, "writes": "bulk"}, {"text": "Done."}]}
+    with bench() as place, serving(script) as server:
+        fill(place)
+        place.ask(server.url, "--permission-mode", "auto", "--allowedTools", "Bash(*)")
+        asked, answered = server.requests(2)
+    return float(answered["began_at"] - asked["finished_at"])
+
+
+def _told_apart(name: str, number: int) -> Mapping[str, Any]:
+    """Return an argument that makes equal calls different, since equal ones run once."""
+    return {"description": f"wait {number}"} if name == "Bash" else {}
+
+
+def _fill(place: Bench) -> None:
+    for number in range(FILES):
+        path = place.workspace / f"package_{number // 100:02}" / f"module_{number:04}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(_LINE * 20 + f"# needle_{number % 200}\n")

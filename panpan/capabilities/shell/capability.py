@@ -7,20 +7,23 @@ gets all of their variables except keys.
 
 import re
 import shlex
-from collections.abc import Callable, Iterable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from anyio import CancelScope
+import anyio
+from anyio import CancelScope, to_thread
 
 from panpan.capabilities.shell.bash import MAX_COMMAND_BYTES, MAX_RESULT_CHARS, MAX_TIMEOUT_MS, BashInput, BashTool
 from panpan.core.background import Background
+from panpan.core.hooks import Addition, Hook, Round
 from panpan.core.tool import Tool, ToolContext
-from panpan.errors import ToolError
+from panpan.errors import PanpanError, ToolError
 from panpan.session.agent import Agent
-from panpan.session.capability import Capability, UserCommandResult, UserShell
+from panpan.session.capability import Capability, UserCommandResult, UserShell, concurrently
+from panpan.session.context import SessionContext
 from panpan.system.processes.detached import mark_as_user_command
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.text.terminal_text import clean_for_terminal
@@ -33,10 +36,50 @@ USER_COMMAND_TIMEOUT_S = MAX_TIMEOUT_MS / 1000
 INTERRUPTED = "[interrupted by the user; what it printed until then is above]"
 
 
+_HEAD_START_S = 0.2
+"""Seconds for the first request to go out, before something is loaded."""
+
+
+class WarmUp(Hook):
+    """Loads what the first command needs while the model writes its first reply."""
+
+    def __init__(self, session: SessionContext) -> None:
+        self._session = session
+        self._asked = anyio.Event()
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        self._asked.set()
+        return ()
+
+    async def serve(self) -> None:
+        """Wait for the first request, then load; to be run beside the session."""
+        await self._asked.wait()
+        await anyio.sleep(_HEAD_START_S)
+        tool, sandbox = self._session.main.model.tools.get(BashTool.name), self._session.tool_context.sandbox
+        if not isinstance(tool, BashTool):
+            return
+        with suppress(PanpanError):  # the first command says what is wrong
+            await to_thread.run_sync(tool.facts, BashInput(command="true | true"), abandon_on_cancel=True)
+            if sandbox.is_on:
+                await sandbox.choice()
+
+
 class Shell(Capability):
     """Runs commands."""
 
     name = "shell"
+
+    def __init__(self, session: SessionContext) -> None:
+        super().__init__(session)
+        self._warm_up = WarmUp(session)
+
+    def hooks(self, agent: Agent) -> Iterable[Hook]:
+        return (self._warm_up,) if agent.is_main else ()
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[None, None]:
+        async with concurrently(self._warm_up.serve):
+            yield
 
     def services(self) -> Iterable[object]:
         return (UserCommands(lambda: self.session.main.context),)

@@ -102,20 +102,28 @@ class OwnRepository:
 
     def add_tree(self, files: Mapping[str, tuple[str, str]]) -> str:
         """Add the tree of files, given by path with git's mode and the id of each, and return its id."""
-        here: list[tuple[bytes, bytes]] = []
-        below: dict[str, dict[str, tuple[str, str]]] = {}
+        # what is in each folder, as git writes it, behind the name that it is sorted by
+        inside: dict[str, list[tuple[bytes, bytes]]] = {"": []}
         for path, (mode, oid) in files.items():
-            name, _, rest = path.partition("/")
-            if rest:
-                below.setdefault(name, {})[rest] = (mode, oid)
-            else:
-                raw = os.fsencode(name)
-                here.append((raw, b"%b %b\0%b" % (mode.encode("ascii"), raw, bytes.fromhex(oid))))
-        for name, inner in below.items():
+            folder, _, name = path.rpartition("/")
             raw = os.fsencode(name)
-            # git sorts a folder as if its name ended with a slash
-            here.append((raw + b"/", b"40000 %b\0%b" % (raw, bytes.fromhex(self.add_tree(inner)))))
-        return self.add_object("tree", b"".join(entry for _, entry in sorted(here)))
+            entry = b"%b %b\0%b" % (mode.encode("ascii"), raw, bytes.fromhex(oid))
+            inside.setdefault(folder, []).append((raw, entry))
+        waiting = [folder for folder in inside if folder]
+        for folder in waiting:
+            above = folder.rpartition("/")[0]
+            if above not in inside:
+                inside[above] = []
+                waiting.append(above)
+        for folder in sorted(waiting, key=lambda path: path.count("/"), reverse=True):
+            above, _, name = folder.rpartition("/")
+            raw = os.fsencode(name)
+            entry = b"40000 %b\0%b" % (raw, bytes.fromhex(self._add_folder(inside[folder])))
+            inside[above].append((raw + b"/", entry))  # git sorts a folder as if its name ended with a slash
+        return self._add_folder(inside[""])
+
+    def _add_folder(self, entries: Sequence[tuple[bytes, bytes]]) -> str:
+        return self.add_object("tree", b"".join(entry for _, entry in sorted(entries)))
 
     def read_reference(self, reference: str) -> str | None:
         """Return the object that a reference leads to; None if there is no such reference."""

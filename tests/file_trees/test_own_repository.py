@@ -9,6 +9,7 @@ import pytest
 
 from panpan.errors import ToolError
 from panpan.file_trees.own_repository import OwnRepository, TooMuchError
+from panpan.file_trees.snapshot import commit_of
 from tests.system.backends import on_both_backends, run_on
 
 
@@ -34,6 +35,29 @@ async def kept(repository: OwnRepository, path: str) -> bytes:
     """Add a file, and return what the repository holds of it."""
     await repository.run("update-index", "--add", "-z", "--stdin", stdin=os.fsencode(path) + b"\0")
     return await repository.run("cat-file", "blob", f":{path}")
+
+
+async def test_added_tree_is_the_one_that_git_makes(repository: OwnRepository, tmp_path: Path) -> None:
+    paths = ["a", "a-b", "a.c/x", "ab/y", "ab.d", "b/c/d", "b/c.txt", "b/c/e/f", "ü", os.fsdecode(b"\xff/g")]
+    oid = repository.add_object("blob", b"x")
+    files = {path: ("100755" if path == "ab.d" else "100644", oid) for path in paths}
+    lines = b"".join(f"{mode} {oid}\t".encode() + os.fsencode(path) + b"\0" for path, (mode, oid) in files.items())
+    index = tmp_path / "index"
+    await repository.run("update-index", "-z", "--index-info", index=index, stdin=lines)
+
+    assert repository.add_tree(files) == await repository.write_tree(index)
+    assert repository.add_tree({}) == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+
+async def test_reference_is_read_also_when_git_has_packed_it(repository: OwnRepository) -> None:
+    oid = repository.add_object("commit", commit_of(repository.add_tree({}), None, b"message"))
+    repository.point("refs/sessions/one", oid)
+    before = repository.read_reference("refs/sessions/one")
+    await repository.run("pack-refs", "--all", "--prune")
+
+    assert not (repository.folder / "refs/sessions/one").exists()
+    assert (before, repository.read_reference("refs/sessions/one")) == (oid, oid)
+    assert repository.read_reference("refs/sessions/two") is None
 
 
 @on_both_backends

@@ -118,7 +118,7 @@ async def find_file_use(call: PreparedCall, context: ToolContext, *, may_move: b
         if effects.commands and may_move:
             return EVERYTHING
         if effects.commands or not effects.is_complete:
-            return FileUse.of(reads=["/"])
+            return FileUse.of(reads=["/"]) if call.only_reads else EVERYTHING
         return FileUse.of(
             reads=[_canonical(path, context) for path in (*effects.reads, *effects.searches)],
             writes=[_canonical(path, context) for path in (*effects.writes, *effects.deletes)],

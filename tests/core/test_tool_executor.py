@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from panpan.core.effects import Effects
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.leases import FileUse, Leases
 from panpan.core.tool import Tool
@@ -169,6 +170,22 @@ def test_calls_that_may_meet_run_in_order(
     async def main() -> None:
         async with executor_of(tmp_path, *edits(log)) as executor:
             await collect(executor, first, second)
+        assert order_of(log, "1", "2") == ["1 begins", "1 ends", "2 begins", "2 ends"]
+
+    run(main)
+
+
+def test_file_tool_that_does_not_know_all_its_files_runs_alone(tmp_path: Path, run: Callable[[Main], None]) -> None:
+    log: list[str] = []
+
+    class Unsure(FileTool):
+        async def effects(self, args: Any, ctx: Any) -> Effects:
+            return replace(await super().effects(args, ctx), is_complete=False)
+
+    async def main() -> None:
+        unsure = Unsure("Unsure", changes=True, log=log)
+        async with executor_of(tmp_path, unsure, *edits(log)) as executor:
+            await collect(executor, use("1", "Unsure", path="a", seconds=0.01), use("2", "Look", path="b"))
         assert order_of(log, "1", "2") == ["1 begins", "1 ends", "2 begins", "2 ends"]
 
     run(main)

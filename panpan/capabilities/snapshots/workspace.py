@@ -197,7 +197,7 @@ class WorkspaceSnapshots:
 
         With them come the folders that it would make, each with a slash at its end.
         """
-        if not call.tool.notes_changes:
+        if not (call.tool.notes_changes and call.effects.only_changes_files):
             return None
         found: dict[Path, set[str]] = {}
         try:

@@ -4,11 +4,11 @@ The rule: a lease waits only for conflicting leases that were asked for before i
 a call holds one, it waits for nothing that another call does.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
-from anyio import CapacityLimiter, Event
+from anyio import CapacityLimiter, Event, Lock
 
 from panpan.types.dataclass import dataclass
 
@@ -60,11 +60,18 @@ class Leases:
     def __init__(self) -> None:
         self.slots = CapacityLimiter(MAX_WORKING)
         """Slots of the calls that work."""
+        self.asking = Lock()
+        """Held while the user is asked about a call."""
         self._asked: list[Lease] = []
 
-    def ask(self, use: FileUse) -> "Lease":
-        """Return a lease, which is held inside `async with`; from now on, conflicting ones wait until it is over."""
-        lease = Lease(use, self, [one.over for one in self._asked if one.use.conflicts_with(use)])
+    def ask(self, use: FileUse, *, on_wait: Callable[[], Awaitable[None]] | None = None) -> "Lease":
+        """Return a lease, which is held inside `async with`; from now on, conflicting ones wait until it is over.
+
+        Args:
+            use: The files.
+            on_wait: Called first if it has to wait.
+        """
+        lease = Lease(use, self, [one.over for one in self._asked if one.use.conflicts_with(use)], on_wait)
         self._asked.append(lease)
         return lease
 
@@ -78,11 +85,14 @@ class Leases:
 class Lease:
     """A use of files that was asked for. Entering it waits for the conflicting ones before it; leaving it ends it."""
 
-    def __init__(self, use: FileUse, leases: Leases, before: Sequence[Event]) -> None:
+    def __init__(
+        self, use: FileUse, leases: Leases, before: Sequence[Event], on_wait: Callable[[], Awaitable[None]] | None
+    ) -> None:
         self.use = use
         self.over = Event()
         self._leases = leases
         self._before = before
+        self._on_wait = on_wait
 
     @property
     def has_to_wait(self) -> bool:
@@ -92,6 +102,8 @@ class Lease:
     async def __aenter__(self) -> Self:
         """Wait until it is granted."""
         try:
+            if self._on_wait is not None and self.has_to_wait:
+                await self._on_wait()
             for event in self._before:
                 await event.wait()
         except BaseException:

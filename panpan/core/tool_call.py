@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from anyio import Lock
 from pydantic import BaseModel, ValidationError
 
 from panpan.core.hooks import Hook, ToolCall
@@ -111,14 +112,14 @@ async def find_file_use(call: PreparedCall, context: ToolContext, *, may_move: b
         return FileUse()
     if tool.starts_agents:
         return AGENTS
-    if not (call.only_reads or tool.notes_changes):
+    if not call.only_reads and (not tool.notes_changes or tool.only_renames):
         return EVERYTHING
     try:
         effects = await tool.effects(args, context)
-        if effects.commands and may_move:
+        if call.only_reads:  # it may depend on more than it names, as on the mode or on a whole project
+            return EVERYTHING if effects.commands and may_move else FileUse.of(reads=["/"])
+        if not effects.only_changes_files:
             return EVERYTHING
-        if effects.commands or not effects.is_complete:
-            return FileUse.of(reads=["/"]) if call.only_reads else EVERYTHING
         return FileUse.of(
             reads=[_canonical(path, context) for path in (*effects.reads, *effects.searches)],
             writes=[_canonical(path, context) for path in (*effects.writes, *effects.deletes)],
@@ -131,12 +132,12 @@ def _canonical(path: str, context: ToolContext) -> Path:
     return canonical_path(Path(context.paths.absolute(path)))
 
 
-def find_changed_files(call: ToolCall) -> FileUse:
-    """Return the files that an allowed call may change, for the lease that it holds while it works."""
+def find_changed_files(call: ToolCall, box: Box) -> FileUse:
+    """Return the files that a call may change in a box, for the lease that it holds while it works."""
     effects, paths = call.effects, call.context.paths
     if call.tool.starts_agents:  # its agents' calls take leases, and would wait for this one
         return FileUse()
-    if effects.is_read_only or call.context.box == "looking":
+    if effects.is_read_only or box == "looking":
         return FileUse()
     if effects.commands or not effects.is_complete:
         return FileUse.of(writes=paths.roots)
@@ -275,11 +276,29 @@ def _restricting(decisions: Sequence[Decision]) -> Sequence[Decision]:
     return [*denials, *asks, *(one for one in decisions if isinstance(one, Allow) and one.reason.flags)]
 
 
-async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Permission:
-    """Decide about `call` as it is now; wait for the user if a hook asks."""
+async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker, asking: Lock) -> Permission:
+    """Decide about `call` as it is now; wait for the user if a hook asks.
+
+    Args:
+        call: The call.
+        hooks: Hooks that decide.
+        ask: Puts a question to the user.
+        asking: Held while the user is asked. A call that waited for it is decided about again, since the answer to the
+            question before, such as another mode, may hold for it, too.
+    """
     digest = digest_of(call)
-    decisions = [decision for hook in hooks if (decision := await hook.before_tool(call)) is not None]
-    return replace(await _permission(call, digest, decisions, hooks, ask), digest=digest)
+    decisions = await _decisions(call, hooks)
+    if not isinstance(combine_decisions(decisions), Ask):
+        return replace(await _permission(call, digest, decisions, hooks, ask), digest=digest)
+    has_to_wait = asking.locked()
+    async with asking:
+        if has_to_wait:
+            decisions = await _decisions(call, hooks)
+        return replace(await _permission(call, digest, decisions, hooks, ask), digest=digest)
+
+
+async def _decisions(call: ToolCall, hooks: Sequence[Hook]) -> Sequence[Decision]:
+    return [decision for hook in hooks if (decision := await hook.before_tool(call)) is not None]
 
 
 async def recheck_call(call: ToolCall, hooks: Sequence[Hook]) -> Permission | None:

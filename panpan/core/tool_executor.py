@@ -222,17 +222,19 @@ class ToolExecutor(AsyncContextManagerMixin):
             tool_call = await ToolCall.of(call.use.id, call.tool, call.args, call.use.input, context)
         except ToolError as error:
             return error_output(error)
-        permission = await permission_for(tool_call, self._hooks, self._ask)
+        leases = _leases(context)
+        permission = await permission_for(tool_call, self._hooks, self._ask, leases.asking)
         await send.send(_decided(call.use, permission))
         if not permission.is_allowed:
             return _refusal(permission)
         if digest_of(tool_call) != permission.digest:  # run exactly what was decided about, to the byte
             return Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
 
-        lease = _leases(context).ask(find_changed_files(tool_call))
-        if has_to_wait := lease.has_to_wait:
-            await send.send(Waiting(_TURN))
-        async with lease:
+        lease = leases.ask(find_changed_files(tool_call, permission.box), on_wait=partial(send.send, Waiting(_TURN)))
+        has_to_wait = lease.has_to_wait or not leases.slots.available_tokens
+        # an agent's own calls take slots, and a question to the user is no work
+        slot = nullcontext() if call.tool.starts_agents or call.tool.asks_user else leases.slots
+        async with lease, slot:
             if has_to_wait and (denial := await recheck_call(tool_call, self._hooks)) is not None:
                 await send.send(_decided(call.use, denial))
                 return _refusal(denial)
@@ -294,10 +296,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         if permission.opening is not None and permission.opening.use != "on":
             title = f"{title} ({permission.opening.description})"
         await send.send(ToolStarted(call.tool_use_id, tool.name, title, limit_s, tool.starts_agents, tool.asks_user))
-        async with (
-            nullcontext() if tool.starts_agents else _leases(call.context).slots
-        ):  # an agent's own calls take slots
-            output = await _run_tool(tool, call.args, call.context, send)
+        output = await _run_tool(tool, call.args, call.context, send)
         return output.with_note(permission.said) if permission.said else output
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
+_VERSION = b"HTTP/1."
 _MAX_HEAD_BYTES = 64 * 1024
 _MAX_CHUNK_BYTES = 64 * 1024
 """Longer chunks need no joining, and are not held back until they are whole."""
@@ -52,23 +53,26 @@ class ChunkJoiner:
         return data
 
     def _read_head(self, data: bytes) -> bytes:
-        end = data.find(b"\r\n\r\n") + 4
-        if end < 4:
-            if len(data) > _MAX_HEAD_BYTES:
+        start = 0
+        while (end := data.find(b"\r\n\r\n", start) + 4) >= 4:
+            head, status = data[start:end], data[start + 9 : start + 12]
+            if not head.startswith(_VERSION) or b"\n\n" in head:
                 return self._as_it_is(data)
-            self._rest = data
-            return b""
-        head, body = data[:end], data[end:]
-        status = head[9:12]
-        if status == b"101":  # another protocol follows
-            self._read = self._pass_forever
-        elif status.startswith(b"1"):
-            return head + self._read_head(body) if body else head
-        elif _CHUNKED.search(head) and status not in _WITHOUT_BODY:
-            self._read = self._join
-        else:
-            self._read = self._pass
-        return head + self._read(body) if body else head
+            start = end
+            if status.startswith(b"1") and status != b"101":
+                continue  # the answer itself follows
+            if status == b"101":  # another protocol follows
+                self._read = self._pass_forever
+            elif _CHUNKED.search(head) and status not in _WITHOUT_BODY:
+                self._read = self._join
+            else:
+                self._read = self._pass
+            return data[:end] + self._read(data[end:])
+        rest = data[start:]
+        if not rest.startswith(_VERSION[: len(rest)]) or b"\n\n" in rest or len(rest) > _MAX_HEAD_BYTES:
+            return self._as_it_is(data)  # such as the handshake with a SOCKS proxy
+        self._rest = rest
+        return data[:start]
 
     def _join(self, data: bytes) -> bytes:
         parts: list[bytes] = []

@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -51,6 +52,13 @@ class _Scan:
         return any(place.is_relative_to(look.root) and look.has_looked_for(place) for look in self.looks)
 
 
+class _Background:
+    """What all agents of a session know of commands in the background."""
+
+    newest: _Scan | None = None
+    """Newest look since a command was left running in the background, which may make more at any time."""
+
+
 class NewProtectedPlaces(Hook):
     """Compares the protected places of the workspace before and after each command in the sandbox.
 
@@ -67,21 +75,26 @@ class NewProtectedPlaces(Hook):
         self._ask = ask
         self._warn = warn
         self._before: dict[str, _Scan] = {}
-        self._since_background: _Scan | None = None
-        """Newest look since a command was left running in the background, which may make more at any time."""
+        self._background = _Background()
+
+    def for_agent(self) -> "NewProtectedPlaces":
+        """Return one for the calls of another agent of the session."""
+        other = copy(self)
+        other._before = {}
+        return other
 
     async def before_effect(self, call: ToolCall) -> None:
         if await _runs_boxed(call):
             before = self._before.get(call.tool_use_id)  # this is a retry after a failed attempt
-            self._before[call.tool_use_id] = before or self._since_background or await _scan_for(call)
+            self._before[call.tool_use_id] = before or self._background.newest or await _scan_for(call)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         before = self._before.pop(call.tool_use_id, None)
         if before is None:
             return output
         now = await _scan_for(call)
-        if self._since_background is not None or getattr(call.args, "run_in_background", False):
-            self._since_background = now
+        if self._background.newest is not None or getattr(call.args, "run_in_background", False):
+            self._background.newest = now
         new = {place: file for place, file in now.files.items() if before.shows_new(place, file)}
         moved = set(before.files.values())  # files of the user, under another name
         cloned = [place for place in new if place.name == ".git" and new[place] not in moved]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio import Lock
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,7 +53,7 @@ async def decided(hooks: Sequence[Hook]) -> tuple[Permission, int]:
         return PermissionAnswer(is_allowed=True)
 
     call = ToolCall("1", changing(), SleepInput(), {}, context_in(Path()), UNKNOWN)
-    return await permission_for(call, hooks, user), len(asked)
+    return await permission_for(call, hooks, user, Lock()), len(asked)
 
 
 async def test_hook_yes_opens_what_the_users_yes_would() -> None:

@@ -74,6 +74,20 @@ def test_leases_are_granted_in_order_without_deadlock(
         assert not any(one < number and uses[one].conflicts_with(uses[number]) for one in later)
 
 
+async def test_lease_that_is_cancelled_before_it_waits_holds_nobody_up() -> None:
+    leases, use = Leases(), FileUse.of(writes=["/w/a"])
+    first = leases.ask(use)
+
+    async def never() -> None:
+        await anyio.sleep_forever()
+
+    async with first:
+        with anyio.move_on_after(0):
+            async with leases.ask(use, on_wait=never):
+                raise AssertionError("it was held beside the first")
+    assert not leases.ask(use).has_to_wait
+
+
 async def test_lease_waits_for_conflicting_ones_alone() -> None:
     leases = Leases()
 

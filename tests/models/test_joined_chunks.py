@@ -103,6 +103,21 @@ def test_joiner_reads_the_next_answer_of_a_connection() -> None:
     assert joined == [answer.replace(b"1\r\na\r\n1\r\nb\r\n", b"2\r\nab\r\n")] * 2
 
 
+def test_joiner_holds_back_nothing_that_is_not_an_answer() -> None:
+    for data in (b"\x05\x00", b"HTTP/1.1 200 OK\ncontent-length: 2\n\nhi", b"x"):
+        joiner = ChunkJoiner()
+        joiner.begin()
+        assert joiner.feed(data) == data
+
+
+def test_joiner_reads_thousands_of_early_hints() -> None:
+    joiner = ChunkJoiner()
+    joiner.begin()
+    hints = b"HTTP/1.1 100 Continue\r\n\r\n" * 5_000
+
+    assert joiner.feed(hints) == hints
+
+
 def test_joiner_leaves_another_protocol_alone() -> None:
     joiner = ChunkJoiner()
     joiner.begin()

@@ -2,6 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from anyio import Lock
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool_call import permission_for
@@ -108,7 +109,7 @@ async def test_refusal_beside_yes_names_the_remaining_reasons(tmp_path: Path) ->
     command = Ask(Reason("it may change things", "not-allowed", flags="--allowedTools Bash"))
     network = Ask(Reason("with the network", "sandbox", flags="--allow-network"), is_protected=True)
 
-    refused = await permission_for(call_in(tmp_path), [_Asks(command), _Asks(network)], ApprovingAsker())
+    refused = await permission_for(call_in(tmp_path), [_Asks(command), _Asks(network)], ApprovingAsker(), Lock())
 
     assert not refused.is_allowed
     assert refused.reasons == (network.reason,)

@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from panpan.capabilities.shell.bash import BashInput, BashTool
+from panpan.core.conversation import Conversation
 from panpan.core.hooks import ToolCall
 from panpan.permissions.new_protected_places import NewProtectedPlaces
 from panpan.system.files.paths import PathResolver
@@ -75,6 +76,18 @@ async def test_new_protected_place_is_reported_to_user_and_model(tmp_path: Path,
     assert place in work.warned[0]
     assert "left where they are" in work.warned[0]
     assert (work.root / name).exists()
+
+
+async def test_end_of_another_agents_turn_loses_no_scan(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    other = work.hook.for_agent()
+    call = await work.call()
+    await work.hook.before_effect(call)
+
+    await other.turn_ended(Conversation())
+    work.make(".envrc")
+
+    assert ".envrc" in (await work.hook.after_tool(call, Output("made"))).text
 
 
 async def test_old_or_unprotected_place_is_not_reported(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio import Lock
 
 from panpan.capabilities.packages.conda import CondaTool
 from panpan.capabilities.packages.package_tool import PackageTool
@@ -141,7 +142,7 @@ async def test_package_question_names_the_change(ctx: ToolContext) -> None:
     asker = yes()
     call = await call_of(ctx, UvTool, "install", packages=["lamp"])
 
-    await permission_for(call, [PermissionGate([])], asker)
+    await permission_for(call, [PermissionGate([])], asker, Lock())
 
     (question,) = asker.questions
     environment = f"{ctx.paths.root}/.venv"

@@ -48,7 +48,7 @@ class Permissions(Capability):
             await to_thread.run_sync(gate.store.add, "sandbox", key, texts)
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
-        return agent.gate, self._sandbox_questions, self._new_places
+        return agent.gate, self._sandbox_questions, self._new_places.for_agent()
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:

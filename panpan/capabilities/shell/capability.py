@@ -5,10 +5,11 @@ directory, limits, how it ends and what is kept of its output), but nobody is as
 gets all of their variables except keys.
 """
 
+import logging
 import re
 import shlex
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any
@@ -20,7 +21,7 @@ from panpan.capabilities.shell.bash import MAX_COMMAND_BYTES, MAX_RESULT_CHARS, 
 from panpan.core.background import Background
 from panpan.core.hooks import Addition, Hook, Round
 from panpan.core.tool import Tool, ToolContext
-from panpan.errors import PanpanError, ToolError
+from panpan.errors import ToolError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, UserCommandResult, UserShell, concurrently
 from panpan.session.context import SessionContext
@@ -35,6 +36,8 @@ USER_COMMAND_TIMEOUT_S = MAX_TIMEOUT_MS / 1000
 """Seconds after which a command is ended."""
 INTERRUPTED = "[interrupted by the user; what it printed until then is above]"
 
+
+log = logging.getLogger(__name__)
 
 _HEAD_START_S = 0.2
 """Seconds for the first request to go out, before something is loaded."""
@@ -58,10 +61,12 @@ class WarmUp(Hook):
         tool, sandbox = self._session.main.model.tools.get(BashTool.name), self._session.tool_context.sandbox
         if not isinstance(tool, BashTool):
             return
-        with suppress(PanpanError):  # the first command says what is wrong
+        try:
             await to_thread.run_sync(tool.facts, BashInput(command="true | true"), abandon_on_cancel=True)
             if sandbox.is_on:
                 await sandbox.choice()
+        except Exception:  # the first command says what is wrong
+            log.exception("what commands need could not be loaded")
 
 
 class Shell(Capability):

@@ -9,7 +9,7 @@ there and then: what they change meanwhile is theirs. At the end of a round it i
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,6 +80,8 @@ class RoundSnapshots(Hook):
         """Ids of those that run."""
         self._beside: set[str] = set()
         """Calls of subagents that run, which may last longer than the turn."""
+        self._whole_beside: set[str] = set()
+        """Those of them that may change any file."""
         self._effect_ended = anyio.Event()
         self._round_ended = anyio.Event()
         self._is_served = False
@@ -157,24 +159,31 @@ class RoundSnapshots(Hook):
     async def before_effect(self, call: ToolCall) -> None:
         if not self._workspace.is_elsewhere(call):
             self._running.add(call.tool_use_id)
-            await self._effect_begins(call)
+            await self._effect_begins(await self._named_files(call))
 
     async def effect_begins_beside(self, key: str, call: ToolCall) -> None:
         """See a call of a subagent, which may go on after the turn, right before it runs; `key` is unique."""
         if not self._workspace.is_elsewhere(call):
             self._beside.add(key)
-            await self._effect_begins(call)
+            if (files := await self._named_files(call)) is None:
+                self._whole_beside.add(key)
+            await self._effect_begins(files)
 
     def effect_ended_beside(self, key: str) -> None:
         """See that it is over, whatever came of it."""
         if key in self._beside:
             self._beside.discard(key)
+            self._whole_beside.discard(key)
             self._effect_ended.set()
 
-    async def _effect_begins(self, call: ToolCall) -> None:
+    async def _named_files(self, call: ToolCall) -> FilesByFolder | None:
+        if not call.tool.notes_changes:
+            return None
+        return await anyio.to_thread.run_sync(self._workspace.named_files, call)
+
+    async def _effect_begins(self, files: FilesByFolder | None) -> None:
         self._effects += 1
-        files = await anyio.to_thread.run_sync(self._workspace.named_files, call) if call.tool.notes_changes else None
-        if files is not None:
+        if files is not None and not self._whole_beside:
             if files:
                 async with self._steps_lock:
                     await self._begin_step_of_files(files)
@@ -216,10 +225,14 @@ class RoundSnapshots(Hook):
         """Keep what is there before a call, unless it goes on with what another call of the round has begun."""
         if self._before is not None and not (self._round_ended.is_set() or _is_about_files(self._before)):
             return
-        await self._end_earlier_step()
+        is_about_files = self._before is not None and _is_about_files(self._before)
+        if not is_about_files:
+            await self._end_earlier_step()
         since = timestamp()
         async with self._workspace.lock:
             before = await self._workspace.take()
+        if is_about_files:  # after the whole snapshot: what changes between the two is in both steps, and lost in none
+            await self._end_earlier_step()
         await self._begin(before)
         self._is_first_whole = False
         if before:
@@ -228,18 +241,17 @@ class RoundSnapshots(Hook):
     async def _begin_step_of_files(self, files: FilesByFolder) -> None:
         """Keep some files before a call that changes no others."""
         if self._before is not None and not self._round_ended.is_set():
-            if not _is_about_files(self._before):
-                return
-            known = {(root, path) for root, one in self._before.items() for path in one.only or ()}
-            if known.issuperset((root, path) for root, paths in files.items() for path in paths):
+            begun = self._before
+            files = {root: paths for root, paths in files.items() if not _has(begun.get(root), paths)}
+            if not files:
                 return
         else:
             await self._end_earlier_step()
-        since, begun = timestamp(), self._before
-        before = await self._workspace.take_files(files, begun or {})
+        since, earlier = timestamp(), self._before
+        before = await self._workspace.take_files(files, earlier or {})
         await self._begin(before)
         if before:
-            self._go_on_from(before, since, adds_files=begun is not None)
+            self._go_on_from(before, since, adds_files=earlier is not None)
 
     async def _end_earlier_step(self) -> None:
         if self._before is not None:
@@ -256,10 +268,11 @@ class RoundSnapshots(Hook):
         if not self._is_first:
             return
         self._is_first = False
-        if (opened := (await self._history()).opened) is not None and (
-            ended := await self._workspace.take_since(opened)
-        ):
-            self._journal.add("turn", opened, trees_of(ended))
+        if (opened := (await self._history()).opened) is None:
+            return
+        async with self._workspace.lock:
+            if ended := await self._workspace.take_since(opened):
+                self._journal.add("turn", opened, trees_of(ended))
 
     async def _history(self) -> UndoHistory:
         try:
@@ -308,7 +321,7 @@ class RoundSnapshots(Hook):
         steps = self._steps
         if len(steps) <= 1:
             return steps[0].files if steps else ()
-        if any(map(_is_about_files, (step.before for step in steps))):
+        if any(one.only is not None for step in steps for one in step.before.values()):
             return await self._workspace.changes_across(steps)
         touched = {file.path for step in steps for file in step.files}
         changes = await self._workspace.changes(steps[0].before, steps[-1].after)
@@ -317,6 +330,11 @@ class RoundSnapshots(Hook):
 
 def _is_about_files(snapshots: Mapping[Path, Snapshot]) -> bool:
     return all(one.only is not None for one in snapshots.values())
+
+
+def _has(snapshot: Snapshot | None, paths: Set[str]) -> bool:
+    """True if a snapshot is about all of the paths."""
+    return snapshot is not None and (snapshot.only is None or paths <= snapshot.only)
 
 
 class Snapshots(FileHistory):

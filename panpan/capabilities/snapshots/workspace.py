@@ -105,7 +105,7 @@ class WorkspaceSnapshots:
         taken = await self._taken({root: partial(self.store(root).take_files, paths) for root, paths in files.items()})
         both = taken.keys() & earlier.keys()
         joined = {root: partial(self.store(root).join_files, earlier[root], taken[root]) for root in both}
-        return {**earlier, **taken, **await self._taken(joined)}
+        return {**taken, **earlier, **await self._taken(joined)}
 
     async def changes_across(self, steps: Sequence[TakenStep]) -> Sequence[FileChange]:
         """Return the changes of each file over several steps.
@@ -128,8 +128,10 @@ class WorkspaceSnapshots:
             for number, step in enumerate(steps):
                 first = [path.removeprefix(prefix) for path, found in again.items() if found[0] == number]
                 last = [path.removeprefix(prefix) for path, found in again.items() if found[-1] == number]
-                before |= await entries(store.repository, step.before[root], first) if first else {}
-                after |= await entries(store.repository, step.after[root], last) if last else {}
+                if first and root in step.before:
+                    before |= await entries(store.repository, step.before[root], first)
+                if last and root in step.after:
+                    after |= await entries(store.repository, step.after[root], last)
             only = frozenset(path.removeprefix(prefix) for path in again)
             changes += list_changes(await store.differences_of(before, after, only), prefix)
         return tuple(sorted(changes, key=lambda change: change.path))
@@ -137,7 +139,8 @@ class WorkspaceSnapshots:
     def _root_of(self, path: str) -> Path:
         """Return the folder that the path of a change belongs to."""
         main, *others = self.folders
-        return next((root for root in others if path.startswith(f"{root}/")), main)
+        around = [root for root in others if path.startswith(f"{root}/")]
+        return max(around, key=lambda one: len(one.parts), default=main)
 
     async def _taken(self, takes: Mapping[Path, Callable[[], Awaitable[Snapshot]]]) -> dict[Path, Snapshot]:
         taken: dict[Path, Snapshot] = {}
@@ -203,7 +206,8 @@ class WorkspaceSnapshots:
         try:
             for written in (*call.effects.writes, *call.effects.deletes):
                 place = canonical_path(Path(call.context.paths.absolute(written)))
-                root = next((root for root in self.folders if is_below(place, root)), None)
+                around = [root for root in self.folders if is_below(place, root)]
+                root = max(around, key=lambda one: len(one.parts), default=None)
                 if root is None:
                     continue
                 if place.is_dir() or place == root:

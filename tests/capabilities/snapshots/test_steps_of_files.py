@@ -8,6 +8,7 @@ import pytest
 
 from panpan.capabilities.snapshots.settings import SnapshotSettings
 from panpan.errors import SnapshotError
+from tests.capabilities.guards.hook_fixtures import call_in
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace, kinds
 
 
@@ -131,6 +132,45 @@ async def test_edit_is_undone_in_a_folder_that_is_too_large(tmp_path: Path) -> N
     assert place.warnings == [f"/undo covers edits alone, not commands: {place.folder} holds more than 5 files"]
     with pytest.raises(SnapshotError, match="nothing to undo"):
         await place.undo()
+
+
+async def test_edit_beside_a_command_in_the_background_is_in_its_step(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    rounds = place.snapshots.rounds
+    place.write("c", "1\n")
+    await place.begin_turn()
+    await rounds.effect_begins_beside("agent 1", call_in(place.folder))
+    await place.end_round()
+
+    await place.edit(partial(place.write, "a", "1\n"), "a")
+    place.write("c", "2\n")
+    rounds.effect_ended_beside("agent 1")
+    await place.end_round()
+    await place.end_turn()
+    await place.undo()
+
+    assert (place.read("c"), place.state().keys()) == ("1\n", {"c"})
+
+
+async def test_edit_is_kept_beside_a_command_that_cannot_be(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path, settings=SnapshotSettings(max_files=5))
+    large = tmp_path / "large"
+    large.mkdir()
+    for number in range(10):
+        (large / f"file{number}").write_text("x\n")
+    place.roots = (place.folder, large)
+    await place.begin_turn()
+    await place.snapshots.rounds.before_effect(call_in(place.folder))
+    place.write("a", "1\n")
+
+    await place.edit(lambda: (large / "file1").write_text("y\n"), str(large / "file1"))
+    await place.end_round()
+    await place.end_turn()
+    files = place.snapshots.turn_files
+    await place.undo()
+
+    assert kinds(files) == {"a": "added", f"{large}/file1": "modified"}
+    assert ((large / "file1").read_text(), place.state()) == ("x\n", {})
 
 
 async def test_edit_that_a_crash_cut_off_is_undone(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class _Scan:
 
 
 class _Background:
-    """What all agents of a session know of commands in the background."""
+    """Knowledge that all agents of a session share about commands in the background."""
 
     newest: _Scan | None = None
     """Newest look since a command was left running in the background, which may make more at any time."""

@@ -76,7 +76,8 @@ def go_on(panpan: Panpan, story: Story, run: Callable[..., Done]) -> Done:
 def assert_whole(panpan: Panpan, story: Story, server: Any, done: Done) -> None:
     assert (done.code, done.stdout) == (0, "All is done.\n"), done.stderr
     assert tree(panpan.workspace) == EXPECTED
-    assert server.refusals == []  # each history was valid
+    # each history was valid; of a request that a kill cut short, the server has half a body
+    assert [why for why in server.refusals if why != "The request body is not valid JSON"] == []
     assert story.repeated == []
 
 

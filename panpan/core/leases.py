@@ -33,11 +33,6 @@ class FileUse:
         """Return the use of canonical paths."""
         return cls(frozenset(map(_key, reads)), frozenset(map(_key, writes)))
 
-    @property
-    def is_nothing(self) -> bool:
-        """True if it touches no files."""
-        return not (self.reads or self.writes)
-
     def conflicts_with(self, other: "FileUse") -> bool:
         """True if the two must not happen at the same time."""
         if EVERYTHING in (self, other):
@@ -50,12 +45,18 @@ class FileUse:
 EVERYTHING = FileUse(writes=frozenset({"/"}))
 """Use of a call that runs alone, such as a command, whatever the other one touches."""
 
+READS = FileUse(reads=frozenset({"/"}))
+"""Use of a call that only reads, and that changes must not overtake."""
+
 AGENTS = FileUse(writes=frozenset({"/"}), starts_agents=True)
 """Use of a call that starts an agent: it runs beside others like it, and beside nothing else."""
 
 
 class Leases:
-    """Grants uses of files, those that conflict in the order in which they were asked for."""
+    """Shared by calls that run side by side: the files, the slots to work in, and the user's attention.
+
+    Files are granted, where uses conflict, in the order in which they were asked for.
+    """
 
     def __init__(self) -> None:
         self.slots = CapacityLimiter(MAX_WORKING)

@@ -17,7 +17,7 @@ from anyio import Lock
 from pydantic import BaseModel, ValidationError
 
 from panpan.core.hooks import Hook, ToolCall
-from panpan.core.leases import AGENTS, EVERYTHING, FileUse
+from panpan.core.leases import AGENTS, EVERYTHING, READS, FileUse
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import PanpanError, ToolError
 from panpan.system.files.canonical import canonical_path
@@ -112,12 +112,14 @@ async def find_file_use(call: PreparedCall, context: ToolContext, *, may_move: b
         return FileUse()
     if tool.starts_agents:
         return AGENTS
+    if call.only_reads and not may_move:  # it may depend on more than it names, as on the mode or on a whole project
+        return READS
     if not call.only_reads and (not tool.notes_changes or tool.only_renames):
         return EVERYTHING
     try:
         effects = await tool.effects(args, context)
-        if call.only_reads:  # it may depend on more than it names, as on the mode or on a whole project
-            return EVERYTHING if effects.commands and may_move else FileUse.of(reads=["/"])
+        if call.only_reads:
+            return EVERYTHING if effects.commands else READS
         if not effects.only_changes_files:
             return EVERYTHING
         return FileUse.of(

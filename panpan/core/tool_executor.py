@@ -158,12 +158,13 @@ class ToolExecutor(AsyncContextManagerMixin):
                 task_group.start_soon(self._send_in_order, finished, send)
                 for equal in equal_calls(calls):
                     call, number = equal[0], calls.index(equal[0])
-                    own = replace(context, tool_use_id=call.use.id, paths=context.paths.for_call())
-                    use = await find_file_use(call, own, may_move=is_apart(calls, number))
+                    use = await find_file_use(call, context, may_move=is_apart(calls, number))
                     runs_alone = use == EVERYTHING
                     if runs_alone:
                         await _all(received[earlier.use.id] for earlier in calls[:number])
-                    own = replace(own, runs_alone=runs_alone, paths=context.paths.for_call())
+                    own = replace(
+                        context, tool_use_id=call.use.id, runs_alone=runs_alone, paths=context.paths.for_call()
+                    )
                     done = [finished[one.use.id] for one in equal]
                     task_group.start_soon(self._run_one, equal, own, order.ask(use), send, done)
                     if runs_alone:

@@ -100,7 +100,8 @@ def _snapshots(
     folder = locations.sessions_folder
     path = find_session(locations.home, folder, wanted) if wanted else newest_session(folder)
     if (session := summary_of(path)) is not None:
-        click.echo(f"{_which(session)}\n")
+        click.echo(_which(session))
+        click.echo("" if wanted else "Another one: --session ID\n")
     log = SessionLog(path, session_id=path.stem, cwd=roots[0], must_exist=True)
     try:
         log.go_on_after(fold_records(read_records(path)).last_uuid)

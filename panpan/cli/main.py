@@ -17,6 +17,7 @@ import click
 from panpan.cli.start import EXIT_INTERRUPTED, delay_collection, leave_at_interrupt
 from panpan.cli.subcommands import Panpan, foreign_subcommand, subcommands
 from panpan.cli_kit.options import RUN_OPTIONS, check_options_before, run_options
+from panpan.types.pattern import compile_late
 from panpan.version import __version__
 
 HELP = """A coding agent for the terminal.
@@ -44,13 +45,13 @@ Exit codes: 0 done, 1 the turn failed, 2 usage or configuration, 3 turn limit,
 repeated in vain), 6 a call of an earlier run is unfinished (see --unfinished),
 129, 130, 143 by signal."""
 
-_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
+_WORD = compile_late(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 """Words that look like names of commands. A word with another character, or in another script, may be a sentence."""
 
-_PRINT = re.compile(r"-[cqvy]*p|--print\b")
+_PRINT = compile_late(r"-[cqvy]*p|--print\b")
 """The option for a prompt, also after short flags without a value."""
 
-_MAY_HOLD_KEY = re.compile(r"key|header|\{", re.IGNORECASE)
+_MAY_HOLD_KEY = compile_late(r"key|header|\{", re.IGNORECASE)
 """Options whose values are not repeated in an error."""
 
 _NEAR = 0.75
@@ -58,8 +59,8 @@ _NEAR = 0.75
 
 SEVERAL_WORDS = "a prompt of several words needs quotes: panpan 'fix the failing test'"
 
-_FORMAT_FLAG = re.compile(r"-[cqvy]*f|--output-format")
-_FORMAT = re.compile(r"(?:-[cqvy]*f|--output-format=)([a-z-]+)")
+_FORMAT_FLAG = compile_late(r"-[cqvy]*f|--output-format")
+_FORMAT = compile_late(r"(?:-[cqvy]*f|--output-format=)([a-z-]+)")
 """The option with its value, also after short flags without a value."""
 
 _HELP_ALL = "panpan.help_all"

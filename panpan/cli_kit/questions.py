@@ -5,7 +5,6 @@ Keys that were typed before a question could be read answer nothing.
 """
 
 import os
-import re
 import shutil
 import sys
 import termios
@@ -19,8 +18,9 @@ import anyio
 from panpan.cli_kit.failures import StdoutWriter, is_dumb
 from panpan.session.command import Option
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.pattern import compile_late
 
-_KEY = re.compile(r"\x1b(?:\[[0-9;?]*[@-~]|O.)|[\s\S]")
+_KEY = compile_late(r"\x1b(?:\[[0-9;?]*[@-~]|O.)|[\s\S]")
 _UP, _DOWN = ("\x1b[A", "\x1bOA", "k", "\x10"), ("\x1b[B", "\x1bOB", "j", "\x0e")
 _ENTER, _BACKSPACE, _CLEAR = ("\r", "\n"), ("\x7f", "\x08"), ("\x15",)
 _LEAVE = ("\x1b", "\x03", "\x04")

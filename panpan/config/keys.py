@@ -11,10 +11,12 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
+from panpan.types.pattern import compile_late
+
 KeyPath: TypeAlias = tuple[str, ...]
 """A setting's name, part by part."""
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_BARE = compile_late(r"[A-Za-z0-9_-]+")
 
 
 def shown(text: object) -> str:
@@ -80,7 +82,7 @@ def is_secret(path: KeyPath) -> bool:
     return path in (("api_key",), ("web", "proxy"))
 
 
-_TOKEN = re.compile(
+_TOKEN = compile_late(
     r'''
       (?P<string> """(?:\\.|[^\\])*?"""(?!") | \'\'\'.*?\'\'\'(?!\') | "(?:\\.|[^"\\])*" | '[^']*' )
     | (?P<comment> \#[^\n]* )
@@ -200,7 +202,7 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|.)", character, text)
 
 
-_JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]', re.DOTALL)
+_JSON_TOKEN = compile_late(r'"(?:\\.|[^"\\])*"|[{}\[\],:]', re.DOTALL)
 
 
 def json_key_lines(text: str) -> Mapping[KeyPath, int]:

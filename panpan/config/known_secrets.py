@@ -13,8 +13,9 @@ from panpan.config.settings import ProviderSettings, Settings
 from panpan.config.stored_keys import NO_KEYS, StoredKeys
 from panpan.errors import ConfigError
 from panpan.system.text.redact import KnownKeys
+from panpan.types.pattern import compile_late
 
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|_AUTH$|_PASS$", re.IGNORECASE)
+_SECRET_NAME = compile_late(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|_AUTH$|_PASS$", re.IGNORECASE)
 
 
 def known_secrets(

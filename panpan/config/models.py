@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import Usage
+from panpan.types.pattern import compile_late
 
 UNKNOWN_CONTEXT_TOKENS = 32_768
 """Context window of an unknown model, as local servers commonly have it."""
@@ -23,7 +24,7 @@ UNKNOWN_OUTPUT_TOKENS = 8_192
 """Longest reply of an unknown model; servers refuse a request if the reply might not fit into the window with it."""
 
 _DATA_FILE = Path(__file__).with_name("models.json")
-_DATE = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
+_DATE = compile_late(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ The rule: every character is visible, and values in files for secrets are neithe
 
 import json
 import os
-import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -29,13 +28,14 @@ from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import escape_invisible
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 _MAX_CHARS = 64_000
 _MAX_LINES = 1_000
 """Most lines of a file that is compared line by line; a longer one is compared by digest."""
 _MAX_KEPT_CHARS = 1_000_000
 """Most characters to keep of all files of a project."""
-_VARIABLE = re.compile(r"\s*(?:export\s+)?[A-Z_][A-Z0-9_]{0,63}\s*=")
+_VARIABLE = compile_late(r"\s*(?:export\s+)?[A-Z_][A-Z0-9_]{0,63}\s*=")
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,11 +284,16 @@ class Tool(ABC, Generic[InputT]):
     @cached_property
     def definition(self) -> ToolDefinition:
         """The tool as the model sees it."""
-        return _definition_of(type(self))
+        return definition_of(type(self))
+
+    def load(self) -> "Tool[Any]":
+        """Return the tool that does the work: itself, unless its module is imported at its first call."""
+        return self
 
 
 @cache
-def _definition_of(kind: type[Tool[Any]]) -> ToolDefinition:
+def definition_of(kind: type[Tool[Any]]) -> ToolDefinition:
+    """Return the tools of a class as the model sees them."""
     if kind.description:
         return ToolDefinition(kind.name, kind.description, input_schema(kind.input_model))
     package, _, _ = kind.__module__.rpartition(".")
@@ -303,6 +308,7 @@ def count_label_of(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> tuple[s
     if tool is None or tool.count_label is None:
         return None
     try:
+        tool = tool.load()
         is_read_only = tool.may_run_in_parallel(tool.input_model.model_validate(use.input))
     except ValidationError:
         return None
@@ -359,6 +365,18 @@ class FolderViewer(ABC):
     @abstractmethod
     def folder_call(self, path: str) -> tuple[Tool[Any], BaseModel]:
         """Return the call that shows the folder at a path that the user wrote."""
+
+
+class WordSearch(ABC):
+    """Search for the places of a word in the working directory, as far as the model may see it."""
+
+    @abstractmethod
+    async def lines_with(self, word: str, ctx: ToolContext, *, limit: int) -> str:
+        """Return at most `limit` lines with the whole word, each with its place; empty if there is none.
+
+        Raises:
+            ToolError: The search failed.
+        """
 
 
 Function: TypeAlias = Callable[..., Awaitable[str | Output]]

@@ -87,6 +87,7 @@ def _checked(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], advertised: Coll
     tool = tools.get(use.name)
     if tool is None:
         return PreparedCall(use, problem=_unknown_tool(use.name, sorted(tools.keys() & advertised)))
+    tool = tool.load()
     try:
         args = tool.input_model.model_validate(use.input)
     except ValidationError as error:

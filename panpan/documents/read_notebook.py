@@ -16,12 +16,13 @@ from panpan.documents.read_page import MAX_PAGE_CHARS
 from panpan.errors import ToolError
 from panpan.system.text.file_text import readable
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 _MAX_OUTPUT_CHARS = 2_000
 _MAX_SOURCE_CHARS = 20_000
 _MAX_CELL_CHARS = 30_000
 _MAX_IMAGES = 4
-_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_ANSI = compile_late(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +135,8 @@ def _shortened(text: str, max_chars: int) -> str:
 
 CellType: TypeAlias = Literal["code", "markdown", "raw"]
 
-_BLANKS = re.compile(r"[ \t\r\n]*")
-_HALF = re.compile("[\ud800-\udfff]")
+_BLANKS = compile_late(r"[ \t\r\n]*")
+_HALF = compile_late("[\ud800-\udfff]")
 """Halves of surrogate pairs: JSON can write one as `\\u…`, and no encoding can."""
 _DECODER = json.JSONDecoder()
 _OF_CODE_ALONE = frozenset({"outputs", "execution_count"})

@@ -1,7 +1,6 @@
 """The text of a PDF, page by page. Synchronous: a page may take a second."""
 
 import logging
-import re
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +8,14 @@ from panpan.documents.read_page import MAX_PAGE_CHARS
 from panpan.errors import ToolError
 from panpan.system.text.file_text import is_binary, readable
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from pypdf import PdfReader
 
 _DEFAULT_PAGES = 10
 _MAX_PAGES = 20
-_RANGE = re.compile(r"\s*(\d{1,6})\s*(?:(-)\s*(\d{1,6})?\s*)?")
+_RANGE = compile_late(r"\s*(\d{1,6})\s*(?:(-)\s*(\d{1,6})?\s*)?")
 
 
 def is_pdf(data: bytes) -> bool:

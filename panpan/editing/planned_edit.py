@@ -5,7 +5,7 @@ when it runs, on what is there then, and makes no change but the one that was sh
 """
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -452,15 +452,3 @@ def content_of(target: Target, ctx: ToolContext) -> tuple[bytes, FileText]:
     if text is None:
         raise ToolError(f"{target.shown} is binary, and names are changed in text only; no file was changed")
     return data, text
-
-
-class WordSearch(ABC):
-    """Search for the places of a word in the working directory, as far as the model may see it."""
-
-    @abstractmethod
-    async def lines_with(self, word: str, ctx: ToolContext, *, limit: int) -> str:
-        """Return at most `limit` lines with the whole word, each with its place; empty if there is none.
-
-        Raises:
-            ToolError: The search failed.
-        """

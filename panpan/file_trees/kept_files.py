@@ -24,6 +24,7 @@ from panpan.file_trees.own_repository import OwnRepository, TooMuchError
 from panpan.file_trees.snapshot import all_folders_above, folder_of, folders_above
 from panpan.system.files.atomic_write import is_temporary_name
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 MAX_IGNORED_FILES = 2_000
 MAX_IGNORED_BYTES = 200_000_000
@@ -182,7 +183,7 @@ def without_folders(paths: Iterable[str], folders: Iterable[str]) -> list[str]:
     return [path for path in paths if not path.startswith(prefixes)] if prefixes else list(paths)
 
 
-_SHUT = re.compile(rb"warning: could not open directory '(.*?)': (?!No such file|Not a directory)", re.DOTALL)
+_SHUT = compile_late(rb"warning: could not open directory '(.*?)': (?!No such file|Not a directory)", re.DOTALL)
 _NO_ENTRY = "it cannot be entered"
 _NO_NAME = "git keeps nothing of this name"
 

@@ -12,13 +12,15 @@ from typing import Any
 import httpcore2
 import httpx2
 
+from panpan.types.pattern import compile_late
+
 _VERSION = b"HTTP/1."
 _MAX_HEAD_BYTES = 64 * 1024
 _MAX_CHUNK_BYTES = 64 * 1024
 """Longer chunks need no joining, and are not held back until they are whole."""
 
 _MAX_SIZE_DIGITS = 8
-_CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
+_CHUNKED = compile_late(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
 _WITHOUT_BODY = (b"204", b"304")
 
 

@@ -15,13 +15,14 @@ from panpan.config.models import LOCAL_PORTS
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.system.web.filter_proxy import listening_user
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 TIME_LIMIT_S = 0.3
 MAX_ANSWER_BYTES = 1_000_000
 MAX_MODELS = 100
 _MAX_PROGRAM_CHARS = 100
 _HOST = "127.0.0.1"
-NO_CHAT = re.compile(r"embed|rerank|minilm|\bbge-", re.IGNORECASE)
+NO_CHAT = compile_late(r"embed|rerank|minilm|\bbge-", re.IGNORECASE)
 """Names of models that are not for chat; LM Studio always lists one (text-embedding-nomic-embed-text-v1.5)."""
 
 

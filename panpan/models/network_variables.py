@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from panpan.errors import ConfigError
 from panpan.models.wire_errors import one_line
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 _KINDS = ("http", "https", "all")
 """Schemes that a proxy can be for; the first two win over the last."""
@@ -22,7 +23,7 @@ _KINDS = ("http", "https", "all")
 _OF_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _OF_CERTIFICATES = ("ssl_cert_file", "ssl_cert_dir")
 
-_USER_AND_PASSWORD = re.compile(r"//.*@", re.DOTALL)  # even if a password has a slash, which is not allowed
+_USER_AND_PASSWORD = compile_late(r"//.*@", re.DOTALL)  # even if a password has a slash, which is not allowed
 
 
 @dataclass(frozen=True, slots=True)

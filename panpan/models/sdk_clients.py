@@ -2,7 +2,6 @@
 
 import logging
 import os
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ from panpan.models.network_variables import ProxySetting, blaming_variables, has
 from panpan.models.wire_errors import one_line, provider_error, read_error_body, retry_after_s
 from panpan.system.text.redact import Redactor
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -318,7 +318,7 @@ def _is_host_of(base_url: str | None, domain: str) -> bool:
     return host == domain or host.endswith(f".{domain}")
 
 
-_REFUSED = re.compile(r"4\d\d ")
+_REFUSED = compile_late(r"4\d\d ")
 """Answer of a proxy that needs a password, or does not serve such addresses."""
 
 

@@ -3,7 +3,6 @@
 import json
 import math
 import operator
-import re
 from collections.abc import Callable, Sequence
 from hashlib import blake2s
 from typing import Any, Protocol, TypeAlias
@@ -14,13 +13,14 @@ from panpan.errors import StreamError
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import ModelOptions, ModelRequest, ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.pattern import compile_late
 
 MAX_TOOL_NAME_CHARS = 64
 """OpenAI's limit; Anthropic allows 128."""
 
 _MOST_DIGITS = 15
 
-_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+_NOT_IN_NAMES = compile_late(r"[^a-zA-Z0-9_-]")
 
 
 def to_json(value: Any) -> bytes:

@@ -21,6 +21,7 @@ from panpan.errors import (
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 MAX_DETAIL_CHARS = 400
 """Longest part of a provider's own message that is shown."""
@@ -68,7 +69,7 @@ _OVERFLOW_TEXT = (  # a string: it is compiled only when a request fails
     r"|too many (?:input )?tokens"
 )
 
-_FINAL_TEXT = re.compile(r"image input is not supported", re.IGNORECASE)
+_FINAL_TEXT = compile_late(r"image input is not supported", re.IGNORECASE)
 """Error of llama.cpp, with status 500, for a picture to a model that takes none; another try cannot help."""
 
 _SECRETLESS = Redactor()

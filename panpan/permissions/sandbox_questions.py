@@ -29,6 +29,7 @@ from panpan.system.sandbox.refusals import hidden_from, refusal_in, withheld_not
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
+from panpan.types.pattern import compile_late
 from panpan.types.permission import (
     PACKAGE_INDEXES,
     SANDBOX_OFF,
@@ -343,13 +344,13 @@ def _cannot_be_made(subject: Subject, sandbox: CommandSandbox) -> Sequence[str]:
 _LONGEST_PATTERN = 200
 """Characters of a line that a flag repeats."""
 _TOOLS = {
-    "pip": re.compile(r"pip[\d.]*", re.ASCII),
-    "uv": re.compile("uv"),
-    "conda": re.compile("conda|mamba|micromamba"),
-    "pixi": re.compile("pixi"),
+    "pip": compile_late(r"pip[\d.]*", re.ASCII),
+    "uv": compile_late("uv"),
+    "conda": compile_late("conda|mamba|micromamba"),
+    "pixi": compile_late("pixi"),
 }
 """Tools, each with the programs in the place of which it is used."""
-_HOST = re.compile(r"https?://([a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?)(?=[/?#]|$)", re.IGNORECASE | re.ASCII)
+_HOST = compile_late(r"https?://([a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?)(?=[/?#]|$)", re.IGNORECASE | re.ASCII)
 
 
 def outside_flags(command: str, facts: LineFacts) -> str:

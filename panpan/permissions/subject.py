@@ -4,7 +4,6 @@ Everything is taken from the validated arguments, and each path is located once.
 """
 
 import posixpath
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -32,13 +31,14 @@ from panpan.shell_analysis.facts import Effect, LineFacts
 from panpan.shell_analysis.guesses import changes_git, fetches
 from panpan.system.git.git_places import repository_around
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 from panpan.types.permission import Box, widest
 
 _MOST_QUICK_CHARS = 1_000
 _MOST_QUICK_USES = 200
 _MOST_QUICK_PATHS = 50
 """Largest call that is judged without a worker thread, which costs more than the look."""
-_MAY_BE_PLACED = re.compile(r"[~$`=]")
+_MAY_BE_PLACED = compile_late(r"[~$`=]")
 """Signs of a line in which the shell replaces a part of a word, or assigns a variable."""
 
 

@@ -7,10 +7,11 @@ from typing import Literal
 from panpan.python_environments.machine_root import MachineRoot
 from panpan.python_environments.metadata import conda_records
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 _OF_PROJECTS = (".venv", "venv", "env", ".pixi/envs/default")
 _ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
-LIBRARY_FOLDER = re.compile(r"(?:python|pypy)3\.(\d{1,2})(t?)")
+LIBRARY_FOLDER = compile_late(r"(?:python|pypy)3\.(\d{1,2})(t?)")
 """A folder of an interpreter's packages below `lib`; its minor version, and whether it is free-threaded."""
 
 
@@ -79,9 +80,9 @@ def _kind(root: MachineRoot, path: str) -> Literal["venv", "conda", "python"] | 
 
 # If `lib` has several versions, as after an upgrade, only that of the interpreter counts.
 
-_VERSION = re.compile(r"3\.(\d{1,2})(?:\.\d{1,3})?")
-_KEY = re.compile(r"^([\w-]+) *= *(.*?) *$", re.MULTILINE)
-_NAMED = re.compile(r"/python(3\.\d{1,2})t?$")
+_VERSION = compile_late(r"3\.(\d{1,2})(?:\.\d{1,3})?")
+_KEY = compile_late(r"^([\w-]+) *= *(.*?) *$", re.MULTILINE)
+_NAMED = compile_late(r"/python(3\.\d{1,2})t?$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from panpan.python_environments.machine_root import MachineRoot
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 #
 # The format is "Recording installed projects" (packaging.python.org). setuptools and conda still write egg-info.
 
-_OF_CONDA = re.compile(r"(.+)-([^-]+)-[^-]+\.json")
+_OF_CONDA = compile_late(r"(.+)-([^-]+)-[^-]+\.json")
 _HEAD_BYTES = 256_000
 """Most bytes that are read of metadata: only its head is needed, which comes before the description."""
 
@@ -76,8 +77,8 @@ def normalise_name(name: str) -> str:
 
 MAX_PACKAGES = 5_000
 _RECORD_BYTES = 8_000_000
-_NAME = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]{0,200}[A-Z0-9])?", re.IGNORECASE)
-_TOP_LEVEL = re.compile(r"^([^/,\"\n.][^/,\"\n]*/__init__\.py|[^/,\"\n.][^/,\"\n]*\.(?:py|so)),", re.MULTILINE)
+_NAME = compile_late(r"[A-Z0-9](?:[A-Z0-9._-]{0,200}[A-Z0-9])?", re.IGNORECASE)
+_TOP_LEVEL = compile_late(r"^([^/,\"\n.][^/,\"\n]*/__init__\.py|[^/,\"\n.][^/,\"\n]*\.(?:py|so)),", re.MULTILINE)
 """Modules and packages that can be imported, in RECORD."""
 
 

@@ -3,7 +3,6 @@
 The rule: nothing of them is run, and what cannot be understood is named, and never taken for met.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
@@ -37,12 +36,13 @@ from panpan.python_environments.requirement_files import (
 )
 from panpan.system.text.front_matter import Node, YamlError, read_yaml
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 CONDA_FILES = ("environment.yml", "environment.yaml")
-_SPEC = re.compile(r"(?:[\w./-]+::?)?(?P<name>[A-Za-z0-9_][\w.-]*)\s*(?P<versions>.*)")
-_FUZZY = re.compile(r"=?\s*(?P<version>\d[\w.!+]*?)(?:\.?\*)?(?:=[\w*]+)?")
-_EXACT = re.compile(r"==\s*(?P<version>\d[\w.!+]*)(?:=[\w*]+)?")
-_RANGE = re.compile(r"[<>!~=]=?\s*\d[\w.*+!]*(?:\s*,\s*[<>!~=]=?\s*\d[\w.*+!]*)*")
+_SPEC = compile_late(r"(?:[\w./-]+::?)?(?P<name>[A-Za-z0-9_][\w.-]*)\s*(?P<versions>.*)")
+_FUZZY = compile_late(r"=?\s*(?P<version>\d[\w.!+]*?)(?:\.?\*)?(?:=[\w*]+)?")
+_EXACT = compile_late(r"==\s*(?P<version>\d[\w.!+]*)(?:=[\w*]+)?")
+_RANGE = compile_late(r"[<>!~=]=?\s*\d[\w.*+!]*(?:\s*,\s*[<>!~=]=?\s*\d[\w.*+!]*)*")
 _MAX_LINE_CHARS = 1_000
 
 

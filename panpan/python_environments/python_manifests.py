@@ -15,9 +15,10 @@ from panpan.python_environments.project_files import (
     Unclear,
 )
 from panpan.python_environments.requirement_files import file_requirements
+from panpan.types.pattern import compile_late
 
-_NUMBERS = re.compile(r"([~^]?)\s*(\d{1,9}(?:\.\d{1,9}){0,3})")
-_OPERATOR = re.compile(r"([<>=!~]=?=?)(.+)")
+_NUMBERS = compile_late(r"([~^]?)\s*(\d{1,9}(?:\.\d{1,9}){0,3})")
+_OPERATOR = compile_late(r"([<>=!~]=?=?)(.+)")
 _PLACES = ("git", "url", "path", "file")
 
 
@@ -95,7 +96,7 @@ def texts_in(value: object) -> Sequence[str]:
 
 
 FILE = "pyproject.toml"
-_QUOTED = re.compile(r"'([^'\n]+)'|\"([^\"\n]+)\"")
+_QUOTED = compile_late(r"'([^'\n]+)'|\"([^\"\n]+)\"")
 
 
 def pyproject_requirements(files: ProjectFiles, text: str, manifest: Mapping[str, Any]) -> Iterator[Declaration]:

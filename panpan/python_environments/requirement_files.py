@@ -6,11 +6,12 @@ from dataclasses import replace
 from posixpath import dirname, join, normpath
 
 from panpan.python_environments.project_files import Declaration, PackageRequirement, ProjectFiles, Unclear
+from panpan.types.pattern import compile_late
 
-_COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
-NESTED = re.compile(r"(?P<option>-r|-c|--requirement|--constraint)(?:\s*=?\s*)(?P<path>\S.*)")
+_COMMENT = compile_late(r"(?:^|(?<=\s))#.*")
+NESTED = compile_late(r"(?P<option>-r|-c|--requirement|--constraint)(?:\s*=?\s*)(?P<path>\S.*)")
 """A line that names another such file."""
-_HASHES = re.compile(r"(?:\s+--hash[=\s]\s*[\w-]+:[0-9a-fA-F]+)+")
+_HASHES = compile_late(r"(?:\s+--hash[=\s]\s*[\w-]+:[0-9a-fA-F]+)+")
 
 Line = tuple[int, str]
 """Its number, from 1 on, and what it says."""
@@ -43,7 +44,7 @@ def without_hashes(line: str) -> str:
     return line[: first.start()].rstrip()
 
 
-ADDRESS = re.compile(r"(?:git\+)?[a-z][a-z0-9+.-]*://[^\s'\"]+", re.IGNORECASE)
+ADDRESS = compile_late(r"(?:git\+)?[a-z][a-z0-9+.-]*://[^\s'\"]+", re.IGNORECASE)
 
 
 def without_login(address: str) -> str:
@@ -62,10 +63,10 @@ def without_logins(text: str) -> str:
 
 MAX_DEPTH = 20
 """Files that include one another; pip has no bound."""
-_EDITABLE = re.compile(r"(?:-e|--editable)(?:\s*=?\s*)(?P<place>\S.*)")
-_OWN = re.compile(r"(?:file:)?\.?/?(?:\[[\w,. -]*\])?")
+_EDITABLE = compile_late(r"(?:-e|--editable)(?:\s*=?\s*)(?P<place>\S.*)")
+_OWN = compile_late(r"(?:file:)?\.?/?(?:\[[\w,. -]*\])?")
 """The folder itself, also with its extras."""
-_EGG = re.compile(r"#(?:.*&)?egg=(?P<name>[A-Za-z0-9][\w.-]*)")
+_EGG = compile_late(r"#(?:.*&)?egg=(?P<name>[A-Za-z0-9][\w.-]*)")
 """The name that an address says of its package."""
 _MAX_LINE_CHARS = 1_000
 _MAX_SHOWN_CHARS = 100
@@ -126,7 +127,7 @@ def line_requirement(
 
 
 MAX_FILES = 20
-_NAMES = {"": re.compile(r"[\w.-]*requirements?[\w.-]*\.txt"), "requirements": re.compile(r"[\w.-]+\.txt")}
+_NAMES = {"": compile_late(r"[\w.-]*requirements?[\w.-]*\.txt"), "requirements": compile_late(r"[\w.-]+\.txt")}
 """Names of files of requirements, by the folder that they are in."""
 
 

@@ -29,6 +29,7 @@ from panpan.system.files.paths import PathResolver
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.sandbox.command_sandbox import Domains
 from panpan.system.text.terminal_text import escape_invisible
+from panpan.types.pattern import compile_late
 from panpan.types.permission import PACKAGE_INDEXES
 
 # Ignore a file that is not TOML, too large, or of an unexpected form.
@@ -70,7 +71,7 @@ _OF_PROJECTS = (("project", "dependencies"), ("project", "optional-dependencies"
 _MAX_LOCK_BYTES = 50_000_000
 _MAX_TOLD_CHARS = 200
 _MOST_NAMED = 30
-_VERSIONS = re.compile(r"(?:#.*|\s*(?:cpython|pypy|python)?[@-]?[0-9][0-9.]*t?\s*|\s*)")
+_VERSIONS = compile_late(r"(?:#.*|\s*(?:cpython|pypy|python)?[@-]?[0-9][0-9.]*t?\s*|\s*)")
 """A line of .python-version that names a version, and no program."""
 
 
@@ -202,7 +203,7 @@ USUAL_HOSTS = (
 )
 """Hosts that pip, uv, conda, npm, yarn and cargo fetch from by default, and PyTorch's own index."""
 
-_NPM_REGISTRY = re.compile(r"^\s*(?:@[^:\s]+:)?registry\s*=\s*(\S+)", re.MULTILINE)
+_NPM_REGISTRY = compile_late(r"^\s*(?:@[^:\s]+:)?registry\s*=\s*(\S+)", re.MULTILINE)
 _NPM_VARIABLES = ("npm_config_registry", "NPM_CONFIG_REGISTRY", "YARN_NPM_REGISTRY_SERVER")
 _CONDA_FILES = (".condarc", ".conda/.condarc", ".config/conda/.condarc")
 

@@ -20,6 +20,7 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import ModelClient, ModelRequest
 from panpan.types.messages import AssistantMessage, UserMessage
+from panpan.types.pattern import compile_late
 
 SMALL = "fast"
 
@@ -99,7 +100,7 @@ MAX_TITLE_CHARS = 80
 TIME_LIMIT_S = 60.0
 _MAX_OUTPUT_TOKENS = 1_000
 """Longest answer, including the thinking of models that think first."""
-_AROUND = re.compile(r"^[\s\"'“”„«»`*#]*(title\s*:)?[\s\"'“”„«»`*#]*|[\s\"'“”„«»`*.]+$", re.IGNORECASE)
+_AROUND = compile_late(r"^[\s\"'“”„«»`*#]*(title\s*:)?[\s\"'“”„«»`*#]*|[\s\"'“”„«»`*.]+$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from panpan.shell_analysis.languages import (
 )
 from panpan.shell_analysis.programs import ANYTHING, Row
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 Flags = Sequence[tuple[str, str]]
 """Flags in their order, letters without their dash, each with its value, if it has one."""
@@ -41,9 +42,9 @@ class SearchedNames:
 
 ANY = SearchedNames()
 
-_PLAIN = re.compile(r"\*?[\w.-]+", re.ASCII)
+_PLAIN = compile_late(r"\*?[\w.-]+", re.ASCII)
 """A name, or its end: what all programs read alike, and as a part of a longer path too."""
-_BRACES = re.compile(r"([^{}]*)\{([^{}]*)\}([^{}]*)")
+_BRACES = compile_late(r"([^{}]*)\{([^{}]*)\}([^{}]*)")
 _NAMES_OF_TYPES: Mapping[str, tuple[str, ...]] = {
     "c": ("*.c", "*.C", "*.h", "*.H", "*.c.in", "*.C.in", "*.h.in", "*.H.in", "*.cats"),
     "css": ("*.css", "*.scss"),

@@ -20,10 +20,11 @@ from panpan.shell_analysis.shell_changes import may_change_shell
 from panpan.shell_analysis.words import NotPlainError, with_braces_expanded, word_at, word_of
 from panpan.system.files.canonical import user_home
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 _MOVES = frozenset({"cd", "pushd"})
 _RUN_BUILTINS = frozenset({"builtin", "command", "eval"})
-_FLAG = re.compile("-[LPe@]+|--")
+_FLAG = compile_late("-[LPe@]+|--")
 """A word that is no place to `cd`, which leads home without one."""
 MOST_DIRECTORIES = 8
 """Most directories in which a command may run; with more, they count as unknown."""
@@ -181,20 +182,20 @@ _PLACED = rf"""
     | (?P<pwd>\$\(pwd(?:[ ]-[LP])?\)|`pwd`)
     | (?P<other>[^'"\\$`~]+|.)
 """
-_BARE = re.compile(rf"(?P<literal>'[^']*'|\$'(?:[^'\\]|\\.)*'|\\.)|(?P<quote>\")|{_PLACED}", re.DOTALL | re.VERBOSE)
-_IN_QUOTES = re.compile(rf"(?P<literal>\\.)|(?P<quote>\")|{_PLACED}", re.DOTALL | re.VERBOSE)
-_TILDE = re.compile(r"~([^/:'\"\\$`*?\[{},]*)(?=[/:,}]|$)")
+_BARE = compile_late(rf"(?P<literal>'[^']*'|\$'(?:[^'\\]|\\.)*'|\\.)|(?P<quote>\")|{_PLACED}", re.DOTALL | re.VERBOSE)
+_IN_QUOTES = compile_late(rf"(?P<literal>\\.)|(?P<quote>\")|{_PLACED}", re.DOTALL | re.VERBOSE)
+_TILDE = compile_late(r"~([^/:'\"\\$`*?\[{},]*)(?=[/:,}]|$)")
 _BEFORE_TILDE = frozenset("=:{,")
-_USER = re.compile(r"[A-Za-z_][\w.-]*\$?", re.ASCII)
-_SPLIT = re.compile(r"[\s*?\[\\]")
+_USER = compile_late(r"[A-Za-z_][\w.-]*\$?", re.ASCII)
+_SPLIT = compile_late(r"[\s*?\[\\]")
 """Characters of a folder that make several words or a pattern of it outside quotes."""
-_SPECIAL_IN_QUOTES = re.compile(r'(["\\$`])')
-_QUOTE = re.compile(r"""["'\\]""")
-_NEEDLESS_QUOTES = re.compile(r"""(["'])([\w./+-]+)\1""")
+_SPECIAL_IN_QUOTES = compile_late(r'(["\\$`])')
+_QUOTE = compile_late(r"""["'\\]""")
+_NEEDLESS_QUOTES = compile_late(r"""(["'])([\w./+-]+)\1""")
 """Quotes that keep nothing from being expanded, and braces from being read."""
-_BEFORE_PATH = re.compile(r"(?:-[A-Za-z]+|.*[=:,@{\s<>])?[\"']?", re.DOTALL)
-_BEHIND_FOLDER = re.compile(r"[\"']?(?:[/:,;}\s)]|$)")
-_ASSIGNED = re.compile(r"[ \t]*[A-Za-z_]\w*(?:\[[^]]*\])?\+?=", re.ASCII)
+_BEFORE_PATH = compile_late(r"(?:-[A-Za-z]+|.*[=:,@{\s<>])?[\"']?", re.DOTALL)
+_BEHIND_FOLDER = compile_late(r"[\"']?(?:[/:,;}\s)]|$)")
+_ASSIGNED = compile_late(r"[ \t]*[A-Za-z_]\w*(?:\[[^]]*\])?\+?=", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,17 @@ from dataclasses import field, replace
 from panpan.errors import ToolError
 from panpan.system.files.canonical import user_home
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
-SIGNED_NAME = re.compile(r"^[-+@]")
+SIGNED_NAME = compile_late(r"^[-+@]")
 """A path that a program may take for more than one: for a flag, a place, or a file of further arguments."""
-PARTED_NAME = re.compile(r"""[\s'"\\]""")
+PARTED_NAME = compile_late(r"""[\s'"\\]""")
 """A path that xargs takes apart where it is not told to take paths as they are."""
-SPLIT_NAME = re.compile(f"{SIGNED_NAME.pattern}|{PARTED_NAME.pattern}")
+SPLIT_NAME = compile_late(f"{SIGNED_NAME.pattern}|{PARTED_NAME.pattern}")
 """A path of either kind."""
-QUOTED_NAME = re.compile(rf"{SPLIT_NAME.pattern}|[^\x00-\x7f]")
+QUOTED_NAME = compile_late(rf"{SPLIT_NAME.pattern}|[^\x00-\x7f]")
 """A path of either kind, or one that git puts in quotes."""
-BARE_NAME = re.compile(rf"(?:^|/)[-+@]|{PARTED_NAME.pattern}")
+BARE_NAME = compile_late(rf"(?:^|/)[-+@]|{PARTED_NAME.pattern}")
 """A path of either kind, if names are printed without the folder that they are in."""
 UNSIGNED_NAMES = "[!+@-]*"
 """The pattern of all other names than signed ones."""

@@ -28,8 +28,9 @@ from panpan.shell_analysis.facts import (
     Word,
 )
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
-_FIND_PRINTS_NAMES = re.compile(
+_FIND_PRINTS_NAMES = compile_late(
     r"-(?:a|amin|and|atime|cmin|ctime|daystart|depth|empty|executable|false|group|iname|inum|ipath|iregex|iwholename"
     r"|links|lname|maxdepth|mindepth|mmin|mount|mtime|name|newer|nogroup|not|nouser|o|or|path|perm|print|print0|prune"
     r"|quit|readable|regex|regextype|size|true|type|user|wholename|writable|xdev|xtype|[0-9]+[bcdhkmswGMPT]?)"
@@ -37,25 +38,25 @@ _FIND_PRINTS_NAMES = re.compile(
 """Words that begin with a dash in an expression of find that prints names and nothing else; also negative numbers."""
 _JOINS_ANY = frozenset({"-o", "-or", ",", "(", ")"})
 """Words in an expression of find with which a test in it need not hold for what is found."""
-_PLAIN_PATTERN = re.compile(r"[\w.*?-]+")
+_PLAIN_PATTERN = compile_late(r"[\w.*?-]+")
 """Patterns that the fnmatch of C and that of Python read alike."""
 _LISTING: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
-    "fd": (re.compile(r""), re.compile(r"-[HIsuFip]+|-[etEd]\w*|--(?:hidden|no-ignore|glob)")),
+    "fd": (compile_late(r""), compile_late(r"-[HIsuFip]+|-[etEd]\w*|--(?:hidden|no-ignore|glob)")),
     "grep": (
-        re.compile(r"-\w*[lL]\w*"),
-        re.compile(r"-[rlLivwxEFPIsHn]+|--(?:include|exclude|exclude-dir)=.*"),
+        compile_late(r"-\w*[lL]\w*"),
+        compile_late(r"-[rlLivwxEFPIsHn]+|--(?:include|exclude|exclude-dir)=.*"),
     ),
-    "ls": (re.compile(r""), re.compile(r"-[1ASUXcdrtuv]+|--color=never")),
+    "ls": (compile_late(r""), compile_late(r"-[1ASUXcdrtuv]+|--color=never")),
     "rg": (
-        re.compile(r"-\w*l\w*|--files(?:-with-matches)?"),
-        re.compile(r"-[liSsuwxFPn.]+|-[tTge]\w*|--(?:files|files-with-matches|hidden|no-ignore)"),
+        compile_late(r"-\w*l\w*|--files(?:-with-matches)?"),
+        compile_late(r"-[liSsuwxFPn.]+|-[tTge]\w*|--(?:files|files-with-matches|hidden|no-ignore)"),
     ),
 }
 """Searches that print names and nothing else: the flag that makes them do so, and the flags that let them go on so. Not
 `ls -a`, which names the folder around."""
-_LISTING_TRACKED = re.compile(r"-[cdmz]+|--(?:cached|deleted|modified|deduplicate)|--")
+_LISTING_TRACKED = compile_late(r"-[cdmz]+|--(?:cached|deleted|modified|deduplicate)|--")
 """Flags of `git ls-files` with which it prints names below the folder, of files that git tracks, and nothing else."""
-_STAYS_IN_FOLDER = re.compile(r"(?:(?:\.?[\w@%+=,*?\[\]!^ -][\w.@%+=,*?\[\]!^ -]*|\.)(?:/+|$))+")
+_STAYS_IN_FOLDER = compile_late(r"(?:(?:\.?[\w@%+=,*?\[\]!^ -][\w.@%+=,*?\[\]!^ -]*|\.)(?:/+|$))+")
 """A pathspec that leads nowhere else, each of its parts the name of something in its folder."""
 
 
@@ -156,13 +157,13 @@ def name_pattern_of(words: Sequence[Word]) -> tuple[str, ...]:
 
 _ANY_TEXT = Word('"$1"', None)
 """A word that may be any text."""
-_SPECIAL = re.compile(r"[\\*?\[\]]")
+_SPECIAL = compile_late(r"[\\*?\[\]]")
 _PASSING: Mapping[str, re.Pattern[str]] = {
-    "grep": re.compile(r"-[vivEFPw]+|-e"),
-    "head": re.compile(r"-n|-n?\d+"),
-    "sort": re.compile(r"-[nruV]+"),
-    "tail": re.compile(r"-n|-n?\d+"),
-    "uniq": re.compile(r"-[ud]"),
+    "grep": compile_late(r"-[vivEFPw]+|-e"),
+    "head": compile_late(r"-n|-n?\d+"),
+    "sort": compile_late(r"-[nruV]+"),
+    "tail": compile_late(r"-n|-n?\d+"),
+    "uniq": compile_late(r"-[ud]"),
 }
 """Programs that print some of the lines that they read, and each as it was; with the flags for which that holds."""
 

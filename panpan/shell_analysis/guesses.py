@@ -10,12 +10,13 @@ from itertools import dropwhile, pairwise
 from pathlib import PurePosixPath
 
 from panpan.shell_analysis.facts import Effect, LineFacts, SimpleCommand, Word
+from panpan.types.pattern import compile_late
 
-_MANAGERS = re.compile(
+_MANAGERS = compile_late(
     r"(?:pip[\d.]*|pipx|uv|uvx|poetry|pdm|conda|mamba|micromamba|pixi|npm|npx|pnpm|yarn|cargo)", re.ASCII
 )
 """Programs that fetch from the hosts of `package-indexes`."""
-_PYTHON = re.compile(r"python[\d.]*", re.ASCII)
+_PYTHON = compile_late(r"python[\d.]*", re.ASCII)
 _FETCHING = frozenset({
     "install", "i", "ci", "add", "update", "upgrade", "download", "wheel", "sync", "lock", "create", "fetch",
 })  # fmt: skip
@@ -43,11 +44,11 @@ _MAKING = frozenset({
 })  # fmt: skip
 """Programs of the table that mostly do more than to look, so that only what the table knows of them counts."""
 _ACTING_WORDS: Mapping[str, re.Pattern[str]] = {
-    "find": re.compile(r"-(?:delete|exec(?:dir)?|ok(?:dir)?|fprint.*|fls)"),
-    "fd": re.compile(r"-[xX].*|--exec.*"),
-    "sed": re.compile(r"-[a-zA-Z]*i.*|--in-place.*"),
-    "sort": re.compile(r"-o.*|--output.*"),
-    "yq": re.compile(r"-i|--inplace"),
+    "find": compile_late(r"-(?:delete|exec(?:dir)?|ok(?:dir)?|fprint.*|fls)"),
+    "fd": compile_late(r"-[xX].*|--exec.*"),
+    "sed": compile_late(r"-[a-zA-Z]*i.*|--in-place.*"),
+    "sort": compile_late(r"-o.*|--output.*"),
+    "yq": compile_late(r"-i|--inplace"),
 }
 """Words with which such a program does more."""
 _QUERIES = (

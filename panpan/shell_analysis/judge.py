@@ -43,15 +43,16 @@ from panpan.shell_analysis.shell_changes import may_change_shell
 from panpan.shell_analysis.words import as_path, folder_of, home_for, in_folder, paths_of
 from panpan.shell_analysis.working_directory import find_shell, is_bash
 from panpan.shell_analysis.writers import written_by
+from panpan.types.pattern import compile_late
 
-_BEFORE_NAMES = re.compile("[=@:,;<{}]")
+_BEFORE_NAMES = compile_late("[=@:,;<{}]")
 """Signs behind which programs take a part of a word for the name of a file."""
-_BETWEEN_NAMES = re.compile(r"""[\s'";&|<>()=`$]+""")
-_FILE_ADDRESS = re.compile(r"file://(?:localhost|127\.0\.0\.1)?(/[^?#]*)", re.IGNORECASE)
-_MESSAGE = re.compile(r"git (?:-[A-Za-z]*m|--message)|gh (?:-b|-t|--body|--title)")
+_BETWEEN_NAMES = compile_late(r"""[\s'";&|<>()=`$]+""")
+_FILE_ADDRESS = compile_late(r"file://(?:localhost|127\.0\.0\.1)?(/[^?#]*)", re.IGNORECASE)
+_MESSAGE = compile_late(r"git (?:-[A-Za-z]*m|--message)|gh (?:-b|-t|--body|--title)")
 """Programs, each with a flag whose value is prose, such as a commit message."""
 _SED = frozenset({"sed", "gsed", "/bin/sed", "/usr/bin/sed"})
-_BEHIND_FILE_COMMANDS = re.compile(r"(?=[rRwW][ \t]*([^\n]{1,4096})(?:\n|$))")
+_BEHIND_FILE_COMMANDS = compile_late(r"(?=[rRwW][ \t]*([^\n]{1,4096})(?:\n|$))")
 """Every text that sed may read as the name of a file: the rest of the line after an `r`, `R`, `w` or `W`."""
 
 
@@ -213,7 +214,7 @@ def _harmless(command: SimpleCommand, name: str, reading: ParsedArguments) -> Ef
 
 
 _LONGEST_PATH = 4_096
-_MAGIC = re.compile(r"^(?:\([^)]*\)|[/!^]+)")
+_MAGIC = compile_late(r"^(?:\([^)]*\)|[/!^]+)")
 
 
 def _git_paths(files: Iterable[Word], lines_of: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

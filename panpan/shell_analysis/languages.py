@@ -9,6 +9,7 @@ from functools import cache
 
 from panpan.shell_analysis.facts import Word
 from panpan.shell_analysis.words import NotPlainError, word_at
+from panpan.types.pattern import compile_late
 
 _FUNCTIONS = frozenset({
     "IN", "INDEX", "GROUP_BY", "UNIQUE_BY", "abs", "add", "all", "any", "arrays", "ascii", "ascii_downcase",
@@ -28,13 +29,13 @@ _FUNCTIONS = frozenset({
     "utf8bytelength", "values", "walk", "while", "with_entries", "and", "or", "then", "elif", "else",
     "as", "reduce", "foreach", "try", "catch", "label", "break",
 })  # fmt: skip
-_TOKEN = re.compile(
+_TOKEN = compile_late(
     r"""(?P<blank>[ \t\n]+) | (?P<open>[(\[{]|if\b) | (?P<close>[)\]}]|end\b) | (?P<quote>")
       | (?P<name>[A-Za-z_]\w*)
       | (?:\.[A-Za-z_]\w*|\$[A-Za-z_]\w*|@[a-z0-9]+|[0-9]+(?:\.[0-9]+)?|[-.|,:;?+*/%=<>!])""",
     re.VERBOSE | re.ASCII,
 )
-_IN_STRING = re.compile(r'(?P<text>(?:[^"\\]|\\["\\/bfnrtu])+)|(?P<open>\\\()|(?P<quote>")')
+_IN_STRING = compile_late(r'(?P<text>(?:[^"\\]|\\["\\/bfnrtu])+)|(?P<open>\\\()|(?P<quote>")')
 _CLOSING = {"(": ")", "[": "]", "{": "}", "\\(": ")", "if": "end"}
 
 
@@ -124,7 +125,7 @@ def split_find(words: Sequence[Word], expression: Mapping[str, Sequence[str]]) -
     return starts, read
 
 
-_LOOKED_UP = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-]|\{(?:\w+|[@*#?$!-])\})", re.ASCII)
+_LOOKED_UP = compile_late(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-]|\{(?:\w+|[@*#?$!-])\})", re.ASCII)
 """Parameters that are only looked up."""
 
 
@@ -224,13 +225,13 @@ SED_SCRIPT = rf"[ ]*{_COMMAND}[ ]*(?:;[ ]*(?:{_COMMAND})?[ ]*)*"
 """A script that only prints, deletes and substitutes lines, as a regular expression."""
 
 
-_BLANKS = re.compile(r"[ \t]+")
-_OPERATOR = re.compile(r"(?:&&|\|\||[()<>])(?=[ \t])")
+_BLANKS = compile_late(r"[ \t]+")
+_OPERATOR = compile_late(r"(?:&&|\|\||[()<>])(?=[ \t])")
 _JOINTS = frozenset({"&&", "||"})
 _COMPARES_TEXT = frozenset({"=", "==", "!=", "=~", "<", ">"})
 _COMPARES_NUMBERS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
-_PLAIN_NUMBER = re.compile(r"-?[0-9]{1,18}")
-_FLAG = re.compile(r"-[A-Za-z]")
+_PLAIN_NUMBER = compile_late(r"-?[0-9]{1,18}")
+_FLAG = compile_late(r"-[A-Za-z]")
 
 
 def words_of_conditional(text: str, start: int) -> tuple[Sequence[Word], int]:

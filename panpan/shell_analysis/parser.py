@@ -6,7 +6,6 @@ without asking. The grammar differs from bash in places (carriage returns, `time
 never counts as harmless by its tree alone.
 """
 
-import re
 import sys
 import time
 from dataclasses import replace
@@ -18,6 +17,7 @@ from panpan.shell_analysis.facts import ParsedLine, TooNestedError
 from panpan.shell_analysis.plain_line import PlainLine, read_plain_line
 from panpan.shell_analysis.runners import with_piped_scripts
 from panpan.shell_analysis.words import NotPlainError
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from tree_sitter import Tree
@@ -46,7 +46,7 @@ _MOST_TEXTS = 100
 """Lines within lines that are looked at."""
 _BLANK_ON_DARWIN = (0x85, 0xA0)
 """Bytes that isblank(3) of macOS takes for blanks, in UTF-8 locales too, also where they are part of a character."""
-_UNBEARABLE = re.compile(r"(?<=[{.0-9])[^\x00-\xff]")
+_UNBEARABLE = compile_late(r"(?<=[{.0-9])[^\x00-\xff]")
 """Characters that may crash the grammar's scanner (tree-sitter-bash 0.25) behind a brace, a digit or a dot: it passes
 them to `isdigit`, which looks them up in a table of 256 entries."""
 

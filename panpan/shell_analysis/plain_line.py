@@ -15,6 +15,7 @@ from panpan.shell_analysis.facts import Redirect, SimpleCommand, Word
 from panpan.shell_analysis.languages import words_of_conditional
 from panpan.shell_analysis.words import NotPlainError, with_braces_expanded, word_at
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 _HARMLESS_VALUES: Mapping[str, str] = {
     r"LC_[A-Z]+|LANG": r"C|POSIX|C\.UTF-8|C\.utf8|en_US\.UTF-8",
@@ -25,9 +26,9 @@ _HARMLESS_VALUES: Mapping[str, str] = {
     "GIT_OPTIONAL_LOCKS": "0",
 }
 """Harmless values for each name."""
-_HARMLESS_NAME = re.compile("|".join(_HARMLESS_VALUES))
-_HARMLESS = re.compile("|".join(f"(?:{name})=(?:{value})" for name, value in _HARMLESS_VALUES.items()))
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:\+?=|\[)")
+_HARMLESS_NAME = compile_late("|".join(_HARMLESS_VALUES))
+_HARMLESS = compile_late("|".join(f"(?:{name})=(?:{value})" for name, value in _HARMLESS_VALUES.items()))
+_ASSIGNMENT = compile_late(r"[A-Za-z_][A-Za-z_0-9]*(?:\+?=|\[)")
 
 
 def may_assign(source: str) -> bool:
@@ -50,16 +51,16 @@ RESERVED_WORDS = frozenset({
     "in", "select", "then", "time", "until", "while",
 })  # fmt: skip
 
-_BLANK = re.compile(r"(?:[ \t]|(?<![^ \t\n])\\\n)+")
+_BLANK = compile_late(r"(?:[ \t]|(?<![^ \t\n])\\\n)+")
 """A line that goes on counts as a blank only behind one; elsewhere it may join what is on both sides."""
-_GAP = re.compile(rf"(?:{_BLANK.pattern}|#[^\n]*)+")
+_GAP = compile_late(rf"(?:{_BLANK.pattern}|#[^\n]*)+")
 """Blanks, and a comment."""
-_JOINT = re.compile(r"&&|\|\||\|&|\||;(?!;)|\n")
-_REDIRECT = re.compile(r"([0-9]*)(>>|>\||>&|<>|>|<(?![<&]))|(&>>?)")
+_JOINT = compile_late(r"&&|\|\||\|&|\||;(?!;)|\n")
+_REDIRECT = compile_late(r"([0-9]*)(>>|>\||>&|<>|>|<(?![<&]))|(&>>?)")
 _STREAMS = ("", "0", "1", "2")
 _PIPES = ("|", "|&")
 _LONG_PIPELINE = 10
-_TIMED = re.compile(r"[ \t]+(?:(-p)[ \t]+)?(?=[\w./:])")
+_TIMED = compile_late(r"[ \t]+(?:(-p)[ \t]+)?(?=[\w./:])")
 """Text behind `time`: its one option, and the beginning of a program's name."""
 _MOST_DEEP = 5
 """Groups within groups."""

@@ -6,7 +6,6 @@ does so in its ordinary use, and what is not known is None.
 """
 
 import posixpath
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields
@@ -19,6 +18,7 @@ from panpan.shell_analysis.facts import Effect, Kind, Word
 from panpan.shell_analysis.languages import JQ_PROGRAM, PRINTF_FORMAT, SED_SCRIPT
 from panpan.shell_analysis.runners import program_name
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 Operands: TypeAlias = Literal["none", "text", "paths", "pattern, paths", "revisions"]
 
@@ -258,8 +258,8 @@ _LOCAL_RUNNERS = frozenset({"npm", "npx", "pnpm", "uvx", "yarn"})
 """Programs that use the network and run what they are given here."""
 _MOST_GLOBAL_WORDS = 20
 """Most words between `git` and its subcommand that are looked at."""
-_UNPACKS = re.compile(r"--(?:extract|get|list)|-?[A-Zabd-qs-tv-z]*[tx][A-Zabd-qs-tv-z]*")
-_VERSION = re.compile(r"[\d.]*$")
+_UNPACKS = compile_late(r"--(?:extract|get|list)|-?[A-Zabd-qs-tv-z]*[tx][A-Zabd-qs-tv-z]*")
+_VERSION = compile_late(r"[\d.]*$")
 
 
 _GIT_SHOWS_NOTHING = (GIT_LOCAL | GIT_NETWORK | {

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from panpan.shell_analysis.facts import ParsedLine, SimpleCommand, Word
 from panpan.shell_analysis.words import decode_ansi_c, word_of
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,8 @@ WRAPPERS: Mapping[str, _Wrapper] = {
     "xargs": _Wrapper("EILPadns"),
 }
 """Programs that run another one, and the syntax of their own words."""
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
-_DURATION = re.compile(r"\d{1,6}(?:\.\d+)?[smhd]?")
+_ASSIGNMENT = compile_late(r"[A-Za-z_]\w*=", re.ASCII)
+_DURATION = compile_late(r"\d{1,6}(?:\.\d+)?[smhd]?")
 
 
 def unwrap(name: str, words: Sequence[Word]) -> WrappedCommand | None:
@@ -119,9 +120,9 @@ TAKE_LINES = SHELLS | {"env", "eval", "script", "su", "trap"}
 """Programs that take a word for a command line."""
 _INPUT = frozenset({"-", "/dev/fd/0", "/dev/stdin", "/proc/self/fd/0"})
 _MATTERING = frozenset({"", *TAKE_LINES, *_ALWAYS, *_OTHER_USER, *_SOURCES, *_ADDS_WORDS, *WRAPPERS})
-_CODE_FLAG = re.compile(r"-(?![OWX])[A-Za-z]*[cem].*")
+_CODE_FLAG = compile_late(r"-(?![OWX])[A-Za-z]*[cem].*")
 """Flags behind which an interpreter finds its program; only those that begin a word."""
-_VERSION = re.compile(r"[\d.]*$")
+_VERSION = compile_late(r"[\d.]*$")
 _MOST_LAYERS = 5
 
 
@@ -218,13 +219,13 @@ def _is_made(source: str) -> bool:
 _PRINTING = frozenset({"echo", "printf"})
 _SILENT = frozenset({":", "cd", "exit", "false", "mkdir", "sleep", "true"})
 """Programs that print nothing which a shell would be given."""
-_SPLIT = re.compile(r"-[A-Za-z0-9]*S|--split-string=")
+_SPLIT = compile_late(r"-[A-Za-z0-9]*S|--split-string=")
 """Flags of `env` in front of a command line in the same word."""
-_GIVES = re.compile(r"[|<$`]|>\(|\bcoproc\b")
+_GIVES = compile_late(r"[|<$`]|>\(|\bcoproc\b")
 """Syntax without which a line gives no program anything to read."""
-_PIPES = re.compile(r"(?<!\|)\|(?!\|)|[<>]\(|\$\(|`|(?<![&<>])&(?![&>])|\b(?:coproc|mkfifo|mknod|exec)\b")
+_PIPES = compile_late(r"(?<!\|)\|(?!\|)|[<>]\(|\$\(|`|(?<![&<>])&(?![&>])|\b(?:coproc|mkfifo|mknod|exec)\b")
 """Syntax without which no program of a line reads the output of another one."""
-_CONVERSION = re.compile(r"%[^A-Za-z%]*[A-Za-z]")
+_CONVERSION = compile_late(r"%[^A-Za-z%]*[A-Za-z]")
 """A place of a format of `printf` that takes a word."""
 _EXPANDED = ("~", "$", '"$')
 _MOST_TEXTS = 20

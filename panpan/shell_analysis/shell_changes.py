@@ -4,12 +4,12 @@ The rule: behind one of these no name of a program is sure any more: PATH, alias
 directory may be different. `cd` is not among them; `directories.py` follows it.
 """
 
-import re
 from collections.abc import Sequence
 
 from panpan.shell_analysis.facts import SimpleCommand, Word
 from panpan.shell_analysis.languages import PRINTF_FORMAT, fits
 from panpan.shell_analysis.runners import SHELLS, behind_wrappers, program_name
+from panpan.types.pattern import compile_late
 
 _CHANGES_SHELL = frozenset({
     ".", "alias", "bind", "compgen", "complete", "compopt", "declare", "dirs", "enable", "eval", "exec", "export", "fc",
@@ -31,7 +31,7 @@ _HARMLESS_SHOPTS = frozenset({
 })  # fmt: skip
 """Options of `shopt` that are as harmless; with two of them a pattern matches more, as is assumed behind any
 `shopt`."""
-_DECIDING_NAMES = re.compile(r"\b(?:BASHOPTS|CDPATH|SHELLOPTS)\b")
+_DECIDING_NAMES = compile_late(r"\b(?:BASHOPTS|CDPATH|SHELLOPTS)\b")
 """Variables that set options, or by which `cd` goes elsewhere."""
 _SHELL_LETTERS = _HARMLESS_LETTERS | frozenset("cils")
 _SHELL_FLAGS = frozenset({"--login", "--noediting", "--noprofile", "--norc"})

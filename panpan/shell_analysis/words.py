@@ -8,10 +8,11 @@ from math import prod
 
 from panpan.shell_analysis.facts import Word
 from panpan.system.files.canonical import user_home
+from panpan.types.pattern import compile_late
 
-ANSI_C = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+ANSI_C = compile_late(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 
-_ESCAPE = re.compile(
+_ESCAPE = compile_late(
     r"\\(?:(?P<letter>[abefnrtvE\\'\"?])|(?P<octal>[0-7]{1,3})|x(?P<hex>[0-9a-fA-F]{1,2})|x\{(?P<braced>[0-9a-fA-F]*)\}"
     r"|[uU](?P<point>(?<=u)[0-9a-fA-F]{1,4}|(?<=U)[0-9a-fA-F]{1,8})|c(?P<control>[@-_a-z?])|(?P<other>.))",
     re.DOTALL,
@@ -68,11 +69,11 @@ def _text_of(encoded: bytes, is_certain: bool) -> tuple[str, bool]:
 _END = frozenset(" \t\n|&;<>)")
 """Metacharacters that end a word (bash, "Definitions"); an opening parenthesis, too, but never in a simple command."""
 
-_BARE = re.compile(r"""[^ \t\n|&;<>()'"\\$`*?\[{~]+""")
-_DOUBLE_QUOTED_PLAIN = re.compile(r"""[^"\\$`]+""")
-_PARAMETER = re.compile(r"(?:[A-Za-z_][A-Za-z_0-9]*|[0-9@*#?$!-]|\{(?:[A-Za-z_][A-Za-z_0-9]*|[0-9]+|[@*#?$!-])\})")
+_BARE = compile_late(r"""[^ \t\n|&;<>()'"\\$`*?\[{~]+""")
+_DOUBLE_QUOTED_PLAIN = compile_late(r"""[^"\\$`]+""")
+_PARAMETER = compile_late(r"(?:[A-Za-z_][A-Za-z_0-9]*|[0-9@*#?$!-]|\{(?:[A-Za-z_][A-Za-z_0-9]*|[0-9]+|[@*#?$!-])\})")
 """Text behind a `$`: parameters that are only looked up; other forms in braces may assign or run something."""
-_SPECIAL_IN_PATTERN = re.compile(r"[\\*?\[\]!^-]")
+_SPECIAL_IN_PATTERN = compile_late(r"[\\*?\[\]!^-]")
 
 
 class NotPlainError(Exception):
@@ -247,8 +248,8 @@ def _may_be_braces(source: str) -> bool:
 MOST_WORDS = 64
 """Most words that brace expansion may make of one."""
 
-_GROUP = re.compile(r"\{([^{},]*(?:,[^{},]*)+)\}")
-_NOT_PLAIN = re.compile(r"""['"\\$`]""")
+_GROUP = compile_late(r"\{([^{},]*(?:,[^{},]*)+)\}")
+_NOT_PLAIN = compile_late(r"""['"\\$`]""")
 
 
 def with_braces_expanded(word: Word) -> Sequence[Word]:
@@ -267,8 +268,8 @@ def with_braces_expanded(word: Word) -> Sequence[Word]:
     return [word_of(source) for source in made] if all(made) else (word,)
 
 
-_SPECIAL = re.compile(r"(?<!\\)(?:\\\\)*[*?\[]")
-_PATH_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_SPECIAL = compile_late(r"(?<!\\)(?:\\\\)*[*?\[]")
+_PATH_ESCAPE = compile_late(r"\\(.)", re.DOTALL)
 
 
 def paths_of(words: Sequence[Word]) -> list[str]:

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from panpan.system.text.redact import holds_login, looks_like_key
+from panpan.types.pattern import compile_late
 
 PASSED_VARIABLES = """
     # The user, the shell, language and time
@@ -88,7 +89,7 @@ def passed_names() -> tuple[frozenset[str], tuple[str, ...]]:
     return frozenset(word for word in words if not word.endswith("*")), beginnings
 
 
-_SECRET_NAME = re.compile(
+_SECRET_NAME = compile_late(
     r"KEY|SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|_AUTH$|AUTH_CONFIG|(?:^|_)(?:PASS|PWD|PAT)$|COOKIE|JWT"
     r"|^(?:PANPAN|ANTHROPIC|OPENAI)_",
     re.IGNORECASE,
@@ -98,7 +99,7 @@ _SECRET_NAME = re.compile(
 _HARMLESS_NAMES = frozenset({"PWD", "OLDPWD", "TOKENIZERS_PARALLELISM", "KEYTIMEOUT", "PANPAN_PROCESS_MARKS"})
 """Names that look like secrets and are none: shell, Hugging Face, and our own marks of process trees."""
 
-_OF_PANPAN = re.compile(r"(?:PANPAN|ANTHROPIC|OPENAI)_", re.IGNORECASE)
+_OF_PANPAN = compile_late(r"(?:PANPAN|ANTHROPIC|OPENAI)_", re.IGNORECASE)
 """Variables that no setting passes on."""
 
 FORCES_COLOUR = frozenset({"FORCE_COLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS", "LINES"})

@@ -7,7 +7,6 @@ lies in the workspace; and it is bounded in time and output, with a note in the 
 
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from panpan.system.processes.process import Captured, capture
 from panpan.system.text.terminal_text import printable
 from panpan.text_search.file_filters import UNKNOWN_TYPE, folder_context
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 Answer: TypeAlias = Literal["lines", "files", "counts", "listing"]
 """Lines that match, files that hold a match, numbers of matching lines, or names of files whatever is in them."""
@@ -139,7 +139,7 @@ class SearchRequest:
 Record: TypeAlias = tuple[bytes, bytes]
 """A path relative to the folder of the search, and a numbered line, a count, or nothing."""
 
-_NUMBERED = re.compile(rb"(\d+)([:-])")
+_NUMBERED = compile_late(rb"(\d+)([:-])")
 _BINARY_MARKS = (b": binary file matches", b": WARNING: stopped searching binary file")
 """Printed by ripgrep behind a path without a NUL, in place of lines: of a file that was named itself, and of one that
 turned out to be binary after it matched."""

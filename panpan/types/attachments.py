@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from panpan.types.messages import UserMessage
 
-_MENTION = re.compile(
+_MENTION = compile_late(
     r"""
     (?<![^\s(\[{])@                                # at the start of a word, so that no mail address is one
     (?: "(?P<quoted>[^"\n]+)"(?P<range>:\d{1,7}(?:-\d{1,7})?)?
@@ -21,12 +22,12 @@ _MENTION = re.compile(
     """,
     re.VERBOSE,
 )
-_RANGE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?", re.DOTALL)
-_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})(?P<info>.*)", re.DOTALL)
+_RANGE = compile_late(r"(?P<path>.+?):(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?", re.DOTALL)
+_FENCE = compile_late(r" {0,3}(?P<mark>`{3,}|~{3,})(?P<info>.*)", re.DOTALL)
 _CLOSES_SENTENCE = frozenset(".,;:!?)]}>'\"…，。；：！？）】」")  # noqa: RUF001 - Chinese sentences end, too
-_PLAIN_PATH = re.compile(r"[\w./~+,@%-]+")
-_SUFFIX = re.compile(r"[^/]\.\w{1,8}$")
-_DECORATED = re.compile(
+_PLAIN_PATH = compile_late(r"[\w./~+,@%-]+")
+_SUFFIX = compile_late(r"[^/]\.\w{1,8}$")
+_DECORATED = compile_late(
     r"[^\S\n]*\n\s*(?:@|(?:async|def|class|public|private|protected|static|final|export|fun|function)\b)"
 )
 """Text after a decorator or annotation: the end of its line, and then the definition that it decorates."""
@@ -126,7 +127,7 @@ class MentionableNames(ABC):
         """The names, as they are written after the @."""
 
 
-_HEAD = re.compile(r'<attached_(?:file|folder) path="([^"\n]*)">\n')
+_HEAD = compile_late(r'<attached_(?:file|folder) path="([^"\n]*)">\n')
 
 
 def attached_names(message: "UserMessage") -> list[str]:
@@ -142,10 +143,10 @@ def data_lines(message: "UserMessage") -> list[str]:
     return ["1 line of data" if count == 1 else f"{count:,} lines of data" for count in counts]
 
 
-_TOLD = re.compile(
+_TOLD = compile_late(
     r"<user_command>\n<command>\n(.*?)\n</command>\n<output>\n(.*)\n</output>\n</user_command>\n", re.DOTALL
 )
-_OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}user_command\b)", re.IGNORECASE)
+_OUR_TAGS = compile_late(r"<(?=\s{0,9}/?\s{0,9}user_command\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

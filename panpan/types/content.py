@@ -15,7 +15,7 @@ from panpan.types.role import Role
 class Frozen(BaseModel):
     """Base of everything that is kept or crosses a border: immutable, and strict about its fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # not all are used at the start
 
 
 class TextBlock(Frozen):

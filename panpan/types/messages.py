@@ -21,6 +21,7 @@ from panpan.types.content import (
     UserContent,
 )
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 
 def new_id() -> str:
@@ -124,7 +125,7 @@ class UserMessage(Frozen):
         return next((block.text for block in self.content if isinstance(block, TextBlock)), "")
 
 
-_REMINDER_TAG = re.compile(r"<(?=\s{0,9}/?\s{0,9}system-reminder)", re.IGNORECASE)
+_REMINDER_TAG = compile_late(r"<(?=\s{0,9}/?\s{0,9}system-reminder)", re.IGNORECASE)
 
 
 class SystemReminder(Frozen):
@@ -295,7 +296,7 @@ a summary, and the end of the reply that the user's next message answers."""
 PLAN = "compact:plan"
 """The plan, repeated after a compaction."""
 
-_TASK = re.compile(r"task:([0-9a-f]{8})(:running)?")
+_TASK = compile_late(r"task:([0-9a-f]{8})(:running)?")
 
 
 def parse_task_cause(cause: str) -> tuple[str, bool] | None:
@@ -304,7 +305,7 @@ def parse_task_cause(cause: str) -> tuple[str, bool] | None:
     return (found[1], found[2] is not None) if found else None
 
 
-_OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}(?:system-reminder|context|rules)\b)", re.IGNORECASE)
+_OUR_TAGS = compile_late(r"<(?=\s{0,9}/?\s{0,9}(?:system-reminder|context|rules)\b)", re.IGNORECASE)
 
 
 def strip_tags(text: str) -> str:

@@ -16,7 +16,7 @@ def every_tool() -> Sequence[Tool[Any]]:
     """Return a new instance of every tool, since some keep state of a call."""
     folder = Path(tempfile.gettempdir()).resolve()
     locations = Locations.find(folder, {"PANPAN_HOME": str(folder / "no-panpan-home")})
-    return tools_of_folder(folder, load_settings(folder, {}, {}, locations), locations)
+    return [tool.load() for tool in tools_of_folder(folder, load_settings(folder, {}, {}, locations), locations)]
 
 
 class FolderGate(folder_gate.FolderGate):

@@ -13,6 +13,7 @@ from panpan.capabilities.background.task import Task, TaskRecord
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.events import TaskInfo
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, parse_task_cause
+from panpan.types.pattern import compile_late
 
 
 class Announcements:
@@ -61,7 +62,7 @@ class Announcements:
 
 _TELLING_TOOLS = ("TaskOutput", "TaskStop")
 
-_ENDED = re.compile(r"task ([0-9a-f]{8}): (?:finished|failed|stopped|lost)\b")
+_ENDED = compile_late(r"task ([0-9a-f]{8}): (?:finished|failed|stopped|lost)\b")
 
 
 def state_line(info: TaskInfo) -> str:
@@ -82,7 +83,7 @@ def ended_in_result(tool: str, text: str) -> str | None:
     return found[1] if found else None
 
 
-_TAG = re.compile(r"<(?=/?system-reminder)", re.IGNORECASE)
+_TAG = compile_late(r"<(?=/?system-reminder)", re.IGNORECASE)
 
 
 def announced_in(messages: Iterable[Message]) -> tuple[set[str], set[str]]:

@@ -1,7 +1,6 @@
 """The tasks of one session, by id, and what they printed: the end of it, or the lines that match a pattern."""
 
 import os
-import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +22,7 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.text_search.engine import MAX_COLUMNS, Query, SearchRequest, numbered_line, parse_records, search
 from panpan.types.dataclass import dataclass
 from panpan.types.events import TaskKind
+from panpan.types.pattern import compile_late
 
 MAX_TITLE_CHARS = 200
 _MAX_NAMED = 20
@@ -172,7 +172,7 @@ class TaskOutputs:
         return await to_thread.run_sync(read)
 
 
-_CUT_BY_RIPGREP = re.compile(r" \[\.\.\. [a-z0-9 ]+\]\Z")
+_CUT_BY_RIPGREP = compile_late(r" \[\.\.\. [a-z0-9 ]+\]\Z")
 
 _LEAD_BYTES = 16 * 1024
 """Bytes before a window that are searched for the beginning of a key; no key is that long."""

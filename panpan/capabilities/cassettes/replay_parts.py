@@ -30,6 +30,7 @@ from panpan.types.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from panpan.types.pattern import compile_late
 from panpan.types.permission import (
     Asker,
     Decision,
@@ -284,8 +285,10 @@ class LiveHook(Hook):
         return [addition for addition in self._replay.additions() if isinstance(addition, UserMessage)]
 
 
-_RULES_BLOCK = re.compile(r'\n?<context name="rules">\n(?P<explanation>[^\n]*)\n(?P<rules>.*)\n</context>\Z', re.DOTALL)
-_RULES_OF_FILE = re.compile(r'<rules file="(?P<file>[^"]*)"[^>]*>\n.*?\n</rules>', re.DOTALL)
+_RULES_BLOCK = compile_late(
+    r'\n?<context name="rules">\n(?P<explanation>[^\n]*)\n(?P<rules>.*)\n</context>\Z', re.DOTALL
+)
+_RULES_OF_FILE = compile_late(r'<rules file="(?P<file>[^"]*)"[^>]*>\n.*?\n</rules>', re.DOTALL)
 
 
 def with_current_rules(

@@ -36,13 +36,14 @@ from panpan.types.content import Frozen
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, Message, StopReason, ToolResultMessage, Usage, UserMessage
+from panpan.types.pattern import compile_late
 
 MAX_BYTES = 20_000_000
 MAX_PAUSE_S = 60.0
 
-_LONG_STRING = re.compile(r'"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'', re.DOTALL)
-_REPLY_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*reply[ \t]*\]\]", re.MULTILINE)
-_TOML_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
+_LONG_STRING = compile_late(r'"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'', re.DOTALL)
+_REPLY_HEADER = compile_late(r"^[ \t]*\[\[[ \t]*reply[ \t]*\]\]", re.MULTILINE)
+_TOML_LINE = compile_late(r" \(at line (\d+), column \d+\)$")
 
 
 def _json_object(value: dict[str, Any]) -> dict[str, Any]:

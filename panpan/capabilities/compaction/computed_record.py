@@ -10,20 +10,21 @@ from dataclasses import field
 from panpan.types.content import DiffDisplay, FileDiff, ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, strip_tags
+from panpan.types.pattern import compile_late
 
 _MOST_CHANGED, _MOST_READ, _MOST_COMMANDS, _MOST_REFUSED = 150, 60, 25, 10
 """Newest of each that are named; the rest is counted."""
 _MOST_CHARS = 160
 
-_TESTS = re.compile(
+_TESTS = compile_late(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|cargo\s+(?:\w+\s+)*(?:test|nextest)|go\s+test"
     r"|(?:npm|yarn|pnpm|bun|deno|make|just|rake|gradle|gradlew|mvn|dotnet|mix|swift|zig\s+build)\s+(?:run\s+|-\S+\s+)*"
     r"(?:test|tests|check|verify)\b)"
 )
-_TOTALS = re.compile(
+_TOTALS = compile_late(
     r"\b\d+\s+(?:passed|failed|passing|failing|tests?|errors?)\b|\btests?:|^(?:OK|FAILED|ok|FAIL)\b", re.I
 )
-_EXIT = re.compile(r"\[(exit code \d+|timed out)\b")
+_EXIT = compile_late(r"\[(exit code \d+|timed out)\b")
 
 
 @dataclass(slots=True)

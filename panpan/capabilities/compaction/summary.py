@@ -31,6 +31,7 @@ from panpan.types.messages import (
     UserMessage,
     strip_tags,
 )
+from panpan.types.pattern import compile_late
 
 HEADINGS = ("Goal", "Constraints", "Progress", "Decisions", "Open questions", "Next steps", "Critical context")
 NEEDED_HEADINGS = ("Goal", "Progress", "Next steps")
@@ -40,7 +41,7 @@ MOST_STREAMED_CHARS = 120_000
 TIME_LIMIT_S = 300.0
 _LEAST_CHARS = 40
 """Least characters of text below the headings."""
-_HEADING = re.compile(r"^\W{0,6}(" + "|".join(HEADINGS) + r")\W{0,4}$", re.IGNORECASE | re.MULTILINE)
+_HEADING = compile_late(r"^\W{0,6}(" + "|".join(HEADINGS) + r")\W{0,4}$", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +183,9 @@ def summary_notice(history_tool: str) -> SystemReminder:
     )
 
 
-_NOTE = re.compile(r"\s*#(?![#!]|include\b)\s*\S")
+_NOTE = compile_late(r"\s*#(?![#!]|include\b)\s*\S")
 """Beginning of a memory note in other agents; a comment in pasted code is none."""
-_TO_REMEMBER = re.compile(
+_TO_REMEMBER = compile_late(
     r"\b(?:remember|keep in mind|bear in mind|don'?t forget|do not forget|note that|from now on|always|never"
     r"|merk dir|denk daran|vergiss nicht|ab jetzt|immer|niemals"
     r"|souviens-toi|n'oublie pas|recuerda|no olvides|ricorda|lembre-se|запомни|не забудь)\b"

@@ -24,6 +24,7 @@ from panpan.types.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from panpan.types.pattern import compile_late
 
 
 class Window:
@@ -124,7 +125,7 @@ _ADVICE = {
 """Ways to make parts of a request smaller, for the user."""
 
 
-_NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:[,_]\d{3})+(?![\w])|(?<![\w.])\d{4,9}(?!\w)")
+_NUMBER = compile_late(r"(?<![\w.])\d{1,3}(?:[,_]\d{3})+(?![\w])|(?<![\w.])\d{4,9}(?!\w)")
 _FAR_MORE = 1.5
 """Times our estimate from which the provider's count shows that the estimate is wrong."""
 

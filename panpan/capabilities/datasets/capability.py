@@ -4,11 +4,11 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from panpan.capabilities.datasets.dataset_download import DatasetDownloadInput, DatasetDownloadTool
 from panpan.capabilities.datasets.download_plan import load_data_config
 from panpan.capabilities.datasets.settings import DataSettings
 from panpan.core.background import Background
 from panpan.core.hooks import Hook, ToolCall
+from panpan.core.late_tool import late_tool
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, concurrently
@@ -30,6 +30,8 @@ class SmallDownloads(Hook):
         self._mode = mode
 
     async def answer_question(self, call: ToolCall, question: PermissionQuestion) -> Allow | None:
+        from panpan.capabilities.datasets.dataset_download import DatasetDownloadInput, DatasetDownloadTool
+
         if not (isinstance(call.tool, DatasetDownloadTool) and isinstance(call.args, DatasetDownloadInput)):
             return None
         if self._mode() != "auto":
@@ -60,7 +62,9 @@ class Datasets(Capability):
         )
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
-        return (DatasetDownloadTool(self._data, self.session.find(Background) if agent.is_main else None),)
+        background = self.session.find(Background) if agent.is_main else None
+        maker = "dataset_download:DatasetDownloadTool"
+        return (late_tool(__package__, "DatasetDownload", maker, self._data, background),)
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         return (SmallDownloads(lambda: agent.gate.mode),)

@@ -32,6 +32,7 @@ from panpan.system.web.download import OF_NOTHING, sent_range, size_of, validato
 from panpan.system.web.network import Allow, GuardedClient
 from panpan.system.web.url_guard import read_url
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from panpan.system.web.exchange import GuardedResponse
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 # Ask with HEAD. Some servers do not answer HEAD, or answer with a length of 0 for generated content; ask those for the
 # first byte.
 
-_UNPLAIN = re.compile(r"[^\w.+@=,()\[\] -]")
+_UNPLAIN = compile_late(r"[^\w.+@=,()\[\] -]")
 """Characters that are not used in file names."""
 # A data set repository on the Hugging Face hub: its files, their sizes and its licence. Interface:
 # https://huggingface.co/docs/hub/api, `GET /api/datasets/{repo_id}/revision/{revision}?blobs=true`, and
@@ -49,7 +50,7 @@ _UNPLAIN = re.compile(r"[^\w.+@=,()\[\] -]")
 
 _MAX_NAME_BYTES = 200
 """Most bytes of a file name. The partial file's name is longer by some letters, and file systems take 255."""
-_DISPOSITION = re.compile(r'filename\*?=(?:UTF-8\'[^\']*\')?(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', re.IGNORECASE)
+_DISPOSITION = compile_late(r'filename\*?=(?:UTF-8\'[^\']*\')?(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', re.IGNORECASE)
 """RFC 6266, section 4."""
 _CODINGS = ("gzip", "deflate", "br", "zstd")
 """Content codings that a server may send unrequested, since some keep their files compressed."""
@@ -123,12 +124,12 @@ _MAX_LICENCE_CHARS = 200
 _MAX_SIZE = 10**18
 """Bytes of one file that a hub may tell of."""
 _MAX_ANSWER_BYTES = 50_000_000
-_SOURCE = re.compile(
+_SOURCE = compile_late(
     r"hf://(?P<kind>datasets|models)/(?P<repo>[\w.-]{1,96}(?:/[\w.-]{1,96})?)(?:@(?P<revision>[\w./-]{1,200}))?"
 )
 _MAX_PATH_BYTES = 230
 """Most bytes of the name of a file or folder. The partial file's name is longer, and file systems take 255."""
-_PATH = re.compile(r"[^/\0\\]+(?:/[^/\0\\]+)*")
+_PATH = compile_late(r"[^/\0\\]+(?:/[^/\0\\]+)*")
 
 
 class _Large(BaseModel):

@@ -1,6 +1,5 @@
 """The layer of binaries: the compiled modules and libraries of the packages, and what they are linked with."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 
@@ -10,13 +9,14 @@ from panpan.capabilities.environment.python_layer import PythonLayer
 from panpan.errors import ToolError
 from panpan.python_environments.machine_root import MachineRoot
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 MAX_BINARIES = 4_000
-_LIBRARY = re.compile(r".+\.so(?:\.[\w.]+)?")
-_TAGGED = re.compile(r"(.+?)\.((?:cpython|pypy)[\w-]*|abi3)\.so")
+_LIBRARY = compile_late(r".+\.so(?:\.[\w.]+)?")
+_TAGGED = compile_late(r"(.+?)\.((?:cpython|pypy)[\w-]*|abi3)\.so")
 _NUMPY_BUDGET_BYTES = 400_000_000
-_OLD_STRING = re.compile(rb"\0_ZNK?3c10[\w.]*Ss\0")
-_NEW_STRING = re.compile(rb"\0_ZNK?3c10[\w.]*NSt7__cxx1112basic_string")
+_OLD_STRING = compile_late(rb"\0_ZNK?3c10[\w.]*Ss\0")
+_NEW_STRING = compile_late(rb"\0_ZNK?3c10[\w.]*NSt7__cxx1112basic_string")
 """Names of functions of PyTorch's `c10` that take a `std::string`, as GCC's two ABIs write it: `Ss`, or in `__cxx11`
 (Itanium C++ ABI; "Dual ABI" in the manual of libstdc++)."""
 

@@ -10,6 +10,7 @@ from panpan.capabilities.environment.driver_layer import version_text
 from panpan.capabilities.environment.layers import Constraint, State, make_constraint
 from panpan.capabilities.environment.toolkit_layer import GPU_LIBRARY, Framework, local_platform
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from panpan.capabilities.environment.env_doctor import Facts
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 #
 # Source: "Platform compatibility tags" (packaging.python.org), which are PEP 425, 600 (manylinux) and 656 (musllinux).
 
-_PLATFORM = re.compile(r"(manylinux|musllinux|linux|macosx)(1|2010|2014|_\d{1,3}_\d{1,3})?_([a-z]\w*)")
+_PLATFORM = compile_late(r"(manylinux|musllinux|linux|macosx)(1|2010|2014|_\d{1,3}_\d{1,3})?_([a-z]\w*)")
 _OLD_NAMES = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
 """Versions of glibc that the older names mean (PEP 600)."""
 _TAG_CHARS = 300
@@ -102,15 +103,15 @@ def _platform_fault(platform: str, facts: "Facts") -> _Fault | None:
     return None
 
 
-_OF_THE_DRIVER = re.compile(r"lib(cuda|nvidia-[\w-]+|nvcuvid|nvoptix|dxcore)\.so[\d.]*")
+_OF_THE_DRIVER = compile_late(r"lib(cuda|nvidia-[\w-]+|nvcuvid|nvoptix|dxcore)\.so[\d.]*")
 """Libraries that come with the driver; rules about it judge them."""
-_BUNDLED = re.compile(r"[-.][0-9a-f]{8}\.so")
+_BUNDLED = compile_late(r"[-.][0-9a-f]{8}\.so")
 """Libraries that auditwheel has put into a wheel: they have a hash in their names, and are nowhere else."""
-_OF_MUSL = re.compile(r"libc\.musl-\w+\.so\.1|ld-musl-\w+\.so\.1")
-_MODULE_TAG = re.compile(r"cpython-3(\d+)(t?)\b")
-_BUILT_FOR = re.compile(r"cu(\d{2})\d*torch(\d+\.\d+)(?:\.\d+)*cxx11abi(TRUE|FALSE)", re.IGNORECASE)
+_OF_MUSL = compile_late(r"libc\.musl-\w+\.so\.1|ld-musl-\w+\.so\.1")
+_MODULE_TAG = compile_late(r"cpython-3(\d+)(t?)\b")
+_BUILT_FOR = compile_late(r"cu(\d{2})\d*torch(\d+\.\d+)(?:\.\d+)*cxx11abi(TRUE|FALSE)", re.IGNORECASE)
 """Wheel names of FlashAttention, Mamba and others (setup.py of Dao-AILab/flash-attention)."""
-_BUILT_FOR_PT = re.compile(r"\+pt(\d)(\d+)(?:cu(\d{2})\d+|cpu)?")
+_BUILT_FOR_PT = compile_late(r"\+pt(\d)(\d+)(?:cu(\d{2})\d+|cpu)?")
 """Wheel names of PyTorch Geometric's libraries (data.pyg.org)."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from panpan.capabilities.environment.env_doctor import EnvDoctorTool
+from panpan.core.late_tool import late_tool
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
@@ -15,4 +15,4 @@ class Environment(Capability):
     name = "environment"
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
-        return (EnvDoctorTool(self.session.gate.withholds),)
+        return (late_tool(__package__, "EnvDoctor", "env_doctor:EnvDoctorTool", self.session.gate.withholds),)

@@ -9,6 +9,7 @@ from panpan.capabilities.environment.layers import Finding
 from panpan.errors import ToolError
 from panpan.python_environments.machine_root import MachineRoot
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 Version: TypeAlias = tuple[int, ...]
 Capability: TypeAlias = tuple[int, int]
@@ -112,8 +113,8 @@ def version_text(version: Sequence[int]) -> str:
     return ".".join(map(str, version))
 
 
-_NVIDIA_VERSION = re.compile(r"\b(\d{3}\.\d{1,3}(?:\.\d{1,3})?)\b")
-_QUOTED = re.compile(r'^PRETTY_NAME="?([^"\n]*)', re.MULTILINE)
+_NVIDIA_VERSION = compile_late(r"\b(\d{3}\.\d{1,3}(?:\.\d{1,3})?)\b")
+_QUOTED = compile_late(r'^PRETTY_NAME="?([^"\n]*)', re.MULTILINE)
 _MAC_VERSION = "/System/Library/CoreServices/SystemVersion.plist"
 
 

@@ -22,6 +22,7 @@ from panpan.capabilities.environment.python_layer import PythonLayer
 from panpan.python_environments.machine_root import MachineRoot
 from panpan.python_environments.metadata import Package
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from panpan.capabilities.environment.env_doctor import Facts
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 Platform: TypeAlias = Literal["cuda", "rocm", "cpu"]
 
-GPU_LIBRARY = re.compile(
+GPU_LIBRARY = compile_late(
     r"lib(cudart|cublas|cublasLt|cudnn\w*|nccl|cufft|cufile|curand|cusolver|cusparse|cusparseLt|cupti|nvrtc|nvJitLink"
     r"|nvToolsExt|nvshmem\w*|amdhip64|rocblas|hipblas|MIOpen|rccl)(?:-[\w.]+)?\.so[\d.]*"
 )
@@ -43,11 +44,11 @@ _WHEELS = {
     "NCCL": r"nvidia-nccl(-cu\d+)?",
 }
 _HEADERS = {"cuDNN": ("/usr/include/cudnn_version.h", "CUDNN"), "NCCL": ("/usr/include/nccl.h", "NCCL")}
-_DEFINED = re.compile(r"^#define\s+(\w+)\s+(\d{1,5})\s*$", re.MULTILINE)
-_TORCH_CUDA = re.compile(r"^cuda\b[^=\n]*=\s*['\"]([\d.]+)['\"]", re.MULTILINE)
-_TORCH_HIP = re.compile(r"^hip\b[^=\n]*=\s*['\"]([\w.-]+)['\"]", re.MULTILINE)
-_TF_CUDA = re.compile(r"['\"]cuda_version['\"]\s*[,:]\s*['\"]([\d.]+)['\"]")
-_TF_CUDNN = re.compile(r"['\"]cudnn_version['\"]\s*[,:]\s*['\"]([\d.]+)['\"]")
+_DEFINED = compile_late(r"^#define\s+(\w+)\s+(\d{1,5})\s*$", re.MULTILINE)
+_TORCH_CUDA = compile_late(r"^cuda\b[^=\n]*=\s*['\"]([\d.]+)['\"]", re.MULTILINE)
+_TORCH_HIP = compile_late(r"^hip\b[^=\n]*=\s*['\"]([\w.-]+)['\"]", re.MULTILINE)
+_TF_CUDA = compile_late(r"['\"]cuda_version['\"]\s*[,:]\s*['\"]([\d.]+)['\"]")
+_TF_CUDNN = compile_late(r"['\"]cudnn_version['\"]\s*[,:]\s*['\"]([\d.]+)['\"]")
 
 
 @dataclass(frozen=True, slots=True)

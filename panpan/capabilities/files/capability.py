@@ -9,16 +9,11 @@ from typing import Any
 
 from anyio import to_thread
 
-from panpan.capabilities.files.edit import EditTool, MultiEditTool
-from panpan.capabilities.files.notebook_edit import NotebookEditTool
-from panpan.capabilities.files.patch import PatchTool
 from panpan.capabilities.files.read import MAX_BYTES, ReadTool
-from panpan.capabilities.files.rename import RenameTool
-from panpan.capabilities.files.write import WriteTool
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round, ToolCall
-from panpan.core.tool import SeenFiles, Tool, digest_of
-from panpan.editing.planned_edit import WordSearch
+from panpan.core.late_tool import late_tool
+from panpan.core.tool import SeenFiles, Tool, WordSearch, digest_of
 from panpan.errors import ToolError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
@@ -43,12 +38,12 @@ class Files(Capability):
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         return (
             ReadTool(),
-            WriteTool(),
-            EditTool(),
-            MultiEditTool(),
-            PatchTool(),
-            RenameTool(lambda: self.session.find(WordSearch)),
-            NotebookEditTool(),
+            late_tool(__package__, "Write", "write:WriteTool"),
+            late_tool(__package__, "Edit", "edit:EditTool"),
+            late_tool(__package__, "MultiEdit", "edit:MultiEditTool"),
+            late_tool(__package__, "Patch", "patch:PatchTool"),
+            late_tool(__package__, "Rename", "rename:RenameTool", lambda: self.session.find(WordSearch)),
+            late_tool(__package__, "NotebookEdit", "notebook_edit:NotebookEditTool"),
         )
 
     def reminders(self, agent: Agent) -> Iterable[ReminderSource]:

@@ -13,6 +13,7 @@ from itertools import islice
 from panpan.errors import ToolError
 from panpan.system.text.file_text import FileText
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 MAX_TEXT_CHARS = 20_000_000
 """Most characters that a file may have after an edit."""
@@ -193,7 +194,7 @@ _MAX_SHOWN_LINES = 12
 _MAX_PAIRS = 4
 _MIN_SCORE = 60.0
 """Similarity in percent below which a place is no help."""
-_LINE_NUMBER = re.compile(r" *\d+\t")
+_LINE_NUMBER = compile_late(r" *\d+\t")
 
 
 @dataclass(frozen=True, slots=True)

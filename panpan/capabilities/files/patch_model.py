@@ -6,10 +6,11 @@ from typing import Literal, TypeAlias
 
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 Mark: TypeAlias = Literal[" ", "-", "+"]
 _MARKS: dict[str, Mark] = {" ": " ", "-": "-", "+": "+"}
-_HEADER = re.compile(r"@@ -(?P<start>\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
+_HEADER = compile_late(r"@@ -(?P<start>\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +225,7 @@ class _EnvelopeParser:
 
 _GIT_HEADER = "diff --git "
 _NOTHING = "/dev/null"
-_ESCAPE = re.compile(r'\\([0-7]{3}|[abfnrtv"\\])')
+_ESCAPE = compile_late(r'\\([0-7]{3}|[abfnrtv"\\])')
 _ESCAPED = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, '"': 34, "\\": 92}
 
 

@@ -6,8 +6,8 @@ from contextlib import suppress
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.core.effects import Effects
-from panpan.core.tool import ToolContext
-from panpan.editing.planned_edit import Plan, PlannedTool, WordSearch, apply_plan, plan_rename
+from panpan.core.tool import ToolContext, WordSearch
+from panpan.editing.planned_edit import Plan, PlannedTool, apply_plan, plan_rename
 from panpan.errors import ToolError
 from panpan.types.events import Output
 

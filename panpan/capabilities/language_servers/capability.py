@@ -4,12 +4,11 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from panpan.capabilities.language_servers.code_queries import CodeQueries
 from panpan.capabilities.language_servers.edit_errors import EditErrors
 from panpan.capabilities.language_servers.language_servers import LanguageServers
-from panpan.capabilities.language_servers.lsp import LspTool
 from panpan.capabilities.language_servers.settings import LanguageServersSettings
 from panpan.core.hooks import Hook
+from panpan.core.late_tool import late_tool
 from panpan.core.tool import Tool
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, concurrently
@@ -41,10 +40,16 @@ class CodeIntelligenceCapability(Capability):
         return (self.servers,)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
-        return (LspTool(CodeQueries(self.servers), self.session.gate.withholds),)
+        return (late_tool(__package__, "LSP", self._make_lsp),)
 
     def unavailable(self) -> Iterable[str]:
-        return () if self.servers.can_be_used else (LspTool.name,)
+        return () if self.servers.can_be_used else ("LSP",)
+
+    def _make_lsp(self) -> Tool[Any]:
+        from panpan.capabilities.language_servers.code_queries import CodeQueries
+        from panpan.capabilities.language_servers.lsp import LspTool
+
+        return LspTool(CodeQueries(self.servers), self.session.gate.withholds)
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         return (EditErrors(self.servers),)

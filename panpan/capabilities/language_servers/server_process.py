@@ -19,6 +19,7 @@ from panpan.system.processes.process import Child
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 # A server gets no network, no keys, and write access only to a cache folder of the session. Without a working sandbox
 # it runs outside of one: only trusted projects have servers.
@@ -30,7 +31,7 @@ _MAX_KEPT_BYTES = 8_000
 _MAX_REASON_CHARS = 300
 _KILLED = (-9, 137)
 """Codes of a process that was killed (SIGKILL), as Python and as a shell or sandbox around it tell them."""
-_TELLING = re.compile("error|fail|fatal|panic|cannot|not found|no such", re.IGNORECASE)
+_TELLING = compile_late("error|fail|fatal|panic|cannot|not found|no such", re.IGNORECASE)
 
 
 class ServerProcess:

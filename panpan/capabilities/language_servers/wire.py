@@ -9,13 +9,14 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from panpan.errors import ToolError
+from panpan.types.pattern import compile_late
 
 # Servers count columns in UTF-8 bytes, UTF-16 units or characters (LSP 3.17, `positionEncodings`). The protocol says
 # that a column inside a character means its beginning, and one behind the line means its end.
 
 Encoding: TypeAlias = Literal["utf-8", "utf-16", "utf-32"]
 
-_LINE_BREAK = re.compile(r"\r\n|\n|\r")
+_LINE_BREAK = compile_late(r"\r\n|\n|\r")
 """The only three line breaks of the protocol; a form feed or U+2028 does not end a line."""
 
 
@@ -60,7 +61,7 @@ MAX_DEPTH = 20
 
 
 class _Wire(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, defer_build=True)
 
 
 class Position(_Wire):

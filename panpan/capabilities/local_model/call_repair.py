@@ -13,6 +13,7 @@ from panpan.models.reply import ReplyBuilder
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import BlockFinished, BlockStarted, StreamEvent, ToolInputDelta
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
+from panpan.types.pattern import compile_late
 
 # The model deletes a blank together with a word and does not put it back. Its tokens begin with the blank before a
 # word, so it replaces " blue" by "green", which would leave "isgreen". Measured in three of twelve replacements of a
@@ -31,7 +32,7 @@ def keep_blank(use: ToolUseBlock) -> ToolUseBlock:
 # The model replaces a word with sed, which prints nothing if nothing was replaced, and takes the silence for success.
 # The equivalent Edit fails if the text is not found, shows its result, and shows the user a diff.
 
-_PLAIN_SED = re.compile(
+_PLAIN_SED = compile_late(
     r"sed -i (?P<quote>['\"])s(?P<mark>[/|,#])(?P<old>[\w \-:,/]+)(?P=mark)(?P<new>[\w \-:,./]*)(?P=mark)g?(?P=quote)"
     r" (?P<path>[\w./][\w./\-]*)"
 )
@@ -140,12 +141,12 @@ def _mended(use: ToolUseBlock, known: set[str], words: str) -> ToolUseBlock:
 # made up files, drop them, or use existing files with nearly the same name.
 
 _ELSEWHERE = "in files that were not named:\n"
-_EXCEPT = re.compile(r"\b(?:not|don't|except|without|but|only|keep|leave|unchanged)\b", re.IGNORECASE)
-_ALL_FILES = re.compile(
+_EXCEPT = compile_late(r"\b(?:not|don't|except|without|but|only|keep|leave|unchanged)\b", re.IGNORECASE)
+_ALL_FILES = compile_late(
     r"\b(?:(?:all|each|every)(?: of)?(?: the| my)? (?:\w+ )?files?|everywhere|throughout|whole (?:project|code))\b",
     re.IGNORECASE,
 )
-_MISSING = re.compile(r"(\S+) does not exist(?:; there is (\S+))?;")
+_MISSING = compile_late(r"(\S+) does not exist(?:; there is (\S+))?;")
 
 
 def continue_rename(use: ToolUseBlock, result: str, words: str) -> dict[str, Any]:
@@ -179,16 +180,16 @@ def _is_named(path: str, words: str) -> bool:
 
 _AMBIGUOUS = "old_string is ambiguous"
 _UNREAD = "has not been read yet"
-_ADDS = re.compile(
+_ADDS = compile_late(
     r"\b(?:add|append|attach|extend|lacks?|missing|(?:more|another|further) (?:line|entry|item|row)"
     r"|at the (?:very )?(?:end|bottom))\b",
     re.IGNORECASE,
 )
-_NOT_BEHIND = re.compile(
+_NOT_BEHIND = compile_late(
     r"\b(?:top|beginning|start|first|before|above|after|between|below|under|replace|overwrite|instead|only)\b",
     re.IGNORECASE,
 )
-_ALL = re.compile(r"\b(?:all|each|every|everywhere|throughout)\b", re.IGNORECASE)
+_ALL = compile_late(r"\b(?:all|each|every|everywhere|throughout)\b", re.IGNORECASE)
 
 
 def follow_up_reply(messages: Sequence[Message], model: str) -> list[StreamEvent]:
@@ -274,18 +275,18 @@ _TOOL = "Edit"
 _AS_WRITTEN = '```json\n{"name": "' + _TOOL + '", "arguments": '
 """Beginning of a call as the model writes it (`tool_calls.jinja`)."""
 
-_LOOKS = re.compile(
+_LOOKS = compile_late(
     r"\s*(?:what|which|who|whose|where|when|why|how|is|are|was|were|does|do|did|has|have|should|must|tell|show|explain"
     r"|describe|read|list|find|look|check|count)\b",
     re.IGNORECASE,
 )
 """First words of questions and orders that ask for no change, whatever else they say."""
-_ASKS = re.compile(
+_ASKS = compile_late(
     r"\b(?:change|replace|correct|fix|edit|update|swap|substitute|make|use|put|set|turn|write|add|append|insert|remove"
     r"|delete|should|must|needs?|has to|becomes?)\b",
     re.IGNORECASE,
 )
-_CLAIMS = re.compile(
+_CLAIMS = compile_late(
     r"\b(?:now (?:says|reads|has|contains|holds|ends|uses|is|mentions|lists)|changed|replaced|corrected|fixed|edited"
     r"|updated|swapped|substituted|added|appended|inserted|removed|deleted)\b",
     re.IGNORECASE,

@@ -4,7 +4,6 @@ The rule: nothing is fetched or removed before its size was said and the user, o
 """
 
 import os
-import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -34,6 +33,7 @@ from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
 from panpan.system.environment import how_to_install, install_command
 from panpan.system.processes.foreground import run_in_foreground
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class ProgressLine:
         click.echo(text, self._out, nl=False)
 
 
-_KEY = re.compile(r"[!-~]{8,}")
+_KEY = compile_late(r"[!-~]{8,}")
 _POLL_S = 0.5
 """Seconds between two checks of `panpan local run` that its server still runs."""
 

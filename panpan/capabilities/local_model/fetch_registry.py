@@ -30,6 +30,7 @@ from panpan.system.files.folder_tree import make_private_folder, remove_tree, wa
 from panpan.system.processes.process import Child
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import printable
+from panpan.types.pattern import compile_late
 
 # Download one wheel with the user's own pip, which knows the user's index, proxy, certificates and passwords. pip only
 # downloads: no installation, no dependencies, no builds. It writes into one folder, which is deleted afterwards. Its
@@ -44,11 +45,11 @@ _MAX_REASON_CHARS = 300
 PIP_MEMORY_BYTES = 1_000_000_000
 """Addresses that pip may use; it needs a quarter of it for these wheels."""
 
-_OF_PIP = re.compile(r"PIP_.*|(?:HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)
+_OF_PIP = compile_late(r"PIP_.*|(?:HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)
 """Variables that pip gets although they may hold a password: they are meant for it."""
 
-_UNREACHABLE = re.compile(r"after connection broken by|Could not fetch URL|Max retries exceeded", re.IGNORECASE)
-_CAUSE = re.compile(r"\[Errno[^\]]*\][^'\")]*|[\w ]*timed out|certificate verify failed")
+_UNREACHABLE = compile_late(r"after connection broken by|Could not fetch URL|Max retries exceeded", re.IGNORECASE)
+_CAUSE = compile_late(r"\[Errno[^\]]*\][^'\")]*|[\w ]*timed out|certificate verify failed")
 
 
 class PipDownload:

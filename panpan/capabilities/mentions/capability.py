@@ -27,6 +27,7 @@ from panpan.types.content import TextBlock, UserContent
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
 from panpan.types.messages import UserMessage
+from panpan.types.pattern import compile_late
 from panpan.types.permission import Deny
 
 
@@ -59,7 +60,7 @@ MAX_TEXT_CHARS = 200_000
 MAX_MEDIA_CHARS = 15_000_000
 """The same for pictures, in base64; the Messages API takes 32 MB for a whole request."""
 
-_OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}attached_(?:file|folder)\b)", re.IGNORECASE)
+_OUR_TAGS = compile_late(r"<(?=\s{0,9}/?\s{0,9}attached_(?:file|folder)\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,12 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequenc
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from anyio import current_time, move_on_after, to_thread
 
 from panpan.capabilities.packages.conflict import is_unreached
 from panpan.capabilities.packages.plan import Plan, PlanResult, run_plan
-from panpan.capabilities.packages.target import Installed, Target, python_needs, read_installed
+from panpan.capabilities.packages.target import Installed, PackageConfig, Target, python_needs, read_installed
 from panpan.capabilities.packages.undo_log import (
     Changes,
     FileStep,
@@ -39,10 +38,6 @@ from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.read_file import opened_folder
 from panpan.types.content import SummaryDisplay, TextBlock, for_model
 from panpan.types.events import Output, Progress
-
-if TYPE_CHECKING:
-    from panpan.capabilities.packages.package_tool import PackageConfig
-
 
 _MOST_FAILURE_CHARS = 4_000
 """Most characters shown of a failed command's output; a quarter of that if the reason is known."""
@@ -217,7 +212,7 @@ _CLEANUP_S = 10.0
 
 
 async def apply_plan(
-    plan: Plan, ctx: ToolContext, environment: Mapping[str, str], setup: "PackageConfig", *, manager: str, what: str
+    plan: Plan, ctx: ToolContext, environment: Mapping[str, str], setup: PackageConfig, *, manager: str, what: str
 ) -> AsyncGenerator[Progress | Output, None]:
     """Yield the output of a plan's commands, then the changes that they made. Consume it under `aclosing`.
 
@@ -260,7 +255,7 @@ async def _frozen(plan: Plan) -> list[Installed]:
     return await to_thread.run_sync(read_installed, plan.target.prefix)
 
 
-def _broken(plan: Plan, changes: Changes, ctx: ToolContext, setup: "PackageConfig") -> list[str]:
+def _broken(plan: Plan, changes: Changes, ctx: ToolContext, setup: PackageConfig) -> list[str]:
     """Return the needs of packages and of the project that are no longer met, as far as its files may be read."""
     target = plan.target
     environment = Environment(str(target.prefix), target.kind, target.why)

@@ -3,13 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from panpan.capabilities.packages import conda, pixi, uv
-from panpan.capabilities.packages.conda import CondaTool
-from panpan.capabilities.packages.package_tool import PackageConfig
-from panpan.capabilities.packages.pip import PipTool
-from panpan.capabilities.packages.pixi import PixiTool
-from panpan.capabilities.packages.target import find_program
-from panpan.capabilities.packages.uv import UvTool
+from panpan.capabilities.packages.target import PROGRAMS, PackageConfig, find_program
+from panpan.core.late_tool import late_tool
 from panpan.core.tool import Tool
 from panpan.python_environments.find_environment import find_environment
 from panpan.python_environments.machine_root import MachineRoot
@@ -19,20 +14,17 @@ from panpan.session.context import SessionContext
 from panpan.system.files.paths import PathResolver
 
 _OF_PYTHON = ("pyproject.toml", "requirements.txt", "setup.py", "setup.cfg", "environment.yml")
+_MAKERS = {"pip": "pip:PipTool", "uv": "uv:UvTool", "conda": "conda:CondaTool", "pixi": "pixi:PixiTool"}
 
 
 def unavailable_tools(paths: PathResolver, variables: Mapping[str, str]) -> Iterator[str]:
     """Yield those without their program; pip where there is neither an environment nor a Python project."""
     is_of_python = any((paths.root / name).is_file() for name in _OF_PYTHON)
     if not is_of_python and find_environment(MachineRoot(), str(paths.root), variables) is None:
-        yield PipTool.name
-    for tool, programs in (
-        (uv.UvTool, uv.PROGRAMS),
-        (conda.CondaTool, conda.PROGRAMS),
-        (pixi.PixiTool, pixi.PROGRAMS),
-    ):
+        yield "pip"
+    for tool, programs in PROGRAMS.items():
         if find_program(programs, variables, paths) is None:
-            yield tool.name
+            yield tool
 
 
 class Packages(Capability):
@@ -47,7 +39,8 @@ class Packages(Capability):
         )
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
-        return PipTool(self._setup), UvTool(self._setup), CondaTool(self._setup), PixiTool(self._setup)
+        for name, maker in _MAKERS.items():
+            yield late_tool(__package__, name, maker, self._setup)
 
     def unavailable(self) -> Iterable[str]:
         return unavailable_tools(self.session.paths, self.session.setup.env)

@@ -19,7 +19,7 @@ from panpan.capabilities.packages.requirements import (
     python_version,
     require_some,
 )
-from panpan.capabilities.packages.target import Target, find_program
+from panpan.capabilities.packages.target import PROGRAMS, Target, find_program
 from panpan.core.effects import PathUse
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from panpan.capabilities.packages.target import Installed
     from panpan.capabilities.packages.undo_log import Undo
 
-PROGRAMS = ("conda", "mamba", "micromamba")
 _KEPT = frozenset({"CONDARC", "CONDA_SSL_VERIFY", "MAMBA_ROOT_PREFIX", "CONDA_OVERRIDE_CUDA", "CONDA_SUBDIR"})
 _QUIET = {
     "CONDA_ALWAYS_YES": "true",
@@ -86,7 +85,7 @@ class CondaTool(PackageTool[CondaInput]):
             return Plan(Target(ctx.paths.root, "conda"), uses=(PathUse(home, "read"),))
         if args.operation in QUERIES:
             return self.query_plan(args, ctx)
-        conda = find_program(PROGRAMS, ctx.environment, ctx.paths)
+        conda = find_program(PROGRAMS["conda"], ctx.environment, ctx.paths)
         if conda is None:
             raise ToolError(
                 "neither conda nor mamba nor micromamba is installed here",

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 from panpan.types.permission import PACKAGE_INDEXES, network_flag
 
 # The reason is parsed from output whose form may change, so if parsing fails, the output is shown as it is. The forms
@@ -16,45 +17,45 @@ _PACKAGE = r"[A-Za-z0-9][\w.-]*(?:\[[\w,.-]*\])?"
 _VERSIONS = r"(?:[<>=!~]=?=?[\w.*+!-]+(?:,\s?[<>=!~]=?=?[\w.*+!-]+)*)"
 _REQUIREMENT = rf"{_PACKAGE}(?:{_VERSIONS})?"
 
-_PIP_NEEDS = re.compile(r"^ {4}(?P<who>\S+ \S+) depends on (?P<what>.+)$", re.MULTILINE)
-_PIP_ASKS = re.compile(r"^ {4}The user requested (?:\(constraint\) )?(?P<what>.+)$", re.MULTILINE)
-_PIP_BROKEN = re.compile(
+_PIP_NEEDS = compile_late(r"^ {4}(?P<who>\S+ \S+) depends on (?P<what>.+)$", re.MULTILINE)
+_PIP_ASKS = compile_late(r"^ {4}The user requested (?:\(constraint\) )?(?P<what>.+)$", re.MULTILINE)
+_PIP_BROKEN = compile_late(
     r"^(?P<who>\S+ \S+) requires (?P<what>[^\n]+?), "
     r"(?:but you (?:have|'ll have) (?P<has>\S+ \S+) which is|which is not)",
     re.MULTILINE,
 )
-_PIP_MISSING = re.compile(r"satisfies the requirement (?P<what>.+?) \(from versions: (?P<versions>[^)]*)\)")
+_PIP_MISSING = compile_late(r"satisfies the requirement (?P<what>.+?) \(from versions: (?P<versions>[^)]*)\)")
 
-_UV_CONCLUSION = re.compile(r"we can conclude that .*?\.(?=\s|$)")
-_UV_NEEDS = re.compile(rf"(?P<who>(?:all versions of )?{_REQUIREMENT}) depends? on (?P<what>{_REQUIREMENT})")
-_UV_ASKS = re.compile(
+_UV_CONCLUSION = compile_late(r"we can conclude that .*?\.(?=\s|$)")
+_UV_NEEDS = compile_late(rf"(?P<who>(?:all versions of )?{_REQUIREMENT}) depends? on (?P<what>{_REQUIREMENT})")
+_UV_ASKS = compile_late(
     rf"(?:you require|your (?:project|workspace)(?:'s)? (?:requires|depends on)) "
     rf"(?P<all>{_REQUIREMENT}(?:(?:, and |, | and )(?:your project |you )?(?!all versions|only|there)"
     rf"{_REQUIREMENT}(?=[,. ]|$)(?! depend| was| has| is))*)"
 )
-_UV_MISSING = re.compile(
+_UV_MISSING = compile_late(
     rf"there (?:is|are) no versions? of (?P<no>{_REQUIREMENT})|(?P<none>{_REQUIREMENT}) was not found in"
 )
 
-_FRAME = re.compile("[│╰├▶─\u00d7]")
+_FRAME = compile_late("[│╰├▶─\u00d7]")
 """Characters with which uv frames its messages."""
-_TREE_LINE = re.compile(r"^(?P<indent>[\s│]*)[├└]─+ ?(?P<text>.+)$")
-_TREE_PARENT = re.compile(
+_TREE_LINE = compile_late(r"^(?P<indent>[\s│]*)[├└]─+ ?(?P<text>.+)$")
+_TREE_PARENT = compile_late(
     r"(?P<who>.+?)\s+(?:is (?:not )?(?:installable|requested)|would require|can(?:not)? be installed|requires\b)"
 )
-_TREE_LEAF_END = re.compile(r"\s*,\s*(?:for )?which\b|\s+but there are|;|\.$|\s+cannot be installed")
-_NO_CANDIDATES = re.compile(r"no candidates were found|does not exist|nothing provides")
-_RATTLER_MISSING = re.compile(r"No candidates were found for (?P<what>[^\n]+?)\s*\*?\.(?:\s|$)")
-_LEGACY_NEEDS = re.compile(r"- package (?P<who>\S+) requires (?P<what>[^\n]+?), but none of the providers")
-_LEGACY_MISSING = re.compile(
+_TREE_LEAF_END = compile_late(r"\s*,\s*(?:for )?which\b|\s+but there are|;|\.$|\s+cannot be installed")
+_NO_CANDIDATES = compile_late(r"no candidates were found|does not exist|nothing provides")
+_RATTLER_MISSING = compile_late(r"No candidates were found for (?P<what>[^\n]+?)\s*\*?\.(?:\s|$)")
+_LEGACY_NEEDS = compile_late(r"- package (?P<who>\S+) requires (?P<what>[^\n]+?), but none of the providers")
+_LEGACY_MISSING = compile_late(
     r"- nothing provides (?:requested )?(?P<what>[^\n]+?)(?: needed by (?P<who>\S+))?$", re.MULTILINE
 )
-_CLASSIC = re.compile(
+_CLASSIC = compile_late(
     r"^\s*(?:- )?(?P<who>[\w.-]+(?:[=<>!~][^\s]*)?)(?: -> [^\n]+?)* -> "
     r"(?P<name>[\w.-]+)\[version='(?P<versions>[^']*)'\]",
     re.MULTILINE,
 )
-_CONDA_MISSING = re.compile(r"not available from current channels:\s+((?:^\s*- \S.*\n?)+)", re.MULTILINE)
+_CONDA_MISSING = compile_late(r"not available from current channels:\s+((?:^\s*- \S.*\n?)+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

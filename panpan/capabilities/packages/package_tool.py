@@ -6,7 +6,7 @@ the plan is what the user is asked about, and what runs is that plan.
 
 import shlex
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -17,17 +17,23 @@ from pydantic import BaseModel, ConfigDict
 
 from panpan.capabilities.packages.plan import Plan, drop_variables
 from panpan.capabilities.packages.requirements import names_asked, package_name, require_some
-from panpan.capabilities.packages.target import Target, find_target, read_installed, require_own, shown_package
+from panpan.capabilities.packages.target import (
+    PackageConfig,
+    Target,
+    find_target,
+    read_installed,
+    require_own,
+    shown_package,
+)
 from panpan.config.settings import PackageSettings
 from panpan.core.effects import Command, Effects, PathUse
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
-from panpan.types.dataclass import dataclass
 from panpan.types.events import Output, ToolYield
 from panpan.types.permission import Box
 
 if TYPE_CHECKING:
-    from panpan.capabilities.packages.undo_log import Steps, Undo
+    from panpan.capabilities.packages.undo_log import Undo
 
 
 REMOVE_S = 120.0
@@ -35,24 +41,6 @@ LOCK_S = 300.0
 LIST_S = 30.0
 QUERIES = frozenset({"list", "show", "freeze", "environments"})
 _MOST_PLANS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class PackageConfig:
-    """Settings, folders and rules of a session that the tools for packages need."""
-
-    settings: PackageSettings = PackageSettings()
-    steps_folder: Path | None = None
-    """Folder that keeps the last change of each environment; None: nothing is kept."""
-    withholds: Callable[[Path, Path], bool] = lambda *_: False
-    """True if a rule of the user's forbids showing a file; the second path is the root of its project."""
-
-    @property
-    def steps(self) -> "Steps":
-        """The last change of each environment."""
-        from panpan.capabilities.packages.undo_log import Steps  # not needed at the start
-
-        return Steps(self.steps_folder)
 
 
 class PackageInput(BaseModel):

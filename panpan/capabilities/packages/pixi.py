@@ -17,7 +17,7 @@ from panpan.capabilities.packages.requirements import (
     python_package,
     require_some,
 )
-from panpan.capabilities.packages.target import Target, find_program, target_at
+from panpan.capabilities.packages.target import PROGRAMS, Target, find_program, target_at
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
 from panpan.python_environments.sources import (
@@ -35,7 +35,6 @@ from panpan.system.files.paths import PathResolver
 if TYPE_CHECKING:
     from panpan.capabilities.packages.undo_log import Undo
 
-PROGRAMS = ("pixi",)
 _MANIFESTS = ("pixi.toml", "pyproject.toml")
 _OWN_SETTINGS = ".pixi/config.toml"
 """A project's own configuration of pixi, such as mirrors."""
@@ -124,7 +123,7 @@ class PixiTool(PackageTool[PixiInput]):
 
 
 def _pixi(ctx: ToolContext) -> str:
-    found = find_program(PROGRAMS, ctx.environment, ctx.paths)
+    found = find_program(PROGRAMS["pixi"], ctx.environment, ctx.paths)
     if found is None:
         raise ToolError("pixi is not installed here", advice="use uv or pip, or ask the user to install it")
     return str(found)

@@ -24,6 +24,7 @@ from panpan.system.files.paths import PathResolver
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.terminal_text import escape_invisible
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 # Parse the file as text, and run nothing of it. Report every line that an index cannot answer. Report a file that
 # cannot be read, too, and assume that it may contact any host. The format is pip's ("Requirements File Format", pip's
@@ -33,12 +34,12 @@ _MAX_FILES = 20
 _MAX_BYTES = 2_000_000
 _MAX_NAMED = 20
 _OTHER_CODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
-_CODING = re.compile(rb"#.*coding[:=]\s*([-\w.]+)")
+_CODING = compile_late(rb"#.*coding[:=]\s*([-\w.]+)")
 """Comment in one of the first two lines that sets the encoding in which pip reads the file."""
-_OF_CONDA = re.compile(r"(?a)(?:-\s+)*(?:[A-Za-z0-9_][\w.<>=!~*+,|\[\] -]*(?:::?[\w.<>=!~*+,|\[\] -]*)?)?")
+_OF_CONDA = compile_late(r"(?a)(?:-\s+)*(?:[A-Za-z0-9_][\w.<>=!~*+,|\[\] -]*(?:::?[\w.<>=!~*+,|\[\] -]*)?)?")
 """A line of environment.yml that says no more than names and versions, in no way of writing that could hide more."""
 _PLAIN_CODINGS = frozenset({b"utf-8", b"utf8", b"ascii", b"us-ascii"})
-_LOCAL = re.compile(r"(?:-e|--editable)(?:\s*=?\s*)(?P<path>\S.*)")
+_LOCAL = compile_late(r"(?:-e|--editable)(?:\s*=?\s*)(?P<path>\S.*)")
 
 
 @dataclass(frozen=True, slots=True)

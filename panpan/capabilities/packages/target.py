@@ -1,4 +1,6 @@
-"""The environment that a call is about: its prefix, its interpreter, its packages, and whether it is the system's.
+"""Objects of calls of the tools for packages: the session's settings, the programs, and the environment.
+
+Of an environment: its prefix, its interpreter, its packages, and whether it is the system's.
 
 The rule: nothing of the project is run to find it. What its files say is enough: pyvenv.cfg, conda-meta, lib/python3.N.
 """
@@ -6,11 +8,12 @@ The rule: nothing of the project is run to find it. What its files say is enough
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote, urlsplit
 
+from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
 from panpan.python_environments.find_environment import (
     Environment,
@@ -25,6 +28,32 @@ from panpan.system.files.canonical import is_below
 from panpan.system.files.paths import PathResolver
 from panpan.types.content import Frozen
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
+
+if TYPE_CHECKING:
+    from panpan.capabilities.packages.undo_log import Steps
+
+PROGRAMS = {"uv": ("uv",), "conda": ("conda", "mamba", "micromamba"), "pixi": ("pixi",)}
+"""Programs of each tool, the best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageConfig:
+    """Settings, folders and rules of a session that the tools for packages need."""
+
+    settings: PackageSettings = PackageSettings()
+    steps_folder: Path | None = None
+    """Folder that keeps the last change of each environment; None: nothing is kept."""
+    withholds: Callable[[Path, Path], bool] = lambda *_: False
+    """True if a rule of the user's forbids showing a file; the second path is the root of its project."""
+
+    @property
+    def steps(self) -> "Steps":
+        """The last change of each environment."""
+        from panpan.capabilities.packages.undo_log import Steps  # not needed at the start
+
+        return Steps(self.steps_folder)
+
 
 _EXTERNALLY_MANAGED = "EXTERNALLY-MANAGED"
 """The marker of an interpreter whose packages belong to the system's own package manager (PEP 668)."""
@@ -165,7 +194,7 @@ def find_program(names: tuple[str, ...], variables: Mapping[str, str], paths: Pa
 MAX_PACKAGES = 5_000
 _JSON_BYTES = 8_000_000
 """Most bytes of conda's record of one package, which lists all its files."""
-_TOKEN = re.compile(r"/t/[^/]+/")
+_TOKEN = compile_late(r"/t/[^/]+/")
 """Part of a channel's address that holds its key."""
 
 

@@ -10,7 +10,7 @@ from panpan.capabilities.packages.pip import undo_with_pip
 from panpan.capabilities.packages.plan import Plan
 from panpan.capabilities.packages.python_requirements import new_environment, python_requirements, wheels_folder
 from panpan.capabilities.packages.requirements import named_packages, program, python_version, require_some
-from panpan.capabilities.packages.target import Target, find_program, require_own, target_at
+from panpan.capabilities.packages.target import PROGRAMS, Target, find_program, require_own, target_at
 from panpan.core.effects import PathUse
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
@@ -21,7 +21,6 @@ from panpan.system.files.paths import PathResolver
 if TYPE_CHECKING:
     from panpan.capabilities.packages.undo_log import Undo
 
-PROGRAMS = ("uv",)
 _KEPT = frozenset(
     {
         "UV_DEFAULT_INDEX",
@@ -75,7 +74,7 @@ class UvTool(PackageTool[UvInput]):
     def plan(self, args: UvInput, ctx: ToolContext) -> Plan:
         if args.operation in QUERIES:
             return self.query_plan(args, ctx)
-        uv = find_program(PROGRAMS, ctx.environment, ctx.paths)
+        uv = find_program(PROGRAMS["uv"], ctx.environment, ctx.paths)
         if uv is None:
             raise ToolError("uv is not installed here; use the pip tool")
         match args.operation:

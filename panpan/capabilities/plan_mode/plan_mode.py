@@ -5,7 +5,6 @@ conversation, never in the system prompt.
 """
 
 import os
-import re
 import secrets
 import stat
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +28,7 @@ from panpan.system.processes.detached import HeldProcesses
 from panpan.system.processes.process_table import ProcessTree
 from panpan.system.text.terminal_text import printable
 from panpan.types.messages import PLAN, PLAN_MODE_OFF, PLAN_MODE_ON, SystemReminder, strip_tags
+from panpan.types.pattern import compile_late
 from panpan.types.permission import PermissionMode
 
 TURNS_BETWEEN_NOTICES = 8
@@ -240,7 +240,7 @@ _NOUNS = (
     "mill moss orchard otter pebble pine plover quarry raven reed river robin sparrow spruce teal thicket thistle "
     "willow wren"
 )
-_NAME = re.compile(r"[a-z]+-[a-z]+-[a-z]+(-[0-9]+)?\.md")
+_NAME = compile_late(r"[a-z]+-[a-z]+-[a-z]+(-[0-9]+)?\.md")
 
 
 def new_plan_file(folder: Path) -> Path:

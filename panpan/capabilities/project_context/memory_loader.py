@@ -21,6 +21,7 @@ from panpan.system.files.protected import protections
 from panpan.system.files.read_file import read_regular_file
 from panpan.system.text.front_matter import FrontMatterError, Value, read_front_matter
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 MAX_HOPS = 4
 """Most imports in a row, as in Claude Code."""
@@ -212,8 +213,8 @@ def _existing(paths: Sequence[Path]) -> list[Path]:
     return [path for path in paths if os.path.lexists(path)]
 
 
-_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})(?P<rest>.*)")
-_RUN = re.compile(r"`+")
+_FENCE = compile_late(r" {0,3}(?P<mark>`{3,}|~{3,})(?P<rest>.*)")
+_RUN = compile_late(r"`+")
 
 
 def without_code(markdown: str) -> str:
@@ -258,8 +259,8 @@ def _without_spans(text: str) -> str:
     return " ".join(kept)
 
 
-_MENTION = re.compile(r"(?:^|(?<=\s))@(?P<path>(?:\\ |[^\s\\]|\\(?! ))+)", re.MULTILINE)
-_MAY_BEGIN = re.compile(r"[\w./~-]")
+_MENTION = compile_late(r"(?:^|(?<=\s))@(?P<path>(?:\\ |[^\s\\]|\\(?! ))+)", re.MULTILINE)
+_MAY_BEGIN = compile_late(r"[\w./~-]")
 _TRAILING = ".,;:!?)]}>\"'*_"
 
 

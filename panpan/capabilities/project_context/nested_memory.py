@@ -30,6 +30,7 @@ from panpan.system.files.globs import compile_gitignore
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
 from panpan.types.messages import MEMORY, PROJECT_CONTEXT, Message, SystemReminder
+from panpan.types.pattern import compile_late
 
 
 class NestedMemory(Hook):
@@ -174,7 +175,7 @@ def _text(section: MemorySection, path: Path) -> str:
 _CAUSE_OF_DEEPER = "memory:"  # see `nested_memory`
 
 # text of the files cannot forge these tags, see `our_tags`
-_RULES = re.compile(
+_RULES = compile_late(
     r'<rules file="(?P<file>[^\n]*?)"(?: imported-by="(?P<by>[^\n]*?)")?>\n(?P<text>.*?)\n</rules>', re.DOTALL
 )
 

@@ -15,8 +15,7 @@ from anyio import to_thread
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from panpan.core.effects import Effects
-from panpan.core.tool import Tool, ToolContext
-from panpan.editing.planned_edit import WordSearch
+from panpan.core.tool import Tool, ToolContext, WordSearch
 from panpan.errors import ToolError
 from panpan.system.files.globs import compile_glob, name_globs
 from panpan.system.files.paths import PathResolver

@@ -4,7 +4,6 @@ The rule: what a command printed is its result however it ended, and the working
 that runs alone.
 """
 
-import re
 import signal
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
@@ -35,6 +34,7 @@ from panpan.system.processes.process import ChildHandover, LineFolder, ProcessEn
 from panpan.system.sandbox.command_sandbox import Bounds
 from panpan.types.content import SummaryDisplay, TextBlock, for_model
 from panpan.types.events import Output, Progress, ToolYield
+from panpan.types.pattern import compile_late
 from panpan.types.permission import Box, SandboxUse
 
 MAX_RESULT_CHARS = 30_000
@@ -307,13 +307,13 @@ class ForegroundRun:
 # judged. The shell starts without functions, options and start files, programs are not found in the workspace, and no
 # environment variable makes a program do more. If the command assigns such a variable anyway, the shell refuses it.
 
-_CHANGES_SHELL = re.compile(
+_CHANGES_SHELL = compile_late(
     r"BASH_FUNC_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|CDPATH|OLDPWD|GLOBIGNORE|POSIXLY_CORRECT|_POSIX2_VERSION"
 )
 """Functions, start files and options of bash, and what changes the meaning of `cd`, of patterns and of flags."""
 
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = compile_late(r"[A-Za-z_][A-Za-z0-9_]*")
 _SET_BY_BASH = frozenset({"COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "_"})
 _OF_BASH = (
     "BASH_ALIASES", "BASH_CMDS", "BASH_ENV", "CDPATH", "ENV", "GLOBIGNORE", "HOME", "IFS", "PATH", "POSIXLY_CORRECT",

@@ -31,6 +31,7 @@ from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.attachments import tag_shell_command
 from panpan.types.events import Output, Progress
 from panpan.types.messages import UserMessage, new_id
+from panpan.types.pattern import compile_late
 
 USER_COMMAND_TIMEOUT_S = MAX_TIMEOUT_MS / 1000
 """Seconds after which a command is ended."""
@@ -44,7 +45,7 @@ _HEAD_START_S = 0.2
 
 
 class WarmUp(Hook):
-    """Loads what the first command needs while the model writes its first reply."""
+    """Loads what the first calls need while the model writes its first reply."""
 
     def __init__(self, session: SessionContext) -> None:
         self._session = session
@@ -58,15 +59,19 @@ class WarmUp(Hook):
         """Wait for the first request, then load; to be run beside the session."""
         await self._asked.wait()
         await anyio.sleep(_HEAD_START_S)
-        tool, sandbox = self._session.main.model.tools.get(BashTool.name), self._session.tool_context.sandbox
-        if not isinstance(tool, BashTool):
-            return
+        tools, sandbox = self._session.main.model.tools, self._session.tool_context.sandbox
         try:
-            await to_thread.run_sync(tool.facts, BashInput(command="true | true"), abandon_on_cancel=True)
-            if sandbox.is_on:
+            await to_thread.run_sync(_load, tuple(tools.values()), abandon_on_cancel=True)
+            if BashTool.name in tools and sandbox.is_on:
                 await sandbox.choice()
-        except Exception:  # the first command says what is wrong
-            log.exception("what commands need could not be loaded")
+        except Exception:  # the first call says what is wrong
+            log.exception("what the first calls need could not be loaded")
+
+
+def _load(tools: Iterable[Tool[Any]]) -> None:
+    for tool in tools:
+        if isinstance(loaded := tool.load(), BashTool):
+            loaded.facts(BashInput(command="true | true"))
 
 
 class Shell(Capability):
@@ -111,11 +116,11 @@ class UserCommands(UserShell):
         return await run_user_command(command, self._context(), show, scope=scope)
 
 
-_FULL_SCREEN = re.compile(
+_FULL_SCREEN = compile_late(
     "n?vim?|view|vimdiff|nano|pico|emacs|micro|hx|helix|kak|joe|mc|ranger|nnn|lf|tig|lazygit|ncdu|[hba]?top|nvtop"
 )
 _BEFORE_PROGRAM = frozenset({"sudo", "env", "command", "exec", "time", "nice"})
-_WITHOUT_SCREEN = re.compile(r"-b\w*|-[eE]s\w*|--?(?:batch|headless|version|help)|-[hV]")
+_WITHOUT_SCREEN = compile_late(r"-b\w*|-[eE]s\w*|--?(?:batch|headless|version|help)|-[hV]")
 """Options with which such a program prints lines."""
 
 

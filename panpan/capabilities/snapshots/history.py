@@ -4,7 +4,6 @@ The rule: the files have one past, whatever branches the conversation has, so ev
 it was written. Nothing that the log says is done without being shown; it may have been tampered with.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
@@ -20,6 +19,7 @@ from panpan.session.log.record_kinds import SystemRecord, Text, Yes, default_if_
 from panpan.session.log.session_log import read_records
 from panpan.types.dataclass import dataclass
 from panpan.types.events import FileChange
+from panpan.types.pattern import compile_late
 
 Cause: TypeAlias = Literal["turn", "undo", "redo", "rewind"]
 """Cause of a change: what the model did in a turn, or one of the ways back."""
@@ -30,7 +30,7 @@ Trees: TypeAlias = Mapping[str, str]
 MAX_FILES_IN_RECORD = 200
 """Most changed files that a record names; how many there were it says in any case."""
 
-_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_ID = compile_late(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 Ids: TypeAlias = Annotated[dict[str, str] | None, default_if_invalid(None)]

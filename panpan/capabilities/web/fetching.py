@@ -20,6 +20,7 @@ from panpan.system.web.network import GuardedClient
 from panpan.system.web.url_guard import Origin, PlainUrl
 from panpan.types.content import ImageBlock
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from panpan.system.web.exchange import GuardedResponse
@@ -40,7 +41,7 @@ _ACCEPT = {
 }
 _TEXT = ("text/", *(f"application/{name}" for name in ("json", "xml", "yaml", "toml", "javascript")))
 _TEXT_SUFFIXES = ("+json", "+xml", "+yaml", "-yaml", "-javascript", "-sh", "-tex", "-bibtex", "-ndjson", "/sql", "/tex")
-_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,60}/[a-z0-9*][a-z0-9!#$&^_.+-]{0,60}")
+_MEDIA_TYPE = compile_late(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,60}/[a-z0-9*][a-z0-9!#$&^_.+-]{0,60}")
 """RFC 6838, section 4.2, with half the length; a server could write anything there, and the model reads it."""
 _HTML = ("text/html", "application/xhtml+xml")
 
@@ -247,12 +248,12 @@ MAX_BYTES = 512_000
 MAX_DELAY_S = 30.0
 """Seconds between two requests that a site may want (`Crawl-delay`, which no RFC knows and many sites have). Some want
 hours, in which no call would end."""
-_PRODUCT = re.compile(r"[A-Za-z_-]+")
-_LINE_END = re.compile(r"\r\n|\r|\n")
-_ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
-_SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
-_UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_PRODUCT = compile_late(r"[A-Za-z_-]+")
+_LINE_END = compile_late(r"\r\n|\r|\n")
+_ENCODED = compile_late(r"%([0-9A-Fa-f]{2})")
+_SECONDS = compile_late(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_UNRESERVED = compile_late(r"[A-Za-z0-9._~-]")
+_BEYOND_ASCII = compile_late(r"[^\x00-\x7f]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from panpan.capabilities.web.page_tree import (
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
@@ -43,9 +44,9 @@ _BESIDE = "//footer | //aside | //dialog | //*[@role='complementary']"
 """Elements beside the main content, unless they are inside it, like footnotes and boxes of some pages."""
 _MATTER = "ancestor::article or ancestor::main or ancestor::*[@role='main']"
 _CONTROLS = ("button", "input", "select", "textarea", "option")
-_TAG = re.compile(r"<[^<>]*>")
-_PROGRAM = re.compile(r"<(script|style)\b", re.IGNORECASE)
-_GAP = re.compile(r"\n\s*\n\s*\n+")
+_TAG = compile_late(r"<[^<>]*>")
+_PROGRAM = compile_late(r"<(script|style)\b", re.IGNORECASE)
+_GAP = compile_late(r"\n\s*\n\s*\n+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +147,9 @@ def _count(tree: "HtmlElement", tag: str) -> int:
 # (https://html.spec.whatwg.org/#determining-the-character-encoding). Otherwise try UTF-8, then cp1252.
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_META = re.compile(rb"""<meta[^>]{0,500}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
-_DECLARATION = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
-_OF_THE_WEB = re.compile(r"ascii|utf-(?:8|16|7)|iso8859-|iso2022_jp|cp|koi8|gb|hz|big5|euc_|shift_jis|mac-|tis-620")
+_META = compile_late(rb"""<meta[^>]{0,500}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
+_DECLARATION = compile_late(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE)
+_OF_THE_WEB = compile_late(r"ascii|utf-(?:8|16|7)|iso8859-|iso2022_jp|cp|koi8|gb|hz|big5|euc_|shift_jis|mac-|tis-620")
 _PRESCAN_BYTES = 4_096
 """The standard says 1,024; pages are found that say it later."""
 _WIDER = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urljoin, urlsplit
 
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
@@ -20,10 +21,10 @@ _UNSEEN = (
     "script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "head", "meta", "base",
 )  # fmt: skip
 _HIDDEN = "//*[@hidden or @aria-hidden='true' and not(.//*) or contains(@style, 'display')]"
-_DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
+_DISPLAY_NONE = compile_late(r"display\s*:\s*none", re.IGNORECASE)
 _MAX_NOSCRIPT_CHARS = 2_000
-_REFRESH = re.compile(r"\s*\d[\d.]*\s*[;,]\s*url\s*=\s*[\"']?([^\"']+)", re.IGNORECASE)
-_BAD_LINKS = re.compile(r"\s*(?:javascript|vbscript|data|blob|about):", re.IGNORECASE)
+_REFRESH = compile_late(r"\s*\d[\d.]*\s*[;,]\s*url\s*=\s*[\"']?([^\"']+)", re.IGNORECASE)
+_BAD_LINKS = compile_late(r"\s*(?:javascript|vbscript|data|blob|about):", re.IGNORECASE)
 _MAX_LINK_CHARS = 8_000
 
 
@@ -179,50 +180,50 @@ SHORT_TEXT_CHARS = 2_000
 NOTICE_CHARS = 1_000
 """Visible text of a page that wants a sign of a person, with all that it explains; what is longer speaks of such."""
 
-_CHALLENGE_TITLES = re.compile(
+_CHALLENGE_TITLES = compile_late(
     r"just a moment|attention required|ddos-guard|are you a robot|bot verification|security check|"
     r"making sure you.re not a bot|human verification|pardon our interruption|client challenge",
     re.IGNORECASE,
 )
-_CHALLENGE_MARKS = re.compile(
+_CHALLENGE_MARKS = compile_late(
     r"_cf_chl_opt|cf-turnstile|challenge-platform|captcha-delivery\.com|px-captcha|_incapsula_resource|"
     r"g-recaptcha|h-captcha|hcaptcha\.com|recaptcha/api|awswafintegration|geo\.captcha|anubis_challenge",
     re.IGNORECASE,
 )
 """Marks that Cloudflare, DataDome, HUMAN, Imperva, Google, hCaptcha, AWS and Anubis put into such pages."""
-_CHALLENGE_WORDS = re.compile(
+_CHALLENGE_WORDS = compile_late(
     r"(?:verify|confirm|prove|check)\w*\s+(?:that\s+)?you\s*(?:are|.re)\s+(?:a\s+|not\s+a\s+)?(?:human|robot|bot)|"
     r"not a robot|unusual traffic|checking your browser|complete the captcha|solve the captcha|"
     r"enter the characters you see|人机验证|滑动验证|请完成验证|ロボットではありません",
     re.IGNORECASE,
 )
-_SCRIPT_WORDS = re.compile(
+_SCRIPT_WORDS = compile_late(
     r"(?:enable|turn on|activate|allow|requires?|needs?)\s+(?:your\s+browser'?s?\s+)?java\s?script|"
     r"java\s?script\s+(?:is|to be|must be|has to be|seems to be|appears to be)?\s*"
     r"(?:disabled|required|enabled|not enabled|not available|turned off)|without java\s?script|"
     r"javascript\s*を有効|启用\s*javascript|開啟\s*javascript|javascript\s*aktivieren|activer\s+(?:le\s+)?javascript",
     re.IGNORECASE,
 )
-_LOGIN_WORDS = re.compile(
+_LOGIN_WORDS = compile_late(
     r"(?:sign|log)[\s-]?in\s+(?:to\s+(?:continue|view|access|see|read|your)|with\s+your|required)|"
     r"(?:please|must|need to|have to)\s+(?:be\s+)?(?:sign|log)(?:ged)?[\s-]?(?:ed\s+)?in\b|"
     r"请先?登录|ログインしてください",
     re.IGNORECASE,
 )
-_LOGIN_TITLE = re.compile(
+_LOGIN_TITLE = compile_late(
     r"\b(?:log|sign)[\s-]?(?:in|on)\b|\bauthenticat|anmelden|connexion|登录|ログイン", re.IGNORECASE
 )
-_LOGIN_PATH = re.compile(
+_LOGIN_PATH = compile_late(
     r"(?:^|[/._-])(?:log[_-]?in|sign[_-]?in|signin|sso|saml|oauth2?|authenticate)(?:$|[/._?-])", re.IGNORECASE
 )
-_PAYWALL_WORDS = re.compile(
+_PAYWALL_WORDS = compile_late(
     r"subscribe (?:now )?to (?:continue|read|keep)|to (?:continue|keep) reading,? (?:please )?(?:subscribe|sign)|"
     r"(?:only|exclusively) (?:available )?(?:for|to) subscribers|already a subscriber|"
     r"purchase (?:this )?(?:article|pdf|access)|"
     r"buy (?:this )?article|access through your institution|get full access to this article",
     re.IGNORECASE,
 )
-_WAIT = re.compile(r"[0-9]{1,9}|[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8} GMT")
+_WAIT = compile_late(r"[0-9]{1,9}|[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8} GMT")
 """Seconds or a date (RFC 9110, section 10.2.3); other words of a server are not panpan's to tell."""
 _LOGIN = "it is shown only to those who log in; the user can, for the browser, with `panpan web login ADDRESS`"
 _STATUS: Mapping[int, tuple[ObstacleKind, str]] = {

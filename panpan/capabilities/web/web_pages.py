@@ -27,6 +27,7 @@ from panpan.system.web.network import GuardedClient
 from panpan.system.web.url_guard import PlainUrl, plain_url
 from panpan.types.content import ImageBlock
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from panpan.capabilities.web.fetching import FetchedPage, ParsedPage, ParseRequest
@@ -92,9 +93,9 @@ class HostRateLimiter:
 
 
 _FORMS = (
-    (re.compile(r"https://github\.com/([^/]+/[^/]+)/blob/([^?#]+)"), r"https://raw.githubusercontent.com/\1/\2"),
-    (re.compile(r"(https://gitlab\.com/[^?#]+)/-/blob/([^?#]+)"), r"\1/-/raw/\2"),
-    (re.compile(r"(https://huggingface\.co/[^?#]+)/blob/([^?#]+)"), r"\1/raw/\2"),
+    (compile_late(r"https://github\.com/([^/]+/[^/]+)/blob/([^?#]+)"), r"https://raw.githubusercontent.com/\1/\2"),
+    (compile_late(r"(https://gitlab\.com/[^?#]+)/-/blob/([^?#]+)"), r"\1/-/raw/\2"),
+    (compile_late(r"(https://huggingface\.co/[^?#]+)/blob/([^?#]+)"), r"\1/raw/\2"),
 )
 
 
@@ -112,8 +113,8 @@ def raw_url(url: str) -> str | None:
 TAG = "web-content"
 MAX_SHOWN_CHARS = 500
 """Most characters of an address that is only shown."""
-_OWN_TAG = re.compile(rf"<(?=\s*/?\s*(?:{TAG}|system-reminder))", re.IGNORECASE)
-_UNSEEN_JOINERS = re.compile(r"(?<=[ -\"$-)+-/:-~])[\u200c\u200d\ufe00-\ufe0f]+")
+_OWN_TAG = compile_late(rf"<(?=\s*/?\s*(?:{TAG}|system-reminder))", re.IGNORECASE)
+_UNSEEN_JOINERS = compile_late(r"(?<=[ -\"$-)+-/:-~])[\u200c\u200d\ufe00-\ufe0f]+")
 """Joiners behind ASCII letters and signs, but for those of which emoji are made: they join nothing, and hide a tag."""
 
 

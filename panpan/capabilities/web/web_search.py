@@ -4,7 +4,6 @@ The rule: what comes back is data of the web, marked as such. Where there is no 
 tool, and `panpan doctor` says what would make one.
 """
 
-import re
 from collections.abc import AsyncGenerator, Mapping
 from typing import Literal
 from urllib.parse import unquote
@@ -23,7 +22,6 @@ from panpan.capabilities.web.search_engines import (
     complaint,
 )
 from panpan.capabilities.web.settings import WebSettings
-from panpan.capabilities.web.web_pages import mark_untrusted
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
@@ -34,6 +32,7 @@ from panpan.system.web.url_guard import plain_url
 from panpan.types.content import SummaryDisplay
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output, ToolYield
+from panpan.types.pattern import compile_late
 
 # Results are untrusted text. They are cleaned and bounded, contain only addresses that could be fetched, and never
 # contain a key, whatever the engine echoes.
@@ -47,7 +46,7 @@ _MAX_COMPLAINT_CHARS = 200
 _MAX_RAW_CHARS = 20_000
 """Characters of one text that are cleaned; the rest is dropped."""
 _MAX_REDIRECTS = 3
-_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
+_TAG = compile_late(r"</?[A-Za-z][^<>]{0,200}>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +290,8 @@ class WebSearchTool(Tool[WebSearchInput]):
 
 
 def _told(found: SearchResults, searcher: WebSearcher) -> str:
+    from panpan.capabilities.web.web_pages import mark_untrusted
+
     note = f"[{found.left_out} left out: of hosts that are not wanted, or not public]" if found.left_out else ""
     if not found.pages:
         return "\n".join(filter(None, (f"{searcher.title} found nothing; try other words", note)))

@@ -33,6 +33,7 @@ from panpan.types.content import (
 )
 from panpan.types.llm import ModelOptions, ToolDefinition
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.pattern import compile_late
 
 MIN_THINKING_BUDGET_TOKENS = 1024
 MAX_ID_CHARS = 64
@@ -40,7 +41,7 @@ MAX_ID_CHARS = 64
 _CACHE_MARK = b',"cache_control":{"type":"ephemeral"}'
 _MESSAGE_END = b"}]}"  # every user message ends with its last block, its list and itself
 _ANSWER_TOKENS = 4096  # reserved for the answer if the thinking budget would take all of the output
-_CLAUDE_VERSION = re.compile(r"claude-(?:[a-z]+-)+(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
+_CLAUDE_VERSION = compile_late(r"claude-(?:[a-z]+-)+(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 
 
 def encode_head(options: ModelOptions, system: str, tools: Sequence[ToolDefinition], *, is_stream: bool) -> bytes:

@@ -28,6 +28,7 @@ from panpan.permissions.reach.located import LocatedUse, Locator
 from panpan.shell_analysis.facts import Effect, LineFacts, SimpleCommand, Word
 from panpan.system.files.protected import protections
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from panpan.shell_analysis.writers import Written
@@ -42,16 +43,16 @@ class _Writer:
     """Place that it writes for one user, if a flag says so; empty if there is none."""
     forms: frozenset[str] = frozenset()
     """Its subcommands that do so; empty if it does whatever it is given."""
-    looks: re.Pattern[str] = re.compile(r"(?!)")
+    looks: re.Pattern[str] = compile_late(r"(?!)")
     """Flags with which it only looks."""
 
 
 _FOR_USER = frozenset({"--user"})
 _WRITERS: Mapping[str, _Writer] = {
-    "at": _Writer("/var/spool/cron/atjobs", looks=re.compile(r"-[lcV]|-q[a-zA-Z]?l")),
+    "at": _Writer("/var/spool/cron/atjobs", looks=compile_late(r"-[lcV]|-q[a-zA-Z]?l")),
     "batch": _Writer("/var/spool/cron/atjobs"),
     "chkconfig": _Writer("/etc/systemd/system", forms=frozenset({"on", "--add"})),
-    "crontab": _Writer("/var/spool/cron", looks=re.compile(r"-l|-V")),
+    "crontab": _Writer("/var/spool/cron", looks=compile_late(r"-l|-V")),
     "launchctl": _Writer("~/Library/LaunchAgents", forms=frozenset({"bootstrap", "enable", "load", "submit"})),
     "systemctl": _Writer(
         "/etc/systemd/system",
@@ -80,17 +81,17 @@ def autostart_places(command: SimpleCommand) -> Sequence[str]:
 
 _LEADS_TO = frozenset({"cd", "link", "ln"})
 """Programs after which another name, or a bare one, leads to their arguments."""
-_PARTING = re.compile(r"""[\s'";&|<>()=`$]+""")
-_VALUE = re.compile(r"(?<=[=\s])\S+")
+_PARTING = compile_late(r"""[\s'";&|<>()=`$]+""")
+_VALUE = compile_late(r"(?<=[=\s])\S+")
 _MOST_MATCHES = 2_000
 """Names looked at of those that a pattern in a command matches."""
-_FLAGS = re.compile(r"-?[A-Za-z]{1,10}", re.ASCII)
+_FLAGS = compile_late(r"-?[A-Za-z]{1,10}", re.ASCII)
 _FOLDER_FLAGS = ("--chdir", "--cwd", "--directory", "--working-directory")
 """Long flags with which env, make, tar, uv, yarn and systemd-run work in another folder; they may be shortened."""
-_SHORT_FOLDER_FLAG = re.compile(r"-[A-Za-z]*?C(.*)", re.DOTALL)
+_SHORT_FOLDER_FLAG = compile_late(r"-[A-Za-z]*?C(.*)", re.DOTALL)
 """The short flag, which may come after others and have the folder in the same word: `-xzC`, `-C..`."""
-_OLD_FLAGS_OF_TAR = re.compile(r"[A-Za-z]*C[A-Za-z]*")
-_QUOTES = re.compile(r"""["'\\]""")
+_OLD_FLAGS_OF_TAR = compile_late(r"[A-Za-z]*C[A-Za-z]*")
+_QUOTES = compile_late(r"""["'\\]""")
 
 
 def argument_paths(facts: LineFacts, uses: Iterable[LocatedUse], cwd: Path, locator: Locator) -> Iterator[LocatedUse]:
@@ -235,13 +236,13 @@ _TAKES_NO_PATHS = frozenset({
 })  # fmt: skip
 _HAND_ON = frozenset({"cpio", "fd", "fdfind", "find", "parallel", "pax", "xargs"})
 """Programs that take names which no word tells, or give them to others: `find . -exec rm {} +`, `xargs cat`."""
-_TAKES_LIST = re.compile(r"(?s:--files0?-from.*)|-@")
+_TAKES_LIST = compile_late(r"(?s:--files0?-from.*)|-@")
 _TARS = frozenset({"bsdtar", "gtar", "tar"})
-_TAR_TAKES_LIST = re.compile(r"(?s:-?[A-Za-z]{0,9}T.*)|--files-.*")
+_TAR_TAKES_LIST = compile_late(r"(?s:-?[A-Za-z]{0,9}T.*)|--files-.*")
 """Flags that take the names of files from a file: `tar -cT names`, `sort --files0-from=names`, `zip -@`."""
 _TESTS = frozenset({"[", "[[", "test"})
-_FILE_TEST = re.compile(r"-(?:[a-hkprstuwxGLNOS]|nt|ot|ef)")
-_NUMBER = re.compile(r"\"?\$(?:\(\([^`]*\)\)|[?#$!])\"?")
+_FILE_TEST = compile_late(r"-(?:[a-hkprstuwxGLNOS]|nt|ot|ef)")
+_NUMBER = compile_late(r"\"?\$(?:\(\([^`]*\)\)|[?#$!])\"?")
 """A word that is nothing but the result of arithmetic, or a number of the shell's own."""
 
 

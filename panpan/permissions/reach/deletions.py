@@ -28,6 +28,7 @@ from panpan.system.files.paths import PathResolver
 from panpan.system.files.protected import may_be_protected
 from panpan.system.git.git_places import GitIndex
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 SHELLS = frozenset({"bash", "dash", "env", "eval", "fish", "ksh", "script", "sh", "su", "trap", "zsh"})
 """Programs that take a word for a command line."""
@@ -43,7 +44,7 @@ _JOINS_ANY = frozenset({"-o", "-or", "!", "-not", ",", "(", ")"})
 """Words in an expression of find with which a match need not fit each test in it."""
 _RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _HOME = Word("~", None)
-_EXCLUDES = re.compile(r"-[A-Za-z]*e|--exclude")
+_EXCLUDES = compile_late(r"-[A-Za-z]*e|--exclude")
 """Flags of `git clean` with a value in the next word."""
 _MAGIC = frozenset(":*?[")
 

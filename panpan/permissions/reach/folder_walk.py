@@ -20,6 +20,7 @@ from panpan.shell_analysis.facts import SIGNED_NAME
 from panpan.system.files.canonical import canonical_path, user_home
 from panpan.system.git.git_places import GitIndex
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 
 class TrackedFiles:
@@ -105,7 +106,7 @@ _EXCLUDE = ".git/info/exclude"
 _MOST_BYTES = 100_000
 """Most bytes that are read of an ignore file; a larger one may take in anything."""
 _ODD = frozenset("[]{}\\")
-_EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?\s*(\S+?)\s*\"?\s*$", re.IGNORECASE | re.MULTILINE)
+_EXCLUDES_FILE = compile_late(r"^\s*excludesfile\s*=\s*\"?\s*(\S+?)\s*\"?\s*$", re.IGNORECASE | re.MULTILINE)
 
 
 Entries: TypeAlias = Sequence[os.DirEntry[str]]
@@ -234,9 +235,9 @@ _NAMES_FOR_A_FOLDER = 20
 """Names that can be looked at in the time that it takes to open a folder."""
 _MOST_LIVE_PARTS = 50
 """Most live parts of a pattern that is looked up; people write two or three."""
-_LEAVES_OUT_DOTS = re.compile(r"^\\?\.\[[!^]\.")
+_LEAVES_OUT_DOTS = compile_late(r"^\\?\.\[[!^]\.")
 """A pattern as people write it in order not to match `..`."""
-_PART = re.compile(r"(\[(?:[A-Za-z0-9_.]|[A-Za-z0-9]-[A-Za-z0-9])+\])|\\(.)|([*?\[])|(.)", re.DOTALL)
+_PART = compile_late(r"(\[(?:[A-Za-z0-9_.]|[A-Za-z0-9]-[A-Za-z0-9])+\])|\\(.)|([*?\[])|(.)", re.DOTALL)
 
 
 class TooManyNamesError(ToolError):

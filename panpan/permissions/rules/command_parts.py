@@ -14,8 +14,9 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
-_TOKEN = re.compile(
+_TOKEN = compile_late(
     r"""
       (?P<blank>[ \t]+)
     | (?P<operator>&&|\|\||;(?!;)|\|(?!&)|\n)
@@ -28,7 +29,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 """A redirect counts as harmless where it joins two of the command's own streams or throws one away."""
-_MAY_ASSIGN = re.compile(r"[A-Za-z_]\w*(\[|\+?=)", re.ASCII)
+_MAY_ASSIGN = compile_late(r"[A-Za-z_]\w*(\[|\+?=)", re.ASCII)
 KEYWORDS = frozenset({
     "!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "time", "coproc", "case", "esac",
     "in", "function", "for", "select",
@@ -39,7 +40,7 @@ _EVALUATING = frozenset({
     "export", "readonly", "getopts",
 })  # fmt: skip
 """Builtins that take words for variables or numbers, and run the command in a subscript such as `a[$(rm x)]`."""
-_SUBSTITUTION = re.compile(r"[$`]")
+_SUBSTITUTION = compile_late(r"[$`]")
 
 MOST_REMEMBERED = 16
 """Lines whose parts are kept, since each rule asks for those of the same line."""
@@ -48,7 +49,7 @@ LIVE_TILDE = "\x01"
 """Mark in a word for a tilde that the shell may replace with a home."""
 LIVE = "\x02"
 """Mark in a word for characters that the shell may replace with names of files."""
-_LIVE_TILDE = re.compile(r"(?:^|(?<=[:=]))~")
+_LIVE_TILDE = compile_late(r"(?:^|(?<=[:=]))~")
 
 
 @lru_cache(MOST_REMEMBERED)
@@ -157,16 +158,16 @@ class CommandPart:
         return any(_DYNAMIC.search(word) for word in self.words[1:])
 
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=", re.ASCII)
-_DYNAMIC = re.compile(r"[$*?\[{]|^~|[:=]~")
-_SEPARATORS = re.compile(r"[;&|\n\r()]")
-_REDIRECT = re.compile(r"(?:(?<!\S)\d+)?(?:>>?\|?|<>|<<?<?-?)[ \t]*[^\s;&|()<>]*")
-_DUPLICATION = re.compile(r"(?:(?<![^\s;&|()])\d+)?[<>]&[\d-]+")
-_QUOTED = re.compile(r"""'[^']*'|"(?:\$\{[^}]{0,200}\}|[^"\\]|\\.)*+"|\\.|\$\{[^}]{0,200}\}""", re.DOTALL)
-_PARTING = re.compile(r"[\s;&|()<>`]")
-_BEFORE_FED = re.compile(r"[<>!]")
-_OPERATORS = re.compile(r"([;&|<>()]+)")
-_QUOTES = re.compile(r"""['"\\]""")
+_ASSIGNMENT = compile_late(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=", re.ASCII)
+_DYNAMIC = compile_late(r"[$*?\[{]|^~|[:=]~")
+_SEPARATORS = compile_late(r"[;&|\n\r()]")
+_REDIRECT = compile_late(r"(?:(?<!\S)\d+)?(?:>>?\|?|<>|<<?<?-?)[ \t]*[^\s;&|()<>]*")
+_DUPLICATION = compile_late(r"(?:(?<![^\s;&|()])\d+)?[<>]&[\d-]+")
+_QUOTED = compile_late(r"""'[^']*'|"(?:\$\{[^}]{0,200}\}|[^"\\]|\\.)*+"|\\.|\$\{[^}]{0,200}\}""", re.DOTALL)
+_PARTING = compile_late(r"[\s;&|()<>`]")
+_BEFORE_FED = compile_late(r"[<>!]")
+_OPERATORS = compile_late(r"([;&|<>()]+)")
+_QUOTES = compile_late(r"""['"\\]""")
 _WRAPPERS = frozenset({
     "bash", "sh", "dash", "zsh", "ksh", "fish", "busybox", "sudo", "doas", "su", "env", "eval", "exec", "command",
     "builtin", "nohup", "nice", "ionice", "timeout", "stdbuf", "setsid", "xargs", "find", "fd", "parallel", "watch",
@@ -180,7 +181,7 @@ _WRAPPERS = frozenset({
     "hyperfine", "torsocks", "proxychains", "proxychains4", "faketime", "xvfb-run", "dbus-launch", "daemonize",
 })  # fmt: skip
 """Programs that run other programs which their arguments name."""
-_LOADER = re.compile(r"ld(?:-linux|-musl|64|\.so|-[0-9]).*")
+_LOADER = compile_late(r"ld(?:-linux|-musl|64|\.so|-[0-9]).*")
 """The loader of the system, which runs the program that it is given."""
 _RUNNERS: Mapping[str, frozenset[str]] = {
     "npm": frozenset({"exec", "x", "explore"}),
@@ -213,18 +214,18 @@ _HIDING: Sequence[tuple[frozenset[str], tuple[str, ...]]] = (
     *((frozenset({name}), ()) for name in ("ed", "ex", "expect", "gdb", "gvim", "lldb", "nvim", "vi", "view", "vim")),
 )
 """Words of commands that run a line which they are given, and how one of their words begins then."""
-_NAMES_A_COMMAND = re.compile(
+_NAMES_A_COMMAND = compile_late(
     r"\w*(?:PAGER|EDITOR|VISUAL|COMMAND|CMD|SHELL|BROWSER|RSH|SSH|ASKPASS|LESSOPEN|LESSCLOSE|DIFF|WRAPPER|LAUNCHER"
     r"|FORMATTER|OPENER|HOOK|EXEC|RUNNER)\+?=.*",
     re.ASCII | re.DOTALL,
 )
 """The setting of a variable whose value programs run, to judge by its name."""
-_SED_RUNS = re.compile(r"(?:^|[\s'\";{}$/0-9!])e[ \t]+\S|[^\w\s][gpiIMm0-9]*e[gpiIMm0-9]*(?=$|[\s'\";}])")
+_SED_RUNS = compile_late(r"(?:^|[\s'\";{}$/0-9!])e[ \t]+\S|[^\w\s][gpiIMm0-9]*e[gpiIMm0-9]*(?=$|[\s'\";}])")
 """Commands of sed that run a line: `1e rm x`, `s/.*/rm x/e`."""
-_BEFORE_LINE = re.compile(r"[=!]|(?<=\s)-[A-Za-z]{0,9}[Sxe](?=['\"])")
-_NO_WORD = re.compile(r"[^\w./~+:@%,-]+")
+_BEFORE_LINE = compile_late(r"[=!]|(?<=\s)-[A-Za-z]{0,9}[Sxe](?=['\"])")
+_NO_WORD = compile_late(r"[^\w./~+:@%,-]+")
 _MOST_WORDS_WITHIN = 200
-_FED = re.compile(r"[|<]")
+_FED = compile_late(r"[|<]")
 _MOST_WORDS = 20_000
 """Words looked at in all parts together; behind a wrapper each word begins a part of its own."""
 _ADDS_WORDS = frozenset({"parallel", "xargs"})

@@ -15,6 +15,7 @@ from panpan.permissions.rules.patterns import CommandPattern, DomainPattern, Pat
 from panpan.permissions.rules.rules import NamePattern, Rule
 from panpan.permissions.subject import Subject
 from panpan.shell_analysis.facts import SimpleCommand, Word
+from panpan.types.pattern import compile_late
 
 Restriction: TypeAlias = Literal["holds", "may hold"]
 
@@ -116,7 +117,7 @@ _TAKES_TEXT = frozenset({
     "test",
 })  # fmt: skip
 """Programs whose words of several words are texts, but for what `command_parts` knows to be a line."""
-_VALUE = re.compile(r"""(?:^|\s)[A-Za-z_]\w*\+?=((?:'[^']*'|"(?:[^"\\]|\\.)*"|[^\s'"])+)""", re.ASCII)
+_VALUE = compile_late(r"""(?:^|\s)[A-Za-z_]\w*\+?=((?:'[^']*'|"(?:[^"\\]|\\.)*"|[^\s'"])+)""", re.ASCII)
 
 
 def _told_texts(subject: Subject) -> Iterator[str]:

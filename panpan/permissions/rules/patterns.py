@@ -34,12 +34,13 @@ from panpan.permissions.rules.command_parts import (
 from panpan.system.files.canonical import user_home
 from panpan.system.files.globs import compile_gitignore, gitignore_escaped
 from panpan.system.web.url_guard import read_url
+from panpan.types.pattern import compile_late
 from panpan.types.permission import trim_command
 
 _BLANK, _STAR, _TILDE, _NOTHING = object(), object(), object(), object()
 _Token = str | object
-_JOINT = re.compile(r"[;&|<>\n]")
-_ESCAPE = re.compile(r"\\([*\\])")
+_JOINT = compile_late(r"[;&|<>\n]")
+_ESCAPE = compile_late(r"\\([*\\])")
 
 
 class CommandPattern:
@@ -362,7 +363,7 @@ def _joined(relative: str, child: str) -> str:
     return child or "./" if relative == "." else f"{relative}{os.sep}{child}"
 
 
-_NAME = re.compile(r"(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\*")
+_NAME = compile_late(r"(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\*")
 
 
 class DomainPattern:

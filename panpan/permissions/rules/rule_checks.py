@@ -6,7 +6,6 @@ A rule is tried on samples, in which a word that nobody writes replaces each wil
 then true of all that the rule covers.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -21,11 +20,12 @@ from panpan.permissions.subject import Subject
 from panpan.system.files.canonical import user_home
 from panpan.system.files.paths import PathResolver
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 from panpan.types.permission import Behaviour
 
 _ANY = "panpan-any-word"
 _ROOT = Path("/panpan-any-root")
-_JOINT = re.compile(r"&&|\|\|?|;|[<>]|\$\(|`|^[A-Za-z_]\w*=")
+_JOINT = compile_late(r"&&|\|\|?|;|[<>]|\$\(|`|^[A-Za-z_]\w*=")
 
 
 @dataclass(frozen=True, slots=True)

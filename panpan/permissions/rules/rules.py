@@ -16,6 +16,7 @@ from panpan.errors import ConfigError
 from panpan.permissions.rules.patterns import CommandPattern, DomainPattern, PathPattern
 from panpan.types.dataclass import dataclass
 from panpan.types.events import known_name
+from panpan.types.pattern import compile_late
 from panpan.types.permission import Behaviour
 
 READ_TOOLS = frozenset({"Read", "LS", "Glob", "Grep"})
@@ -46,7 +47,7 @@ _WELL_KNOWN = {
     name.lower(): name
     for name in (*READ_TOOLS, *EDIT_TOOLS, *_AGENT_TOOLS, *PACKAGE_OPERATIONS, *_PLAIN_TOOLS, COMMAND_TOOL, "WebFetch")
 }
-_RULE = re.compile(r"(?P<tool>[A-Za-z_][\w.-]*(?:\*[\w.*-]*)?)(?:\((?P<specifier>.*)\))?", re.DOTALL)
+_RULE = compile_late(r"(?P<tool>[A-Za-z_][\w.-]*(?:\*[\w.*-]*)?)(?:\((?P<specifier>.*)\))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

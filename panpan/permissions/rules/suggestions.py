@@ -25,6 +25,7 @@ from panpan.permissions.rules.rules import parse_rule
 from panpan.permissions.subject import Subject
 from panpan.system.files.globs import gitignore_escaped
 from panpan.system.text.terminal_text import escape_invisible
+from panpan.types.pattern import compile_late
 from panpan.types.permission import exact_pattern
 
 _BUILD = "it builds and checks what the project's manifest says"
@@ -57,9 +58,9 @@ PREFIXES: Mapping[str, str] = {
     "git commit": "its arguments are mostly the message",
 }
 """The first words of a command, and why any may follow."""
-_INTERPRETER = re.compile(r"(?:python[\d.]*|pypy[\d.]*|bash|sh|node|Rscript|julia|ruby|perl)", re.ASCII)
+_INTERPRETER = compile_late(r"(?:python[\d.]*|pypy[\d.]*|bash|sh|node|Rscript|julia|ruby|perl)", re.ASCII)
 _LAUNCHERS = tuple(tuple(launcher.split()) for launcher in ("uv run", "poetry run", "pdm run"))
-_OF_PROJECT = re.compile(r"(?:\./)?[\w.+-]+(?:/[\w.+-]+)*", re.ASCII)
+_OF_PROJECT = compile_late(r"(?:\./)?[\w.+-]+(?:/[\w.+-]+)*", re.ASCII)
 _MOST_WORDS = max(prefix.count(" ") + 1 for prefix in PREFIXES)
 
 

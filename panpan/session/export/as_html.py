@@ -5,7 +5,6 @@ policy forbids the browser to run or load anything.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from functools import cached_property
 from html import escape
@@ -33,12 +32,13 @@ from panpan.types.content import (
     ToolUseBlock,
 )
 from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+_BASE64 = compile_late(r"[A-Za-z0-9+/]*={0,2}")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 _STYLE = """

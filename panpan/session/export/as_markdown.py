@@ -34,11 +34,12 @@ from panpan.types.content import (
     ToolUseBlock,
 )
 from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.pattern import compile_late
 
-_SPECIAL = re.compile(r"([\\`*_\[\]#!|<>~&])")
-_BACKTICKS = re.compile(r"`+")
+_SPECIAL = compile_late(r"([\\`*_\[\]#!|<>~&])")
+_BACKTICKS = compile_late(r"`+")
 _NOT_TAME = frozenset({"html_block", "html_inline", "image"})
-_HARMLESS_LINK = re.compile(r"(?:https?://|mailto:|#|[\w./-]+$)", re.IGNORECASE)
+_HARMLESS_LINK = compile_late(r"(?:https?://|mailto:|#|[\w./-]+$)", re.IGNORECASE)
 
 
 def markdown_text(transcript: Transcript) -> str:

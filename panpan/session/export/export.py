@@ -4,7 +4,6 @@ As JSON it is panpan's own form or that of Claude Code.
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -21,6 +20,7 @@ from panpan.session.log.records import record_of, viewer_fields
 from panpan.system.files.atomic_write import FileChangedError, write_atomic
 from panpan.system.text.redact import Redactor
 from panpan.types.messages import AssistantMessage, Compaction, Message, SystemReminder, ToolResultMessage
+from panpan.types.pattern import compile_late
 
 DEFAULT_SUFFIX = ".md"
 SUFFIX_BY_FORMAT = {"markdown": ".md", "html": ".html", "json": ".json", "claude": ".jsonl"}
@@ -123,7 +123,7 @@ def _format_of(suffix: str) -> Callable[[Transcript], str]:
 FORMAT = "panpan-session"
 FORMAT_VERSION = 1
 
-_UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSEEN = compile_late("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that would drive a terminal, reorder text or cannot be encoded; JSON may write any of them as an
 escape."""
 

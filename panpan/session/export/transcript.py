@@ -3,7 +3,6 @@
 The rule: every format is made of a `Transcript` that went through `without_secrets`.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -39,6 +38,7 @@ from panpan.types.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from panpan.types.pattern import compile_late
 
 _FIXED = frozenset({"type", "uuid", "stop_reason", "trigger", "up_to", "kept_from", "pinned"})
 """Fields whose values are panpan's own words, and ids."""
@@ -121,7 +121,7 @@ MAX_TITLE_CHARS = 120
 INTRODUCTION = "Exported by panpan. Keys, and text that looks like one, were replaced by [redacted]."
 
 
-_REFUSED = re.compile(r"\w+ was not run\b")
+_REFUSED = compile_late(r"\w+ was not run\b")
 _MARKS: Sequence[tuple[str, Callable[[str], bool]]] = (
     ("not run", lambda text: bool(_REFUSED.match(text))),
     ("not run", lambda text: text in (NEVER_BEGUN, INTERRUPTED_BEFORE, ENDED_BEFORE)),

@@ -1,6 +1,5 @@
 """Logs of subagents: a file each, in a folder beside that of the session, and what was said and done in them."""
 
-import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,8 +13,9 @@ from panpan.session.log.records import message_of
 from panpan.session.log.session_log import read_records
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import Message
+from panpan.types.pattern import compile_late
 
-_ID = re.compile(r"[0-9a-f]{8}")
+_ID = compile_late(r"[0-9a-f]{8}")
 
 AgentEnd: TypeAlias = Literal["done", "failed", "stopped"]
 """Outcome of a subagent's turn; `stopped` is by the user, or by the agent that started it."""

@@ -4,7 +4,6 @@ Records form a tree by `parentUuid`, and the conversation is the path from its r
 log grants a permission; it only says what was said.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -33,9 +32,10 @@ from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import IntendedChange
 from panpan.types.messages import AssistantMessage, Compaction, Message, ToolResultMessage
+from panpan.types.pattern import compile_late
 from panpan.types.permission import PermissionMode
 
-_MARK = re.compile(r"[0-9a-f]{32}")
+_MARK = compile_late(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import json
 import os
-import re
 import stat
 import time
 from collections import deque
@@ -26,6 +25,7 @@ from panpan.system.files.file_lock import LockHolder, lock_holder
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.text.redact import Redactor
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.pattern import compile_late
 from panpan.version import __version__
 
 MAX_DEPTH = 100
@@ -90,7 +90,7 @@ def _items(value: Any) -> list[Any]:
 
 MAX_COMMAND_CHARS = 80
 
-_KEY_OPTION = re.compile(r"(--api-key[ =])\S+")
+_KEY_OPTION = compile_late(r"(--api-key[ =])\S+")
 
 
 def describe_lock_owner(holder: LockHolder | None) -> str:

@@ -1,6 +1,5 @@
 """Finding the session that a user or a script names: by its id, its title, or what was said in it."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +18,7 @@ from panpan.session.stored.store import (
 )
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 MOST_NAMED = 5
 """Most matching sessions that the error names."""
@@ -201,7 +201,7 @@ def _is_begun(log: Path) -> bool:
 
 MOST_FOUND = 20
 
-_ID = re.compile(r"0[0-9a-f]{5,7}|[0-9a-f]{8}-[0-9a-f-]*")
+_ID = compile_late(r"0[0-9a-f]{5,7}|[0-9a-f]{8}-[0-9a-f-]*")
 
 
 @dataclass(frozen=True, slots=True)

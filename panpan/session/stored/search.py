@@ -15,6 +15,7 @@ from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, h
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.text.terminal_text import without_controls
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 MAX_CHARS = 20_000
 """Longest text of a record that is indexed; of longer ones, such as large outputs of tools, the beginning is."""
@@ -81,7 +82,7 @@ INSERT INTO said (said, rank) VALUES ('hashsize', {_HELD_BYTES});
 PRAGMA user_version = {FORMAT_VERSION};
 """
 
-_WITHOUT_BLANKS = re.compile(r"([\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af])")
+_WITHOUT_BLANKS = compile_late(r"([\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af])")
 """Characters of scripts that put no blanks between words; each counts as a word."""
 
 

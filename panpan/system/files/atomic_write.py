@@ -9,7 +9,6 @@ that is held open (`read_file.py`), so that nothing is written elsewhere when th
 import errno
 import hashlib
 import os
-import re
 import secrets
 import socket
 import stat
@@ -20,6 +19,7 @@ from pathlib import Path
 from panpan.errors import ToolError
 from panpan.system.files.canonical import canonical_path
 from panpan.system.files.read_file import listed_folder, open_below, open_folder, require_regular
+from panpan.types.pattern import compile_late
 
 NO_LINKS_HERE = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES})
 """Errors of link(2) on file systems without hard links, such as exFAT and some of other machines."""
@@ -28,7 +28,7 @@ _IS_LINK = frozenset({errno.ELOOP, errno.EMLINK})
 _NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF})
 
 
-_TEMPORARY = re.compile(r"\.panpan-(?P<machine>[0-9a-f]{6})-(?P<pid>[0-9]{1,10})-[0-9a-f]{24}\.tmp")
+_TEMPORARY = compile_late(r"\.panpan-(?P<machine>[0-9a-f]{6})-(?P<pid>[0-9]{1,10})-[0-9a-f]{24}\.tmp")
 
 
 class FileChangedError(ToolError):

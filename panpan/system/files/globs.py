@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from panpan.errors import ToolError
+from panpan.types.pattern import compile_late
 
 MAX_ALTERNATIVES = 200
 """Most patterns that the braces of one pattern may expand to."""
@@ -18,7 +19,7 @@ MAX_GITIGNORE_CHARS = 10_000
 """More than `MAX_PATTERN_CHARS`, since such a pattern may be an escaped path."""
 
 _ANY_FOLDERS = "(?:[^/]+/)*?"
-_GITIGNORE_SPECIAL = re.compile(r"[\\*?\[\]!#]")
+_GITIGNORE_SPECIAL = compile_late(r"[\\*?\[\]!#]")
 
 
 def compile_glob(pattern: str, *, is_anchored: bool | None = None) -> re.Pattern[str]:

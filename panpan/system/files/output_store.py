@@ -7,7 +7,6 @@ process at its next line (SIGPIPE), and one that is full stops it.
 
 import codecs
 import os
-import re
 import secrets
 import threading
 import time
@@ -18,6 +17,7 @@ from panpan.errors import ConfigError
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.text.redact import KeyStream, KnownKeys
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 _CHUNK_BYTES = 1 << 16
 _DROP_PAUSE_S = 0.05
@@ -92,7 +92,7 @@ MAX_FILE_BYTES = 100_000_000
 _WRITE_BYTES = 256 * 1024
 """Gathered before it is written, so that a command that prints line by line stays cheap."""
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_UNSAFE = compile_late(r"[^A-Za-z0-9._-]+")
 
 
 class OutputStore:

@@ -6,7 +6,6 @@ is resolved once, when it is decided whether the call may run, and what was judg
 """
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -17,10 +16,11 @@ from panpan.errors import ToolError
 from panpan.system.files.canonical import MAX_PATH_BYTES, canonical_path, is_below, user_home, walk
 from panpan.system.files.protected import ProtectedGroup, holds_secrets, plain_names, protections
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
-_SHOWN_BYTE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
+_SHOWN_BYTE = compile_late(r"\\u(dc[89a-f][0-9a-f])")
 """A byte, as `repr` and JSON show it, of a name that is no UTF-8 (PEP 383)."""
-_OWN_STREAM = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/\d{1,4})")
+_OWN_STREAM = compile_late(r"/dev/(?:stdin|stdout|stderr|fd/\d{1,4})")
 
 Protections: TypeAlias = Sequence[tuple[ProtectedGroup, Path]]
 """Groups that protect a place, each with the protected place that it is or lies in."""

@@ -28,6 +28,7 @@ from panpan.system.git.git_places import places_elsewhere
 from panpan.system.processes.process import Captured, capture
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 _NO_DIFF_PROGRAMS = ("--no-ext-diff", "--no-textconv")
 _NO_SUBMODULES = ("--ignore-submodules=all",)
@@ -272,7 +273,7 @@ _SETTINGS: Mapping[str, str] = {
 """Laid over every configuration file of the repository, the user and the system: what runs a program in any command,
 what makes asking change or fetch something, and what has git read a file that may lie anywhere (git-config(1))."""
 
-_EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?(.+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
+_EXCLUDES_FILE = compile_late(r"^\s*excludesfile\s*=\s*\"?(.+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
 _PLAIN_DIFF = 'f() { diff -u --label "a/$1" --label "b/$1" "$2" "$5"; :; }; f'
 """Replacement for a program for diffs that a configuration names, which no setting can switch off."""
 

@@ -18,6 +18,7 @@ from panpan.errors import ToolError
 from panpan.system.files.canonical import canonical_path, is_below, user_home
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 _MOST_ENTRIES = 300_000
 """Most entries of a git folder that are checked for links."""
@@ -26,10 +27,10 @@ _MOST_FOLLOWED = 50
 _MAX_BYTES = 1_000_000
 _NOT_ENTERED = frozenset({"hooks", "modules", "lfs", "annex"})
 """Folders of a git folder from which git takes nothing that it shows of this repository."""
-_PLAIN_QUOTED = re.compile(r'"[^"\\]*"')
-_MAYBE_NAMED = re.compile("include|worktree", re.IGNORECASE)
+_PLAIN_QUOTED = compile_late(r'"[^"\\]*"')
+_MAYBE_NAMED = compile_late("include|worktree", re.IGNORECASE)
 """Found in the text of all settings that name a path which is looked at here; others are not read at all."""
-_NOT_PLAIN = re.compile(r"~[^/]|%\(|:\(")
+_NOT_PLAIN = compile_late(r"~[^/]|%\(|:\(")
 """Begins a path at the home of another user, or in another place that git puts there."""
 
 
@@ -270,12 +271,12 @@ def _text(file: Path) -> str:
     return os.fsdecode(content)
 
 
-_SPACE = re.compile(r"(?:[ \t\r\n]|[#;][^\n]*)*")
-_HEADER = re.compile(r'\[([A-Za-z0-9.-]*)(?:[ \t\r]+"((?:[^"\\\n]|\\[^\n])*)")?\]')
-_KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=|(?=\n))")
-_VALUE = re.compile(r'((?:[^"\\\n#;]|\\["\\btn\n]|"(?:[^"\\\n]|\\["\\btn\n])*")*)(?:[#;][^\n]*)?\n')
-_PART = re.compile(r'"((?:[^"\\]|\\.)*)"|((?:\\.)+)|([ \t\r]+)|([^"\\ \t\r]+)', re.DOTALL)
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_SPACE = compile_late(r"(?:[ \t\r\n]|[#;][^\n]*)*")
+_HEADER = compile_late(r'\[([A-Za-z0-9.-]*)(?:[ \t\r]+"((?:[^"\\\n]|\\[^\n])*)")?\]')
+_KEY = compile_late(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(=|(?=\n))")
+_VALUE = compile_late(r'((?:[^"\\\n#;]|\\["\\btn\n]|"(?:[^"\\\n]|\\["\\btn\n])*")*)(?:[#;][^\n]*)?\n')
+_PART = compile_late(r'"((?:[^"\\]|\\.)*)"|((?:\\.)+)|([ \t\r]+)|([^"\\ \t\r]+)', re.DOTALL)
+_ESCAPE = compile_late(r"\\(.)", re.DOTALL)
 _ESCAPED = {"b": "\b", "n": "\n", "t": "\t", "\n": ""}
 
 

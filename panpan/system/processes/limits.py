@@ -15,6 +15,7 @@ import anyio
 
 from panpan.system.processes.process_table import ProcessTree
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 GB = 10**9
 
@@ -116,15 +117,15 @@ def _tighter(wanted: int | None, kind: int) -> int | None:
     return wanted if wanted is not None and (soft == resource.RLIM_INFINITY or wanted < soft) else None
 
 
-_TOO_LARGE = re.compile(r"file too large|file size limit exceeded|\bEFBIG\b", re.IGNORECASE)
-_TOO_LONG = re.compile(r"cpu time limit exceeded", re.IGNORECASE)
-_TOO_MANY = re.compile(
+_TOO_LARGE = compile_late(r"file too large|file size limit exceeded|\bEFBIG\b", re.IGNORECASE)
+_TOO_LONG = compile_late(r"cpu time limit exceeded", re.IGNORECASE)
+_TOO_MANY = compile_late(
     r"(?:\bfork\b|clone|vfork|spawn|subprocess|thread|BlockingIOError).{0,200}resource temporarily unavailable"
     r"|cannot fork|can't start new thread|(?:unable|failed) to (?:create|spawn|start).{0,40}\bthread"
     r"|pthread_create (?:failed|for thread)|\bEAGAIN\b.{0,40}(?:spawn|fork)|(?:spawn|fork).{0,200}\bEAGAIN\b",
     re.IGNORECASE,
 )
-_TOO_MUCH = re.compile(
+_TOO_MUCH = compile_late(
     r"\bMemoryError\b|cannot allocate memory|out of memory|not enough memory|memory exhausted|virtual memory exhausted"
     r"|\bbad_alloc\b|\bENOMEM\b|failed to allocate|(?:unable|failed) to (?:allocate|mmap)|OutOfMemoryError"
     r"|memory allocation of \d+ bytes failed",

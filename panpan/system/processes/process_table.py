@@ -12,7 +12,6 @@ several times; one look after the other in turn serves them all.
 """
 
 import os
-import re
 import secrets
 import signal
 import subprocess
@@ -29,14 +28,15 @@ from anyio import CancelScope, to_thread
 from anyio.lowlevel import RunVar
 
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 MARKS_VARIABLE = "PANPAN_PROCESS_MARKS"
 """Holds the marks of all trees that a process belongs to, the outermost first, separated by colons."""
 
 _PROC = Path("/proc")
 _DEAD = frozenset("ZX")
-_MARKS = re.compile(rf"\b{MARKS_VARIABLE}=([0-9a-f:]+)".encode())
-_PIPE = re.compile(r"pipe:\[(\d+)\]")
+_MARKS = compile_late(rf"\b{MARKS_VARIABLE}=([0-9a-f:]+)".encode())
+_PIPE = compile_late(r"pipe:\[(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ work, the gate is informed; no command silently runs outside of a box.
 import fcntl
 import hashlib
 import os
-import re
 import secrets
 import tempfile
 import time
@@ -35,6 +34,7 @@ from panpan.system.sandbox.hidden_places import (
 )
 from panpan.system.sandbox.profile import Profile, Sandbox, empty_places, read_only, with_loader_inside, workspace_write
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 from panpan.types.permission import network_flag
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _NO_DOMAINS = (
     f"it cannot let commands to single hosts, so that sandbox.domains opens none; sandbox.network, or {network_flag()} "
     "without hosts, opens the whole network"
 )
-_OWN_FOLDER = re.compile(r"panpan-[0-9a-f]{16}")
+_OWN_FOLDER = compile_late(r"panpan-[0-9a-f]{16}")
 """Name of a session's folder for temporary files."""
 
 FindSandbox: TypeAlias = "Callable[[], Awaitable[SandboxChoice]]"

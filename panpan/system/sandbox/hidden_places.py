@@ -18,6 +18,7 @@ from panpan.system.files.canonical import canonical_path, is_below, user_home, w
 from panpan.system.files.protected import PROTECTED_GROUPS
 from panpan.system.git.git_places import GitIndex
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 _ALSO_IN_HOME = (
     ".bash_history", ".zsh_history", ".python_history", ".psql_history", ".mysql_history", ".node_repl_history",
@@ -44,9 +45,9 @@ _READ_BY_TOOLS = frozenset({
 """Names of settings that may hold credentials: secret in the home, and needed by the tools of a workspace."""
 
 _ALWAYS_SECRET = frozenset({".htpasswd", ".terraform.d"})
-_CREDENTIAL = re.compile(rb"(?i)token|passw|_auth|secret|credential|^\s*(proxy-)?user\b|://[^/\s]*@", re.MULTILINE)
+_CREDENTIAL = compile_late(rb"(?i)token|passw|_auth|secret|credential|^\s*(proxy-)?user\b|://[^/\s]*@", re.MULTILINE)
 """Text of settings that hold a credential; any command may know an index of packages without one."""
-_GIT_CREDENTIAL = re.compile(rb"(?i)token|passw|extraheader|://[^/\s]*@")
+_GIT_CREDENTIAL = compile_late(rb"(?i)token|passw|extraheader|://[^/\s]*@")
 _MOST_BYTES = 1 << 18
 
 _PROGRAMS = frozenset({"bin", "sbin", "shims", "condabin"})

@@ -11,12 +11,13 @@ from panpan.system.environment import FORCES_COLOUR, child_environment, is_named
 from panpan.system.files.canonical import is_below, user_home
 from panpan.system.sandbox.profile import Profile, is_placeholder
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
-_NOT_WRITTEN = re.compile(r"read-only file ?system|invalid cross-device link|\b(?:EROFS|EXDEV)\b", re.IGNORECASE)
-_BUSY = re.compile(r"device or resource busy|\bEBUSY\b", re.IGNORECASE)
+_NOT_WRITTEN = compile_late(r"read-only file ?system|invalid cross-device link|\b(?:EROFS|EXDEV)\b", re.IGNORECASE)
+_BUSY = compile_late(r"device or resource busy|\bEBUSY\b", re.IGNORECASE)
 """Errors of moving or removing a protected place in a box made of mounts."""
-_REFUSED = re.compile(r"permission denied|operation not permitted|\bEACCES\b|\bEPERM\b", re.IGNORECASE)
-_NO_NETWORK = re.compile(
+_REFUSED = compile_late(r"permission denied|operation not permitted|\bEACCES\b|\bEPERM\b", re.IGNORECASE)
+_NO_NETWORK = compile_late(
     r"temporary failure (?:in name resolution|resolving)|could(?: not|n't) resolve (?:host|proxy)"
     r"|(?:unable|failed) to (?:resolve|lookup|look up)|name or service not known|no address associated with hostname"
     r"|nodename nor servname|\bgetaddrinfo\b|network is unreachable|dns error"
@@ -24,25 +25,25 @@ _NO_NETWORK = re.compile(
     r"|\b(?:ENETUNREACH|EAI_AGAIN|ENOTFOUND)\b",
     re.IGNORECASE,
 )
-_NO_VERSION = re.compile("could not find a version that satisfies", re.IGNORECASE)
+_NO_VERSION = compile_late("could not find a version that satisfies", re.IGNORECASE)
 """Words of pip without a network, and of a wrong pin, too."""
-_NO_OTHER_PROGRAM = re.compile(
+_NO_OTHER_PROGRAM = compile_late(
     r"docker daemon|ssh-agent|authentication agent|failed to connect to (?:the )?bus|AF_UNIX|unix domain socket"
     r"|\bresource_sharer\b|multiprocessing[/.]connection",
     re.IGNORECASE,
 )
-_NO_NAMESPACE = re.compile(r"no usable sandbox|\bunshare\b|^bwrap:|user namespace|CLONE_NEW", re.IGNORECASE)
+_NO_NAMESPACE = compile_late(r"no usable sandbox|\bunshare\b|^bwrap:|user namespace|CLONE_NEW", re.IGNORECASE)
 _NOT_EXECUTABLE = 126
 _LAST_LINES = 10
 """Lines at the end that may tell of a refusal after which the line as a whole went well."""
 _MOST_HOSTS = 5
 """Most hosts that a sentence names."""
 _QUOTES = "'\"`\u2018\u2019"
-_PATH = re.compile(rf"(?<![\w.])/[^\s{_QUOTES}:;,()]+")
-_WORD = re.compile(rf"[^\s{_QUOTES}:;,()]+")
+_PATH = compile_late(rf"(?<![\w.])/[^\s{_QUOTES}:;,()]+")
+_WORD = compile_late(rf"[^\s{_QUOTES}:;,()]+")
 _MOST_WORDS = 100
 """Most words of one line that are taken for paths."""
-_BETWEEN_NAMES = re.compile(rf"[\s/:{_QUOTES}]")
+_BETWEEN_NAMES = compile_late(rf"[\s/:{_QUOTES}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +219,13 @@ def _may_write(path: Path, profile: Profile) -> bool:
     return any(is_below(path, root) for root in profile.writable)
 
 
-_MISSES = re.compile(
+_MISSES = compile_late(
     r"unbound|undefined|unset|missing|required|KeyError|NotPresent|environ|env(?:ironment)? var"
     r"|not (?:be )?(?:set|defined|found|present|exist)|n't (?:set|defined|find|exist)|\bmust\b|\bplease\b",
     re.IGNORECASE,
 )
 """Words with which programs say that a variable is not there."""
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = compile_late(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def withheld_note(output: str, given: Mapping[str, str], own: Mapping[str, str]) -> str | None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 _BOMS: tuple[tuple[bytes, str, str], ...] = (
     (codecs.BOM_UTF8, "utf-8", "UTF-8 with BOM"),
@@ -19,18 +20,18 @@ _BOMS: tuple[tuple[bytes, str, str], ...] = (
     (codecs.BOM_UTF16_LE, "utf-16-le", "UTF-16 LE with BOM"),
     (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16 BE with BOM"),
 )
-_UNREADABLE = re.compile("[\0\ud800-\udfff]")
+_UNREADABLE = compile_late("[\0\ud800-\udfff]")
 _SNIFFED_BYTES = 8192
 _CONTROLS = bytes(set(range(0x20)) - set(b"\t\n\v\f\r\b\x1b"))
 _MOST_CONTROLS = 0.1
 _ASCII = bytes(range(0x80))
 _DECLARATIONS = (
-    re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*(?:#|//|;|%|--)[^\n]*?coding[:=][ \t]*([-\w.]+)"),  # PEP 263, Emacs
-    re.compile(rb"\A\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([-\w.]+)"),
-    re.compile(rb"\A\s*<(?:[^<]*<){1,30}?meta\s[^>]*?charset\s*=\s*[\"']?([-\w.]+)", re.IGNORECASE),
-    re.compile(rb"^[ \t]*\\usepackage\[([-\w]+)\]\{inputenc\}", re.MULTILINE),
+    compile_late(rb"\A(?:[^\n]*\n)?[ \t\f]*(?:#|//|;|%|--)[^\n]*?coding[:=][ \t]*([-\w.]+)"),  # PEP 263, Emacs
+    compile_late(rb"\A\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([-\w.]+)"),
+    compile_late(rb"\A\s*<(?:[^<]*<){1,30}?meta\s[^>]*?charset\s*=\s*[\"']?([-\w.]+)", re.IGNORECASE),
+    compile_late(rb"^[ \t]*\\usepackage\[([-\w]+)\]\{inputenc\}", re.MULTILINE),
 )
-_LEGACY_CODEC = re.compile(r"(iso8859-|cp\d|koi8-|mac-|euc_|shift_jis$|gb|big5$|tis-620$)")
+_LEGACY_CODEC = compile_late(r"(iso8859-|cp\d|koi8-|mac-|euc_|shift_jis$|gb|big5$|tis-620$)")
 """Codecs in which ASCII is ASCII and a text is encoded character by character."""
 
 

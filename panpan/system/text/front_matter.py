@@ -21,6 +21,7 @@ from textwrap import dedent
 from typing import TYPE_CHECKING, TypeAlias
 
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from yaml.events import Event
@@ -118,17 +119,17 @@ def _collection(start: "Event", end: "Event", within: list[Node], text: str) -> 
     return Node(written, line, items=tuple(within))
 
 
-_BEGIN = re.compile(r"\ufeff?---[ \t]*\r?(?:\n|\Z)")
-_END = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
-_SIMPLE = re.compile(r"(?:[A-Za-z][\w.-]*: [A-Za-z][\w ,.;/()-]*\n)+", re.ASCII)
+_BEGIN = compile_late(r"\ufeff?---[ \t]*\r?(?:\n|\Z)")
+_END = compile_late(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+_SIMPLE = compile_late(r"(?:[A-Za-z][\w.-]*: [A-Za-z][\w ,.;/()-]*\n)+", re.ASCII)
 """Lines that mean the same to every reader of YAML. So are ours, and the first prompt need not wait for PyYAML."""
-_KEY = re.compile(r"""(?P<key>[\w.*/$-]+|"[^"]*"|'[^']*')[ \t]*:(?:[ \t]+(?P<value>.*))?""")
-_KEY_BELOW = re.compile(r"(?P<key>\S.*?):(?:[ \t]+(?P<value>.*))?")
+_KEY = compile_late(r"""(?P<key>[\w.*/$-]+|"[^"]*"|'[^']*')[ \t]*:(?:[ \t]+(?P<value>.*))?""")
+_KEY_BELOW = compile_late(r"(?P<key>\S.*?):(?:[ \t]+(?P<value>.*))?")
 """Key in a mapping that is a value itself, as of commands; it may hold anything."""
-_ITEM = re.compile(r"-[ \t]+(?P<value>.*)")
-_BLOCK = re.compile(r"[|>][+-]?\d?[+-]?")
-_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*")
-_PARTS = re.compile(r""""[^"]*"|'[^']*'|\{[^{}]*\}|[^,"'{]+|["'{]|,""")
+_ITEM = compile_late(r"-[ \t]+(?P<value>.*)")
+_BLOCK = compile_late(r"[|>][+-]?\d?[+-]?")
+_COMMENT = compile_late(r"(?:^|(?<=[ \t]))#.*")
+_PARTS = compile_late(r""""[^"]*"|'[^']*'|\{[^{}]*\}|[^,"'{]+|["'{]|,""")
 _MOST_LEVELS = 4
 """Mappings in mappings that are read; what lies deeper is no key of a definition."""
 

@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable, Iterable
 from urllib.parse import quote
 
+from panpan.types.pattern import compile_late
+
 REDACTED = "[redacted]"
 
 MIN_SECRET_CHARS = 8
 """Shorter secrets are ignored: they would blank ordinary words."""
 
-_SHAPES = re.compile(
+_SHAPES = compile_late(
     r"""
     (?P<block>-----BEGIN\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY(?:\ BLOCK)?-----
         (?:(?!-----END)[\s\S]){0,20000}
@@ -40,7 +42,7 @@ _SHAPES = re.compile(
     re.VERBOSE,
 )
 
-_LOGIN = re.compile(r"://[^\s/?#@:\[\]]{0,200}:[^\s/?#@]{1,500}@|\bhttps?://[^\s/?#@:\[\]]{1,500}@", re.IGNORECASE)
+_LOGIN = compile_late(r"://[^\s/?#@:\[\]]{0,200}:[^\s/?#@]{1,500}@|\bhttps?://[^\s/?#@:\[\]]{1,500}@", re.IGNORECASE)
 """A password, or on the web a name alone, which is a token then."""
 
 

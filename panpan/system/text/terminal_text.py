@@ -10,6 +10,8 @@ print at all, such as controls: Python's `str.isprintable` knows those.
 import re
 import unicodedata
 
+from panpan.types.pattern import compile_late
+
 IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
@@ -20,13 +22,13 @@ From DerivedCoreProperties.txt of the Unicode Character Database, version 14.0; 
 """
 _BLANK_LETTERS = "\u2800\U0001d159\U00013441\U00013442\U00016fe4"
 """Blank by design without being ignorable: in Braille, music, hieroglyphs and Khitan."""
-_SHOWS_NOTHING = re.compile(f"[{IGNORABLE}{_BLANK_LETTERS}]")
+_SHOWS_NOTHING = compile_late(f"[{IGNORABLE}{_BLANK_LETTERS}]")
 _FIRST_MARK = "\u0300"
 """The first combining mark of Unicode; characters before it need no look."""
 _MOST_MARKS = 4
 """Most on one letter; more grow over the rows above and below. No living language needs more."""
 
-_SEQUENCE = re.compile(
+_SEQUENCE = compile_late(
     r"""
     (?:\x1b\[|\x9b) [\x30-\x3f]* [\x20-\x2f]* [\x40-\x7e]              # CSI: colours, cursor, modes
   | (?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]) [^\x07\x1b\x80-\x9f\n]* (?:\x07|\x1b\\|\x9c)  # OSC, DCS, SOS, PM, APC
@@ -35,17 +37,17 @@ _SEQUENCE = re.compile(
     """,
     re.VERBOSE,
 )
-_LINE_END = re.compile(r"\r\n?")
+_LINE_END = compile_late(r"\r\n?")
 _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
-_CONTROL = re.compile(f"[{_CONTROLS}]")
+_CONTROL = compile_late(f"[{_CONTROLS}]")
 _EMOJI_JOINERS = "\u200c\u200d\ufe00-\ufe0f"
 """Joiners and variation selectors: emoji and some scripts are written with them."""
 _HIDING = f"(?![{_EMOJI_JOINERS}])[{IGNORABLE}\u2028\u2029\ufff9-\ufffb]"
 """Bidi controls (UAX 9), separators, annotations, tags, ignorable characters: they reorder, break lines, hide text."""
-_DECEPTIVE = re.compile(_HIDING)
-_SUSPECT = re.compile(f"[{_CONTROLS}\ud800-\udfff]")
+_DECEPTIVE = compile_late(_HIDING)
+_SUSPECT = compile_late(f"[{_CONTROLS}\ud800-\udfff]")
 """All that `without_controls` looks at; most text has none of it."""
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = compile_late("[\ud800-\udfff]")
 
 
 def clean_for_terminal(text: str) -> str:

@@ -16,13 +16,14 @@ from anyio import to_thread
 
 from panpan.errors import PanpanError, ToolError
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 OF_NOTHING = "bytes */0"
 """The Content-Range for a part of an empty file (RFC 9110, section 14.4)."""
 FLOOR_BYTES, FLOOR_S = 30_000, 300.0
 """Bytes that have to arrive within these seconds. A modem of 2,400 bit/s brings three times as much; a server that
 sends byte by byte, so that no limit on silence ends it, would keep a download for ever."""
-_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
+_CONTENT_RANGE = compile_late(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 _MAX_VALIDATOR_CHARS = 500
 _PIECE_BYTES = 1 << 20
 """Written at once, so that a thread is asked a thousand times for the file and not once for each packet."""

@@ -21,6 +21,7 @@ from panpan.system.web.exchange import GONE, HttpSide
 from panpan.system.web.network import Dial
 from panpan.system.web.url_guard import Authority, plain_authority
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from panpan.system.web.upstream_proxy import UpstreamProxy
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 HTTP_PORT = 80
 
-_TARGET = re.compile(rb"http://(?P<authority>[^/?#]*)(?P<rest>[^#]*)", re.IGNORECASE)
+_TARGET = compile_late(rb"http://(?P<authority>[^/?#]*)(?P<rest>[^#]*)", re.IGNORECASE)
 _VERSIONS = (b"1.0", b"1.1")
 
 _FOR_PROXY = frozenset({

@@ -3,7 +3,6 @@
 The rule: the host is checked by its name before the proxy hears of it, since the proxy looks up the address itself.
 """
 
-import re
 import ssl
 from base64 import b64encode
 from collections.abc import Callable
@@ -20,10 +19,13 @@ from panpan.errors import ToolError
 from panpan.system.web.exchange import GONE, HttpSide
 from panpan.system.web.url_guard import plain_authority
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 Kind = Literal["http", "https", "socks5"]
 
-_URL = re.compile(r"(?P<kind>https?|socks5h?)://(?:(?P<user>[^@:/]*):(?P<password>[^@/]*)@)?(?P<authority>[^/@?#]+)/?")
+_URL = compile_late(
+    r"(?P<kind>https?|socks5h?)://(?:(?P<user>[^@:/]*):(?P<password>[^@/]*)@)?(?P<authority>[^/@?#]+)/?"
+)
 _PORTS: dict[Kind, int] = {"http": 80, "https": 443, "socks5": 1080}
 _MAX_HEAD_BYTES = 65_536
 _MAX_LOGIN_BYTES = 255

@@ -12,6 +12,7 @@ from typing import Self, TypeAlias
 
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 """Returns all addresses of a host, for a port."""
@@ -27,12 +28,12 @@ _MAX_SHOWN_SCHEME = 20
 """Characters: a redirect may name any, and its words are no advice of panpan's."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
-_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>.*)", re.DOTALL)
-_AUTHORITY = re.compile(r"(?:\[(?P<ipv6>[^\]]*)\]|(?P<host>[^:\[\]]*))(?::(?P<port>.*))?", re.DOTALL)
-_PORT = re.compile(r"[1-9][0-9]{0,4}")
-_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
-_NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_IPV4 = re.compile(r"(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})")
+_URL = compile_late(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>.*)", re.DOTALL)
+_AUTHORITY = compile_late(r"(?:\[(?P<ipv6>[^\]]*)\]|(?P<host>[^:\[\]]*))(?::(?P<port>.*))?", re.DOTALL)
+_PORT = compile_late(r"[1-9][0-9]{0,4}")
+_LABEL = compile_late(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_NUMERIC_LABEL = compile_late(r"[0-9]+|0x[0-9a-f]*")
+_IPV4 = compile_late(r"(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})")
 _LOCAL_NAMES = (
     "localhost",
     "localdomain",

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.packages.package_tool import PackageConfig, PackageTool
+from panpan.capabilities.packages.package_tool import PackageTool
+from panpan.capabilities.packages.target import PackageConfig
 from panpan.core.tool import ToolContext
 from panpan.types.events import Output, Progress
 from tests.fakes.context import context_in

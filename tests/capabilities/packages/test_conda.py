@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.packages.conda import PROGRAMS, CondaInput, CondaTool
+from panpan.capabilities.packages.conda import CondaInput, CondaTool
+from panpan.capabilities.packages.target import PROGRAMS
 from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
 from tests.capabilities.packages.conftest import Workspace
@@ -186,9 +187,9 @@ async def test_package_from_a_channel_is_restored_from_its_mirror(house: Workspa
     assert conda.calls[2][5:] == ["--override-channels", "--channel", place, "shelf=1.0=py_0"]
 
 
-@pytest.mark.skipif(not any(map(shutil.which, PROGRAMS)), reason="no conda is installed")
+@pytest.mark.skipif(not any(map(shutil.which, PROGRAMS["conda"])), reason="no conda is installed")
 async def test_real_conda_makes_an_empty_environment(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = next(found for name in PROGRAMS if (found := shutil.which(name)))
+    program = next(found for name in PROGRAMS["conda"] if (found := shutil.which(name)))
     folder = workspace.with_variables(PATH=f"{Path(program).parent}:/usr/bin:/bin", CONDA_OFFLINE="true")
 
     output = await folder.run(CondaTool, "create", "nosuch-package", environment="env")

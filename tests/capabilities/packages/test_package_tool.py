@@ -10,9 +10,9 @@ import pytest
 
 from panpan.capabilities.packages.capability import unavailable_tools
 from panpan.capabilities.packages.conda import CondaTool
-from panpan.capabilities.packages.package_tool import PackageConfig
 from panpan.capabilities.packages.pip import PipInput, PipTool
 from panpan.capabilities.packages.pixi import PixiTool
+from panpan.capabilities.packages.target import PackageConfig
 from panpan.capabilities.packages.uv import UvInput, UvTool
 from panpan.config.settings import PackageSettings
 from panpan.core.effects import PathUse

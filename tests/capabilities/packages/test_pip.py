@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.capabilities.packages.package_tool import PackageConfig
 from panpan.capabilities.packages.pip import PipInput, PipTool
+from panpan.capabilities.packages.target import PackageConfig
 from panpan.capabilities.packages.uv import UvTool
 from panpan.core.effects import PathUse
 from panpan.errors import ToolError

@@ -4,7 +4,6 @@ The keys are those of Claude Code (https://code.claude.com/docs/en/sub-agents), 
 """
 
 import math
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
@@ -15,6 +14,7 @@ from panpan.system.text.terminal_text import printable
 from panpan.types.agent import AgentAccess, AgentDefinition, AgentModel, AgentRun, Isolation, SpendingLimits
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Sampling
+from panpan.types.pattern import compile_late
 from panpan.types.permission import PermissionMode, is_permission_mode
 
 
@@ -51,7 +51,7 @@ KEYS = (
 
 _KEYS_OF_OTHERS = frozenset({"skills", "mcpServers", "hooks", "memory", "effort", "initialPrompt"})
 _MODES_OF_OTHERS = frozenset({"manual", "delegate"})
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
+_NAME = compile_late(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
 
 
 def definition_from(
@@ -164,7 +164,7 @@ _OTHER_NAMES: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_WORD = re.compile(r"[^,()]+|[,()]")
+_WORD = compile_late(r"[^,()]+|[,()]")
 
 
 def tool_names(value: Value) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, field
@@ -21,8 +20,9 @@ from panpan.system.files.file_lock import is_locked
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
-_ID = re.compile(r"[0-9a-f]{8}")
+_ID = compile_late(r"[0-9a-f]{8}")
 _MAX_RECORD_BYTES = 50_000_000
 _MAX_TOLD = 10
 

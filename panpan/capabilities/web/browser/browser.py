@@ -5,7 +5,6 @@ to get it; nothing else of panpan needs it.
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
@@ -23,6 +22,7 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.system.web.network import WebNetwork
 from panpan.system.web.url_guard import PlainUrl, plain_url
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from panpan.capabilities.web.browser.running_chromium import Launch, RunningChromium
@@ -222,7 +222,7 @@ def _require_asyncio() -> None:
 # the user logged in for this purpose.
 
 MAX_BYTES = 5_000_000
-_SITE = re.compile(r"[a-z0-9_.:-]{1,253}")
+_SITE = compile_late(r"[a-z0-9_.:-]{1,253}")
 
 
 class SavedLogins:

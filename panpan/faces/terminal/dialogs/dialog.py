@@ -1,6 +1,5 @@
 """Base of dialogs: keys, safe text, paging, and time to read."""
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
@@ -11,6 +10,7 @@ from wcwidth import iter_graphemes
 from panpan.faces.terminal.rendering.cells import RESET, cell_width
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
+from panpan.types.pattern import compile_late
 
 NARROWEST = 16
 """Fewest cells of a row in which a dialog is shown."""
@@ -72,7 +72,7 @@ class Dialog(ABC, Generic[Answer]):
         """Handle a typed line, which is stripped; return the problem with it, or ""."""
 
 
-_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
+_COLOUR = compile_late(r"(\x1b\[[0-9;]*m)")
 _TAB = " " * 4
 
 
@@ -217,9 +217,9 @@ class EarlyLetter:
         return held
 
 
-_LINE_BREAKS = re.compile(r"[\t\n\x0b\x0c\r\x85\u2028\u2029]+")
-_UNWANTED = re.compile("[\x00-\x1f\x7f-\x9f]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_LINE_BREAKS = compile_late(r"[\t\n\x0b\x0c\r\x85\u2028\u2029]+")
+_UNWANTED = compile_late("[\x00-\x1f\x7f-\x9f]")
+_SURROGATE = compile_late("[\ud800-\udfff]")
 _LONGEST = 64
 """Most code points of one character; further combining marks are handled on their own."""
 _NAMED_KEYS = frozenset(ALL_KEYS) | frozenset(KEY_ALIASES)

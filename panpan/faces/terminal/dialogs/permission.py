@@ -1,7 +1,6 @@
 """Dialog of a permission question."""
 
 import json
-import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeAlias
@@ -13,6 +12,7 @@ from panpan.faces.terminal.rendering.cells import break_line, cell_width, cut, f
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import escape_invisible
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 
 # Arguments are shown exactly, with invisible characters spelled out, since a person has to judge them.
@@ -150,7 +150,7 @@ SMALLEST_ROOM = 20
 _FOLDED_ROWS = 12
 _LEFT_UNFOLDED = 24
 """Most rows that are not folded if the whole dialog fits, which saves the user a key."""
-_MORE_FILES = re.compile(r" and \d+ more$")
+_MORE_FILES = compile_late(r" and \d+ more$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from panpan.system.files.paths import PathResolver
 from panpan.text_search.engine import RipgrepFinder, SearchRequest, Selection, find_ripgrep, parse_listing, search
 from panpan.types.attachments import quote_path
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 # The list of files comes from the search that Glob uses, so it leaves out files that git ignores. Callers get the known
 # list, and wait only for the first one.
@@ -259,9 +260,9 @@ async def _misspelt(files: FileList, wanted: str, limit: int, step: _Step) -> It
 _MAX_TYPED_CHARS = 200
 """Most typed characters of a path that are completed; a longer text after an @ is a paste."""
 
-_COMMAND = re.compile(r"/(\S*)")
-_ARGUMENTS = re.compile(r"/(?P<name>\S+) +(?P<typed>\S.*)")
-_MENTION = re.compile(r'(?<![^\s(\[{])@(?:"(?P<quoted>[^"\n]*)(?P<closed>")?|(?P<word>[^\s"]*))$')
+_COMMAND = compile_late(r"/(\S*)")
+_ARGUMENTS = compile_late(r"/(?P<name>\S+) +(?P<typed>\S.*)")
+_MENTION = compile_late(r'(?<![^\s(\[{])@(?:"(?P<quoted>[^"\n]*)(?P<closed>")?|(?P<word>[^\s"]*))$')
 
 
 class InputCompleter(Completer):

@@ -18,6 +18,7 @@ from panpan.faces.terminal.input.input_box import CommandCompletion, InputBox
 from panpan.system.files.folder_tree import remove_tree
 from panpan.system.text.terminal_text import without_controls
 from panpan.types.attachments import quote_path
+from panpan.types.pattern import compile_late
 
 
 def with_line_break(text: str, cursor: int) -> tuple[str, int] | None:
@@ -42,7 +43,7 @@ MAX_PASTE_CHARS = 5_000_000
 """Most characters of a paste: far more than any context window, so a larger one is a mistake."""
 
 _IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
-_ESCAPED = re.compile(r"\\(.)")
+_ESCAPED = compile_late(r"\\(.)")
 
 
 class PasteTooLargeError(PanpanError):

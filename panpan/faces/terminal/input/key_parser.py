@@ -18,6 +18,8 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress, _Flush
 from prompt_toolkit.keys import Keys
 
+from panpan.types.pattern import compile_late
+
 SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
 """Sequences of Shift+Enter: CSI u (kitty's protocol, an option in iTerm2 and others) and xterm's modifyOtherKeys."""
 
@@ -25,9 +27,9 @@ _ESCAPE = "\x1b"
 _NEW_LINE = KeyPress(Keys.ControlJ, "\n")
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 
-_STRING = re.compile(r"\x1b[\]P_^X][^\x00-\x1f\x9c]*(?:\x07|\x1b\\|\x9c)")
+_STRING = compile_late(r"\x1b[\]P_^X][^\x00-\x1f\x9c]*(?:\x07|\x1b\\|\x9c)")
 """OSC, DCS, APC, PM and SOS: answers of terminals, up to BEL or ST."""
-_SEQUENCE = re.compile(
+_SEQUENCE = compile_late(
     r"""
     \x1b\x1b?                           # twice: with Alt, as some terminals have it
     (?: \[ (?: \[[@-~]                  # function keys of Linux's console
@@ -37,7 +39,7 @@ _SEQUENCE = re.compile(
     """,
     re.VERBOSE,
 )
-_BEGUN = re.compile(
+_BEGUN = compile_late(
     r"""
     (?: \x1b[\]P_^X][^\x00-\x1f\x9c]*
       | \x1b\x1b? (?: \[ (?: \[ | M[^\x00-\x1f]{0,2} | [0-?]*[ -/]* ) | O[0-9;]* )?
@@ -46,7 +48,7 @@ _BEGUN = re.compile(
     re.VERBOSE,
 )
 """A sequence, or the beginning of one."""
-_KEY = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_KEY = compile_late(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """Control characters that do not occur in a paste of text."""
 _FAST_LINES = 4
 """Lines in one read that make it a paste: more than anybody types, even ahead while panpan is busy."""

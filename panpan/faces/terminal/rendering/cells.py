@@ -5,7 +5,6 @@ here fits everywhere. Neither sequences nor grapheme clusters are ever split. Al
 without tabs. Below: rows of plain text and Markdown, and lists to pick from.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 from unicodedata import category
@@ -15,13 +14,14 @@ from wcwidth import iter_graphemes, strip_sequences, wcswidth, wcwidth
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 from panpan.types.role import Role
 
 RESET = "\x1b[0m"
-_SPLIT_AT_SGR = re.compile(r"(\x1b\[[0-9;:]*m)")
-_PARTS = re.compile(r"\x1b\[[0-9;:]*m|\n| +|[^\x1b\n ]+")
-_ONE_WORD = re.compile("[!-~]+")
-_UNDISPUTED = re.compile(
+_SPLIT_AT_SGR = compile_late(r"(\x1b\[[0-9;:]*m)")
+_PARTS = compile_late(r"\x1b\[[0-9;:]*m|\n| +|[^\x1b\n ]+")
+_ONE_WORD = compile_late("[!-~]+")
+_UNDISPUTED = compile_late(
     "[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027\u2030-\u205e\u2190-\u22ff\u2500-\u259f"
     "\u3040-\u3096\u30a0-\u9fff\uac00-\ud7a3]*"
 )

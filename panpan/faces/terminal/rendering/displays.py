@@ -1,6 +1,5 @@
 """Displays of `types/content.py` as rows of a terminal."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -38,11 +37,12 @@ from panpan.types.content import (
     TextDisplay,
 )
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 from panpan.types.role import Role
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
-_LEFT_OUT = re.compile(r"… ([\d,]+) more lines")
-_WORD = re.compile(r"\w+|\s+|.")
+_HUNK = compile_late(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
+_LEFT_OUT = compile_late(r"… ([\d,]+) more lines")
+_WORD = compile_late(r"\w+|\s+|.")
 _TAB = 4
 _UNBROKEN = 1_000_000
 """Width of rows that the pager breaks itself."""

@@ -9,14 +9,15 @@ from panpan.faces.terminal.rendering.leaf_blocks import Kind, LeafBlocks, OpenCo
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 # Container blocks of Markdown: list items and quotations.
 #
 # A container decides for each line of the source if the line continues it, and puts a prefix before each row of output.
 
-_ITEM = re.compile(r"( {0,3})([-+*]|(\d{1,9})([.)]))( +|$)")
-_QUOTE = re.compile(r" {0,3}> ?")
-_TASK = re.compile(r"\[([ xX])\] +")
+_ITEM = compile_late(r"( {0,3})([-+*]|(\d{1,9})([.)]))( +|$)")
+_QUOTE = compile_late(r" {0,3}> ?")
+_TASK = compile_late(r"\[([ xX])\] +")
 
 
 @dataclass(slots=True)
@@ -122,10 +123,10 @@ _RULE_CELLS = 40
 _NARROWEST = 16
 """Fewest cells that containers leave for their content."""
 
-_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}(?=[^`]*$)|~{3,})(?P<info>.*)")
-_HEADING = re.compile(r" {0,3}#{1,6}( |$)")
-_RULE = re.compile(r" {0,3}([-_*])( *\1){2,} *$")
-_BEGINS_BLOCK = re.compile(r" {0,3}([-+*]( |$)|\d{1,9}[.)]( |$)|>|#{1,6}( |$)|`{3,}|~{3,})")
+_FENCE = compile_late(r" {0,3}(?P<mark>`{3,}(?=[^`]*$)|~{3,})(?P<info>.*)")
+_HEADING = compile_late(r" {0,3}#{1,6}( |$)")
+_RULE = compile_late(r" {0,3}([-_*])( *\1){2,} *$")
+_BEGINS_BLOCK = compile_late(r" {0,3}([-+*]( |$)|\d{1,9}[.)]( |$)|>|#{1,6}( |$)|`{3,}|~{3,})")
 _STANDS_ALONE: frozenset[Kind] = frozenset({"heading", "code", "table"})
 _NEEDS_ROOM_BELOW: frozenset[Kind] = frozenset({"code", "table"})
 
@@ -325,8 +326,8 @@ NARROWEST = 4
 """Fewest cells of a row; a narrower terminal is treated as this wide."""
 
 _TAB = 4
-_SENTENCE_END = re.compile(r"[.!?:;]\)? (?=[^\W\d_])")
-_WORD_END = re.compile(r" (?=[^\W\d_])")
+_SENTENCE_END = compile_late(r"[.!?:;]\)? (?=[^\W\d_])")
+_WORD_END = compile_late(r" (?=[^\W\d_])")
 """A blank before a letter: the next piece of a long line must not look like a list item or a heading."""
 
 
@@ -403,7 +404,7 @@ def _cut(line: str) -> tuple[int, int]:
     return MAX_CHARS, MAX_CHARS
 
 
-_BEGUN = re.compile(
+_BEGUN = compile_late(
     r"""
     (?: (?:\x1b\[|\x9b) [\x30-\x3f]* [\x20-\x2f]*                         # CSI
       | (?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]) [^\x07\x1b\x80-\x9f\n]* \x1b?  # OSC and the like
@@ -414,9 +415,9 @@ _BEGUN = re.compile(
 )
 """The beginning of a sequence at the end of a piece."""
 _GOES_ON = (
-    (re.compile(r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x1b]*\Z"), re.compile(r"[^\x07\x1b\x80-\x9f\n]*")),
-    (re.compile(r"(?:\x1b\[|\x9b)[\x30-\x3f]*\Z"), re.compile(r"[\x30-\x3f]*")),
-    (re.compile(r"[^\x20-\x2f]*[\x20-\x2f]+\Z"), re.compile(r"[\x20-\x2f]*")),
+    (compile_late(r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x1b]*\Z"), compile_late(r"[^\x07\x1b\x80-\x9f\n]*")),
+    (compile_late(r"(?:\x1b\[|\x9b)[\x30-\x3f]*\Z"), compile_late(r"[\x30-\x3f]*")),
+    (compile_late(r"[^\x20-\x2f]*[\x20-\x2f]+\Z"), compile_late(r"[\x20-\x2f]*")),
 )
 """Beginnings of sequences, each with a pattern for pieces that only make it longer."""
 

@@ -1,6 +1,5 @@
 """Rows of a conversation: the user's messages, tool calls and their results."""
 
-import re
 from collections import deque
 from collections.abc import Sequence
 from math import ceil
@@ -32,6 +31,7 @@ from panpan.types.content import (
     TextDisplay,
 )
 from panpan.types.messages import ToolResultMessage, UserMessage
+from panpan.types.pattern import compile_late
 from panpan.types.role import Role
 
 _KB = 1_000
@@ -105,8 +105,8 @@ _CHUNK_CHARS = 500_000
 """Characters read of one chunk, the last ones; they usually hold more lines than are kept."""
 _TAB = 8
 _INDENT = "    "
-_LINE_END = re.compile(r"\r*\n")
-_BEGUN_SEQUENCE = re.compile(r"(?:\x1b|\x9b)[\[\]]?[\x20-\x3f]*\Z")
+_LINE_END = compile_late(r"\r*\n")
+_BEGUN_SEQUENCE = compile_late(r"(?:\x1b|\x9b)[\[\]]?[\x20-\x3f]*\Z")
 
 
 class LiveOutput:

@@ -1,7 +1,6 @@
 """Hands the terminal over to the user's editor, pager or shell."""
 
 import os
-import re
 import shlex
 import shutil
 import tempfile
@@ -24,9 +23,10 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.system.processes.foreground import run_in_foreground
 from panpan.system.text.terminal_text import clean_for_terminal, without_controls
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 # A pager passes its input on to the terminal, so it gets no escape sequences other than colours.
-_COLOURS = re.compile(r"(\x1b\[[0-9;:]{0,40}m)")
+_COLOURS = compile_late(r"(\x1b\[[0-9;:]{0,40}m)")
 """SGR sequences as `Theme.paint` writes them, which only change the look of text."""
 
 

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from panpan.config.ui_look import ThemeSetting
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 from panpan.types.role import Role
 
 # Themes: dark, light, high contrast, and without colours.
@@ -115,9 +116,9 @@ _ASK_BACKGROUND = b"\x1b]11;?\x1b\\"
 """Query for the background colour: OSC 11 (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html)."""
 _ASK_KIND = b"\x1b[c"
 """Query that every terminal answers, in order: so there is no wait for a terminal that does not know OSC 11."""
-_BACKGROUND = re.compile(rb"\x1b\]11;([^\x07\x1b]*)(?:\x07|\x1b\\)")
-_KIND = re.compile(rb"\x1b\[\?[0-9;]*c")
-_COLOUR = re.compile(r"rgba?:([0-9a-f]{1,4})/([0-9a-f]{1,4})/([0-9a-f]{1,4})(?:/[0-9a-f]{1,4})?", re.IGNORECASE)
+_BACKGROUND = compile_late(rb"\x1b\]11;([^\x07\x1b]*)(?:\x07|\x1b\\)")
+_KIND = compile_late(rb"\x1b\[\?[0-9;]*c")
+_COLOUR = compile_late(r"rgba?:([0-9a-f]{1,4})/([0-9a-f]{1,4})/([0-9a-f]{1,4})(?:/[0-9a-f]{1,4})?", re.IGNORECASE)
 _DUMB = frozenset({"dumb", "unknown"})
 _LIGHT_COLOURS = frozenset({7, *range(9, 16)})
 """Light colours of the 16 in `COLORFGBG`: white, and the bright ones except bright black."""

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,6 +27,7 @@ from panpan.system.processes.process import Captured, capture
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.content import TextDisplay
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 from panpan.types.permission import PermissionMode
 from panpan.types.role import Role
 from panpan.version import __version__
@@ -170,7 +170,7 @@ _MAX_OUTPUT_BYTES = 100_000
 _MAX_LINE_CHARS = 2_000
 # A program of ours has empty input (`system/processes/process.py`), so the shell opens the file with the JSON itself.
 _SCRIPT = 'exec <"$1" && eval "$2"'
-_SGR = re.compile(r"(\x1b\[[0-9]{0,3}(?:[;:][0-9]{0,3}){0,15}m)")
+_SGR = compile_late(r"(\x1b\[[0-9]{0,3}(?:[;:][0-9]{0,3}){0,15}m)")
 
 
 @dataclass(frozen=True, slots=True)

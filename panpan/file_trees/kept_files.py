@@ -3,6 +3,7 @@
 The rule: nothing is opened and no link is followed here; what is no file and no link, is too large or cannot be read
 is left out, with the reason.
 
+In a folder of few files panpan looks at each of them, which takes less time than to start a process. In a larger one
 git looks, in two processes side by side, and gets no ignore rules. It only names folders of which it knows no file,
 repositories and empty folders among them; these are walked through here.
 """
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from anyio import create_task_group, to_thread
 
@@ -34,6 +36,21 @@ TOO_LONG = "its path is too long"
 """Said of the system, which takes 4,096 bytes on Linux; git does no better."""
 
 _RECENT_S = 2.0
+"""Age of a change from which on a further one shows in the times of a file, even on a file system with coarse ones."""
+
+FileState: TypeAlias = tuple[int, int, int, int, int, int]
+"""What another file, or the same one after any change, does not have."""
+
+
+def _state_of(status: os.stat_result) -> FileState:
+    return (
+        status.st_ctime_ns,
+        status.st_mtime_ns,
+        status.st_size,
+        status.st_mode,
+        status.st_ino,
+        status.st_dev,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +85,14 @@ class PathStates:
     """Reasons why files are not kept."""
     recent: list[str] = field(default_factory=list)
     """Files that changed so recently that git, which compares seconds, would miss another change of their bits."""
+    states: dict[str, FileState] = field(default_factory=dict)
+    """States of the files and links that are kept, as far as another change would show in them."""
 
     def leave_out_below(self, folders: Iterable[str]) -> None:
         """Forget what lies in these folders, which are left out as a whole."""
         kept = set(without_folders([*self.bits, *self.left_out], folders))
         self.bits = {path: mode for path, mode in self.bits.items() if path in kept}
+        self.states = {path: state for path, state in self.states.items() if path in kept}
         self.left_out = {path: why for path, why in self.left_out.items() if path in kept}
 
 
@@ -97,6 +117,8 @@ def stat_paths(root: Path, paths: Iterable[str], limits: KeepLimits) -> PathStat
             found.left_out[path] = "git keeps no link of this name"
         elif stat.S_ISLNK(status.st_mode):
             found.bits[path] = None
+            if status.st_ctime < recent_since:
+                found.states[path] = _state_of(status)
         elif not stat.S_ISREG(status.st_mode):
             found.left_out[path] = "it is not a regular file"
         elif status.st_size > limits.max_file_bytes:
@@ -106,6 +128,8 @@ def stat_paths(root: Path, paths: Iterable[str], limits: KeepLimits) -> PathStat
         else:
             if status.st_ctime >= recent_since:
                 found.recent.append(path)
+            else:
+                found.states[path] = _state_of(status)
             found.bits[path], found.sizes[path] = stat.S_IMODE(status.st_mode), status.st_size
     return found
 
@@ -233,12 +257,29 @@ class FileFinder:
         """True if a path is one of the hidden files, or in a hidden folder."""
         return path in self._hidden or any(folder[:-1] in self._hidden for folder in folders_above(path))
 
-    async def find(self) -> Found:
+    async def find(self, known: Mapping[str, FileState | None] | None = None) -> Found:
         """Return what may have changed, and what is new.
+
+        Args:
+            known: States of all files that are kept, None for those that have to be looked at again; None: git looks.
 
         Raises:
             ToolError: git cannot look; `TooMuchError` where there is too much.
         """
+        if known is None:
+            found = await self._found_by_git()
+        else:
+            found = await to_thread.run_sync(self._found_by_walk, known)
+        for path in [path for path in (*found.new, *found.folders) if is_refused_by_git(path)]:
+            found.left_out[path] = _NO_NAME
+        self.leavings = {folder_of(path) for path in found.new if is_temporary_name(path)}
+        not_kept = self._hidden | found.left_out.keys()
+        found.changed = [path for path in found.changed if path not in self._hidden]
+        found.new = [path for path in found.new if path not in not_kept and not is_temporary_name(path)]
+        found.folders = [path for path in found.folders if found.left_out.get(path) != _NO_NAME]
+        return found
+
+    async def _found_by_git(self) -> Found:
         printed: dict[str, bytes] = {}
         warnings: list[bytes] = []
         everything = ("ls-files", "-o", "-z", "--directory", f"--exclude-from={self._excludes}")
@@ -256,17 +297,20 @@ class FileFinder:
             tasks.start_soon(ask, "new", *everything)
         if errors:
             raise errors[0]
-        found = Found(changed=[path for path in paths_in(printed["changed"]) if path not in self._hidden])
+        found = Found(changed=paths_in(printed["changed"]))
         found.left_out = {os.fsdecode(path): _NO_ENTRY for text in warnings for path in _SHUT.findall(text)}
         names = without_folders(paths_in(printed["new"]), self._closed)
         found.new = [path for path in names if not path.endswith("/")]
-        await to_thread.run_sync(self._walk, found, {path for path in names if path.endswith("/")})
-        for path in [path for path in (*found.new, *found.folders) if is_refused_by_git(path)]:
-            found.left_out[path] = _NO_NAME
-        self.leavings = {folder_of(path) for path in found.new if is_temporary_name(path)}
-        not_kept = self._hidden | found.left_out.keys()
-        found.new = [path for path in found.new if path not in not_kept and not is_temporary_name(path)]
-        found.folders = [path for path in found.folders if found.left_out.get(path) != _NO_NAME]
+        at_files = {f"{path}/" for path in found.changed if self._is_folder(path)}  # git names no files in these
+        folders = {path for path in names if path.endswith("/")}
+        await to_thread.run_sync(self._walk, found, (folders | at_files) - self._closed, {})
+        return found
+
+    def _found_by_walk(self, known: Mapping[str, FileState | None]) -> Found:
+        found = Found()
+        unchanged = self._walk(found, {""}, known)
+        shut = tuple(path for path, why in found.left_out.items() if why == _NO_ENTRY)
+        found.changed = without_folders((path for path in known if path not in unchanged), shut)
         return found
 
     async def heavy_folders(self, sizes: Mapping[str, int], new: Iterable[str]) -> Sequence[str]:
@@ -282,30 +326,37 @@ class FileFinder:
             ignored += [folder + path for path in paths_in(printed) if path.endswith("/")]
         return heavy_folders(ignored, [(path, sizes.get(path, 0)) for path in new])
 
-    def _walk(self, found: Found, folders: Set[str]) -> None:
-        """Add all that is below folders of which git knows no file; what is called `.git` is not looked into."""
-        at_files = {f"{path}/" for path in found.changed if self._is_folder(path)}  # git names no files in these
-        waiting = sorted((folders | at_files) - self._closed)
+    def _walk(self, found: Found, folders: Set[str], known: Mapping[str, FileState | None]) -> Set[str]:
+        """Add all that is below folders, but for known files; what is called `.git` is not looked into.
+
+        Returns:
+            The known files that are in their state.
+        """
+        unchanged = set[str]()
+        waiting = sorted(folders)
         while waiting:
             here = waiting.pop()
-            found.folders.append(here)
+            if here:
+                found.folders.append(here)
             if is_refused_by_git(here):
                 continue
             try:
                 with os.scandir(f"{self._root}/{here}") as entries:
                     for entry in entries:
+                        path = here + entry.name
                         if entry.name == ".git":
                             continue
                         if entry.is_dir(follow_symlinks=False):
-                            waiting += {f"{here}{entry.name}/"} - self._closed
+                            waiting += {f"{path}/"} - self._closed
+                        elif path in known:
+                            unchanged.update((path,) if _is_in_state(entry, known[path]) else ())
                         elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
-                            found.new.append(here + entry.name)
-            except (FileNotFoundError, NotADirectoryError):
-                continue  # it was deleted during the walk
+                            found.new.append(path)
             except OSError as error:
-                found.left_out[here] = TOO_LONG if error.errno == errno.ENAMETOOLONG else _NO_ENTRY
+                _note_trouble(found, here, error)
             if len(found.new) + len(found.folders) > 2 * self._max_files:
                 raise TooMuchError(f"it holds more than {self._max_files:,} files")
+        return unchanged
 
     def _is_repository(self, folder: str) -> bool:
         return os.path.lexists(f"{self._root}/{folder}.git")
@@ -315,6 +366,22 @@ class FileFinder:
             return stat.S_ISDIR(os.lstat(f"{self._root}/{path}").st_mode)
         except OSError:
             return False
+
+
+def _note_trouble(found: Found, folder: str, error: OSError) -> None:
+    if not folder:
+        raise error
+    if error.errno not in (errno.ENOENT, errno.ENOTDIR):  # otherwise it was deleted during the walk
+        found.left_out[folder] = TOO_LONG if error.errno == errno.ENAMETOOLONG else _NO_ENTRY
+
+
+def _is_in_state(entry: "os.DirEntry[str]", state: FileState | None) -> bool:
+    try:
+        return _state_of(entry.stat(follow_symlinks=False)) == state
+    except FileNotFoundError:
+        return False
+    except OSError:  # git, too, takes a file at which nobody may look for unchanged
+        return True
 
 
 def paths_in(printed: bytes) -> list[str]:

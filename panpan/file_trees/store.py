@@ -3,6 +3,9 @@
 git finds what changed since the last time, by an index that belongs to this session alone, so that two panpans never
 wait for each other: what they share is objects, which git adds without locks. What git would not enter or keep, such as
 repositories in the folder and permission bits, is added here.
+
+The second look at a folder of few files, and the later ones, take no process: panpan finds and keeps what changed. The
+index is brought up to date when git is needed again.
 """
 
 import os
@@ -21,6 +24,7 @@ from panpan.file_trees.kept_files import (
     MAX_IGNORED_BYTES,
     MAX_IGNORED_FILES,
     FileFinder,
+    FileState,
     KeepLimits,
     PathStates,
     bare_repositories,
@@ -87,6 +91,8 @@ _TRIES = 3
 """Times that a snapshot is begun again where files change while they are read."""
 _MANY_FILES = 500
 """Number of new files from which on they go into one pack, and not each into a file of its own."""
+_FEW_FILES = 2_000
+"""Number of files up to which panpan looks at each of them sooner than git could."""
 _INDEX_AGE_S = 7 * 86_400
 """An index only makes the next snapshot faster."""
 _FIRST_S = 600.0
@@ -118,6 +124,12 @@ class SnapshotStore:
         self._modes: Modes | None = None
         self._recent: list[str] = []
         """Files whose permission bits are to be looked at again."""
+        self._states: dict[str, FileState] = {}
+        """States in which files and links were kept, as far as another change would show in them."""
+        self._entries: dict[str, tuple[str, str]] | None = None
+        """Mode and id in git of all files that are kept, if they are few; None: git finds and keeps what changed."""
+        self._not_in_index: set[str] = set()
+        """Files of which the index does not know the newest state."""
         self._left_out: dict[str, str] = {}
         self._closed: dict[str, str] = {}
         """Reasons why folders are not looked into any more."""
@@ -231,19 +243,42 @@ class SnapshotStore:
         changed, found, folders = await self._look()
         dropped = [path for path in (*found.gone, *found.left_out) if path in changed]
         modes = await to_thread.run_sync(self._note, found, folders)
-        tells_git = bool(dropped or found.bits or not was_whole)
-        if before is not None and not tells_git and self._is_still(before, modes):
+        has_changed = bool(dropped or found.bits or not was_whole)
+        if before is not None and not has_changed and self._is_still(before, modes):
             self._is_whole = True
             return before
-        if dropped or found.bits:
-            await self._update_index(dropped, found.bits)
-        tree = await self.repository.write_tree(self._index) if tells_git or before is None else before.tree
+        tree = await self._tree(dropped, found.bits) if has_changed or before is None else before.tree
         if before is None or before.tree != tree or not self._is_still(before, modes):
             message = message_of(modes, self._left_out, self._folders.empty)
             id_ = await self._commit(tree, message, before.id if before else None)
             before = Snapshot(id_, tree, modes, dict(self._left_out), self._folders.empty)
         self._newest, self._is_whole = before, True
         return before
+
+    async def _tree(self, dropped: Sequence[str], kept: Mapping[str, int | None]) -> str:
+        """Keep the files that changed, and return the tree of all."""
+        if self._entries is not None and len(self._bits) <= _FEW_FILES and len(kept) <= _MANY_FILES:
+            return await to_thread.run_sync(self._changed_tree, self._entries, dropped, kept)
+        changed = self._not_in_index.union(dropped, kept)
+        dropped = [path for path in changed if path not in self._bits]
+        if changed:
+            await self._update_index(dropped, changed.difference(dropped))
+            self._not_in_index.clear()
+        tree, self._entries = await self.repository.write_tree(self._index), None
+        if len(self._bits) <= _FEW_FILES:
+            self._entries = _staged(await self.repository.run("ls-files", "--stage", "-z", index=self._index))
+        return tree
+
+    def _changed_tree(
+        self, entries: dict[str, tuple[str, str]], dropped: Sequence[str], kept: Mapping[str, int | None]
+    ) -> str:
+        files = {path: (git_mode(mode), self._add(path, mode)) for path, mode in kept.items()}
+        changed = {path: file for path, file in files.items() if entries.get(path) != file}
+        self._not_in_index.update(dropped, changed)
+        for path in dropped:
+            entries.pop(path, None)
+        entries |= changed
+        return self.repository.add_tree(entries)
 
     def _take_files(self, paths: Set[str], since: Snapshot | None) -> Snapshot:
         require_own_place(self.root)
@@ -302,15 +337,25 @@ class SnapshotStore:
         return self.repository.add_object("blob", read_regular_file(place, max_bytes=self._limits.max_file_bytes))
 
     async def _look(self) -> tuple[Set[str], PathStates, Set[str]]:
-        at = await self._finder.find()
+        is_small = self._entries is not None and len(self._bits) <= _FEW_FILES
+        at = await self._finder.find({path: self._states.get(path) for path in self._bits} if is_small else None)
+        unknown = set() if is_small else self._not_in_index  # git takes them for new, and does not see that one is gone
+        new = [path for path in at.new if path not in unknown]
         again = await to_thread.run_sync(stat_paths, self.root, self._recent, self._limits)
-        changed = {*at.changed, *(path for path, mode in again.bits.items() if self._bits.get(path, mode) != mode)}
-        found = await to_thread.run_sync(stat_paths, self.root, [*changed, *at.new], self._limits)
+        moded = (path for path, mode in again.bits.items() if self._bits.get(path, mode) != mode)
+        changed = {*at.changed, *unknown, *moded}
+        found = await to_thread.run_sync(stat_paths, self.root, [*changed, *new], self._limits)
         found.left_out.update(at.left_out)
-        await self._leave_out(found, at.new)
+        if is_small:  # the state of a file in a folder that is not looked into
+            found.bits = {path: mode for path, mode in found.bits.items() if not self._is_kept(path, found)}
+        await self._leave_out(found, new)
         self._recent = [path for path in {*again.recent, *found.recent} if path in self._bits or path in found.bits]
         seen = without_folders(at.folders, self._closed)
         return changed, found, {*seen, *all_folders_above((*found.gone, *found.left_out))}
+
+    def _is_kept(self, path: str, found: PathStates) -> bool:
+        state = found.states.get(path)
+        return state is not None and path in self._bits and self._states.get(path) == state
 
     def _note(self, found: PathStates, folders: Iterable[str]) -> Modes:
         gone = [path for path in (*found.gone, *found.left_out) if path in self._bits]
@@ -319,6 +364,9 @@ class SnapshotStore:
         for path in gone:
             del self._bits[path]
         self._bits |= found.bits
+        for path in (*gone, *found.bits):
+            self._states.pop(path, None)
+        self._states |= found.states
         gone += [path for path, mode in found.bits.items() if mode is None]
         if self._modes is None:
             self._modes = modes_of({**_of_files(found), **self._folders.bits})
@@ -336,6 +384,8 @@ class SnapshotStore:
         known = paths_in(await self.repository.run("ls-files", "-z", index=self._index))
         found = await to_thread.run_sync(stat_paths, self.root, known, self._limits)
         self._bits, self._recent = found.bits, found.recent
+        self._states = found.states if len(found.bits) <= _FEW_FILES else {}
+        self._entries, self._not_in_index = None, set()
         self._folders = KeptFolders(self.root, found.bits)
         await to_thread.run_sync(self._folders.look, ())
         self._modes = modes_of({**_of_files(found), **self._folders.bits}) if found.bits else None
@@ -384,8 +434,7 @@ class SnapshotStore:
     async def _commit(self, tree: str, message: bytes, parent: str | None) -> str:
         """Keep a tree for good: what no reference leads to would be swept away some day."""
         if parent is None:
-            found = await self.repository.run("for-each-ref", "--format=%(objectname)", self._reference)
-            parent = found.decode().strip() or None
+            parent = await to_thread.run_sync(self.repository.read_reference, self._reference)
         id_ = await to_thread.run_sync(self.repository.add_object, "commit", commit_of(tree, parent, message))
         await to_thread.run_sync(self.repository.point, self._reference, id_)
         return id_
@@ -393,6 +442,13 @@ class SnapshotStore:
 
 def _of_files(found: PathStates) -> dict[str, int]:
     return {path: mode for path, mode in found.bits.items() if mode is not None}
+
+
+def _staged(listed: bytes) -> dict[str, tuple[str, str]]:
+    """Return mode and id of each file that `git ls-files --stage -z` lists."""
+    lines = (line.partition(b"\t") for line in listed.split(b"\0")[:-1])
+    heads = ((os.fsdecode(path), head.decode("ascii").split(" ")) for head, _, path in lines)
+    return {path: (head[0], head[1]) for path, head in heads}
 
 
 def _joined(paths: Iterable[str]) -> bytes:

@@ -35,10 +35,10 @@ class FileUse:
 
     def conflicts_with(self, other: "FileUse") -> bool:
         """True if the two must not happen at the same time."""
-        if EVERYTHING in (self, other):
-            return True
         if self.starts_agents and other.starts_agents:
             return False
+        if EVERYTHING in (self, other):
+            return True
         return _overlap(self.writes, other.writes | other.reads) or _overlap(other.writes, self.reads)
 
 

@@ -156,8 +156,9 @@ class ToolExecutor(AsyncContextManagerMixin):
         with send:
             async with create_task_group() as task_group:
                 task_group.start_soon(self._send_in_order, finished, send)
+                numbers = {call.use.id: number for number, call in enumerate(calls)}
                 for equal in equal_calls(calls):
-                    call, number = equal[0], calls.index(equal[0])
+                    call, number = equal[0], numbers[equal[0].use.id]
                     use = await find_file_use(call, context, may_move=is_apart(calls, number))
                     runs_alone = use == EVERYTHING
                     if runs_alone:

@@ -59,7 +59,7 @@ class TurnClock:
         """Cancel the body when the seconds that `left_s` returns, which may be infinite, are used up."""
         with CancelScope() as scope:
             self._limited[scope] = left_s
-            self._set_deadlines()
+            self._set_deadline(scope, left_s)
             try:
                 yield scope
             finally:
@@ -67,8 +67,11 @@ class TurnClock:
 
     def _set_deadlines(self) -> None:
         for scope, left_s in self._limited.items():
-            left = math.inf if self._questions else left_s()
-            scope.deadline = math.inf if left == math.inf else anyio.current_time() + left
+            self._set_deadline(scope, left_s)
+
+    def _set_deadline(self, scope: CancelScope, left_s: Callable[[], float]) -> None:
+        left = math.inf if self._questions else left_s()
+        scope.deadline = math.inf if left == math.inf else anyio.current_time() + left
 
 
 Kind: TypeAlias = Literal["usd", "tokens", "calls"]
@@ -248,13 +251,17 @@ class Budget:
     def _owner_of(self, agent_id: str) -> "Budget | None":
         if agent_id in self._children:
             return self
-        return next((owner for child in self.children if (owner := child._owner_of(agent_id))), None)
+        return next((owner for child in self._parents() if (owner := child._owner_of(agent_id))), None)
 
     def find_descendant(self, agent_id: str) -> "Budget | None":
         """Return the budget of a subagent, however deep; one that goes on for another agent keeps its own."""
         if (known := self._children.get(agent_id)) is not None:
             return known
-        return next((known for child in self.children if (known := child.find_descendant(agent_id))), None)
+        return next((known for child in self._parents() if (known := child.find_descendant(agent_id))), None)
+
+    def _parents(self) -> "Iterator[Budget]":
+        """Yield the budgets right below that have others below them: one session may have hundreds without."""
+        return (child for child in self._children.values() if child._children)
 
     def self_and_ancestors(self) -> "Iterator[Budget]":
         """Yield it and those whose limits hold for it as well."""

@@ -152,7 +152,7 @@ class SessionLog:
             self.is_locked = self._lock()
             """True if the file system has locks, so that no other panpan writes into it."""
             self._is_torn = ends_in_mid_line(self._fd)
-            self._newest_ns = _newest_in_future(path)
+            self._newest_ns = 0 if agent_id else _newest_in_future(path)
         except BaseException:
             os.close(self._fd)
             raise

@@ -232,7 +232,7 @@ class _Head:
 
     def fits(self, request: ModelRequest, options: ModelOptions, is_stream: bool) -> bool:
         return (
-            self.tools is request.tools
+            self.tools == request.tools
             and self.system == request.system
             and self.options == options
             and self.is_stream == is_stream

@@ -77,7 +77,7 @@ def message_tokens(message: Message) -> int:
 
 def tool_tokens(tools: Sequence[ToolDefinition]) -> int:
     """Return about how many tokens the definitions of tools have."""
-    return sum(text_tokens(tool.name + tool.description + json.dumps(tool.input_schema, default=str)) for tool in tools)
+    return sum(-(-tool.size // BYTES_PER_TOKEN) for tool in tools)
 
 
 def calibration(messages: Sequence[Message]) -> float:

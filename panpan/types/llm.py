@@ -1,8 +1,10 @@
 """Interface between the loop and the models: requests, options, and the Protocols of providers and clients."""
 
+import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field
+from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
 from panpan.types.dataclass import dataclass
@@ -13,7 +15,7 @@ Effort: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
 """Effort that the model should put into its answer, from least to most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolDefinition:
     """A tool as the model sees it."""
 
@@ -21,6 +23,12 @@ class ToolDefinition:
     description: str
     input_schema: Mapping[str, Any]
     """JSON schema of its arguments, an object."""
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of it as UTF-8, for estimates; worked out once, as all subagents have the same definitions."""
+        text = self.name + self.description + json.dumps(self.input_schema, default=str)
+        return len(text.encode(errors="replace"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,12 @@ The rule: the library gets the same answer, byte for byte, and finds the same fa
 """
 
 import re
+from socket import socket
 from typing import Any
 
 import httpcore2
 import httpx2
+from httpcore2._utils import is_socket_readable
 
 from panpan.types.pattern import compile_late
 
@@ -136,6 +138,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
     def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
         self._stream = stream
         self._joiner = ChunkJoiner()
+        self._socket: socket | None = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         while True:
@@ -154,4 +157,9 @@ class _Stream(httpcore2.AsyncNetworkStream):
         return _Stream(await self._stream.start_tls(*args, **kwargs))
 
     def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
+        """Return what the stream knows; the pool asks each idle connection whether it is readable, at each request."""
+        if info != "is_readable":
+            return self._stream.get_extra_info(info)
+        if self._socket is None:
+            self._socket = self._stream.get_extra_info("socket")  # found among many attributes, which takes long
+        return is_socket_readable(self._socket)

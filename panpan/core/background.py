@@ -133,8 +133,13 @@ class Background(Protocol):
         """
         ...
 
-    def foreground(self, tool_use_id: str) -> AbstractContextManager[anyio.Event]:
-        """Let the user move a call to the background while the context lasts; they do so by setting the event."""
+    def foreground(
+        self, tool_use_id: str, on_asked: Callable[[], None] = lambda: None
+    ) -> AbstractContextManager[anyio.Event]:
+        """Let the user move a call to the background while the context lasts.
+
+        When they want that, the event is set, then `on_asked` is called.
+        """
         ...
 
     def take_command(self, command: MovedCommand, resources: AsyncExitStack) -> TaskInfo:

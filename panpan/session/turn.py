@@ -56,7 +56,13 @@ class EventChannel(Generic[T]):
         self._waiting: list[T] = []
         self._has_sender = True
         self._has_receiver = True
+        self._is_nudged = False
         self._change: anyio.Event | None = None  # wakes the side that waits: for room or for events, never both
+
+    @property
+    def is_over(self) -> bool:
+        """True if nothing more comes."""
+        return not self._has_sender and not self._waiting
 
     async def send(self, event: T) -> None:
         """Hand over an event; waits while there is no room. BrokenResourceError: the receiver has left."""
@@ -68,9 +74,10 @@ class EventChannel(Generic[T]):
         self._wake()
 
     async def take(self) -> list[T]:
-        """Return all that has come since the last time, waiting for the first; nothing means that it is over."""
-        while self._has_sender and not self._waiting:
+        """Return all that has come since the last time, waiting for the first; nothing if it is over, or nudged."""
+        while self._has_sender and not self._waiting and not self._is_nudged:
             await self._wait()
+        self._is_nudged = False
         taken, self._waiting = self._waiting, []
         self._wake()
         return taken
@@ -78,6 +85,11 @@ class EventChannel(Generic[T]):
     def close(self) -> None:
         """The sender is done; what waits can still be taken."""
         self._has_sender = False
+        self._wake()
+
+    def nudge(self) -> None:
+        """Let the receiver look up, though nothing may have come."""
+        self._is_nudged = True
         self._wake()
 
     def leave(self) -> None:

@@ -134,3 +134,17 @@ def test_cancelled_sender_has_sent_nothing(run: Callable[[Main], None]) -> None:
         assert await received(hop) == [[1]]
 
     run(main)
+
+
+def test_nudged_receiver_looks_up_and_goes_on(run: Callable[[Main], None]) -> None:
+    async def main() -> None:
+        hop = EventChannel[int](1)
+        async with anyio.create_task_group() as task_group:
+            hop.nudge()
+            assert await hop.take() == []
+            assert not hop.is_over
+            task_group.start_soon(send_all, hop, [False, True])
+            assert await received(hop) == [[0], [1]]
+        assert hop.is_over
+
+    run(main)

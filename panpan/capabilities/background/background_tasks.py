@@ -89,8 +89,8 @@ class BackgroundTasks(Hook, Background):
         """Commands of an earlier run that still run, until they are followed."""
         self._news = Announcements(task.id for task, _ in self._found)
         self._news.read(messages if any(self._tasks) else ())  # reading takes time in a long conversation
-        self._move_asked: dict[str, anyio.Event] = {}
-        """Events by call in the foreground; set when the user wants the call moved."""
+        self._move_asked: dict[str, tuple[anyio.Event, Callable[[], None]]] = {}
+        """What happens when the user wants a call in the foreground moved, by its id."""
         self._group: TaskGroup | None = None
         self._running_at_end: Sequence[Task] = ()
         """Tasks that ran when `serve` was cancelled, which ends the jobs among them."""
@@ -182,24 +182,27 @@ class BackgroundTasks(Hook, Background):
         return task.info
 
     @contextmanager
-    def foreground(self, tool_use_id: str) -> Iterator[anyio.Event]:
-        asked = self._move_asked[tool_use_id] = anyio.Event()
+    def foreground(self, tool_use_id: str, on_asked: Callable[[], None] = lambda: None) -> Iterator[anyio.Event]:
+        asked = anyio.Event()
+        entry = self._move_asked[tool_use_id] = asked, on_asked
         try:
             yield asked
         finally:
-            if self._move_asked.get(tool_use_id) is asked:
+            if self._move_asked.get(tool_use_id) is entry:
                 del self._move_asked[tool_use_id]
 
     @property
     def movable(self) -> Sequence[str]:
-        return [tool_use_id for tool_use_id, asked in self._move_asked.items() if not asked.is_set()]
+        return [tool_use_id for tool_use_id, (asked, _) in self._move_asked.items() if not asked.is_set()]
 
     def move(self, tool_use_id: str | None = None) -> Sequence[str]:
         if self._group is None:
             return ()
         chosen = [one for one in self.movable if tool_use_id in (None, one)]
         for one in chosen:
-            self._move_asked[one].set()
+            asked, on_asked = self._move_asked[one]
+            asked.set()
+            on_asked()
         return chosen
 
     async def wait(self, task_id: str, timeout_s: float) -> TaskInfo:

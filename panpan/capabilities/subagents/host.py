@@ -36,6 +36,8 @@ class SubagentHost:
         self.worktrees = SessionWorktrees(session, self.place)
         self.max_depth = min(session.settings[AgentSettings].max_depth, MAX_DEPTH)
         self.running: set[str] = set()
+        self.opening = anyio.Lock()
+        """Held while a subagent is opened."""
         self._tasks: TaskGroup | None = None
 
     @property

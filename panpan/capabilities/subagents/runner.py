@@ -61,17 +61,15 @@ class RunningSubagent:
             with ExitStack() as stack:
                 asked = anyio.Event()
                 if self._can_be_moved:
-                    asked = stack.enter_context(self._host.background.foreground(tool_use_id))
-                while left is None:
+                    foreground = self._host.background.foreground(tool_use_id, self._channel.nudge)
+                    asked = stack.enter_context(foreground)
+                while left is None and not self._channel.is_over:
                     if asked.is_set() and not self._is_over.is_set():
                         left, asked = self._moved(tool_use_id), anyio.Event()
                         continue
-                    events = await self._next(asked)
-                    for event in events:
+                    for event in await self._channel.take():
                         self._report.follow(event)
                         yield SubagentEvent(tool_use_id, self.child.record.id, event)
-                    if not events and (self._is_over.is_set() or not asked.is_set()):
-                        break
             yield await self._result() if left is None else left
         finally:
             if left is None:
@@ -113,8 +111,8 @@ class RunningSubagent:
 
     async def _in_background(self, write: Callable[[str], None]) -> JobEnd:
         try:
-            while events := await self._channel.take():
-                for event in events:
+            while not self._channel.is_over:
+                for event in await self._channel.take():
                     self._report.follow(event)
                     if line := event_line(event):
                         write(f"{line}\n")
@@ -122,20 +120,6 @@ class RunningSubagent:
             return JobEnd(output.text, output.is_error)
         finally:
             await self._end()
-
-    async def _next(self, asked: anyio.Event) -> Sequence[Event]:
-        """Return events since the last time; empty at the end, and when the user moves it."""
-        taken: Sequence[Event] = ()
-        async with anyio.create_task_group() as tasks:
-
-            async def watch() -> None:
-                await asked.wait()
-                tasks.cancel_scope.cancel("it goes on in the background")
-
-            tasks.start_soon(watch)
-            taken = await self._channel.take()
-            tasks.cancel_scope.cancel("something has come")
-        return taken
 
     async def _result(self) -> Output:
         await self._is_over.wait()
@@ -218,7 +202,10 @@ class SubagentRunner:
         if task.resume:
             host.claim(task.resume)
         try:
-            opened = await anyio.to_thread.run_sync(find, host, parent, task)
+            if task.resume:
+                opened = await anyio.to_thread.run_sync(find, host, parent, task)
+            else:
+                opened = find(host, parent, task)
             task = replace(task, in_background=self._is_for_background(task, opened.definition))
             if opened.is_isolated(task):
                 child = await self._in_worktree(parent, task, opened)
@@ -247,7 +234,11 @@ class SubagentRunner:
             raise
 
     async def _child(self, parent: Parent, task: SubagentTask, opened: OpenedSubagent) -> Child:
-        return await anyio.to_thread.run_sync(open_child, self._host, parent, task, opened)
+        is_quick = opened.is_new and not opened.record.worktree and task.model is None
+        async with self._host.opening:  # of many, one at a time, so that keys and replies are seen to between them
+            if is_quick and opened.definition.model.name == "inherit":  # it makes a file and reads none
+                return open_child(self._host, parent, task, opened)
+            return await anyio.to_thread.run_sync(open_child, self._host, parent, task, opened)
 
     def _is_for_background(self, task: SubagentTask, definition: AgentDefinition) -> bool:
         """True if nobody waits for it; a subagent always waits, since the session alone hears of ends."""

@@ -1,7 +1,7 @@
 """Commands that are started in the background, or moved there while they run."""
 
 import os
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -197,8 +197,8 @@ class JustEnded(BackgroundTasks):
     """Background tasks of a session that ends in the moment in which the user wants a command to go on."""
 
     @contextmanager
-    def foreground(self, tool_use_id: str) -> Iterator[anyio.Event]:
-        with super().foreground(tool_use_id) as asked:
+    def foreground(self, tool_use_id: str, on_asked: Callable[[], None] = lambda: None) -> Iterator[anyio.Event]:
+        with super().foreground(tool_use_id, on_asked) as asked:
             asked.set()
             yield asked
 

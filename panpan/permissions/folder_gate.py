@@ -128,12 +128,14 @@ def read_rules(loaded: Loaded, root: Path) -> ReadRules:
     denied = _about_reading(rule for source in sources for rule in source.written("deny"))
     allowed = _about_reading(rule for source in sources if source.may_allow for rule in source.written("allow"))
     readable = loaded.settings.sandbox.readable
-    return ReadRules(
+    rules = ReadRules(
         closed=tuple(_existing(pattern.place(root) for pattern in denied)),
         opened=tuple(_existing((*readable, *(pattern.place(root) for pattern in allowed)))),
-        closes=lambda path: any(pattern.restricts_file(path, root) for pattern in denied),
         opens=lambda path: any(pattern.covers(path, root) for pattern in allowed),
     )
+    if not denied:
+        return rules
+    return replace(rules, closes=lambda path: any(pattern.restricts_file(path, root) for pattern in denied))
 
 
 def _about_reading(rules: Iterable[WrittenRule]) -> list[PathPattern]:

@@ -72,7 +72,7 @@ async def commands_running(context: ToolContext, warn: Callable[[str], None]) ->
     """Serve the sandbox and watch what commands start while the session is open; end what is left of it."""
     watches = process_watches(context.limits, (context.processes,), warn)
     async with (
-        concurrently(context.sandbox.serve, then=context.sandbox.aclose),
+        concurrently(context.sandbox.serve, context.sandbox.keep_tidy, then=context.sandbox.aclose),
         concurrently(*watches, then=partial(_end, context.processes, warn)),
     ):
         yield

@@ -158,6 +158,8 @@ class CommandSandbox:
         self._choice: SandboxChoice | None = None
         self._has_warned = False
         self._tidying = anyio.Lock()
+        self._untidy: anyio.Event | None = None
+        """Set when a command has ended; None where nobody cleans up beside the calls."""
         self._claims = PlaceClaims(None if home is None else home / "claims")
         self._in_use = Counter[Path]()
         """Placeholders for protected places in boxes that run, or are being made."""
@@ -251,6 +253,17 @@ class CommandSandbox:
         if self.is_on:
             await self.network.serve()
 
+    async def keep_tidy(self) -> None:
+        """Clean up after each command beside its call, which need not wait then, until it is cancelled."""
+        self._untidy = anyio.Event()
+        try:
+            while True:
+                await self._untidy.wait()
+                self._untidy = anyio.Event()
+                await self._tidy_up()
+        finally:
+            self._untidy = None
+
     @asynccontextmanager
     async def boxed(
         self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, bounds: Bounds
@@ -292,12 +305,15 @@ class CommandSandbox:
                 yield Start(boxed.argv, env, profile, proxy, boxed.pass_fds)
                 has_ended = True
             finally:
-                with CancelScope(shield=True):
-                    async with self._tidying:
-                        if has_ended or not bounds.may_outlive:
+                if has_ended or not bounds.may_outlive:
+                    with CancelScope(shield=True):
+                        async with self._tidying:
                             self._in_use.subtract(boxed.placeholders)
                             self._claims.let_go(claimed)
-                        await self._tidy(sandbox, +self._in_use)
+                if self._untidy is None:
+                    await self._tidy_up()
+                else:
+                    self._untidy.set()
 
     def leave_behind(self, paths: Collection[Path]) -> None:
         """Keep what commands that outlive the session need, instead of what was kept until now."""
@@ -322,6 +338,13 @@ class CommandSandbox:
         if places:
             sandbox.adopt(empty_places(self._claims.hold(places)))
         return places
+
+    async def _tidy_up(self) -> None:
+        sandbox = (await self.choice()).sandbox
+        if sandbox is not None:
+            with CancelScope(shield=True):
+                async with self._tidying:
+                    await self._tidy(sandbox, +self._in_use)
 
     async def _tidy(self, sandbox: Sandbox, needed: Collection[Path]) -> None:
         with self._claims.alone(sandbox.placeholders.difference(needed)) as free:
@@ -531,8 +554,11 @@ class PlaceClaims:
             return None
         name = hashlib.blake2b(os.fsencode(place), digest_size=16).hexdigest()
         try:
-            make_private_folder(self._folder)
-            return open_private_file(self._folder / name, os.O_RDWR | os.O_CREAT)
+            try:
+                return open_private_file(self._folder / name, os.O_RDWR | os.O_CREAT)
+            except FileNotFoundError:
+                make_private_folder(self._folder)
+                return open_private_file(self._folder / name, os.O_RDWR | os.O_CREAT)
         except (OSError, PanpanError):  # such as a full disk: the box matters more than the claim
             return None
 

@@ -61,7 +61,12 @@ _BESIDE = {
 _ENVIRONMENTS = (".venv", "venv", "env", ".env")
 _MOST_PROGRAMS = 1_000
 """Entries of one folder of programs that are looked at."""
+_MOST_LISTED = 1_000
 _OF_SYSTEM = tuple(map(Path, ("/usr", "/bin", "/etc", "/lib", "/dev", "/proc", "/sys")))
+
+
+def _no_place(_: Path) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +77,15 @@ class ReadRules:
     """Canonical places that no command reads."""
     opened: tuple[Path, ...] = ()
     """Canonical places that commands may read although they hold secrets, or lie in the home."""
-    closes: Callable[[Path], bool] = lambda _: False
+    closes: Callable[[Path], bool] = _no_place
     """True for a file of the workspace that no command reads."""
-    opens: Callable[[Path], bool] = lambda _: False
+    opens: Callable[[Path], bool] = _no_place
     """True for a secret place that commands may read."""
+
+    @property
+    def may_close(self) -> bool:
+        """True if a file of the workspace may be closed."""
+        return self.closes is not _no_place
 
 
 NO_READ_RULES = ReadRules()
@@ -90,11 +100,23 @@ def secrets_of_user(home: Path) -> Iterator[Path]:
     homes = [home]
     with suppress(KeyError):
         homes.append(Path(pwd.getpwuid(os.geteuid()).pw_dir))
-    places = (folder / name for folder in dict.fromkeys(homes) for name in _NAMES_IN_HOME)
-    for place in (*places, *_ANCHORED):
-        if os.path.lexists(place) and os.access(place, os.R_OK) and not _is_plain(place):
+    places = [folder / name for folder in dict.fromkeys(homes) for name in names_in(folder, _NAMES_IN_HOME)]
+    for place in (*places, *filter(os.path.lexists, _ANCHORED)):
+        if os.access(place, os.R_OK) and not _is_plain(place):
             with suppress(ToolError):
                 yield canonical_path(place)
+
+
+def names_in(folder: Path, names: Iterable[str]) -> Iterator[str]:
+    """Yield those of many names, which may have several parts, that are in a folder."""
+    there = set[str]()
+    with suppress(OSError), os.scandir(folder) as entries:
+        there = {entry.name.casefold() for entry in islice(entries, _MOST_LISTED)}
+    asks_all = not 0 < len(there) < _MOST_LISTED  # nobody may list it, or that would take longer than to ask
+    for name in names:
+        may_be_there = asks_all or name.partition("/")[0].casefold() in there
+        if may_be_there and os.path.lexists(f"{folder}/{name}"):
+            yield name
 
 
 def _is_plain(place: Path) -> bool:

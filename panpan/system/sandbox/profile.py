@@ -28,7 +28,13 @@ from panpan.errors import ToolError
 from panpan.system.files.canonical import canonical_path, is_below, user_home
 from panpan.system.files.protected import may_be_protected, plain_names, protections
 from panpan.system.git.git_places import KEPT_IN_REPOSITORY
-from panpan.system.sandbox.hidden_places import NO_READ_RULES, ReadRules, is_secret_of_workspace, is_tracked
+from panpan.system.sandbox.hidden_places import (
+    NO_READ_RULES,
+    ReadRules,
+    is_secret_of_workspace,
+    is_tracked,
+    names_in,
+)
 from panpan.types.dataclass import dataclass
 
 PROXY_PORT = 61_128
@@ -64,6 +70,8 @@ prompt asks for the branch, an editor what its folder names as soon as the works
 MAX_ENTRIES = 1_000
 """Most files and folders that are looked at for protected names; a few milliseconds."""
 
+_CLOSED_NAMES = tuple(name for name, group in plain_names() if not group.is_only_as_named)
+
 _SOMEWHERE = Path("/root-of-the-look")
 """A made-up root, since the root's own place in the file system must not matter: it may lie in a protected folder."""
 
@@ -82,7 +90,7 @@ class ProtectedPlaces:
 
     def has_looked_for(self, place: Path) -> bool:
         """True if the look would have found `place`, which lies below the root, had it been there."""
-        if place.parent == self.root and (place.name in ALWAYS or place.name in _closed_names()):
+        if place.parent == self.root and (place.name in ALWAYS or place.name in _CLOSED_NAMES):
             return True  # however many entries the root has
         return self.unseen.isdisjoint(place.parents)
 
@@ -97,11 +105,11 @@ def protected_places(root: Path, *, reading: ReadRules = NO_READ_RULES) -> Prote
     places = [root / name for name in ALWAYS]
     hidden: list[Path] = []
     # By name first, so that other files, however many, cannot hide those in the root itself.
-    closed = [root / name for name in _closed_names() if os.path.lexists(root / name)]
+    closed = [root / name for name in names_in(root, _CLOSED_NAMES)]
     places += (root / path.relative_to(root).parts[0] for path in closed)
     hidden += (secret for path in closed if (secret := _place(path, root)[1]) is not None)
     folders, unseen = deque([str(root)]), set[Path]()
-    left = MAX_ENTRIES
+    left, may_close = MAX_ENTRIES, reading.may_close  # a Path for each entry takes most of the time
     while folders and left > 0:
         folder = folders.popleft()
         unseen.add(Path(folder))
@@ -110,10 +118,11 @@ def protected_places(root: Path, *, reading: ReadRules = NO_READ_RULES) -> Prote
                 left -= 1
                 if left < 0:
                     break
-                path = Path(entry.path)
-                place, secret = _place(path, root) if may_be_protected(entry.name) else (None, None)
-                if secret is not None or reading.closes(path):
-                    hidden.append(path if secret is None else secret)
+                place, secret = _place(Path(entry.path), root) if may_be_protected(entry.name) else (None, None)
+                if secret is not None:
+                    hidden.append(secret)
+                elif may_close and reading.closes(Path(entry.path)):
+                    hidden.append(Path(entry.path))
                 if place is not None:
                     places.append(place)
                 elif entry.is_dir(follow_symlinks=False):
@@ -124,10 +133,6 @@ def protected_places(root: Path, *, reading: ReadRules = NO_READ_RULES) -> Prote
         place for place in hidden if reading.closes(place) or not (reading.opens(place) or is_tracked(place))
     )
     return ProtectedPlaces(root, places, frozenset(unseen.union(map(Path, folders))), tuple(secrets))
-
-
-def _closed_names() -> Iterator[str]:
-    return (name for name, group in plain_names() if not group.is_only_as_named)
 
 
 def is_placeholder(folder: str, *, dir_fd: int | None = None) -> bool:
@@ -338,8 +343,9 @@ def _protected_in(folder: Path) -> Iterator[Path]:
 
 
 def _with_targets(places: Sequence[Path]) -> Iterator[Path]:
+    """Yield places in canonical folders, and where those lead that are links."""
     yield from places
-    yield from (canonical_path(place) for place in places)
+    yield from (canonical_path(place) for place in places if place.is_symlink())
 
 
 def _own(paths: Iterable[Path]) -> tuple[Path, ...]:

@@ -2,7 +2,7 @@
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from panpan.system.processes.process import Captured, capture
 from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox, PlaceClaims
 from panpan.system.sandbox.profile import Sandbox, empty_places, folder_to_open
+from tests.system.backends import until
 from tests.system.sandbox.boxes import Box, made, names
 
 
@@ -367,6 +368,25 @@ async def test_places_of_a_starting_box_stay_while_others_end(empty: Box) -> Non
 
     assert ".panpan" in meanwhile
     assert names(empty.workspace) == []
+
+
+async def test_session_cleans_up_beside_the_call(empty: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(empty.sandbox))
+    may_tidy, tidy = anyio.Event(), empty.sandbox.tidy
+
+    async def held_up(needed: Collection[Path] = ()) -> None:
+        await may_tidy.wait()
+        await tidy(needed)
+
+    monkeypatch.setattr(empty.sandbox, "tidy", held_up)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(sandbox.keep_tidy)
+        await anyio.wait_all_tasks_blocked()
+        await run(sandbox, empty, "true", works_in(empty))
+        assert ".panpan" in names(empty.workspace)
+        may_tidy.set()
+        await until(lambda: names(empty.workspace) == [])
+        tasks.cancel_scope.cancel()
 
 
 async def test_leftovers_of_another_box_stay_while_one_starts(empty: Box) -> None:

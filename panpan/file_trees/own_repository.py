@@ -190,6 +190,20 @@ class OwnRepository:
         """Keep what an index lists as a tree, and return its id."""
         return (await self.run("write-tree", index=index)).decode().strip()
 
+    async def changed_tree(self, tree: str, files: Mapping[str, tuple[str, str] | None]) -> str:
+        """Return a tree in which files, given by path with git's mode and the id of each, are others; None: gone."""
+        index = self.folder / "indexes" / f"plan-{os.getpid()}.plan"
+        nothing = ("0", "0" * 40)
+        entries = ((path, file or nothing) for path, file in files.items())
+        lines = b"".join(f"{mode} {oid}\t".encode() + os.fsencode(path) + b"\0" for path, (mode, oid) in entries)
+        try:
+            await self.run("read-tree", tree, index=index)
+            if lines:
+                await self.run("update-index", "-z", "--index-info", index=index, stdin=lines)
+            return await self.write_tree(index)
+        finally:
+            index.unlink(missing_ok=True)
+
     def _write(self, name: str, data: bytes, *, mode: int = 0o600) -> None:
         """Write a file of the repository, whole or not at all, even if another thread or process writes it now."""
         place = self.folder / name

@@ -132,6 +132,8 @@ class Snapshot:
     """Folders without files, each with a slash at its end."""
     only: Set[str] | None = None
     """The only paths that it is about; None: the whole folder."""
+    also: Set[str] = frozenset()
+    """Paths in folders that are left out which it is about nevertheless."""
     files: Mapping[str, "Entry"] = field(default_factory=dict, compare=False)
     """Files and folders of a snapshot that is about some, if it was taken by this process."""
 
@@ -140,6 +142,8 @@ class Snapshot:
 
         A folder into which nobody can look is kept itself.
         """
+        if path in self.also:
+            return None
         if path in self.left_out and not path.endswith("/"):
             return self.left_out[path]
         above = (path[:length] for length in self._left_out_lengths if length < len(path))
@@ -162,12 +166,18 @@ class Entry:
 
 
 def message_of(
-    modes: Modes, left_out: Mapping[str, str], empty: Iterable[str], only: Iterable[str] | None = None
+    modes: Modes,
+    left_out: Mapping[str, str],
+    empty: Iterable[str],
+    only: Iterable[str] | None = None,
+    also: Iterable[str] = (),
 ) -> bytes:
     """Return the message of the commit that holds a snapshot: what git has no place for."""
     data: dict[str, Any] = {"modes": modes.as_json(), "left_out": dict(left_out), "empty": sorted(empty)}
     if only is not None:
         data["only"] = sorted(only)
+    if also:
+        data["also"] = sorted(also)
     return json.dumps(data).encode("ascii") + b"\n"
 
 
@@ -189,7 +199,8 @@ def snapshot_from(id_: str, commit: bytes) -> Snapshot:
             empty = data.get("empty")  # missing in snapshots of older versions
             folders = frozenset(map(str, empty)) if isinstance(empty, list) else frozenset()
             only = frozenset(map(str, paths)) if isinstance(paths := data.get("only"), list) else None
-            return Snapshot(id_, tree, modes_from(modes), reasons, folders, only)
+            also = frozenset(map(str, paths)) if isinstance(paths := data.get("also"), list) else frozenset()
+            return Snapshot(id_, tree, modes_from(modes), reasons, folders, only, also)
         case _:
             raise ValueError("the commit holds no snapshot")
 

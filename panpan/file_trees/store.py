@@ -139,13 +139,47 @@ class SnapshotStore:
         self._is_whole = False
         """True if the newest snapshot holds all that the index does; not so where one failed half-way."""
 
-    async def take(self) -> Snapshot:
-        """Return the folder as it is now.
+    async def take(self, also: Set[str] = frozenset(), *, since: Snapshot | None = None) -> Snapshot:
+        """Return the folder as it is now; `since` itself if nothing has changed.
+
+        Args:
+            also: Paths of files, and of folders with a slash, that are kept although they lie in a folder that is not.
+            since: An earlier snapshot.
 
         Raises:
             TooLargeError: It holds too much.
             SnapshotError: It could not be kept.
         """
+        whole = await self._take_whole()
+        apart = {path for path in also if whole.why_left_out(path)}
+        return await self._joined_with(whole, apart, since) if apart else whole
+
+    async def _joined_with(self, whole: Snapshot, paths: Set[str], since: Snapshot | None) -> Snapshot:
+        some = await self.take_files(paths)
+        also = frozenset(paths - some.left_out.keys())
+        found = {path: entry for path, entry in some.files.items() if path in also}
+        files = {path: (git_mode(one.mode), one.oid) for path, one in found.items() if not path.endswith("/")}
+        modes = whole.modes.changed({path: one.mode for path, one in found.items() if one.mode is not None})
+        empty = whole.empty | (some.empty & also)
+        try:
+            tree = await self.repository.changed_tree(whole.tree, files)
+            if since is not None and (since.tree, since.modes, since.left_out, since.empty, since.also) == (
+                tree,
+                modes,
+                whole.left_out,
+                empty,
+                also,
+            ):
+                return since
+            message = message_of(modes, whole.left_out, empty, also=also)
+            id_ = await to_thread.run_sync(self._keep_beside, tree, message)
+        except ToolError as error:
+            raise SnapshotError(str(error)) from error
+        except OSError as error:
+            raise SnapshotError(f"{error.strerror}: {error.filename or self.repository.folder}") from error
+        return Snapshot(id_, tree, modes, whole.left_out, empty, also=also)
+
+    async def _take_whole(self) -> Snapshot:
         for tries_left in reversed(range(_TRIES)):
             try:
                 return await self._take()
@@ -198,7 +232,9 @@ class SnapshotStore:
 
     async def take_again(self, earlier: Snapshot) -> Snapshot:
         """Return what an earlier snapshot is about as it is now; raises what `take` does."""
-        return await (self.take() if earlier.only is None else self.take_files(frozenset(), since=earlier))
+        if earlier.only is None:
+            return await self.take(earlier.also, since=earlier)
+        return await self.take_files(frozenset(), since=earlier)
 
     async def load(self, id_: str) -> Snapshot:
         """Return an earlier snapshot.
@@ -300,12 +336,16 @@ class SnapshotStore:
         now = (tree, modes, left_out, empty, only)
         if since is not None and (since.tree, since.modes, since.left_out, since.empty, since.only) == now:
             return since
+        id_ = self._keep_beside(tree, message_of(modes, left_out, empty, only))
+        return Snapshot(id_, *now, files=entries)
+
+    def _keep_beside(self, tree: str, message: bytes) -> str:
+        """Keep for good a tree that is not the whole folder's."""
         reference = f"{self._reference}-files"
-        self._newest_of_files = self._newest_of_files or self.repository.read_reference(reference)
-        commit = commit_of(tree, self._newest_of_files, message_of(modes, left_out, empty, only))
-        self._newest_of_files = self.repository.add_object("commit", commit)
+        parent = self._newest_of_files or self.repository.read_reference(reference)
+        self._newest_of_files = self.repository.add_object("commit", commit_of(tree, parent, message))
         self.repository.point(reference, self._newest_of_files)
-        return Snapshot(self._newest_of_files, *now, entries)
+        return self._newest_of_files
 
     async def differences_of(
         self, before: Mapping[str, Entry], after: Mapping[str, Entry], only: Set[str]

@@ -365,15 +365,8 @@ class Revert:
     async def tree(self) -> str:
         """Return the tree of what the folder becomes."""
         changed = await self._without_clashes()
-        index = self._repository.folder / "indexes" / f"plan-{os.getpid()}.plan"
-        try:
-            await self._repository.run("read-tree", self._now.tree, index=index)
-            if changed:
-                lines = b"".join(_index_line(path, entry) for path, entry in changed.items())
-                await self._repository.run("update-index", "-z", "--index-info", index=index, stdin=lines)
-            return await self._repository.write_tree(index)
-        finally:
-            index.unlink(missing_ok=True)
+        files = {path: None if entry is None else (git_mode(entry.mode), entry.oid) for path, entry in changed.items()}
+        return await self._repository.changed_tree(self._now.tree, files)
 
     async def empty_folders(self, tree: str) -> frozenset[str]:
         """Return the folders without files in what the folder becomes, which is `tree`."""
@@ -417,7 +410,8 @@ class Revert:
     def _is_taken(self, path: str) -> bool:
         """True if what is now in the place of a file is unknown to the snapshot, which is about other files."""
         leave = {folder for folder, entry in self._changed_folders().items() if entry is None}
-        if self._now.only is None or f"{path}/" in leave:
+        is_whole = self._now.only is None and path not in self._now.also
+        if is_whole or f"{path}/" in leave:
             return False
         return not has_free_place(self._repository.work_tree, path)
 
@@ -468,9 +462,3 @@ def _folder_undone(change: Difference, now: Entry | None) -> Entry | None:
     if change.after is None:
         return now or change.before
     return change.before if now == change.after else now
-
-
-def _index_line(path: str, entry: Entry | None) -> bytes:
-    if entry is None:
-        return b"0 " + b"0" * 40 + b"\t" + os.fsencode(path) + b"\0"
-    return f"{git_mode(entry.mode)} {entry.oid}\t".encode() + os.fsencode(path) + b"\0"

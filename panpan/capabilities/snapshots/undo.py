@@ -125,7 +125,7 @@ async def plan_revert(
         tree = await back.tree()
     except (ToolError, OSError) as error:
         raise SnapshotError(f"the changes to {store.root} cannot be computed: {error}") from error
-    then = Snapshot("", tree, back.modes(), now.left_out, await back.empty_folders(tree), now.only)
+    then = Snapshot("", tree, back.modes(), now.left_out, await back.empty_folders(tree), now.only, now.also)
     changes = await differences(store.repository, now, then)
     diff = await diff_text(store.repository, now.tree, tree)
     return FolderPlan(
@@ -145,11 +145,13 @@ def join_steps(steps: Sequence[tuple[Snapshot, Snapshot]]) -> Sequence[tuple[Sna
 
 
 async def _now(store: SnapshotStore, snapshots: Sequence[Snapshot]) -> Snapshot:
-    """Return a folder as it is now; only the files that the snapshots are about, if each is about some."""
+    """Return a folder as it is now; only the files that the snapshots are about, if each is about some.
+
+    A file in a folder that is left out is in it, too, if a snapshot is about it.
+    """
     about = [snapshot.only for snapshot in snapshots if snapshot.only is not None]
-    if len(about) < len(snapshots):
-        return await store.take()
-    return await store.take_files(frozenset().union(*about))
+    named = frozenset().union(*about, *(snapshot.also for snapshot in snapshots))
+    return await (store.take(named) if len(about) < len(snapshots) else store.take_files(named))
 
 
 _NOT_ENDED = "a snapshot of the files cannot be taken now"

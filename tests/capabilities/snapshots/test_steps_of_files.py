@@ -8,6 +8,7 @@ import pytest
 
 from panpan.capabilities.snapshots.settings import SnapshotSettings
 from panpan.errors import SnapshotError
+from panpan.file_trees.kept_files import MAX_IGNORED_FILES
 from tests.capabilities.guards.hook_fixtures import call_in
 from tests.capabilities.snapshots.kept_workspace import KeptWorkspace, kinds
 
@@ -52,6 +53,57 @@ async def test_edits_of_a_round_are_undone_together(tmp_path: Path) -> None:
     assert (place.read("a"), place.read("other"), place.folders()) == ("1\n", "the user's\n", {})
     await place.redo()
     assert (place.read("a"), place.read("new/deep/b")) == ("3\n", "x\n")
+
+
+async def test_edits_in_a_folder_that_is_left_out_are_undone_with_a_command(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    place.write(".gitignore", "libs/\n")
+    for number in range(MAX_IGNORED_FILES + 1):
+        place.write(f"libs/{number}", "x")
+    place.write("libs/gone", "1\n")
+    before, folders = place.state(), place.folders()
+
+    await place.begin_turn()
+    await place.edit(partial(place.write, "libs/0", "2\n", 0o600), "libs/0")
+    await place.edit(partial(place.write, "libs/new/one", "new\n"), "libs/new/one")
+    await place.edit((place.folder / "libs/gone").unlink, "libs/gone")
+    await place.end_round()
+    await place.round(lambda: (place.write("made", "1\n"), place.write("libs/1", "by a command\n")))
+    await place.end_turn()
+    after = place.state()
+    plan = await place.undo()
+
+    assert dict(plan.conflicts) == {}
+    assert place.state() == {**before, "libs/1": after["libs/1"]}
+    assert place.folders() == folders
+    await place.redo()
+    assert place.state() == after
+    await place.undo()
+    assert place.state() == {**before, "libs/1": after["libs/1"]}
+
+
+async def test_undo_in_a_folder_that_is_left_out_keeps_what_the_user_did(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    place.write(".gitignore", "libs/\n")
+    for number in range(MAX_IGNORED_FILES + 1):
+        place.write(f"libs/{number}", "x")
+    await place.begin_turn()
+    await place.edit(partial(place.write, "libs/0", "2\n"), "libs/0")
+    await place.edit((place.folder / "libs/1").unlink, "libs/1")
+    await place.end_round()
+    await place.round(partial(place.write, "made", "1\n"))
+    await place.end_turn()
+    place.write("libs/0", "the user's\n")
+    place.write("libs/1/file", "the user's\n")
+
+    plan = await place.undo()
+
+    assert plan.conflicts == {
+        "libs/0": "the same lines were changed since",
+        "libs/1": "something else has its place by now",
+    }
+    assert (place.read("libs/0"), place.read("libs/1/file")) == ("the user's\n", "the user's\n")
+    assert not (place.folder / "made").exists()
 
 
 async def test_turn_without_effect_is_not_undone(tmp_path: Path) -> None:

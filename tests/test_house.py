@@ -14,7 +14,7 @@ HELD = {
     "imports between features": 0,
     "imports upward": 0,
     "lines of code a file": 136.9,
-    "files": 517,
+    "files": 530,
     "lines": 104_000,
     "files in one folder, 90th percentile": 13,
     "most parameters": 15,

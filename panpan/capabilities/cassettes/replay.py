@@ -167,7 +167,7 @@ class Replay(SessionInterceptor):
     def tools(self, tools: Mapping[str, Tool[Any]]) -> Mapping[str, Tool[Any]]:
         is_live = self.mode == "live-tools"  # a subagent's model is not in the cassette
         return {
-            name: tool if is_live and not tool.starts_agents else replayed_tool(tool, self._results, self._wait)
+            name: tool if is_live and not tool.starts_agents else replayed_tool(tool.load(), self._results, self._wait)
             for name, tool in tools.items()
         }
 

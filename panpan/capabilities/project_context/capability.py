@@ -1,14 +1,27 @@
 """Project context: the place, git, the files, and the rules that are written for agents."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from panpan.capabilities.project_context.collect import ContextPlaces, take_project_context
+import anyio
+import anyio.abc
+
+from panpan.capabilities.project_context.collect import (
+    LATE_GIT,
+    ContextPlaces,
+    LateText,
+    StartSoon,
+    late_git_reminder,
+    take_project_context,
+)
 from panpan.capabilities.project_context.nested_memory import NestedMemory, ToldRules, rules_told
+from panpan.capabilities.project_context.settings import ProjectContextSettings
 from panpan.config.locations import Locations
 from panpan.core.conversation import Conversation
-from panpan.core.hooks import Addition, Hook
+from panpan.core.hooks import Addition, Hook, Round
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.command import Command, Terminal, say, say_pairs
@@ -20,6 +33,15 @@ class ProjectContext(Capability):
     """Tells each agent of the project."""
 
     name = "project_context"
+    settings_model = ProjectContextSettings
+    settings: ProjectContextSettings
+    _tasks: anyio.abc.TaskGroup
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[None, None]:
+        async with anyio.create_task_group() as self._tasks:
+            yield
+            self._tasks.cancel_scope.cancel("the session is over")
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         session, setup = self.session, self.session.setup
@@ -29,14 +51,19 @@ class ProjectContext(Capability):
             memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, session.warn, withholds)
             folders = setup.settings.additional_directories
             places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, folders, withholds)
-            return SessionStart(places, memory, session.warn), memory
+            start_soon = None if session.config.is_intercepted else self._start_soon  # a replay must not depend on time
+            wait_s = self.settings.git_wait_s
+            return SessionStart(places, memory, session.warn, git_wait_s=wait_s, start_soon=start_soon), memory
         top = root if root != setup.cwd else locations.project_root  # in the worktree of the subagent or its parent
         withholds = partial(session.gate.withholds, root=root)
         identity = agent.identity
         given = GivenContext(
-            lambda: project_context(session.conversation), identity.worktree, is_recreated=identity.has_new_worktree
+            lambda: project_contexts(session.conversation), identity.worktree, is_recreated=identity.has_new_worktree
         )
         return given, NestedMemory(root, top, home, locations.home, session.warn, withholds)
+
+    def _start_soon(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._tasks.start_soon(task)
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
@@ -44,28 +71,54 @@ class ProjectContext(Capability):
 
 
 class SessionStart(Hook):
-    """Adds the project context behind the first message of a new session; a resumed one has it already."""
+    """Adds the project context behind the first message of a new session; a resumed one has it already.
+
+    Args:
+        places: Where to look.
+        memory: Notes which rules are told.
+        warn: Takes sentences for the user.
+        git_wait_s: Seconds that the first request waits for git; what it says later is told with a later request.
+        start_soon: Starts a task beside the session; None to wait for git however long it takes.
+    """
 
     is_for_small_windows = False
 
-    def __init__(self, places: ContextPlaces, memory: NestedMemory, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        places: ContextPlaces,
+        memory: NestedMemory,
+        warn: Callable[[str], None],
+        *,
+        git_wait_s: float,
+        start_soon: StartSoon | None,
+    ) -> None:
         self._places = places
         self._memory = memory
         self._warn = warn
+        self._git_wait_s = git_wait_s
+        self._start_soon = start_soon
         self._is_told = False
+        self._git: LateText | None = None
 
     async def history_replaced(self, conversation: Conversation) -> None:
         self._is_told = False
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
-        if self._is_told or project_context(conversation) is not None:
+        if self._is_told or project_contexts(conversation):
             return ()
-        context = await take_project_context(self._places)
+        context = await take_project_context(self._places, git_wait_s=self._git_wait_s, start_soon=self._start_soon)
         self._is_told = True
+        self._git = context.git
         self._memory.note_loaded(context.loaded)
         for warning in context.warnings:
             self._warn(warning)
         return (context.reminder,)
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        if self._git is None or self._git.text is None:
+            return ()
+        reminder, self._git = late_git_reminder(self._git.text), None
+        return (reminder,)
 
 
 WORKTREE = "worktree"
@@ -81,7 +134,11 @@ class GivenContext(Hook):
     """Begins a subagent's conversation with its parent's project context, and a note on its worktree."""
 
     def __init__(
-        self, context: Callable[[], SystemReminder | None], worktree: Path | None = None, *, is_recreated: bool = False
+        self,
+        context: Callable[[], Sequence[SystemReminder]],
+        worktree: Path | None = None,
+        *,
+        is_recreated: bool = False,
     ) -> None:
         self._context = context
         self._worktree = worktree
@@ -90,8 +147,8 @@ class GivenContext(Hook):
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         told = {message.cause for message in conversation.messages if isinstance(message, SystemReminder)}
         added: list[SystemReminder] = []
-        if PROJECT_CONTEXT not in told and (context := self._context()) is not None:
-            added.append(SystemReminder(text=context.text, cause=PROJECT_CONTEXT))
+        if PROJECT_CONTEXT not in told:
+            added += [SystemReminder(text=context.text, cause=context.cause) for context in self._context()]
         if self._worktree is not None and WORKTREE not in told:
             text = (
                 f"You work in {self._worktree}, a copy of the project that is yours alone: a git worktree with the "
@@ -104,11 +161,11 @@ class GivenContext(Hook):
         return added
 
 
-def project_context(conversation: Conversation | None) -> SystemReminder | None:
-    """Return the project context that a conversation got at its start."""
+def project_contexts(conversation: Conversation | None) -> Sequence[SystemReminder]:
+    """Return the project context that a conversation got at its start, and what git said later."""
     messages = conversation.messages if conversation is not None else ()
     reminders = (message for message in messages if isinstance(message, SystemReminder))
-    return next((reminder for reminder in reminders if reminder.cause == PROJECT_CONTEXT), None)
+    return [reminder for reminder in reminders if reminder.cause in (PROJECT_CONTEXT, LATE_GIT)]
 
 
 async def _memory(terminal: Terminal, rest: str) -> None:

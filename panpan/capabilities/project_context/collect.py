@@ -4,10 +4,11 @@ It is frozen from then on; a resumed session sends what its log holds, so that t
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -37,6 +38,9 @@ from panpan.system.text.terminal_text import printable
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import PROJECT_CONTEXT, SystemReminder, strip_tags
 
+StartSoon: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
+"""Function that starts a task beside the session."""
+
 
 @dataclass(frozen=True, slots=True)
 class ContextPlaces:
@@ -60,10 +64,44 @@ class ProjectContext:
     """Sentences for the user about what was left out."""
     loaded: frozenset[Path]
     """Canonical paths of the memory files in it."""
+    git: "LateText | None" = None
+    """What git says, where the reminder did not wait for it; None if it is in it."""
 
 
-async def take_project_context(places: ContextPlaces, *, today: date | None = None) -> ProjectContext:
-    """Look once at the place, git, the tree of files, the README, and the rules for agents."""
+class LateText:
+    """A text that takes some time to find; None until it is known."""
+
+    def __init__(self, find: Callable[[], Awaitable[str]]) -> None:
+        self._find = find
+        self._is_known = anyio.Event()
+        self.text: str | None = None
+
+    async def run(self) -> None:
+        """Find the text."""
+        self.text = await self._find()
+        self._is_known.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until it is known, at most so long."""
+        with anyio.move_on_after(seconds):
+            await self._is_known.wait()
+
+
+async def take_project_context(
+    places: ContextPlaces,
+    *,
+    today: date | None = None,
+    git_wait_s: float = 0,
+    start_soon: StartSoon | None = None,
+) -> ProjectContext:
+    """Look once at the place, git, the tree of files, the README, and the rules for agents.
+
+    Args:
+        places: Where to look.
+        today: The date to tell; None for the machine's.
+        git_wait_s: Seconds to wait for the state of git; if it comes later, `ProjectContext.git` gets it.
+        start_soon: Starts the look at git, which then may go on after the return; None to wait for its end.
+    """
     cwd = canonical_path(places.cwd)
     root = canonical_path(places.project_root)
     is_repository = _is_repository(root)
@@ -79,9 +117,18 @@ async def take_project_context(places: ContextPlaces, *, today: date | None = No
     memories: list[_Memory] = []
     readmes: list[Readme | None] = []
 
+    late: list[LateText] = []
+
     async def look_at_git() -> None:
         if ask_git is not None:
-            parts["gitStatus"] = await git_state(ask_git)
+            git = LateText(partial(git_state, ask_git))
+            if start_soon is None:
+                await git.run()
+            else:
+                start_soon(git.run)
+                await git.wait(git_wait_s)
+            parts["gitStatus"] = git.text or _GIT_IS_LATE
+            late.extend([git] if git.text is None else [])
 
     async def look_around() -> None:
         parts["directoryStructure"] = await directory_view(cwd, ask_git)
@@ -101,9 +148,18 @@ async def take_project_context(places: ContextPlaces, *, today: date | None = No
         parts["readme"] = _readme_text(readme)
     if memory.sections:
         parts["rules"] = rules_text(memory.sections)
-    return ProjectContext(SystemReminder(text=_text(parts), cause=PROJECT_CONTEXT), memory.warnings, memory.loaded)
+    reminder = SystemReminder(text=_text(parts), cause=PROJECT_CONTEXT)
+    return ProjectContext(reminder, memory.warnings, memory.loaded, late[0] if late else None)
 
 
+def late_git_reminder(text: str) -> SystemReminder:
+    """Return the reminder for what git says after the first one was sent."""
+    return SystemReminder(text=_text({"gitStatus": text}), cause=LATE_GIT)
+
+
+LATE_GIT = "session:git"
+"""Cause of that reminder."""
+_GIT_IS_LATE = "git has not answered yet; what it says follows as soon as it has."
 _TIMEOUT_S = 2.0
 _MOST_CHANGES = 30
 _MOST_COMMITS = 5

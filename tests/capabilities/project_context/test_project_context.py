@@ -1,14 +1,22 @@
 import os
 import shutil
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
+from panpan.capabilities.project_context.capability import SessionStart
+from panpan.capabilities.project_context.collect import ContextPlaces, take_project_context
 from panpan.capabilities.project_context.memory_loader import MAX_MEMORY_BYTES, MAX_WARNINGS
+from panpan.capabilities.project_context.nested_memory import NestedMemory
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Round
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
 from panpan.system.sandbox.profile import ALWAYS
+from panpan.types.messages import SystemReminder
 from tests.capabilities.project_context.project_folder import ProjectFolder
 
 
@@ -442,3 +450,49 @@ def test_context_is_built_on_trio(tmp_path: Path) -> None:
     project.write("AGENTS.md", "be kind")
 
     assert "be kind" in anyio.run(project.context, backend="trio").reminder.text
+
+
+# --- git that answers late
+
+
+def places_of(project: ProjectFolder) -> ContextPlaces:
+    return ContextPlaces(project.root, project.root, project.home / ".panpan", project.home)
+
+
+async def test_first_reminder_does_not_wait_long_for_git(project: ProjectFolder) -> None:
+    project.write("a.py", "x = 1\n")
+    started: list[Callable[[], Coroutine[Any, Any, None]]] = []
+
+    context = await take_project_context(places_of(project), git_wait_s=0.01, start_soon=started.append)
+
+    assert "git has not answered yet" in context.reminder.text
+    assert "a.py" in context.reminder.text
+    assert context.git is not None
+    assert context.git.text is None
+    await started[0]()
+    assert context.git.text == "Branch: No commits yet on main\nUncommitted changes (1):\n?? a.py"
+
+
+async def test_git_in_time_is_in_the_first_reminder(project: ProjectFolder) -> None:
+    async with anyio.create_task_group() as beside:
+        context = await take_project_context(places_of(project), git_wait_s=60, start_soon=beside.start_soon)
+
+    assert "Branch: No commits yet on main" in context.reminder.text
+    assert context.git is None
+
+
+async def test_late_git_is_told_once_with_a_later_request(project: ProjectFolder) -> None:
+    started: list[Callable[[], Coroutine[Any, Any, None]]] = []
+    memory = NestedMemory(project.root, project.root, project.home, project.home / ".panpan", lambda _: None)
+    hook = SessionStart(places_of(project), memory, lambda _: None, git_wait_s=0, start_soon=started.append)
+    conversation = Conversation()
+    round_ = Round(1, 10, conversation)
+
+    await hook.turn_started(conversation)
+    assert await hook.before_request(round_) == ()
+    await started[0]()
+    (told,) = await hook.before_request(round_)
+    assert isinstance(told, SystemReminder)
+    assert told.cause == "session:git"
+    assert "Branch: No commits yet on main" in told.text
+    assert await hook.before_request(round_) == ()

@@ -6,8 +6,9 @@ lost when the receiver goes away. Equal read-only calls with no change between t
 """
 
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, nullcontext
+from contextlib import aclosing, asynccontextmanager, closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,14 +18,14 @@ from typing import Any, Self, assert_never
 from anyio import (
     AsyncContextManagerMixin,
     Event,
-    create_memory_object_stream,
+    Lock,
     create_task_group,
     fail_after,
     move_on_after,
 )
-from anyio.streams.memory import MemoryObjectSendStream
 
 from panpan.core.conversation import error_result
+from panpan.core.event_channel import EventChannel
 from panpan.core.hooks import Hook, Ledger, NoLedger, ToolCall
 from panpan.core.leases import EVERYTHING, Lease, Leases
 from panpan.core.tool import Tool, ToolContext
@@ -63,6 +64,9 @@ from panpan.types.permission import Asker
 
 CLEANUP_S = 5.0
 """Longest wait for cancelled tools to end; the process runner waits 0.3 s for a process and then kills it."""
+
+_EVENTS_AHEAD = 64
+"""Buffer between the calls of a message and the receiver of their events."""
 
 _TURN = "another subagent is changing files"
 
@@ -122,18 +126,19 @@ class ToolExecutor(AsyncContextManagerMixin):
         """Yield progress as it comes, and the results in the order of the calls."""
         calls = [prepare_call(use, self._tools, self._advertised) for use in tool_uses]
         received = {call.use.id: Event() for call in calls}
-        send, receive = create_memory_object_stream[ToolEvent](64)
-        task = self._task_group.start_soon(self._run_message, calls, send, received)
-        with receive:
-            try:
-                async for event in receive:
+        channel = EventChannel[ToolEvent](_EVENTS_AHEAD)
+        task = self._task_group.start_soon(self._run_message, calls, channel, received)
+        try:
+            while events := await channel.take():
+                for event in events:
                     if not isinstance(event, ToolResultMessage):
                         yield event
                         continue
                     self.results.pop(event.tool_use_id)
                     yield event
                     received[event.tool_use_id].set()
-            finally:
+        finally:
+            if not channel.is_over:
                 task.cancel()
                 with move_on_after(CLEANUP_S, shield=True):
                     await task.wait()
@@ -141,7 +146,7 @@ class ToolExecutor(AsyncContextManagerMixin):
     async def _run_message(
         self,
         calls: Sequence[PreparedCall],
-        send: MemoryObjectSendStream[ToolEvent],
+        channel: EventChannel[ToolEvent],
         received: Mapping[str, Event],
     ) -> None:
         """Start each call once, with a lease that keeps it behind those before it that touch the same files.
@@ -150,12 +155,11 @@ class ToolExecutor(AsyncContextManagerMixin):
         for its own. So a crash leaves at most one such call without a result, and what a call touches is known by the
         files that are there, and by the working directory, when its turn comes.
         """
-        finished = {call.use.id: Event() for call in calls}
+        results = _ResultsInOrder(calls, self.results, channel)
         order = Leases()
         context = replace(self._context, leases=self._context.leases or Leases())
-        with send:
+        with closing(channel):
             async with create_task_group() as task_group:
-                task_group.start_soon(self._send_in_order, finished, send)
                 numbers = {call.use.id: number for number, call in enumerate(calls)}
                 for equal in equal_calls(calls):
                     call, number = equal[0], numbers[equal[0].use.id]
@@ -166,36 +170,29 @@ class ToolExecutor(AsyncContextManagerMixin):
                     own = replace(
                         context, tool_use_id=call.use.id, runs_alone=runs_alone, paths=context.paths.for_call()
                     )
-                    done = [finished[one.use.id] for one in equal]
-                    task_group.start_soon(self._run_one, equal, own, order.ask(use), send, done)
+                    task_group.start_soon(self._run_one, equal, own, order.ask(use), channel, results)
                     if runs_alone:
                         await received[call.use.id].wait()
-
-    async def _send_in_order(self, finished: Mapping[str, Event], send: MemoryObjectSendStream[ToolEvent]) -> None:
-        for tool_use_id, event in finished.items():
-            await event.wait()
-            await send.send(self.results[tool_use_id])
 
     async def _run_one(
         self,
         equal: Sequence[PreparedCall],
         context: ToolContext,
         lease: Lease,
-        send: MemoryObjectSendStream[ToolEvent],
-        done: Sequence[Event],
+        channel: EventChannel[ToolEvent],
+        results: "_ResultsInOrder",
     ) -> None:
         """Run the first of equal calls, and make exactly one result for each of them, even if the tool crashes."""
         call = equal[0]
         async with lease:
             try:
-                output = await self._output_of(call, context, send)
+                output = await self._output_of(call, context, channel)
                 self.results.update({one.use.id: _result(one.use.id, output) for one in equal})
             except Exception as error:  # a bug in a tool or a hook costs its call, not the turn
                 log.exception("the tool %s failed unexpectedly", call.use.name)
                 text = f"{call.use.name} failed unexpectedly: {type(error).__name__}: {error}"
                 self.results.update({one.use.id: error_result(one.use.id, shorten_error(text)) for one in equal})
-        for event in done:
-            event.set()
+        await results.send(equal)
 
     async def _refusal_at_last(self, call: ToolCall) -> str:
         """Tell the hooks and the ledger that an allowed call runs now; return the reason if it must not after all."""
@@ -214,9 +211,7 @@ class ToolExecutor(AsyncContextManagerMixin):
             return str(error)
         return ""
 
-    async def _output_of(
-        self, call: PreparedCall, context: ToolContext, send: MemoryObjectSendStream[ToolEvent]
-    ) -> Output:
+    async def _output_of(self, call: PreparedCall, context: ToolContext, channel: EventChannel[ToolEvent]) -> Output:
         """Get permission for a call, and run it once no other agent changes its files."""
         if call.tool is None or call.args is None:
             return Output(shorten_error(call.problem), is_error=True)
@@ -226,28 +221,28 @@ class ToolExecutor(AsyncContextManagerMixin):
             return error_output(error)
         leases = _leases(context)
         permission = await permission_for(tool_call, self._hooks, self._ask, leases.asking)
-        await send.send(_decided(call.use, permission))
+        await channel.send(_decided(call.use, permission))
         if not permission.is_allowed:
             return _refusal(permission)
         if digest_of(tool_call) != permission.digest:  # run exactly what was decided about, to the byte
             return Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
 
-        lease = leases.ask(find_changed_files(tool_call, permission.box), on_wait=partial(send.send, Waiting(_TURN)))
+        lease = leases.ask(find_changed_files(tool_call, permission.box), on_wait=partial(channel.send, Waiting(_TURN)))
         has_to_wait = lease.has_to_wait or not leases.slots.available_tokens
         # an agent's own calls take slots, and a question to the user is no work
         slot = nullcontext() if call.tool.starts_agents or call.tool.asks_user else leases.slots
         async with lease, slot:
             if has_to_wait and (denial := await recheck_call(tool_call, self._hooks)) is not None:
-                await send.send(_decided(call.use, denial))
+                await channel.send(_decided(call.use, denial))
                 return _refusal(denial)
-            return await self._run_allowed(call, tool_call, permission, send)
+            return await self._run_allowed(call, tool_call, permission, channel)
 
     async def _run_allowed(
         self,
         call: PreparedCall,
         tool_call: ToolCall,
         permission: Permission,
-        send: MemoryObjectSendStream[ToolEvent],
+        channel: EventChannel[ToolEvent],
     ) -> Output:
         """Run a call that is allowed, again if the sandbox stopped it, and let the hooks see its output."""
         paths = tool_call.context.paths
@@ -257,9 +252,9 @@ class ToolExecutor(AsyncContextManagerMixin):
         self.begun.add(call.use.id)
         cwd = paths.cwd
         started_at = perf_counter()
-        output = await self._attempt(opened, permission, send)
+        output = await self._attempt(opened, permission, channel)
         while output.blocked and (more := await permission_to_retry(tool_call, output.blocked, self._hooks, self._ask)):
-            await send.send(_decided(call.use, more))
+            await channel.send(_decided(call.use, more))
             if not more.is_allowed:
                 output = output.with_note(more.text_for_model)
                 break
@@ -270,13 +265,13 @@ class ToolExecutor(AsyncContextManagerMixin):
                 output = output.with_note(shorten_error(f"it was not run again: {why}"))
                 break
             started_at = perf_counter()
-            output = await self._attempt(opened, more, send)
+            output = await self._attempt(opened, more, channel)
         for hook in self._hooks:
             try:
                 output = await hook.after_tool(opened, output)
             except Exception:  # the tool has done its work, even if a hook fails afterwards
                 log.exception("the hook %s failed after %s", type(hook).__name__, call.use.name)
-        await send.send(ToolFinished(call.use.id, output.is_error, perf_counter() - started_at))
+        await channel.send(ToolFinished(call.use.id, output.is_error, perf_counter() - started_at))
         return output
 
     def _opened(self, call: ToolCall, permission: Permission) -> ToolCall:
@@ -292,14 +287,34 @@ class ToolExecutor(AsyncContextManagerMixin):
         )
         return replace(call, context=context)
 
-    async def _attempt(self, call: ToolCall, permission: Permission, send: MemoryObjectSendStream[ToolEvent]) -> Output:
+    async def _attempt(self, call: ToolCall, permission: Permission, channel: EventChannel[ToolEvent]) -> Output:
         """Run the tool of an allowed call once."""
         tool, title, limit_s = call.tool, call.tool.title(call.args), call.tool.time_limit_s(call.args)
         if permission.opening is not None and permission.opening.use != "on":
             title = f"{title} ({permission.opening.description})"
-        await send.send(ToolStarted(call.tool_use_id, tool.name, title, limit_s, tool.starts_agents, tool.asks_user))
-        output = await _run_tool(tool, call.args, call.context, send)
+        await channel.send(ToolStarted(call.tool_use_id, tool.name, title, limit_s, tool.starts_agents, tool.asks_user))
+        output = await _run_tool(tool, call.args, call.context, channel)
         return output.with_note(permission.said) if permission.said else output
+
+
+class _ResultsInOrder:
+    """Sends the results of a message in the order of its calls, each as soon as those before it are there."""
+
+    def __init__(
+        self, calls: Sequence[PreparedCall], results: Mapping[str, ToolResultMessage], channel: EventChannel[ToolEvent]
+    ) -> None:
+        self._waiting = deque(call.use.id for call in calls)
+        self._finished = set[str]()
+        self._results = results
+        self._channel = channel
+        self._sending = Lock(fast_acquire=True)
+
+    async def send(self, finished: Sequence[PreparedCall]) -> None:
+        """Note that calls have their results; send those that can be sent."""
+        self._finished.update(call.use.id for call in finished)
+        async with self._sending:
+            while self._waiting and self._waiting[0] in self._finished:
+                await self._channel.send(self._results[self._waiting.popleft()])
 
 
 def _cannot_return(paths: PathResolver, cwd: Path) -> str:
@@ -341,9 +356,7 @@ def _decided(use: ToolUseBlock, permission: Permission) -> PermissionDecided:
     )
 
 
-async def _run_tool(
-    tool: Tool[Any], args: Any, context: ToolContext, send: MemoryObjectSendStream[ToolEvent]
-) -> Output:
+async def _run_tool(tool: Tool[Any], args: Any, context: ToolContext, channel: EventChannel[ToolEvent]) -> Output:
     """Drive the tool's generator within its time limit, and turn errors that it raises on purpose into an output."""
     output: Output | None = None
     try:
@@ -352,9 +365,9 @@ async def _run_tool(
                 async for item in yields:
                     match item:
                         case Progress(text=text):
-                            await send.send(ToolProgress(context.tool_use_id, text))
+                            await channel.send(ToolProgress(context.tool_use_id, text))
                         case SubagentEvent():
-                            await send.send(item)
+                            await channel.send(item)
                         case Output():
                             output = item
                         case _:

@@ -280,6 +280,8 @@ class Transport:
             await self._client()
 
     async def _client(self) -> SdkClient:
+        if self._sdk is not None:
+            return self._sdk
         async with self._opening:
             if self._sdk is None:
                 self._sdk = await anyio.to_thread.run_sync(self._open_client, abandon_on_cancel=True)

@@ -13,6 +13,7 @@ from typing import Self
 from anyio import AsyncContextManagerMixin, create_task_group, move_on_after, to_thread
 
 from panpan.config.settings import Settings
+from panpan.core.event_channel import EventChannel
 from panpan.core.tool import ToolContext
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import ConfigError, SessionLogError, ToolError, unwrap_single_exception
@@ -26,7 +27,7 @@ from panpan.session.log.record_kinds import ModelRecord, TitleRecord, kept_prefi
 from panpan.session.log.records import record_of
 from panpan.session.one_shot import GeneratedTitle
 from panpan.session.opening import EarlierModel, prefix_note
-from panpan.session.turn import EventChannel, Steering, TurnRun
+from panpan.session.turn import Steering, TurnRun
 from panpan.system.files.paths import PathResolver
 from panpan.system.processes.limits import process_watches
 from panpan.system.processes.process_table import ProcessTree

@@ -7,13 +7,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, closing, suppress
 from time import perf_counter
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import anyio
 import anyio.to_thread
 from anyio import BrokenResourceError, CancelScope, move_on_after, to_thread
 
 from panpan.core.conversation import Conversation, interrupted_result
+from panpan.core.event_channel import EventChannel
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.core.query import Turn, query
 from panpan.core.tool_call import digest_of
@@ -40,72 +41,6 @@ from panpan.types.events import (
     TurnEnded,
 )
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
-
-T = TypeVar("T")
-
-
-class EventChannel(Generic[T]):
-    """Carries events between two tasks, in order; `room` of them may wait for the receiver.
-
-    A model's deltas come by the ten thousand, and a memory stream passes the event loop twice more for each. Here the
-    receiver takes all that waits in one step.
-    """
-
-    def __init__(self, room: int) -> None:
-        self._room = room
-        self._waiting: list[T] = []
-        self._has_sender = True
-        self._has_receiver = True
-        self._is_nudged = False
-        self._change: anyio.Event | None = None  # wakes the side that waits: for room or for events, never both
-
-    @property
-    def is_over(self) -> bool:
-        """True if nothing more comes."""
-        return not self._has_sender and not self._waiting
-
-    async def send(self, event: T) -> None:
-        """Hand over an event; waits while there is no room. BrokenResourceError: the receiver has left."""
-        while self._has_receiver and len(self._waiting) >= self._room:
-            await self._wait()
-        if not self._has_receiver:
-            raise BrokenResourceError
-        self._waiting.append(event)
-        self._wake()
-
-    async def take(self) -> list[T]:
-        """Return all that has come since the last time, waiting for the first; nothing if it is over, or nudged."""
-        while self._has_sender and not self._waiting and not self._is_nudged:
-            await self._wait()
-        self._is_nudged = False
-        taken, self._waiting = self._waiting, []
-        self._wake()
-        return taken
-
-    def close(self) -> None:
-        """The sender is done; what waits can still be taken."""
-        self._has_sender = False
-        self._wake()
-
-    def nudge(self) -> None:
-        """Let the receiver look up, though nothing may have come."""
-        self._is_nudged = True
-        self._wake()
-
-    def leave(self) -> None:
-        """The receiver takes nothing more; what waits is dropped."""
-        self._has_receiver = False
-        self._waiting.clear()
-        self._wake()
-
-    async def _wait(self) -> None:
-        self._change = anyio.Event()
-        await self._change.wait()
-
-    def _wake(self) -> None:
-        if self._change is not None:
-            self._change.set()
-            self._change = None
 
 
 class PartialReply:

@@ -24,12 +24,13 @@ from panpan.capabilities.subagents.report import Report, event_line
 from panpan.capabilities.subagents.task import SubagentTask
 from panpan.capabilities.subagents.worktrees.session_worktrees import WorktreeEnd, end_worktree, worktree_for
 from panpan.core.background import JobEnd
+from panpan.core.event_channel import EventChannel
 from panpan.core.tool import ToolContext
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import PanpanError, ToolError, TurnLimitError
 from panpan.session.agent import Agent
 from panpan.session.log.agent_log import AgentEnd, SubagentEndRecord
-from panpan.session.turn import EventChannel, TurnRun
+from panpan.session.turn import TurnRun
 from panpan.types.agent import AgentDefinition
 from panpan.types.content import SummaryDisplay
 from panpan.types.events import Event, Output, SubagentEvent, ToolYield

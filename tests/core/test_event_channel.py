@@ -10,7 +10,7 @@ from anyio.lowlevel import checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.session.turn import EventChannel
+from panpan.core.event_channel import EventChannel
 
 Main = Callable[[], Coroutine[Any, Any, None]]
 Pace = Callable[[], Awaitable[object]]

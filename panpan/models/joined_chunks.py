@@ -1,4 +1,4 @@
-"""Joins the HTTP chunks that one read of the network brings.
+"""Joins the HTTP chunks that one read of the network brings, and the head and body of a request.
 
 Servers send each piece of a streamed reply in a chunk of its own (RFC 9112, section 7.1), and each chunk passes a dozen
 layers of the network library and of panpan by itself. Joined, a read passes them once.
@@ -24,6 +24,8 @@ _MAX_CHUNK_BYTES = 64 * 1024
 _MAX_SIZE_DIGITS = 8
 _CHUNKED = compile_late(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
 _WITHOUT_BODY = (b"204", b"304")
+_HEAD_OF_BODY = re.compile(rb"POST .*\r\ncontent-length:[ \t]*[1-9].*\r\n\r\n", re.IGNORECASE | re.DOTALL)
+"""Head of a request whose body follows."""
 
 
 class ChunkJoiner:
@@ -138,6 +140,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
     def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
         self._stream = stream
         self._joiner = ChunkJoiner()
+        self._head = b""
         self._socket: socket | None = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -147,8 +150,13 @@ class _Stream(httpcore2.AsyncNetworkStream):
                 return joined
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Write a part of a request; its head waits for the body that follows, so that both go out at once."""
         self._joiner.begin()
-        await self._stream.write(buffer, timeout)
+        if not self._head and _HEAD_OF_BODY.fullmatch(buffer):
+            self._head = buffer
+            return
+        head, self._head = self._head, b""
+        await self._stream.write(head + buffer, timeout)
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -1,12 +1,16 @@
 """Joined chunks: the same answer and the same faults as without, in as many pieces as there were reads."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import h11
+import httpcore2
+import httpx2
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from panpan.models.joined_chunks import ChunkJoiner
+from panpan.models.joined_chunks import ChunkJoiner, join_chunks
 
 HEADS = st.sampled_from(
     [
@@ -125,3 +129,41 @@ def test_joiner_leaves_another_protocol_alone() -> None:
     joiner.begin()
 
     assert joiner.feed(b"no head at all") == b"no head at all"
+
+
+class Recorded(httpcore2.AsyncMockStream):
+    """A connection that notes what is written to it, write by write."""
+
+    def __init__(self) -> None:
+        super().__init__([b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"])
+        self.writes: list[bytes] = []
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        if buffer:
+            self.writes.append(buffer)
+
+
+class RecordedBackend(httpcore2.AsyncMockBackend):
+    """Opens one such connection."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.stream = Recorded()
+
+    async def connect_tcp(self, *args: Any, **kwargs: Any) -> httpcore2.AsyncNetworkStream:
+        return self.stream
+
+
+@pytest.mark.parametrize(("method", "body"), [("POST", b'{"a": 1}'), ("POST", b""), ("GET", b"")])
+async def test_request_goes_out_in_one_write(method: str, body: bytes) -> None:
+    backend = RecordedBackend()
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        client._transport._pool._network_backend = backend  # type: ignore[attr-defined]
+        join_chunks(client)
+
+        response = await client.request(method, "http://a/b", content=body)
+
+    assert response.content == b"ok"
+    (written,) = backend.stream.writes
+    assert written.startswith(f"{method} /b HTTP/1.1\r\n".encode())
+    assert written.endswith(b"\r\n\r\n" + body)

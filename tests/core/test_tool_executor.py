@@ -1,6 +1,6 @@
 """Calls that touch different files run together, others in order, and every call gets exactly one result."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -8,11 +8,12 @@ from typing import Any
 
 import anyio
 import pytest
+from pydantic import BaseModel
 
 from panpan.core.effects import Effects
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.leases import FileUse, Leases
-from panpan.core.tool import Tool
+from panpan.core.tool import Tool, ToolContext
 from panpan.core.tool_executor import ToolExecutor
 from panpan.errors import SessionLogError, ToolError
 from panpan.types.content import ToolUseBlock
@@ -23,6 +24,7 @@ from panpan.types.events import (
     ToolFinished,
     ToolProgress,
     ToolStarted,
+    ToolYield,
     Waiting,
 )
 from panpan.types.messages import ToolResultMessage
@@ -280,13 +282,23 @@ def test_equal_reads_share_a_result_unless_a_change_is_between(tmp_path: Path, r
 def test_agents_run_together_and_leave_the_slots_to_calls(tmp_path: Path, run: Callable[[Main], None]) -> None:
     class Agents(FakeTool):
         starts_agents = True
+        all_run: anyio.Event
+
+        async def run(self, args: BaseModel, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+            self.running += 1
+            if self.running == 25:
+                self.all_run.set()
+            await self.all_run.wait()
+            yield Output("done")
 
     agent = Agents("Agent", is_read_only=False)
 
     async def main() -> None:
+        agent.all_run = anyio.Event()
         async with executor_of(tmp_path, agent) as executor:
-            await collect(executor, *(use(str(n), "Agent", seconds=0.01) for n in range(25)))
-        assert agent.peak == 25
+            with anyio.fail_after(30):
+                await collect(executor, *(use(str(n), "Agent") for n in range(25)))
+        assert agent.running == 25
 
     run(main)
 

@@ -1,4 +1,6 @@
-"""Writes `tools.json` of each capability with late tools, from the tools themselves (see `panpan/core/late_tool.py`).
+"""Writes `tools.json` of each capability with tools, from the tools themselves.
+
+So a start makes no JSON schema, and imports no late tool (`panpan/core/late_tool.py`).
 
 .venv/bin/python -m scripts.tool_facts
 """
@@ -10,8 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from panpan.core.late_tool import FACTS_FILE, facts_of
-from panpan.core.tool import Tool
+from panpan.core.late_tool import facts_of
+from panpan.core.tool import FACTS_FILE, Tool
 
 CAPABILITIES = Path(__file__).parent.parent / "panpan" / "capabilities"
 
@@ -29,11 +31,9 @@ def tool_classes(folder: Path) -> Iterator[type[Tool[Any]]]:
 def pages() -> Iterator[tuple[Path, str]]:
     """Yield each of these files with the text that it should have."""
     for capability in sorted(CAPABILITIES.glob("*/capability.py")):
-        source = capability.read_text(encoding="utf-8")
-        if "late_tool(" in source:
-            facts = {kind.name: facts_of(kind) for kind in tool_classes(capability.parent)}
-            late = {name: facts[name] for name in sorted(facts) if f'"{name}"' in source}
-            yield capability.with_name(FACTS_FILE), json.dumps(late, indent=1, ensure_ascii=False) + "\n"
+        facts = {kind.name: facts_of(kind) for kind in tool_classes(capability.parent)}
+        if facts:
+            yield capability.with_name(FACTS_FILE), json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
 
 
 def main() -> int:

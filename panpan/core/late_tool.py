@@ -1,33 +1,29 @@
 """Tools whose modules are imported at their first call, so that a start does not pay for what it may not use.
 
 Until then the file `tools.json` beside the capability speaks for the tool: its description, the JSON schema of its
-arguments, and its flags. `python -m scripts.tool_facts` writes these files from the tools themselves.
+arguments, and its flags.
 """
 
-import json
-import sys
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import cache, cached_property
 from importlib import import_module
-from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
 from panpan.core.effects import Effects
-from panpan.core.tool import Tool, ToolContext, definition_of
+from panpan.core.tool import Tool, ToolContext, facts_beside, make_definition
 from panpan.types.content import DiffDisplay
 from panpan.types.events import ToolYield
 from panpan.types.llm import ToolDefinition
 
-FACTS_FILE = "tools.json"
 _OWN_FACTS = ("name", "input_model", "description")
 
 
 def facts_of(kind: type[Tool[Any]]) -> dict[str, Any]:
     """Return what `tools.json` says of a tool: its definition, and the flags that differ from those of `Tool`."""
-    definition = definition_of(kind)
+    definition = make_definition(kind)
     flags = {name: getattr(kind, name) for name in _flags() if getattr(kind, name) != getattr(Tool, name)}
     return {"description": definition.description, "input_schema": definition.input_schema, "flags": flags}
 
@@ -51,18 +47,10 @@ def late_tool(package: str, name: str, maker: str | Callable[..., Tool[Any]], *a
 
 @cache
 def _late_kind(package: str, name: str) -> "type[_LateTool]":
-    facts = _facts(package)[name]
+    facts = facts_beside(package)[name]
     flags = {key: tuple(value) if isinstance(value, list) else value for key, value in facts["flags"].items()}
     definition = ToolDefinition(name, facts["description"], facts["input_schema"])
     return type(f"Late{name}", (_LateTool,), {"name": name, "late_definition": definition, **flags})
-
-
-@cache
-def _facts(package: str) -> Mapping[str, Any]:
-    file = sys.modules[package].__file__
-    assert file is not None, "a capability is a folder of files"
-    facts: Mapping[str, Any] = json.loads(Path(file).with_name(FACTS_FILE).read_bytes())
-    return facts
 
 
 class _LateTool(Tool[BaseModel]):

@@ -12,7 +12,9 @@ Case makes no difference.
 """
 
 import inspect
+import json
 import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -284,16 +286,37 @@ class Tool(ABC, Generic[InputT]):
     @cached_property
     def definition(self) -> ToolDefinition:
         """The tool as the model sees it."""
-        return definition_of(type(self))
+        return _definition_of(type(self))
 
     def load(self) -> "Tool[Any]":
         """Return the tool that does the work: itself, unless its module is imported at its first call."""
         return self
 
 
+FACTS_FILE = "tools.json"
+"""File beside a capability that says of its tools what a start needs to know; `scripts/tool_facts.py` writes it."""
+
+
 @cache
-def definition_of(kind: type[Tool[Any]]) -> ToolDefinition:
-    """Return the tools of a class as the model sees them."""
+def facts_beside(package: str) -> Mapping[str, Any]:
+    """Return what that file says by the names of tools; empty if there is none."""
+    folder = sys.modules[package].__file__
+    file = Path(folder).with_name(FACTS_FILE) if folder else None
+    facts: Mapping[str, Any] = json.loads(file.read_bytes()) if file is not None and file.is_file() else {}
+    return facts
+
+
+@cache
+def _definition_of(kind: type[Tool[Any]]) -> ToolDefinition:
+    package, _, _ = kind.__module__.rpartition(".")
+    known = facts_beside(package).get(kind.name) if package else None
+    if known is not None:
+        return ToolDefinition(kind.name, known["description"], known["input_schema"])
+    return make_definition(kind)
+
+
+def make_definition(kind: type[Tool[Any]]) -> ToolDefinition:
+    """Return the tools of a class as the model sees them, from the class itself."""
     if kind.description:
         return ToolDefinition(kind.name, kind.description, input_schema(kind.input_model))
     package, _, _ = kind.__module__.rpartition(".")

@@ -65,7 +65,7 @@ class ProjectContext:
     loaded: frozenset[Path]
     """Canonical paths of the memory files in it."""
     git: "LateText | None" = None
-    """What git says, where the reminder did not wait for it; None if it is in it."""
+    """State of git, where the reminder did not wait for it; None if it is in it."""
 
 
 class LateText:

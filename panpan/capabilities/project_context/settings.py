@@ -6,7 +6,7 @@ from panpan.config.settings import Table
 
 
 class ProjectContextSettings(Table):
-    """What the model is told of the project at first, `[project_context]`; set by the user alone."""
+    """First reminder, about the project, `[project_context]`; set by the user alone."""
 
     table = "project_context"
 

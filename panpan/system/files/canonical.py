@@ -8,6 +8,9 @@ resolves `~` asks `user_home`, so that a user without a home, as in many contain
 # ruff: noqa: PTH115, PTH118, PTH120 - the walk works on strings: it is hot, and Path would make one per component
 import errno
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from panpan.errors import ToolError
@@ -75,6 +78,21 @@ def canonical_path(path: Path) -> Path:
 def is_below(path: Path, root: Path) -> bool:
     """True if the canonical `path` is the canonical `root` or lies in it, compared by components."""
     return path.parts[: len(root.parts)] == root.parts
+
+
+_MOST_LISTED = 1_000
+
+
+def names_in(folder: Path, names: Iterable[str]) -> Iterator[str]:
+    """Yield those of many names, which may have several parts, that are in a folder."""
+    there = set[str]()
+    with suppress(OSError), os.scandir(folder) as entries:
+        there = {entry.name.casefold() for entry in islice(entries, _MOST_LISTED)}
+    asks_all = not 0 < len(there) < _MOST_LISTED  # nobody may list it, or that would take longer than to ask
+    for name in names:
+        may_be_there = asks_all or name.partition("/")[0].casefold() in there
+        if may_be_there and os.path.lexists(f"{folder}/{name}"):
+            yield name
 
 
 def lost_link(path: Path) -> Path | None:

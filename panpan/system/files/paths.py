@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from panpan.errors import ToolError
-from panpan.system.files.canonical import MAX_PATH_BYTES, canonical_path, is_below, user_home, walk
+from panpan.system.files.canonical import MAX_PATH_BYTES, canonical_path, is_below, names_in, user_home, walk
 from panpan.system.files.protected import ProtectedGroup, holds_secrets, plain_names, protections
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
@@ -148,7 +148,7 @@ class PathResolver:
         absolute = self.absolute(text)
         walked = walk(absolute)
         path = walked.end
-        is_inside = any(is_below(path, root) for root in self._roots)
+        is_inside = self._is_in_root(path)
         is_readable = is_inside or any(is_below(path, root) for root in self._readable_roots)
         # A program's own streams are allowed, although they lead through /proc.
         is_own = _OWN_STREAM.fullmatch(absolute) is not None
@@ -164,6 +164,13 @@ class PathResolver:
         groups = [*linked, *(group for _, found in named for group, _ in found)]
         is_only_as_named = protection is not None and bool(groups) and all(group.is_only_as_named for group in groups)
         return Location(path, is_inside, is_readable, protection, is_secret, is_only_as_named)
+
+    def is_inside(self, text: str) -> bool:
+        """True if a path, as it was written, leads into the workspace; raises what `locate` does."""
+        return self._is_in_root(walk(self.absolute(text)).end)
+
+    def _is_in_root(self, path: Path) -> bool:
+        return any(is_below(path, root) for root in self._roots)
 
     def decided_location(self, text: str) -> Location:
         """Return where `text` was found to lead when it was decided about the call; where it leads if it was not."""
@@ -365,9 +372,10 @@ class _LinkedPlaces:
     def _look_up(self) -> dict[Path, ProtectedGroup]:
         found: dict[Path, ProtectedGroup] = {}
         for folder in (self._root, self._home):
+            there = set(names_in(folder, (name for name, _ in plain_names())))  # few of hundreds
             for name, group in plain_names():
-                place = f"{folder}/{name}"  # there are hundreds, and a Path for each would be five times slower
-                if not os.path.islink(place):  # noqa: PTH114
+                place = f"{folder}/{name}"
+                if name not in there or not os.path.islink(place):  # noqa: PTH114
                     continue
                 try:
                     target = walk(place).end
@@ -394,7 +402,7 @@ def without_workspace(search_path: str, paths: PathResolver) -> str:
 
     def is_outside(folder: str) -> bool:
         with suppress(ToolError):
-            return folder.startswith("/") and not paths.locate(folder).is_inside
+            return folder.startswith("/") and not paths.is_inside(folder)
         return False
 
     return os.pathsep.join(filter(is_outside, search_path.split(os.pathsep)))

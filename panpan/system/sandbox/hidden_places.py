@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from panpan.errors import ToolError
-from panpan.system.files.canonical import canonical_path, is_below, user_home, walk
+from panpan.system.files.canonical import canonical_path, is_below, names_in, user_home, walk
 from panpan.system.files.protected import PROTECTED_GROUPS
 from panpan.system.git.git_places import GitIndex
 from panpan.types.dataclass import dataclass
@@ -61,7 +61,6 @@ _BESIDE = {
 _ENVIRONMENTS = (".venv", "venv", "env", ".env")
 _MOST_PROGRAMS = 1_000
 """Entries of one folder of programs that are looked at."""
-_MOST_LISTED = 1_000
 _OF_SYSTEM = tuple(map(Path, ("/usr", "/bin", "/etc", "/lib", "/dev", "/proc", "/sys")))
 
 
@@ -105,18 +104,6 @@ def secrets_of_user(home: Path) -> Iterator[Path]:
         if os.access(place, os.R_OK) and not _is_plain(place):
             with suppress(ToolError):
                 yield canonical_path(place)
-
-
-def names_in(folder: Path, names: Iterable[str]) -> Iterator[str]:
-    """Yield those of many names, which may have several parts, that are in a folder."""
-    there = set[str]()
-    with suppress(OSError), os.scandir(folder) as entries:
-        there = {entry.name.casefold() for entry in islice(entries, _MOST_LISTED)}
-    asks_all = not 0 < len(there) < _MOST_LISTED  # nobody may list it, or that would take longer than to ask
-    for name in names:
-        may_be_there = asks_all or name.partition("/")[0].casefold() in there
-        if may_be_there and os.path.lexists(f"{folder}/{name}"):
-            yield name
 
 
 def _is_plain(place: Path) -> bool:

@@ -25,16 +25,10 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from panpan.errors import ToolError
-from panpan.system.files.canonical import canonical_path, is_below, user_home
+from panpan.system.files.canonical import canonical_path, is_below, names_in, user_home
 from panpan.system.files.protected import may_be_protected, plain_names, protections
 from panpan.system.git.git_places import KEPT_IN_REPOSITORY
-from panpan.system.sandbox.hidden_places import (
-    NO_READ_RULES,
-    ReadRules,
-    is_secret_of_workspace,
-    is_tracked,
-    names_in,
-)
+from panpan.system.sandbox.hidden_places import NO_READ_RULES, ReadRules, is_secret_of_workspace, is_tracked
 from panpan.types.dataclass import dataclass
 
 PROXY_PORT = 61_128

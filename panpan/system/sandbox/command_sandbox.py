@@ -259,6 +259,7 @@ class CommandSandbox:
         try:
             while True:
                 await self._untidy.wait()
+                await anyio.sleep(_TIDIED_AFTER_S)
                 self._untidy = anyio.Event()
                 await self._tidy_up()
         finally:
@@ -466,6 +467,8 @@ def _folder_for_temporary_files() -> Path:
         ) from error
 
 
+_TIDIED_AFTER_S = 0.05
+"""Until the result of a command has become a request."""
 WAIT_S = 5.0
 """Seconds to wait while another process removes a place, which takes milliseconds."""
 _POLL_S = 0.002

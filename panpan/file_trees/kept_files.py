@@ -36,10 +36,27 @@ TOO_LONG = "its path is too long"
 """Said of the system, which takes 4,096 bytes on Linux; git does no better."""
 
 _RECENT_S = 2.0
-"""Age of a change from which on a further one shows in the times of a file, even on a file system with coarse ones."""
+_FINE_RECENT_NS, _RECENT_NS = 100_000_000, 2_100_000_000
+"""Age of a change from which on a further one shows in the times of the file: where these are fine, and where not."""
+_MS_IN_NS = 1_000_000
+_FILE_CLOCK = getattr(time, "CLOCK_REALTIME_COARSE", None)
+"""The clock by which Linux sets the times of files. It may stand still for longer than a tick."""
 
 FileState: TypeAlias = tuple[int, int, int, int, int, int]
 """What another file, or the same one after any change, does not have."""
+
+
+def _file_time_ns() -> int:
+    return time.time_ns() if _FILE_CLOCK is None else time.clock_gettime_ns(_FILE_CLOCK)
+
+
+def _shows_changes(status: os.stat_result, now_ns: int) -> bool:
+    """True if any change from now on shows in the times of a file.
+
+    Times in whole milliseconds may come from a file system that keeps no more than seconds.
+    """
+    is_fine = _FILE_CLOCK is not None and status.st_ctime_ns % _MS_IN_NS != 0
+    return status.st_ctime_ns < now_ns - (_FINE_RECENT_NS if is_fine else _RECENT_NS)
 
 
 def _state_of(status: os.stat_result) -> FileState:
@@ -100,6 +117,7 @@ def stat_paths(root: Path, paths: Iterable[str], limits: KeepLimits) -> PathStat
     """Return what is at each of `paths`, which are relative to `root`."""
     found = PathStates()
     behind_links = _BehindLinks(root)
+    now_ns = _file_time_ns()
     recent_since = time.time() - _RECENT_S
     for path in paths:
         place = f"{root}/{path}"
@@ -117,8 +135,6 @@ def stat_paths(root: Path, paths: Iterable[str], limits: KeepLimits) -> PathStat
             found.left_out[path] = "git keeps no link of this name"
         elif stat.S_ISLNK(status.st_mode):
             found.bits[path] = None
-            if status.st_ctime < recent_since:
-                found.states[path] = _state_of(status)
         elif not stat.S_ISREG(status.st_mode):
             found.left_out[path] = "it is not a regular file"
         elif status.st_size > limits.max_file_bytes:
@@ -128,9 +144,9 @@ def stat_paths(root: Path, paths: Iterable[str], limits: KeepLimits) -> PathStat
         else:
             if status.st_ctime >= recent_since:
                 found.recent.append(path)
-            else:
-                found.states[path] = _state_of(status)
             found.bits[path], found.sizes[path] = stat.S_IMODE(status.st_mode), status.st_size
+        if path in found.bits and _shows_changes(status, now_ns):
+            found.states[path] = _state_of(status)
     return found
 
 

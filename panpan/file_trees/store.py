@@ -12,10 +12,11 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from shutil import copy2
+from typing import Any, TypeVar
 
 from anyio import to_thread
 
@@ -97,6 +98,9 @@ _INDEX_AGE_S = 7 * 86_400
 """An index only makes the next snapshot faster."""
 _FIRST_S = 600.0
 """Time for adding the files of the first snapshot."""
+
+
+_Done = TypeVar("_Done")
 
 
 class TooLargeError(SnapshotError):
@@ -278,7 +282,7 @@ class SnapshotStore:
             await self._begin()
         changed, found, folders = await self._look()
         dropped = [path for path in (*found.gone, *found.left_out) if path in changed]
-        modes = await to_thread.run_sync(self._note, found, folders)
+        modes = await self._aside(self._note, found, folders)
         has_changed = bool(dropped or found.bits or not was_whole)
         if before is not None and not has_changed and self._is_still(before, modes):
             self._is_whole = True
@@ -381,10 +385,11 @@ class SnapshotStore:
         at = await self._finder.find({path: self._states.get(path) for path in self._bits} if is_small else None)
         unknown = set() if is_small else self._not_in_index  # git takes them for new, and does not see that one is gone
         new = [path for path in at.new if path not in unknown]
-        again = await to_thread.run_sync(stat_paths, self.root, self._recent, self._limits)
+        recent = () if is_small else self._recent  # a small folder was looked at for bits, too
+        again = await self._aside(stat_paths, self.root, recent, self._limits)
         moded = (path for path, mode in again.bits.items() if self._bits.get(path, mode) != mode)
         changed = {*at.changed, *unknown, *moded}
-        found = await to_thread.run_sync(stat_paths, self.root, [*changed, *new], self._limits)
+        found = await self._aside(stat_paths, self.root, [*changed, *new], self._limits)
         found.left_out.update(at.left_out)
         if is_small:  # the state of a file in a folder that is not looked into
             found.bits = {path: mode for path, mode in found.bits.items() if not self._is_kept(path, found)}
@@ -392,6 +397,10 @@ class SnapshotStore:
         self._recent = [path for path in {*again.recent, *found.recent} if path in self._bits or path in found.bits]
         seen = without_folders(at.folders, self._closed)
         return changed, found, {*seen, *all_folders_above((*found.gone, *found.left_out))}
+
+    async def _aside(self, work: Callable[..., _Done], *args: Any) -> _Done:
+        """Do something in a thread, unless there are so few files that the thread would take most of the time."""
+        return work(*args) if self._entries is not None else await to_thread.run_sync(partial(work, *args))
 
     def _is_kept(self, path: str, found: PathStates) -> bool:
         state = found.states.get(path)
@@ -473,11 +482,14 @@ class SnapshotStore:
 
     async def _commit(self, tree: str, message: bytes, parent: str | None) -> str:
         """Keep a tree for good: what no reference leads to would be swept away some day."""
-        if parent is None:
-            parent = await to_thread.run_sync(self.repository.read_reference, self._reference)
-        id_ = await to_thread.run_sync(self.repository.add_object, "commit", commit_of(tree, parent, message))
-        await to_thread.run_sync(self.repository.point, self._reference, id_)
-        return id_
+
+        def commit() -> str:
+            above = parent or self.repository.read_reference(self._reference)
+            id_ = self.repository.add_object("commit", commit_of(tree, above, message))
+            self.repository.point(self._reference, id_)
+            return id_
+
+        return await to_thread.run_sync(commit)
 
 
 def _of_files(found: PathStates) -> dict[str, int]:

@@ -69,7 +69,8 @@ async def test_later_look_at_few_files_takes_no_process(tmp_path: Path, monkeypa
 
 
 async def test_change_of_same_size_and_time_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_files, "_RECENT_S", 0.0)  # as if each file had been left alone for long
+    for name in ("_FINE_RECENT_NS", "_RECENT_NS"):  # as if each file had been left alone for long
+        monkeypatch.setattr(kept_files, name, 0)
     kept = store_in(tmp_path)
     file = tmp_path / "work" / "a"
     file.write_text("one\n")

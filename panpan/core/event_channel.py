@@ -4,6 +4,7 @@ from typing import Generic, TypeVar
 
 import anyio
 from anyio import BrokenResourceError
+from anyio.lowlevel import checkpoint
 
 T = TypeVar("T")
 
@@ -33,6 +34,7 @@ class EventChannel(Generic[T]):
         while self._has_receiver and len(self._waiting) >= self._room:
             await self._wait()
         if not self._has_receiver:
+            await checkpoint()  # if the receiver has cancelled this task, too, then that is how it ends
             raise BrokenResourceError
         self._waiting.append(event)
         self._wake()

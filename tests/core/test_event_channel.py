@@ -148,3 +148,15 @@ def test_nudged_receiver_looks_up_and_goes_on(run: Callable[[Main], None]) -> No
         assert hop.is_over
 
     run(main)
+
+
+def test_sender_that_the_receiver_cancels_ends_by_that(run: Callable[[Main], None]) -> None:
+    async def main() -> None:
+        hop = EventChannel[int](1)
+        with anyio.CancelScope() as sender:
+            hop.leave()
+            sender.cancel()
+            await hop.send(1)
+        assert sender.cancelled_caught
+
+    run(main)

@@ -163,7 +163,14 @@ class Table(BaseModel):
     """A table of settings."""
 
     # strict: TOML has types, so "5" for a number is a mistake and not another spelling
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        defer_build=True,  # most tables are only checked as a part of `settings_type`, and their defaults not at all
+    )
 
     table: ClassVar[str] = ""
     """Its name in settings files, if a feature declares it."""
@@ -373,8 +380,6 @@ class UiSettings(Table):
 class Settings(Table):
     """The checked settings of one run, from all sources; `settings[WebSettings]` is the table of a feature."""
 
-    model_config = ConfigDict(defer_build=True)  # `settings_type` builds them with the tables of the features
-
     version: Literal[1] = 1
     """Format of the settings file."""
 
@@ -408,21 +413,21 @@ class Settings(Table):
     top_k: int | None = Field(default=None, ge=1)
     """Number of the likeliest words that answers are drawn from, for servers that know it; None: the model's own."""
 
-    permission: PermissionSettings = PermissionSettings()
+    permission: PermissionSettings = PermissionSettings.model_construct()
     """Permissions, `[permission]`."""
-    sandbox: SandboxSettings = SandboxSettings()
+    sandbox: SandboxSettings = SandboxSettings.model_construct()
     """Sandbox of commands, `[sandbox]`."""
-    environment: EnvironmentSettings = EnvironmentSettings()
+    environment: EnvironmentSettings = EnvironmentSettings.model_construct()
     """Environment of commands, `[environment]`."""
-    limits: LimitSettings = LimitSettings()
+    limits: LimitSettings = LimitSettings.model_construct()
     """Limits on one command, `[limits]`."""
-    background: BackgroundSettings = BackgroundSettings()
+    background: BackgroundSettings = BackgroundSettings.model_construct()
     """Background tasks, `[background]`."""
-    web: NetworkSettings = NetworkSettings()
+    web: NetworkSettings = NetworkSettings.model_construct()
     """Access to the web, `[web]`."""
-    packages: PackageSettings = PackageSettings()
+    packages: PackageSettings = PackageSettings.model_construct()
     """Package managers, `[packages]`."""
-    tools: ToolSettings = ToolSettings()
+    tools: ToolSettings = ToolSettings.model_construct()
     """Tools that the model is offered, `[tools]`."""
     capabilities: Mapping[Name, bool | Mapping[Name, JsonValue]] = Field(default_factory=dict)
     """Capabilities of packages and folders that are on, by name: true, or a table with its settings."""
@@ -441,13 +446,13 @@ class Settings(Table):
     limit."""
     idle_timeout_s: float | None = Field(default=None, gt=0, le=86_400)
     """Seconds without a byte from the provider after which a request fails; None for 120, or 600 for local servers."""
-    retry: RetrySettings = RetrySettings()
+    retry: RetrySettings = RetrySettings.model_construct()
     """Retries of requests, `[retry]`."""
-    compaction: WindowSettings = WindowSettings()
+    compaction: WindowSettings = WindowSettings.model_construct()
     """Use of the context window, `[compaction]`."""
-    sessions: SessionSettings = SessionSettings()
+    sessions: SessionSettings = SessionSettings.model_construct()
     """Saved sessions, `[sessions]`."""
-    ui: UiSettings = UiSettings()
+    ui: UiSettings = UiSettings.model_construct()
     """Look of the terminal, `[ui]`."""
 
     @property
@@ -481,7 +486,7 @@ def settings_type() -> type[Settings]:
     for file in sorted(Path(__file__).parents[1].glob("capabilities/*/settings.py")):
         declared = vars(import_module(f"panpan.capabilities.{file.parent.name}.settings")).values()
         fields |= {
-            kind.table: (kind, Field(default_factory=kind))
+            kind.table: (kind, Field(default_factory=kind.model_construct))
             for kind in declared
             if isinstance(kind, type) and issubclass(kind, Table) and kind.table
         }

@@ -148,7 +148,9 @@ class GivenContext(Hook):
         told = {message.cause for message in conversation.messages if isinstance(message, SystemReminder)}
         added: list[SystemReminder] = []
         if PROJECT_CONTEXT not in told:
-            added += [SystemReminder(text=context.text, cause=context.cause) for context in self._context()]
+            for context in self._context():
+                is_late = context.cause == LATE_GIT
+                added.append(SystemReminder(text=context.text, cause=LATE_GIT if is_late else PROJECT_CONTEXT))
         if self._worktree is not None and WORKTREE not in told:
             text = (
                 f"You work in {self._worktree}, a copy of the project that is yours alone: a git worktree with the "

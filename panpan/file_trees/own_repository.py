@@ -68,6 +68,8 @@ class OwnRepository:
         self._program = ""
         self._base: dict[str, str] = {}
         """Environment but for the index; looked up once, since a snapshot runs git several times."""
+        self.gives_way: Callable[[], bool] = lambda: False
+        """Returns True if nobody waits for git, so that other programs come first."""
 
     def prepare(self) -> None:
         """Make it where it is missing, without asking git: what it needs is little, and nothing else belongs there.
@@ -174,7 +176,15 @@ class OwnRepository:
             with TemporaryFile() as file:
                 file.write(stdin)
                 file.seek(0)
-                done = await capture(command, cwd=folder, env=env, timeout_s=timeout_s, max_bytes=max_bytes, stdin=file)
+                done = await capture(
+                    command,
+                    cwd=folder,
+                    env=env,
+                    timeout_s=timeout_s,
+                    max_bytes=max_bytes,
+                    stdin=file,
+                    gives_way=self.gives_way(),
+                )
         except OSError as error:
             raise ToolError(f"git {args[0]} could not be given its input: {error.strerror}") from error
         if done.timed_out:

@@ -116,7 +116,7 @@ class RoundSnapshots(Hook):
             await self._wanted.wait()
             await anyio.sleep(_HEAD_START_S)
             async with self._workspace.lock:
-                await self._workspace.take()
+                await self._workspace.take_beside()
             tasks.start_soon(self._tidy)
 
     async def _keep_in_pauses(self) -> None:

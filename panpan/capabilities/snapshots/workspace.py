@@ -96,6 +96,17 @@ class WorkspaceSnapshots:
                 takes[root] = self.store(root).take
         return await self._taken(takes)
 
+    async def take_beside(self) -> None:
+        """Keep the folders as they are now, at leisure until somebody waits for the lock, which the caller holds."""
+        repositories = [self.store(root).repository for root in self.folders if not wide_root(root)]
+        for repository in repositories:
+            repository.gives_way = lambda: self.lock.statistics().tasks_waiting == 0
+        try:
+            await self.take()
+        finally:
+            for repository in repositories:
+                repository.gives_way = lambda: False
+
     async def take_again(self, earlier: Mapping[Path, Snapshot]) -> dict[Path, Snapshot]:
         """Return what earlier snapshots are about as it is now; what cannot be kept is missing."""
         return await self._taken({root: partial(self.store(root).take_again, one) for root, one in earlier.items()})

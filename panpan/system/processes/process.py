@@ -37,6 +37,7 @@ CHUNK_BYTES = 1 << 16
 EXIT_POLL_S = 0.03
 """Between asking a silent process whether it has ended while something else holds its pipe open."""
 
+_LOW_PRIORITY = 10
 _REAP_S = 2.0
 _SEEN_S = 0.5
 """Time until the end of a process that is over is told."""
@@ -167,6 +168,13 @@ class Child:
         if hasattr(resource, "prlimit"):
             with suppress(OSError, ValueError):  # it has ended, or has a lower limit already
                 resource.prlimit(self._process.pid, resource.RLIMIT_AS, (size_bytes, size_bytes))
+
+    def give_way(self) -> None:
+        """Let the process have little time where other programs want it."""
+        with suppress(OSError):  # it has ended
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, _LOW_PRIORITY)
+        with suppress(OSError):  # not Linux, or each session has the same priority here
+            Path(f"/proc/{self._process.pid}/autogroup").write_text(f"{_LOW_PRIORITY}\n")
 
     async def wait(self) -> None:
         """Return when the process itself has ended."""
@@ -349,6 +357,7 @@ async def capture(
     max_bytes: int = 10_000_000,
     stdin: int | IO[bytes] = DEVNULL,
     pass_fds: Sequence[int] = (),
+    gives_way: bool = False,
 ) -> Captured:
     """Run a program of panpan's own and return what it printed; nothing of it runs on afterwards.
 
@@ -360,12 +369,15 @@ async def capture(
         max_bytes: Most that is kept of each of the two outputs; a program that prints more is ended.
         stdin: A file that it reads; empty input if not given.
         pass_fds: Descriptors that it inherits under the same numbers.
+        gives_way: True if it gets little time where other programs want it.
 
     Raises:
         ToolError: It cannot be started.
     """
     own_env = child_environment() if env is None else env
     child = await Child.start(argv, cwd=cwd, env=own_env, has_stderr=True, stdin=stdin, pass_fds=pass_fds)
+    if gives_way:
+        child.give_way()
     gathered = [_Gathered(pipe, max_bytes) for pipe in (child.stdout, child.stderr) if pipe is not None]
     is_clean = False
     try:

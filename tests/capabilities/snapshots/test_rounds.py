@@ -3,6 +3,7 @@
 import os
 from hashlib import sha1
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -11,6 +12,7 @@ from anyio.abc import TaskStatus
 from panpan.capabilities.files.write import WriteTool
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import ToolCall
+from panpan.file_trees.own_repository import OwnRepository
 from panpan.types.events import Output
 from panpan.types.messages import SystemReminder
 from tests.capabilities.guards.hook_fixtures import call_in, reply, round_of
@@ -362,3 +364,35 @@ async def test_loose_objects_of_earlier_sessions_are_packed(tmp_path: Path) -> N
     await place.undo()
 
     assert place.state() == {}
+
+
+async def test_first_snapshot_gives_way_until_a_call_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = KeptWorkspace(tmp_path)
+    workspace = place.snapshots.workspace
+    repository = workspace.store(place.folder).repository
+    gave_way: dict[str, bool] = {}
+    begins, may_go_on = anyio.Event(), anyio.Event()
+    run = OwnRepository.run
+
+    async def noted(self: OwnRepository, *args: str, **options: Any) -> bytes:
+        gave_way.setdefault(args[0], self.gives_way())
+        if args[0] == "ls-files" and not begins.is_set():
+            begins.set()
+            await may_go_on.wait()
+        return await run(self, *args, **options)
+
+    async def take_beside() -> None:
+        async with workspace.lock:
+            await workspace.take_beside()
+
+    monkeypatch.setattr(OwnRepository, "run", noted)
+    place.write("a", "1\n")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(take_beside)
+        await begins.wait()
+        tasks.start_soon(place.snapshots.rounds.before_effect, call_in(place.folder))
+        await anyio.wait_all_tasks_blocked()
+        may_go_on.set()
+
+    assert gave_way == {"ls-files": True, "diff-files": False, "update-index": False, "write-tree": False}
+    assert not repository.gives_way()

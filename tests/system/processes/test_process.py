@@ -157,6 +157,13 @@ async def test_input_is_empty() -> None:
     assert ended.exit_code == 0
 
 
+async def test_process_that_gives_way_has_a_low_priority() -> None:
+    script = "import os\nwhile os.nice(0) != 10: pass"
+    done = await capture([sys.executable, "-S", "-c", script], cwd=Path("/"), timeout_s=30, gives_way=True)
+
+    assert (done.exit_code, done.timed_out) == (0, False)
+
+
 async def test_process_leads_its_own_session_without_a_terminal() -> None:
     output, _ = await everything("ps -o pid=,sid=,tty= -p $$")
 

@@ -82,16 +82,17 @@ class ChunkJoiner:
 
     def _join(self, data: bytes) -> bytes:
         parts: list[bytes] = []
-        start = 0
+        sizes: dict[bytes, int] = {}  # most chunks of a read have one of a few sizes
+        start, length = 0, len(data)
         while (line_end := data.find(b"\r\n", start)) >= 0:
             digits = data[start:line_end]
-            if not 0 < len(digits) <= _MAX_SIZE_DIGITS or digits.strip(b"0123456789abcdefABCDEF"):
-                return _chunk(parts) + self._as_it_is(data[start:])
-            size = int(digits, 16)
+            size = sizes.get(digits)
+            if size is None:
+                size = sizes[digits] = _size_of(digits)
             end = line_end + 2 + size
-            if not 0 < size <= _MAX_CHUNK_BYTES or (len(data) >= end + 2 and data[end : end + 2] != b"\r\n"):
+            if not size or (length >= end + 2 and data[end : end + 2] != b"\r\n"):
                 return _chunk(parts) + self._as_it_is(data[start:])
-            if len(data) < end + 2:
+            if length < end + 2:
                 break
             parts.append(data[line_end + 2 : end])
             start = end + 2
@@ -104,6 +105,14 @@ class ChunkJoiner:
         """Return the rest of the answer unchanged: its end, or something unusual."""
         self._read = self._pass
         return data
+
+
+def _size_of(digits: bytes) -> int:
+    """Return the size of a chunk by the line before it; 0 for the last chunk, and for what is unusual."""
+    if not 0 < len(digits) <= _MAX_SIZE_DIGITS or digits.strip(b"0123456789abcdefABCDEF"):
+        return 0
+    size = int(digits, 16)
+    return size if size <= _MAX_CHUNK_BYTES else 0
 
 
 def _chunk(parts: list[bytes]) -> bytes:

@@ -4,10 +4,11 @@ The rule: every failure between here and the server is raised as an error of our
 or the network's error as its cause. Nothing is retried here, and the SDK is imported by the first request.
 """
 
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -25,14 +26,14 @@ MAX_EVENT_BYTES = 16 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
 
-class ServerSentEvent(NamedTuple):
-    """One event; `name` is empty if the stream gave none, which means "message" in the standard.
+ServerSentEvent: TypeAlias = tuple[bytes, bytes]
+"""Name and data of one event. The name is empty if the stream gave none, which means "message" in the standard.
 
-    The data may be empty, too: servers keep a connection alive with such events.
-    """
+The data may be empty, too: servers keep a connection alive with such events.
+"""
 
-    name: bytes
-    data: bytes
+_USUAL = re.compile(rb"(?:\A|(?<=\n\n))(?:event: ([^\n]*)\n)?data: ([^\n]*)(?=\n\n|\Z)")
+"""A whole event of one line of data, with or without a name before it."""
 
 
 class SseParser:
@@ -65,15 +66,16 @@ class SseParser:
         if self._ended_in_cr or b"\r" in chunk:
             chunk = self._with_lf(chunk)
         data = self._complete(chunk)
-        events: list[ServerSentEvent] = []
-        if data is not None:
-            for block in data.split(b"\n\n"):
-                if len(block) > self._max_event_bytes:
-                    raise self._too_long()
-                event = _event_of(block)
-                if event is not None:
-                    events.append(event)
-        return events
+        if data is None:
+            return []
+        if len(data) <= self._max_event_bytes:
+            events: list[ServerSentEvent] = _USUAL.findall(data)
+            if len(events) == data.count(b"\n\n") + 1:
+                return events
+        blocks = data.split(b"\n\n")
+        if max(map(len, blocks)) > self._max_event_bytes:
+            raise self._too_long()
+        return [event for block in blocks if (event := _event_of(block)) is not None]
 
     def finish(self) -> list[ServerSentEvent]:
         """Return the last event if the stream ended without the blank line after it.
@@ -132,26 +134,15 @@ class SseParser:
 def _event_of(block: bytes) -> ServerSentEvent | None:
     """Return the event of these lines, or None if they have no line of data."""
     name = b""
-    data = block
-    if block.startswith(b"event: "):
-        name, _, data = block.partition(b"\n")
-        name = name[7:]
-    if data.startswith(b"data: ") and b"\n" not in data:
-        return ServerSentEvent(name, data[6:])
-    return _event_of_lines(block.split(b"\n"))
-
-
-def _event_of_lines(lines: list[bytes]) -> ServerSentEvent | None:
-    name = b""
     data: list[bytes] = []
-    for line in lines:
+    for line in block.split(b"\n"):
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
             data.append(value)
         elif field == b"event":
             name = value
-    return ServerSentEvent(name, b"\n".join(data)) if data else None
+    return (name, b"\n".join(data)) if data else None
 
 
 DEFAULT_IDLE_TIMEOUT_S = 120.0

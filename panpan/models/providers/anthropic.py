@@ -142,10 +142,10 @@ class AnthropicReply:
         if isinstance(read, WholeReply):
             self._document(read.document)
             return
-        for event in read:
-            if not event.data:
+        for _, data in read:
+            if not data:
                 continue
-            document = read_event(event.data, provider=self._transport.provider)
+            document = read_event(data, provider=self._transport.provider)
             kind = document.get("type")
             if kind == "content_block_delta":
                 self._delta(document)

@@ -301,12 +301,12 @@ class OpenAIReply:
         if isinstance(read, WholeReply):
             self._document(read.document)
             return
-        for event in read:
-            if event.data.startswith(b"[DONE]"):
+        for name, data in read:
+            if data.startswith(b"[DONE]"):
                 self.has_ended = self.is_over = True
                 return
-            if event.data:
-                self._chunk(read_event(event.data, provider=self._transport.provider), event.name)
+            if data:
+                self._chunk(read_event(data, provider=self._transport.provider), name)
 
     def finish(self) -> None:
         """End the reply.

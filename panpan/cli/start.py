@@ -4,8 +4,12 @@ The rule: import nothing here that takes time. While Python imports the rest, Ct
 is open yet that would have to be closed, and Python itself would only print a traceback.
 """
 
+import _signal  # type: ignore[import-not-found]  # not `signal`, which takes milliseconds to import
 import gc
 import os
+import sys
+
+from panpan.version import __version__
 
 PARENT = os.getppid()
 """Id of the process that started panpan. Read first, since it may end before the options are parsed."""
@@ -13,26 +17,41 @@ PARENT = os.getppid()
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells do."""
 
-try:
-    import signal
-except KeyboardInterrupt:  # the import takes a few milliseconds
-    raise SystemExit(EXIT_INTERRUPTED) from None
+NO_DAEMON = "PANPAN_NO_DAEMON"
+"""Variable that keeps one start from the daemon."""
 
 
 def main() -> None:
     """Run the command, and end the process with its exit code."""
     leave_at_interrupt()
+    path = daemon_socket(os.environ)
+    if path is not None and not os.environ.get(NO_DAEMON) and os.path.exists(path):  # noqa: PTH110
+        from panpan.cli.daemon.client import run_by_daemon
+
+        run_by_daemon(path)
     from panpan.cli.main import main as run
 
-    if signal.getsignal(signal.SIGINT) is _leave:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if _signal.getsignal(_signal.SIGINT) is _leave:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     run()
+
+
+def daemon_socket(env: os._Environ[str]) -> str | None:
+    """Return where the daemon of this user and this installation listens, if it runs; None if there is no place."""
+    folder = env.get("XDG_RUNTIME_DIR")
+    if not folder:
+        folder = env.get("PANPAN_HOME") or (f"{env['HOME']}/.panpan" if env.get("HOME") else "")
+    if sys.platform != "linux" or not folder.startswith("/"):
+        return None
+    package = os.stat(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH116, PTH120
+    name = f"{__version__}-{sys.implementation.cache_tag}-{package.st_dev:x}-{package.st_ino:x}"
+    return f"{folder}/panpan-daemon/{name}"
 
 
 def leave_at_interrupt() -> None:
     """Make SIGINT end the process at once, unless the parent process has it ignored."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _leave)
 
 
 def _leave(number: int, frame: object) -> None:

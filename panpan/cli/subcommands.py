@@ -61,6 +61,7 @@ _OWN: Mapping[str, Subcommand] = {
         ("capabilities", "capabilities_command", "List the features of panpan, packages and folders."),
         ("completion", "help_command", "Print completion for bash, zsh or fish."),
         ("config", "config_command", "Show the settings and where they come from."),
+        ("daemon", "daemon.command", "Keep panpan loaded, so that headless runs begin sooner."),
         ("debug", "debug_command", "Show decisions about tool calls and addresses."),
         ("demo", "demo_command", "Watch panpan fix a bug, without a key or network."),
         ("doctor", "doctor_command", "Check what panpan finds on this machine."),

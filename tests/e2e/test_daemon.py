@@ -210,12 +210,3 @@ def test_stop_lets_a_run_go_on_and_another_daemon_begin(panpan: Panpan) -> None:
     assert ended.stdout == "the daemon has stopped\n"
     assert (waiting.process.returncode, rest, code) == (0, b"ning of an answer\n", 0)
     wait_until(lambda: not Path(f"/proc/{pid}").exists())
-
-
-def test_two_runs_have_random_numbers_of_their_own(daemon: Daemon, panpan: Panpan) -> None:
-    with serving([say("One."), say("Two.")]) as server:
-        panpan.use(server)
-        for _ in range(2):
-            assert finished(daemon.start(panpan, "-p", "go")).code == 0
-
-    assert len(panpan.session_files()) == 2

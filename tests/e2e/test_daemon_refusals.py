@@ -6,15 +6,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from panpan.system.sandbox.landlock import OLDEST_VERSION, landlock_version
-from tests.e2e.conftest import COMMAND, Panpan, finished
+from tests.e2e.conftest import COMMAND, Panpan, finished, wait_until
 from tests.e2e.running_daemon import Daemon, places, running_daemon, socket_of
-from tests.model_server import call, say, serving
+from tests.model_server import Hold, Reply, Text, call, say, serving
 from tests.needed_programs import need
 from tests.package_copy import linked_copy, rewrite
 
@@ -104,9 +105,9 @@ def test_whoever_is_held_to_something_else_is_refused(
 def test_landlock_alone_keeps_a_program_from_the_daemon(daemon: Daemon) -> None:
     served = daemon.facts["served"]
 
-    output = bold_output(daemon, before=LANDLOCKED + "client_open = None\n")
+    output = bold_output(daemon, before=LANDLOCKED)
 
-    assert "not served" in output
+    assert output == "not served\n"
     assert daemon.facts["served"] == served
 
 
@@ -175,6 +176,40 @@ def test_more_than_the_daemon_may_have_is_refused(panpan: Panpan) -> None:
             pytest.skip("root takes over any limits")
         assert answered_alone(daemon, panpan)
         assert daemon.facts["refused"] == "resource limits differs"
+
+
+@pytest.fixture
+def control_group() -> Iterator[Path]:
+    """A control group of the test's own, beside that of the daemon."""
+    mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
+    root = next((Path(words[1]) for words in mounts if words[2] == "cgroup2"), Path("/nowhere"))
+    group = root / f"panpan-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group can be made: {error}")
+    yield group
+    wait_until(lambda: not (group / "cgroup.procs").read_text())
+    group.rmdir()
+
+
+def test_run_is_in_the_control_group_of_its_start_or_alone(daemon: Daemon, panpan: Panpan, control_group: Path) -> None:
+    entering = ("sh", "-c", f'echo $$ > {control_group}/cgroup.procs && exec "$@"', "sh")
+    served, more = daemon.facts["served"], threading.Event()
+    with serving([Reply((Text("The beginning of an answer"),), chunk_chars=10, faults=(Hold(4, more),))]) as server:
+        panpan.use(server)
+        process = daemon.start(panpan, "-p", "go", prefix=entering)
+        assert process.stdout is not None
+        assert os.read(process.stdout.fileno(), 9) == b"The begin"
+        members = (control_group / "cgroup.procs").read_text().split()
+        facts = daemon.facts
+        more.set()
+        assert finished(process).code == 0
+
+    if facts["served"] > served:
+        assert len(members) == 2
+    else:
+        assert (len(members), facts["refused"]) == (1, "control group differs")
 
 
 @pytest.mark.parametrize("place", ["folder", "socket"])

@@ -32,15 +32,15 @@ _ESCAPED = {ord(char): f"\\{ord(char):03o}" for char in " \t\n\\"}
 def mount_points(paths: AbstractSet[Path]) -> set[Path]:
     """Return those of `paths` that are mount points for some process with a mount namespace of its own."""
     by_name = {os.fsencode(str(path).translate(_ESCAPED)): path for path in paths}
-    own = (_PROC / "self" / "ns" / "mnt").readlink()
+    own = os.readlink(f"{_PROC}/self/ns/mnt")  # noqa: PTH115 - a Path for each process takes most of the time
     found: set[Path] = set()
-    for process in _PROC.iterdir():
+    for name in os.listdir(_PROC):  # noqa: PTH208
         with suppress(OSError):  # it has ended, or belongs to another user
-            if not process.name.isdigit() or (process / "ns" / "mnt").readlink() == own:
+            if not name.isdigit() or os.readlink(f"{_PROC}/{name}/ns/mnt") == own:  # noqa: PTH115
                 continue
             # Ask each process, since one that has changed its root sees only the mounts below that.
-            points = {line.split()[4] for line in (process / "mountinfo").read_bytes().splitlines()}
-            found |= {path for name, path in by_name.items() if name in points}
+            points = {line.split()[4] for line in (_PROC / name / "mountinfo").read_bytes().splitlines()}
+            found |= {path for place, path in by_name.items() if place in points}
     return found
 
 

@@ -28,6 +28,7 @@ NAMES = (
     "gate",
     "sandbox",
     "snapshots",
+    "many_files",
     "reminders",
     "subagents",
     "background_tasks",

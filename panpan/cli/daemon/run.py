@@ -5,6 +5,7 @@ environment, folder, umask, arguments, ignored signals, limits, priority and con
 must everything that Python or a module reads only once.
 """
 
+import atexit
 import fcntl
 import io
 import os
@@ -13,10 +14,11 @@ import select
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from panpan.cli.daemon.client import ACCEPTED, GO, REFUSED, Unserved, python_setup
 from panpan.cli.daemon.standing import bounds, first_difference, rights
@@ -82,6 +84,22 @@ def begin(request: Request, read_at_import: Mapping[str, str | None], reports: i
     os.close(own)
     os.close(reports)
     connection.close()
+
+
+def run() -> NoReturn:
+    """Run panpan, and end as Python does, but without taking apart what the daemon has imported."""
+    from panpan.cli.main import main
+
+    try:
+        main()
+    except SystemExit as end:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(end.code if isinstance(end.code, int) else 1)
+        raise  # and Python says that it could not write
 
 
 def _take_over_bounds(pid: int) -> None:

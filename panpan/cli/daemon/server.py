@@ -33,7 +33,7 @@ from panpan.cli.daemon.client import (
     peer,
 )
 from panpan.cli.daemon.preload import preload
-from panpan.cli.daemon.run import Request, begin
+from panpan.cli.daemon.run import Request, begin, run
 
 IDLE_S = 8 * 60 * 60.0
 """Seconds without a start after which it ends."""
@@ -246,10 +246,10 @@ class Daemon:
     def _hang_up(self, connection: int) -> None:
         """End the run whose start is gone as the end of its terminal would."""
         self._poll.unregister(connection)
-        for run, (_, waiting) in self._runs.items():
+        for pidfd, (_, waiting) in self._runs.items():
             if waiting.fileno() == connection:
                 for number in (signal.SIGHUP, signal.SIGCONT):  # it may be stopped
-                    signal.pidfd_send_signal(run, number)
+                    signal.pidfd_send_signal(pidfd, number)
 
     def _read_reports(self) -> None:
         for reason in os.read(self._reports, _REPORT_BYTES).decode(errors="replace").splitlines():
@@ -366,8 +366,6 @@ def main() -> None:
     if forked is not None:
         request, reports = forked
         begin(request, read_at_import, reports)
-        from panpan.cli.main import main as run
-
         run()
 
 

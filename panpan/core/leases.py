@@ -13,7 +13,7 @@ from anyio import CapacityLimiter, Event, Lock
 from panpan.types.dataclass import dataclass
 
 MAX_WORKING = 10
-"""Most calls that work at once. A call that waits for a model, a question or a lease does not count."""
+"""Most calls that work at once. One that waits for a model, a question, a background task or a lease does not count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,6 +200,13 @@ class Tool(ABC, Generic[InputT]):
     only_reads: ClassVar[bool] = False
     """True if none of its calls, whatever the arguments, changes the user's data or uses the network."""
 
+    names_reads: ClassVar[bool] = False
+    """True if its result depends on nothing but the files that its effects name, so that it may run beside a change of
+    others."""
+
+    waits: ClassVar[bool] = False
+    """True if its calls only wait for something that works elsewhere; they take no slot among the calls that work."""
+
     is_for_subagents: ClassVar[bool] = True
     """False if it asks the session's user, or uses data of the session itself; then no subagent gets it."""
 

@@ -100,35 +100,38 @@ def is_apart(calls: Sequence[PreparedCall], index: int) -> bool:
     return not any(calls[at].only_reads for at in (index - 1, index + 1) if 0 <= at < len(calls))
 
 
-async def find_file_use(call: PreparedCall, context: ToolContext, *, may_move: bool) -> FileUse:
+async def find_file_use(
+    call: PreparedCall, context: ToolContext, *, may_move: bool, is_beside_changes: bool
+) -> FileUse:
     """Return the files that a call of a message touches, for its order among the others.
 
     Args:
         call: The call.
         context: Context of the call.
         may_move: True if a command in it may change the working directory, which the calls after it start from.
+        is_beside_changes: True if another call of the message may change something.
     """
     tool, args = call.tool, call.args
     if tool is None or args is None:
         return FileUse()
     if tool.starts_agents:
         return AGENTS
-    if call.only_reads and not may_move:  # it may depend on more than it names, as on the mode or on a whole project
-        return READS
+    if call.only_reads and not may_move and not (tool.names_reads and is_beside_changes):
+        return READS  # it may depend on more than it names, as on the mode or on a whole project
     if not call.only_reads and (not tool.notes_changes or tool.only_renames):
         return EVERYTHING
     try:
         effects = await tool.effects(args, context)
-        if call.only_reads:
+        if call.only_reads and not tool.names_reads:
             return EVERYTHING if effects.commands else READS
-        if not effects.only_changes_files:
+        if not call.only_reads and not effects.only_changes_files:
             return EVERYTHING
         return FileUse.of(
             reads=[_canonical(path, context) for path in (*effects.reads, *effects.searches)],
             writes=[_canonical(path, context) for path in (*effects.writes, *effects.deletes)],
         )
     except Exception:  # it may be possible once the calls before it are done
-        return EVERYTHING
+        return READS if tool.names_reads else EVERYTHING
 
 
 def _canonical(path: str, context: ToolContext) -> Path:

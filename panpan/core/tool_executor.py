@@ -161,9 +161,11 @@ class ToolExecutor(AsyncContextManagerMixin):
         with closing(channel):
             async with create_task_group() as task_group:
                 numbers = {call.use.id: number for number, call in enumerate(calls)}
+                has_changes = not all(call.only_reads for call in calls)
                 for equal in equal_calls(calls):
                     call, number = equal[0], numbers[equal[0].use.id]
-                    use = await find_file_use(call, context, may_move=is_apart(calls, number))
+                    may_move = is_apart(calls, number)
+                    use = await find_file_use(call, context, may_move=may_move, is_beside_changes=has_changes)
                     runs_alone = use == EVERYTHING
                     if runs_alone:
                         await _all(received[earlier.use.id] for earlier in calls[:number])
@@ -229,8 +231,9 @@ class ToolExecutor(AsyncContextManagerMixin):
 
         lease = leases.ask(find_changed_files(tool_call, permission.box), on_wait=partial(channel.send, Waiting(_TURN)))
         has_to_wait = lease.has_to_wait or not leases.slots.available_tokens
-        # an agent's own calls take slots, and a question to the user is no work
-        slot = nullcontext() if call.tool.starts_agents or call.tool.asks_user else leases.slots
+        # an agent's own calls take slots, and to wait is no work
+        takes_slot = not (call.tool.starts_agents or call.tool.asks_user or call.tool.waits)
+        slot = leases.slots if takes_slot else nullcontext()
         async with lease, slot:
             if has_to_wait and (denial := await recheck_call(tool_call, self._hooks)) is not None:
                 await channel.send(_decided(call.use, denial))

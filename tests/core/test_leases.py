@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.core.leases import AGENTS, EVERYTHING, FileUse, Leases
+from panpan.core.leases import AGENTS, EVERYTHING, READS, FileUse, Leases
 
 PATHS = st.sampled_from(["/w", "/w/a", "/w/a/x.py", "/w/b", "/w/b/y.py", "/w/B/Y.py", "/w/ab"])
 USES = st.one_of(
     st.builds(FileUse.of, reads=st.lists(PATHS, max_size=2), writes=st.lists(PATHS, max_size=2)),
-    st.sampled_from([EVERYTHING, AGENTS]),
+    st.sampled_from([EVERYTHING, AGENTS, READS]),
 )
 
 
@@ -24,6 +24,8 @@ USES = st.one_of(
         (FileUse.of(writes=["/w/a.py"]), FileUse.of(reads=["/w"]), True),
         (FileUse.of(writes=["/w/a"]), FileUse.of(reads=["/w/ab"]), False),
         (FileUse.of(reads=["/w"]), FileUse.of(reads=["/w/a.py"]), False),
+        (FileUse.of(reads=["/w/a.py"]), FileUse.of(writes=["/w/b.py"]), False),
+        (READS, FileUse.of(writes=["/w/b.py"]), True),
         (EVERYTHING, FileUse(), True),
         (AGENTS, AGENTS, False),
         (AGENTS, FileUse.of(reads=["/w/a.py"]), True),

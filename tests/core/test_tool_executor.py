@@ -128,6 +128,12 @@ def edits(log: list[str]) -> tuple[FileTool, FileTool, FakeTool]:
     return FileTool("Look", changes=False, log=log), FileTool("Edit", changes=True, log=log), changing(log)
 
 
+class Show(FileTool):
+    """A tool that reads a file, and depends on nothing else."""
+
+    names_reads = True
+
+
 def order_of(log: list[str], *ids: str) -> list[str]:
     return [line.split(maxsplit=1)[1] for line in log if line.split()[1] in ids]
 
@@ -151,17 +157,48 @@ def test_changes_of_different_files_run_together(tmp_path: Path, run: Callable[[
     run(main)
 
 
+@pytest.mark.parametrize("kinds", [("Edit", "Show"), ("Show", "Edit")])
+def test_read_of_a_named_file_runs_beside_a_change_of_another(
+    tmp_path: Path, run: Callable[[Main], None], kinds: tuple[str, str]
+) -> None:
+    log: list[str] = []
+
+    async def main() -> None:
+        show, edit = Show("Show", changes=False, log=log), FileTool("Edit", changes=True, log=log)
+        async with executor_of(tmp_path, show, edit) as executor:
+            calls = [use(str(n), kind, path=f"{n}", seconds=0.02) for n, kind in enumerate(kinds)]
+            await collect(executor, *calls)
+        assert {*order_of(log, "0", "1")[:2]} == {"0 begins", "1 begins"}
+
+    run(main)
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [
         (use("1", "Edit", path="a", seconds=0.01), use("2", "Edit", path="./x/../a")),
+        (use("1", "Edit", path="a", seconds=0.01), use("2", "Show", path="A")),
+        (use("1", "Show", path="link", seconds=0.01), use("2", "Edit", path="a")),
+        (use("1", "Change", seconds=0.01), use("2", "Show", path="a")),
+        (use("1", "Show", path="a", seconds=0.01), use("2", "Change")),
         (use("1", "Edit", path="a", seconds=0.01), use("2", "Look", path=".")),
         (use("1", "Look", path="a", seconds=0.01), use("2", "Edit", path="a")),
         (use("1", "Change", seconds=0.01), use("2", "Look", path="a")),
         (use("1", "Edit", path="a", seconds=0.01), use("2", "Change")),
         (use("1", "Edit", path="link", seconds=0.01), use("2", "Edit", path="a")),
     ],
-    ids=["same-file", "folder-above", "read-before", "unknown-before", "unknown-after", "through-a-link"],
+    ids=[
+        "same-file",
+        "named-read-after",
+        "named-read-before",
+        "named-read-after-unknown",
+        "named-read-before-unknown",
+        "folder-above",
+        "read-before",
+        "unknown-before",
+        "unknown-after",
+        "through-a-link",
+    ],
 )
 def test_calls_that_may_meet_run_in_order(
     tmp_path: Path, run: Callable[[Main], None], first: ToolUseBlock, second: ToolUseBlock
@@ -171,7 +208,8 @@ def test_calls_that_may_meet_run_in_order(
     (tmp_path / "link").symlink_to("a")
 
     async def main() -> None:
-        async with executor_of(tmp_path, *edits(log)) as executor:
+        show = Show("Show", changes=False, log=log)
+        async with executor_of(tmp_path, show, *edits(log)) as executor:
             await collect(executor, first, second)
         assert order_of(log, "1", "2") == ["1 begins", "1 ends", "2 begins", "2 ends"]
 
@@ -279,9 +317,11 @@ def test_equal_reads_share_a_result_unless_a_change_is_between(tmp_path: Path, r
     run(main)
 
 
-def test_agents_run_together_and_leave_the_slots_to_calls(tmp_path: Path, run: Callable[[Main], None]) -> None:
-    class Agents(FakeTool):
-        starts_agents = True
+@pytest.mark.parametrize("flag", ["starts_agents", "asks_user", "waits"])
+def test_calls_that_only_wait_run_together_without_slots(
+    tmp_path: Path, run: Callable[[Main], None], flag: str
+) -> None:
+    class Waits(FakeTool):
         all_run: anyio.Event
 
         async def run(self, args: BaseModel, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
@@ -291,14 +331,15 @@ def test_agents_run_together_and_leave_the_slots_to_calls(tmp_path: Path, run: C
             await self.all_run.wait()
             yield Output("done")
 
-    agent = Agents("Agent", is_read_only=False)
+    tool = Waits("Wait")
+    setattr(tool, flag, True)
 
     async def main() -> None:
-        agent.all_run = anyio.Event()
-        async with executor_of(tmp_path, agent) as executor:
+        tool.all_run = anyio.Event()
+        async with executor_of(tmp_path, tool) as executor:
             with anyio.fail_after(30):
-                await collect(executor, *(use(str(n), "Agent") for n in range(25)))
-        assert agent.running == 25
+                await collect(executor, *(use(str(n), "Wait", seconds=n) for n in range(25)))
+        assert tool.running == 25
 
     run(main)
 

@@ -40,6 +40,7 @@ class TaskOutputTool(Tool[TaskOutputInput]):
     input_model = TaskOutputInput
     question_template = "Read the output of the task {title}?"
     only_reads: ClassVar[bool] = True
+    waits: ClassVar[bool] = True
     is_for_subagents: ClassVar[bool] = False
     timeout_s: ClassVar[float | None] = None
 

@@ -55,6 +55,7 @@ class ReadTool(Tool[ReadInput], FileViewer):
     question_template = "Read {title}?"
     input_model = ReadInput
     only_reads: ClassVar[bool] = True
+    names_reads: ClassVar[bool] = True
     count_label = ("read", "file")
 
     def file_call(self, path: str, lines: tuple[int, int] | None) -> tuple[Tool[Any], BaseModel]:

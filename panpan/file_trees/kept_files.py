@@ -282,10 +282,12 @@ class FileFinder:
         Raises:
             ToolError: git cannot look; `TooMuchError` where there is too much.
         """
-        if known is None:
-            found = await self._found_by_git()
-        else:
-            found = await to_thread.run_sync(self._found_by_walk, known)
+        found = await (self._found_by_git() if known is None else to_thread.run_sync(self._found_by_walk, known))
+        await to_thread.run_sync(self._sift, found)
+        return found
+
+    def _sift(self, found: Found) -> None:
+        """Leave out what is not kept."""
         for path in [path for path in (*found.new, *found.folders) if is_refused_by_git(path)]:
             found.left_out[path] = _NO_NAME
         self.leavings = {folder_of(path) for path in found.new if is_temporary_name(path)}
@@ -293,7 +295,6 @@ class FileFinder:
         found.changed = [path for path in found.changed if path not in self._hidden]
         found.new = [path for path in found.new if path not in not_kept and not is_temporary_name(path)]
         found.folders = [path for path in found.folders if found.left_out.get(path) != _NO_NAME]
-        return found
 
     async def _found_by_git(self) -> Found:
         printed: dict[str, bytes] = {}
@@ -332,7 +333,7 @@ class FileFinder:
     async def heavy_folders(self, sizes: Mapping[str, int], new: Iterable[str]) -> Sequence[str]:
         """Return the folders that git ignores and that hold too many of the new files, or too much."""
         new = list(new)
-        inner = sorted(filter(self._is_repository, all_folders_above(new)))
+        inner = await to_thread.run_sync(lambda: sorted(filter(self._is_repository, all_folders_above(new))))
         nothing = self._index.with_name(f"{self._index.name}.none")  # no index, so that git lists every file
         args = ("ls-files", "-i", "-o", "--directory", "--exclude-per-directory=.gitignore", "-z")
         ignored = []
@@ -340,7 +341,7 @@ class FileFinder:
             look = partial(self._repository.run, index=nothing, work_tree=self._root / folder)
             printed = await look(*args, max_bytes=self._max_bytes)
             ignored += [folder + path for path in paths_in(printed) if path.endswith("/")]
-        return heavy_folders(ignored, [(path, sizes.get(path, 0)) for path in new])
+        return await to_thread.run_sync(lambda: heavy_folders(ignored, [(path, sizes.get(path, 0)) for path in new]))
 
     def _walk(self, found: Found, folders: Set[str], known: Mapping[str, FileState | None]) -> Set[str]:
         """Add all that is below folders, but for known files; what is called `.git` is not looked into.

@@ -12,7 +12,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from shutil import copy2
@@ -301,10 +301,10 @@ class SnapshotStore:
         """Keep the files that changed, and return the tree of all."""
         if self._entries is not None and len(self._bits) <= _FEW_FILES and len(kept) <= _MANY_FILES:
             return await to_thread.run_sync(self._changed_tree, self._entries, dropped, kept)
-        changed = self._not_in_index.union(dropped, kept)
-        dropped = [path for path in changed if path not in self._bits]
+        changed = dict.fromkeys((*self._not_in_index, *dropped, *kept))  # in the order of the walk, which git likes
         if changed:
-            await self._update_index(dropped, changed.difference(dropped))
+            gone = [path for path in changed if path not in self._bits]
+            await self._update_index(gone, [path for path in changed if path in self._bits])
             self._not_in_index.clear()
         tree, self._entries = await self.repository.write_tree(self._index), None
         if len(self._bits) <= _FEW_FILES:
@@ -454,10 +454,7 @@ class SnapshotStore:
             copy2(newest, self._index)  # keep the time: git uses it to detect changes within the second of the write
 
     async def _leave_out(self, found: PathStates, new: list[str]) -> None:
-        folders = dict.fromkeys(bare_repositories(self.root, new), "it is a repository without files")
-        made = [one for one in environments(self.root, new) if not any(path.startswith(one) for path in self._bits)]
-        folders |= dict.fromkeys(made, "package changes have their own rollback")
-        new_bytes = sum(found.sizes.get(path, 0) for path in new)
+        folders, new_bytes = await self._aside(self._not_kept_among, found, new)
         if len(new) > MAX_IGNORED_FILES or new_bytes > MAX_IGNORED_BYTES:
             heavy = await self._finder.heavy_folders(found.sizes, new)
             folders |= dict.fromkeys(heavy, "it is ignored by git, and large")
@@ -472,15 +469,21 @@ class SnapshotStore:
         if sum(found.sizes.get(path, 0) for path in new) > self._limits.max_new_bytes:
             raise TooLargeError(f"{self.root} holds more than {self._limits.max_new_bytes // 1_000_000:,} MB of files")
 
-    async def _update_index(self, dropped: Sequence[str], kept: Collection[str]) -> None:
+    def _not_kept_among(self, found: PathStates, new: Sequence[str]) -> tuple[dict[str, str], int]:
+        """Return the folders of new files that are not kept, with the reasons, and the bytes of all new files."""
+        folders = dict.fromkeys(bare_repositories(self.root, new), "it is a repository without files")
+        made = [one for one in environments(self.root, new) if not any(path.startswith(one) for path in self._bits)]
+        folders |= dict.fromkeys(made, "package changes have their own rollback")
+        return folders, sum(found.sizes.get(path, 0) for path in new)
+
+    async def _update_index(self, dropped: Sequence[str], kept: Sequence[str]) -> None:
         self._index.with_name(f"{self._index.name}.lock").unlink(missing_ok=True)  # left by a killed git
         update = partial(self.repository.run, "update-index", "-z", index=self._index, timeout_s=_FIRST_S)
         if dropped:
             await update("--force-remove", "--stdin", stdin=_joined(dropped))
         settings = ["core.bigFileThreshold=0"] if len(kept) > _MANY_FILES else []
-        paths = sorted(kept)
-        for start in range(0, len(paths), _FILES_AT_ONCE):  # so that git soon hurries where somebody begins to wait
-            some = paths[start : start + _FILES_AT_ONCE]
+        for start in range(0, len(kept), _FILES_AT_ONCE):  # so that git soon hurries where somebody begins to wait
+            some = kept[start : start + _FILES_AT_ONCE]
             await update("--add", "--remove", "--replace", "--stdin", stdin=_joined(some), settings=settings)
 
     async def _commit(self, tree: str, message: bytes, parent: str | None) -> str:

@@ -28,7 +28,8 @@ def rights(pid: int | str) -> dict[str, str]:
         **{f"{name} namespace": os.readlink(f"/proc/{pid}/ns/{name}") for name in os.listdir(f"/proc/{pid}/ns")},
         **_of_status(pid, _RIGHTS),
         "root folder": f"{root.st_dev}:{root.st_ino}",
-        "security label": _label(pid),
+        "security label": _text_if_any(pid, "attr/current"),
+        "login": _text_if_any(pid, "loginuid") + _text_if_any(pid, "sessionid"),
     }
 
 
@@ -54,10 +55,10 @@ def _of_status(pid: int | str, names: tuple[str, ...]) -> dict[str, str]:
     return {name: value.strip() for name, _, value in lines if name in names}
 
 
-def _label(pid: int | str) -> str:
-    """Return what SELinux, AppArmor or the like calls the process; empty where there is none of them."""
+def _text_if_any(pid: int | str, name: str) -> str:
+    """Return the text of a file that some kernels do not have, or do not fill."""
     try:
-        return _text(pid, "attr/current")
+        return _text(pid, name)
     except OSError:
         return ""
 

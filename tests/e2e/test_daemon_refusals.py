@@ -238,6 +238,15 @@ def test_place_of_another_user_is_not_used(panpan: Panpan) -> None:
         assert (done.stdout, daemon.facts["served"]) == ("Done.\n", 0)
 
 
+def test_command_of_a_session_cannot_start_a_daemon(daemon: Daemon, panpan: Panpan) -> None:
+    done = finished(daemon.start(panpan, "daemon", "start", env={"PANPAN_PROCESS_MARKS": "mark"}))
+
+    assert (done.stdout, done.code) == ("", 2)
+    assert done.stderr == (
+        "panpan: a session cannot start the daemon, which would outlive it; run this in a shell of your own\n"
+    )
+
+
 def test_daemon_refuses_a_folder_that_others_may_enter() -> None:
     env = places()
     path = Path(socket_of(env))

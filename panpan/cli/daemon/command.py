@@ -15,6 +15,7 @@ from panpan.cli.daemon.client import Unserved, connect, send_request
 from panpan.cli.start import daemon_socket
 from panpan.cli_kit.commands import CommandGroup
 from panpan.errors import ConfigError
+from panpan.system.processes.process_table import MARKS_VARIABLE
 from panpan.system.text.terminal_text import clean_line
 
 _ROOM = " " * 512
@@ -36,6 +37,8 @@ def start() -> int:
     """Start it, unless it runs."""
     from panpan.cli.daemon.run import is_read_at_start
 
+    if os.environ.get(MARKS_VARIABLE):
+        raise ConfigError("a session cannot start the daemon, which would outlive it; run this in a shell of your own")
     path = _path()
     if (facts := asked(path, b"status")) is not None:
         click.echo(f"the daemon runs already, as process {facts['pid']}")

@@ -9,6 +9,7 @@ import os
 import pkgutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Literal
 from unittest.mock import patch
 
@@ -64,7 +65,8 @@ def preload() -> Mapping[str, str | None]:
 
     with patch.object(os._Environ, "__getitem__", noted):
         for name in (*_NEEDED, *_modules_of_packages()):
-            importlib.import_module(name)
+            with suppress(ImportError):  # of an optional package
+                importlib.import_module(name)
         from panpan.models.sdk_clients import load_sdk
 
         for sdk, client, error in _SDKS:

@@ -43,7 +43,10 @@ def daemon_socket(env: os._Environ[str]) -> str | None:
         folder = env.get("PANPAN_HOME") or (f"{env['HOME']}/.panpan" if env.get("HOME") else "")
     if sys.platform != "linux" or not folder.startswith("/"):
         return None
-    package = os.stat(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH116, PTH120
+    try:
+        package = os.stat(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH116, PTH120
+    except OSError:  # it is run from an archive
+        return None
     name = f"{__version__}-{sys.implementation.cache_tag}-{package.st_dev:x}-{package.st_ino:x}"
     return f"{folder}/panpan-daemon/{name}"
 

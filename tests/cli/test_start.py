@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from panpan import __version__
+from panpan.cli.start import daemon_socket
 
 SLOW_IMPORT = """
 import os, sys
@@ -77,3 +78,20 @@ def test_start_module_imports_only_small_modules() -> None:
         "panpan.version",
     }
     assert {"typing", "re", "click"}.isdisjoint(loaded)
+
+
+def test_place_of_the_daemon_is_private_to_user_and_installation() -> None:
+    home = daemon_socket({"HOME": "/home/me"})  # type: ignore[arg-type]
+
+    if sys.platform == "linux":
+        assert home is not None
+        name = home.removeprefix("/home/me/.panpan/panpan-daemon/")
+        assert name.startswith(f"{__version__}-")
+        places = {"XDG_RUNTIME_DIR": "/run/me", "PANPAN_HOME": "/data", "HOME": "/home/me"}
+        assert daemon_socket(places) == f"/run/me/panpan-daemon/{name}"  # type: ignore[arg-type]
+        del places["XDG_RUNTIME_DIR"]
+        assert daemon_socket(places) == f"/data/panpan-daemon/{name}"  # type: ignore[arg-type]
+    else:
+        assert home is None
+    assert daemon_socket({"XDG_RUNTIME_DIR": "here"}) is None  # type: ignore[arg-type]
+    assert daemon_socket({}) is None  # type: ignore[arg-type]

@@ -6,9 +6,9 @@ same order.
 
 - Rights: two gates, its parent's and one with the mode of its definition. The stricter answer counts. Questions reach
   the user through the same queue, with its name. Its budget is a child of its parent's.
-- Order: those that only look, work in a worktree or run in the background run side by side, at most ten of one reply.
-  Any other runs alone. `[agents] max_depth` (1, at most 3) bounds how deep they nest. One in a worktree gives no
-  further copies to those that it starts; they work in its own, one after the other.
+- Order: those of one reply run side by side, and their calls that change something take turns (docs/adr/0027).
+  `[agents] max_depth` (1, at most 3) bounds how deep they nest. One in a worktree gives no further copies to those that
+  it starts; they work in its own, one after the other.
 - Log: it lies in `<session>/subagents/`. A subagent is resumed from it with the same first bytes, by one call at a
   time, which names its kind. A record `subagent` says how a turn began and `subagent_end` how it ended; without the
   second, panpan ended before it did. A fork has copies of these logs.

@@ -32,6 +32,12 @@ class Daemon:
         assert facts is not None
         return facts
 
+    @property
+    def runs(self) -> list[int]:
+        """The processes that it has forked and that run."""
+        pid = self.process.pid
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
     def start(self, panpan: Panpan, *args: str, prefix: Sequence[str] = (), **options: Any) -> subprocess.Popen[bytes]:
         """Start panpan where it finds the daemon."""
         return subprocess.Popen(

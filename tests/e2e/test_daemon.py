@@ -65,12 +65,6 @@ def test_run_by_the_daemon_has_all_that_its_start_has(daemon: Daemon, panpan: Pa
     assert outputs[0][1:] == ("Done.", True)
 
 
-def runs_of(daemon: Daemon) -> list[int]:
-    """Return the processes that the daemon has forked and that run."""
-    pid = daemon.process.pid
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
@@ -90,7 +84,7 @@ class Waiting:
         self.process = daemon.start(panpan, *args, "-p", "go", **options)
         assert self.process.stdout is not None
         assert os.read(self.process.stdout.fileno(), 9) == b"The begin"
-        (self.run,) = runs_of(daemon)
+        (self.run,) = daemon.runs
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -130,7 +124,7 @@ def test_signal_to_the_start_ends_the_run_in_good_order(daemon: Daemon, panpan: 
         waiting.process.wait(60)
 
     assert waiting.process.returncode == code
-    assert runs_of(daemon) == []
+    assert daemon.runs == []
     assert "The begin" in json.dumps(panpan.records())
 
 
@@ -138,7 +132,7 @@ def test_start_that_is_killed_hangs_up_its_run(daemon: Daemon, panpan: Panpan) -
     with Waiting(daemon, panpan) as waiting:
         os.kill(waiting.run, signal.SIGSTOP)  # it has to be continued to notice
         waiting.process.kill()
-        wait_until(lambda: runs_of(daemon) == [])
+        wait_until(lambda: daemon.runs == [])
 
     assert "The begin" in json.dumps(panpan.records())
 
@@ -174,7 +168,7 @@ def test_keys_of_a_terminal_stop_continue_and_interrupt_the_run(daemon: Daemon, 
             terminal.type("panpan -p go; echo code $?")
             terminal.send("Enter")
             terminal.wait_for("\nThe begin")
-            (run,) = runs_of(daemon)
+            (run,) = daemon.runs
             terminal.resize(100, 30)
             terminal.send("C-z")
             terminal.wait_for("Stopped")
@@ -183,7 +177,7 @@ def test_keys_of_a_terminal_stop_continue_and_interrupt_the_run(daemon: Daemon, 
             terminal.send("Enter")
             wait_until(lambda: state_of(run) != "T")
             terminal.send("C-c")
-            wait_until(lambda: runs_of(daemon) == [])
+            wait_until(lambda: daemon.runs == [])
             more.set()
 
     assert stopped == "T"

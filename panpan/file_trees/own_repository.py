@@ -10,8 +10,8 @@ import os
 import threading
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -68,8 +68,7 @@ class OwnRepository:
         self._program = ""
         self._base: dict[str, str] = {}
         """Environment but for the index; looked up once, since a snapshot runs git several times."""
-        self.gives_way: Callable[[], bool] = lambda: False
-        """Returns True if nobody waits for git, so that other programs come first."""
+        self._is_leisurely: Callable[[], bool] = lambda: False
 
     def prepare(self) -> None:
         """Make it where it is missing, without asking git: what it needs is little, and nothing else belongs there.
@@ -88,6 +87,20 @@ class OwnRepository:
             with suppress(FileNotFoundError):  # a git that has just finished
                 if place.stat().st_mtime < time.time() - _UNFINISHED_S:
                     place.unlink()
+
+    @property
+    def gives_way(self) -> bool:
+        """True if nobody waits for git, so that other programs come first."""
+        return self._is_leisurely()
+
+    @contextmanager
+    def giving_way(self, is_leisurely: Callable[[], bool]) -> Iterator[None]:
+        """Let other programs come before each git that begins in the block while `is_leisurely` says so."""
+        self._is_leisurely = is_leisurely
+        try:
+            yield
+        finally:
+            self._is_leisurely = lambda: False
 
     def point(self, reference: str, oid: str) -> None:
         """Let a reference lead to an object; git itself takes a process for it."""
@@ -183,7 +196,7 @@ class OwnRepository:
                     timeout_s=timeout_s,
                     max_bytes=max_bytes,
                     stdin=file,
-                    gives_way=self.gives_way(),
+                    gives_way=self.gives_way,
                 )
         except OSError as error:
             raise ToolError(f"git {args[0]} could not be given its input: {error.strerror}") from error

@@ -5,7 +5,7 @@ The rule: nothing fails for a snapshot. One that cannot be taken is missing, and
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -98,14 +98,11 @@ class WorkspaceSnapshots:
 
     async def take_beside(self) -> None:
         """Keep the folders as they are now, at leisure until somebody waits for the lock, which the caller holds."""
-        repositories = [self.store(root).repository for root in self.folders if not wide_root(root)]
-        for repository in repositories:
-            repository.gives_way = lambda: self.lock.statistics().tasks_waiting == 0
-        try:
+        with ExitStack() as stack:
+            for root in self.folders:
+                repository = self.store(root).repository
+                stack.enter_context(repository.giving_way(lambda: self.lock.statistics().tasks_waiting == 0))
             await self.take()
-        finally:
-            for repository in repositories:
-                repository.gives_way = lambda: False
 
     async def take_again(self, earlier: Mapping[Path, Snapshot]) -> dict[Path, Snapshot]:
         """Return what earlier snapshots are about as it is now; what cannot be kept is missing."""

@@ -375,7 +375,7 @@ async def test_first_snapshot_gives_way_until_a_call_waits(tmp_path: Path, monke
     run = OwnRepository.run
 
     async def noted(self: OwnRepository, *args: str, **options: Any) -> bytes:
-        gave_way.setdefault(args[0], self.gives_way())
+        gave_way.setdefault(args[0], self.gives_way)
         if args[0] == "ls-files" and not begins.is_set():
             begins.set()
             await may_go_on.wait()
@@ -395,4 +395,4 @@ async def test_first_snapshot_gives_way_until_a_call_waits(tmp_path: Path, monke
         may_go_on.set()
 
     assert gave_way == {"ls-files": True, "diff-files": False, "update-index": False, "write-tree": False}
-    assert not repository.gives_way()
+    assert not repository.gives_way

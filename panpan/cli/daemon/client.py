@@ -21,7 +21,7 @@ ACCEPTED, REFUSED, GO = b"A", b"R", b"G"
 PROOF_BYTES = 16
 SIZE_BYTES = 8
 STATUS_BYTES = 4
-TIMEOUT_S = 1.0
+TIMEOUT_S = 2.0
 """Seconds that either side waits for the other one until the run is accepted."""
 
 MOST_DESCRIPTORS = 250

@@ -95,7 +95,7 @@ class OwnRepository:
 
     @contextmanager
     def giving_way(self, is_leisurely: Callable[[], bool]) -> Iterator[None]:
-        """Let other programs come before each git that begins in the block while `is_leisurely` says so."""
+        """Let other programs come before each long git that begins in the block while `is_leisurely` says so."""
         self._is_leisurely = is_leisurely
         try:
             yield
@@ -163,6 +163,7 @@ class OwnRepository:
         timeout_s: float = 60,
         max_bytes: int = 100_000_000,
         note_warnings: Callable[[bytes], object] = lambda _: None,
+        is_long: bool = False,
     ) -> bytes:
         """Run git on it and return what it printed.
 
@@ -175,6 +176,7 @@ class OwnRepository:
             timeout_s: Seconds, after which it is ended.
             max_bytes: Most that it may print.
             note_warnings: Gets its warnings, if it succeeds.
+            is_long: True if it works so long that it may have to give way.
 
         Raises:
             TooMuchError: It took too long or printed too much.
@@ -196,7 +198,7 @@ class OwnRepository:
                     timeout_s=timeout_s,
                     max_bytes=max_bytes,
                     stdin=file,
-                    gives_way=self.gives_way,
+                    gives_way=is_long and self.gives_way,
                 )
         except OSError as error:
             raise ToolError(f"git {args[0]} could not be given its input: {error.strerror}") from error

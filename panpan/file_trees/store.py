@@ -484,7 +484,8 @@ class SnapshotStore:
         settings = ["core.bigFileThreshold=0"] if len(kept) > _MANY_FILES else []
         for start in range(0, len(kept), _FILES_AT_ONCE):  # so that git soon hurries where somebody begins to wait
             some = kept[start : start + _FILES_AT_ONCE]
-            await update("--add", "--remove", "--replace", "--stdin", stdin=_joined(some), settings=settings)
+            options = ("--add", "--remove", "--replace", "--stdin")
+            await update(*options, stdin=_joined(some), settings=settings, is_long=len(kept) > _MANY_FILES)
 
     async def _commit(self, tree: str, message: bytes, parent: str | None) -> str:
         """Keep a tree for good: what no reference leads to would be swept away some day."""

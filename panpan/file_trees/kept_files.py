@@ -116,7 +116,7 @@ class PathStates:
 def stat_paths(root: Path, paths: Iterable[str], limits: KeepLimits) -> PathStates:
     """Return what is at each of `paths`, which are relative to `root`."""
     found = PathStates()
-    behind_links = _BehindLinks(root)
+    behind_links = BehindLinks(root)
     now_ns = _file_time_ns()
     recent_since = time.time() - _RECENT_S
     for path in paths:
@@ -167,7 +167,9 @@ def has_free_place(root: Path, path: str) -> bool:
     return above is None or read_folder_bits(root, above) is not None
 
 
-class _BehindLinks:
+class BehindLinks:
+    """Tells of folders of `root`, without slashes at their ends, that they are links or lie behind one."""
+
     def __init__(self, root: Path) -> None:
         self._root = root
         self._known: dict[str, bool] = {"": False}

@@ -24,6 +24,7 @@ from panpan.errors import PanpanError, SnapshotError, ToolError
 from panpan.file_trees.kept_files import (
     MAX_IGNORED_BYTES,
     MAX_IGNORED_FILES,
+    BehindLinks,
     FileFinder,
     FileState,
     KeepLimits,
@@ -77,8 +78,10 @@ class KeptFolders:
         """Look at all folders that are known or `seen`, but for what a box that runs has put there."""
         direct = [folder for folder, count in self._files.items() if count > 0 and folder]
         held = {*direct, *all_folders_above(direct)}
-        bits = {}
+        bits, behind_links = {}, BehindLinks(self._root)
         for folder in {*held, *self.empty, *seen}:
+            if folder not in held and folder_of(folder)[:-1] in behind_links:
+                continue
             try:
                 status = os.lstat(f"{self._root}/{folder[:-1]}")
             except OSError:

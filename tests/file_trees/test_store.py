@@ -1,6 +1,7 @@
 """A folder of few files is looked at without git, and kept as git keeps it."""
 
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -115,6 +116,18 @@ async def test_index_that_is_behind_misses_no_change(tmp_path: Path, monkeypatch
     assert "update-index" in ran
     assert (snapshot.tree, snapshot.empty) == (other.tree, {"later/", "later/gone/"})
     assert snapshot.tree == (await store_in(tmp_path, session="two").take()).tree
+
+
+async def test_folder_behind_a_new_link_is_not_kept(tmp_path: Path) -> None:
+    kept = store_in(tmp_path)
+    (tmp_path / "work" / "there" / "inner").mkdir(parents=True)
+    (tmp_path / "work" / "a" / "inner").mkdir(parents=True)
+    (tmp_path / "work" / "a" / "inner" / "file").write_text("one\n")
+    await kept.take()
+    shutil.rmtree(tmp_path / "work" / "a")
+    (tmp_path / "work" / "a").symlink_to("there")
+
+    assert (await kept.take()).empty == {"there/", "there/inner/"}
 
 
 async def test_look_that_failed_is_followed_by_a_whole_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ _FILE_CLOCK = getattr(time, "CLOCK_REALTIME_COARSE", None)
 """The clock by which Linux sets the times of files. It may stand still for longer than a tick."""
 
 FileState: TypeAlias = tuple[int, int, int, int, int, int]
-"""What another file, or the same one after any change, does not have."""
+"""State of a file that no other file has, nor the same one after any change."""
 
 
 def _file_time_ns() -> int:

@@ -27,7 +27,7 @@ class Daemon:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What it tells about itself."""
+        """Facts that it tells about itself."""
         facts = asked(self.path, b"status")
         assert facts is not None
         return facts

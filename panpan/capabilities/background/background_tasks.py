@@ -90,7 +90,7 @@ class BackgroundTasks(Hook, Background):
         self._news = Announcements(task.id for task, _ in self._found)
         self._news.read(messages if any(self._tasks) else ())  # reading takes time in a long conversation
         self._move_asked: dict[str, tuple[anyio.Event, Callable[[], None]]] = {}
-        """What happens when the user wants a call in the foreground moved, by its id."""
+        """Reactions to the user's wish to move a call into the background, by the id of the call."""
         self._group: TaskGroup | None = None
         self._running_at_end: Sequence[Task] = ()
         """Tasks that ran when `serve` was cancelled, which ends the jobs among them."""

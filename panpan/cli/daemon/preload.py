@@ -1,4 +1,4 @@
-"""What the daemon does before it is asked: imports, and what is made of them at their first use.
+"""Preparation of the daemon before it is asked: imports, and everything that is made at a first use.
 
 The rule: nothing here depends on a user, a folder or a moment. Which variables are read meanwhile is recorded, and a
 start is not served if they differ for it.

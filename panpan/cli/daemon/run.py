@@ -37,7 +37,7 @@ class Request(NamedTuple):
     pid: int
     pidfd: int
     descriptors: Sequence[int]
-    """Of the folder, and then those that it has inherited."""
+    """Descriptors of the folder, and then those that it has inherited."""
     umask: int
     numbers: Sequence[int]
     """Numbers of the inherited descriptors."""

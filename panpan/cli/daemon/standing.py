@@ -1,4 +1,4 @@
-"""What the kernel holds a process to: namespaces, rights, filters, control groups and limits.
+"""Facts that the kernel holds a process to: namespaces, rights, filters, control groups and limits.
 
 The rule: a run by the daemon is held to everything that its start is held to. So the two are compared as the kernel
 tells about them, and nothing is believed. Each start imports this, so it imports nothing more.

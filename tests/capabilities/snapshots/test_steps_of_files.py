@@ -55,7 +55,7 @@ async def test_edits_of_a_round_are_undone_together(tmp_path: Path) -> None:
     assert (place.read("a"), place.read("new/deep/b")) == ("3\n", "x\n")
 
 
-async def test_edits_in_a_folder_that_is_left_out_are_undone_with_a_command(tmp_path: Path) -> None:
+async def test_edits_in_a_left_out_folder_are_undone_beside_a_command(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     place.write(".gitignore", "libs/\n")
     for number in range(MAX_IGNORED_FILES + 1):
@@ -82,7 +82,7 @@ async def test_edits_in_a_folder_that_is_left_out_are_undone_with_a_command(tmp_
     assert place.state() == {**before, "libs/1": after["libs/1"]}
 
 
-async def test_undo_in_a_folder_that_is_left_out_keeps_what_the_user_did(tmp_path: Path) -> None:
+async def test_undo_in_a_left_out_folder_keeps_changes_of_the_user(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     place.write(".gitignore", "libs/\n")
     for number in range(MAX_IGNORED_FILES + 1):

@@ -17,6 +17,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
@@ -306,18 +307,21 @@ FACTS_FILE = "tools.json"
 
 @cache
 def facts_beside(package: str) -> Mapping[str, Any]:
-    """Return what that file says by the names of tools; empty if there is none."""
-    folder = sys.modules[package].__file__
-    file = Path(folder).with_name(FACTS_FILE) if folder else None
-    facts: Mapping[str, Any] = json.loads(file.read_bytes()) if file is not None and file.is_file() else {}
+    """Return what that file says by the names of tools.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    file = Path(sys.modules[package].__file__ or "").with_name(FACTS_FILE)
+    facts: Mapping[str, Any] = json.loads(file.read_bytes())
     return facts
 
 
 @cache
 def _definition_of(kind: type[Tool[Any]]) -> ToolDefinition:
     package, _, _ = kind.__module__.rpartition(".")
-    known = facts_beside(package).get(kind.name) if package else None
-    if known is not None:
+    with suppress(KeyError, ValueError, FileNotFoundError):  # a tool of others has no such file
+        known = facts_beside(package)[kind.name]
         return ToolDefinition(kind.name, known["description"], known["input_schema"])
     return make_definition(kind)
 

@@ -67,7 +67,7 @@ def test_full_disk_behind_a_question_is_no_crash(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        "capabilities/search/ls.md",
+        "capabilities/web/tools.json",
         "session/system_prompt.md",
         "config/models.json",
         "faces/headless/output_formats.py",

@@ -114,7 +114,7 @@ async def test_todo_write_runs_alone_so_the_later_list_counts(tmp_path: Path) ->
         ToolUseBlock(id="1", name="TodoWrite", input={"todos": []}), {"TodoWrite": TodoWriteTool(Store())}
     )
 
-    use = await find_file_use(call, context_in(tmp_path), may_move=False)
+    use = await find_file_use(call, context_in(tmp_path), may_move=False, is_beside_changes=True)
 
     assert use == EVERYTHING
 

@@ -59,6 +59,16 @@ def places(**variables: str) -> Mapping[str, str]:
     return {"HOME": str(folder / "home"), "XDG_RUNTIME_DIR": str(folder / "run"), **variables}
 
 
+@contextmanager
+def own_places() -> Iterator[Mapping[str, str]]:
+    """Make such places, and remove them."""
+    env = places()
+    try:
+        yield env
+    finally:
+        shutil.rmtree(Path(env["HOME"]).parent)
+
+
 def socket_of(env: Mapping[str, str]) -> str:
     """Return where the daemon of an environment listens, as a start finds it."""
     code = "import os; from panpan.cli.start import daemon_socket; print(daemon_socket(os.environ))"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import COMMAND, Panpan, finished, wait_until
-from tests.e2e.running_daemon import Daemon, running_daemon
+from tests.e2e.running_daemon import Daemon, own_places, running_daemon
 from tests.model_server import Hold, Reply, Text, call, say, serving
 from tests.needed_programs import need
 from tests.terminal_emulator.tmux import Tmux
@@ -181,6 +181,28 @@ def test_keys_of_a_terminal_stop_continue_and_interrupt_the_run(daemon: Daemon, 
             more.set()
 
     assert stopped == "T"
+
+
+def test_daemon_without_a_locale_serves_starts_without_one(panpan: Panpan) -> None:
+    with own_places() as places, serving([say("Hello.")]) as server:
+        panpan.use(server)
+        named = {name: value for name, value in panpan.environment().items() if not name.startswith(("LANG", "LC_"))}
+        env = {**named, **places}
+
+        def run(*args: str) -> str:
+            argv = [str(COMMAND), *args]
+            return subprocess.run(
+                argv, cwd=panpan.workspace, env=env, capture_output=True, text=True, check=True
+            ).stdout
+
+        run("daemon", "start")
+        try:
+            said, status = run("-p", "hi"), run("daemon", "status")
+        finally:
+            run("daemon", "stop")
+
+    assert said == "Hello.\n"
+    assert "runs: 1, of which 0 are going on\n" in status
 
 
 def test_stop_lets_a_run_go_on_and_another_daemon_begin(panpan: Panpan) -> None:

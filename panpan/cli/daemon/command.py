@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,6 @@ def command() -> None:
 @command.command("start")
 def start() -> int:
     """Start it, unless it runs."""
-    from panpan.cli.daemon.run import is_read_at_start
-
     if os.environ.get(MARKS_VARIABLE):
         raise ConfigError("a session cannot start the daemon, which would outlive it; run this in a shell of your own")
     path = _path()
@@ -53,7 +51,7 @@ def start() -> int:
             _ROOM,
         ],
         cwd="/",
-        env={name: value for name, value in os.environ.items() if is_read_at_start(name)},
+        env=dict(_variables_at_start()),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -69,6 +67,20 @@ def start() -> int:
     click.echo(f"the daemon runs, as process {daemon.pid}")
     daemon.returncode = 0  # it goes on; Python would warn of that
     return 0
+
+
+def _variables_at_start() -> Iterator[tuple[str, str]]:
+    """Yield the daemon's variables, as this process got them.
+
+    Without a locale, Python sets LC_CTYPE in its environment, and a daemon with that would differ from every start.
+    """
+    from panpan.cli.daemon.run import is_read_at_start
+
+    with open("/proc/self/environ", "rb") as file:
+        entries = os.fsdecode(file.read()).split("\0")
+    for name, _, value in (entry.partition("=") for entry in entries):
+        if is_read_at_start(name):
+            yield name, value
 
 
 @command.command("stop")

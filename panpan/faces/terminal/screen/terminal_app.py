@@ -183,12 +183,13 @@ class LastDrawing:
         self.has_been.set()
         self._windows.note_drawn()
         screen = self._app.renderer.last_rendered_screen
-        if screen is None:
-            return
-        caret = screen.get_cursor_position(self._app.layout.current_window)
-        rows = (screen.data_buffer[row].items() for row in range(caret.y))
-        cells = [max((cell for cell, char in row if char.char.strip()), default=-1) + 1 for row in rows]
-        self._drawn = DrawnFrame(self._output.get_size().columns, cells, caret.x)
+        if screen is not None:
+            caret = screen.get_cursor_position(self._app.layout.current_window)
+            rows = (screen.data_buffer[row].items() for row in range(caret.y))
+            cells = [max((cell for cell, char in row if char.char.strip()), default=-1) + 1 for row in rows]
+            self._drawn = DrawnFrame(self._output.get_size().columns, cells, caret.x)
+        if self._windows.focus():  # only the drawing has told where the caret is now
+            self._app.invalidate()
 
     def _note_key(self) -> None:
         """Note a key; rows that were seen in another size of the terminal may be gone."""

@@ -174,11 +174,13 @@ class Windows:
             return False
         return view.is_whole and info.window_height >= info.content_height
 
-    def focus(self) -> None:
-        """Put the caret where the user types: in the dialog, or in the input and its search."""
+    def focus(self) -> bool:
+        """Put the caret where the user types: in the dialog, or in the input and its search. True if it has moved."""
         window = self._box.window if self._caret() is None else self._dialog.window
-        if self.layout.current_window is not window and not self.layout.is_searching:
-            self.layout.focus(window)
+        if self.layout.current_window is window or self.layout.is_searching:
+            return False
+        self.layout.focus(window)
+        return True
 
     def _container(self) -> AnyContainer:
         status = self._window(lambda contents: contents.status, self._room)

@@ -82,3 +82,13 @@ def test_key_behind_a_dialogs_answer_is_for_the_input():
     one.press()
 
     assert one.layout.current_window is one.box.window
+
+
+def test_caret_that_a_drawing_moves_is_where_it_belongs():
+    one = DrawnFrame()
+    one.draw()
+
+    one.caret = (0, 2)  # as the rows of the dialog say while they are drawn
+    one.app.after_render.fire()
+
+    assert one.layout.current_window is not one.box.window

@@ -76,15 +76,18 @@ class LateText:
         self._is_known = anyio.Event()
         self.text: str | None = None
 
-    async def run(self) -> None:
-        """Find the text."""
+    async def look(self, wait_s: float, start_soon: StartSoon | None) -> None:
+        """Start to look for it, and wait so many seconds; without `start_soon`, wait until it is known."""
+        if start_soon is None:
+            await self._run()
+            return
+        start_soon(self._run)
+        with anyio.move_on_after(wait_s):
+            await self._is_known.wait()
+
+    async def _run(self) -> None:
         self.text = await self._find()
         self._is_known.set()
-
-    async def wait(self, seconds: float) -> None:
-        """Wait until it is known, at most so long."""
-        with anyio.move_on_after(seconds):
-            await self._is_known.wait()
 
 
 async def take_project_context(
@@ -117,18 +120,12 @@ async def take_project_context(
     memories: list[_Memory] = []
     readmes: list[Readme | None] = []
 
-    late: list[LateText] = []
+    git = LateText(partial(git_state, ask_git)) if ask_git is not None else None
 
     async def look_at_git() -> None:
-        if ask_git is not None:
-            git = LateText(partial(git_state, ask_git))
-            if start_soon is None:
-                await git.run()
-            else:
-                start_soon(git.run)
-                await git.wait(git_wait_s)
+        if git is not None:
+            await git.look(git_wait_s, start_soon)
             parts["gitStatus"] = git.text or _GIT_IS_LATE
-            late.extend([git] if git.text is None else [])
 
     async def look_around() -> None:
         parts["directoryStructure"] = await directory_view(cwd, ask_git)
@@ -149,7 +146,8 @@ async def take_project_context(
     if memory.sections:
         parts["rules"] = rules_text(memory.sections)
     reminder = SystemReminder(text=_text(parts), cause=PROJECT_CONTEXT)
-    return ProjectContext(reminder, memory.warnings, memory.loaded, late[0] if late else None)
+    late = git if git is not None and git.text is None else None
+    return ProjectContext(reminder, memory.warnings, memory.loaded, late)
 
 
 def late_git_reminder(text: str) -> SystemReminder:

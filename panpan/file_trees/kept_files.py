@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import stat
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field
@@ -39,8 +40,8 @@ _RECENT_S = 2.0
 _FINE_RECENT_NS, _RECENT_NS = 100_000_000, 2_100_000_000
 """Age of a change from which on a further one shows in the times of the file: where these are fine, and where not."""
 _MS_IN_NS = 1_000_000
-_FILE_CLOCK = getattr(time, "CLOCK_REALTIME_COARSE", None)
-"""The clock by which Linux sets the times of files. It may stand still for longer than a tick."""
+_FILE_CLOCK = 5 if sys.platform == "linux" else None
+"""CLOCK_REALTIME_COARSE of linux/time.h, by which Linux sets the times of files; it may stand still for a while."""
 
 FileState: TypeAlias = tuple[int, int, int, int, int, int]
 """State of a file that no other file has, nor the same one after any change."""
@@ -53,9 +54,10 @@ def _file_time_ns() -> int:
 def _shows_changes(status: os.stat_result, now_ns: int) -> bool:
     """True if any change from now on shows in the times of a file.
 
-    Times in whole milliseconds may come from a file system that keeps no more than seconds.
+    Times in whole milliseconds may come from a file system that keeps no more than seconds, and those of a file system
+    without a block device from the clock of another machine.
     """
-    is_fine = _FILE_CLOCK is not None and status.st_ctime_ns % _MS_IN_NS != 0
+    is_fine = _FILE_CLOCK is not None and os.major(status.st_dev) != 0 and status.st_ctime_ns % _MS_IN_NS != 0
     return status.st_ctime_ns < now_ns - (_FINE_RECENT_NS if is_fine else _RECENT_NS)
 
 

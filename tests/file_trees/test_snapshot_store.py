@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -81,6 +82,22 @@ async def test_change_of_same_size_and_time_is_kept(tmp_path: Path, monkeypatch:
         os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
     assert (await kept.take()).tree != before.tree
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which clock sets the times of files")
+@pytest.mark.parametrize(
+    ("major", "age_ms", "is_seen"), [(8, 150, True), (8, 50, False), (0, 150, False), (0, 3_000, True)]
+)
+def test_state_counts_once_changes_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, major: int, age_ms: int, is_seen: bool
+) -> None:
+    """A file on a disk of this machine counts after 100 ms; the clock of another machine gets 2.1 s."""
+    (tmp_path / "a").write_text("one\n")
+    now_ns = (tmp_path / "a").stat().st_ctime_ns + 1_000_000 * age_ms
+    monkeypatch.setattr(kept_files, "_file_time_ns", lambda: now_ns)
+    monkeypatch.setattr(os, "major", lambda device: major)
+
+    assert ("a" in kept_files.stat_paths(tmp_path, ["a"], KeepLimits()).states) == is_seen
 
 
 async def test_changes_in_one_moment_are_all_kept(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ A tree is known by a mark in the environment that each process inherits. What cl
 its parent, group, session or the output pipe that it holds; only what has shed all of these gets away, and a sandbox
 with its own process numbers is the boundary for that.
 
-A look reads some files of every process of the machine. When eight tools are ended at once, each of them wants to look
-several times; one look after the other in turn serves them all.
+A look reads a file of every process of the machine, and more of those that started after panpan: no other can come from
+it. When eight tools are ended at once, each of them wants to look several times; one look after the other in turn
+serves them all.
 """
 
 import os
@@ -70,11 +71,17 @@ class RunningProcess:
         return self.origin.marks
 
 
-def running_processes() -> dict[int, RunningProcess]:
-    """Return all processes by number, without those that are dead and not yet collected."""
+def running_processes(*, tells_older: bool = True) -> dict[int, RunningProcess]:
+    """Return all processes by number, without those that are dead and not yet collected.
+
+    Without `tells_older`, those that started before this process may have no `Origin`.
+    """
     if _has_proc():
-        seen = (_seen(name) for name in os.listdir(_PROC) if name.isdigit())  # noqa: PTH208 - see `_content`
-        return {process.pid: process for process in _with_origins(one for one in seen if one is not None)}
+        seen = [one for name in os.listdir(_PROC) if name.isdigit() and (one := _seen(name))]  # noqa: PTH208
+        own = None if tells_older else _seen("self")
+        since = 0 if own is None else int(own.started)
+        newer = _with_origins(one for one in seen if int(one.started) >= since)
+        return {one.pid: one for one in (*seen, *newer)}
     marks = dict(_marks_from_ps())
     listed = parse_ps(_ps("-axo", "pid=,ppid=,pgid=,sess=,stat=,lstart=,comm="))
     return {one.pid: replace(one, origin=Origin(marks.get(one.pid, frozenset()))) for one in listed}
@@ -190,7 +197,7 @@ def _seen(pid: str) -> RunningProcess | None:
     if fields[0] in _DEAD:
         return None
     return RunningProcess(
-        pid=int(pid),
+        pid=int(before.partition(" ")[0]),
         parent=int(fields[1]),
         group=int(fields[2]),
         session=int(fields[3]),
@@ -286,18 +293,18 @@ class ProcessScans:
             return self._seen
 
 
-_looks: RunVar[ProcessScans] = RunVar("looks")
-"""Looks of the running event loop; they end with the loop."""
+_looks: RunVar[Mapping[bool, ProcessScans]] = RunVar("looks")
+"""Looks of the running event loop, by whether they tell of older processes; they end with the loop."""
 
 
-async def look() -> Mapping[int, RunningProcess]:
-    """Return all processes by number, as they are now or a moment later; others get the same mapping."""
+async def look(*, tells_older: bool = True) -> Mapping[int, RunningProcess]:
+    """Return what `running_processes` does, as it is now or a moment later; others get the same mapping."""
     try:
         looks = _looks.get()
     except LookupError:
-        looks = ProcessScans()
+        looks = {told: ProcessScans(partial(running_processes, tells_older=told)) for told in (False, True)}
         _looks.set(looks)
-    return await looks.next()
+    return await looks[tells_older].next()
 
 
 async def in_a_thread(scan: Callable[[], _Seen], limiter: anyio.CapacityLimiter) -> _Seen:
@@ -336,14 +343,17 @@ class ProcessTree:
 
     Args:
         mark: That of a tree whose panpan is gone; a new one, if not given.
-        look: Returns all processes of the machine by their numbers.
+        scan: Returns all processes of the machine by their numbers; as `look` does, if not given.
     """
 
-    def __init__(self, mark: str = "", look: Callable[[], Awaitable[Mapping[int, RunningProcess]]] = look) -> None:
+    def __init__(
+        self, mark: str = "", scan: Callable[[], Awaitable[Mapping[int, RunningProcess]]] | None = None
+    ) -> None:
         self.mark = mark or secrets.token_hex(16)
+        self._has_older = bool(mark)
         self.has_processes = bool(mark)
         """True if anything was ever started with the mark; a look is spared where nothing was."""
-        self._look = look
+        self._look = scan or partial(look, tells_older=self._has_older)
         self._root_pid: int | None = None
         self._pipe_inodes: tuple[int, ...] = ()
 
@@ -367,7 +377,7 @@ class ProcessTree:
 
     def members(self) -> list[RunningProcess]:
         """Return what is alive of the tree. Takes some milliseconds: it looks at every process of the machine."""
-        return self._members_of(running_processes())
+        return self._members_of(running_processes(tells_older=self._has_older))
 
     def members_among(self, processes: Mapping[int, RunningProcess]) -> list[RunningProcess]:
         """Return what belongs to the tree of the processes that a look at all of the machine has seen."""

@@ -3,6 +3,8 @@
 import os
 import signal
 import subprocess
+import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Event
@@ -105,6 +107,24 @@ def command_of(pid: int) -> str:
         return ""
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="elsewhere ps tells of all processes at once")
+def test_look_at_newer_reads_nothing_of_older_processes() -> None:
+    """An older process cannot come from a tree of this one, whatever its environment holds."""
+    tree = ProcessTree()
+    looks_by_itself = (
+        "from panpan.system.processes.process_table import running_processes as look; import os, sys; "
+        "print([look(tells_older=told)[int(sys.argv[1])].marks for told in (True, False)])"
+    )
+    with start(["sleep", "60"], tree) as older:
+        time.sleep(2 / os.sysconf("SC_CLK_TCK"))  # the system tells the time of a start in such ticks
+        ran = subprocess.run([sys.executable, "-c", looks_by_itself, str(older.pid)], capture_output=True, check=True)
+        newer = tree.members()
+        older.kill()
+
+    assert ran.stdout.decode().strip() == f"[frozenset({{{tree.mark!r}}}), frozenset()]"
+    assert [one.pid for one in newer] == [older.pid]
+
+
 def test_marks_of_outer_trees_are_kept() -> None:
     outer, inner = ProcessTree(), ProcessTree()
 
@@ -158,7 +178,7 @@ async def test_tree_end_kills_known_processes_without_another_look() -> None:
         seen.append(running_processes())
         return seen[0]
 
-    tree = ProcessTree(look=first_look_only)
+    tree = ProcessTree(scan=first_look_only)
     process = start(["sleep", "600"], tree)
     await until(lambda: process.pid in [member.pid for member in tree.members()])
 

@@ -19,6 +19,7 @@ import anyio
 import click
 
 import panpan
+from panpan.cli.start import daemon_socket
 from panpan.cli.subcommands import feature_modules
 from panpan.cli.trust_command import summary
 from panpan.cli_kit.commands import chosen_folder
@@ -103,7 +104,13 @@ async def all_checks(locations: Locations, env: Mapping[str, str]) -> Mapping[st
         "Settings": settings,
         "Programs": [*programs, *of_features("programs")],
         "Network": [*of_features("web"), *check_network()],
-        "This machine": [check_panpan(), check_python(), check_system(), check_terminal(env)],
+        "This machine": [
+            check_panpan(),
+            *check_daemon(env),
+            check_python(),
+            check_system(),
+            check_terminal(env),
+        ],
         "Files of panpan": [
             check_home(locations.home),
             check_snapshots(locations),
@@ -299,6 +306,21 @@ def check_network() -> list[Check]:
     if variables and (fault := variables_fault()):
         checks.append(Check("network", "broken", str(fault), "requests will fail"))
     return checks
+
+
+def check_daemon(env: Mapping[str, str]) -> list[Check]:
+    """Report whether the daemon runs that lets headless runs begin sooner, where there can be one."""
+    from panpan.cli.daemon.command import asked, status_lines
+
+    if (path := daemon_socket(env)) is None:
+        return []
+    try:
+        facts = asked(path, b"status")
+    except ConfigError as error:
+        return [Check("daemon", "note", "one runs that serves nobody", str(error))]
+    if facts is None:
+        return [Check("daemon", "optional", "none runs", "`panpan daemon start` lets headless runs begin sooner")]
+    return [Check("daemon", "ok", "; ".join(status_lines(facts)))]
 
 
 def check_unfinished(locations: Locations) -> list[Check]:

@@ -11,6 +11,10 @@ import sys
 
 from panpan.version import __version__
 
+TYPE_CHECKING = False  # type checkers know this name; importing `typing` takes milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 PARENT = os.getppid()
 """Id of the process that started panpan. Read first, since it may end before the options are parsed."""
 
@@ -36,7 +40,7 @@ def main() -> None:
     run()
 
 
-def daemon_socket(env: os._Environ[str]) -> str | None:
+def daemon_socket(env: "Mapping[str, str]") -> str | None:
     """Return where the daemon of this user and this installation listens, if it runs; None if there is no place."""
     folder = env.get("XDG_RUNTIME_DIR")
     if not folder:

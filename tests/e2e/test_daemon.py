@@ -210,6 +210,7 @@ def test_stop_lets_a_run_go_on_and_another_daemon_begin(panpan: Panpan) -> None:
         stopped = finished(daemon.start(panpan, "daemon", "stop"))
         begun = finished(daemon.start(panpan, "daemon", "start"))
         status = finished(daemon.start(panpan, "daemon", "status"))
+        doctor = finished(daemon.start(panpan, "doctor"))
         again = finished(daemon.start(panpan, "daemon", "start"))
         ended = finished(daemon.start(panpan, "daemon", "stop"))
         waiting.finish()
@@ -222,6 +223,7 @@ def test_stop_lets_a_run_go_on_and_another_daemon_begin(panpan: Panpan) -> None:
     assert begun.stdout == f"the daemon runs, as process {pid}\n"
     assert status.stdout.startswith(f"the daemon runs as process {pid} since ")
     assert "runs: 0, of which 0 are going on\n" in status.stdout
+    assert f"ok       daemon      the daemon runs as process {pid} since " in doctor.stdout
     assert again.stdout == f"the daemon runs already, as process {pid}\n"
     assert ended.stdout == "the daemon has stopped\n"
     assert (waiting.process.returncode, rest, code) == (0, b"ning of an answer\n", 0)

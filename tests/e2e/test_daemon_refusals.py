@@ -297,10 +297,12 @@ def test_socket_of_a_killed_daemon_is_no_error(panpan: Panpan) -> None:
         assert Path(daemon.path).exists()
         done = finished(daemon.start(panpan, "-p", "go"))
         status = finished(daemon.start(panpan, "daemon", "status"))
+        doctor = finished(daemon.start(panpan, "doctor"))
         begun = finished(daemon.start(panpan, "daemon", "start"))
         stopped = finished(daemon.start(panpan, "daemon", "stop"))
 
     assert (done.stdout, done.stderr, done.code) == ("Done.\n", "", 0)
     assert (status.stdout, status.code) == ("no daemon runs; start it with: panpan daemon start\n", 1)
+    assert "optional daemon      none runs: `panpan daemon start` lets headless runs begin sooner\n" in doctor.stdout
     assert begun.stdout.startswith("the daemon runs, as process ")
     assert stopped.stdout == "the daemon has stopped\n"

@@ -98,7 +98,8 @@ class NewProtectedPlaces(Hook):
         new = {place: file for place, file in now.files.items() if before.shows_new(place, file)}
         moved = set(before.files.values())  # files of the user, under another name
         cloned = [place for place in new if place.name == ".git" and new[place] not in moved]
-        new = await to_thread.run_sync(_settle_repositories, call.context.sandbox, new, cloned)
+        if new or call.context.sandbox.repositories:
+            new = await to_thread.run_sync(_settle_repositories, call.context.sandbox, new, cloned)
         new = {place: file for place, file in new.items() if not _is_approved(place, call)}
         if not new:
             return output

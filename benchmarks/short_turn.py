@@ -2,6 +2,9 @@
 
 A round goes from the end of a reply to the next request, so it includes what panpan does for the call, and what it
 loads for the first one of its kind. The commands run in the box; their own time, measured without panpan, is taken off.
+
+A model that thinks leaves time for what panpan loads and keeps meanwhile; one that answers at once, as none does that
+is large, leaves none.
 """
 
 import subprocess
@@ -28,24 +31,27 @@ _ROUNDS: list[tuple[str, Mapping[str, Any]]] = [
 ]
 _KINDS = ("read", "first edit", "first command", "later edit", "later command")
 _AT_MOST = (None, 16, 40, 16, 25)
+_THINKS_S = 0.3
 
 
 def measure(runs: int) -> Iterator[Figure]:
     """Yield the figures of this benchmark."""
-    rounds, walls = zip(*(_run() for _ in range(runs)), strict=True)
     own_ms = median(_own_ms() for _ in range(2 * runs + 1))
-    for number, kind in enumerate(_KINDS):
-        off = own_ms if kind.endswith("command") else 0
-        times = [1000 * one[number] - off for one in rounds]
-        yield Figure(f"{kind}, round", "ms", times, at_most=_AT_MOST[number])
     yield Figure("the command alone", "ms", [own_ms])
-    yield Figure("the whole run", "s", walls)
+    for model, thinks_s in ((f"thinks for {_THINKS_S} s", _THINKS_S), ("answers at once", 0.0)):
+        rounds, walls = zip(*(_run(thinks_s) for _ in range(runs)), strict=True)
+        for number, kind in enumerate(_KINDS):
+            off = own_ms if kind.endswith("command") else 0
+            times = [1000 * one[number] - off for one in rounds]
+            yield Figure(f"{kind}, model {model}", "ms", times, at_most=_AT_MOST[number])
+        yield Figure(f"the whole run, model {model}", "s", walls)
 
 
-def _run() -> tuple[list[float], float]:
+def _run(thinks_s: float) -> tuple[list[float], float]:
     """Return the seconds of each round, and of the run."""
     replies = [{"blocks": [{"type": "tool_use", "name": name, "input": dict(given)}]} for name, given in _ROUNDS]
-    script = {"replies": [*({**reply, "writes": "bulk"} for reply in replies), {"text": "Done."}]}
+    every = {"writes": "bulk", "first_delay_s": thinks_s}
+    script = {"replies": [{**reply, **every} for reply in (*replies, {"text": "Done."})]}
     with bench() as place, serving(script) as server:
         _fill(place)
         ended = place.ask(server.url, "--permission-mode", "auto", "--allowedTools", "Bash(*)")

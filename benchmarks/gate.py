@@ -103,5 +103,5 @@ class _Gate:
         return (process_time() - started_at) * 1000 / count
 
     async def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolCall:
-        tool = self._tools[name]
+        tool = self._tools[name].load()
         return await ToolCall.of("", tool, tool.input_model.model_validate(arguments), arguments, self._context)

@@ -49,7 +49,9 @@ def measure(runs: int) -> Iterator[Figure]:
 
 def _run(thinks_s: float) -> tuple[list[float], float]:
     """Return the seconds of each round, and of the run."""
-    replies = [{"blocks": [{"type": "tool_use", "name": name, "input": dict(given)}]} for name, given in _ROUNDS]
+    replies: list[Mapping[str, Any]] = [
+        {"blocks": [{"type": "tool_use", "name": name, "input": dict(given)}]} for name, given in _ROUNDS
+    ]
     every = {"writes": "bulk", "first_delay_s": thinks_s}
     script = {"replies": [{**reply, **every} for reply in (*replies, {"text": "Done."})]}
     with bench() as place, serving(script) as server:

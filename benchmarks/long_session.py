@@ -40,7 +40,7 @@ from panpan.types.events import (
     ToolYield,
 )
 from panpan.types.llm import ModelRequest
-from panpan.types.messages import AssistantMessage
+from panpan.types.messages import AssistantMessage, Usage
 
 ROUNDS = 5_000
 EARLY = 500
@@ -89,13 +89,14 @@ class ScriptedModel:
             yield TextDelta(0, "some words ")
         text = TextBlock(text="some words " * 10)
         yield BlockFinished(0, text)
+        used = Usage(input_tokens=20, cache_read_input_tokens=60 * self._round, output_tokens=40)
         if self._round >= ROUNDS:
-            yield AssistantMessage(content=(text,), model="scripted", stop_reason="end_turn")
+            yield AssistantMessage(content=(text,), model="scripted", stop_reason="end_turn", usage=used)
             return
         use = ToolUseBlock(id=f"toolu_{self._round}", name="Look", input={"number": self._round})
         yield BlockStarted(1, "tool_use", use.id, use.name)
         yield BlockFinished(1, use)
-        yield AssistantMessage(content=(text, use), model="scripted", stop_reason="tool_use")
+        yield AssistantMessage(content=(text, use), model="scripted", stop_reason="tool_use", usage=used)
 
 
 def _session(root: Path) -> Session:

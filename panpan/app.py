@@ -20,6 +20,7 @@ from panpan.capabilities.environment.capability import Environment
 from panpan.capabilities.files.capability import Files
 from panpan.capabilities.guards.capability import Guards
 from panpan.capabilities.history.capability import History
+from panpan.capabilities.hooks.capability import HooksCapability
 from panpan.capabilities.language_servers.capability import CodeIntelligenceCapability
 from panpan.capabilities.local_model.capability import LocalModelCapability
 from panpan.capabilities.mentions.capability import Mentions
@@ -83,6 +84,7 @@ BUILTIN: Sequence[type[Capability]] = (
     SideQuestions,
     LocalModelCapability,
     Cassettes,
+    HooksCapability,
     Guards,
 )
 """The features. Tools and hooks have the same order, and features are opened in it."""

@@ -141,6 +141,10 @@ class AnswerNeededError(PanpanError):
     exit_code = 5
 
 
+class HookRefusedError(PanpanError):
+    """A hook of the user refused a message, or ended the turn."""
+
+
 class UnfinishedCallError(AnswerNeededError):
     """An earlier run ended while a call ran, nobody knows whether it did its work, and nobody is there to ask."""
 

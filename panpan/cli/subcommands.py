@@ -59,7 +59,7 @@ _OWN: Mapping[str, Subcommand] = {
     name: Subcommand(f"panpan.cli.{module}", name if module in ("help_command", "login_command") else "command", text)
     for name, module, text in (
         ("capabilities", "capabilities_command", "List the features of panpan, packages and folders."),
-        ("completion", "help_command", "Print completion for bash, zsh or fish."),
+        ("completion", "help_command", "Print completion for a shell; man prints the manual page."),
         ("config", "config_command", "Show the settings and where they come from."),
         ("daemon", "daemon.command", "Keep panpan loaded, so that headless runs begin sooner."),
         ("debug", "debug_command", "Show decisions about tool calls and addresses."),
@@ -67,7 +67,7 @@ _OWN: Mapping[str, Subcommand] = {
         ("doctor", "doctor_command", "Check what panpan finds on this machine."),
         ("login", "login_command", "Keep the API key of a provider; logout removes it."),
         ("logout", "login_command", ""),
-        ("man", "help_command", "Print the manual page."),
+        ("man", "help_command", ""),
         ("sessions", "sessions.command", "List, search, show, export, import and repair sessions."),
         ("trust", "trust_command", "Show and change which projects you trust."),
     )

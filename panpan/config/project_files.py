@@ -50,6 +50,7 @@ class ExecutableSetting:
 EXECUTABLE_SETTINGS = (
     ExecutableSetting(PROJECT_SETTINGS, "says how panpan works and what runs without a question", max_bytes=256_000),
     ExecutableSetting(".panpan/hooks*", "names commands that run by themselves", is_folder=True),
+    ExecutableSetting(".claude/settings*.json", "may name commands that run by themselves (hooks)"),
     ExecutableSetting(".panpan/agents", "says what subagents do and with which tools", is_folder=True),
     ExecutableSetting(".panpan/commands", "holds slash commands, which can run programs", is_folder=True),
     ExecutableSetting(".panpan/skills", "holds skills, which can run programs", is_folder=True),

@@ -50,10 +50,12 @@ class ToolCall:
     tool: Tool[Any]
     args: BaseModel
     input: Mapping[str, Any]
-    """The arguments as the model wrote them."""
+    """The arguments as the model, or a hook, wrote them."""
     context: ToolContext
     effects: Effects
     """Effects of the call, as its tool declares them."""
+    is_revised: bool = False
+    """True if hooks gave it other arguments than the model."""
 
     @classmethod
     async def of(
@@ -125,6 +127,14 @@ class Hook:
         Raises:
             PanpanError: The turn must not go on, as after a refusal; the reply's calls are answered as not run.
         """
+
+    async def revise_call(self, call: ToolCall) -> Mapping[str, Any] | None:
+        """Return other arguments for a call before anybody decides about it; None to leave it as it is.
+
+        They are checked like those of the model, and the hooks after this one see them. The log keeps what the model
+        wrote. The order of the calls of a message stays that of their first arguments, and equal calls stay one call.
+        """
+        return None
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
         """Decide if the call may run; None for no opinion. Deny wins over ask, ask over allow."""

@@ -218,7 +218,9 @@ class ToolExecutor(AsyncContextManagerMixin):
         if call.tool is None or call.args is None:
             return Output(shorten_error(call.problem), is_error=True)
         try:
-            tool_call = await ToolCall.of(call.use.id, call.tool, call.args, call.use.input, context)
+            tool_call = await self._revised(
+                await ToolCall.of(call.use.id, call.tool, call.args, call.use.input, context)
+            )
         except ToolError as error:
             return error_output(error)
         leases = _leases(context)
@@ -239,6 +241,18 @@ class ToolExecutor(AsyncContextManagerMixin):
                 await channel.send(_decided(call.use, denial))
                 return _refusal(denial)
             return await self._run_allowed(call, tool_call, permission, channel)
+
+    async def _revised(self, call: ToolCall) -> ToolCall:
+        """Return a call with the arguments that the hooks give it; raise `ToolError` where these cannot be used."""
+        for hook in self._hooks:
+            if (given := await hook.revise_call(call)) is not None:
+                use = ToolUseBlock(id=call.tool_use_id, name=call.tool.name, input=dict(given))
+                checked = prepare_call(use, {use.name: call.tool})
+                if checked.args is None:
+                    raise ToolError(f"a hook gave it other arguments. {checked.problem}")
+                revised = await ToolCall.of(use.id, call.tool, checked.args, use.input, call.context)
+                call = replace(revised, is_revised=True)
+        return call
 
     async def _run_allowed(
         self,

@@ -95,7 +95,11 @@ class Capability:
         return ()
 
     async def prepare_message(self, message: UserMessage) -> UserMessage:
-        """Return the user's message with the things that it refers to, such as the files that it mentions."""
+        """Return the user's message with the things that it refers to, such as the files that it mentions.
+
+        Raises:
+            PanpanError: The message must not be sent.
+        """
         return message
 
     def recover_result(self, call: UnfinishedCall) -> ToolResultMessage | None:

@@ -45,6 +45,11 @@ class SessionInterceptor:
         """Canonical files that it writes, which are no part of the workspace."""
         return ()
 
+    @property
+    def plays_back(self) -> bool:
+        """True if it answers in the place of all tools, so that nothing of the session may run."""
+        return False
+
     def askers(self, askers: Askers) -> Askers:
         """Return who answers in the place of `askers`; called first."""
         return askers

@@ -137,6 +137,7 @@ class EffectLedger:
             digest=digest_of(call),
             notes_changes=tool.notes_changes,
             process_mark=call.context.processes.mark,
+            revised_input=dict(call.input) if call.is_revised else None,
         )
         await self._keep(record.as_json(), is_awaited=not tool.notes_changes)
 

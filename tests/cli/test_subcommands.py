@@ -38,7 +38,7 @@ def test_subcommand_help_shows_its_usage() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "count"),
     [
-        ("doctor", "CHECKS", 5),
+        ("doctor", "CHECKS", 6),
         ("demo", "local_scene", 1),
         ("recording", "Recording", 1),
         ("model_detection", "detect_model", 1),

@@ -10,6 +10,7 @@ from panpan.config.project_files import EXECUTABLE_SETTINGS, ProjectFiles, read_
 NAMES = {
     ".panpan/settings.toml": ".panpan/settings.toml",
     ".panpan/hooks*": ".panpan/hooks.d/a/b.sh",
+    ".claude/settings*.json": ".claude/settings.local.json",
     ".panpan/agents": ".panpan/agents/reviewer.md",
     ".panpan/commands": ".panpan/commands/deep/er/x.md",
     ".panpan/skills": ".panpan/skills/x/SKILL.md",

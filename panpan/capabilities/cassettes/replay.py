@@ -149,6 +149,10 @@ class Replay(SessionInterceptor):
         self._to_here: Change = lambda text: text
         self._as_recorded: Change = lambda text: text
 
+    @property
+    def plays_back(self) -> bool:
+        return self.mode != "live-tools"
+
     def askers(self, askers: Askers) -> Askers:
         return replaying_askers(self.recorded)
 

@@ -68,6 +68,7 @@ async def _btw(terminal: Terminal, question: str) -> None:
     if not question:
         say(terminal, "/btw QUESTION asks something beside the conversation, which stays as it is")
         return
+    await terminal.session.prepare_message(question)  # it may not be sent
     reply = await terminal.session[SideQuestions].answer(question)
     say(terminal, f"btw: {reply.text.strip() or 'the model wanted to use a tool; ask in other words'}", "dim")
     cost = "" if reply.cost_usd is None else f" · ${reply.cost_usd:.4f}"

@@ -130,7 +130,7 @@ class HeadlessFace(ABC):
 _Kind: TypeAlias = AskedOf | Literal["protected"]
 
 _HOW: Mapping[_Kind, str] = {
-    "nobody": "a rule or the mode forbids it, see the result of the call",
+    "nobody": "a rule, a hook or the mode forbids it, see the result of the call",
     "anybody": f"-p cannot ask; allow it with {YES}, or run panpan without -p",
     "protected": "no flag and no rule allows it; run panpan without -p, which asks",
     "a person": "no flag allows it; run panpan without -p, which asks",

@@ -239,11 +239,18 @@ class PromptDispatcher:
         commands: All slash commands.
         turns: Runs prompts.
         shell: Runs the user's own commands.
+        return_prompt: Gets the text of a prompt that may not be sent.
     """
 
     def __init__(
-        self, terminal: ReplTerminal, commands: Sequence[Command], turns: TurnRunner, shell: ShellLine
+        self,
+        terminal: ReplTerminal,
+        commands: Sequence[Command],
+        turns: TurnRunner,
+        shell: ShellLine,
+        return_prompt: Callable[[str], None],
     ) -> None:
+        self._return_prompt = return_prompt
         self._terminal = terminal
         self._commands = commands
         self._turns = turns
@@ -289,7 +296,11 @@ class PromptDispatcher:
         await command.run(self._terminal, rest)
 
     async def _prompt(self, sent: SentPrompt) -> None:
-        message = await self._terminal.session.prepare_message(sent.message or sent.text)
+        try:
+            message = await self._terminal.session.prepare_message(sent.message or sent.text)
+        except PanpanError:
+            self._return_prompt(sent.text)
+            raise
         await checkpoint_if_cancelled()  # from here on an interrupt ends the turn
         if sent.is_for_later:
             self._turns.submit(message)
@@ -335,7 +346,7 @@ class PromptQueue:
         self._view = view
         self._turns = TurnRunner(terminal.session, view, return_prompt, self._is_handling)
         self._shell = ShellLine(terminal, self._turns.note, self._shell_has_ended)
-        self._sending = PromptDispatcher(terminal, commands, self._turns, self._shell)
+        self._sending = PromptDispatcher(terminal, commands, self._turns, self._shell, return_prompt)
         self._inbox = Inbox(self._handle, self._sending.has_to_wait, return_prompt)
 
     @property

@@ -21,7 +21,11 @@ from panpan.types.permission import Behaviour
 
 READ_TOOLS = frozenset({"Read", "LS", "Glob", "Grep"})
 """Tools whose rules may name files that are read. A rule for Read speaks of every call that only reads files."""
-EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Patch", "Rename", "NotebookEdit"})
+EDIT_TOOL = "Edit"
+"""Name in rules, and in hooks, for what changes files."""
+OWN_EDIT_TOOLS = frozenset({"MultiEdit", "Patch", "Rename"})
+"""Tools that change files and that other agents do not know."""
+EDIT_TOOLS = frozenset({EDIT_TOOL, "Write", "NotebookEdit", *OWN_EDIT_TOOLS})
 """Tools whose rules may name files that are changed. A rule for Edit speaks of every call that only changes files."""
 PACKAGE_OPERATIONS: Mapping[str, Collection[str]] = {
     "pip": ("install", "uninstall", "list", "show", "freeze", "create", "rollback"),

@@ -4,7 +4,7 @@ A guard is the exception: where it fails, nothing is allowed any more, since it 
 """
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from types import UnionType
@@ -223,6 +223,9 @@ class IsolatedHook(Hook):
 
     async def before_effect(self, call: ToolCall) -> None:
         await self._asked(lambda: self.inner.before_effect(call), None, _of(_NOTHING))
+
+    async def revise_call(self, call: ToolCall) -> Mapping[str, Any] | None:
+        return await self._asked(lambda: self.inner.revise_call(call), None, _of(Mapping, _NOTHING))
 
     async def after_sandbox_denial(self, call: ToolCall, blocked: SandboxDenial) -> Decision | None:
         again = await self._asked(

@@ -80,9 +80,12 @@ def unfinished_calls(records: Iterable[Mapping[str, Any]], open_uses: Sequence[T
             notes_starts = record.get("notesStarts") is True
             continue
         match session_record(record):
-            case CallStartedRecord(tool_use_id=id_, notes_changes=notes_changes, process_mark=mark):
+            case CallStartedRecord(
+                tool_use_id=id_, notes_changes=notes_changes, process_mark=mark, revised_input=revised
+            ):
                 use = next((use for use in open_uses if use.id == id_), None)
                 if use is not None:
+                    use = use if revised is None else use.model_copy(update={"input": revised})
                     is_ours = _MARK.fullmatch(mark) and not record.get("forkedFrom")
                     found[id_] = UnfinishedCall(use, True, notes_changes, process_mark=mark if is_ours else "")
             case FileChangesRecord(tool_use_id=id_, files=files) if id_ in found:

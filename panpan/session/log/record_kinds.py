@@ -234,6 +234,8 @@ class CallStartedRecord(SystemRecord):
     """True if it changes nothing before a record of the files that it changes."""
     process_mark: Words = ""
     """Mark of the processes that it starts."""
+    revised_input: Annotated[dict[str, Any] | None, default_if_invalid(None)] = Field(None, exclude_if=is_none)
+    """Arguments that hooks gave it; None if it has those of the model."""
 
 
 class RecordedChange(Record):

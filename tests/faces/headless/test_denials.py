@@ -30,7 +30,7 @@ def test_denial_names_its_remedy() -> None:
 
     forbidden, asked, protected, person = denials_told(summary)
 
-    assert forbidden.startswith("1 call was blocked (Bash); a rule or the mode forbids")
+    assert forbidden.startswith("1 call was blocked (Bash); a rule, a hook or the mode forbids")
     assert asked.startswith("2 calls were blocked (Write, Edit); -p cannot ask; allow it with --yes")
     assert person.startswith("1 call was blocked (pip); no flag allows it")
     assert protected.startswith("2 calls were blocked (Read, Write): why (and 1 more); no flag and no rule")

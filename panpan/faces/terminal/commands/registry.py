@@ -20,10 +20,7 @@ def _missing(name: str, help_: str, why: str) -> Command:
     return Command(name, help_, tell, is_immediate=True, is_missing=True)
 
 
-MISSING_COMMANDS: Sequence[Command] = (
-    _missing("mcp", "Show the MCP servers", "panpan cannot talk to MCP servers"),
-    _missing("hooks", "Show the hooks", "panpan runs no hooks of yours"),
-)
+MISSING_COMMANDS: Sequence[Command] = (_missing("mcp", "Show the MCP servers", "panpan cannot talk to MCP servers"),)
 
 
 def _prompt(name: str, help_: str) -> Command:

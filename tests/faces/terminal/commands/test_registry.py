@@ -124,7 +124,7 @@ async def test_columns_of_help_are_aligned(tmp_path: Path) -> None:
     assert rows["/exit"].index("Leave panpan") == rows["/clear"].index("Begin a new session")
 
 
-@pytest.mark.parametrize("name", ["mcp", "hooks"])
+@pytest.mark.parametrize("name", ["mcp"])
 async def test_command_without_its_feature_says_so(tmp_path: Path, name: str) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", width=300), f"/{name}")
 

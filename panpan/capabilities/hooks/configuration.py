@@ -1,0 +1,233 @@
+"""The hooks of a session: files in which users write them, in one order, read into one list.
+
+The rule: what cannot be used is told once, with its place, and the rest counts. A file of a project counts only if the
+user trusts the project.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from panpan.capabilities.hooks.contract import FIRED, NEVER_FIRED
+from panpan.capabilities.hooks.files import HookFile
+from panpan.errors import ConfigError
+from panpan.permissions.rules.rules import EDIT_TOOL, OWN_EDIT_TOOLS, Rule, parse_rule
+from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
+
+DEFAULT_S: Mapping[str, float] = {"UserPromptSubmit": 30.0, "SessionEnd": 10.0}
+"""Seconds that a hook may take if it does not say; others get `USUAL_S`."""
+MOST_S: Mapping[str, float] = {"SessionEnd": 10.0}
+"""Most seconds of a hook, whatever it says."""
+USUAL_S = 600.0
+
+_NAMES = compile_late(r"[\w\-,| ]*")
+"""A matcher that lists names; any other is a regular expression."""
+_KEYS = frozenset({
+    "type", "command", "args", "timeout", "if", "once", "async", "asyncRewake", "statusMessage", "onFailure", "guard",
+    "shell",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """One command that runs at an event."""
+
+    event: str
+    matcher: str
+    argv: Sequence[str]
+    """Program and arguments; a single one is a line for the shell."""
+    is_line: bool
+    timeout_s: float
+    is_guard: bool
+    """True if its failure counts as a no."""
+    is_async: bool
+    """True if nobody waits for it."""
+    condition: Rule | None
+    """Rule that speaks of the calls for which it runs; None for all that the matcher means."""
+    place: str
+    """File and line."""
+
+    @property
+    def title(self) -> str:
+        return self.argv[0] if self.is_line else " ".join(self.argv)
+
+    @property
+    def only(self) -> str:
+        """Its condition in words; empty without one."""
+        return f", if {self.condition.text}" if self.condition else ""
+
+    @property
+    def line(self) -> str:
+        """One line for people: when it runs, what, and where it is written."""
+        about = f" {self.matcher}" if self.matcher not in ("", "*") else ""
+        return f"{self.event}{about}: {self.title}{self.only} ({self.place})"
+
+    def sees_edits_of(self, name: str) -> bool:
+        """Return True if it runs for each file that a tool of panpan's own changes, as for an Edit."""
+        return name in OWN_EDIT_TOOLS and not self.matches(name) and self.matches(EDIT_TOOL)
+
+    def matches(self, name: str) -> bool:
+        """Return True if it runs for a tool, or another subject of its event, with this name."""
+        if self.matcher in ("", "*"):
+            return True
+        if _NAMES.fullmatch(self.matcher):
+            return name in [one.strip() for one in re.split("[|,]", self.matcher)]
+        return re.search(self.matcher, name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredHooks:
+    """The hooks of a session, and what could not be used."""
+
+    handlers: Sequence[Handler]
+    problems: Sequence[str]
+    asides: Sequence[str] = ()
+    """Things that a file for Claude Code asks for and panpan has not, which no session needs to tell."""
+
+
+def read_hooks(files: Iterable[HookFile]) -> ConfiguredHooks:
+    """Return the hooks of all files; one that is written twice counts once."""
+    handlers: dict[Handler, Handler] = {}
+    problems: list[str] = []
+    asides: list[str] = []
+    for file in files:
+        reader = _FileReader(file, problems, asides)
+        found = list(reader.handlers())
+        if reader.disables_all and file.is_users:
+            return ConfiguredHooks((), [*problems, f"{file.name}: disableAllHooks is true, so no hook runs"], asides)
+        for one in () if reader.disables_all else found:
+            handlers.setdefault(replace(one, place="", condition=None, matcher=f"{one.matcher} {one.only}"), one)
+    return ConfiguredHooks(tuple(handlers.values()), tuple(problems), tuple(asides))
+
+
+class _FileReader:
+    """Reads the hooks of one file."""
+
+    def __init__(self, file: HookFile, problems: list[str], asides: list[str]) -> None:
+        self._file = file
+        self._problems = problems
+        self._asides = asides
+        self._text = file.data.decode("utf-8", errors="replace")
+        self.disables_all = False
+
+    def handlers(self) -> Iterator[Handler]:
+        try:
+            found = json.loads(self._text)
+        except (ValueError, RecursionError) as error:
+            self._tell("", f"it is no JSON ({error}); none of its hooks runs")
+            return
+        if not isinstance(found, dict):
+            self._tell("", "it holds no object; none of its hooks runs")
+            return
+        self.disables_all = found.get("disableAllHooks") is True
+        events = found.get("hooks")
+        if events is None:
+            return
+        if not isinstance(events, dict):
+            self._tell("hooks", "hooks is no object of events; none of its hooks runs")
+            return
+        for event, groups in events.items():
+            yield from self._of_event(event, groups)
+
+    def _of_event(self, event: str, groups: Any) -> Iterator[Handler]:
+        if event not in FIRED:
+            is_known = event in NEVER_FIRED
+            why = "panpan has no such moment" if is_known else "there is no such event"
+            told = self._asides if is_known and self._file.is_shared else self._problems
+            told.append(f"{self._place(event)}: hooks of {event} never run: {why}")
+            return
+        if not isinstance(groups, list):
+            self._tell(event, f"{event} is no list; its hooks do not run")
+            return
+        for group in groups:
+            if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
+                self._tell(event, f"an entry of {event} has no list of hooks, and does not run")
+                continue
+            matcher = group.get("matcher") or ""
+            if (fault := _fault_of(matcher)) is not None:
+                self._tell(event, f"the matcher {json.dumps(matcher)[:60]} of {event} {fault}; its hooks do not run")
+                continue
+            for hook in group["hooks"]:
+                try:
+                    yield self._handler(event, matcher, hook)
+                except ValueError as error:
+                    self._tell(event, f"a hook of {event} does not run: {error}")
+
+    def _handler(self, event: str, matcher: str, hook: Any) -> Handler:
+        """Return one hook; raise `ValueError` with what is wrong with it."""
+        if not isinstance(hook, dict):
+            raise ValueError("it is no object")
+        kind = hook.get("type", "command")
+        if kind != "command":
+            raise ValueError(f"its type is {json.dumps(kind)}, and panpan runs commands only")
+        command, arguments = hook.get("command"), hook.get("args")
+        if not isinstance(command, str) or not command.strip() or "\0" in command:
+            raise ValueError("it has no command")
+        if arguments is not None and not _are_texts(arguments):
+            raise ValueError("its args are no list of texts")
+        timeout = hook.get("timeout", DEFAULT_S.get(event, USUAL_S))
+        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout <= 86_400:
+            raise ValueError(f"its timeout is {json.dumps(timeout)}; write seconds above 0")
+        on_failure = hook.get("onFailure", "continue")
+        if on_failure not in ("continue", "block"):
+            raise ValueError(f"its onFailure is {json.dumps(on_failure)}; write continue or block")
+        for key in ("guard", "async"):
+            if not isinstance(hook.get(key, False), bool):
+                raise ValueError(f"its {key} is neither true nor false")
+        place = self._place(command)
+        for key in sorted(hook.keys() - _KEYS):
+            self._tell(key, f"a hook of {event} has the key {json.dumps(key)[:60]}, which is not known and not used")
+        is_guard = hook.get("guard", False) or on_failure == "block"
+        is_async = hook.get("async", False) or hook.get("asyncRewake") is True
+        if is_guard and is_async:
+            raise ValueError("it is a guard and async, but what nobody waits for cannot say no")
+        return Handler(
+            event,
+            matcher,
+            (command,) if arguments is None else (command, *arguments),
+            arguments is None,
+            min(float(timeout), MOST_S.get(event, float(timeout))),
+            is_guard,
+            is_async,
+            _condition(hook.get("if"), place),
+            place,
+        )
+
+    def _tell(self, key: str, text: str) -> None:
+        self._problems.append(f"{self._place(key)}: {text}")
+
+    def _place(self, key: str) -> str:
+        """Return the file, with the first line that has a text in quotes."""
+        written = json.dumps(key, ensure_ascii=False) if key else ""
+        at = self._text.find(written) if written else -1
+        return f"{self._file.name}:{self._text.count(chr(10), 0, at) + 1}" if at >= 0 else self._file.name
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) and "\0" not in one for one in value)
+
+
+def _condition(text: Any, place: str) -> Rule | None:
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise ValueError("its if is no text")
+    try:
+        return parse_rule(text, place)
+    except ConfigError as error:
+        raise ValueError(f"its if is no permission rule: {error}") from error
+
+
+def _fault_of(matcher: Any) -> str | None:
+    """Return what is wrong with a matcher; None if it can be used."""
+    if not isinstance(matcher, str):
+        return "is no text"
+    if not _NAMES.fullmatch(matcher) and matcher != "*":
+        try:
+            re.compile(matcher)
+        except (re.error, RecursionError) as error:
+            return f"is no regular expression ({error})"
+    return None

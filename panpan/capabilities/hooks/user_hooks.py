@@ -1,0 +1,290 @@
+"""The hooks of one agent: where the loop calls them, and what their answers do.
+
+A no counts in every agent and every face. A yes only answers the question that the user would be asked; it opens
+nothing that the user's own yes would not open. A hook that fails is told to the user and the work goes on, unless it
+is a guard: then its failure is a no.
+"""
+
+import json
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import Any, TypeAlias
+
+from panpan.capabilities.hooks.capability import HookRecord
+from panpan.capabilities.hooks.configuration import Handler
+from panpan.capabilities.hooks.contract import STRICTNESS, Answer, Verdict
+from panpan.capabilities.hooks.running import Said, run_all
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook, Round, ToolCall
+from panpan.errors import HookRefusedError
+from panpan.permissions.rules.matching import restriction
+from panpan.permissions.rules.rules import EDIT_TOOL
+from panpan.permissions.subject import subject_of
+from panpan.session.agent import Agent
+from panpan.session.context import SessionContext
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
+from panpan.types.events import Output
+from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
+from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason
+
+_MOST_SHOWN = 1_000
+"""Characters of changed arguments that the model is shown."""
+MOST_SENT_BACK = 8
+"""Times in a row that hooks may send the model back to work."""
+_MAY_REFUSE = frozenset({"PreToolUse", "PermissionRequest", "UserPromptSubmit"})
+"""Events at which the failure of a guard is a no."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Answers of the hooks of one event, put together."""
+
+    verdict: Verdict = ""
+    reason: str = ""
+    """That of the strictest one, with its place."""
+    contexts: Sequence[str] = ()
+    stops: str | None = None
+    arguments: Mapping[str, Any] | None = None
+    """Other arguments for the call, those of the last hook that gave any."""
+
+
+NOTHING = Outcome()
+
+
+RunBeside: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, object]]], None]
+"""Runs something beside the session, until that ends."""
+
+
+class UserHooks(Hook):
+    """Calls the hooks of the user for one agent."""
+
+    def __init__(
+        self, session: SessionContext, agent: Agent, handlers: Sequence[Handler], run_beside: RunBeside
+    ) -> None:
+        self._run_beside = run_beside
+        self._session = session
+        self._agent = agent
+        self._handlers = handlers
+        self._judged: dict[str, tuple[Mapping[str, Any], Outcome]] = {}
+        """Arguments that were judged, and the answers, of calls that did not end yet, by id."""
+        self._stops: str | None = None
+        """Reason that a hook gave to end the turn."""
+        self._sent_back = 0
+        self._at_start: list[SystemReminder] = []
+        """Words for the model when the session has begun."""
+        self._behind: dict[str, Sequence[SystemReminder]] = {}
+        """Words behind messages of the user that are not in the conversation yet, by their ids."""
+        self.has_begun = False
+        """True once a turn of the session has begun."""
+
+    async def look_at_prompt(self, prompt: UserMessage) -> None:
+        """Let hooks look at a message of the user, the first of a session after those of its start.
+
+        Raises:
+            HookRefusedError: One says no.
+        """
+        if not self.has_begun:
+            self.has_begun = True
+            source = "resume" if self._session.opened.before.messages else "startup"
+            begun = await self.fire("SessionStart", source, {"source": source})
+            self._at_start += [SystemReminder(text=text, cause="hook:session_start") for text in begun.contexts]
+        outcome = await self.fire("UserPromptSubmit", "", {"prompt": prompt.text})
+        if outcome.verdict == "deny" or outcome.stops is not None:
+            raise HookRefusedError(f"your message was not sent: {outcome.reason or outcome.stops}")
+        if outcome.contexts:
+            self._behind[prompt.uuid] = [SystemReminder(text=text, cause="hook:prompt") for text in outcome.contexts]
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        self._judged.clear()
+        self._stops, self._sent_back = None, 0
+        return ()
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        additions, self._at_start = self._at_start, []
+        if self._behind:
+            sent = self._behind.keys() & {message.uuid for message in round_.conversation.messages}
+            for uuid in sorted(sent):
+                additions += self._behind.pop(uuid)
+        return additions
+
+    async def revise_call(self, call: ToolCall) -> Mapping[str, Any] | None:
+        return (await self._judge(call)).arguments
+
+    async def _judge(self, call: ToolCall) -> Outcome:
+        """Let hooks judge a call, and keep what they say of these arguments."""
+        outcome = await self.fire("PreToolUse", call.tool.name, _told_of(call), call)
+        self._note_end(outcome)
+        self._judged[call.tool_use_id] = (dict(call.input), outcome)
+        return outcome
+
+    def _note_end(self, outcome: Outcome) -> None:
+        if self._stops is None:
+            self._stops = outcome.stops
+
+    async def before_tool(self, call: ToolCall) -> Decision | None:
+        judged, outcome = self._judged[call.tool_use_id]
+        if judged != call.input:  # it has other arguments now, which no hook has seen
+            first, second = outcome, await self._judge(call)
+            outcome = first if first.verdict in ("deny", "ask") and second.verdict != "deny" else second
+            outcome = replace(
+                outcome,
+                contexts=(*first.contexts, *second.contexts),
+                stops=first.stops or second.stops,
+                arguments=call.input,
+            )
+            self._judged[call.tool_use_id] = (judged, outcome)
+        if outcome.verdict == "deny" or outcome.stops is not None:
+            return Deny(Reason(outcome.reason or f"a hook ended the turn: {outcome.stops}"))
+        if outcome.verdict == "ask":
+            return Ask(Reason(outcome.reason))
+        return None
+
+    async def answer_question(self, call: ToolCall, question: PermissionQuestion) -> Allow | Deny | None:
+        _, judged = self._judged[call.tool_use_id]
+        if judged.verdict == "allow":
+            return Allow(Reason(judged.reason))
+        outcome = await self.fire("PermissionRequest", call.tool.name, _told_of(call), call)
+        self._note_end(outcome)
+        if outcome.verdict == "deny" or outcome.stops is not None:
+            return Deny(Reason(outcome.reason or f"a hook ended the turn: {outcome.stops}"))
+        return Allow(Reason(outcome.reason)) if outcome.verdict == "allow" else None
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        event = "PostToolUseFailure" if output.is_error else "PostToolUse"
+        told = {**_told_of(call), "tool_response": output.text}
+        outcome = await self.fire(event, call.tool.name, told, call)
+        self._note_end(outcome)
+        _, judged = self._judged.pop(call.tool_use_id)
+        changed = (
+            [] if judged.arguments is None else [f"a hook gave the call other arguments: {_shown(judged.arguments)}"]
+        )
+        said = [outcome.reason] if outcome.verdict == "deny" else []
+        for text in (*changed, *judged.contexts, *said, *outcome.contexts):
+            output = output.with_note(text)
+        return output
+
+    async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
+        if self._stops is not None:
+            raise HookRefusedError(f"a hook ended the turn: {self._stops}")
+        is_over = not (reply.tool_uses or round_.conversation.awaits_model)
+        if not is_over or round_.is_last or self._sent_back >= MOST_SENT_BACK:
+            return ()
+        told = {"stop_hook_active": self._sent_back > 0, "last_assistant_message": reply.text}
+        outcome = await self.fire("Stop" if self._agent.is_main else "SubagentStop", "", told)
+        if outcome.verdict != "deny" or outcome.stops is not None:
+            return ()
+        self._sent_back += 1
+        return (SystemReminder(text=outcome.reason, cause="hook:stop"),)
+
+    async def fire(self, event: str, subject: str, told: Mapping[str, Any], call: ToolCall | None = None) -> Outcome:
+        """Run the hooks of an event and return what they say together.
+
+        Args:
+            event: Its name.
+            subject: Name that matchers are compared with.
+            told: What the hooks are told beside what each is told.
+            call: The call that the event is about.
+        """
+        runs: list[tuple[Handler, Mapping[str, Any]]] = []
+        for handler in (one for one in self._handlers if one.event == event):
+            if handler.condition is not None and not await _speaks_of(handler, call):
+                continue
+            if handler.matches(subject):
+                runs.append((handler, told))
+            elif call is not None and handler.sees_edits_of(subject):
+                runs += [(handler, {**told, **as_edit}) for as_edit in _as_edits(call)]
+        if not runs:
+            return NOTHING
+        told_to_all = self._common()
+        runs = [(handler, {**told_to_all, **told}) for handler, told in runs]
+        if beside := [one for one in runs if one[0].is_async and event != "SessionEnd"]:
+            self._run_beside(partial(self._run, beside, call))
+        return await self._run([one for one in runs if one not in beside], call)
+
+    async def _run(self, runs: Sequence[tuple[Handler, Mapping[str, Any]]], call: ToolCall | None) -> Outcome:
+        context, started_at = self._agent.context, perf_counter()
+        root = self._session.setup.locations.project_root  # not the working directory, which the model chooses
+        env = {**context.user_environment, "CLAUDE_PROJECT_DIR": str(root)}
+        said = await run_all(runs, cwd=root, env=context.processes.marked(env))
+        duration_ms = round(1000 * (perf_counter() - started_at))
+        return _together([(one.handler, self._settled(one, call, duration_ms)) for one in said])
+
+    def _common(self) -> Mapping[str, Any]:
+        """Return what every hook is told."""
+        agent, log = self._agent, self._session.opened.log.path
+        common = {
+            "session_id": self._session.id,
+            "transcript_path": "" if log is None else str(log),
+            "cwd": str(agent.context.paths.cwd),
+            "permission_mode": agent.gate.mode,
+        }
+        return common if agent.is_main else {**common, "agent_id": agent.id, "agent_type": agent.identity.label}
+
+    def _settled(self, said: Said, call: ToolCall | None, duration_ms: int) -> Answer:
+        """Record what a hook said, tell the user what they should know, and return what counts."""
+        handler, answer = said.handler, said.answer
+        name = f"the hook of {handler.place}"
+        for text in answer.told:
+            self._session.warn(f"{name}: {clean_line(text)}")
+        if answer.failure and answer.verdict != "deny" and handler.is_guard and handler.event in _MAY_REFUSE:
+            answer = replace(answer, verdict="deny", reason=f"it is a guard, and it failed: {answer.failure}")
+        elif answer.failure and answer.verdict not in ("deny", "ask"):
+            self._session.warn(f"{name} failed: {clean_line(answer.failure)}; the work goes on without it")
+        if handler.event in _MAY_REFUSE and answer.verdict in ("deny", "ask"):
+            answer = replace(answer, reason=f"{answer.reason} ({name})")
+        elif answer.verdict == "allow":
+            answer = replace(answer, reason=f"{name} allows it{f': {answer.reason}' if answer.reason else ''}")
+        record = HookRecord(
+            event=handler.event,
+            hook=handler.title,
+            place=handler.place,
+            verdict=answer.verdict,
+            reason=answer.reason,
+            failure=answer.failure,
+            tool_use_id="" if call is None else call.tool_use_id,
+            duration_ms=duration_ms,
+        )
+        self._agent.transcript.recorder.record_decision(record.as_json())
+        return answer
+
+
+def _told_of(call: ToolCall) -> Mapping[str, Any]:
+    return {"tool_name": call.tool.name, "tool_input": dict(call.input), "tool_use_id": call.tool_use_id}
+
+
+def _as_edits(call: ToolCall) -> Iterator[Mapping[str, Any]]:
+    """Yield a call that changes several files as an edit of each, for hooks that know no such tool."""
+    for path in (*call.effects.writes, *call.effects.deletes):
+        absolute = str(call.context.paths.absolute(path))
+        yield {"tool_name": EDIT_TOOL, "tool_input": {**call.input, "file_path": absolute}}
+
+
+def _shown(arguments: Mapping[str, Any]) -> str:
+    text = json.dumps(arguments, ensure_ascii=False)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+async def _speaks_of(handler: Handler, call: ToolCall | None) -> bool:
+    """Return True if the condition of a hook may be about a call; in doubt it is, since the hook may say no."""
+    if call is None or handler.condition is None:
+        return True
+    return restriction(handler.condition, await subject_of(call)) is not None
+
+
+def _together(said: Sequence[tuple[Handler, Answer]]) -> Outcome:
+    """Return what hooks say together; a hook allows a call of several files only if it allows each of them."""
+    silent = {handler for handler, answer in said if answer.verdict != "allow"}
+    answers = [
+        replace(answer, verdict="") if answer.verdict == "allow" and handler in silent else answer
+        for handler, answer in said
+    ]
+    verdicts = {one.verdict for one in answers}
+    verdict: Verdict = next((one for one in STRICTNESS if one in verdicts), "")
+    reasons = [one.reason for one in answers if one.verdict == verdict and one.reason]
+    stops = next((one.stops for one in answers if one.stops is not None), None)
+    arguments = next((one.arguments for one in reversed(answers) if one.arguments is not None), None)
+    contexts = tuple(one.context for one in answers if one.context)
+    return Outcome(verdict, "; ".join(reasons), contexts, stops, arguments)

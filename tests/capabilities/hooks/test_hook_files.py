@@ -1,0 +1,149 @@
+"""Files with hooks: what counts, in which order, and that each fault costs one hook and is told with its place."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.capabilities.hooks.configuration import Handler, read_hooks
+from panpan.capabilities.hooks.files import HookFile, hook_files
+from panpan.config.trust import NO_TRUST
+
+
+def file_of(hooks: Any, *, name: str = "hooks.json", is_users: bool = True, **more: Any) -> HookFile:
+    return HookFile(name, json.dumps({"hooks": hooks, **more}, indent=1).encode(), is_users=is_users)
+
+
+def one(hook: Any, *, event: str = "PreToolUse", matcher: Any = "") -> HookFile:
+    return file_of({event: [{"matcher": matcher, "hooks": [hook]}]})
+
+
+def handler(**keys: Any) -> Handler:
+    (found,) = read_hooks([one({"type": "command", "command": "true", **keys})]).handlers
+    return found
+
+
+def test_hook_has_what_its_file_says() -> None:
+    found = handler(timeout=5, onFailure="block", **{"if": "Bash(rm *)"})
+
+    assert (found.title, found.timeout_s, found.is_guard, found.is_async) == ("true", 5, True, False)
+    assert found.condition is not None
+    assert found.condition.text == "Bash(rm *)"
+    assert found.place == "hooks.json:9"
+    assert handler(args=["a b", "c"]).argv == ("true", "a b", "c")
+    assert handler().timeout_s == 600
+
+
+@pytest.mark.parametrize(
+    ("matcher", "meant", "others"),
+    [
+        ("", ["Bash", "Edit"], []),
+        ("*", ["Bash"], []),
+        ("Bash", ["Bash"], ["BashOutput", "bash"]),
+        ("Edit|Write", ["Edit", "Write"], ["MultiEdit"]),
+        ("Edit, Write", ["Edit", "Write"], ["MultiEdit"]),
+        ("Multi.*", ["MultiEdit"], ["Edit"]),
+        ("^(Edit|Write)$", ["Edit"], ["MultiEdit"]),
+        ("mcp__.*__read", ["mcp__files__read"], ["Read"]),
+    ],
+)
+def test_matcher_means_names(matcher: str, meant: list[str], others: list[str]) -> None:
+    (found,) = read_hooks([one({"command": "true"}, matcher=matcher)]).handlers
+
+    assert all(map(found.matches, meant))
+    assert not any(map(found.matches, others))
+
+
+@pytest.mark.parametrize(
+    ("hook", "said"),
+    [
+        ("true", "it is no object"),
+        ({"type": "http", "url": "https://a"}, 'its type is "http", and panpan runs commands only'),
+        ({"type": "command"}, "it has no command"),
+        ({"command": "a\0b"}, "it has no command"),
+        ({"command": "true", "args": "x"}, "its args are no list of texts"),
+        ({"command": "true", "timeout": 0}, "its timeout is 0; write seconds above 0"),
+        ({"command": "true", "timeout": True}, "its timeout is true; write seconds above 0"),
+        ({"command": "true", "onFailure": "stop"}, 'its onFailure is "stop"; write continue or block'),
+        ({"command": "true", "guard": "yes"}, "its guard is neither true nor false"),
+        ({"command": "true", "guard": True, "async": True}, "it is a guard and async"),
+        ({"command": "true", "if": "(((("}, "its if is no permission rule"),
+    ],
+)
+def test_faulty_hook_is_refused_alone(hook: Any, said: str) -> None:
+    found = read_hooks([file_of({"PreToolUse": [{"hooks": [hook, {"command": "good"}]}]})])
+
+    assert [one.title for one in found.handlers] == ["good"]
+    (problem,) = found.problems
+    assert said in problem
+    assert problem.startswith("hooks.json:")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"{", "it is no JSON"),
+        (b"[]", "it holds no object"),
+        (b'{"hooks": 1}', "hooks is no object of events"),
+        (b'{"hooks": {"PreToolUse": 1}}', "PreToolUse is no list"),
+        (b'{"hooks": {"PreToolUse": [1]}}', "an entry of PreToolUse has no list of hooks"),
+        (b'{"hooks": {"PreCompact": []}}', "hooks of PreCompact never run: panpan has no such moment"),
+        (b'{"hooks": {"BeforeAll": []}}', "hooks of BeforeAll never run: there is no such event"),
+        (b'{"hooks": {"Stop": [{"matcher": "(", "hooks": []}]}}', "is no regular expression"),
+        (b'{"hooks": {"Stop": [{"matcher": 1, "hooks": []}]}}', "is no text"),
+    ],
+)
+def test_fault_of_a_file_is_told_once_with_its_line(data: bytes, said: str) -> None:
+    found = read_hooks([HookFile("hooks.json", data, is_users=True), one({"command": "good"})])
+
+    assert [one.title for one in found.handlers] == ["good"]
+    (problem,) = found.problems
+    assert said in problem
+
+
+def test_unknown_key_is_told_and_the_hook_runs() -> None:
+    found = read_hooks([one({"command": "true", "retries": 3})])
+
+    assert len(found.handlers) == 1
+    assert found.problems == (
+        'hooks.json:9: a hook of PreToolUse has the key "retries", which is not known and not used',
+    )
+
+
+def test_hook_that_is_written_twice_counts_once() -> None:
+    guard = {"command": "true", "guard": True}
+    files = [one({"command": "true"}), one(guard), one({"command": "true"}, matcher="Bash"), one(guard)]
+
+    found = read_hooks(files).handlers
+    assert [(each.matcher, each.is_guard) for each in found] == [("", False), ("", True), ("Bash", False)]
+
+
+def test_switch_of_the_user_ends_all_hooks() -> None:
+    users = file_of({}, name="mine", disableAllHooks=True)
+    projects = file_of(
+        {"Stop": [{"hooks": [{"command": "true"}]}]}, name="theirs", is_users=False, disableAllHooks=True
+    )
+
+    assert read_hooks([users, one({"command": "true"})]).handlers == ()
+    assert [found.title for found in read_hooks([one({"command": "own"}), projects]).handlers] == ["own"]
+
+
+def test_file_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "home" / "hooks.json").mkdir(parents=True)
+    told: list[str] = []
+
+    assert list(hook_files(tmp_path / "home", NO_TRUST, told.append)) == []
+    (problem,) = told
+    assert "none of its hooks runs" in problem
+
+
+def test_events_of_others_are_no_problem_of_their_files() -> None:
+    hooks = {"PreCompact": [], "BeforeAll": []}
+    shared = read_hooks([file_of(hooks, name="/home/me/.claude/settings.json")])
+    own = read_hooks([file_of(hooks)])
+
+    assert [one.partition(": ")[2][:22] for one in shared.asides] == ["hooks of PreCompact ne"]
+    assert ["BeforeAll" in one for one in shared.problems] == [True]
+    assert (len(own.problems), own.asides) == (2, ())

@@ -1,0 +1,35 @@
+"""Hooks of the user in the REPL: a refused message comes back, a hook answers the question, and `/hooks` shows them."""
+
+from tests.e2e.conftest import Panpan
+from tests.e2e.repl.conftest import Start
+from tests.e2e.test_user_hooks import special, write_hooks
+from tests.model_server import call, say, serving
+
+
+def test_refused_message_comes_back_into_the_input(panpan: Panpan, start: Start) -> None:
+    write_hooks(panpan, UserPromptSubmit=[{"command": "grep -q swordfish && { echo no secrets >&2; exit 2; } || :"}])
+    with serving([say("Fine.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("it is swordfish")
+        repl.wait_for("your message was not sent: no secrets")
+        repl.wait_for("❯ it is swordfish")
+        repl.send("\x03")
+        repl.submit("it is a fish")
+        repl.wait_for("Fine.")
+        repl.submit("/hooks")
+        repl.wait_for("UserPromptSubmit: grep -q")
+
+    (request,) = server.requests
+    assert "swordfish" not in str(request.body)
+
+
+def test_hook_answers_in_place_of_the_user(panpan: Panpan, start: Start) -> None:
+    write_hooks(panpan, PermissionRequest=[special("PermissionRequest", decision={"behavior": "allow"})])
+    with serving([call("Write", {"file_path": "made", "content": "one\n"}), say("Fine.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.wait_for("Fine.")
+
+    assert (panpan.workspace / "made").read_text() == "one\n"

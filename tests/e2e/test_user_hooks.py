@@ -1,0 +1,531 @@
+"""Hooks of the user in the real program: what they are told, what answers do, and that a no is a no everywhere."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from subprocess import DEVNULL
+from threading import Event
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Done, Panpan, wait_until
+from tests.model_server import Hold, Reply, Text, ToolCall, call, calls, say, serving
+from tests.model_server.recording import RecordedRequest
+
+SECRET = "swordfish"
+LOOK = {"command": "cat secret.txt; touch made"}
+
+
+def write_hooks(panpan: Panpan, **events: Any) -> None:
+    """Write the user's hooks: for each event the hooks of one group, or whole groups."""
+    groups = {name: found if "hooks" in found[0] else [{"hooks": found}] for name, found in events.items()}
+    panpan.home.mkdir(exist_ok=True)
+    (panpan.home / "hooks.json").write_text(json.dumps({"hooks": groups}))
+
+
+def says(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a hook that answers in JSON."""
+    return {"type": "command", "command": f"printf %s '{json.dumps(answer)}'"}
+
+
+def special(event: str, **fields: Any) -> dict[str, Any]:
+    return says({"hookSpecificOutput": {"hookEventName": event, **fields}})
+
+
+def told_to(panpan: Panpan, name: str = "told") -> dict[str, Any]:
+    """Return a hook that keeps what it is told."""
+    return {"command": f"cat > {panpan.workspace.parent}/{name}.$$"}
+
+
+def all_told(panpan: Panpan, name: str = "told") -> list[dict[str, Any]]:
+    files = sorted(panpan.workspace.parent.glob(f"{name}.*"), key=lambda file: file.stat().st_mtime_ns)
+    return [json.loads(file.read_text()) for file in files]
+
+
+def run(
+    panpan: Panpan, *replies: Reply, args: tuple[str, ...] = ("-y", "-p", "go")
+) -> tuple[Done, list[RecordedRequest]]:
+    with serving(list(replies)) as server:
+        panpan.use(server)
+        return panpan.run(*args), server.requests
+
+
+def results(request: RecordedRequest) -> str:
+    return json.dumps(request.messages[-1])
+
+
+NO: Mapping[str, Mapping[str, Any]] = {
+    "deny": {"command": "echo it may not >&2; exit 2"},
+    "crash": {"command": "/nowhere/guard", "args": ["now"], "guard": True},
+    "signal": {"command": "kill -KILL $$", "onFailure": "block"},
+    "time-out": {"command": "sleep 60", "timeout": 0.2, "guard": True},
+    "garbage": {"command": "echo '{oops'", "onFailure": "block"},
+}
+
+
+def at_level(level: int, **more: Any) -> Callable[[RecordedRequest], Reply]:
+    """Answer so that an agent at some level of subagents makes the call: 0 is the main one.
+
+    The main one waits for the result of one in the background, which would end with the session.
+    """
+    was_refused = Event()
+
+    def answer(request: RecordedRequest) -> Reply:
+        if "was not run" in results(request):
+            was_refused.set()
+        elif "in the background" in results(request):
+            return Reply((Text("Done."),), faults=(Hold(0, was_refused),))
+        first = json.dumps(request.messages[0])
+        own = next((number for number in (2, 1) if f"at level {number}" in first), 0)
+        if any(message["role"] == "assistant" for message in request.messages) and "go on" not in results(request):
+            return say("Done.")
+        if own == level:
+            return call("Bash", LOOK)
+        task = {"description": "look", "prompt": f"look at level {own + 1}", "subagent_type": "general-purpose"}
+        return calls(ToolCall("Task", {**task, **more}))
+
+    return answer
+
+
+@pytest.mark.parametrize("kind", NO)
+@pytest.mark.parametrize("where", ["main", "piped", "plan", "subagent", "nested", "background", "resumed"])
+def test_no_of_a_hook_holds_everywhere(panpan: Panpan, where: str, kind: str) -> None:
+    (panpan.workspace / "secret.txt").write_text(f"{SECRET}\n")
+    level = {"subagent": 1, "nested": 2, "background": 1}.get(where, 0)
+    more = {"run_in_background": True} if where == "background" else {}
+    panpan.home.mkdir()
+    (panpan.home / "settings.toml").write_text("[agents]\nmax_depth = 2\n")
+    with serving(at_level(level, **more)) as server:
+        panpan.use(server)
+        if where == "resumed":
+            panpan.run("-y", "-p", "go", "--allowedTools", "Read", "--max-turns", "1")
+            (panpan.workspace / "made").unlink(missing_ok=True)
+        before = len(server.requests)
+        write_hooks(panpan, PreToolUse=[{"matcher": "Bash", "hooks": [NO[kind]]}])
+        if where == "piped":
+            panpan.run("-y", stdin="go")
+        elif where == "plan":
+            panpan.run("--permission-mode", "plan", "-p", "go")
+        elif where == "resumed":
+            panpan.run("-y", "-c", "-p", "go on")
+        else:
+            panpan.run("-y", "-p", "go")
+        requests = server.requests[before:]
+
+    refused = [one for one in requests if "was not run" in results(one)]
+    assert refused
+    assert all("the hook of" in results(one) for one in refused)
+    assert where == "resumed" or SECRET not in json.dumps([one.messages for one in requests])
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_failure_of_a_hook_that_is_no_guard_is_told(panpan: Panpan) -> None:
+    write_hooks(panpan, PreToolUse=[{"command": "echo broken >&2; exit 1"}])
+
+    done, requests = run(panpan, call("Bash", {"command": "echo hi"}), say("Done."))
+
+    assert "hi" in results(requests[1])
+    assert "hooks.json:1 failed: it ended with 1: broken; the work goes on without it" in done.stderr
+
+
+def test_hook_is_told_of_its_call_and_sees_no_key(panpan: Panpan) -> None:
+    write_hooks(panpan, PreToolUse=[told_to(panpan), {"command": f"env > {panpan.workspace.parent}/env"}])
+
+    run(panpan, call("Write", {"file_path": "a.txt", "content": "one\n"}), say("Done."))
+
+    (told,) = all_told(panpan)
+    assert told["hook_event_name"] == "PreToolUse"
+    assert (told["tool_name"], told["tool_input"]) == ("Write", {"file_path": "a.txt", "content": "one\n"})
+    assert told["cwd"] == str(panpan.workspace)
+    assert told["permission_mode"] == "default"
+    assert Path(told["transcript_path"]) == panpan.session_files()[0]
+    env = (panpan.workspace.parent / "env").read_text()
+    assert f"CLAUDE_PROJECT_DIR={panpan.workspace}\n" in env
+    assert "ANTHROPIC_API_KEY" not in env
+
+
+def test_allowing_hook_answers_the_question(panpan: Panpan) -> None:
+    write = call("Write", {"file_path": "a.txt", "content": "one\n"})
+    write_hooks(panpan, PreToolUse=[special("PreToolUse", permissionDecision="allow")])
+
+    done, _ = run(panpan, write, say("Done."), args=("--permission-mode", "default", "-p", "go"))
+
+    assert (panpan.workspace / "a.txt").read_text() == "one\n", done.stderr
+
+
+def test_allowing_hook_opens_no_protected_file(panpan: Panpan) -> None:
+    write = call("Write", {"file_path": ".envrc", "content": "one\n"})
+    write_hooks(panpan, PreToolUse=[special("PreToolUse", permissionDecision="allow")])
+
+    run(panpan, write, say("Done."))
+
+    assert not (panpan.workspace / ".envrc").exists()
+
+
+def test_asking_hook_stops_what_nobody_can_answer(panpan: Panpan) -> None:
+    write_hooks(panpan, PreToolUse=[special("PreToolUse", permissionDecision="ask", permissionDecisionReason="hm")])
+
+    run(panpan, call("Bash", {"command": "touch made"}), say("Done."), args=("--permission-mode", "auto", "-p", "go"))
+
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_changed_arguments_are_what_runs_and_what_rules_see(panpan: Panpan) -> None:
+    answer = {"permissionDecision": "allow", "updatedInput": {"command": "echo instead"}}
+    write_hooks(panpan, PreToolUse=[special("PreToolUse", **answer)])
+
+    _, requests = run(panpan, call("Bash", {"command": "touch made"}), say("Done."))
+
+    assert not (panpan.workspace / "made").exists()
+    result = results(requests[1])
+    assert "instead" in result
+    assert "a hook gave the call other arguments" in result
+    (written,) = [one for one in panpan.records() if one["type"] == "assistant"][:1]
+    assert written["message"]["content"][0]["input"] == {"command": "touch made"}, "the log keeps what the model wrote"
+
+    denied, requests = run(
+        panpan,
+        call("Bash", {"command": "true"}),
+        say("Done."),
+        args=("-y", "--disallowedTools", "Bash(echo *)", "-p", "go"),
+    )
+    assert "was not run" in results(requests[1]), denied.stderr
+
+
+def test_changed_arguments_are_checked(panpan: Panpan) -> None:
+    write_hooks(panpan, PreToolUse=[special("PreToolUse", updatedInput={"file": "made"})])
+
+    _, requests = run(panpan, call("Write", {"file_path": "made", "content": ""}), say("Done."))
+
+    assert "a hook gave it other arguments" in results(requests[1])
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_refused_message_is_neither_sent_nor_recorded(panpan: Panpan) -> None:
+    write_hooks(panpan, UserPromptSubmit=[{"command": f"grep -q {SECRET} && {{ echo no secrets >&2; exit 2; }} || :"}])
+
+    done, requests = run(panpan, say("Done."), args=("-p", f"it is {SECRET}"))
+
+    assert (done.code, done.stdout, requests) == (1, "", [])
+    assert "your message was not sent: no secrets (the hook of " in done.stderr
+    assert SECRET not in "".join(path.read_text() for path in panpan.session_files())
+
+
+def test_words_of_hooks_reach_the_model_behind_the_message(panpan: Panpan) -> None:
+    write_hooks(
+        panpan,
+        SessionStart=[
+            {"matcher": "startup", "hooks": [{"command": "echo it is new"}]},
+            {"matcher": "resume", "hooks": [{"command": "echo it goes on"}]},
+        ],
+        UserPromptSubmit=[special("UserPromptSubmit", additionalContext="be brief")],
+    )
+
+    _, (first,) = run(panpan, say("Done."))
+    _, (second,) = run(panpan, say("Done."), args=("-c", "-p", "more"))
+
+    assert "it is new" in results(first)
+    assert "be brief" in results(first)
+    assert "it goes on" not in json.dumps(first.messages)
+    assert "it goes on" in results(second)
+
+
+def test_stop_hook_sends_the_model_back_but_not_for_ever(panpan: Panpan) -> None:
+    write_hooks(panpan, Stop=[told_to(panpan), says({"decision": "block", "reason": "run the tests"})])
+
+    done, requests = run(panpan, *[say(f"Done {number}.") for number in range(20)])
+
+    assert done.code == 0
+    assert len(requests) == 9
+    assert "run the tests" in results(requests[1])
+    assert [one["stop_hook_active"] for one in all_told(panpan)] == [False, *[True] * 7]
+
+
+def test_hook_that_says_stop_ends_the_turn(panpan: Panpan) -> None:
+    write_hooks(panpan, PreToolUse=[says({"continue": False, "stopReason": "it is late"})])
+
+    done, requests = run(panpan, call("Bash", {"command": "touch made"}), say("Done."))
+
+    assert done.code == 1
+    assert "a hook ended the turn: it is late" in done.stderr
+    assert len(requests) == 1
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_hooks_after_a_tool_tell_the_model(panpan: Panpan) -> None:
+    write_hooks(
+        panpan,
+        PostToolUse=[special("PostToolUse", additionalContext="it was linted")],
+        PostToolUseFailure=[says({"decision": "block", "reason": "try the other way"})],
+    )
+
+    _, requests = run(panpan, call("Bash", {"command": "echo hi"}), call("Bash", {"command": "exit 3"}), say("Done."))
+
+    assert "it was linted" in results(requests[1])
+    assert "try the other way" in results(requests[2])
+    assert "it was linted" not in results(requests[2])
+
+
+def test_condition_of_a_hook_is_a_rule(panpan: Panpan) -> None:
+    write_hooks(panpan, PreToolUse=[{"command": "exit 2", "if": "Bash(git push *)"}])
+
+    _, requests = run(
+        panpan, call("Bash", {"command": "echo hi"}), call("Bash", {"command": "true && git push origin"}), say("Done.")
+    )
+
+    assert "hi" in results(requests[1])
+    assert "was not run" in results(requests[2])
+
+
+def test_hook_nobody_waits_for_runs_beside_the_turn(panpan: Panpan) -> None:
+    write_hooks(
+        panpan,
+        PreToolUse=[{"command": f"touch {panpan.workspace}/begun; sleep 60", "async": True}],
+        SessionEnd=[told_to(panpan)],
+    )
+
+    done, requests = run(
+        panpan, call("Bash", {"command": "until test -e begun; do sleep 0.01; done; echo seen"}), say("Done.")
+    )
+
+    assert done.code == 0
+    assert "seen" in results(requests[1])
+    assert [one["reason"] for one in all_told(panpan)] == ["other"]
+
+
+def test_hooks_of_a_project_wait_for_trust(panpan: Panpan) -> None:
+    folder = panpan.workspace / ".claude"
+    folder.mkdir()
+    (folder / "settings.json").write_text(
+        json.dumps({"hooks": {"SessionStart": [{"hooks": [{"command": "touch ran"}]}]}})
+    )
+
+    run(panpan, say("Done."))
+    assert not (panpan.workspace / "ran").exists()
+
+    run(panpan, say("Done."), args=("--trust", "-p", "go"))
+    assert (panpan.workspace / "ran").exists()
+
+
+def test_settings_of_claude_code_are_read(panpan: Panpan) -> None:
+    folder = panpan.home.parent / ".claude"
+    folder.mkdir()
+    hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "exit 2"}]}]}
+    (folder / "settings.json").write_text(json.dumps({"model": "opus", "hooks": hooks}))
+
+    _, requests = run(panpan, call("Bash", {"command": "touch made"}), say("Done."))
+
+    assert "was not run" in results(requests[1])
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_run_of_a_hook_is_a_record(panpan: Panpan) -> None:
+    write_hooks(panpan, PreToolUse=[NO["deny"]])
+
+    run(panpan, call("Bash", {"command": "touch made"}), say("Done."))
+
+    (record,) = [one for one in panpan.records() if one.get("subtype") == "hook_ran"]
+    assert (record["event"], record["verdict"]) == ("PreToolUse", "deny")
+    assert record["hook"] == NO["deny"]["command"]
+
+
+def test_hooks_command_lists_explains_and_tries(panpan: Panpan) -> None:
+    guard = {"command": "grep -q rm && exit 2 || exit 0", "guard": True}
+    write_hooks(panpan, PreToolUse=[{"matcher": "Bash", "hooks": [guard]}], PreCompact=[guard])
+    (panpan.workspace / "call.json").write_text('{"tool_name": "Bash", "tool_input": {"command": "rm x"}}')
+
+    listed, as_json = panpan.run("hooks", "list"), panpan.run("hooks", "list", "--json")
+    explained, other = panpan.run("hooks", "explain", "PreToolUse", "Bash"), panpan.run("hooks", "explain", "Stop")
+    tried = panpan.run("hooks", "test", "PreToolUse", "--input", "call.json")
+    harmless = panpan.run("hooks", "test", "PreToolUse", "--input", "-", stdin='{"tool_name": "Bash"}')
+    broken = panpan.run("hooks", "test", "PreToolUse", "--input", "-", stdin="[]")
+    unknown = panpan.run("hooks", "explain", "PreCompact")
+
+    assert listed.stdout.startswith("PreToolUse Bash: grep -q rm && exit 2 || exit 0 (")
+    assert "hooks of PreCompact never run" in listed.stderr
+    assert json.loads(as_json.stdout)["hooks"][0]["guard"] is True
+    assert "the answer is no: it is a guard" in explained.stdout
+    assert "no hook runs then" in other.stdout
+    assert (tried.code, harmless.code) == (2, 0)
+    assert '"verdict": "deny"' in tried.stdout
+    assert (broken.code, unknown.code) == (2, 2)
+    assert "write one, such as" in broken.stderr
+    assert "never run in panpan; these run: PreToolUse, " in unknown.stderr
+    assert panpan.session_files() == []
+
+
+def test_slash_command_shows_the_hooks(panpan: Panpan) -> None:
+    write_hooks(panpan, Stop=[{"command": "make test"}])
+
+    done, requests = run(panpan, args=("-p", "/hooks"))
+
+    assert " ".join(done.stdout.split()).startswith("Stop: make test (")
+    assert requests == []
+
+
+def test_hook_for_edits_sees_each_file_of_a_patch(panpan: Panpan) -> None:
+    for name in ("a.txt", "b.txt"):
+        (panpan.workspace / name).write_text("one\n")
+    changes = "".join(f"*** Update File: {name}\n@@\n-one\n+two\n" for name in ("a.txt", "b.txt"))
+    patch = f"*** Begin Patch\n{changes}*** End Patch\n"
+    refuses = {"command": """grep -q '"file_path": "[^"]*/b.txt"' && exit 2 || exit 0"""}
+    write_hooks(panpan, PreToolUse=[{"matcher": "Edit|Write", "hooks": [told_to(panpan), refuses]}])
+    _, requests = run(
+        panpan,
+        calls(ToolCall("Read", {"file_path": "a.txt"}), ToolCall("Read", {"file_path": "b.txt"})),
+        call("Patch", {"patch": patch}),
+        say("Done."),
+    )
+
+    assert "was not run" in results(requests[2]), results(requests[2])
+    assert sorted(Path(one["tool_input"]["file_path"]).name for one in all_told(panpan)) == ["a.txt", "b.txt"]
+    assert (panpan.workspace / "a.txt").read_text() == "one\n"
+
+
+def test_answer_cannot_drive_the_terminal(panpan: Panpan) -> None:
+    write_hooks(panpan, PreToolUse=[{"command": "printf '\\033[31mred\\033[0m\\007' >&2; exit 2"}])
+
+    done, requests = run(panpan, call("Bash", {"command": "true"}), say("Done."))
+
+    assert "red" in results(requests[1])
+    assert "\\u001b" not in results(requests[1])
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_played_cassette_runs_no_hook(panpan: Panpan) -> None:
+    write_hooks(
+        panpan,
+        PreToolUse=[told_to(panpan), NO["deny"]],
+        UserPromptSubmit=[{"command": "echo be brief"}],
+        Stop=[told_to(panpan)],
+        SessionEnd=[told_to(panpan)],
+    )
+    cassette = str(panpan.workspace.parent / "cassette.jsonl")
+
+    run(panpan, call("Bash", {"command": "touch made"}), say("Done."), args=("-y", "--record", cassette, "-p", "go"))
+    recorded = len(all_told(panpan))
+    played = panpan.run("replay", cassette)
+
+    assert recorded == 3
+    assert played.code == 0, played.stderr
+    assert len(all_told(panpan)) == recorded
+
+
+# ways round a no
+
+
+CHANGES = special("PreToolUse", updatedInput={"command": "touch made"})
+
+
+@pytest.mark.parametrize(
+    "hooks",
+    [
+        [{"command": "grep -q made && exit 2 || exit 0"}, CHANGES],
+        [{"command": "exit 2", "if": "Bash(touch *)"}, CHANGES],
+        [{**NO["signal"], "command": 'echo \'{"systemMessage": "hm"}\'; kill -KILL $$'}],
+        [{"guard": True, "command": 'printf \'\\357\\273\\277{"decision": "block"}\''}],
+        [{"guard": True, "command": 'echo checking; echo \'{"decision": "block"}\''}],
+        [says({"permissionDecision": "deny"})],
+        [{"command": "exit 1"}, {"command": "exit 1", "guard": True}],
+        [{"command": "exit 2", "async": True}, {"command": "exit 2"}],
+    ],
+    ids=["changed", "changed-if", "json-then-crash", "bom", "mixed", "top-level", "plain-then-guard", "async-copy"],
+)
+def test_no_is_not_lost(panpan: Panpan, hooks: list[dict[str, Any]]) -> None:
+    first = {"command": "true"} if CHANGES in hooks else {"command": "touch made"}
+    write_hooks(panpan, PreToolUse=hooks)
+
+    _, requests = run(panpan, call("Bash", first), say("Done."))
+
+    assert "was not run" in results(requests[1])
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_matcher_may_have_blanks(panpan: Panpan) -> None:
+    write_hooks(panpan, PreToolUse=[{"matcher": "Bash | Write", "hooks": [{"command": "exit 2"}]}])
+
+    _, requests = run(panpan, call("Bash", {"command": "touch made"}), say("Done."))
+
+    assert "was not run" in results(requests[1])
+
+
+def test_model_does_not_choose_where_a_hook_runs(panpan: Panpan) -> None:
+    (panpan.workspace / "guard.sh").write_text("exit 2\n")
+    (panpan.workspace / "below").mkdir()
+    (panpan.workspace / "below" / "guard.sh").write_text("exit 0\n")
+    write_hooks(panpan, PreToolUse=[{"command": "sh guard.sh", "if": "Bash(touch *)"}])
+
+    _, requests = run(
+        panpan, call("Bash", {"command": "cd below"}), call("Bash", {"command": "touch made"}), say("Done.")
+    )
+
+    assert "was not run" in results(requests[2])
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        special("PermissionRequest", decision={"behavior": "allow", "updatedInput": {"file_path": "safe"}}),
+        special("PermissionRequest", decision={"behavior": "allow"})
+        | {"command": 'echo \'{"decision": "approve"}\'; exit 1'},
+    ],
+    ids=["other-arguments", "failed"],
+)
+def test_yes_of_a_failed_answer_does_not_count(panpan: Panpan, hook: dict[str, Any]) -> None:
+    write_hooks(panpan, PermissionRequest=[hook])
+
+    run(panpan, call("Write", {"file_path": "made", "content": ""}), say("Done."), args=("-p", "go"))
+
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_yes_for_one_file_is_none_for_a_patch_of_two(panpan: Panpan) -> None:
+    files = "".join(f"*** Add File: {name}\n+one\n" for name in ("good", "made"))
+    yes = special("PreToolUse", permissionDecision="allow")["command"]
+    write_hooks(panpan, PreToolUse=[{"matcher": "Edit", "hooks": [{"command": f"grep -q '/good\"' && {yes} || :"}]}])
+
+    patch = call("Patch", {"patch": f"*** Begin Patch\n{files}*** End Patch\n"})
+    run(panpan, patch, say("Done."), args=("-p", "go"))
+
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_end_of_the_turn_counts_in_a_permission_request(panpan: Panpan) -> None:
+    write_hooks(panpan, PermissionRequest=[says({"continue": False, "stopReason": "late"})])
+
+    done, requests = run(panpan, call("Write", {"file_path": "made", "content": ""}), say("Done."), args=("-p", "go"))
+
+    assert "a hook ended the turn: late" in done.stderr
+    assert len(requests) == 1
+
+
+def test_stop_hook_leaves_the_last_round_alone(panpan: Panpan) -> None:
+    write_hooks(panpan, Stop=[{"command": "exit 2"}])
+
+    done, requests = run(panpan, say("Done."), args=("--max-turns", "1", "-p", "go"))
+
+    assert (done.code, len(requests)) == (0, 1)
+
+
+def test_hooks_that_wait_for_trust_are_named(panpan: Panpan) -> None:
+    (panpan.workspace / ".claude").mkdir()
+    (panpan.workspace / ".claude" / "settings.json").write_text('{"hooks": {}}')
+
+    done, _ = run(panpan, say("Done."))
+
+    assert "hooks of .claude/settings.json do not run until you trust the project: panpan trust" in done.stderr
+
+
+def test_changed_call_is_the_one_in_doubt_after_a_crash(panpan: Panpan) -> None:
+    write_hooks(panpan, PreToolUse=[special("PreToolUse", updatedInput={"command": "touch made; sleep 60"})])
+    with serving([call("Bash", {"command": "true"}), say("Done.")]) as server:
+        panpan.use(server)
+        process = panpan.start("-y", "-p", "go", stdin=DEVNULL)
+        wait_until((panpan.workspace / "made").exists)
+        process.kill()
+        process.wait()
+        again = panpan.run("-c", "-p", "go on")
+
+    assert again.code == 6
+    assert "touch made; sleep 60" in again.stderr

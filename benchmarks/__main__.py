@@ -32,6 +32,7 @@ NAMES = (
     "snapshots",
     "many_files",
     "reminders",
+    "hooks",
     "subagents",
     "background_tasks",
     "web_fetch",

@@ -529,3 +529,15 @@ def test_changed_call_is_the_one_in_doubt_after_a_crash(panpan: Panpan) -> None:
 
     assert again.code == 6
     assert "touch made; sleep 60" in again.stderr
+
+
+def test_hook_of_a_subagent_is_told_which(panpan: Panpan) -> None:
+    write_hooks(panpan, SubagentStop=[told_to(panpan)])
+    with serving(at_level(1)) as server:
+        panpan.use(server)
+        panpan.run("-y", "-p", "go")
+
+    (told,) = all_told(panpan)
+    assert told["agent_type"] == "general-purpose"
+    assert told["agent_id"] != told["session_id"]
+    assert told["last_assistant_message"] == "Done."

@@ -11,9 +11,8 @@ from pathlib import Path
 import anyio
 import click
 
-from panpan.capabilities.hooks.configuration import ConfiguredHooks, read_hooks
+from panpan.capabilities.hooks.configuration import ConfiguredHooks, hooks_of_folder
 from panpan.capabilities.hooks.contract import FIRED, NEVER_FIRED
-from panpan.capabilities.hooks.files import hook_files
 from panpan.cli_kit.commands import CommandGroup, settings_of_folder
 from panpan.errors import ConfigError
 from panpan.system.environment import user_environment
@@ -104,13 +103,11 @@ def test(ctx: click.Context, event: str, file: Path, cwd: Path | None) -> int:
         raise ConfigError(f"the input is no JSON: {error}") from error
     if not isinstance(told, dict):
         raise ConfigError('the input is no JSON object; write one, such as {"tool_name": "Bash"}')
-    workspace, found = _hooks_of(ctx, cwd)
+    root, found = _hooks_of(ctx, cwd)
     name = next((str(told[key]) for key in _NAME_KEYS if key in told), "")
     running = [one for one in found.handlers if one.event == event and one.matches(name)]
-    env = {**user_environment(), "CLAUDE_PROJECT_DIR": str(workspace)}
-    said = anyio.run(
-        lambda: run_all([(one, {"cwd": str(workspace), **told}) for one in running], cwd=workspace, env=env)
-    )
+    env = {**user_environment(), "CLAUDE_PROJECT_DIR": str(root)}
+    said = anyio.run(lambda: run_all([(one, {"cwd": str(root), **told}) for one in running], cwd=root, env=env))
     for one in said:
         click.echo(printable(one.handler.line))
         answer = {key: value for key, value in asdict(one.answer).items() if value not in ("", None, (), [])}
@@ -124,10 +121,9 @@ def test(ctx: click.Context, event: str, file: Path, cwd: Path | None) -> int:
 
 
 def _hooks_of(ctx: click.Context, cwd: Path | None) -> tuple[Path, ConfiguredHooks]:
-    workspace, loaded, locations = settings_of_folder(ctx, cwd)
-    unread: list[str] = []
-    found = read_hooks(list(hook_files(locations.home, loaded.trust, unread.append)))
-    return workspace, ConfiguredHooks(found.handlers, (*unread, *found.problems, *found.asides))
+    """Return the root of the project, and its hooks."""
+    _, loaded, locations = settings_of_folder(ctx, cwd)
+    return locations.project_root, hooks_of_folder(locations.home, loaded.trust)
 
 
 def _require_event(event: str) -> None:

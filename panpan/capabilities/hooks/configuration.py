@@ -8,16 +8,18 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from panpan.capabilities.hooks.contract import FIRED, NEVER_FIRED
-from panpan.capabilities.hooks.files import HookFile
+from panpan.capabilities.hooks.files import HookFile, hook_files
+from panpan.config.trust import ProjectTrust
 from panpan.errors import ConfigError
 from panpan.permissions.rules.rules import EDIT_TOOL, OWN_EDIT_TOOLS, Rule, parse_rule
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
-DEFAULT_S: Mapping[str, float] = {"UserPromptSubmit": 30.0, "SessionEnd": 10.0}
+DEFAULT_S: Mapping[str, float] = {"UserPromptSubmit": 30.0}
 """Seconds that a hook may take if it does not say; others get `USUAL_S`."""
 MOST_S: Mapping[str, float] = {"SessionEnd": 10.0}
 """Most seconds of a hook, whatever it says."""
@@ -86,6 +88,13 @@ class ConfiguredHooks:
     problems: Sequence[str]
     asides: Sequence[str] = ()
     """Things that a file for Claude Code asks for and panpan has not, which no session needs to tell."""
+
+
+def hooks_of_folder(home: Path, trust: ProjectTrust) -> ConfiguredHooks:
+    """Return the hooks of a session in a project, with all that cannot be used among the problems."""
+    unread: list[str] = []
+    found = read_hooks(list(hook_files(home, trust, unread.append)))
+    return ConfiguredHooks(found.handlers, (*unread, *found.problems, *found.asides))
 
 
 def read_hooks(files: Iterable[HookFile]) -> ConfiguredHooks:
@@ -189,7 +198,7 @@ class _FileReader:
             matcher,
             (command,) if arguments is None else (command, *arguments),
             arguments is None,
-            min(float(timeout), MOST_S.get(event, float(timeout))),
+            min(timeout, MOST_S.get(event, timeout)),
             is_guard,
             is_async,
             _condition(hook.get("if"), place),

@@ -26,7 +26,7 @@ class HookFile:
     @property
     def is_shared(self) -> bool:
         """True if it is also for Claude Code, which has more events."""
-        return ".claude/" in self.name
+        return not self.name.endswith(HOOKS_FILE)
 
 
 def hook_files(home: Path, trust: ProjectTrust, warn: Callable[[str], None]) -> Iterator[HookFile]:

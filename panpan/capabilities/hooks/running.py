@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
+from time import perf_counter
 from typing import Any
 
 import anyio
@@ -24,21 +25,24 @@ class Said:
 
     handler: Handler
     answer: Answer
+    duration_ms: int
 
 
 async def run_all(
     runs: Sequence[tuple[Handler, Mapping[str, Any]]], *, cwd: Path, env: Mapping[str, str]
 ) -> Sequence[Said]:
     """Run hooks side by side, each with what it is told, and return what they said, in their order."""
-    answers: list[Answer] = [Answer()] * len(runs)
+    said: dict[int, Said] = {}
 
     async def run(number: int, handler: Handler, told: Mapping[str, Any]) -> None:
-        answers[number] = read_answer(handler.event, await run_handler(handler, told, cwd=cwd, env=env))
+        started_at = perf_counter()
+        answer = read_answer(handler.event, await run_handler(handler, told, cwd=cwd, env=env))
+        said[number] = Said(handler, answer, round(1000 * (perf_counter() - started_at)))
 
     async with anyio.create_task_group() as tasks:
         for number, (handler, told) in enumerate(runs):
             tasks.start_soon(run, number, handler, told)
-    return [Said(handler, answer) for (handler, _), answer in zip(runs, answers, strict=True)]
+    return [said[number] for number in range(len(runs))]
 
 
 async def run_handler(handler: Handler, told: Mapping[str, Any], *, cwd: Path, env: Mapping[str, str]) -> HookRun:

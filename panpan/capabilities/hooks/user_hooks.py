@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from time import perf_counter
 from typing import Any, TypeAlias
 
 from panpan.capabilities.hooks.capability import HookRecord
@@ -205,12 +204,11 @@ class UserHooks(Hook):
         return await self._run([one for one in runs if one not in beside], call)
 
     async def _run(self, runs: Sequence[tuple[Handler, Mapping[str, Any]]], call: ToolCall | None) -> Outcome:
-        context, started_at = self._agent.context, perf_counter()
+        context = self._agent.context
         root = self._session.setup.locations.project_root  # not the working directory, which the model chooses
         env = {**context.user_environment, "CLAUDE_PROJECT_DIR": str(root)}
         said = await run_all(runs, cwd=root, env=context.processes.marked(env))
-        duration_ms = round(1000 * (perf_counter() - started_at))
-        return _together([(one.handler, self._settled(one, call, duration_ms)) for one in said])
+        return _together([(one.handler, self._settled(one, call)) for one in said])
 
     def _common(self) -> Mapping[str, Any]:
         """Return what every hook is told."""
@@ -221,9 +219,13 @@ class UserHooks(Hook):
             "cwd": str(agent.context.paths.cwd),
             "permission_mode": agent.gate.mode,
         }
-        return common if agent.is_main else {**common, "agent_id": agent.id, "agent_type": agent.identity.label}
+        return (
+            common
+            if agent.is_main
+            else {**common, "agent_id": agent.id, "agent_type": agent.identity.label.partition(":")[0]}
+        )
 
-    def _settled(self, said: Said, call: ToolCall | None, duration_ms: int) -> Answer:
+    def _settled(self, said: Said, call: ToolCall | None) -> Answer:
         """Record what a hook said, tell the user what they should know, and return what counts."""
         handler, answer = said.handler, said.answer
         name = f"the hook of {handler.place}"
@@ -245,7 +247,7 @@ class UserHooks(Hook):
             reason=answer.reason,
             failure=answer.failure,
             tool_use_id="" if call is None else call.tool_use_id,
-            duration_ms=duration_ms,
+            duration_ms=said.duration_ms,
         )
         self._agent.transcript.recorder.record_decision(record.as_json())
         return answer

@@ -161,6 +161,8 @@ class MemoryLoader:
 
 
 _MOST_RULES = 100
+"""Most files in one folder of rules."""
+_RULES_FOLDERS = (".claude/rules", ".panpan/rules")
 _LOCAL_NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 
 
@@ -180,10 +182,17 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def rules_of(folder: Path, *, within: Path) -> list[Path]:
-    """Return the files below `.claude/rules`, or that folder alone if it leads out of `within`, to be refused."""
-    top = folder / ".claude" / "rules"
-    if os.path.lexists(top) and not _leads_into(top, within):
-        return [top]
+    """Return the files of rules of one folder; later ones win.
+
+    A folder of rules that leads out of `within` is returned itself, to be refused.
+    """
+    found: list[Path] = []
+    for top in (folder / name for name in _RULES_FOLDERS):
+        found += [top] if os.path.lexists(top) and not _leads_into(top, within) else _markdown_below(top)
+    return found
+
+
+def _markdown_below(top: Path) -> list[Path]:
     found: list[Path] = []
     for parent, _, names in walk(top):
         found += [Path(parent, name) for name in names if name.endswith(".md")]

@@ -50,6 +50,7 @@ async def test_rules_come_from_home_and_root_with_the_closest_last(
     project.write(".claude/CLAUDE.md", "root dot claude")
     project.write("CLAUDE.local.md", "root local")
     project.write(".claude/rules/deep/style.md", "root rule")
+    project.write(".panpan/rules/style.md", "root panpan rule")
     project.write("a/AGENTS.md", "middle agents")
     project.write("a/b/CLAUDE.md", "near claude")
     project.write("a/b/c/CLAUDE.md", "below claude")
@@ -60,7 +61,7 @@ async def test_rules_come_from_home_and_root_with_the_closest_last(
     assert context.reminder.cause == "session:start"
     assert_in_order(text, "home agents", "home claude", "home dot claude", "panpan agents", "panpan claude")
     assert_in_order(text, "panpan claude", "root agents", "root claude", "root dot claude", "root local")
-    assert_in_order(text, "root local", "root rule", "middle agents", "near claude")
+    assert_in_order(text, "root local", "root rule", "root panpan rule", "middle agents", "near claude")
     assert "below claude" not in text
     assert context.warnings == ()
 
@@ -250,6 +251,20 @@ async def test_rules_folder_that_leads_outside_is_not_read(project: ProjectFolde
     assert len(context.warnings) == 1
     assert f"{project.root}/.claude/rules was not read: it is outside the project" in context.warnings[0]
     assert "inside rule" in context.reminder.text
+
+
+async def test_panpan_rules_that_lead_outside_are_not_read(project: ProjectFolder) -> None:
+    project.write("~/notes/private-name.md", "not a rule")
+    project.write(".claude/rules/inside.md", "inside rule")
+    (project.root / ".panpan").mkdir()
+    (project.root / ".panpan" / "rules").symlink_to(project.home / "notes")
+
+    context = await project.context()
+
+    (warning,) = context.warnings
+    assert f"{project.root}/.panpan/rules was not read: it is outside the project" in warning
+    assert "inside rule" in context.reminder.text
+    assert "not a rule" not in context.reminder.text
 
 
 async def test_unreadable_files_are_named(project: ProjectFolder) -> None:

@@ -541,3 +541,34 @@ def test_hook_of_a_subagent_is_told_which(panpan: Panpan) -> None:
     assert told["agent_type"] == "general-purpose"
     assert told["agent_id"] != told["session_id"]
     assert told["last_assistant_message"] == "Done."
+
+
+def test_hook_tells_a_subagent_something_when_it_begins(panpan: Panpan) -> None:
+    told = special("SubagentStart", additionalContext="Mind the tests.")
+    write_hooks(panpan, SubagentStart=[told, told_to(panpan)])
+    with serving(at_level(1)) as server:
+        panpan.use(server)
+        panpan.run("-y", "-p", "go")
+        requests = server.requests
+
+    (at_start,) = all_told(panpan)
+    assert at_start["agent_type"] == "general-purpose"
+    has_heard = ["Mind the tests." in json.dumps(request.messages) for request in requests]
+    of_subagent = ["at level 1" in json.dumps(request.messages[0]) for request in requests]
+    assert has_heard == of_subagent
+    assert any(of_subagent)
+
+
+@pytest.mark.parametrize("event", ["SubagentStart", "SubagentStop"])
+def test_matcher_means_the_kind_of_a_subagent(panpan: Panpan, event: str) -> None:
+    write_hooks(panpan, **{event: [{"matcher": "general-purpose", "hooks": [told_to(panpan, "meant")]}]})
+    with serving(at_level(1)) as server:
+        panpan.use(server)
+        panpan.run("-y", "-p", "go")
+    write_hooks(panpan, **{event: [{"matcher": "explore", "hooks": [told_to(panpan, "other")]}]})
+    with serving(at_level(1)) as server:
+        panpan.use(server)
+        panpan.run("-y", "-p", "go")
+
+    assert [one["hook_event_name"] for one in all_told(panpan, "meant")] == [event]
+    assert all_told(panpan, "other") == []

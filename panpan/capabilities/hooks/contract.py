@@ -27,15 +27,16 @@ FIRED: Mapping[str, str] = {
     "SessionStart": "when the first turn of a session begins; may tell the model something",
     "SessionEnd": "when a session ends",
     "Stop": "when the model has nothing more to do; may send it back to work",
-    "SubagentStop": "the same, for a subagent",
+    "SubagentStart": "when a subagent begins to work; may tell it something",
+    "SubagentStop": "when a subagent has nothing more to do; may send it back to work",
 }
 """The events that are fired, with what a hook of each can do."""
 
 NEVER_FIRED = frozenset({
-    "PostToolBatch", "Notification", "UserPromptExpansion", "StopFailure", "SubagentStart", "PreCompact", "PostCompact",
-    "PreModelSwitch", "PostModelSwitch", "PermissionDenied", "Setup", "TeammateIdle", "TaskCreated", "TaskCompleted",
-    "Elicitation", "ElicitationResult", "ConfigChange", "WorktreeCreate", "WorktreeRemove", "InstructionsLoaded",
-    "CwdChanged", "FileChanged", "DirectoryAdded", "MessageDisplay",
+    "PostToolBatch", "Notification", "UserPromptExpansion", "StopFailure", "PreCompact", "PostCompact",
+    "PreModelSwitch", "PostModelSwitch", "PermissionDenied", "Setup", "TeammateIdle", "TaskCreated",
+    "TaskCompleted", "Elicitation", "ElicitationResult", "ConfigChange", "WorktreeCreate", "WorktreeRemove",
+    "InstructionsLoaded", "CwdChanged", "FileChanged", "DirectoryAdded", "MessageDisplay",
 })  # fmt: skip
 """Further events of Claude Code, whose hooks do not run in panpan."""
 

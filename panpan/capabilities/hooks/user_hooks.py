@@ -77,7 +77,7 @@ class UserHooks(Hook):
         self._behind: dict[str, Sequence[SystemReminder]] = {}
         """Words behind messages of the user that are not in the conversation yet, by their ids."""
         self.has_begun = False
-        """True once a turn of the session has begun."""
+        """True once a turn of the session, or the work of the subagent, has begun."""
 
     async def look_at_prompt(self, prompt: UserMessage) -> None:
         """Let hooks look at a message of the user, the first of a session after those of its start.
@@ -99,7 +99,12 @@ class UserHooks(Hook):
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         self._judged.clear()
         self._stops, self._sent_back = None, 0
-        return ()
+        if self.has_begun or self._agent.is_main:  # the message of the user has begun it
+            return ()
+        self.has_begun = True
+        begun = await self.fire("SubagentStart", self._kind, {})
+        self._note_end(begun)
+        return [SystemReminder(text=text, cause="hook:subagent_start") for text in begun.contexts]
 
     async def before_request(self, round_: Round) -> Sequence[Addition]:
         additions, self._at_start = self._at_start, []
@@ -172,7 +177,8 @@ class UserHooks(Hook):
         if not is_over or round_.is_last or self._sent_back >= MOST_SENT_BACK:
             return ()
         told = {"stop_hook_active": self._sent_back > 0, "last_assistant_message": reply.text}
-        outcome = await self.fire("Stop" if self._agent.is_main else "SubagentStop", "", told)
+        event = "Stop" if self._agent.is_main else "SubagentStop"
+        outcome = await self.fire(event, self._kind, told)
         if outcome.verdict != "deny" or outcome.stops is not None:
             return ()
         self._sent_back += 1
@@ -219,11 +225,12 @@ class UserHooks(Hook):
             "cwd": str(agent.context.paths.cwd),
             "permission_mode": agent.gate.mode,
         }
-        return (
-            common
-            if agent.is_main
-            else {**common, "agent_id": agent.id, "agent_type": agent.identity.label.partition(":")[0]}
-        )
+        return common if agent.is_main else {**common, "agent_id": agent.id, "agent_type": self._kind}
+
+    @property
+    def _kind(self) -> str:
+        """Kind of the subagent; empty for the main agent."""
+        return self._agent.identity.label.partition(":")[0]
 
     def _settled(self, said: Said, call: ToolCall | None) -> Answer:
         """Record what a hook said, tell the user what they should know, and return what counts."""

@@ -1,5 +1,6 @@
 """Permission questions: what answers them, and what never does."""
 
+import re
 import time
 from threading import Event
 
@@ -117,7 +118,8 @@ def test_key_pressed_before_the_question_answers_nothing(panpan: Panpan, start: 
             time.sleep(0.03)
         for _ in range(5):
             repl.send(key)
-        repl.wait_for("touch made")
+        repl.send("z")
+        repl.wait_for(lambda screen: any(re.fullmatch("❯ .*z", row) for row in screen.visible))  # all keys have arrived
         made_before = (panpan.workspace / "made").exists()
         repl.answer("touch made", "n")
         repl.wait_for("Fine.")

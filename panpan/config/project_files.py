@@ -15,11 +15,11 @@ from itertools import islice
 from pathlib import Path
 
 from panpan.errors import ToolError
-from panpan.system.files.canonical import canonical_path, is_below
+from panpan.system.files.canonical import canonical_path, is_below, user_home
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
 
-MAX_FILES = 2_000
+MAX_FILES = 4_000
 MAX_BYTES = 20_000_000
 MAX_DEPTH = 12
 """Levels of folders below one that is listed."""
@@ -41,19 +41,27 @@ class ExecutableSetting:
     """Effect of the file, as the end of the sentence "it …"."""
     is_folder: bool = False
     """True if a folder of this name counts, with everything below it."""
+    names: str = "*"
+    """Names of the files that count in a folder. One with a file of an exact name is read no further."""
     is_secret: bool = False
     """True if its values are neither kept nor shown."""
     max_bytes: int = 1_000_000
     """Limit on the size of one file."""
 
 
+_COMMANDS = "holds slash commands, which tell the model what to do and can run programs"
+_SKILLS = "holds skills, which tell the model what to do and can run programs"
+
 EXECUTABLE_SETTINGS = (
     ExecutableSetting(PROJECT_SETTINGS, "says how panpan works and what runs without a question", max_bytes=256_000),
     ExecutableSetting(".panpan/hooks*", "names commands that run by themselves", is_folder=True),
     ExecutableSetting(".claude/settings*.json", "may name commands that run by themselves (hooks)"),
     ExecutableSetting(".panpan/agents", "says what subagents do and with which tools", is_folder=True),
-    ExecutableSetting(".panpan/commands", "holds slash commands, which can run programs", is_folder=True),
-    ExecutableSetting(".panpan/skills", "holds skills, which can run programs", is_folder=True),
+    ExecutableSetting(".panpan/commands", _COMMANDS, is_folder=True, names="*.md"),
+    ExecutableSetting(".claude/commands", _COMMANDS, is_folder=True, names="*.md"),
+    ExecutableSetting(".panpan/skills", _SKILLS, is_folder=True, names="SKILL.md"),
+    ExecutableSetting(".claude/skills", _SKILLS, is_folder=True, names="SKILL.md"),
+    ExecutableSetting(".agents/skills", _SKILLS, is_folder=True, names="SKILL.md"),
     ExecutableSetting(".panpan/capabilities", "is code that would run as part of panpan", is_folder=True),
     ExecutableSetting(".panpan/plugins", "is code that would run as part of panpan", is_folder=True),
     ExecutableSetting(".mcp.json", "names servers that would be started or spoken to"),
@@ -83,6 +91,8 @@ class ProjectFiles:
     """Content of each file, by its path from the root."""
     problems: Mapping[str, str] = field(default_factory=dict)
     """Reasons why files or folders could not be read whole, by their paths; such a project cannot be trusted."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Reasons why files do not count, by their paths, where the rest of the project can be trusted without them."""
 
     @cached_property
     def digests(self) -> Mapping[str, str]:
@@ -95,14 +105,19 @@ def read_project_files(root: Path, panpan_home: Path) -> ProjectFiles:
 
     Args:
         root: The canonical root of the project.
-        panpan_home: The canonical panpan home; if it is the `.panpan` of the project, its files are the user's own.
+        panpan_home: The canonical panpan home; if it is the `.panpan` of the project, its files are the user's own. So
+            are those for all agents if the project is the user's home.
     """
     reader = _Reader(root)
-    is_users_own = canonical_or_same(root / ".panpan") == panpan_home
+    users_own: tuple[str, ...] = ()
+    if canonical_or_same(root / ".panpan") == panpan_home:
+        users_own = (".panpan/",)
+    if root == canonical_or_same(user_home()):
+        users_own = (*users_own, ".claude/", ".agents/")
     for setting in EXECUTABLE_SETTINGS:
-        if not (is_users_own and setting.path.startswith(".panpan/")):
+        if not setting.path.startswith(users_own):
             reader.read(setting)
-    return ProjectFiles(root, reader.content, reader.problems)
+    return ProjectFiles(root, reader.content, reader.problems, reader.left_out)
 
 
 def canonical_or_same(path: Path) -> Path:
@@ -119,6 +134,7 @@ class _Reader:
     def __init__(self, root: Path) -> None:
         self.content: dict[str, bytes] = {}
         self.problems: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
         self._root = root
         self._bytes_left = MAX_BYTES
 
@@ -155,10 +171,15 @@ class _Reader:
                 return  # such as a virtual environment that is called .env; nothing reads it
             canonical = canonical_path(path)
             if not is_below(canonical, self._root):
-                raise ToolError("it is a link that leads out of the project")
-            if is_folder:
-                self._take_folder(name, setting, depth, is_link=path.is_symlink())
-            else:
+                leads_out = "it is a link that leads out of the project"
+                if setting.names == "*":
+                    raise ToolError(leads_out)
+                self.left_out[name] = leads_out
+            elif is_folder:
+                if depth and is_below(path.parent.resolve(), canonical):
+                    raise ToolError("it is a link to a folder that it is in")
+                self._take_folder(name, setting, depth)
+            elif fnmatchcase(path.name, setting.names) or not setting.is_folder:
                 self._take_file(name, canonical, setting)
         except (FileNotFoundError, NotADirectoryError):
             return
@@ -174,12 +195,13 @@ class _Reader:
         self._bytes_left -= len(data)
         self.content[name] = data
 
-    def _take_folder(self, name: str, setting: ExecutableSetting, depth: int, *, is_link: bool) -> None:
-        if depth and is_link:
-            raise ToolError("it is a link to a folder")  # such a link could make a circle
+    def _take_folder(self, name: str, setting: ExecutableSetting, depth: int) -> None:
         if depth > MAX_DEPTH:
             raise ToolError("it is nested too deeply")
-        for child in self._names(name):
+        children = list(self._names(name))
+        if setting.names in children:  # what else is there belongs to that file, and is read when it is needed
+            children = [setting.names]
+        for child in children:
             if len(self.problems) > _MAX_PROBLEMS:
                 return
             self._take(f"{name}/{child}", setting, depth + 1)

@@ -13,7 +13,10 @@ NAMES = {
     ".claude/settings*.json": ".claude/settings.local.json",
     ".panpan/agents": ".panpan/agents/reviewer.md",
     ".panpan/commands": ".panpan/commands/deep/er/x.md",
+    ".claude/commands": ".claude/commands/x.md",
     ".panpan/skills": ".panpan/skills/x/SKILL.md",
+    ".claude/skills": ".claude/skills/deep/x/SKILL.md",
+    ".agents/skills": ".agents/skills/x/SKILL.md",
     ".panpan/capabilities": ".panpan/capabilities/x.py",
     ".panpan/plugins": ".panpan/plugins/p/main.py",
     ".mcp.json": ".mcp.json",
@@ -23,7 +26,8 @@ NAMES = {
 
 OTHERS = [
     "AGENTS.md", "src/.env", "src/.panpan/settings.toml", "src/.mcp.json", ".panpan/notes.md", ".env.example",
-    ".panpan/settings.toml.bak", ".panpan/my-hooks", ".git/config", "mcp.json",
+    ".panpan/settings.toml.bak", ".panpan/my-hooks", ".git/config", "mcp.json", ".claude/commands/x.sh",
+    ".claude/skills/README.md", ".claude/skills/deep/x/scripts/run.py",
 ]  # fmt: skip
 
 
@@ -36,6 +40,10 @@ def write(root: Path, name: str, data: bytes = b"x") -> Path:
 
 def read(root: Path) -> ProjectFiles:
     return read_project_files(root, root.parent / "home")
+
+
+ONE_BY_ONE = [setting for setting in EXECUTABLE_SETTINGS if setting.names != "*"]
+"""Rows of which a file that leads out of the project is left out, and the others count."""
 
 
 @pytest.fixture
@@ -79,8 +87,10 @@ def test_link_out_of_the_project_is_not_followed(root: Path, tmp_path: Path, nam
     files = read(root)
 
     assert not files.content
-    assert all("leads out of the project" in problem for problem in files.problems.values())
-    assert files.problems
+    left = {**files.problems, **files.left_out}
+    assert left
+    assert all("leads out of the project" in problem for problem in left.values())
+    assert bool(files.problems) is (name == ".panpan" or setting_of(name) not in ONE_BY_ONE)
 
 
 def test_link_within_the_project_is_followed(root: Path) -> None:
@@ -91,6 +101,18 @@ def test_link_within_the_project_is_followed(root: Path) -> None:
     (root / ".mcp.json").symlink_to("shared/mcp.json")
 
     assert read(root).content == {".panpan/agents/a.md": b"one", ".mcp.json": b"two"}
+
+
+def test_skill_is_one_file_whatever_lies_beside_it(root: Path) -> None:
+    write(root, ".claude/skills/group/pdf/SKILL.md", b"one")
+    write(root, ".claude/skills/group/pdf/inner/SKILL.md")
+    write(root, "elsewhere/two/SKILL.md", b"two")
+    (root / ".claude" / "skills" / "two").symlink_to("../../elsewhere/two")
+
+    files = read(root)
+
+    assert files.content == {".claude/skills/group/pdf/SKILL.md": b"one", ".claude/skills/two/SKILL.md": b"two"}
+    assert not files.problems
 
 
 def test_circular_links_end(root: Path) -> None:

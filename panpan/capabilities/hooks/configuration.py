@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from panpan.capabilities.hooks.contract import FIRED, NEVER_FIRED
-from panpan.capabilities.hooks.files import HookFile, hook_files
+from panpan.config.places import BroughtFile, brought_files
 from panpan.config.trust import ProjectTrust
 from panpan.errors import ConfigError
 from panpan.permissions.rules.rules import EDIT_TOOL, OWN_EDIT_TOOLS, Rule, parse_rule
@@ -93,11 +93,11 @@ class ConfiguredHooks:
 def hooks_of_folder(home: Path, trust: ProjectTrust) -> ConfiguredHooks:
     """Return the hooks of a session in a project, with all that cannot be used among the problems."""
     unread: list[str] = []
-    found = read_hooks(list(hook_files(home, trust, unread.append)))
+    found = read_hooks(list(brought_files(["hooks"], home, trust, unread)))
     return ConfiguredHooks(found.handlers, (*unread, *found.problems, *found.asides))
 
 
-def read_hooks(files: Iterable[HookFile]) -> ConfiguredHooks:
+def read_hooks(files: Iterable[BroughtFile]) -> ConfiguredHooks:
     """Return the hooks of all files; one that is written twice counts once."""
     handlers: dict[Handler, Handler] = {}
     problems: list[str] = []
@@ -115,7 +115,7 @@ def read_hooks(files: Iterable[HookFile]) -> ConfiguredHooks:
 class _FileReader:
     """Reads the hooks of one file."""
 
-    def __init__(self, file: HookFile, problems: list[str], asides: list[str]) -> None:
+    def __init__(self, file: BroughtFile, problems: list[str], asides: list[str]) -> None:
         self._file = file
         self._problems = problems
         self._asides = asides
@@ -145,7 +145,7 @@ class _FileReader:
         if event not in FIRED:
             is_known = event in NEVER_FIRED
             why = "panpan has no such moment" if is_known else "there is no such event"
-            told = self._asides if is_known and self._file.is_shared else self._problems
+            told = self._asides if is_known and not self._file.name.endswith("hooks.json") else self._problems
             told.append(f"{self._place(event)}: hooks of {event} never run: {why}")
             return
         if not isinstance(groups, list):

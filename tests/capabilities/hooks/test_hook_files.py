@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from panpan.capabilities.hooks.configuration import Handler, read_hooks
-from panpan.capabilities.hooks.files import HookFile, hook_files
+from panpan.config.places import BroughtFile, brought_files
 from panpan.config.trust import NO_TRUST
 
 
-def file_of(hooks: Any, *, name: str = "hooks.json", is_users: bool = True, **more: Any) -> HookFile:
-    return HookFile(name, json.dumps({"hooks": hooks, **more}, indent=1).encode(), is_users=is_users)
+def file_of(hooks: Any, *, name: str = "hooks.json", is_users: bool = True, **more: Any) -> BroughtFile:
+    return BroughtFile("hooks", name, json.dumps({"hooks": hooks, **more}, indent=1).encode(), is_users=is_users)
 
 
-def one(hook: Any, *, event: str = "PreToolUse", matcher: Any = "") -> HookFile:
+def one(hook: Any, *, event: str = "PreToolUse", matcher: Any = "") -> BroughtFile:
     return file_of({event: [{"matcher": matcher, "hooks": [hook]}]})
 
 
@@ -95,7 +95,7 @@ def test_faulty_hook_is_refused_alone(hook: Any, said: str) -> None:
     ],
 )
 def test_fault_of_a_file_is_told_once_with_its_line(data: bytes, said: str) -> None:
-    found = read_hooks([HookFile("hooks.json", data, is_users=True), one({"command": "good"})])
+    found = read_hooks([BroughtFile("hooks", "hooks.json", data, is_users=True), one({"command": "good"})])
 
     assert [one.title for one in found.handlers] == ["good"]
     (problem,) = found.problems
@@ -134,9 +134,9 @@ def test_file_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "home" / "hooks.json").mkdir(parents=True)
     told: list[str] = []
 
-    assert list(hook_files(tmp_path / "home", NO_TRUST, told.append)) == []
+    assert list(brought_files(["hooks"], tmp_path / "home", NO_TRUST, told)) == []
     (problem,) = told
-    assert "none of its hooks runs" in problem
+    assert "it is not used" in problem
 
 
 def test_events_of_others_are_no_problem_of_their_files() -> None:

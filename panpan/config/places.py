@@ -1,0 +1,127 @@
+"""Places of the files that users bring along, such as skills and commands: one list for all kinds of them.
+
+The rule: a file of a project has the bytes that the user has trusted. Of a project that is not trusted, none counts.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from panpan.config.trust import ProjectTrust
+from panpan.errors import ToolError
+from panpan.system.files.canonical import user_home
+from panpan.system.files.read_file import read_regular_file
+from panpan.types.dataclass import dataclass
+
+Kind: TypeAlias = Literal["hooks", "commands", "skills"]
+
+PLACES: Mapping[Kind, Sequence[str]] = {
+    "hooks": (
+        "~/.claude/settings.json", "~/.panpan/hooks.json",
+        ".claude/settings.json", ".claude/settings.local.json", ".panpan/hooks.json",
+    ),
+    "commands": ("~/.claude/commands", "~/.panpan/commands", ".claude/commands", ".panpan/commands"),
+    "skills": (
+        "~/.agents/skills", "~/.claude/skills", "~/.panpan/skills",
+        ".agents/skills", ".claude/skills", ".panpan/skills",
+    ),
+}  # fmt: skip
+"""Files and folders of each kind, the weakest first. `~/.panpan` is the panpan home, wherever that is; without `~` a
+place is in the project, and has a row in `project_files`."""
+
+NAMES: Mapping[Kind, str] = {"hooks": "*", "commands": "*.md", "skills": "SKILL.md"}
+"""Names of the files in these folders; a folder with a file of such an exact name is one thing, and has no more."""
+
+MAX_BYTES = 1_000_000
+"""Most bytes of one file."""
+MAX_DEPTH = 5
+"""Levels of folders in a place of the user."""
+MAX_FOLDERS = 5_000
+"""Most folders to look at in a place of the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtFile:
+    """A file that a user has brought along."""
+
+    kind: Kind
+    name: str
+    """Its path: absolute, or from the root of the project."""
+    data: bytes
+    is_users: bool
+    """True if it is the user's own, and not the project's."""
+
+
+def brought_files(kinds: Sequence[Kind], home: Path, trust: ProjectTrust, problems: list[str]) -> Iterator[BroughtFile]:
+    """Yield the files that count, the weakest first: those of the user, then those of a trusted project.
+
+    Args:
+        kinds: Kinds of files; of the same origin, those of a later kind are stronger.
+        home: The panpan home.
+        trust: The project.
+        problems: Gets a sentence for each file or folder of the user that cannot be read.
+    """
+    for kind in kinds:
+        for place in PLACES[kind]:
+            if place.startswith("~"):
+                yield from _of_user(kind, _users_path(place, home), problems)
+    for kind in kinds:
+        for place in PLACES[kind]:
+            for name in sorted(trust.believed) if not place.startswith("~") else ():
+                if name == place or name.startswith(f"{place}/"):
+                    yield BroughtFile(kind, name, trust.believed[name], is_users=False)
+
+
+def waiting_files(kind: Kind, trust: ProjectTrust) -> Sequence[str]:
+    """Return the files of a project that would count if it were trusted."""
+    if trust.is_trusted:
+        return ()
+    found = sorted(trust.files.content)
+    return [name for place in PLACES[kind] for name in found if name == place or name.startswith(f"{place}/")]
+
+
+def _users_path(place: str, home: Path) -> Path:
+    in_home = place.removeprefix("~/.panpan/")
+    return home / in_home if in_home != place else user_home() / place.removeprefix("~/")
+
+
+def _of_user(kind: Kind, place: Path, problems: list[str]) -> Iterator[BroughtFile]:
+    found: Iterable[Path] = _files_below(place, NAMES[kind], problems)
+    if place.suffix == ".json":
+        found = [place] if place.exists() else []
+    for path in found:
+        try:
+            data = read_regular_file(path, max_bytes=MAX_BYTES, follow_symlinks=True)
+        except ToolError as error:
+            problems.append(f"{path}: it is not used: {error}")
+            continue
+        yield BroughtFile(kind, str(path), data, is_users=True)
+
+
+def _files_below(place: Path, pattern: str, problems: list[str]) -> Iterator[Path]:
+    """Yield the files of a folder and the folders in it, sorted; links are followed, since they are the user's."""
+    folders = [(str(place), 0)]
+    seen = 0
+    while folders:
+        folder, depth = folders.pop()
+        if (seen := seen + 1) > MAX_FOLDERS:
+            problems.append(f"{place}: it has more than {MAX_FOLDERS:,} folders; the others are not looked at")
+            return
+        try:
+            with os.scandir(folder) as entries:
+                found = sorted((entry for entry in entries if not entry.name.startswith(".")), key=_name)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            problems.append(f"{folder}: it cannot be read: {error.strerror}")
+            continue
+        files = [entry for entry in found if fnmatchcase(entry.name, pattern) and not entry.is_dir()]
+        yield from (Path(entry.path) for entry in files)
+        if depth < MAX_DEPTH and not (files and "*" not in pattern):
+            folders += [(entry.path, depth + 1) for entry in reversed(found) if entry.is_dir()]
+
+
+def _name(entry: os.DirEntry[str]) -> str:
+    return entry.name

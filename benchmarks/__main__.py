@@ -33,6 +33,7 @@ NAMES = (
     "many_files",
     "reminders",
     "hooks",
+    "skills",
     "subagents",
     "background_tasks",
     "web_fetch",

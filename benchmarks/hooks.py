@@ -11,8 +11,8 @@ import anyio
 
 from benchmarks.figure import Figure
 from panpan.capabilities.hooks.configuration import Handler, read_hooks
-from panpan.capabilities.hooks.files import HookFile
 from panpan.capabilities.hooks.running import run_all
+from panpan.config.places import BroughtFile
 
 TITLE = "hooks of the user"
 
@@ -34,7 +34,7 @@ def measure(runs: int) -> Iterator[Figure]:
 def _hooks(*commands: str) -> Sequence[Handler]:
     hooks = ", ".join(f'{{"command": "{command}"}}' for command in commands)
     data = f'{{"hooks": {{"PreToolUse": [{{"hooks": [{hooks}]}}]}}}}'.encode()
-    return read_hooks([HookFile("hooks.json", data, is_users=True)]).handlers
+    return read_hooks([BroughtFile("hooks", "hooks.json", data, is_users=True)]).handlers
 
 
 async def _milliseconds(handlers: Sequence[Handler], count: int = _CALLS) -> float:

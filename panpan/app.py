@@ -7,7 +7,6 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from panpan.capabilities.reminders.capability import RemindersCapability
 from panpan.capabilities.search.capability import Search
 from panpan.capabilities.shell.capability import Shell
 from panpan.capabilities.side_questions.capability import SideQuestions
+from panpan.capabilities.skills.capability import SkillsCapability
 from panpan.capabilities.snapshots.capability import SnapshotsCapability
 from panpan.capabilities.subagents.capability import SubagentsCapability
 from panpan.capabilities.todos.capability import TodosCapability
@@ -82,6 +82,7 @@ BUILTIN: Sequence[type[Capability]] = (
     CompactionCapability,
     SnapshotsCapability,
     SideQuestions,
+    SkillsCapability,
     LocalModelCapability,
     Cassettes,
     HooksCapability,
@@ -237,7 +238,7 @@ def _session(context: SessionContext, models: SessionModels, steering: Steering)
         settings=setup.settings,
         steering=steering,
         models=models,
-        commands=LoadedCommands(partial(frontend.slash_commands, setup.env, context.capabilities.external_commands)),
+        commands=LoadedCommands(lambda: frontend.slash_commands(setup.env, context.capabilities.session_commands)),
         titles=Titles(opened.before.title, None if context.config.is_intercepted else make_title),
         earlier_model=earlier_model(setup, opened.before),
     )

@@ -53,7 +53,7 @@ AGENTS, ARCHITECTURE, HEADLESS, MODELS, PERMISSIONS, PYTHON, REFERENCE, TERMINAL
         "terminal",
     )
 )
-OF_USERS = {"AGENTS.md", "CLAUDE.md", "call.json", "hooks.json", "package.json", "table1.py"}
+OF_USERS = {"AGENTS.md", "CLAUDE.md", "call.json", "hooks.json", "package.json", "table1.py", "SKILL.md"}
 POINTS = [name for name, value in vars(Hook).items() if callable(value) and not name.startswith("_")]
 
 
@@ -255,7 +255,8 @@ def test_named_folders_exist(document: Path) -> None:
 def test_hooks_in_the_architecture_are_those_of_the_program(tmp_path: Path) -> None:
     tape = tmp_path / "tape.toml"
     tape.write_text('version = 1\n[[reply]]\ntext = "hello"\n')
-    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "commands").mkdir(parents=True)
+    (tmp_path / "home" / "commands" / "fix.md").write_text("Fix it.")
     (tmp_path / "home" / "hooks.json").write_text('{"hooks": {"Stop": [{"hooks": [{"command": "true"}]}]}}')
 
     async def hooks() -> list[Hook]:

@@ -10,11 +10,11 @@ from scripts.house_figures import Figure, Package, deletable, figures, most_para
 ROOT = Path(__file__).parents[1]
 
 HELD = {
-    "capabilities whose folder can be deleted": 25,
+    "capabilities whose folder can be deleted": 26,
     "imports between features": 0,
     "imports upward": 0,
     "lines of code a file": 136.9,
-    "files": 536,
+    "files": 551,
     "lines": 108_500,
     "files in one folder, 90th percentile": 13,
     "most parameters": 15,

@@ -33,8 +33,8 @@ ENTRY_POINTS = "panpan.commands"
 
 _CAPABILITIES = "panpan.capabilities"
 _FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "capabilities")  # noqa: PTH118, PTH120
-_LINE = r"(?m)^`panpan ([a-z][a-z-]*)`: (.+)$"
-"""Line of a docstring with the name of a command and its help."""
+_LINE = r"(?m)^`panpan ([a-z][a-z-]*)`: ?(.*)$"
+"""Line of a docstring with the name of a command and its help, which is empty where another's mentions it."""
 _HEAD_CHARS = 2_000
 """Characters of a file that are read for its docstring."""
 _NAME = r"[a-z][a-z0-9_-]*"

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from panpan.config.trust import ProjectTrust
 from panpan.errors import ToolError
 from panpan.system.files.canonical import user_home
-from panpan.system.files.read_file import read_regular_file
+from panpan.system.files.read_file import read_users_file
 from panpan.types.dataclass import dataclass
 
 Kind: TypeAlias = Literal["hooks", "commands", "skills"]
@@ -88,19 +88,19 @@ def _users_path(place: str, home: Path) -> Path:
 
 
 def _of_user(kind: Kind, place: Path, problems: list[str]) -> Iterator[BroughtFile]:
-    found: Iterable[Path] = _files_below(place, NAMES[kind], problems)
+    found: Iterable[str] = _files_below(place, NAMES[kind], problems)
     if place.suffix == ".json":
-        found = [place] if place.exists() else []
+        found = [str(place)] if place.exists() else []
     for path in found:
         try:
-            data = read_regular_file(path, max_bytes=MAX_BYTES, follow_symlinks=True)
+            data = read_users_file(path, max_bytes=MAX_BYTES)
         except ToolError as error:
             problems.append(f"{path}: it is not used: {error}")
             continue
-        yield BroughtFile(kind, str(path), data, is_users=True)
+        yield BroughtFile(kind, path, data, is_users=True)
 
 
-def _files_below(place: Path, pattern: str, problems: list[str]) -> Iterator[Path]:
+def _files_below(place: Path, pattern: str, problems: list[str]) -> Iterator[str]:
     """Yield the files of a folder and the folders in it, sorted; links are followed, since they are the user's."""
     folders = [(str(place), 0)]
     seen = 0
@@ -117,8 +117,8 @@ def _files_below(place: Path, pattern: str, problems: list[str]) -> Iterator[Pat
         except OSError as error:
             problems.append(f"{folder}: it cannot be read: {error.strerror}")
             continue
-        files = [entry for entry in found if fnmatchcase(entry.name, pattern) and not entry.is_dir()]
-        yield from (Path(entry.path) for entry in files)
+        files = [entry.path for entry in found if fnmatchcase(entry.name, pattern) and not entry.is_dir()]
+        yield from files
         if depth < MAX_DEPTH and not (files and "*" not in pattern):
             folders += [(entry.path, depth + 1) for entry in reversed(found) if entry.is_dir()]
 

@@ -216,6 +216,8 @@ class Tool(ABC, Generic[InputT]):
 
     shows_history: ClassVar[bool] = False
     """True if it shows messages that are no longer sent to the model; its argument `call` is the id of a call."""
+    stays_in_context: ClassVar[bool] = False
+    """True if its results stay when old output is left out of the requests."""
     asks_user: ClassVar[bool] = False
     """True if its calls only ask the user a question, whose answer is kept in their own words."""
 

@@ -111,7 +111,7 @@ class SessionCommands:
 
     Args:
         env: The environment that panpan was started in.
-        further: Commands of external capabilities.
+        further: Commands that only this session has.
     """
 
     def __init__(self, env: Mapping[str, str], further: Sequence[Command] = ()) -> None:

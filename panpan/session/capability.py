@@ -115,6 +115,10 @@ class Capability:
         """Return its slash commands. They are known before a session is open, as for the help."""
         return ()
 
+    def session_commands(self) -> "Iterable[Command]":
+        """Return further slash commands, which depend on the session."""
+        return self.commands() if self.is_external else ()
+
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
         """Do what goes on as long as the session is open, and clean up at its end."""
@@ -152,9 +156,9 @@ class Capabilities:
         return found
 
     @property
-    def external_commands(self) -> "Sequence[Command]":
-        """The slash commands of those from outside; panpan's own are known before a session is open."""
-        return [command for one in self._all if one.is_external for command in one.commands()]
+    def session_commands(self) -> "Sequence[Command]":
+        """The slash commands that only this session has; the others are known before it is open."""
+        return [command for one in self._all for command in one.session_commands()]
 
     def status(self) -> "Sequence[StatusItem]":
         return [item for capability in self._all for item in capability.status()]

@@ -17,6 +17,7 @@ from panpan.core.conversation import Conversation, interrupted_result
 from panpan.core.event_channel import EventChannel
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.core.query import Turn, query
+from panpan.core.tool import ToolContext
 from panpan.core.tool_call import digest_of
 from panpan.core.tool_executor import CLEANUP_S, ToolExecutor
 from panpan.errors import SessionLogError
@@ -24,7 +25,7 @@ from panpan.session.agent import Agent
 from panpan.session.budget.budgeted_model import BudgetedModel
 from panpan.session.log.record_kinds import CallStartedRecord, FileChangesRecord, RecordedChange
 from panpan.session.log.session_log import SessionLog
-from panpan.types.content import TextBlock
+from panpan.types.content import TextBlock, ToolUseBlock
 from panpan.types.events import (
     BlockStarted,
     Compacted,
@@ -126,13 +127,15 @@ def log_event(event: Event, conversation: str) -> None:
 class EffectLedger:
     """Writes what calls are about to do into a log, and waits until it is on disk."""
 
-    def __init__(self, log: SessionLog) -> None:
+    def __init__(self, log: SessionLog, of_call: str = "") -> None:
         self._log = log
+        self._of_call = of_call
+        """Id of the call that all others are a part of; empty if each is one of its own."""
 
     async def call_starts(self, call: ToolCall) -> None:
         tool = call.tool
         record = CallStartedRecord(
-            tool_use_id=call.tool_use_id,
+            tool_use_id=self._of_call or call.tool_use_id,
             tool=tool.name,
             digest=digest_of(call),
             notes_changes=tool.notes_changes,
@@ -152,6 +155,36 @@ class EffectLedger:
             await anyio.to_thread.run_sync(self._log.sync)
 
 
+async def run_call(agent: Agent, use: ToolUseBlock, context: ToolContext | None = None) -> ToolResultMessage:
+    """Run a call that stands in a file of the user, as if the model had made it: with gate, hooks, sandbox and log.
+
+    Args:
+        agent: The agent that it is run for.
+        use: The call.
+        context: Context of the call of the model that it is a part of; None if the user has begun it.
+    """
+    of_call = "" if context is None else context.tool_use_id
+    executor = _executor(agent, context or agent.context, EffectLedger(agent.transcript.log, of_call))
+    is_logged = log.isEnabledFor(logging.DEBUG)
+    result: ToolResultMessage | None = None
+    async with executor, aclosing(executor.run([use])) as events:
+        async for event in events:
+            if is_logged:
+                log_event(event, agent.id)
+            if isinstance(event, ToolResultMessage):
+                result = event
+    assert result is not None, "every call has a result"
+    return result
+
+
+def _executor(agent: Agent, context: ToolContext, ledger: EffectLedger) -> ToolExecutor:
+    model = agent.model
+    advertised = [tool.name for tool in agent.conversation.tools]
+    return ToolExecutor(
+        model.tools, context, model.hooks, ask=agent.permissions.ask, ledger=ledger, advertised=advertised
+    )
+
+
 class TurnRun:
     """Runs one turn of an agent, whatever its end is; cancelling `scope` interrupts it."""
 
@@ -168,14 +201,7 @@ class TurnRun:
         self._unasked = set[str]()
         """Ids of the calls that ran so, also once more with more."""
         self._partial = PartialReply()
-        self._executor = ToolExecutor(
-            self._model.tools,
-            agent.context,
-            self._model.hooks,
-            ask=agent.permissions.ask,
-            ledger=EffectLedger(agent.transcript.log),
-            advertised=[tool.name for tool in agent.conversation.tools],
-        )
+        self._executor = _executor(agent, agent.context, EffectLedger(agent.transcript.log))
 
     async def run(self, prompt: UserMessage | None) -> None:
         """Send the prompt, if there is one, and go on until the turn is over."""

@@ -33,6 +33,12 @@ def special(event: str, **fields: Any) -> dict[str, Any]:
     return says({"hookSpecificOutput": {"hookEventName": event, **fields}})
 
 
+def write_skill(panpan: Panpan, name: str, *, body: str) -> None:
+    folder = panpan.home / "skills" / name
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Looks\n---\n{body}\n")
+
+
 def told_to(panpan: Panpan, name: str = "told") -> dict[str, Any]:
     """Return a hook that keeps what it is told."""
     return {"command": f"cat > {panpan.workspace.parent}/{name}.$$"}
@@ -80,6 +86,8 @@ def at_level(level: int, **more: Any) -> Callable[[RecordedRequest], Reply]:
         own = next((number for number in (2, 1) if f"at level {number}" in first), 0)
         if any(message["role"] == "assistant" for message in request.messages) and "go on" not in results(request):
             return say("Done.")
+        if "use the skill" in first:
+            return call("Skill", {"skill": "look"})
         if own == level:
             return call("Bash", LOOK)
         task = {"description": "look", "prompt": f"look at level {own + 1}", "subagent_type": "general-purpose"}
@@ -89,7 +97,9 @@ def at_level(level: int, **more: Any) -> Callable[[RecordedRequest], Reply]:
 
 
 @pytest.mark.parametrize("kind", NO)
-@pytest.mark.parametrize("where", ["main", "piped", "plan", "subagent", "nested", "background", "resumed"])
+@pytest.mark.parametrize(
+    "where", ["main", "piped", "plan", "subagent", "nested", "background", "resumed", "skill", "typed skill"]
+)
 def test_no_of_a_hook_holds_everywhere(panpan: Panpan, where: str, kind: str) -> None:
     (panpan.workspace / "secret.txt").write_text(f"{SECRET}\n")
     level = {"subagent": 1, "nested": 2, "background": 1}.get(where, 0)
@@ -107,6 +117,9 @@ def test_no_of_a_hook_holds_everywhere(panpan: Panpan, where: str, kind: str) ->
             panpan.run("-y", stdin="go")
         elif where == "plan":
             panpan.run("--permission-mode", "plan", "-p", "go")
+        elif where in ("skill", "typed skill"):
+            write_skill(panpan, "look", body=f"Look: !`{LOOK['command']}`")
+            panpan.run("-y", "-p", "use the skill" if where == "skill" else "/look")
         elif where == "resumed":
             panpan.run("-y", "-c", "-p", "go on")
         else:

@@ -1,8 +1,8 @@
 """Subcommands about recorded sessions.
 
-`panpan fork`: Continue a recorded conversation with another model.
+`panpan fork`:
 `panpan record`: Record a session into a cassette.
-`panpan replay`: Replay a cassette, and show what differs.
+`panpan replay`: Replay a cassette; fork goes on with another model.
 """
 
 import json

@@ -41,7 +41,7 @@ _WORDS_SHARE, _RECORD_SHARE = 0.12, 0.12
 
 def drop_old_output(window: Window) -> Compaction | None:
     """Return the first step, in which old output leaves; None: that is not enough."""
-    notes = output_notes(window.leaving, window.history_tool, window.answering)
+    notes = output_notes(window.leaving, window.history_tool, window.staying)
     if notes.keys() <= window.present.notes.keys():
         return None
     compaction = _measured(window, replace(window.present, notes={**window.present.notes, **notes}))
@@ -92,7 +92,7 @@ def drop_recent_output(window: Window, compaction: Compaction) -> Compaction:
     compaction = _measured(window, compaction)
     excess = compaction.tokens_after - window.size.fixed_tokens - window.room_tokens * _FULL
     kept = window.messages[window.start_of(compaction) :]
-    notes = output_notes(kept, window.history_tool, window.answering)
+    notes = output_notes(kept, window.history_tool, window.staying)
     leaving: dict[str, str] = {}
     for message in kept:
         if excess <= 0:
@@ -142,15 +142,15 @@ _AGAIN = {"Read": "file_path", "Grep": "pattern", "Glob": "pattern", "LS": "path
 """Tools that show the present state when called again, with the argument that names it."""
 
 
-def output_notes(messages: Sequence[Message], history_tool: str, answering: Collection[str]) -> dict[str, str]:
-    """Return a note for each long output of whole blocks, by message id; answers of the user stay."""
+def output_notes(messages: Sequence[Message], history_tool: str, staying: Collection[str]) -> dict[str, str]:
+    """Return a note for each long output of whole blocks, by message id; that of the tools in `staying` stays."""
     uses = {use.id: use for message in messages if isinstance(message, AssistantMessage) for use in message.tool_uses}
     return {
         message.uuid: _note(message, uses.get(message.tool_use_id), history_tool)
         for message in messages
         if isinstance(message, ToolResultMessage)
         and _is_long(message)
-        and not ((use := uses.get(message.tool_use_id)) is not None and use.name in answering)
+        and not ((use := uses.get(message.tool_use_id)) is not None and use.name in staying)
     }
 
 

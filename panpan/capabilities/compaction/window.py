@@ -42,6 +42,8 @@ class Window:
         """Name of the tool that shows what the model is not sent; empty: it has none."""
         self.answering = {tool.name for tool in tools if tool.asks_user}
         """Names of the tools whose results are the user's answers."""
+        self.staying = {*self.answering, *(tool.name for tool in tools if tool.stays_in_context)}
+        """Names of the tools whose results stay, however long they are."""
         self._before = conversation.compactions[-1] if conversation.compactions else None
 
     @property

@@ -12,7 +12,7 @@ from panpan.core.background import Background
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.background_watch import BackgroundWatch, ExitRequest
 from panpan.faces.terminal.commands.choice_commands import ScreenLook
-from panpan.faces.terminal.commands.registry import with_further
+from panpan.faces.terminal.commands.registry import LateCommands, with_further
 from panpan.faces.terminal.dialogs.dialog_askers import DialogAskers
 from panpan.faces.terminal.dialogs.panel import PanelDialog, watch_panel
 from panpan.faces.terminal.dialogs.pick import pick_option
@@ -188,6 +188,9 @@ class Sessions:
         self.resume_hint = ""
         """Line that says how to resume the last session; empty if there is none."""
 
+    def _commands_of(self, session: Session) -> Sequence[Command]:
+        return LateCommands(lambda: with_further(self._commands, session.capabilities.session_commands))
+
     def interrupt(self, number: int) -> bool:
         """Stop the running work for a signal; return True if there was any."""
         return self._repl is not None and self._repl.interrupt(number)
@@ -208,7 +211,7 @@ class Sessions:
         opening, prompt, shown_id = self._open_first(), first_prompt, ""
         while True:
             async with opening as session:
-                commands = with_further(self._commands, session.capabilities.external_commands)
+                commands = self._commands_of(session)
                 self._repl = Repl(session, self._screen_of(session, commands), self._env, commands, self._asking)
                 is_shown = session.info.id == shown_id  # the same again, since the wanted one could not be opened
                 try:

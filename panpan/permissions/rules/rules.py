@@ -41,7 +41,10 @@ PACKAGE_OPERATIONS: Mapping[str, Collection[str]] = {
 """Operations of the tools for packages; a rule may name one, as in `uv(install)`."""
 COMMAND_TOOL = "Bash"
 """Name in rules for what runs a command line, as in `Bash(make *)`."""
-_AGENT_TOOLS = frozenset({"Agent", "Task", "Skill"})
+TASK_TOOL = "Task"
+"""Tool that starts a subagent."""
+SKILL_TOOL = "Skill"
+_AGENT_TOOLS = frozenset({"Agent", TASK_TOOL, SKILL_TOOL})
 _PLAIN_TOOLS = frozenset({
     "LSP", "WebSearch", "DatasetDownload", "EnvDoctor", "TodoWrite", "TaskOutput", "TaskStop", "ReadHistory",
     "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "MergeWorktree",

@@ -164,8 +164,12 @@ class FrontMatterError(YamlError):
 _Pairs: TypeAlias = Iterable[tuple[str, Entry]]
 
 
-def read_front_matter(text: str) -> FrontMatter | None:
+def read_front_matter(text: str, *, is_strict: bool = False) -> FrontMatter | None:
     """Take a file apart; None if it has no head.
+
+    Args:
+        text: Text of the file.
+        is_strict: True to refuse a head that is no YAML, or has lists or mappings in brackets.
 
     Raises:
         FrontMatterError: The head has no end, or a line of it means nothing.
@@ -176,23 +180,27 @@ def read_front_matter(text: str) -> FrontMatter | None:
         raise FrontMatterError("the head that begins here has no end, which is a line of ---", 1)
     head: dict[str, Entry] = {}
     repeated: dict[str, int] = {}
-    for key, entry in _pairs(text[begin.end() : end.start()]):
+    for key, entry in _pairs(text[begin.end() : end.start()], is_strict=is_strict):
         if key in head:
             repeated[key] = entry.line
         head[key] = entry
     return FrontMatter(head, text[end.end() :].replace("\r\n", "\n").strip(), repeated)
 
 
-def _pairs(text: str) -> _Pairs:
+def _pairs(text: str, *, is_strict: bool) -> _Pairs:
     lines = text.split("\n")
     if _SIMPLE.fullmatch(text):
         words = (line.partition(": ") for line in lines[:-1])
         return [(key, Entry(value.rstrip(), number)) for number, (key, _, value) in enumerate(words, 2)]
     try:
-        return list(_entries(read_yaml(text), before=1))
-    except AliasError as error:
-        raise FrontMatterError(str(error), error.line + 1) from None
-    except YamlError:
+        node = read_yaml(text)
+        for _, value in node.pairs or () if is_strict else ():
+            if value.text.startswith(("[", "{")) and (value.items, value.pairs) != (None, None):
+                raise YamlError("write the items in lines of their own, without brackets", value.line)
+        return list(_entries(node, before=1))
+    except YamlError as error:
+        if is_strict or isinstance(error, AliasError):
+            raise FrontMatterError(str(error), error.line + 1) from None
         return list(_by_keys([line.rstrip().expandtabs(4) for line in lines], 2, _KEY))
 
 

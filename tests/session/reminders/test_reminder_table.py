@@ -19,7 +19,7 @@ PACKAGE = Path(panpan.__file__).parent
 TABLE = PACKAGE.parent / "docs" / "reminders.md"
 READ_BACK = {"session/log/records.py", "session/log/record_kinds.py"}
 """Modules that make again what a log holds."""
-OTHERS_WORDS = {"imported", "hook:session_start", "hook:subagent_start", "hook:prompt", "hook:stop"}
+OTHERS_WORDS = {"imported", "hook:session_start", "hook:subagent_start", "hook:prompt", "hook:stop", "skill:loaded:…"}
 """Causes whose text is nobody's here."""
 
 

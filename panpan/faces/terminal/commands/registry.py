@@ -1,8 +1,10 @@
 """List of all slash commands, and their lookup."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from panpan.faces.terminal.commands.choice_commands import MODEL_COMMANDS, SCREEN_COMMANDS, look_of
 from panpan.faces.terminal.commands.config_command import CONFIG_COMMANDS
@@ -21,27 +23,6 @@ def _missing(name: str, help_: str, why: str) -> Command:
 
 
 MISSING_COMMANDS: Sequence[Command] = (_missing("mcp", "Show the MCP servers", "panpan cannot talk to MCP servers"),)
-
-
-def _prompt(name: str, help_: str) -> Command:
-    """Return a command that sends one of our prompts, followed by the user's words."""
-
-    async def submit(terminal: Terminal, wish: str) -> None:
-        from panpan.types.content import TextBlock, for_model  # the first screen needs this module, but no messages
-        from panpan.types.messages import UserMessage
-
-        prompt = (Path(__file__).parent / f"{name}.md").read_text(encoding="utf-8").strip()
-        told = for_model(f"{prompt}\n\nThe user adds: {wish}" if wish else prompt)
-        terminal.submit(UserMessage(content=(TextBlock(text=f"/{name} {wish}".rstrip()), told)))
-
-    return Command(name, help_, submit, arguments="[what matters]", is_immediate=True, sends_itself=True)
-
-
-PROMPT_COMMANDS: Sequence[Command] = (
-    _prompt("commit", "Let the model commit your changes"),
-    _prompt("init", "Let the model look around and write AGENTS.md"),
-    _prompt("review", "Let the model review your uncommitted changes"),
-)
 
 
 KEYS: Sequence[tuple[str, str]] = (
@@ -131,7 +112,6 @@ def all_commands(of_capabilities: Iterable[Command]) -> list[Command]:
         *CONFIG_COMMANDS,
         *COPY_COMMANDS,
         *MODEL_COMMANDS,
-        *PROMPT_COMMANDS,
         *SCREEN_COMMANDS,
         *MISSING_COMMANDS,
         *of_capabilities,
@@ -141,14 +121,34 @@ def all_commands(of_capabilities: Iterable[Command]) -> list[Command]:
 
 
 def with_further(commands: Sequence[Command], further: Iterable[Command]) -> list[Command]:
-    """Return commands and those of a session's external capabilities whose names are not taken."""
-    taken = {name for command in commands for name in (command.name, *command.aliases)}
-    added = [command for command in further if not taken & {command.name, *command.aliases}]
+    """Return commands and those that only this session has, whose names are not taken.
+
+    A command that sends a prompt of ours gives way to one of the user's.
+    """
+    taken = {name for one in commands if not one.sends_itself for name in (one.name, *one.aliases)}
+    added = {one.name: one for one in further if not taken & {one.name, *one.aliases}}
     if not added:
         return list(commands)
-    every = [*(command for command in commands if command.name != "help"), *added]
+    every = [*(one for one in commands if one.name not in ("help", *added)), *added.values()]
     every.append(help_command(every, KEYS))
     return sorted(every, key=lambda command: command.name)
+
+
+class LateCommands(Sequence[Command]):
+    """Commands that are put together when one is looked for, since files may have to be read for that."""
+
+    def __init__(self, make: Callable[[], Sequence[Command]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _all(self) -> Sequence[Command]:
+        return self._make()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._all[index]
+
+    def __len__(self) -> int:
+        return len(self._all)
 
 
 def command_in(text: str, commands: Sequence[Command]) -> str | None:

@@ -1,0 +1,1 @@
+"""Skills, and slash commands that users write. See docs/skills.md."""

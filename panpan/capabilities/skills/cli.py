@@ -1,0 +1,114 @@
+"""`panpan skills`: List your skills and commands, and check their files."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from panpan.capabilities.skills.catalogue import SkillSet
+from panpan.capabilities.skills.skill_file import SKILL_FILE, SkillError, check_skill, read_skill
+from panpan.cli_kit.commands import CommandGroup, settings_of_folder
+from panpan.config.places import MAX_BYTES, BroughtFile, brought_files
+from panpan.errors import ConfigError, ToolError
+from panpan.system.files.read_file import read_users_file
+from panpan.system.text.terminal_text import clean_line, printable
+
+_CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose skills count.")
+_MAX_SHOWN_CHARS = 100
+"""Most characters of a description in the list."""
+
+
+@click.group("skills", cls=CommandGroup)
+def skills() -> None:
+    """List your skills and commands, and check their files.
+
+    They are folders with a SKILL.md in .panpan/skills, .claude/skills and .agents/skills, and Markdown files in
+    .panpan/commands and .claude/commands, of a project that you trust and of your home.
+    """
+
+
+@skills.command("list")
+@_CWD
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def list_skills(ctx: click.Context, cwd: Path | None, as_json: bool) -> int:
+    """List the skills and commands, where each is, and what of them cannot be used."""
+    _, loaded, locations = settings_of_folder(ctx, cwd)
+    found = SkillSet(locations.home, loaded.trust)
+    every = list(found.all.values())
+    if as_json:
+        rows = [
+            {
+                "name": one.name,
+                "description": one.description,
+                "place": one.place,
+                "is_for_model": one.is_for_model,
+                "is_for_user": one.is_for_user,
+                "allowed_tools": list(one.allowed_tools),
+                "agent": one.agent,
+                "paths": list(one.paths),
+            }
+            for one in every
+        ]
+        click.echo(json.dumps({"skills": rows, "refused": found.refused, "notes": found.asides}, indent=2))
+        return 0
+    width = max((len(one.name) for one in every), default=0)
+    for one in every:
+        text = clean_line(one.description)
+        shown = text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS].rstrip()}…"
+        click.echo(f"{one.name:<{width}}  {shown}")
+        click.echo(f"{'':<{width}}  {printable(one.place)}")
+    if not every:
+        click.echo("there are no skills; `panpan skills --help` says where they would be", err=True)
+    for line in found.refused:
+        click.echo(f"panpan: warning: not used: {clean_line(line)}", err=True)
+    for line in found.asides:
+        click.echo(f"panpan: note: {clean_line(line)}", err=True)
+    return 0
+
+
+@skills.command("check")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
+@_CWD
+@click.pass_context
+def check(ctx: click.Context, paths: Sequence[Path], cwd: Path | None) -> int:
+    """Check all skills, or those in PATH, as strictly as the specification; exit with 1 if one is wrong.
+
+    PATH is the folder of a skill, or a folder of such folders. Keys that only Claude Code knows are wrong there.
+    """
+    unread: list[str] = []
+    if paths:
+        files = [file for path in paths for file in _files_at(path)]
+    else:
+        _, loaded, locations = settings_of_folder(ctx, cwd)
+        files = list(brought_files(("skills",), locations.home, loaded.trust, unread))
+    problems = [*unread, *(problem for file in files for problem in _problems(file))]
+    for problem in problems:
+        click.echo(clean_line(problem))
+    wrong = len({problem.split(SKILL_FILE)[0] for problem in problems})
+    click.echo(f"{len(files)} checked, {wrong or 'none'} wrong", err=True)
+    return int(bool(problems))
+
+
+def _files_at(path: Path) -> Iterator[BroughtFile]:
+    found = sorted(path.glob(f"*/{SKILL_FILE}")) if path.is_dir() and not (path / SKILL_FILE).exists() else []
+    for file in found or [path / SKILL_FILE if path.is_dir() else path]:
+        try:
+            data = read_users_file(str(file), max_bytes=MAX_BYTES)
+        except ToolError as error:
+            raise ConfigError(printable(str(error))) from error
+        yield BroughtFile("skills", str(file.absolute()), data, is_users=True)
+
+
+def _problems(file: BroughtFile) -> Iterator[str]:
+    try:
+        text = file.data.decode()
+    except UnicodeDecodeError:
+        yield f"{file.name}: it is not UTF-8 text"
+        return
+    yield from (f"{file.name}: {problem}" for problem in check_skill(text, Path(file.name).parent.name))
+    try:
+        read_skill(file)
+    except SkillError as error:
+        yield str(error)

@@ -1,0 +1,95 @@
+"""Skill: load a skill, so that its instructions are in the conversation."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import ClassVar
+
+from pydantic import Field
+
+from panpan.capabilities.skills.catalogue import SkillSet
+from panpan.capabilities.skills.loading import has_calls, load_skill
+from panpan.capabilities.skills.skill_file import Skill
+from panpan.core.effects import Effects
+from panpan.core.tool import Tool, ToolContext
+from panpan.errors import ToolError
+from panpan.session.agent import Agent
+from panpan.types.content import Frozen, SummaryDisplay, for_model
+from panpan.types.events import Output, ToolYield, known_name
+
+MAX_ARGUMENTS = 100_000
+
+
+class SkillInput(Frozen):
+    """Arguments of Skill."""
+
+    skill: str = Field(min_length=1, max_length=500, description="Its name")
+    args: str = Field(default="", max_length=MAX_ARGUMENTS)
+
+
+class SkillTool(Tool[SkillInput]):
+    """Load a skill. What its text asks for is done by other calls, each with a decision of its own."""
+
+    name = "Skill"
+    input_model = SkillInput
+    question_template = "Use the skill {title}?"
+    timeout_s: ClassVar[float | None] = None
+    is_shared: ClassVar[bool] = False
+    waits: ClassVar[bool] = True
+    stays_in_context: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        skills: SkillSet,
+        agent: Agent,
+        known: Callable[[Skill], Mapping[str, str]],
+        begin: Callable[[Skill], None],
+    ) -> None:
+        self._skills = skills
+        self._agent = agent
+        self._known = known
+        self._begin = begin
+
+    def may_run_in_parallel(self, args: SkillInput) -> bool:
+        skill = self._find(args.skill)
+        return skill is None or not (has_calls(skill, args.args) or self._grants(skill))
+
+    async def effects(self, args: SkillInput, ctx: ToolContext) -> Effects:
+        skill = self._get(args.skill)
+        return Effects(names=(skill.name,), is_complete=not self._grants(skill))
+
+    def title(self, args: SkillInput) -> str:
+        return f"{args.skill} {args.args}".rstrip()
+
+    async def describe(self, args: SkillInput, ctx: ToolContext) -> str:
+        skill = self._get(args.skill)
+        if not self._grants(skill):
+            return ""
+        return f"Until your next message, these run without a question: {', '.join(skill.allowed_tools)}"
+
+    async def run(self, args: SkillInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        skill = self._get(args.skill)
+        if self._grants(skill) or skill.disallowed_tools:
+            self._begin(skill)
+        text = await load_skill(skill, args.args, self._agent, self._known(skill), ctx)
+        yield Output((for_model(text),), SummaryDisplay(text=f"{text.count(chr(10)) + 1:,} lines"))
+
+    def _grants(self, skill: Skill) -> bool:
+        """Return whether loading it lets calls run without a question."""
+        return bool(skill.allowed_tools) and self._agent.is_main and self._agent.gate.mode != "plan"
+
+    def _find(self, name: str) -> Skill | None:
+        every = self._skills.all
+        found = every.get(known_name(name.strip().removeprefix("/"), every.keys()))
+        return found if found is not None and found.is_for_model else None
+
+    def _get(self, name: str) -> Skill:
+        """Return a skill that the model may load.
+
+        Raises:
+            ToolError: There is none of the name; says which ones may be meant.
+        """
+        if (found := self._find(name)) is not None:
+            return found
+        if near := self._skills.near(name):
+            lines = "\n".join(f"- {one.name}: {one.description}" for one in near)
+            raise ToolError(f"there is no skill {name!r}; these are near:\n{lines}")
+        raise ToolError(f"there is no skill {name!r}; go on without one")

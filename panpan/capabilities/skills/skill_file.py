@@ -1,0 +1,268 @@
+"""The file of a skill, `SKILL.md`, and of a slash command, which is a skill of one file.
+
+The rule: a skill in use is read leniently, with what is wrong told beside it. `check_skill` reads as strictly as the
+specification of Agent Skills (agentskills.io) says.
+"""
+
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
+
+from panpan.config.places import BroughtFile
+from panpan.system.text.front_matter import Entry, FrontMatter, FrontMatterError, read_front_matter
+from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
+
+MAX_NAME = 64
+MAX_DESCRIPTION = 1_024
+MAX_COMPATIBILITY = 500
+"""Characters; limits of the specification."""
+SKILL_FILE = "SKILL.md"
+
+_SPECIFIED = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
+_NAME = compile_late(r"[\w.-]+(?::[\w.-]+)*")
+_OWN_SCRIPTS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
+"""Scripts with letters that look like Latin ones."""
+_RULE = compile_late(r"[^\s,()]+(?:\([^()]*\))?")
+"""A permission rule in a list of them; blanks and commas are between rules, and may be inside of brackets."""
+_WORD = compile_late(r"(?:[^\s,{}]|\{[^{}]*\})+")
+"""A word or glob; commas in braces belong to it."""
+_NOT_USED = frozenset({"hooks", "model", "effort", "background"})
+"""Keys of Claude Code that have no effect yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """Instructions for a kind of task."""
+
+    name: str
+    description: str
+    body: str
+    place: str
+    """Its file, absolute or from the root of the project; empty for one of panpan's own."""
+    is_users: bool = True
+    """False for one of the project."""
+    is_command: bool = False
+    """True for a file of its own, which has no folder with further files."""
+    is_for_model: bool = True
+    """False if only the user may begin it."""
+    is_for_user: bool = True
+    """False if it is no slash command."""
+    argument_hint: str = ""
+    arguments: Sequence[str] = ()
+    """Names for its arguments, in order."""
+    allowed_tools: Sequence[str] = ()
+    """Permission rules that allow while it is followed."""
+    disallowed_tools: Sequence[str] = ()
+    """Permission rules that deny meanwhile."""
+    agent: str | None = None
+    """Kind of the subagent that follows it; None if the agent does that begins it."""
+    paths: Sequence[str] = ()
+    """Globs of the files for which it is offered; empty for all work."""
+    problems: Sequence[str] = field(default=(), compare=False)
+    """Parts of it that cannot be used, each with file and line."""
+
+
+class SkillError(ValueError):
+    """The file holds no skill that can be used; says why, with its line."""
+
+
+def read_skill(file: BroughtFile) -> Skill:
+    """Return the skill in a file.
+
+    Raises:
+        SkillError: It cannot be used.
+    """
+    *_, folder, name = ("", *file.name.split("/"))
+    is_command = file.kind == "commands"
+    own_name = name.removesuffix(".md") if is_command else folder
+    try:
+        text = file.data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SkillError(f"{file.name}: it is not UTF-8 text") from None
+    try:
+        parts = read_front_matter(text)
+    except FrontMatterError as error:
+        raise SkillError(f"{file.name}:{error.line}: {error}") from None
+    parts = parts or FrontMatter({}, text.replace("\r\n", "\n").strip(), {})
+    head = _Head(parts.head, file.name)
+    for key, line in parts.repeated.items():
+        head.tell(f"{key} appears twice; this one counts", line)
+    name = _usable_name("" if is_command else head.text("name"), own_name, head)
+    if not parts.body and not head.text("description"):
+        raise SkillError(f"{file.name}: it is empty")
+    description = " ".join(head.text("description").split()) or _first_words(parts.body)
+    has_description = bool(head.text("description"))
+    if not (is_command or has_description):
+        head.tell("it has no description; its first words stand for one")
+    if when := " ".join(head.text("when_to_use").split()):
+        description = f"{description} {when}"
+    forks = head.one_of("context", ("", "inline", "fork")) == "fork"
+    head.one_of("shell", ("", "bash", "sh"))
+    skill = Skill(
+        name,
+        description,
+        parts.body,
+        file.name,
+        is_users=file.is_users,
+        is_command=is_command,
+        is_for_model=not head.yes("disable-model-invocation", default=is_command and not has_description),
+        is_for_user=head.yes("user-invocable", default=True),
+        argument_hint=" ".join(head.text("argument-hint").split()),
+        arguments=head.items("arguments", _WORD.findall),
+        allowed_tools=head.items("allowed-tools", _RULE.findall),
+        disallowed_tools=head.items("disallowed-tools", _RULE.findall),
+        agent=(head.text("agent") or "general-purpose") if forks or (is_command and head.text("agent")) else None,
+        paths=head.items("paths", _WORD.findall),
+        problems=head.problems,
+    )
+    head.tell_rest()
+    return skill
+
+
+class _Head:
+    """Reads the head of a skill, and notes what is wrong in it."""
+
+    def __init__(self, head: Mapping[str, Entry], name: str) -> None:
+        self._head = head
+        self._name = name
+        self._known = set(_SPECIFIED)
+        self.problems: list[str] = []
+
+    def tell(self, text: str, line: int = 1) -> None:
+        self.problems.append(f"{self._name}:{line}: {text}")
+
+    def _entry(self, key: str) -> Entry | None:
+        self._known.add(key)
+        return self._head.get(key)
+
+    def text(self, key: str) -> str:
+        """Return a text, empty where there is none."""
+        entry = self._entry(key)
+        if entry is None or isinstance(entry.value, str):
+            return "" if entry is None or isinstance(entry.value, Mapping) else str(entry.value).strip()
+        if key == "argument-hint" and isinstance(entry.value, tuple):  # [file] is a list for YAML
+            return f"[{', '.join(entry.value)}]"
+        self.tell(f"{key} has to be a text and is not used", entry.line)
+        return ""
+
+    def yes(self, key: str, *, default: bool) -> bool:
+        value = self.text(key).casefold()
+        if value in ("", "true", "yes", "on", "false", "no", "off"):
+            return default if not value else value in ("true", "yes", "on")
+        self.tell(f"{key} is {value}; write true or false", self._head[key].line)
+        return default
+
+    def one_of(self, key: str, choices: Sequence[str]) -> str:
+        value = self.text(key)
+        if value in choices:
+            return value
+        self.tell(f"{key} is {value}, which is not known and not used", self._head[key].line)
+        return choices[0]
+
+    def items(self, key: str, split: Callable[[str], Sequence[str]]) -> Sequence[str]:
+        """Return the items of a list, which may be written as a text."""
+        entry = self._entry(key)
+        if entry is None or isinstance(entry.value, Mapping):
+            if entry is not None:
+                self.tell(f"{key} has to be a list and is not used", entry.line)
+            return ()
+        return tuple(split(entry.value)) if isinstance(entry.value, str) else entry.value
+
+    def tell_rest(self) -> None:
+        for key, entry in self._head.items():
+            if key in _NOT_USED:
+                self.tell(f"{key} has no effect in panpan", entry.line)
+            elif key not in self._known and key != "version":
+                self.tell(f"the key {key} is not known and not used", entry.line)
+
+
+def _usable_name(written: str, own: str, head: _Head) -> str:
+    """Return the name to use: the written one, or that of the file or folder.
+
+    Raises:
+        SkillError: Neither can be used, or it looks like another one.
+    """
+    name = unicodedata.normalize("NFKC", written or own)
+    if not _NAME.fullmatch(name):
+        head.tell(f"the name {name!r} can be no name of a command; it is called {own}")
+        name = unicodedata.normalize("NFKC", own)
+    if not _NAME.fullmatch(name):
+        raise SkillError(f"{head._name}: {name!r} can be no name; use letters, digits, - and _")
+    if problem := mixed_scripts(name):
+        raise SkillError(f"{head._name}: {problem}")
+    if written and written != own:
+        head.tell(f"its name is {written}, and its folder is called {own}")
+    if name != name.casefold():
+        name = name.casefold()
+    return name[:MAX_NAME]
+
+
+def mixed_scripts(name: str) -> str:
+    """Return why a name may be taken for another one; empty if it may not."""
+    if name.isascii():
+        return ""
+    scripts = {unicodedata.name(letter, "").partition(" ")[0] for letter in name if letter.isalpha()}
+    odd = sorted(scripts.intersection(_OWN_SCRIPTS))
+    if not odd or "LATIN" not in scripts:
+        return ""
+    return f"the name {name!r} mixes Latin with {odd[0].capitalize()} letters, which look alike; rename it"
+
+
+def _first_words(body: str) -> str:
+    lines = (line.strip().lstrip("#").strip() for line in body.split("\n"))
+    return next((line for line in lines if line), "")[:MAX_DESCRIPTION]
+
+
+def check_skill(text: str, folder: str) -> Iterator[str]:
+    """Yield what the specification of Agent Skills forbids in a `SKILL.md`, a sentence each.
+
+    Args:
+        text: Its text.
+        folder: Name of its folder.
+    """
+    try:
+        parts = read_front_matter(text, is_strict=True)
+    except FrontMatterError as error:
+        yield f"line {error.line}: {error}"
+        return
+    if parts is None:
+        yield "it has no head; begin with a line of ---"
+        return
+    head = parts.head
+    for key, line in parts.repeated.items():
+        yield f"line {line}: {key} appears twice"
+    for key in sorted(head.keys() - _SPECIFIED):
+        yield f"line {head[key].line}: {key} is no key of the specification"
+    yield from _check_name(head, unicodedata.normalize("NFKC", folder))
+    yield from _check_text(head, "description", MAX_DESCRIPTION, is_needed=True)
+    yield from _check_text(head, "compatibility", MAX_COMPATIBILITY, is_needed=False)
+
+
+def _check_name(head: Mapping[str, Entry], folder: str) -> Iterator[str]:
+    entry = head.get("name")
+    if entry is None or not isinstance(entry.value, str) or not entry.value.strip():
+        yield "it has no name" if entry is None else f"line {entry.line}: name is empty, or no text"
+        return
+    name, line = unicodedata.normalize("NFKC", entry.value.strip()), entry.line
+    if len(name) > MAX_NAME:
+        yield f"line {line}: name has {len(name)} characters; {MAX_NAME} are allowed"
+    if name != name.lower():
+        yield f"line {line}: name has capital letters"
+    if name.startswith("-") or name.endswith("-") or "--" in name:
+        yield f"line {line}: name begins or ends with a hyphen, or has two in a row"
+    if not all(letter.isalnum() or letter == "-" for letter in name):
+        yield f"line {line}: name has other characters than letters, digits and hyphens"
+    if name != folder:
+        yield f"line {line}: name is {name}, and the folder is called {folder}"
+
+
+def _check_text(head: Mapping[str, Entry], key: str, most: int, *, is_needed: bool) -> Iterator[str]:
+    entry = head.get(key)
+    if entry is None:
+        if is_needed:
+            yield f"it has no {key}"
+    elif not isinstance(entry.value, str) or (is_needed and not entry.value.strip()):
+        yield f"line {entry.line}: {key} is empty, or no text"
+    elif len(entry.value) > most:
+        yield f"line {entry.line}: {key} has {len(entry.value):,} characters; {most:,} are allowed"

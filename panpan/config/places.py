@@ -117,10 +117,17 @@ def _files_below(place: Path, pattern: str, problems: list[str]) -> Iterator[str
         except OSError as error:
             problems.append(f"{folder}: it cannot be read: {error.strerror}")
             continue
-        files = [entry.path for entry in found if fnmatchcase(entry.name, pattern) and not entry.is_dir()]
+        files = [entry.path for entry in found if fnmatchcase(entry.name, pattern) and not _is_folder(entry)]
         yield from files
         if depth < MAX_DEPTH and not (files and "*" not in pattern):
-            folders += [(entry.path, depth + 1) for entry in reversed(found) if entry.is_dir()]
+            folders += [(entry.path, depth + 1) for entry in reversed(found) if _is_folder(entry)]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads nowhere
+        return False
 
 
 def _name(entry: os.DirEntry[str]) -> str:

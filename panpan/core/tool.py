@@ -206,7 +206,8 @@ class Tool(ABC, Generic[InputT]):
     others."""
 
     waits: ClassVar[bool] = False
-    """True if its calls only wait for something that works elsewhere; they take no slot among the calls that work."""
+    """True if its calls only wait for something that works elsewhere; they take no slot among the calls that work, and
+    hold no files."""
 
     is_for_subagents: ClassVar[bool] = True
     """False if it asks the session's user, or uses data of the session itself; then no subagent gets it."""

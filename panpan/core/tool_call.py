@@ -141,7 +141,7 @@ def _canonical(path: str, context: ToolContext) -> Path:
 def find_changed_files(call: ToolCall, box: Box) -> FileUse:
     """Return the files that a call may change in a box, for the lease that it holds while it works."""
     effects, paths = call.effects, call.context.paths
-    if call.tool.starts_agents:  # its agents' calls take leases, and would wait for this one
+    if call.tool.starts_agents or call.tool.waits:  # what it starts takes leases, and would wait for this one
         return FileUse()
     if effects.is_read_only or box == "looking":
         return FileUse()

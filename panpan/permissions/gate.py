@@ -438,27 +438,6 @@ class PermissionGate(Gate):
             if not use.is_open and use.path != self.plan_file and self._covering(use, subject) is None
         ]
 
-    def grant(self, allow: Iterable[str], deny: Iterable[str], place: str) -> Callable[[], None]:
-        """Add rules that hold until the returned function is called.
-
-        Args:
-            allow: Rules that allow.
-            deny: Rules that deny.
-            place: The file that they stand in, for people.
-
-        Raises:
-            ConfigError: One of them cannot be read; then none is added.
-        """
-        allowing, denying = [[parse_rule(text, place) for text in texts] for texts in (allow, deny)]
-        self.rules.allow += allowing
-        self.rules.deny += denying
-
-        def withdraw() -> None:
-            for rules, added in ((self.rules.allow, allowing), (self.rules.deny, denying)):
-                rules[:] = [rule for rule in rules if not any(rule is one for one in added)]
-
-        return withdraw
-
     def use_plan_file(self, file: Path | None) -> None:
         """Let one file, canonical, be written in plan mode, and no other."""
         self.plan_file = file

@@ -73,6 +73,14 @@ def test_links_of_the_user_are_followed_and_circles_end(home: Path) -> None:
     assert problems == []
 
 
+@pytest.mark.parametrize("target", ["loop", "x" * 300, "missing"])
+def test_link_that_leads_nowhere_is_passed_over(home: Path, target: str) -> None:
+    write(home / ".claude" / "skills" / "a" / "SKILL.md")
+    (home / ".claude" / "skills" / "loop").symlink_to(target)
+
+    assert names(home, ["skills"]) == ([".claude/skills/a/SKILL.md"], [])
+
+
 def test_skill_is_one_file_and_hidden_folders_hold_none(home: Path) -> None:
     write(home / ".claude" / "skills" / "a" / "SKILL.md")
     write(home / ".claude" / "skills" / "a" / "more" / "SKILL.md")

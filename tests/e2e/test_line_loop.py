@@ -344,7 +344,7 @@ def test_init_begins_a_turn(panpan: Panpan, terminals: list[Terminal]) -> None:
         terminal.type("/init the tests")
         terminal.expect("Written.")
 
-    assert "The user adds: the tests" in str(server.requests[0].messages)
+    assert "ARGUMENTS: the tests" in str(server.requests[0].messages)
 
 
 def test_plan_is_shown_as_lines_and_approved_with_a_letter(panpan: Panpan, terminals: list[Terminal]) -> None:

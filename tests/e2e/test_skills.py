@@ -193,6 +193,109 @@ def test_skill_with_rules_is_loaded_by_the_model_only_with_a_yes(panpan: Panpan,
     assert (panpan.workspace / "made").exists()
 
 
+@pytest.mark.parametrize("body", ["Now: !`touch made`", "fork"])
+def test_skill_with_rules_and_calls_comes_to_its_end(panpan: Panpan, skills: Path, body: str) -> None:
+    more = ["context: fork"] if body == "fork" else []
+    write(skills, "pdf", "allowed-tools: Bash(touch *)", *more, body=body)
+    replies = [call("Skill", {"skill": "pdf"}), *([TOUCH, say("Touched.")] if more else []), say("Done.")]
+
+    done, _ = run(panpan, *replies, args=("--allowedTools", "Skill(pdf)", "-p", "go"))
+
+    assert done.stdout.strip() == "Done."
+    assert (panpan.workspace / "made").exists() is not bool(more)
+
+
+@pytest.mark.parametrize("mode", ["default", "plan"])
+def test_rules_need_a_yes_whatever_else_the_skill_says(panpan: Panpan, skills: Path, mode: str) -> None:
+    write(skills, "pdf", "allowed-tools: Bash(touch *)", "disallowed-tools: WebFetch")
+
+    _, requests = run(
+        panpan, call("Skill", {"skill": "pdf"}), TOUCH, say("Done."), args=("--permission-mode", mode, "-p", "go")
+    )
+
+    assert ("Do it well." in text_of(requests[1])) is (mode == "plan")
+    assert not (panpan.workspace / "made").exists()
+
+
+@pytest.mark.parametrize("rules", ["Bash(git status", "Bash(git commit (all))", "Foo(x)"])
+def test_broken_rule_allows_nothing_and_the_others_hold(panpan: Panpan, skills: Path, rules: str) -> None:
+    write(skills, "pdf", f"allowed-tools: {rules}", "disallowed-tools: Bash(touch *)")
+
+    done, _ = run(panpan, TOUCH, say("Done."), args=("-y", "-p", "/pdf"))
+
+    assert not (panpan.workspace / "made").exists()
+    assert "(all)" in rules or "a rule of the skill pdf does not hold" in done.stderr
+
+
+def test_rules_of_a_skill_are_for_its_agent_alone(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", "allowed-tools: Bash(touch *)")
+    task = call("Task", {"description": "touch", "prompt": "touch it", "subagent_type": "general-purpose"})
+
+    run(panpan, task, TOUCH, say("I could not."), say("Done."), args=("-p", "/pdf"))
+
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_rule_that_asks_is_stronger_than_what_a_skill_allows(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", "allowed-tools: Bash")
+    (panpan.home / "settings.toml").write_text('[permission]\nask = ["Bash(touch *)"]\n')
+
+    run(panpan, TOUCH, say("Done."), args=("-p", "/pdf"))
+
+    assert not (panpan.workspace / "made").exists()
+
+
+@pytest.mark.parametrize("path", [".envrc", "../outside.txt"])
+def test_skill_opens_no_protected_or_outside_file(panpan: Panpan, skills: Path, path: str) -> None:
+    write(skills, "pdf", "allowed-tools: Write, Edit")
+
+    run(panpan, call("Write", {"file_path": path, "content": "x"}), say("Done."), args=("-p", "/pdf"))
+
+    assert not (panpan.workspace / path).exists()
+
+
+def test_message_that_is_refused_leaves_no_rules_behind(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", "allowed-tools: Bash(touch *)")
+    hook = {"command": "grep -q /pdf && exit 2 || exit 0"}
+    (panpan.home / "hooks.json").write_text(json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}}))
+    lines = [{"type": "user", "message": {"role": "user", "content": text}} for text in ("/pdf", "go")]
+
+    run(
+        panpan,
+        *(TOUCH, say("Done.")),
+        args=("-p", "--input-format", "stream-json", "-f", "stream-json", "--verbose"),
+        stdin="\n".join(map(json.dumps, lines)),
+    )
+
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_skill_for_the_model_replaces_no_command(panpan: Panpan, skills: Path) -> None:
+    write(skills, "review", "user-invocable: false", body="For the model.")
+
+    _, requests = run(panpan, say("Done."), args=("-p", "/review"))
+
+    assert "For the model." not in text_of(requests[0])
+    assert "as a careful colleague would" in text_of(requests[0])
+
+
+def test_typed_command_keeps_the_limit_on_time(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", body="!`sleep 60`")
+
+    done, requests = run(panpan, say("Done."), args=("-y", "--max-seconds", "1", "-p", "/pdf"))
+
+    assert requests == []
+    assert done.code != 0
+
+
+def test_refused_command_of_a_skill_is_told(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", body="!`touch made`")
+
+    done, _ = run(panpan, call("Skill", {"skill": "pdf"}), say("Done."))
+
+    assert "Bash was not run" in done.stderr
+
+
 def test_deny_rule_is_stronger_than_what_a_skill_allows(panpan: Panpan, skills: Path) -> None:
     write(skills, "pdf", "allowed-tools: Bash")
 
@@ -278,6 +381,10 @@ def test_unusable_skill_is_told_once_and_the_rest_counts(panpan: Panpan, skills:
 
     assert "bad/SKILL.md:1:" in done.stderr
     assert "- good:" in text_of(requests[0])
+
+    (skills / "good" / "SKILL.md").unlink()
+    alone, _ = run(panpan, say("Done."))
+    assert "bad/SKILL.md:1:" in alone.stderr
 
 
 def test_skills_are_listed_and_checked_without_a_model(panpan: Panpan, skills: Path) -> None:

@@ -111,7 +111,7 @@ async def test_prompt_command_returns_its_prompt(tmp_path: Path) -> None:
 
     assert result.text == ""
     assert len(result.prompts) == 1
-    assert result.prompts[0].text.endswith("The user adds: be kind")
+    assert result.prompts[0].text.endswith("ARGUMENTS: be kind\n</skill>")
 
 
 async def test_help_lists_what_runs_here(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """Skills: instructions for kinds of tasks, which the model loads when it needs them and the user calls as commands."""
 
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
-from anyio import CancelScope, to_thread
+from anyio import to_thread
 
 from panpan.config.places import brought_files, waiting_files
 from panpan.core.hooks import Hook
@@ -20,9 +21,11 @@ from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.session.context import SessionContext
 from panpan.session.reminders import ReminderSource
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.messages import UserMessage
 
 if TYPE_CHECKING:
     from panpan.capabilities.skills.catalogue import SkillSet
+    from panpan.capabilities.skills.following import FollowedSkills
     from panpan.capabilities.skills.skill_file import Skill
 
 OWN_SKILLS: Mapping[str, str] = {
@@ -40,28 +43,23 @@ class SkillsCapability(Capability):
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
-        self._grants: dict[str, Callable[[], None]] = {}
-        """Skills whose rules hold in this turn, and what takes these back."""
+        self._followed: WeakKeyDictionary[Agent, FollowedSkills] = WeakKeyDictionary()
+        """Skills that agents follow."""
+        self._has_told = False
 
     @cached_property
     def skills(self) -> "SkillSet":
         from panpan.capabilities.skills.catalogue import SkillSet
-        from panpan.capabilities.skills.skill_file import Skill
 
-        own = [
-            Skill(name, help_, (Path(__file__).parent / "own" / f"{name}.md").read_text(encoding="utf-8"), "",
-                  is_command=True, is_for_model=False, argument_hint="[what matters]")
-            for name, help_ in OWN_SKILLS.items()
-        ]  # fmt: skip
         setup = self.session.setup
-        return SkillSet(setup.locations.home, setup.loaded.trust, own)
+        return SkillSet(setup.locations.home, setup.loaded.trust, list(map(_own_skill, OWN_SKILLS)))
 
     @cached_property
     def _has_any(self) -> bool:
-        """True if there is a file of a skill or command; then more is imported."""
-        setup = self.session.setup
-        files = brought_files(("commands", "skills"), setup.locations.home, setup.loaded.trust, [])
-        return next(files, None) is not None
+        """True if there is a file of a skill or command, or what should be one; then more is imported."""
+        setup, problems = self.session.setup, list[str]()
+        files = brought_files(("commands", "skills"), setup.locations.home, setup.loaded.trust, problems)
+        return next(files, None) is not None or bool(problems)
 
     @cached_property
     def _are_for_model(self) -> bool:
@@ -72,22 +70,33 @@ class SkillsCapability(Capability):
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         if self._are_for_model:
-            yield late_tool(__package__, SKILL_TOOL, "skill:SkillTool", self.skills, agent, self.known, self.grant)
+            followed = self._followed_by(agent)
+            yield late_tool(__package__, SKILL_TOOL, "skill:SkillTool", self.skills, agent, self.known, followed)
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
-        if not self._has_any:
-            return ()
+        return (self._followed_by(agent),) if self._has_any else ()
+
+    def _followed_by(self, agent: Agent) -> "FollowedSkills":
         from panpan.capabilities.skills.following import FollowedSkills
 
-        keep_only = self.keep_only if agent.is_main else lambda _: None
-        return (FollowedSkills(lambda: agent.conversation.messages, keep_only),)
+        if agent not in self._followed:
+            conversation = agent.conversation
+            self._followed[agent] = FollowedSkills(lambda: conversation.messages)
+        return self._followed[agent]
 
     def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
         if not self._are_for_model:
             return ()
         from panpan.capabilities.skills.following import ListedSkills
 
-        return (ListedSkills(self.skills, agent, self._tell_problems if agent.is_main else lambda: None),)
+        return (ListedSkills(self.skills, agent),)
+
+    async def prepare_message(self, message: UserMessage) -> UserMessage:
+        if self._has_any and not self._has_told:
+            self._has_told = True
+            await to_thread.run_sync(lambda: self.skills.all)
+            self._tell_problems()
+        return message
 
     def known(self, skill: "Skill") -> Mapping[str, str]:
         """Return what the body of a skill may be filled in with, by the names of variables."""
@@ -99,46 +108,44 @@ class SkillsCapability(Capability):
             "CLAUDE_PROJECT_DIR": str(setup.locations.project_root),
         }
 
-    def grant(self, skill: "Skill") -> None:
-        """Let the rules of a skill hold until the turn ends."""
-        if skill.name in self._grants or not (skill.allowed_tools or skill.disallowed_tools):
-            return
-        allow, deny, place = skill.allowed_tools, skill.disallowed_tools, skill.place
-        try:
-            self._grants[skill.name] = self.session.gate.grant(allow, deny, place)
-        except ConfigError as error:
-            self.session.warn(f"the skill {skill.name} changes no permission: {error}")
-
-    def keep_only(self, followed: Collection[str]) -> None:
-        """Take back the rules of all skills but these."""
-        for name in self._grants.keys() - set(followed):
-            self._grants.pop(name)()
-
     def _tell_problems(self) -> None:
         if refused := self.skills.refused:
             more = f" (and {len(refused) - 1} more: panpan skills list)" if len(refused) > 1 else ""
             self.session.warn(clean_line(f"a skill is not used: {refused[0]}{more}"))
 
     async def begin(self, terminal: Terminal, name: str, arguments: str) -> None:
-        """Send a skill to the model, as the user asks for by `/NAME`."""
-        from panpan.capabilities.skills.loading import has_calls, load_skill
-        from panpan.types.content import TextBlock, for_model
-        from panpan.types.messages import UserMessage
+        """Send a skill to the model, as the user asks for by `/NAME`.
+
+        Raises:
+            BudgetError: Its commands take more time than is left.
+            ConfigError: It was interrupted.
+        """
+        from panpan.capabilities.skills.following import SkillRules
+        from panpan.capabilities.skills.loading import has_calls
 
         every = await to_thread.run_sync(lambda: self.skills.all)
-        skill, agent = every[name], self.session.main
-        self.grant(skill)
-        work: AbstractContextManager[CancelScope] = nullcontext(CancelScope())
-        if has_calls(skill, arguments):
+        skill, followed = every[name], self._followed_by(self.session.main)
+        rules = SkillRules.of(skill, self.session.warn)
+        if has_calls(skill):
             say(terminal, f"/{name} runs what it needs first; esc stops it", "dim")
-            work = agent.exclusive()
-        with work as scope, scope:
+        with followed.following(rules):
+            text = await self._loaded(skill, arguments)
+        message = _message(name, arguments, text)
+        followed.follow_with(message.uuid, rules)
+        terminal.submit(message)
+
+    async def _loaded(self, skill: "Skill", arguments: str) -> str:
+        from panpan.capabilities.skills.loading import has_calls, load_skill
+
+        agent = self.session.main
+        if not has_calls(skill):
+            return await load_skill(skill, arguments, agent, self.known(skill))
+        text: str | None = None
+        with agent.exclusive() as scope, scope, agent.budget.turn():
             text = await load_skill(skill, arguments, agent, self.known(skill))
-        if scope.cancelled_caught:
-            say(terminal, f"/{name} was interrupted, and nothing was sent", "warn")
-            return
-        typed = TextBlock(text=f"/{name} {arguments}".rstrip())
-        terminal.submit(UserMessage(content=(typed, for_model(text))))
+        if text is None:
+            raise ConfigError(f"/{skill.name} was interrupted, and nothing was sent")
+        return text
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
@@ -146,7 +153,7 @@ class SkillsCapability(Capability):
             yield Command(
                 name,
                 help_,
-                partial(_begin, name),
+                partial(_begin_own, name),
                 arguments="[what matters]",
                 is_immediate=True,
                 sends_itself=True,
@@ -160,7 +167,7 @@ class SkillsCapability(Capability):
 
         for skill in self.skills.all.values():
             if skill.is_for_user and skill.place:
-                stands_alone = not (has_calls(skill, "") or skill.allowed_tools or skill.disallowed_tools)
+                stands_alone = not (has_calls(skill) or skill.allowed_tools or skill.disallowed_tools)
                 yield Command(
                     skill.name,
                     clean_line(skill.description),
@@ -178,6 +185,26 @@ class SkillsCapability(Capability):
             of = f"{waiting[0]} and {len(waiting) - 1} more" if len(waiting) > 1 else waiting[0]
             self.session.warn(clean_line(f"skills of the project do not count until you trust it: panpan trust ({of})"))
         yield
+
+
+def _own_skill(name: str) -> "Skill":
+    from panpan.capabilities.skills.skill_file import Skill
+
+    body = (Path(__file__).parent / "own" / f"{name}.md").read_text(encoding="utf-8")
+    return Skill(name, OWN_SKILLS[name], body, "", is_command=True, is_for_model=False)
+
+
+def _message(name: str, arguments: str, text: str) -> UserMessage:
+    from panpan.types.content import TextBlock, for_model  # the first screen needs this module, but no messages
+
+    typed = TextBlock(text=f"/{name} {arguments}".rstrip())
+    return UserMessage(content=(typed, for_model(text)))
+
+
+async def _begin_own(name: str, terminal: Terminal, arguments: str) -> None:
+    from panpan.capabilities.skills.loading import text_of
+
+    terminal.submit(_message(name, arguments, text_of(_own_skill(name), arguments)))
 
 
 async def _begin(name: str, terminal: Terminal, arguments: str) -> None:

@@ -13,13 +13,15 @@ from pathlib import Path
 from panpan.capabilities.skills.skill_file import Skill, SkillError, read_skill
 from panpan.config.places import brought_files
 from panpan.config.trust import ProjectTrust
+from panpan.session.context_usage import text_tokens
 from panpan.types.pattern import compile_late
 
 _SHARE = 0.02
 """Share of the context window that the list may take."""
-_CHARS_PER_TOKEN = 4
-_MOST_CHARS = 16_000
-"""Most characters of the list, however large the window is."""
+_MOST_TOKENS = 4_000
+"""Most tokens of the list, however large the window is."""
+_PREAMBLE_TOKENS = 60
+"""Tokens of the words around the list."""
 _UNKNOWN_WINDOW = 100_000
 """Tokens of a window that is not known."""
 FIRST_CHARS = 80
@@ -97,13 +99,13 @@ def _words_of(text: str) -> set[str]:
     return {part.casefold() for word in _WORDS.findall(text) for part in (word, *word.split("_"))}
 
 
-def room_chars(window: int | None) -> int:
-    """Return the most characters of the list for a context window of so many tokens; None: it is not known."""
-    return min(int((window or _UNKNOWN_WINDOW) * _SHARE * _CHARS_PER_TOKEN), _MOST_CHARS)
+def room_tokens(window: int | None) -> int:
+    """Return the most tokens of the list for a context window of so many; None: it is not known."""
+    return min(int((window or _UNKNOWN_WINDOW) * _SHARE), _MOST_TOKENS) - _PREAMBLE_TOKENS
 
 
 def catalogue(skills: Iterable[Skill], room: int) -> str:
-    """Return the list for the model, a line each, in at most `room` characters; empty if there are no skills."""
+    """Return the list for the model, a line each, in at most `room` tokens; empty if there are no skills."""
     every = sorted(skills, key=lambda skill: skill.name)
     if not every:
         return ""
@@ -114,7 +116,7 @@ def catalogue(skills: Iterable[Skill], room: int) -> str:
         # those of the project first, since they are about the work at hand
         kept, left = [], room
         for skill in sorted(every, key=lambda skill: (skill.is_users, skill.name)):
-            if (left := left - len(_line(skill, most)) - 1) < 0:
+            if (left := left - text_tokens(_line(skill, most)) - 1) < 0:
                 break
             kept.append(skill)
         if len(kept) == len(every):
@@ -140,7 +142,7 @@ def _longest(skills: Sequence[Skill], room: int) -> int:
 
 
 def _size(skills: Sequence[Skill], most: int) -> int:
-    return sum(len(_line(skill, most)) + 1 for skill in skills)
+    return sum(text_tokens(_line(skill, most)) + 1 for skill in skills)
 
 
 def _line(skill: Skill, most: int) -> str:

@@ -79,26 +79,32 @@ def check(ctx: click.Context, paths: Sequence[Path], cwd: Path | None) -> int:
     """
     unread: list[str] = []
     if paths:
-        files = [file for path in paths for file in _files_at(path)]
+        files = [file for path in paths for file in _files_at(path, unread)]
     else:
         _, loaded, locations = settings_of_folder(ctx, cwd)
         files = list(brought_files(("skills",), locations.home, loaded.trust, unread))
-    problems = [*unread, *(problem for file in files for problem in _problems(file))]
-    for problem in problems:
+    found = [list(_problems(file)) for file in files]
+    for problem in (*unread, *(problem for problems in found for problem in problems)):
         click.echo(clean_line(problem))
-    wrong = len({problem.split(SKILL_FILE)[0] for problem in problems})
-    click.echo(f"{len(files)} checked, {wrong or 'none'} wrong", err=True)
-    return int(bool(problems))
+    wrong = len(unread) + sum(map(bool, found))
+    click.echo(f"{len(files) + len(unread)} checked, {wrong or 'none'} wrong", err=True)
+    return int(bool(wrong))
 
 
-def _files_at(path: Path) -> Iterator[BroughtFile]:
-    found = sorted(path.glob(f"*/{SKILL_FILE}")) if path.is_dir() and not (path / SKILL_FILE).exists() else []
-    for file in found or [path / SKILL_FILE if path.is_dir() else path]:
+def _files_at(path: Path, unread: list[str]) -> Iterator[BroughtFile]:
+    try:
+        found = [path / SKILL_FILE] if path.is_dir() else [path]
+        if path.is_dir() and not found[0].exists():
+            found = sorted(path.glob(f"*/{SKILL_FILE}")) or found
+    except OSError as error:
+        raise ConfigError(f"{printable(str(path))} cannot be read: {error.strerror}") from error
+    for file in found:
         try:
             data = read_users_file(str(file), max_bytes=MAX_BYTES)
         except ToolError as error:
-            raise ConfigError(printable(str(error))) from error
-        yield BroughtFile("skills", str(file.absolute()), data, is_users=True)
+            unread.append(str(error))
+        else:
+            yield BroughtFile("skills", str(file.absolute()), data, is_users=True)
 
 
 def _problems(file: BroughtFile) -> Iterator[str]:

@@ -6,12 +6,14 @@ from typing import ClassVar
 from pydantic import Field
 
 from panpan.capabilities.skills.catalogue import SkillSet
+from panpan.capabilities.skills.following import FollowedSkills, SkillRules
 from panpan.capabilities.skills.loading import has_calls, load_skill
 from panpan.capabilities.skills.skill_file import Skill
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.session.agent import Agent
+from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import Frozen, SummaryDisplay, for_model
 from panpan.types.events import Output, ToolYield, known_name
 
@@ -37,44 +39,38 @@ class SkillTool(Tool[SkillInput]):
     stays_in_context: ClassVar[bool] = True
 
     def __init__(
-        self,
-        skills: SkillSet,
-        agent: Agent,
-        known: Callable[[Skill], Mapping[str, str]],
-        begin: Callable[[Skill], None],
+        self, skills: SkillSet, agent: Agent, known: Callable[[Skill], Mapping[str, str]], followed: FollowedSkills
     ) -> None:
         self._skills = skills
         self._agent = agent
         self._known = known
-        self._begin = begin
+        self._followed = followed
+        self._may_allow: dict[str, bool] = {}
+        """True for a call about which the user is asked, so that the skill may allow others; by its id."""
 
     def may_run_in_parallel(self, args: SkillInput) -> bool:
         skill = self._find(args.skill)
-        return skill is None or not (has_calls(skill, args.args) or self._grants(skill))
+        return skill is None or not (has_calls(skill) or skill.allowed_tools or skill.disallowed_tools)
 
     async def effects(self, args: SkillInput, ctx: ToolContext) -> Effects:
         skill = self._get(args.skill)
-        return Effects(names=(skill.name,), is_complete=not self._grants(skill))
+        may_allow = bool(skill.allowed_tools) and self._agent.gate.mode != "plan"
+        self._may_allow[ctx.tool_use_id] = may_allow
+        return Effects(names=(skill.name,), is_complete=not may_allow)
 
     def title(self, args: SkillInput) -> str:
         return f"{args.skill} {args.args}".rstrip()
 
     async def describe(self, args: SkillInput, ctx: ToolContext) -> str:
-        skill = self._get(args.skill)
-        if not self._grants(skill):
-            return ""
-        return f"Until your next message, these run without a question: {', '.join(skill.allowed_tools)}"
+        rules = ", ".join(map(clean_line, self._get(args.skill).allowed_tools))
+        return f"Until your next message, these run without a question: {rules}" if rules else ""
 
     async def run(self, args: SkillInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         skill = self._get(args.skill)
-        if self._grants(skill) or skill.disallowed_tools:
-            self._begin(skill)
+        allows = self._may_allow.pop(ctx.tool_use_id, False)
+        self._followed.follow(SkillRules.of(skill, self._agent.warn, allows=allows))
         text = await load_skill(skill, args.args, self._agent, self._known(skill), ctx)
         yield Output((for_model(text),), SummaryDisplay(text=f"{text.count(chr(10)) + 1:,} lines"))
-
-    def _grants(self, skill: Skill) -> bool:
-        """Return whether loading it lets calls run without a question."""
-        return bool(skill.allowed_tools) and self._agent.is_main and self._agent.gate.mode != "plan"
 
     def _find(self, name: str) -> Skill | None:
         every = self._skills.all

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from panpan.config.places import BroughtFile
+from panpan.permissions.rules.rules import split_rules
 from panpan.system.text.front_matter import Entry, FrontMatter, FrontMatterError, read_front_matter
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
@@ -23,8 +24,6 @@ _SPECIFIED = frozenset({"name", "description", "license", "compatibility", "meta
 _NAME = compile_late(r"[\w.-]+(?::[\w.-]+)*")
 _OWN_SCRIPTS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
 """Scripts with letters that look like Latin ones."""
-_RULE = compile_late(r"[^\s,()]+(?:\([^()]*\))?")
-"""A permission rule in a list of them; blanks and commas are between rules, and may be inside of brackets."""
 _WORD = compile_late(r"(?:[^\s,{}]|\{[^{}]*\})+")
 """A word or glob; commas in braces belong to it."""
 _NOT_USED = frozenset({"hooks", "model", "effort", "background"})
@@ -97,6 +96,9 @@ def read_skill(file: BroughtFile) -> Skill:
         head.tell("it has no description; its first words stand for one")
     if when := " ".join(head.text("when_to_use").split()):
         description = f"{description} {when}"
+    if len(description) > MAX_DESCRIPTION:
+        head.tell(f"its description has {len(description):,} characters, of which {MAX_DESCRIPTION:,} count")
+        description = f"{description[:MAX_DESCRIPTION].rstrip()}…"
     forks = head.one_of("context", ("", "inline", "fork")) == "fork"
     head.one_of("shell", ("", "bash", "sh"))
     skill = Skill(
@@ -110,8 +112,8 @@ def read_skill(file: BroughtFile) -> Skill:
         is_for_user=head.yes("user-invocable", default=True),
         argument_hint=" ".join(head.text("argument-hint").split()),
         arguments=head.items("arguments", _WORD.findall),
-        allowed_tools=head.items("allowed-tools", _RULE.findall),
-        disallowed_tools=head.items("disallowed-tools", _RULE.findall),
+        allowed_tools=head.items("allowed-tools", split_rules),
+        disallowed_tools=head.items("disallowed-tools", split_rules),
         agent=(head.text("agent") or "general-purpose") if forks or (is_command and head.text("agent")) else None,
         paths=head.items("paths", _WORD.findall),
         problems=head.problems,
@@ -138,13 +140,16 @@ class _Head:
 
     def text(self, key: str) -> str:
         """Return a text, empty where there is none."""
-        entry = self._entry(key)
-        if entry is None or isinstance(entry.value, str):
-            return "" if entry is None or isinstance(entry.value, Mapping) else str(entry.value).strip()
-        if key == "argument-hint" and isinstance(entry.value, tuple):  # [file] is a list for YAML
-            return f"[{', '.join(entry.value)}]"
-        self.tell(f"{key} has to be a text and is not used", entry.line)
-        return ""
+        match self._entry(key):
+            case None:
+                return ""
+            case Entry(value=str(text)):
+                return text.strip()
+            case Entry(value=tuple(items)) if key == "argument-hint":  # [file] is a list for YAML
+                return f"[{', '.join(items)}]"
+            case Entry(line=line):
+                self.tell(f"{key} has to be a text and is not used", line)
+                return ""
 
     def yes(self, key: str, *, default: bool) -> bool:
         value = self.text(key).casefold()
@@ -184,18 +189,16 @@ def _usable_name(written: str, own: str, head: _Head) -> str:
         SkillError: Neither can be used, or it looks like another one.
     """
     name = unicodedata.normalize("NFKC", written or own)
-    if not _NAME.fullmatch(name):
-        head.tell(f"the name {name!r} can be no name of a command; it is called {own}")
-        name = unicodedata.normalize("NFKC", own)
+    if written and (len(name) > MAX_NAME or not _NAME.fullmatch(name)):
+        head.tell(f"its name can be no name of a command, so it is called {own}")
+        written, name = "", unicodedata.normalize("NFKC", own)
     if not _NAME.fullmatch(name):
         raise SkillError(f"{head._name}: {name!r} can be no name; use letters, digits, - and _")
     if problem := mixed_scripts(name):
         raise SkillError(f"{head._name}: {problem}")
     if written and written != own:
         head.tell(f"its name is {written}, and its folder is called {own}")
-    if name != name.casefold():
-        name = name.casefold()
-    return name[:MAX_NAME]
+    return name.casefold()
 
 
 def mixed_scripts(name: str) -> str:

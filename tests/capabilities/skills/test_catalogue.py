@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.skills.catalogue import FIRST_CHARS, SkillSet, catalogue, room_chars
+from panpan.capabilities.skills.catalogue import FIRST_CHARS, SkillSet, catalogue, room_tokens
 from panpan.capabilities.skills.skill_file import Skill
 from panpan.config.project_files import ProjectFiles
 from panpan.config.trust import NO_TRUST, ProjectTrust, Trusted, Untrusted
+from panpan.session.context_usage import text_tokens
 
 
 def write_skill(folder: Path, name: str, description: str = "Does it", *more: str) -> None:
@@ -72,20 +73,21 @@ def test_skills_for_the_model_are_known_without_reading_all(home: Path) -> None:
 
 
 def test_list_holds_descriptions_whole_where_there_is_room() -> None:
-    assert catalogue(named("b", "a"), 1_000) == "- a: Does a\n- b: Does b"
+    assert catalogue(named("b", "a"), 300) == "- a: Does a\n- b: Does b"
 
 
 @given(
     lengths=st.lists(st.integers(min_value=1, max_value=400), min_size=1, max_size=80),
-    room=st.integers(min_value=500, max_value=20_000),
+    room=st.integers(min_value=150, max_value=5_000),
+    letter=st.sampled_from("xé技"),
 )
-def test_list_never_takes_more_than_its_room(lengths: list[int], room: int) -> None:
-    skills = [Skill(f"skill-{at:02}", "x" * size, "", f"{at}") for at, size in enumerate(lengths)]
+def test_list_never_takes_more_than_its_room(lengths: list[int], room: int, letter: str) -> None:
+    skills = [Skill(f"skill-{at:02}", letter * size, "", f"{at}") for at, size in enumerate(lengths)]
 
     lines = catalogue(skills, room).split("\n")
 
     listed = [line for line in lines if line.startswith("- ")]
-    assert sum(len(line) + 1 for line in listed) <= room
+    assert sum(map(text_tokens, listed)) <= room
     assert listed == sorted(listed)
     for line in listed:
         name, _, text = line.removeprefix("- ").partition(": ")
@@ -99,11 +101,11 @@ def test_skills_of_the_project_have_room_first() -> None:
     users = [Skill(f"a{at}", "x" * 100, "", "u") for at in range(20)]
     project = Skill("zz", "y" * 100, "", "p", is_users=False)
 
-    assert "- zz: " in catalogue([*users, project], 500)
+    assert "- zz: " in catalogue([*users, project], 150)
 
 
 def test_room_is_two_hundredths_of_the_window_and_bounded() -> None:
-    assert (room_chars(100_000), room_chars(1_000_000), room_chars(None)) == (8_000, 16_000, 8_000)
+    assert (room_tokens(100_000), room_tokens(1_000_000), room_tokens(None)) == (1_940, 3_940, 1_940)
 
 
 def test_skill_is_found_by_words_and_by_a_name_nearly_right(home: Path) -> None:

@@ -1,11 +1,10 @@
 """Skills that a conversation holds: they stay when it is compacted, within bounds, and end with their turn."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from panpan.capabilities.compaction.auto_compaction import Compactor, Limits
 from panpan.capabilities.skills.following import FollowedSkills
 from panpan.capabilities.skills.loading import LOADED, loaded_skills
-from panpan.core.conversation import Conversation
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock, for_model
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from tests.capabilities.compaction.conversations import SUMMARY, conversation_of, talking
@@ -27,7 +26,7 @@ def typed(name: str) -> UserMessage:
 
 
 def hook(messages: Sequence[Message]) -> FollowedSkills:
-    return FollowedSkills(lambda: messages, lambda _: None)
+    return FollowedSkills(lambda: messages)
 
 
 def test_skills_are_known_from_calls_and_commands_alone() -> None:
@@ -66,15 +65,3 @@ async def test_newest_skills_stay_within_bounds() -> None:
     assert [one.cause for one in pinned] == [f"skill:loaded:s{number}" for number in (5, 6, 7, 8)]
     assert sum(len(one.text) for one in pinned) <= 100_000
     assert all(one.text.endswith("load it again") for one in pinned)
-
-
-async def test_rules_end_with_the_turn_and_without_their_message() -> None:
-    kept: list[Collection[str]] = []
-    conversation = Conversation(messages=[typed("pdf")])
-    following = FollowedSkills(lambda: conversation.messages, kept.append)
-
-    await following.turn_started(conversation)
-    await following.turn_ended(conversation)
-    await following.turn_started(Conversation(messages=[typed("pdf"), UserMessage.of("something else")]))
-
-    assert [set(one) for one in kept] == [{"pdf"}, set(), set()]

@@ -77,6 +77,19 @@ def test_unusable_key_is_told_with_its_line_and_the_rest_counts(line: str, said:
     assert found.body == "Do it."
 
 
+def test_rules_keep_their_brackets_and_broken_ones_are_no_others() -> None:
+    found = skill("allowed-tools: Bash(git commit (all)) Bash(git status")
+
+    assert found.allowed_tools == ("Bash(git commit (all))", "Bash(git status")
+
+
+def test_description_that_is_too_long_is_cut_and_told() -> None:
+    found = read(f"---\nname: pdf\ndescription: {'x' * 5_000}\n---\nx")
+
+    assert len(found.description) == 1_025
+    assert "5,000 characters" in found.problems[0]
+
+
 def test_skill_without_description_has_its_first_words() -> None:
     found = read("# Filling forms\n\nDo it.")
 

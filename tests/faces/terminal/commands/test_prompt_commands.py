@@ -16,6 +16,6 @@ async def test_model_gets_our_prompt_and_what_the_user_adds(tmp_path: Path, name
 
     plain, wished = terminal.submitted
     assert word in plain.text
-    assert wished.text.endswith("The user adds: mind the tests")
+    assert wished.text.endswith("ARGUMENTS: mind the tests\n</skill>")
     assert [plain.typed, wished.typed] == [f"/{name}", f"/{name} mind the tests"]
     assert user_message_lines(wished, 80, Theme("plain", has_sequences=False)) == [f"❯ /{name} mind the tests"]

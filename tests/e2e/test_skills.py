@@ -354,8 +354,9 @@ def test_loaded_skill_stays_when_the_conversation_is_compacted(panpan: Panpan, s
 def test_skill_that_forks_is_followed_by_a_subagent(panpan: Panpan, skills: Path) -> None:
     write(skills, "deep", "context: fork", body="Look deeply at $ARGUMENTS.")
 
-    _, requests = run(panpan, say("I looked."), say("Told."), args=("-p", "/deep the loss"))
+    done, requests = run(panpan, say("I looked."), say("Told."), args=("-p", "/deep the loss"))
 
+    assert done.stdout == "Told.\n"
     assert "Look deeply at the loss." in text_of(requests[0])
     assert "/deep" not in text_of(requests[0])
     assert "I looked." in text_of(requests[1])

@@ -126,7 +126,7 @@ class SkillsCapability(Capability):
         every = await to_thread.run_sync(lambda: self.skills.all)
         skill, followed = every[name], self._followed_by(self.session.main)
         rules = SkillRules.of(skill, self.session.warn)
-        if has_calls(skill):
+        if has_calls(skill) and self.session.frontend.is_interactive:
             say(terminal, f"/{name} runs what it needs first; esc stops it", "dim")
         with followed.following(rules):
             text = await self._loaded(skill, arguments)

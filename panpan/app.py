@@ -23,6 +23,7 @@ from panpan.capabilities.hooks.capability import HooksCapability
 from panpan.capabilities.language_servers.capability import CodeIntelligenceCapability
 from panpan.capabilities.local_model.capability import LocalModelCapability
 from panpan.capabilities.mentions.capability import Mentions
+from panpan.capabilities.output_styles.capability import OutputStylesCapability
 from panpan.capabilities.packages.capability import Packages
 from panpan.capabilities.permissions.capability import Permissions
 from panpan.capabilities.plan_mode.capability import PlanModeCapability
@@ -83,6 +84,7 @@ BUILTIN: Sequence[type[Capability]] = (
     SnapshotsCapability,
     SideQuestions,
     SkillsCapability,
+    OutputStylesCapability,
     LocalModelCapability,
     Cassettes,
     HooksCapability,

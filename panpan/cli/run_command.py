@@ -157,15 +157,13 @@ def _face(options: Options, session: "Session", out: StdoutWriter) -> "HeadlessF
         return JsonFace(out, session.info.id)
     if options["output_format"] == "stream-json":
         from panpan.faces.headless.output_formats import StreamJsonFace
-        from panpan.types.agent import AgentKinds
 
-        agents = session.find(AgentKinds)
         return StreamJsonFace(
             out,
             session.info,
             has_partial_messages=options["include_partial_messages"],
             commands=session.commands.names,
-            agents=() if agents is None else agents.names,
+            features=session.capabilities.described(),
         )
     from panpan.faces.headless.output_formats import TextFace
 

@@ -15,7 +15,7 @@ from panpan.system.files.canonical import user_home
 from panpan.system.files.read_file import read_users_file
 from panpan.types.dataclass import dataclass
 
-Kind: TypeAlias = Literal["hooks", "commands", "skills"]
+Kind: TypeAlias = Literal["hooks", "commands", "skills", "output-styles"]
 
 PLACES: Mapping[Kind, Sequence[str]] = {
     "hooks": (
@@ -27,11 +27,14 @@ PLACES: Mapping[Kind, Sequence[str]] = {
         "~/.agents/skills", "~/.claude/skills", "~/.panpan/skills",
         ".agents/skills", ".claude/skills", ".panpan/skills",
     ),
+    "output-styles": (
+        "~/.claude/output-styles", "~/.panpan/output-styles", ".claude/output-styles", ".panpan/output-styles",
+    ),
 }  # fmt: skip
 """Files and folders of each kind, the weakest first. `~/.panpan` is the panpan home, wherever that is; without `~` a
 place is in the project, and has a row in `project_files`."""
 
-NAMES: Mapping[Kind, str] = {"hooks": "*", "commands": "*.md", "skills": "SKILL.md"}
+NAMES: Mapping[Kind, str] = {"hooks": "*", "commands": "*.md", "skills": "SKILL.md", "output-styles": "*.md"}
 """Names of the files in these folders; a folder with a file of such an exact name is one thing, and has no more."""
 
 MAX_BYTES = 1_000_000

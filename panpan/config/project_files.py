@@ -50,6 +50,7 @@ class ExecutableSetting:
 
 
 _COMMANDS = "holds slash commands, which tell the model what to do and can run programs"
+_STYLES = "holds output styles, which tell the model how to speak"
 _SKILLS = "holds skills, which tell the model what to do and can run programs"
 
 EXECUTABLE_SETTINGS = (
@@ -62,6 +63,8 @@ EXECUTABLE_SETTINGS = (
     ExecutableSetting(".panpan/skills", _SKILLS, is_folder=True, names="SKILL.md"),
     ExecutableSetting(".claude/skills", _SKILLS, is_folder=True, names="SKILL.md"),
     ExecutableSetting(".agents/skills", _SKILLS, is_folder=True, names="SKILL.md"),
+    ExecutableSetting(".panpan/output-styles", _STYLES, is_folder=True, names="*.md"),
+    ExecutableSetting(".claude/output-styles", _STYLES, is_folder=True, names="*.md"),
     ExecutableSetting(".panpan/capabilities", "is code that would run as part of panpan", is_folder=True),
     ExecutableSetting(".panpan/plugins", "is code that would run as part of panpan", is_folder=True),
     ExecutableSetting(".mcp.json", "names servers that would be started or spoken to"),

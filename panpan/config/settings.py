@@ -406,6 +406,8 @@ class Settings(Table):
     """Tokens of thinking, for models that take a number; 1,024 is the least that Anthropic's API accepts."""
     effort: Effort | None = None
     """Work that the model puts into an answer, as a word; None: the model's own choice."""
+    output_style: str | None = Field(default=None, min_length=1)
+    """Output style, in which the model speaks: its name, its file, or JSON; None: panpan's usual way."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Randomness of the answers; None: the model's own."""
     top_p: float | None = Field(default=None, gt=0, le=1)

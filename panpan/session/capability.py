@@ -75,6 +75,10 @@ class Capability:
         """
         return ()
 
+    def described(self) -> Mapping[str, Callable[[], object]]:
+        """Return what programs may ask of it, by keys of the first line of stream-json."""
+        return {}
+
     def unavailable(self) -> Iterable[str]:
         """Return names of its tools that cannot work here. A new session does not tell its model of them."""
         return ()
@@ -159,6 +163,9 @@ class Capabilities:
     def session_commands(self) -> "Sequence[Command]":
         """The slash commands that only this session has; the others are known before it is open."""
         return [command for one in self._all for command in one.session_commands()]
+
+    def described(self) -> Mapping[str, Callable[[], object]]:
+        return {key: ask for capability in self._all for key, ask in capability.described().items()}
 
     def status(self) -> "Sequence[StatusItem]":
         return [item for capability in self._all for item in capability.status()]

@@ -17,6 +17,8 @@ NAMES = {
     ".panpan/skills": ".panpan/skills/x/SKILL.md",
     ".claude/skills": ".claude/skills/deep/x/SKILL.md",
     ".agents/skills": ".agents/skills/x/SKILL.md",
+    ".panpan/output-styles": ".panpan/output-styles/brief.md",
+    ".claude/output-styles": ".claude/output-styles/brief.md",
     ".panpan/capabilities": ".panpan/capabilities/x.py",
     ".panpan/plugins": ".panpan/plugins/p/main.py",
     ".mcp.json": ".mcp.json",

@@ -1,6 +1,6 @@
 """Skills: instructions for kinds of tasks, which the model loads when it needs them and the user calls as commands."""
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -67,6 +67,9 @@ class SkillsCapability(Capability):
 
     def services(self) -> Iterable[object]:
         return (self,)
+
+    def described(self) -> Mapping[str, Callable[[], object]]:
+        return {"skills": lambda: list(self.skills.all) if self._has_any else []}
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         if self._are_for_model:

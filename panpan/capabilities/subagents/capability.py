@@ -1,6 +1,6 @@
 """Subagents: further conversations that the model starts, and the copies of the project that some of them work in."""
 
-from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -57,6 +57,9 @@ class SubagentsCapability(Capability):
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         yield TaskTool(SubagentRunner(self.host, agent))
         yield MergeWorktreeTool(partial(self.host.worktrees.merges, self.host.running.__contains__))
+
+    def described(self) -> Mapping[str, Callable[[], object]]:
+        return {"agents": lambda: list(self.definitions.names)}
 
     def unavailable(self) -> Iterable[str]:
         has_git = (self.session.setup.locations.project_root / ".git").exists()

@@ -43,6 +43,7 @@ from panpan.types.messages import (
 )
 from panpan.version import __version__
 
+NO_FEATURES: Mapping[str, Callable[[], object]] = {}
 _TASK_STATUS: Mapping[TaskState, str] = {
     "finished": "completed",
     "failed": "failed",
@@ -51,8 +52,10 @@ _TASK_STATUS: Mapping[TaskState, str] = {
 }
 
 
-def init_line(info: SessionInfo, commands: Sequence[str] = (), agents: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the first line: facts about the session, its slash commands, and its kinds of subagents."""
+def init_line(
+    info: SessionInfo, commands: Sequence[str] = (), features: Mapping[str, Callable[[], object]] = NO_FEATURES
+) -> dict[str, Any]:
+    """Return the first line: facts about the session, its slash commands, and what its features say of themselves."""
     return {
         "type": "system",
         "subtype": "init",
@@ -64,12 +67,13 @@ def init_line(info: SessionInfo, commands: Sequence[str] = (), agents: Sequence[
         "model": info.model,
         "permissionMode": info.permission_mode,
         "slash_commands": list(commands),
-        "agents": list(agents),
+        "agents": [],
         "skills": [],
         "plugins": [],
         "output_style": "default",
         "apiKeySource": info.key_source,
         "claude_code_version": __version__,
+        **{key: ask() for key, ask in features.items()},
     }
 
 
@@ -353,7 +357,7 @@ class StreamJsonFace(JsonFace):
         info: The session, as the first line describes it.
         has_partial_messages: True to print deltas, too.
         commands: Names of the slash commands that a message may be.
-        agents: Names of the kinds of subagents that the model may start.
+        features: What the features say of themselves, by keys of the first line.
     """
 
     def __init__(
@@ -363,16 +367,16 @@ class StreamJsonFace(JsonFace):
         *,
         has_partial_messages: bool,
         commands: Sequence[str] = (),
-        agents: Sequence[str] = (),
+        features: Mapping[str, Callable[[], object]] = NO_FEATURES,
     ) -> None:
         super().__init__(out, info.id)
         self._info = info
         self._commands = commands
-        self._agents = agents
+        self._features = features
         self._has_partial_messages = has_partial_messages
 
     async def begin(self) -> None:
-        await self._print(init_line(self._info, self._commands, self._agents))
+        await self._print(init_line(self._info, self._commands, self._features))
 
     async def task_started(self, task: TaskInfo) -> None:
         await self._print(task_started_line(task, self._session_id))

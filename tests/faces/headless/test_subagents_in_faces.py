@@ -28,7 +28,7 @@ async def lines_of(*events: Event, has_partial_messages: bool = False) -> list[d
 
 
 def test_first_line_names_the_kinds_of_subagents() -> None:
-    assert init_line(INFO, agents=("explore", "plan"))["agents"] == ["explore", "plan"]
+    assert init_line(INFO, features={"agents": lambda: ["explore", "plan"]})["agents"] == ["explore", "plan"]
 
 
 async def test_subagent_message_bears_the_call_that_began_it() -> None:

@@ -182,6 +182,7 @@ class SessionFacts:
     cwd: str
     project_dir: str
     costs: SessionCosts
+    output_style: str = "default"
     context_window: int | None = None
     """Size in tokens."""
     context_tokens: int | None = None
@@ -198,7 +199,7 @@ def status_json(state: StatusState, facts: SessionFacts) -> str:
         "model": {"id": state.model.name, "display_name": state.model.name},
         "workspace": {"current_dir": facts.cwd, "project_dir": facts.project_dir},
         "version": __version__,
-        "output_style": {"name": "default"},
+        "output_style": {"name": facts.output_style},
         "permission_mode": state.mode,
         "cost": {
             "total_cost_usd": state.cost.usd if state.cost is not None else None,
@@ -432,6 +433,7 @@ class StatusView:
             transcript_path=str(session.log_path),
             cwd=str(session.agent.context.paths.cwd),
             project_dir=str(session.info.cwd),
+            output_style=str(session.capabilities.described().get("output_style", lambda: "default")()),
             costs=replace(self._costs, api_duration_s=session.budget.spent.api_duration_s),
             context_window=session.context_window,
             context_tokens=self._tokens,

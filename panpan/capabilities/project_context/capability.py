@@ -1,6 +1,6 @@
 """Project context: the place, git, the files, and the rules that are written for agents."""
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -18,14 +18,18 @@ from panpan.capabilities.project_context.collect import (
     take_project_context,
 )
 from panpan.capabilities.project_context.nested_memory import NestedMemory, ToldRules, rules_told
+from panpan.capabilities.project_context.notes import TakenNotes, append_note, file_for_notes
 from panpan.capabilities.project_context.settings import ProjectContextSettings
 from panpan.config.locations import Locations
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
-from panpan.session.command import Command, Terminal, say, say_pairs
+from panpan.session.command import Command, Option, Terminal, number_options, say, say_pairs
+from panpan.session.context import SessionContext
+from panpan.session.reminders import ReminderSource
 from panpan.system.files.canonical import user_home
+from panpan.system.text.terminal_text import clean_line
 from panpan.types.messages import PROJECT_CONTEXT, SystemReminder
 
 
@@ -36,6 +40,24 @@ class ProjectContext(Capability):
     settings_model = ProjectContextSettings
     settings: ProjectContextSettings
     _tasks: anyio.abc.TaskGroup
+
+    def __init__(self, session: SessionContext) -> None:
+        super().__init__(session)
+        self.notes = TakenNotes()
+
+    def services(self) -> Iterable[object]:
+        return (self,)
+
+    def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
+        return (self.notes,) if agent.is_main else ()
+
+    def note_files(self) -> Mapping[str, tuple[Path, Path | None]]:
+        """Return the files that may take a note of the user, each with the folder that it may not lead out of."""
+        locations = self.session.setup.locations
+        return {
+            "this project": (file_for_notes(locations.project_root), locations.project_root),
+            "all projects": (file_for_notes(locations.home), None),
+        }
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
@@ -201,6 +223,30 @@ def _of_rules(rules: ToldRules) -> str:
     return f"{rules.chars:,} characters{origin}"
 
 
+async def _note(terminal: Terminal, words: str) -> None:
+    if not words:
+        say(terminal, "/note WORDS, or # WORDS, keeps a rule for the model in AGENTS.md")
+        return
+    context = terminal.session[ProjectContext]
+    files = context.note_files()
+    options = [Option(f"For {whom}", str(file)) for whom, (file, _) in files.items()]
+    if (picked := await terminal.choose("Where should the note go?", number_options(options))) is None:
+        return
+    file, within = list(files.values())[picked]
+    await append_note(words, file, within)
+    context.notes.add(" ".join(words.split()), file)
+    say(terminal, f"noted in {clean_line(str(file))}; the model hears of it with your next message")
+
+
 MEMORY_COMMANDS: Sequence[Command] = (
+    Command(
+        "note",
+        "Keep a rule for the model in AGENTS.md; so does a line that begins with #",
+        _note,
+        arguments="words",
+        needs_arguments=True,
+        is_immediate=True,
+        needs_terminal=True,
+    ),
     Command("memory", "Show the AGENTS.md and CLAUDE.md files in use", _memory, is_immediate=True),
 )

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from panpan.errors import ConfigError, PanpanError
 from panpan.faces.terminal.commands.choice_commands import look_of
-from panpan.faces.terminal.commands.registry import command_in, find, unknown
+from panpan.faces.terminal.commands.registry import command_in, find, note_in, unknown
 from panpan.faces.terminal.input.keys import SentPrompt
 from panpan.faces.terminal.rendering.cells import Scrollback, output_of_users_command, say
 from panpan.faces.terminal.rendering.messages import LiveOutput, command_head_lines, prompt_lines, running_line
@@ -280,7 +280,7 @@ class PromptDispatcher:
             self._warn(str(error))
 
     def _command_in(self, sent: SentPrompt) -> str | None:
-        return command_in(sent.text.strip(), self._commands) if sent.message is None else None
+        return None if sent.message is not None else note_in(sent.text) or command_in(sent.text.strip(), self._commands)
 
     async def _command(self, line: str) -> None:
         found = find(self._commands, line)

@@ -52,6 +52,7 @@ KEYS: Sequence[tuple[str, str]] = (
     ("Tab, Enter", "in a list: accept the selection; Enter also runs a command"),
     ("R", "while a retry waits and the input is empty: try now"),
     ("!", "at the beginning: run a shell command"),
+    ("#", "at the beginning, with a blank: keep the line as a rule for the model"),
     ("/", "at the beginning: a command"),
     ("@", "a file or folder"),
     ("?", "on an empty line: this help"),
@@ -149,6 +150,13 @@ class LateCommands(Sequence[Command]):
 
     def __len__(self) -> int:
         return len(self._all)
+
+
+def note_in(text: str) -> str | None:
+    """Return the command that a typed line means which begins with `# `; None if it means none, as several lines."""
+    line = text.strip()
+    is_note = line.startswith("# ") and "\n" not in line
+    return f"/note {line.removeprefix('#').strip()}" if is_note else None
 
 
 def command_in(text: str, commands: Sequence[Command]) -> str | None:

@@ -402,3 +402,20 @@ def test_skills_are_listed_and_checked_without_a_model(panpan: Panpan, skills: P
     assert (checked.code, good.code) == (1, 0)
     assert "color is no key of the specification" in checked.stdout
     assert "2 skills and commands" in panpan.run("doctor").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "typed", "words"),
+    [
+        (("commit",), "/commit", "Commit the work"),
+        (("review", "mind the tests", "-f", "json"), "/review mind the tests", "careful colleague"),
+        (("run", "show large files"), "/run show large files", "one shell command"),
+    ],
+)
+def test_subcommand_begins_with_a_skill(panpan: Panpan, args: tuple[str, ...], typed: str, words: str) -> None:
+    done, requests = run(panpan, say("Done."), args=args)
+
+    assert typed in text_of(requests[0])
+    assert words in text_of(requests[0])
+    assert "Done." in done.stdout
+    assert ("-f" in args) is done.stdout.startswith("{")

@@ -1,8 +1,8 @@
 """Subcommands about recorded sessions.
 
 `panpan fork`:
-`panpan record`: Record a session into a cassette.
-`panpan replay`: Replay a cassette; fork goes on with another model.
+`panpan record`: Record a session; replay plays it again, fork goes on with it.
+`panpan replay`:
 """
 
 import json

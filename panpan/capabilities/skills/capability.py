@@ -32,6 +32,7 @@ OWN_SKILLS: Mapping[str, str] = {
     "commit": "Let the model commit your changes",
     "init": "Let the model look around and write AGENTS.md",
     "review": "Let the model review your uncommitted changes",
+    "run": "Say in words what to run, and the model finds the command",
 }
 """Skills that come with panpan, for the user alone. Their texts are in the folder `own`."""
 

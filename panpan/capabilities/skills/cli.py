@@ -1,4 +1,10 @@
-"""`panpan skills`: List your skills and commands, and check their files."""
+"""Subcommands about skills, and those that begin with one.
+
+`panpan commit`: Let the model commit; review reviews, run runs what you say.
+`panpan review`:
+`panpan run`:
+`panpan skills`: List your skills and commands, and check their files.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,9 +12,10 @@ from pathlib import Path
 
 import click
 
+from panpan.capabilities.skills.capability import OWN_SKILLS
 from panpan.capabilities.skills.catalogue import SkillSet
 from panpan.capabilities.skills.skill_file import SKILL_FILE, SkillError, check_skill, read_skill
-from panpan.cli_kit.commands import CommandGroup, settings_of_folder
+from panpan.cli_kit.commands import CommandGroup, chosen_folder, run_panpan, settings_of_folder
 from panpan.config.places import MAX_BYTES, BroughtFile, brought_files
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.read_file import read_users_file
@@ -17,6 +24,29 @@ from panpan.system.text.terminal_text import clean_line, printable
 _CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose skills count.")
 _MAX_SHOWN_CHARS = 100
 """Most characters of a description in the list."""
+
+
+def _begin_with(name: str) -> click.Command:
+    """Return the subcommand that runs panpan with a skill of its own as the first prompt."""
+
+    @click.command(
+        name,
+        context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+        help=f"{OWN_SKILLS[name]}: the same as panpan '/{name} WORDS'.",
+        epilog=f"All options of panpan work, too:  panpan {name} 'only the docs' --yes",
+    )
+    @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[WORDS] [OPTIONS]...")
+    @click.pass_context
+    def begin(ctx: click.Context, words: tuple[str, ...]) -> int:
+        has_wish = bool(words) and not words[0].startswith("-")
+        wish, options = (words[0], words[1:]) if has_wish else ("", words)
+        folder = ["--cwd", str(chosen_folder(ctx, None))]  # a later --cwd overrides it
+        return run_panpan(ctx, [*folder, *options, "--", f"/{name} {wish}".rstrip()])
+
+    return begin
+
+
+commit, review, run = map(_begin_with, ("commit", "review", "run"))
 
 
 @click.group("skills", cls=CommandGroup)

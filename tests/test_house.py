@@ -15,7 +15,7 @@ HELD = {
     "imports upward": 0,
     "lines of code a file": 136.9,
     "files": 551,
-    "lines": 108_500,
+    "lines": 110_700,
     "files in one folder, 90th percentile": 13,
     "most parameters": 15,
     "attributes set on another object": 1,

@@ -87,6 +87,8 @@ class Source:
     file: Path | None = None
     text: str = ""
     """Content of the file."""
+    is_shared: bool = False
+    """True for a file that is for another agent, too, so that not all in it has to be known here."""
 
     @cached_property
     def _lines(self) -> Mapping[KeyPath, int]:

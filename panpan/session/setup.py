@@ -17,7 +17,7 @@ from panpan.core.tool import Tool, enabled_tools
 from panpan.errors import BudgetError, ConfigError
 from panpan.models.factory import GenerationOptions, ResolvedModel, generation_options, notes_on_options, resolve_from
 from panpan.models.provider_kind import ModelProfile, ProviderKinds
-from panpan.permissions.rules.rules import RuleSource, rule_sources, rules_of_no_tool
+from panpan.permissions.rules.rules import RuleSource, rule_sources, rules_of_no_tool, unusable_rules
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
 
@@ -90,7 +90,8 @@ class SessionSetup:
     @property
     def warnings_of_settings(self) -> Sequence[str]:
         names = [tool.name for tool in self.every_tool]
-        return (*self.loaded.warnings, *rules_of_no_tool(self.rule_sources, names))
+        unusable = (*unusable_rules(self.loaded), *rules_of_no_tool(self.rule_sources, names))
+        return (*self.loaded.warnings, *unusable)
 
     def with_model(self, name: str) -> "SessionSetup":
         """Return the same with the model that `--model NAME` would choose, in the user's settings as they are now.

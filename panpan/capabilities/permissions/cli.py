@@ -15,7 +15,7 @@ from panpan.errors import ConfigError
 from panpan.permissions.folder_gate import describe_verdict, verdict_json, workspace_paths
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rule_checks import checked_examples
-from panpan.permissions.rules.rules import COMMAND_TOOL, rule_sources, rules_of_no_tool
+from panpan.permissions.rules.rules import COMMAND_TOOL, rule_sources, rules_of_no_tool, unusable_rules
 from panpan.system.text.terminal_text import printable
 from panpan.types.permission import PermissionMode
 
@@ -42,7 +42,7 @@ def list_rules(ctx: click.Context, cwd: Path | None, as_json_object: bool) -> in
     permission = loaded.settings.permission
     sources = rule_sources(loaded)
     gate = PermissionGate(sources)
-    warnings = [*loaded.warnings, *rules_of_no_tool(sources, names)]
+    warnings = [*loaded.warnings, *unusable_rules(loaded), *rules_of_no_tool(sources, names)]
     rules = {"deny": gate.rules.deny, "ask": gate.rules.ask, "allow": gate.rules.allow}
     shadowed = gate.shadowed_rules()
     if as_json_object:

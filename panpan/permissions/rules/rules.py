@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
-from panpan.config.settings_file import WrittenRule
+from panpan.config.settings_file import Source, WrittenRule
 from panpan.config.sources import Loaded
 from panpan.errors import ConfigError
 from panpan.permissions.rules.patterns import CommandPattern, DomainPattern, PathPattern
@@ -135,12 +135,36 @@ def rule_sources(loaded: Loaded) -> list[RuleSource]:
         RuleSource(
             source.place,
             may_allow=source.kind != "project" or loaded.trust.is_trusted,
-            allow=source.written_rules("allow"),
-            ask=source.written_rules("ask"),
-            deny=source.written_rules("deny"),
+            allow=_usable(source, "allow"),
+            ask=_usable(source, "ask"),
+            deny=_usable(source, "deny"),
         )
         for source in loaded.sources
     ]
+
+
+def _usable(source: Source, behaviour: Behaviour) -> Sequence[WrittenRule]:
+    """Return the rules of a source; of a file that is for another agent, too, those that mean something here."""
+    written = source.written_rules(behaviour)
+    return [rule for rule in written if not _why_unusable(rule)] if source.is_shared else written
+
+
+def unusable_rules(loaded: Loaded) -> Iterator[str]:
+    """Yield a sentence for each rule in a file for another agent that cannot be read here, and so does not hold."""
+    for source in (one for one in loaded.sources if one.is_shared):
+        for rule in (*source.written_rules("allow"), *source.written_rules("ask"), *source.written_rules("deny")):
+            if why := _why_unusable(rule):
+                yield f"{why}; it does not hold"
+
+
+def _why_unusable(rule: WrittenRule) -> str:
+    name = rule.text.partition("(")[0].strip()
+    try:
+        parse_rule(rule.text, rule.place)
+    except ConfigError as error:
+        return str(error)
+    slip = _slip_for(name, {known.lower(): known for known in _WELL_KNOWN.values()})
+    return f"the permission rule {rule.text!r} from {rule.place} is about a tool that there is not" if slip else ""
 
 
 def parse_rule(text: str, source: str) -> Rule:

@@ -19,7 +19,7 @@ from panpan.errors import ContextOverflowError
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Compacted, FileChange, IntendedChange, Output, Waiting
 from panpan.types.llm import ModelClient
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
+from panpan.types.messages import AssistantMessage, Compaction, CompactionTrigger, Message, SystemReminder, UserMessage
 from panpan.types.permission import Allow, Decision, Deny, PermissionQuestion, SandboxDenial
 
 Addition: TypeAlias = UserMessage | SystemReminder
@@ -173,6 +173,16 @@ class Hook:
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
         """Return the messages to add after the reply and its tools; any message keeps the turn going."""
         return ()
+
+    async def compaction_starts(self, trigger: CompactionTrigger, hint: str) -> None:
+        """Look at a compaction before anything is done for it; `hint` is what the user wants heeded.
+
+        Raises:
+            PanpanError: It must not be made; the conversation stays as it is.
+        """
+
+    async def compaction_made(self, compaction: Compaction) -> None:
+        """Look at a compaction that will be in force with the next request."""
 
     async def pinned_reminders(self) -> Sequence[SystemReminder]:
         """Return the current reminders that have to stay in view when the conversation is compacted."""

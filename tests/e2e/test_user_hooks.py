@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Done, Panpan, wait_until
+from tests.e2e.test_compaction import answering, long_answers
 from tests.model_server import Hold, Reply, Text, ToolCall, call, calls, say, serving
 from tests.model_server.recording import RecordedRequest
 
@@ -345,7 +346,7 @@ def test_run_of_a_hook_is_a_record(panpan: Panpan) -> None:
 
 def test_hooks_command_lists_explains_and_tries(panpan: Panpan) -> None:
     guard = {"command": "grep -q rm && exit 2 || exit 0", "guard": True}
-    write_hooks(panpan, PreToolUse=[{"matcher": "Bash", "hooks": [guard]}], PreCompact=[guard])
+    write_hooks(panpan, PreToolUse=[{"matcher": "Bash", "hooks": [guard]}], Setup=[guard])
     (panpan.workspace / "call.json").write_text('{"tool_name": "Bash", "tool_input": {"command": "rm x"}}')
 
     listed, as_json = panpan.run("hooks", "list"), panpan.run("hooks", "list", "--json")
@@ -353,10 +354,10 @@ def test_hooks_command_lists_explains_and_tries(panpan: Panpan) -> None:
     tried = panpan.run("hooks", "test", "PreToolUse", "--input", "call.json")
     harmless = panpan.run("hooks", "test", "PreToolUse", "--input", "-", stdin='{"tool_name": "Bash"}')
     broken = panpan.run("hooks", "test", "PreToolUse", "--input", "-", stdin="[]")
-    unknown = panpan.run("hooks", "explain", "PreCompact")
+    unknown = panpan.run("hooks", "explain", "Setup")
 
     assert listed.stdout.startswith("PreToolUse Bash: grep -q rm && exit 2 || exit 0 (")
-    assert "hooks of PreCompact never run" in listed.stderr
+    assert "hooks of Setup never run" in listed.stderr
     assert json.loads(as_json.stdout)["hooks"][0]["guard"] is True
     assert "the answer is no: it is a guard" in explained.stdout
     assert "no hook runs then" in other.stdout
@@ -585,3 +586,87 @@ def test_matcher_means_the_kind_of_a_subagent(panpan: Panpan, event: str) -> Non
 
     assert [one["hook_event_name"] for one in all_told(panpan, "meant")] == [event]
     assert all_told(panpan, "other") == []
+
+
+def test_batch_of_calls_is_told_once_and_may_say_something(panpan: Panpan) -> None:
+    write_hooks(panpan, PostToolBatch=[told_to(panpan), special("PostToolBatch", additionalContext="Mind the batch.")])
+    both = calls(ToolCall("Bash", {"command": "echo a"}), ToolCall("Bash", {"command": "echo b"}))
+
+    _, requests = run(panpan, both, say("Done."))
+
+    (told,) = all_told(panpan)
+    assert [one["tool_input"]["command"] for one in told["tool_calls"]] == ["echo a", "echo b"]
+    assert results(requests[1]).count("Mind the batch.") == 1
+
+
+def test_hook_may_end_the_turn_after_a_batch(panpan: Panpan) -> None:
+    write_hooks(panpan, PostToolBatch=[says({"continue": False, "stopReason": "enough"})])
+
+    done, requests = run(panpan, call("Bash", {"command": "echo a"}), say("Done."))
+
+    assert len(requests) == 1
+    assert "a hook ended the turn: enough" in done.stderr
+
+
+def compact(panpan: Panpan) -> tuple[Done, list[RecordedRequest]]:
+    """Talk, compact, and talk once more."""
+    with serving(answering(*long_answers()[:3], say("Short."))) as server:
+        panpan.use(server)
+        for number, prompt in enumerate(["part 1", "part 2", "part 3"]):
+            panpan.run(*(["-c"] if number else []), "-p", prompt)
+        done = panpan.run("-c", "-p", "/compact heed the colour")
+        panpan.run("-c", "-p", "and now")
+        return done, server.requests
+
+
+def test_hook_keeps_a_conversation_from_being_compacted(panpan: Panpan) -> None:
+    no = {"command": "echo not now >&2; exit 2"}
+    write_hooks(panpan, PreCompact=[{"matcher": "manual", "hooks": [no, told_to(panpan)]}])
+
+    done, requests = compact(panpan)
+
+    assert done.code != 0
+    assert "the conversation is not compacted: not now" in done.stderr
+    assert "word1 " in json.dumps(requests[-1].messages)
+    (told,) = all_told(panpan)
+    assert (told["trigger"], told["custom_instructions"]) == ("manual", "heed the colour")
+
+
+def test_compaction_is_told_with_its_summary_and_begins_anew(panpan: Panpan) -> None:
+    again = {"matcher": "compact", "hooks": [says({"hookSpecificOutput": {"additionalContext": "Remember the key."}})]}
+    write_hooks(
+        panpan,
+        PostCompact=[told_to(panpan)],
+        SessionStart=[again],
+        PreCompact=[{"matcher": "auto", "hooks": [{"command": "exit 2"}]}],
+    )
+
+    _, requests = compact(panpan)
+
+    (told,) = all_told(panpan)
+    assert "SUMMARY-MARK" in told["compact_summary"]
+    assert "word1 " not in json.dumps(requests[-1].messages)
+
+
+def test_change_of_the_working_directory_is_told(panpan: Panpan) -> None:
+    (panpan.workspace / "sub").mkdir()
+    write_hooks(panpan, CwdChanged=[told_to(panpan)])
+
+    run(panpan, call("Bash", {"command": "cd sub"}), call("Bash", {"command": "pwd"}), say("Done."))
+
+    (told,) = all_told(panpan)
+    assert (told["old_cwd"], told["new_cwd"]) == (str(panpan.workspace), str(panpan.workspace / "sub"))
+
+
+def test_long_words_of_a_hook_are_kept_in_a_file(panpan: Panpan) -> None:
+    long = {"command": "head -c 30000 /dev/zero | tr '\\0' x; echo END"}
+    write_hooks(panpan, UserPromptSubmit=[long])
+
+    _, requests = run(panpan, say("Done."))
+
+    text = json.dumps(requests[0].messages)
+    assert "END" in text
+    assert "xxxx" in text
+    assert text.count("x") < 12_000
+    (kept,) = (file for file in panpan.home.glob("**/hook*") if file.name != "hooks.json")
+    assert kept.stat().st_size == 30_003

@@ -11,7 +11,7 @@ from panpan.capabilities.compaction.settings import CompactionSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook, Round
 from panpan.core.tool import Tool
-from panpan.errors import ContextOverflowError, ProviderError
+from panpan.errors import ContextOverflowError, HookRefusedError, ProviderError
 from panpan.session.context_usage import uncounted_tokens, used_tokens
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Compacted, Waiting
@@ -69,17 +69,23 @@ class Compactor:
 
         Raises:
             ProviderError: The provider cannot be reached or does not accept the key; nothing has changed.
+            HookRefusedError: A hook of the user says no.
         """
         from panpan.capabilities.compaction.window import Window  # most sessions need none of this
 
         if not conversation.messages:
             return None
+        for hook in self._hooks():
+            await hook.compaction_starts(trigger, hint)
         window = Window(conversation, limits, trigger, self._tools())
         compaction = await self._steps(window, llm, hint)
         if compaction is None or window.is_present(compaction):
             return None
         if compaction.tokens_after < _WORTH * compaction.tokens_before:
-            return replace(compaction, hint=hint)
+            made = replace(compaction, hint=hint)
+            for hook in self._hooks():
+                await hook.compaction_made(made)
+            return made
         if compaction.reply is not None:  # it has cost money, used or not
             conversation.side_calls.append(compaction.reply)
         return None
@@ -162,7 +168,11 @@ class AutoCompaction(Hook):
             return
         yield Waiting(WAITING)
         trigger: CompactionTrigger = "auto" if refusal is None else "overflow"
-        compaction = await self._compactor.compaction(conversation, llm, limits, trigger)
+        compaction: Compaction | None = None
+        try:
+            compaction = await self._compactor.compaction(conversation, llm, limits, trigger)
+        except HookRefusedError as error:
+            self._warn(f"{error}; the conversation stays as it is")
         if compaction is None:
             self._failed_at = len(conversation.messages)
         else:

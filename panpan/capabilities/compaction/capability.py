@@ -41,7 +41,7 @@ class CompactionCapability(Capability):
         return models.every_tool if (models := self.session.find(SessionModels)) is not None else ()
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
-        compactor = self.compactor if agent.is_main else Compactor(tools=self._tools)
+        compactor = self.compactor if agent.is_main else Compactor(lambda: agent.hooks, self._tools)
         label = agent.identity.label
         window, warn = lambda: agent.model.context_window, self.session.warn
         return (AutoCompaction(compactor, self.settings, window, warn, subagent=label),)

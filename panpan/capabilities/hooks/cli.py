@@ -20,7 +20,7 @@ from panpan.system.text.terminal_text import printable
 
 _CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose hooks count.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-_NAME_KEYS = ("tool_name", "source", "reason")
+_NAME_KEYS = ("tool_name", "source", "reason", "trigger", "notification_type", "agent_type")
 """Keys of an input that matchers are compared with."""
 
 

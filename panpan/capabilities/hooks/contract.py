@@ -14,6 +14,7 @@ from panpan.system.text.terminal_text import without_controls
 from panpan.types.dataclass import dataclass
 
 MAX_CHARS = 10_000
+"""Most characters of a text of a hook that the model gets; a longer one is kept in a file."""
 """Most characters of one text of a hook."""
 BLOCKED = 2
 """Exit code of a hook that says no."""
@@ -29,14 +30,18 @@ FIRED: Mapping[str, str] = {
     "Stop": "when the model has nothing more to do; may send it back to work",
     "SubagentStart": "when a subagent begins to work; may tell it something",
     "SubagentStop": "when a subagent has nothing more to do; may send it back to work",
+    "PostToolBatch": "when all calls of a reply have their results; may tell the model something, or end the turn",
+    "PreCompact": "before a conversation is compacted; may keep it as it is",
+    "PostCompact": "when a conversation has been compacted",
+    "Notification": "when the user is asked about a call",
+    "CwdChanged": "when a command has changed the working directory",
 }
 """The events that are fired, with what a hook of each can do."""
 
 NEVER_FIRED = frozenset({
-    "PostToolBatch", "Notification", "UserPromptExpansion", "StopFailure", "PreCompact", "PostCompact",
-    "PreModelSwitch", "PostModelSwitch", "PermissionDenied", "Setup", "TeammateIdle", "TaskCreated",
-    "TaskCompleted", "Elicitation", "ElicitationResult", "ConfigChange", "WorktreeCreate", "WorktreeRemove",
-    "InstructionsLoaded", "CwdChanged", "FileChanged", "DirectoryAdded", "MessageDisplay",
+    "UserPromptExpansion", "StopFailure", "PreModelSwitch", "PostModelSwitch", "PermissionDenied", "Setup",
+    "TeammateIdle", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult", "ConfigChange",
+    "WorktreeCreate", "WorktreeRemove", "InstructionsLoaded", "FileChanged", "DirectoryAdded", "MessageDisplay",
 })  # fmt: skip
 """Further events of Claude Code, whose hooks do not run in panpan."""
 
@@ -85,7 +90,7 @@ def read_answer(event: str, run: HookRun) -> Answer:
     said, failure = _json_of(run.stdout)
     answer = _Reader(event, said).answer() if said else Answer(failure=failure)
     if run.exit_code == BLOCKED:
-        reason = answer.reason or _cut(run.stderr.strip()) or "it gave no reason"
+        reason = answer.reason or without_controls(run.stderr.strip()) or "it gave no reason"
         return replace(answer, verdict="deny", reason=reason, arguments=None, failure="")
     if run.exit_code != 0 and answer.verdict not in ("deny", "ask"):
         failure = answer.failure or f"it ended with {run.exit_code}{_first_line_of(run.stderr)}"
@@ -95,7 +100,7 @@ def read_answer(event: str, run: HookRun) -> Answer:
     if said:
         return answer
     if event in _ADDS_ITS_OUTPUT:
-        return Answer(context=_cut(run.stdout.strip()))
+        return Answer(context=without_controls(run.stdout.strip()))
     return Answer()
 
 
@@ -181,16 +186,9 @@ class _Reader:
     def _text(self, holder: Mapping[str, Any], key: str) -> str:
         value = holder.get(key)
         if value is None or isinstance(value, str):
-            return _cut(value or "")
+            return without_controls(value or "")
         self.faults.append(f"{key} is no text")
         return ""
-
-
-def _cut(text: str) -> str:
-    text = without_controls(text)
-    if len(text) <= MAX_CHARS:
-        return text
-    return f"{text[:MAX_CHARS]}… ({len(text):,} characters, cut after {MAX_CHARS:,})"
 
 
 def _first_line_of(errors: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from panpan.capabilities.hooks.capability import HookRecord
 from panpan.capabilities.hooks.configuration import Handler
-from panpan.capabilities.hooks.contract import STRICTNESS, Answer, Verdict
+from panpan.capabilities.hooks.contract import MAX_CHARS, STRICTNESS, Answer, Verdict
 from panpan.capabilities.hooks.running import Said, run_all
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
@@ -26,14 +26,17 @@ from panpan.session.context import SessionContext
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
-from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
+from panpan.types.messages import AssistantMessage, Compaction, CompactionTrigger, SystemReminder, UserMessage
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason
 
 _MOST_SHOWN = 1_000
 """Characters of changed arguments that the model is shown."""
 MOST_SENT_BACK = 8
 """Times in a row that hooks may send the model back to work."""
-_MAY_REFUSE = frozenset({"PreToolUse", "PermissionRequest", "UserPromptSubmit"})
+_ASKS = "permission_prompt"
+_TRIGGERS: Mapping[str, str] = {"overflow": "auto"}
+"""Names that hooks know for what began a compaction, where they differ."""
+_MAY_REFUSE = frozenset({"PreToolUse", "PermissionRequest", "UserPromptSubmit", "PreCompact"})
 """Events at which the failure of a guard is a no."""
 
 
@@ -66,6 +69,7 @@ class UserHooks(Hook):
         self._run_beside = run_beside
         self._session = session
         self._agent = agent
+        self._cwd = agent.context.paths.cwd
         self._handlers = handlers
         self._judged: dict[str, tuple[Mapping[str, Any], Outcome]] = {}
         """Arguments that were judged, and the answers, of calls that did not end yet, by id."""
@@ -154,7 +158,15 @@ class UserHooks(Hook):
         self._note_end(outcome)
         if outcome.verdict == "deny" or outcome.stops is not None:
             return Deny(Reason(outcome.reason or f"a hook ended the turn: {outcome.stops}"))
-        return Allow(Reason(outcome.reason)) if outcome.verdict == "allow" else None
+        if outcome.verdict == "allow":
+            return Allow(Reason(outcome.reason))
+        if self._session.frontend.askers.permission is not None and self._has("Notification"):
+            told = {
+                "message": f"panpan asks about {call.tool.name}: {question.on_one_line}",
+                "notification_type": _ASKS,
+            }
+            self._run_beside(partial(self.fire, "Notification", _ASKS, told))
+        return None
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         event = "PostToolUseFailure" if output.is_error else "PostToolUse"
@@ -168,14 +180,43 @@ class UserHooks(Hook):
         said = [outcome.reason] if outcome.verdict == "deny" else []
         for text in (*changed, *judged.contexts, *said, *outcome.contexts):
             output = output.with_note(text)
+        before, self._cwd = self._cwd, self._agent.context.paths.cwd
+        if before != self._cwd:
+            await self.fire("CwdChanged", "", {"old_cwd": str(before), "new_cwd": str(self._cwd)})
         return output
 
+    async def compaction_starts(self, trigger: CompactionTrigger, hint: str) -> None:
+        told = {"trigger": _TRIGGERS.get(trigger, trigger), "custom_instructions": hint}
+        outcome = await self.fire("PreCompact", told["trigger"], told)
+        if outcome.verdict == "deny" or outcome.stops is not None:
+            raise HookRefusedError(f"the conversation is not compacted: {outcome.reason or outcome.stops}")
+
+    async def compaction_made(self, compaction: Compaction) -> None:
+        trigger = _TRIGGERS.get(compaction.trigger, compaction.trigger)
+        summary = "\n".join(reminder.text for reminder in compaction.added)
+        await self.fire("PostCompact", trigger, {"trigger": trigger, "compact_summary": summary})
+        if self._agent.is_main:
+            begun = await self.fire("SessionStart", "compact", {"source": "compact"})
+            self._at_start += [SystemReminder(text=text, cause="hook:session_start") for text in begun.contexts]
+
+    def _has(self, event: str) -> bool:
+        return any(handler.event == event for handler in self._handlers)
+
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
+        additions: list[SystemReminder] = []
+        if reply.tool_uses:
+            calls = [
+                {"tool_name": use.name, "tool_input": dict(use.input), "tool_use_id": use.id} for use in reply.tool_uses
+            ]
+            batch = await self.fire("PostToolBatch", "", {"tool_calls": calls})
+            self._note_end(batch)
+            said = [batch.reason] if batch.verdict == "deny" else []
+            additions += [SystemReminder(text=text, cause="hook:batch") for text in (*said, *batch.contexts)]
         if self._stops is not None:
             raise HookRefusedError(f"a hook ended the turn: {self._stops}")
         is_over = not (reply.tool_uses or round_.conversation.awaits_model)
         if not is_over or round_.is_last or self._sent_back >= MOST_SENT_BACK:
-            return ()
+            return additions
         told = {"stop_hook_active": self._sent_back > 0, "last_assistant_message": reply.text}
         event = "Stop" if self._agent.is_main else "SubagentStop"
         outcome = await self.fire(event, self._kind, told)
@@ -236,6 +277,8 @@ class UserHooks(Hook):
         """Record what a hook said, tell the user what they should know, and return what counts."""
         handler, answer = said.handler, said.answer
         name = f"the hook of {handler.place}"
+        shorten = partial(self._agent.context.outputs.shorten, "hook", max_chars=MAX_CHARS)
+        answer = replace(answer, reason=shorten(answer.reason), context=shorten(answer.context))
         for text in answer.told:
             self._session.warn(f"{name}: {clean_line(text)}")
         if answer.failure and answer.verdict != "deny" and handler.is_guard and handler.event in _MAY_REFUSE:

@@ -25,7 +25,15 @@ from panpan.session.reminders import ReminderSource
 from panpan.types.content import StatusItem
 from panpan.types.events import Compacted, FileChange, Output, Waiting
 from panpan.types.llm import ModelClient
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.messages import (
+    AssistantMessage,
+    Compaction,
+    CompactionTrigger,
+    Message,
+    SystemReminder,
+    ToolResultMessage,
+    UserMessage,
+)
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason, SandboxDenial
 
 if TYPE_CHECKING:
@@ -238,6 +246,12 @@ class IsolatedHook(Hook):
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
         return await self._asked(lambda: self.inner.after_round(round_, reply), (), _ADDITIONS)
+
+    async def compaction_starts(self, trigger: CompactionTrigger, hint: str) -> None:
+        await self._asked(lambda: self.inner.compaction_starts(trigger, hint), None, _of(_NOTHING), may_end_turn=True)
+
+    async def compaction_made(self, compaction: Compaction) -> None:
+        await self._asked(lambda: self.inner.compaction_made(compaction), None, _of(_NOTHING))
 
     async def pinned_reminders(self) -> Sequence[SystemReminder]:
         return await self._asked(self.inner.pinned_reminders, (), _REMINDERS)

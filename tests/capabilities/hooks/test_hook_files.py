@@ -88,7 +88,7 @@ def test_faulty_hook_is_refused_alone(hook: Any, said: str) -> None:
         (b'{"hooks": 1}', "hooks is no object of events"),
         (b'{"hooks": {"PreToolUse": 1}}', "PreToolUse is no list"),
         (b'{"hooks": {"PreToolUse": [1]}}', "an entry of PreToolUse has no list of hooks"),
-        (b'{"hooks": {"PreCompact": []}}', "hooks of PreCompact never run: panpan has no such moment"),
+        (b'{"hooks": {"Setup": []}}', "hooks of Setup never run: panpan has no such moment"),
         (b'{"hooks": {"BeforeAll": []}}', "hooks of BeforeAll never run: there is no such event"),
         (b'{"hooks": {"Stop": [{"matcher": "(", "hooks": []}]}}', "is no regular expression"),
         (b'{"hooks": {"Stop": [{"matcher": 1, "hooks": []}]}}', "is no text"),
@@ -140,10 +140,10 @@ def test_file_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_events_of_others_are_no_problem_of_their_files() -> None:
-    hooks = {"PreCompact": [], "BeforeAll": []}
+    hooks = {"Setup": [], "BeforeAll": []}
     shared = read_hooks([file_of(hooks, name="/home/me/.claude/settings.json")])
     own = read_hooks([file_of(hooks)])
 
-    assert [one.partition(": ")[2][:22] for one in shared.asides] == ["hooks of PreCompact ne"]
+    assert [one.partition(": ")[2][:22] for one in shared.asides] == ["hooks of Setup never r"]
     assert ["BeforeAll" in one for one in shared.problems] == [True]
     assert (len(own.problems), own.asides) == (2, ())

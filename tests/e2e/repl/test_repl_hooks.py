@@ -2,7 +2,7 @@
 
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
-from tests.e2e.test_user_hooks import special, write_hooks
+from tests.e2e.test_user_hooks import all_told, special, told_to, write_hooks
 from tests.model_server import call, say, serving
 
 
@@ -33,3 +33,18 @@ def test_hook_answers_in_place_of_the_user(panpan: Panpan, start: Start) -> None
         repl.wait_for("Fine.")
 
     assert (panpan.workspace / "made").read_text() == "one\n"
+
+
+def test_notification_runs_when_the_user_is_asked(panpan: Panpan, start: Start) -> None:
+    write_hooks(panpan, Notification=[{"matcher": "permission_prompt", "hooks": [told_to(panpan)]}])
+    with serving([call("Write", {"file_path": "made", "content": "one\n"}), say("Fine.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.answer("Write made?", "n")
+        repl.wait_for("Fine.")
+        repl.leave()
+
+    (told,) = all_told(panpan)
+    assert told["notification_type"] == "permission_prompt"
+    assert "Write" in told["message"]

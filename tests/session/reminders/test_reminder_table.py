@@ -19,7 +19,8 @@ PACKAGE = Path(panpan.__file__).parent
 TABLE = PACKAGE.parent / "docs" / "reminders.md"
 READ_BACK = {"session/log/records.py", "session/log/record_kinds.py"}
 """Modules that make again what a log holds."""
-OTHERS_WORDS = {"imported", "hook:session_start", "hook:subagent_start", "hook:prompt", "hook:stop", "skill:loaded:…"}
+_EVENTS = ("session_start", "subagent_start", "prompt", "batch", "stop")
+OTHERS_WORDS = {"imported", "skill:loaded:…", *(f"hook:{event}" for event in _EVENTS)}
 """Causes whose text is nobody's here."""
 
 

@@ -8,7 +8,7 @@ from panpan.core.hooks import Hook, Round
 from panpan.errors import ConfigError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
-from panpan.session.command import Command, Option, Terminal, say
+from panpan.session.command import Command, Option, Terminal, number_options, say
 from panpan.session.context import SessionContext
 from panpan.session.reminders import ReminderSource
 from panpan.session.session import Session
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from panpan.capabilities.output_styles.styles import OutputStyle, OutputStyles
 
 _STYLE = "style:"
+_MOST_NUMBERED = 10
 _REPLACES = (
     "It takes the place of what your instructions say under How to work, Research code and Answers. What they say of "
     "tools, permissions and of what counts holds on."
@@ -150,6 +151,7 @@ async def _choose(terminal: Terminal, wanted: str) -> None:
         options = [
             Option(clean_line(one.name), clean_line(one.description), one.name.casefold() == now) for one in every
         ]
+        options = list(number_options(options)) if len(options) < _MOST_NUMBERED else options
         if (picked := await terminal.choose("How should the model speak?", options)) is None:
             return
         wanted = every[picked].name

@@ -24,11 +24,11 @@ from panpan.cli.subcommands import feature_modules
 from panpan.cli.trust_command import summary
 from panpan.cli_kit.commands import chosen_folder
 from panpan.cli_kit.doctor import MAX_NAMED, SMALL_MODEL, Check, Machine, Section, Status, name_first
+from panpan.config.claude_settings import claude_files
 from panpan.config.keys import shown
 from panpan.config.locations import Locations, snapshots_folder
 from panpan.config.models import VENDORS
 from panpan.config.project_limits import limits_of
-from panpan.config.shared_settings import unused_keys
 from panpan.config.sources import Loaded, load_settings
 from panpan.config.stored_keys import LOGIN
 from panpan.config.trust import ProjectTrust
@@ -243,8 +243,11 @@ def check_settings(locations: Locations, env: Mapping[str, str]) -> tuple[list[C
         Check("settings", "ok", f"{source.place} ({_OWNERS[source.kind]})") for source in loaded.sources if source.file
     ]
     warnings = [Check("settings", "note", warning) for warning in loaded.warnings]
-    for place, keys in unused_keys(loaded.trust).items():
-        warnings.append(Check("settings", "note", f"{place}: {', '.join(keys)} has no effect in panpan"))
+    warnings += [
+        Check("settings", "note", f"{file.place}: without effect here: {', '.join(file.unused)}")
+        for file in claude_files(loaded.trust)
+        if file.unused
+    ]
     none = Check("settings", "ok", f"no file; yours would be {locations.user_settings}")
     return [*(files or [none]), _check_trust(loaded.trust), *warnings], loaded
 

@@ -93,7 +93,7 @@ def _users_path(place: str, home: Path) -> Path:
 def _of_user(kind: Kind, place: Path, problems: list[str]) -> Iterator[BroughtFile]:
     found: Iterable[str] = _files_below(place, NAMES[kind], problems)
     if place.suffix == ".json":
-        found = [str(place)] if place.exists() else []
+        found = [str(place)] if os.path.lexists(place) else []
     for path in found:
         try:
             data = read_users_file(path, max_bytes=MAX_BYTES)

@@ -56,7 +56,7 @@ _SKILLS = "holds skills, which tell the model what to do and can run programs"
 EXECUTABLE_SETTINGS = (
     ExecutableSetting(PROJECT_SETTINGS, "says how panpan works and what runs without a question", max_bytes=256_000),
     ExecutableSetting(".panpan/hooks*", "names commands that run by themselves", is_folder=True),
-    ExecutableSetting(".claude/settings*.json", "may name commands that run by themselves (hooks)"),
+    ExecutableSetting(".claude/settings*.json", "may hold hooks, which run by themselves, and rules that allow calls"),
     ExecutableSetting(".panpan/agents", "says what subagents do and with which tools", is_folder=True),
     ExecutableSetting(".panpan/commands", _COMMANDS, is_folder=True, names="*.md"),
     ExecutableSetting(".claude/commands", _COMMANDS, is_folder=True, names="*.md"),

@@ -88,7 +88,7 @@ class Source:
     text: str = ""
     """Content of the file."""
     is_shared: bool = False
-    """True for a file that is for another agent, too, so that not all in it has to be known here."""
+    """True for a file of another agent: it is not checked as a whole, and rules in it may mean nothing here."""
 
     @cached_property
     def _lines(self) -> Mapping[KeyPath, int]:

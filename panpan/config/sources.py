@@ -13,13 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from panpan.config.claude_settings import claude_files
 from panpan.config.keys import KeyPath, dotted, flatten, is_secret, leaves, put, shown
 from panpan.config.locations import Locations
 from panpan.config.project_files import PROJECT_SETTINGS
 from panpan.config.run_settings import read_environment
 from panpan.config.settings import MERGED_LISTS, Settings, rule_text, settings_type
 from panpan.config.settings_file import Source, SourceKind, check, parse_settings, read_settings_file
-from panpan.config.shared_settings import shared_source_of_user, shared_sources_of_project
 from panpan.config.stored_keys import NO_KEYS, StoredKeys
 from panpan.config.trust import NO_TRUST, ProjectTrust, trust_of
 from panpan.types.dataclass import dataclass
@@ -141,8 +141,10 @@ def load_settings(
         if not trust.is_trusted and ("permission", "allow") in limited.needing_trust:
             withheld_rules = project.rules("allow")
         project = limited.source
-    shared = () if _is_users_own(locations) else shared_sources_of_project(trust)
-    every = (shared_source_of_user(), user, *shared, project, local, environment, *given, flags)
+    of_claude = claude_files(trust)
+    warnings += [problem for file in of_claude for problem in file.problems]
+    weaker = [[file.source for file in of_claude if file.values and file.kind == kind] for kind in ("user", "project")]
+    every = (*weaker[0], user, *weaker[1], project, local, environment, *given, flags)
     sources = [source for source in every if source is not None]
     keys = StoredKeys(locations.home) if keys is None else keys
     return Loaded(_joined(sources), sources, tuple(warnings), trust, tuple(withheld), tuple(withheld_rules), keys)

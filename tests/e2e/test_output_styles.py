@@ -95,6 +95,7 @@ def test_setting_of_an_untrusted_project_does_not_count(panpan: Panpan) -> None:
         ("nope", "there is no output style nope; there are Default"),
         ("./missing.md", "does not exist"),
         ("{oops", "is no JSON"),
+        ('{"prompt": ' + "[" * 50_000, "is no JSON"),
         ('{"prompt": 1}', "is no object such as"),
         ('{"prompt": " "}', "it has no text"),
     ],
@@ -118,6 +119,27 @@ def test_wrong_style_in_the_settings_is_told_and_none_is_used(panpan: Panpan) ->
 
     assert "there is no output style nope" in done.stderr
     assert "output style" not in text_of(request)
+
+
+def test_relative_path_in_the_settings_is_refused(panpan: Panpan) -> None:
+    write(panpan.workspace, "mine", "Obey me.")
+    panpan.home.mkdir()
+    (panpan.home / "settings.toml").write_text('output_style = "mine.md"\n')
+
+    done, request = ask(panpan)
+
+    assert "is a relative path" in done.stderr
+    assert "Obey me." not in text_of(request)
+
+
+def test_style_that_cannot_be_used_is_named(panpan: Panpan) -> None:
+    write(panpan.home / "output-styles", "bad", "")
+
+    with serving([]) as server:
+        panpan.use(server)
+        done = panpan.run("--output-style", "bad", "-p", "go")
+
+    assert "bad.md: it has no text" in done.stderr
 
 
 def test_session_keeps_its_style_until_another_is_chosen(panpan: Panpan) -> None:

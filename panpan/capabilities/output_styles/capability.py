@@ -14,7 +14,6 @@ from panpan.session.reminders import ReminderSource
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.messages import Message, SystemReminder
-from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from panpan.capabilities.output_styles.styles import OutputStyle, OutputStyles
@@ -25,7 +24,7 @@ _REPLACES = (
     "It takes the place of what your instructions say under How to work, Research code and Answers. What they say of "
     "tools, permissions and of what counts holds on."
 )
-_NAME = compile_late(r"the output style (.+?): speak so")
+_USUAL_NAME = "default"
 _USUAL = "The user no longer wants an output style: speak as your instructions say."
 
 
@@ -55,6 +54,8 @@ class OutputStylesCapability(Capability):
         if self._chosen is None:
             return None
         try:
+            if not self._must_exist and is_relative_path(self._chosen):
+                raise ConfigError(f"the output style {self._chosen} is a relative path; write the whole one")
             return self.styles.get(self._chosen)
         except ConfigError as error:
             if self._must_exist:
@@ -66,10 +67,9 @@ class OutputStylesCapability(Capability):
     def style_name(self) -> str:
         """Name of the style in force."""
         if self.wanted is not None:
-            return self.wanted.name
+            return self.wanted.name if self.wanted.prompt else _USUAL_NAME
         told = list(_told(self.session.conversation.messages))
-        found = _NAME.search(told[-1].text) if told else None
-        return found[1] if found else "default"
+        return (told[-1].cause.split(":", 2)[2] if told else "") or _USUAL_NAME
 
     def use(self, name: str) -> str:
         """Let the model speak so from the next message on; return the name of the style.
@@ -120,7 +120,8 @@ class StyleInForce(ReminderSource):
         text = _text(style) if style.prompt else _USUAL
         if (told[-1].text if told else _USUAL) == text:
             return ()
-        return [SystemReminder(text=text, cause=f"style:{len(told) + 1}")]
+        name = style.name if style.prompt else ""
+        return [SystemReminder(text=text, cause=f"style:{len(told) + 1}:{name}")]
 
 
 class KeptStyle(Hook):
@@ -131,6 +132,12 @@ class KeptStyle(Hook):
 
     async def pinned_reminders(self) -> Sequence[SystemReminder]:
         return list(_told(self._messages()))[-1:]
+
+
+def is_relative_path(wanted: str) -> bool:
+    """Return whether a style is meant by a path that depends on the folder, where an untrusted file may lie."""
+    is_path = not wanted.startswith("{") and ("/" in wanted or wanted.endswith(".md"))
+    return is_path and not wanted.startswith(("/", "~/"))
 
 
 def _told(messages: Sequence[Message]) -> Iterable[SystemReminder]:
@@ -155,6 +162,8 @@ async def _choose(terminal: Terminal, wanted: str) -> None:
         if (picked := await terminal.choose("How should the model speak?", options)) is None:
             return
         wanted = every[picked].name
+    for problem in capability.styles.problems:
+        say(terminal, clean_line(f"not used: {problem}"), "warn")
     name = clean_line(capability.use(wanted))
     say(terminal, f"output style from the next message on: {name}")
     say(terminal, f"for later sessions, set output_style = {name!r} in your settings", "dim")

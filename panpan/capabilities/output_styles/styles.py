@@ -51,7 +51,7 @@ class OutputStyles:
     def __init__(self, home: Path, trust: ProjectTrust, cwd: Path) -> None:
         self._cwd = cwd
         self.problems: list[str] = []
-        """Files that cannot be used, each with the reason."""
+        """Files that hold no style that can be used, each with the reason."""
         found = [PLAIN, *(_own(file) for file in sorted((Path(__file__).parent / "own").glob("*.md")))]
         self.all: Mapping[str, OutputStyle] = {style.name: style for style in found}
         """All styles, of one name the strongest."""
@@ -77,7 +77,8 @@ class OutputStyles:
             return self._of_path(wanted)
         found = self.all.get(known_name(wanted, self.all.keys()))
         if found is None:
-            raise ConfigError(f"there is no output style {wanted}; there are {', '.join(self.all)}")
+            also = "".join(f"; not used: {problem}" for problem in self.problems[:3])
+            raise ConfigError(f"there is no output style {wanted}; there are {', '.join(self.all)}{also}")
         return found
 
     def _of_path(self, written: str) -> OutputStyle:
@@ -116,7 +117,7 @@ def read_style(file: BroughtFile) -> OutputStyle:
 def _of_json(text: str) -> OutputStyle:
     try:
         given = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"the output style is no JSON: {error}") from error
     match given:
         case {"prompt": str(prompt)}:

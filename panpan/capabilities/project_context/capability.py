@@ -234,7 +234,8 @@ async def _note(terminal: Terminal, words: str) -> None:
         return
     file, within = list(files.values())[picked]
     await append_note(words, file, within)
-    context.notes.add(" ".join(words.split()), file)
+    if project_contexts(terminal.session.conversation):  # else the model gets the whole file with the first message
+        context.notes.add(" ".join(words.split()), file)
     say(terminal, f"noted in {clean_line(str(file))}; the model hears of it with your next message")
 
 

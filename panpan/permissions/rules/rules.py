@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import TypeAlias
 
 from panpan.config.settings_file import Source, WrittenRule
@@ -158,13 +159,17 @@ def unusable_rules(loaded: Loaded) -> Iterator[str]:
 
 
 def _why_unusable(rule: WrittenRule) -> str:
-    name = rule.text.partition("(")[0].strip()
     try:
         parse_rule(rule.text, rule.place)
     except ConfigError as error:
         return str(error)
-    slip = _slip_for(name, {known.lower(): known for known in _WELL_KNOWN.values()})
-    return f"the permission rule {rule.text!r} from {rule.place} is about a tool that there is not" if slip else ""
+    is_slip = _is_slip(rule.text.partition("(")[0].strip())
+    return f"the permission rule {rule.text!r} from {rule.place} is about a tool that there is not" if is_slip else ""
+
+
+@cache
+def _is_slip(name: str) -> bool:
+    return name.lower() not in _WELL_KNOWN and _slip_for(name, _WELL_KNOWN) is not None
 
 
 def parse_rule(text: str, source: str) -> Rule:

@@ -54,7 +54,39 @@ async def test_note_follows_no_link_out_of_the_project(tmp_path: Path) -> None:
     assert outside.read_text() == "mine\n- x\n"
 
 
-@pytest.mark.parametrize("note", ["", " \n", "x" * (notes.MAX_CHARS + 1)])
+@pytest.mark.parametrize("target", [".git/config", ".env", "notes.txt"])
+async def test_note_follows_no_link_to_another_kind_of_file(tmp_path: Path, target: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / target).write_text("mine")
+    (tmp_path / "AGENTS.md").symlink_to(target)
+
+    with pytest.raises(ConfigError, match="takes no notes"):
+        await append_note("x", tmp_path / "AGENTS.md", tmp_path)
+
+    assert (tmp_path / target).read_text() == "mine"
+
+
+@pytest.mark.parametrize("target", ["x" * 300, "AGENTS.md"])
+async def test_note_in_a_link_that_leads_nowhere_is_refused(tmp_path: Path, target: str) -> None:
+    (tmp_path / "AGENTS.md").symlink_to(target)
+
+    with pytest.raises(ConfigError):
+        await append_note("x", file_for_notes(tmp_path), tmp_path)
+
+
+async def test_note_keeps_line_ends_and_refuses_what_is_no_text(tmp_path: Path) -> None:
+    file = tmp_path / "AGENTS.md"
+    file.write_bytes(b"# A\r\n")
+    await append_note("x", file, tmp_path)
+    assert file.read_bytes() == b"# A\r\n- x\r\n"
+
+    file.write_bytes("# A".encode("utf-16"))
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        await append_note("x", file, tmp_path)
+    assert file.read_bytes() == "# A".encode("utf-16")
+
+
+@pytest.mark.parametrize("note", ["\ud800", "", " \n", "x" * (notes.MAX_CHARS + 1)])
 async def test_empty_or_endless_note_is_refused(tmp_path: Path, note: str) -> None:
     with pytest.raises(ConfigError, match="a note has from 1 to"):
         await append_note(note, tmp_path / "AGENTS.md", tmp_path)

@@ -6,17 +6,20 @@ from tests.e2e.test_skills import text_of
 from tests.model_server import say, serving
 
 
-def test_note_is_kept_and_told_with_the_next_message(panpan: Panpan, start: Start) -> None:
-    with serving([say("Done.")]) as server:
+def test_note_is_kept_and_told_once(panpan: Panpan, start: Start) -> None:
+    with serving([say("Done."), say("Again.")]) as server:
         panpan.use(server)
         repl = start()
-        repl.submit("# Use uv, not pip.")
-        repl.answer("Where should the note go?", "1")
-        repl.wait_for("the model hears of it")
-        repl.wait_for_prompt()
-        repl.submit("go")
-        repl.wait_for("Done.")
+        for note, prompt, answer in (("Use uv.", "go", "Done."), ("Run the tests.", "go on", "Again.")):
+            repl.submit(f"# {note}")
+            repl.answer("Where should the note go?", "1")
+            repl.wait_for("the model hears of it")
+            repl.wait_for_prompt()
+            repl.turn(prompt, answer)
         repl.leave()
 
-    assert (panpan.workspace / "AGENTS.md").read_text() == "- Use uv, not pip.\n"
-    assert "to hold from now on: Use uv, not pip." in text_of(server.requests[0])
+    assert (panpan.workspace / "AGENTS.md").read_text() == "- Use uv.\n- Run the tests.\n"
+    first, second = map(text_of, server.requests)
+    assert first.count("Use uv.") == 1
+    assert "to hold from now on" not in first
+    assert "to hold from now on: Run the tests." in second

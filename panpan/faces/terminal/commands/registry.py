@@ -66,6 +66,7 @@ KEYS_OF_LINES: Sequence[tuple[str, str]] = (
     ("y, a, l, n", "answer a question: yes, always, always the like, no; anything else is a no with your words"),
     ("/", "at the beginning: a command"),
     ("!", "at the beginning: run a shell command; the model gets its output"),
+    ("#", "at the beginning, with a blank: keep the line as a rule for the model"),
     ("@", "a file or folder"),
 )
 

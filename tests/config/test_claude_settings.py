@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from panpan.config.claude_settings import MAX_RULES, claude_files
 from panpan.config.locations import Locations
 from panpan.config.project_files import ProjectFiles
-from panpan.config.shared_settings import unused_keys
 from panpan.config.sources import Loaded, load_settings
-from panpan.config.trust import NO_TRUST, ProjectTrust, Trusted, Untrusted
+from panpan.config.trust import ProjectTrust, Trusted, Untrusted
 from panpan.permissions.folder_gate import gate_of
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import rule_sources, rules_of_no_tool, unusable_rules
@@ -65,17 +65,26 @@ def test_settings_of_panpan_are_stronger(home: Path) -> None:
     assert set(loaded.settings.permission.deny) == {"Read(./.env)", "Read(secret)"}
 
 
-def test_project_counts_whole_once_it_is_trusted(home: Path) -> None:
+def test_project_has_rules_alone_and_loosens_once_it_is_trusted(home: Path) -> None:
     theirs = {**RULES, "outputStyle": "Concise", "statusLine": {"command": "date"}}
 
     trusted, not_yet = load(home, None, theirs), load(home, None, theirs, is_trusted=False)
 
     assert trusted.settings.permission.allow == ("Bash(make *)",)
-    assert trusted.settings.output_style == "Concise"
     assert not_yet.settings.permission.allow == ()
-    assert not_yet.settings.permission.deny == ("Read(./.env)",)
-    assert not_yet.settings.permission.ask == ("Bash(git push *)",)
-    assert (not_yet.settings.output_style, not_yet.settings.ui.status_line) == (None, None)
+    for loaded in (trusted, not_yet):
+        assert loaded.settings.permission.deny == ("Read(./.env)",)
+        assert loaded.settings.permission.ask == ("Bash(git push *)",)
+        assert (loaded.settings.output_style, loaded.settings.ui.status_line) == (None, None)
+
+
+def test_rules_of_the_home_folder_are_the_users_own(home: Path) -> None:
+    (home / ".claude" / "settings.local.json").write_text(json.dumps(RULES))
+    trust = ProjectTrust(ProjectFiles(home), Untrusted())
+
+    (found,) = claude_files(trust)
+
+    assert (found.kind, found.values["permission"]["allow"]) == ("user", ["Bash(make *)"])
 
 
 def test_rule_that_means_nothing_is_told_and_the_others_hold(home: Path) -> None:
@@ -88,22 +97,68 @@ def test_rule_that_means_nothing_is_told_and_the_others_hold(home: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "users",
+    ("users", "said"),
     [
-        "", "{", "[]", "null", "7", '{"permissions": 1}', '{"permissions": {"allow": "Bash"}}', "[" * 100_000,
-        '{"permissions": {"allow": [1, null, ""]}}', '{"outputStyle": 1, "statusLine": "x"}',
-        '{"statusLine": {"type": "x"}}',
+        ("", "it is no JSON"),
+        ("{", "it is no JSON"),
+        ("[" * 100_000, "it is no JSON"),
+        ("[]", "it holds no object"),
+        ('{"permissions": 1}', "permissions is no object"),
+        ('{"permissions": {"deny": "Bash"}}', "permissions.deny is no list"),
+        ('{"permissions": {"deny": [1, null, "", {"rule": "Bash"}]}}', "4 rules of permissions.deny do not hold"),
+        ('{"permissions": {"deny": ["Bash(\\ud800)"]}}', "1 rules of permissions.deny do not hold"),
+        (json.dumps({"permissions": {"deny": [f"Bash({'x' * 600})"]}}), "1 rules of permissions.deny do not hold"),
     ],
-)  # fmt: skip
-def test_file_of_any_other_shape_changes_nothing(home: Path, users: str) -> None:
+)
+@pytest.mark.parametrize("whose", ["user", "project"])
+def test_file_that_cannot_be_used_is_told(home: Path, users: str, said: str, whose: str) -> None:
+    root = home.parent / "p"
+    content = {".claude/settings.json": users.encode()} if whose == "project" else {}
+    if whose == "user":
+        (home / ".claude" / "settings.json").write_text(users)
+    trust = ProjectTrust(ProjectFiles(root, content), Untrusted())
+
+    loaded = load_settings(root, {}, {}, Locations.find(root, {"PANPAN_HOME": str(home / "panpan")}), trust=trust)
+
+    assert loaded.settings.permission.deny == ()
+    assert [said in warning for warning in loaded.warnings] == [True]
+
+
+@pytest.mark.parametrize(
+    "users", ['{"outputStyle": 1, "statusLine": "x"}', '{"statusLine": {"type": "x", "command": "y"}}', "{}"]
+)
+def test_looks_of_another_shape_change_nothing(home: Path, users: str) -> None:
     loaded = load(home, users)
 
-    assert loaded.settings.permission.allow == ()
     assert (loaded.settings.output_style, loaded.settings.ui.status_line) == (None, None)
-    assert loaded.sources == [source for source in loaded.sources if not source.is_shared]
+    assert loaded.warnings == ()
+    assert not any(source.is_shared for source in loaded.sources)
+
+
+def test_unreadable_file_is_told(home: Path) -> None:
+    (home / ".claude" / "settings.json").symlink_to("settings.json")
+
+    (problem,) = load(home).warnings
+
+    assert "its permission rules do not hold" in problem
+
+
+def test_endless_list_of_rules_ends(home: Path) -> None:
+    loaded = load(home, {"permissions": {"deny": [f"Xyz{number}" for number in range(60_000)]}})
+
+    assert len(loaded.settings.permission.deny) == MAX_RULES
+    assert "60,000 rules, of which the first 1,000 hold" in loaded.warnings[0]
+    assert list(unusable_rules(loaded)) == []
+
+
+def test_tool_in_another_case_is_known(home: Path) -> None:
+    loaded = load(home, {"permissions": {"deny": ["bash(rm *)", "websearch"]}})
+
+    assert [rule.tool for rule in gate(home, loaded).rules.deny] == ["Bash", "WebSearch"]
 
 
 def test_unused_keys_are_named(home: Path) -> None:
-    load(home, {"env": {"A": "b"}, "model": "opus", "hooks": {}, "permissions": {}})
+    loaded = load(home, {"env": {"A": "b"}, "model": "opus", "hooks": {}, "permissions": {"defaultMode": "plan"}})
 
-    assert list(unused_keys(NO_TRUST).values()) == [["env", "model"]]
+    (file,) = claude_files(loaded.trust)
+    assert file.unused == ["env", "model", "permissions.defaultMode"]

@@ -1,0 +1,134 @@
+"""Settings that users have written for Claude Code in `.claude/settings*.json`, as far as panpan has the same.
+
+The rule: such a file is weaker than the one of panpan beside it. It keeps no session from opening: what cannot be used
+of it is told and left out. Of a project only permission rules count, and until it is trusted, only those that ask or
+deny.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from panpan.config.settings_file import Source, SourceKind
+from panpan.config.trust import ProjectTrust
+from panpan.errors import ToolError
+from panpan.system.files.canonical import user_home
+from panpan.system.files.read_file import read_users_file
+from panpan.types.dataclass import dataclass
+
+MAX_BYTES = 1_000_000
+MAX_RULES = 1_000
+"""Rules of each kind that count in one file."""
+MAX_CHARS = 500
+"""Most characters of a rule or another text, as in the settings of panpan."""
+_NAMES = ("settings.json", "settings.local.json")
+_USED = frozenset({"permissions", "outputStyle", "statusLine", "hooks", "disableAllHooks", "$schema"})
+_BEHAVIOURS = ("allow", "ask", "deny")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeFile:
+    """A settings file of Claude Code."""
+
+    place: str
+    """Its path: absolute, or from the root of the project."""
+    path: Path
+    kind: SourceKind
+    values: Mapping[str, Any]
+    """Settings of panpan that it makes."""
+    unused: Sequence[str] = ()
+    """Keys that have no effect in panpan."""
+    problems: Sequence[str] = ()
+    """Reasons why rules in it do not hold, a sentence each."""
+
+    @property
+    def source(self) -> Source:
+        return Source(self.kind, self.place, self.values, {}, self.path, is_shared=True)
+
+
+def claude_files(trust: ProjectTrust) -> Sequence[ClaudeFile]:
+    """Return the files of the user, then those of the project.
+
+    Args:
+        trust: The project. If it is the user's home folder, its files are the user's own.
+    """
+    return [*_of_user(trust.files.root), *_of_project(trust)]
+
+
+def _of_user(root: Path) -> Iterator[ClaudeFile]:
+    home = user_home()
+    for name in _NAMES if root == home else _NAMES[:1]:
+        path = home / ".claude" / name
+        if not path.is_symlink() and not path.exists():
+            continue
+        try:
+            data = read_users_file(str(path), max_bytes=MAX_BYTES)
+        except ToolError as error:
+            yield _unread(str(path), path, "user", str(error))
+        else:
+            yield _read(data, str(path), path, "user", _BEHAVIOURS)
+
+
+def _of_project(trust: ProjectTrust) -> Iterator[ClaudeFile]:
+    files, behaviours = trust.files, _BEHAVIOURS if trust.is_trusted else _BEHAVIOURS[1:]
+    for place in (f".claude/{name}" for name in _NAMES):
+        if place in files.problems:
+            yield _unread(place, files.root / place, "project", files.problems[place])
+        elif place in files.content:
+            yield _read(files.content[place], place, files.root / place, "project", behaviours)
+
+
+def _unread(place: str, path: Path, kind: SourceKind, why: str) -> ClaudeFile:
+    return ClaudeFile(place, path, kind, {}, problems=(f"{place}: its permission rules do not hold: {why}",))
+
+
+def _read(data: bytes, place: str, path: Path, kind: SourceKind, behaviours: Sequence[str]) -> ClaudeFile:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return _unread(place, path, kind, "it is no JSON")
+    if not isinstance(found, dict):
+        return _unread(place, path, kind, "it holds no object")
+    problems: list[str] = []
+    permissions = found.get("permissions", {})
+    rules = dict(_rules(permissions, behaviours, lambda why: problems.append(f"{place}: {why}")))
+    values: dict[str, Any] = {"permission": rules} if rules else {}
+    if kind == "user":
+        values |= dict(_looks(found))
+    inner = permissions.keys() - set(_BEHAVIOURS) if isinstance(permissions, dict) else ()
+    unused = [*sorted(found.keys() - _USED), *(f"permissions.{key}" for key in sorted(inner))]
+    return ClaudeFile(place, path, kind, values, unused, problems)
+
+
+def _rules(permissions: object, behaviours: Sequence[str], tell: Callable[[str], None]) -> Iterator[tuple[str, Any]]:
+    if not isinstance(permissions, dict):
+        tell("permissions is no object, so no rule in it holds")
+        return
+    for behaviour in behaviours:
+        written = permissions.get(behaviour, [])
+        if not isinstance(written, list):
+            tell(f"permissions.{behaviour} is no list, so no rule in it holds")
+            continue
+        if len(written) > MAX_RULES:
+            tell(f"permissions.{behaviour} has {len(written):,} rules, of which the first {MAX_RULES:,} hold")
+        texts = [text for text in written[:MAX_RULES] if _is_text(text)]
+        if left := len(written[:MAX_RULES]) - len(texts):
+            limit = f"texts of up to {MAX_CHARS} characters"
+            tell(f"{left:,} rules of permissions.{behaviour} do not hold: they are no {limit}")
+        if texts:
+            yield behaviour, texts
+
+
+def _looks(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    style, line = found.get("outputStyle"), found.get("statusLine")
+    if _is_text(style):
+        yield "output_style", style
+    if isinstance(line, dict) and line.get("type", "command") == "command" and _is_text(line.get("command")):
+        yield "ui", {"status_line": line["command"]}
+
+
+def _is_text(value: object) -> bool:
+    if not (isinstance(value, str) and value.strip() and len(value) <= MAX_CHARS):
+        return False
+    return not any(0xD800 <= ord(letter) <= 0xDFFF for letter in value)

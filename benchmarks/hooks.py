@@ -11,8 +11,9 @@ import anyio
 
 from benchmarks.figure import Figure
 from panpan.capabilities.hooks.configuration import Handler, read_hooks
-from panpan.capabilities.hooks.running import run_all
+from panpan.capabilities.hooks.running import Server, run_all
 from panpan.config.places import BroughtFile
+from panpan.system.web.network import WebNetwork
 
 TITLE = "hooks of the user"
 
@@ -42,7 +43,8 @@ async def _milliseconds(handlers: Sequence[Handler], count: int = _CALLS) -> flo
     told, times = {"tool_name": "Bash", "tool_input": {"command": "true"}}, []
     for _ in range(count):
         started_at = perf_counter()
-        said = await run_all([(one, told) for one in handlers], cwd=Path("/"), env=dict(os.environ))
+        server = Server(WebNetwork(), "bench", {})
+        said = await run_all([(one, told) for one in handlers], cwd=Path("/"), env=dict(os.environ), server=server)
         times.append(1000 * (perf_counter() - started_at))
         if failure := next((one.answer.failure for one in said if one.answer.failure), ""):
             raise RuntimeError(f"a hook failed: {failure}")

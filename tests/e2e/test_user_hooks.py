@@ -1,10 +1,12 @@
 """Hooks of the user in the real program: what they are told, what answers do, and that a no is a no everywhere."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from subprocess import DEVNULL
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -670,3 +672,62 @@ def test_long_words_of_a_hook_are_kept_in_a_file(panpan: Panpan) -> None:
     assert text.count("x") < 12_000
     (kept,) = (file for file in panpan.home.glob("**/hook*") if file.name != "hooks.json")
     assert kept.stat().st_size == 30_003
+
+
+@contextmanager
+def hook_server(status: int = 200, body: str = "") -> Iterator[tuple[str, list[tuple[Mapping[str, str], Any]]]]:
+    """Answer each POST in the same way; give the address, and what was sent."""
+    asked: list[tuple[Mapping[str, str], Any]] = []
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            data = self.rfile.read(int(self.headers["content-length"]))
+            asked.append((dict(self.headers), json.loads(data)))
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/hook", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_server_may_say_no_and_is_told_what_it_may_know(panpan: Panpan) -> None:
+    no = json.dumps({"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "not here"}})
+    panpan.env |= {"MY_TOKEN": "sesame", "MY_OTHER": "hidden"}
+    with hook_server(body=no) as (url, asked):
+        headers = {"Authorization": "Bearer $MY_TOKEN", "X-Other": "${MY_OTHER}."}
+        hook = {"type": "http", "url": url, "headers": headers, "allowedEnvVars": ["MY_TOKEN"]}
+        write_hooks(panpan, PreToolUse=[{"matcher": "Bash", "hooks": [hook]}])
+
+        _, requests = run(panpan, call("Bash", {"command": "touch made"}), say("Done."))
+
+    assert "was not run: not here" in results(requests[1])
+    assert not (panpan.workspace / "made").exists()
+    ((sent, told),) = asked
+    assert (sent["authorization"], sent["x-other"]) == ("Bearer sesame", ".")
+    assert (told["hook_event_name"], told["tool_input"]) == ("PreToolUse", {"command": "touch made"})
+
+
+@pytest.mark.parametrize("is_guard", [False, True])
+@pytest.mark.parametrize("kind", ["500", "redirect", "garbage", "gone"])
+def test_server_that_fails_is_told_and_a_guard_says_no(panpan: Panpan, kind: str, is_guard: bool) -> None:
+    status = {"500": 500, "redirect": 302}.get(kind, 200)
+    with hook_server(status, "{oops" if kind == "garbage" else "") as (url, _):
+        pass_on = url if kind != "gone" else "http://127.0.0.1:1/hook"
+        write_hooks(panpan, PreToolUse=[{"type": "http", "url": pass_on, "guard": is_guard}])
+
+        done, _ = run(panpan, call("Bash", {"command": "touch made"}), say("Done."))
+
+    assert (panpan.workspace / "made").exists() is not is_guard
+    assert is_guard or "failed: " in done.stderr

@@ -4,6 +4,7 @@ Only `test` runs anything: the hooks of one event, with what you give them.
 """
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +18,7 @@ from panpan.cli_kit.commands import CommandGroup, settings_of_folder
 from panpan.errors import ConfigError
 from panpan.system.environment import user_environment
 from panpan.system.text.terminal_text import printable
+from panpan.version import __version__
 
 _CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose hooks count.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -92,7 +94,8 @@ def test(ctx: click.Context, event: str, file: Path, cwd: Path | None) -> int:
 
     The exit code is 2 if one says no or a guard fails, and 1 if another one fails.
     """
-    from panpan.capabilities.hooks.running import run_all
+    from panpan.capabilities.hooks.running import Server, run_all
+    from panpan.system.web.network import WebNetwork
 
     _require_event(event)
     try:
@@ -104,10 +107,15 @@ def test(ctx: click.Context, event: str, file: Path, cwd: Path | None) -> int:
     if not isinstance(told, dict):
         raise ConfigError('the input is no JSON object; write one, such as {"tool_name": "Bash"}')
     root, found = _hooks_of(ctx, cwd)
+    _, loaded, _ = settings_of_folder(ctx, cwd)
+    web = loaded.settings.web
+    network = WebNetwork().as_set_up(web.private_hosts, web.proxy_url)
+    server = Server(network, web.user_agent or f"panpan/{__version__}", os.environ)
     name = next((str(told[key]) for key in _NAME_KEYS if key in told), "")
     running = [one for one in found.handlers if one.event == event and one.matches(name)]
     env = {**user_environment(), "CLAUDE_PROJECT_DIR": str(root)}
-    said = anyio.run(lambda: run_all([(one, {"cwd": str(root), **told}) for one in running], cwd=root, env=env))
+    runs = [(one, {"cwd": str(root), **told}) for one in running]
+    said = anyio.run(lambda: run_all(runs, cwd=root, env=env, server=server))
     for one in said:
         click.echo(printable(one.handler.line))
         answer = {key: value for key, value in asdict(one.answer).items() if value not in ("", None, (), [])}

@@ -28,8 +28,8 @@ USUAL_S = 600.0
 _NAMES = compile_late(r"[\w\-,| ]*")
 """A matcher that lists names; any other is a regular expression."""
 _KEYS = frozenset({
-    "type", "command", "args", "timeout", "if", "once", "async", "asyncRewake", "statusMessage", "onFailure", "guard",
-    "shell",
+    "type", "command", "args", "url", "headers", "allowedEnvVars", "timeout", "if", "once", "async", "asyncRewake",
+    "statusMessage", "onFailure", "guard", "shell",
 })  # fmt: skip
 
 
@@ -51,9 +51,17 @@ class Handler:
     """Rule that speaks of the calls for which it runs; None for all that the matcher means."""
     place: str
     """File and line."""
+    url: str = ""
+    """Address that is asked, in place of a program; empty for one."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Headers of the request, with the names of variables in place of their values."""
+    variables: tuple[str, ...] = ()
+    """Names of the variables that the headers may have."""
 
     @property
     def title(self) -> str:
+        if self.url:
+            return f"POST {self.url}"
         return self.argv[0] if self.is_line else " ".join(self.argv)
 
     @property
@@ -170,9 +178,10 @@ class _FileReader:
         if not isinstance(hook, dict):
             raise ValueError("it is no object")
         kind = hook.get("type", "command")
-        if kind != "command":
-            raise ValueError(f"its type is {json.dumps(kind)}, and panpan runs commands only")
-        command, arguments = hook.get("command"), hook.get("args")
+        if kind not in ("command", "http"):
+            raise ValueError(f"its type is {json.dumps(kind)[:60]}; panpan has command and http")
+        url, headers, variables = _request_of(hook) if kind == "http" else ("", (), ())
+        command, arguments = (hook.get("command"), hook.get("args")) if kind == "command" else (url, None)
         if not isinstance(command, str) or not command.strip() or "\0" in command:
             raise ValueError("it has no command")
         if arguments is not None and not _are_texts(arguments):
@@ -203,6 +212,9 @@ class _FileReader:
             is_async,
             _condition(hook.get("if"), place),
             place,
+            url,
+            headers,
+            variables,
         )
 
     def _tell(self, key: str, text: str) -> None:
@@ -213,6 +225,18 @@ class _FileReader:
         written = json.dumps(key, ensure_ascii=False) if key else ""
         at = self._text.find(written) if written else -1
         return f"{self._file.name}:{self._text.count(chr(10), 0, at) + 1}" if at >= 0 else self._file.name
+
+
+def _request_of(hook: Mapping[str, Any]) -> tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Return the address of a hook that asks a server, its headers, and the variables that these may have."""
+    url, headers, variables = hook.get("url"), hook.get("headers", {}), hook.get("allowedEnvVars", [])
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        raise ValueError("it has no url that begins with http:// or https://")
+    if not isinstance(headers, dict) or not _are_texts(list(headers.values())):
+        raise ValueError("its headers are no object of texts")
+    if not _are_texts(variables):
+        raise ValueError("its allowedEnvVars are no list of texts")
+    return url, tuple(headers.items()), tuple(variables)
 
 
 def _are_texts(value: Any) -> bool:

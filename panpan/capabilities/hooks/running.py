@@ -1,4 +1,4 @@
-"""Running hooks: all that an event means side by side, each as a program of its own without a terminal."""
+"""Running hooks: all that an event means side by side, each as a program without a terminal, or as a request."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,23 @@ from panpan.capabilities.hooks.configuration import Handler
 from panpan.capabilities.hooks.contract import Answer, HookRun, read_answer
 from panpan.errors import ToolError
 from panpan.system.processes.process import capture
+from panpan.system.web.network import GuardedClient, WebNetwork
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
+_VARIABLE = compile_late(r"\$(?:\{(?P<braced>\w+)\}|(?P<name>\w+))")
 _MOST_BYTES = 1_000_000
 """Most that is read of a hook's output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Access to servers for hooks that ask one."""
+
+    network: WebNetwork
+    user_agent: str
+    variables: Mapping[str, str]
+    """The environment of panpan, of which a hook gets what it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +42,59 @@ class Said:
 
 
 async def run_all(
-    runs: Sequence[tuple[Handler, Mapping[str, Any]]], *, cwd: Path, env: Mapping[str, str]
+    runs: Sequence[tuple[Handler, Mapping[str, Any]]], *, cwd: Path, env: Mapping[str, str], server: Server
 ) -> Sequence[Said]:
-    """Run hooks side by side, each with what it is told, and return what they said, in their order."""
+    """Run hooks side by side, each with what it is told, and return what they said, in their order.
+
+    Args:
+        runs: The hooks, and what each is told.
+        cwd: Working directory of programs.
+        env: Environment of programs.
+        server: What a request needs.
+    """
     said: dict[int, Said] = {}
 
     async def run(number: int, handler: Handler, told: Mapping[str, Any]) -> None:
         started_at = perf_counter()
-        answer = read_answer(handler.event, await run_handler(handler, told, cwd=cwd, env=env))
+        ran = await (ask(handler, told, server) if handler.url else run_handler(handler, told, cwd=cwd, env=env))
+        answer = read_answer(handler.event, ran)
         said[number] = Said(handler, answer, round(1000 * (perf_counter() - started_at)))
 
     async with anyio.create_task_group() as tasks:
         for number, (handler, told) in enumerate(runs):
             tasks.start_soon(run, number, handler, told)
     return [said[number] for number in range(len(runs))]
+
+
+async def ask(handler: Handler, told: Mapping[str, Any], server: Server) -> HookRun:
+    """Send a hook's server what the hook is told. The address is the user's own, and leads to no other one."""
+    allowed = {name: server.variables.get(name, "") for name in handler.variables}
+    headers = {
+        name: _VARIABLE.sub(lambda found: allowed.get(found["name"] or found["braced"], ""), value)
+        for name, value in handler.headers
+    }
+    content = json.dumps({**told, "hook_event_name": handler.event}).encode()
+    try:
+        with anyio.fail_after(handler.timeout_s):
+            async with (
+                GuardedClient(server.network, user_agent=server.user_agent, own=(handler.url,)) as client,
+                client.stream(
+                    "POST",
+                    handler.url,
+                    headers={"content-type": "application/json", **headers},
+                    content=content,
+                    timeout_s=handler.timeout_s,
+                    max_redirects=0,
+                ) as response,
+            ):
+                body = await response.read(_MOST_BYTES, within_s=handler.timeout_s)
+    except TimeoutError:
+        return HookRun(failure=f"it took longer than {handler.timeout_s:g} s and was left")
+    except (ToolError, ValueError) as error:
+        return HookRun(failure=str(error))
+    if not 200 <= response.status < 300:
+        return HookRun(failure=f"the server answered {response.status}")
+    return HookRun(stdout=body.decode("utf-8", errors="replace"))
 
 
 async def run_handler(handler: Handler, told: Mapping[str, Any], *, cwd: Path, env: Mapping[str, str]) -> HookRun:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from panpan.capabilities.hooks.capability import HookRecord
 from panpan.capabilities.hooks.configuration import Handler
 from panpan.capabilities.hooks.contract import MAX_CHARS, STRICTNESS, Answer, Verdict
-from panpan.capabilities.hooks.running import Said, run_all
+from panpan.capabilities.hooks.running import Said, Server, run_all
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import HookRefusedError
@@ -254,7 +254,8 @@ class UserHooks(Hook):
         context = self._agent.context
         root = self._session.setup.locations.project_root  # not the working directory, which the model chooses
         env = {**context.user_environment, "CLAUDE_PROJECT_DIR": str(root)}
-        said = await run_all(runs, cwd=root, env=context.processes.marked(env))
+        server = Server(self._session.network, self._session.user_agent, self._session.setup.env)
+        said = await run_all(runs, cwd=root, env=context.processes.marked(env), server=server)
         return _together([(one.handler, self._settled(one, call)) for one in said])
 
     def _common(self) -> Mapping[str, Any]:

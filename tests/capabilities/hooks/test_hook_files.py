@@ -59,7 +59,11 @@ def test_matcher_means_names(matcher: str, meant: list[str], others: list[str]) 
     ("hook", "said"),
     [
         ("true", "it is no object"),
-        ({"type": "http", "url": "https://a"}, 'its type is "http", and panpan runs commands only'),
+        ({"type": "prompt", "prompt": "x"}, 'its type is "prompt"; panpan has command and http'),
+        ({"type": "http"}, "it has no url that begins with"),
+        ({"type": "http", "url": "file:///etc/passwd"}, "it has no url that begins with"),
+        ({"type": "http", "url": "https://a", "headers": {"a": 1}}, "its headers are no object of texts"),
+        ({"type": "http", "url": "https://a", "allowedEnvVars": "A"}, "its allowedEnvVars are no list of texts"),
         ({"type": "command"}, "it has no command"),
         ({"command": "a\0b"}, "it has no command"),
         ({"command": "true", "args": "x"}, "its args are no list of texts"),

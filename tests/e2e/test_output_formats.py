@@ -198,7 +198,7 @@ WRONG_USAGE: Sequence[tuple[list[str], str]] = [
     (["sesions"], "there is no command 'sesions'; did you mean `panpan sessions`?"),
     (["acp"], "there is no command 'acp'; the commands are agents, capabilities, commit, completion, config"),
     (["comit", "-q"], "If it is a prompt: panpan -p comit -q"),
-    (["statuss"], "did you mean `panpan -p /status`?"),
+    (["statuss"], "or `panpan -p /status`?"),
     (["mcp", "list"], "there is no command 'mcp', and a prompt of several words needs quotes"),
     (["-f", "text", "signin"], "there is no command 'signin'"),
     (["fix", "the", "test"], "a prompt of several words needs quotes"),

@@ -128,7 +128,7 @@ def test_skill_of_an_untrusted_project_reaches_nothing(panpan: Panpan) -> None:
     assert "Skill" not in tools(requests[0])
     assert "Fills in forms" not in text_of(requests[0])
     assert "Evil" not in "".join(map(text_of, requests))
-    assert "do not count until you trust it" in done.stderr
+    assert "wait until you trust it" in done.stderr
     assert typed.code != 0
     assert "there is no command /bad" in typed.stderr
     assert not (panpan.workspace / "made").exists()
@@ -401,7 +401,7 @@ def test_skills_are_listed_and_checked_without_a_model(panpan: Panpan, skills: P
     assert [one["name"] for one in as_json["skills"]] == ["odd", "pdf"]
     assert (checked.code, good.code) == (1, 0)
     assert "color is no key of the specification" in checked.stdout
-    assert "2 skills and commands" in panpan.run("doctor").stdout
+    assert "2 found, commands included" in panpan.run("doctor").stdout
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,9 @@ class SkillsCapability(Capability):
         waiting = [*waiting_files("commands", trust), *waiting_files("skills", trust)]
         if waiting and trust.may_be_asked:
             of = f"{waiting[0]} and {len(waiting) - 1} more" if len(waiting) > 1 else waiting[0]
-            self.session.warn(clean_line(f"skills of the project do not count until you trust it: panpan trust ({of})"))
+            self.session.warn(
+                clean_line(f"skills and commands of the project wait until you trust it: panpan trust ({of})")
+            )
         yield
 
 

@@ -12,7 +12,7 @@ def check_skills(machine: Machine) -> Iterable[Check]:
         return
     found = SkillSet(machine.locations.home, machine.loaded.trust)
     if found.all:
-        yield Check("skills", "ok", f"{len(found.all)} skills and commands: panpan skills list")
+        yield Check("skills", "ok", f"{len(found.all):,} found, commands included: panpan skills list")
     for problem in found.refused:
         yield Check("skills", "note", f"not used: {problem}")
 

@@ -6,6 +6,7 @@ deny.
 """
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ def _of_user(root: Path) -> Iterator[ClaudeFile]:
     home = user_home()
     for name in _NAMES if root == home else _NAMES[:1]:
         path = home / ".claude" / name
-        if not path.is_symlink() and not path.exists():
+        if not os.path.lexists(path):
             continue
         try:
             data = read_users_file(str(path), max_bytes=MAX_BYTES)

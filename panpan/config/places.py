@@ -64,7 +64,7 @@ def brought_files(kinds: Sequence[Kind], home: Path, trust: ProjectTrust, proble
         kinds: Kinds of files; of the same origin, those of a later kind are stronger.
         home: The panpan home.
         trust: The project.
-        problems: Gets a sentence for each file or folder of the user that cannot be read.
+        problems: Gets a sentence for each file or folder that cannot be read.
     """
     for kind in kinds:
         for place in PLACES[kind]:
@@ -72,17 +72,22 @@ def brought_files(kinds: Sequence[Kind], home: Path, trust: ProjectTrust, proble
                 yield from _of_user(kind, _users_path(place, home), problems)
     for kind in kinds:
         for place in PLACES[kind]:
-            for name in sorted(trust.believed) if not place.startswith("~") else ():
-                if name == place or name.startswith(f"{place}/"):
-                    yield BroughtFile(kind, name, trust.believed[name], is_users=False)
+            left_out = trust.files.left_out if trust.is_trusted else {}
+            problems += [f"{name}: it is not used: {left_out[name]}" for name in _below(place, left_out)]
+            for name in _below(place, trust.believed):
+                yield BroughtFile(kind, name, trust.believed[name], is_users=False)
 
 
 def waiting_files(kind: Kind, trust: ProjectTrust) -> Sequence[str]:
     """Return the files of a project that would count if it were trusted."""
     if trust.is_trusted:
         return ()
-    found = sorted(trust.files.content)
-    return [name for place in PLACES[kind] for name in found if name == place or name.startswith(f"{place}/")]
+    return [name for place in PLACES[kind] for name in _below(place, trust.files.content)]
+
+
+def _below(place: str, names: Iterable[str]) -> Sequence[str]:
+    """Return the names of a place and of what is in it, sorted."""
+    return sorted(name for name in names if name == place or name.startswith(f"{place}/"))
 
 
 def _users_path(place: str, home: Path) -> Path:

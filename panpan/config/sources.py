@@ -143,8 +143,10 @@ def load_settings(
         project = limited.source
     of_claude = claude_files(trust)
     warnings += [problem for file in of_claude for problem in file.problems]
-    weaker = [[file.source for file in of_claude if file.values and file.kind == kind] for kind in ("user", "project")]
-    every = (*weaker[0], user, *weaker[1], project, local, environment, *given, flags)
+    users, projects = (
+        [file.source for file in of_claude if file.values and file.kind == kind] for kind in ("user", "project")
+    )
+    every = (*users, user, *projects, project, local, environment, *given, flags)
     sources = [source for source in every if source is not None]
     keys = StoredKeys(locations.home) if keys is None else keys
     return Loaded(_joined(sources), sources, tuple(warnings), trust, tuple(withheld), tuple(withheld_rules), keys)

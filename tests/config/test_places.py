@@ -61,6 +61,16 @@ def test_files_of_an_untrusted_project_wait(home: Path) -> None:
     assert waiting_files("skills", ProjectTrust(project, Trusted())) == ()
 
 
+def test_file_that_was_left_out_of_a_trusted_project_is_told(home: Path) -> None:
+    left_out = {".claude/skills/a": "it is a link that leads out of the project", ".claude/commands/b.md": "so is this"}
+    trust = ProjectTrust(ProjectFiles(home, {}, {}, left_out), Trusted())
+
+    assert names(home, ["skills"], trust) == (
+        [],
+        [".claude/skills/a: it is not used: it is a link that leads out of the project"],
+    )
+
+
 def test_links_of_the_user_are_followed_and_circles_end(home: Path) -> None:
     write(home / "elsewhere" / "a" / "SKILL.md")
     (home / ".claude" / "skills").mkdir(parents=True)

@@ -37,7 +37,7 @@ def hooks() -> None:
 @click.pass_context
 def list_hooks(ctx: click.Context, cwd: Path | None, as_json: bool) -> int:
     """List the hooks in the order in which they count, and what of them cannot be used."""
-    _, found = _hooks_of(ctx, cwd)
+    found = _hooks_of(ctx, cwd)
     if as_json:
         rows = [
             {
@@ -69,7 +69,7 @@ def list_hooks(ctx: click.Context, cwd: Path | None, as_json: bool) -> int:
 def explain(ctx: click.Context, event: str, name: str, cwd: Path | None) -> int:
     """Say what an event is, and which hooks run at it for a tool of this NAME."""
     _require_event(event)
-    _, found = _hooks_of(ctx, cwd)
+    found = _hooks_of(ctx, cwd)
     click.echo(f"{event}: {FIRED[event]}")
     at_event = [one for one in found.handlers if one.event == event]
     running = [one for one in at_event if not name or one.matches(name) or one.sees_edits_of(name)]
@@ -106,8 +106,8 @@ def test(ctx: click.Context, event: str, file: Path, cwd: Path | None) -> int:
         raise ConfigError(f"the input is no JSON: {error}") from error
     if not isinstance(told, dict):
         raise ConfigError('the input is no JSON object; write one, such as {"tool_name": "Bash"}')
-    root, found = _hooks_of(ctx, cwd)
-    _, loaded, _ = settings_of_folder(ctx, cwd)
+    _, loaded, locations = settings_of_folder(ctx, cwd)
+    root, found = locations.project_root, hooks_of_folder(locations.home, loaded.trust)
     web = loaded.settings.web
     network = WebNetwork().as_set_up(web.private_hosts, web.proxy_url)
     server = Server(network, web.user_agent or f"panpan/{__version__}", os.environ)
@@ -128,10 +128,9 @@ def test(ctx: click.Context, event: str, file: Path, cwd: Path | None) -> int:
     return 2 if is_refused else int(bool(failed))
 
 
-def _hooks_of(ctx: click.Context, cwd: Path | None) -> tuple[Path, ConfiguredHooks]:
-    """Return the root of the project, and its hooks."""
+def _hooks_of(ctx: click.Context, cwd: Path | None) -> ConfiguredHooks:
     _, loaded, locations = settings_of_folder(ctx, cwd)
-    return locations.project_root, hooks_of_folder(locations.home, loaded.trust)
+    return hooks_of_folder(locations.home, loaded.trust)
 
 
 def _require_event(event: str) -> None:

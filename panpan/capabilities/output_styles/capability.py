@@ -53,8 +53,11 @@ class OutputStylesCapability(Capability):
         """The style that the user wants; None: they said nothing, so a resumed session keeps its own."""
         if self._chosen is None:
             return None
+        from panpan.capabilities.output_styles.styles import is_path
+
         try:
-            if not self._must_exist and is_relative_path(self._chosen):
+            # beside a relative path may lie a file of a project that nobody trusts
+            if not self._must_exist and is_path(self._chosen) and not self._chosen.startswith(("/", "~/")):
                 raise ConfigError(f"the output style {self._chosen} is a relative path; write the whole one")
             return self.styles.get(self._chosen)
         except ConfigError as error:
@@ -132,12 +135,6 @@ class KeptStyle(Hook):
 
     async def pinned_reminders(self) -> Sequence[SystemReminder]:
         return list(_told(self._messages()))[-1:]
-
-
-def is_relative_path(wanted: str) -> bool:
-    """Return whether a style is meant by a path that depends on the folder, where an untrusted file may lie."""
-    is_path = not wanted.startswith("{") and ("/" in wanted or wanted.endswith(".md"))
-    return is_path and not wanted.startswith(("/", "~/"))
 
 
 def _told(messages: Sequence[Message]) -> Iterable[SystemReminder]:

@@ -12,7 +12,7 @@ from panpan.config.places import MAX_BYTES, BroughtFile, brought_files
 from panpan.config.trust import ProjectTrust
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.read_file import read_users_file
-from panpan.system.text.front_matter import FrontMatter, FrontMatterError, read_front_matter
+from panpan.system.text.front_matter import FrontMatterError, parts_of_file
 from panpan.types.dataclass import dataclass
 from panpan.types.events import known_name
 
@@ -73,7 +73,7 @@ class OutputStyles:
         wanted = wanted.strip()
         if wanted.startswith("{"):
             return _of_json(wanted)
-        if "/" in wanted or wanted.endswith(".md"):
+        if is_path(wanted):
             return self._of_path(wanted)
         found = self.all.get(known_name(wanted, self.all.keys()))
         if found is None:
@@ -90,6 +90,11 @@ class OutputStyles:
             raise ConfigError(f"the output style {written} cannot be read: {error}") from error
 
 
+def is_path(wanted: str) -> bool:
+    """Return whether a style is meant by the path of its file, and not by its name or in JSON."""
+    return not wanted.startswith("{") and ("/" in wanted or wanted.endswith(".md"))
+
+
 def _own(file: Path) -> OutputStyle:
     return replace(read_style(BroughtFile("output-styles", file.name, file.read_bytes(), is_users=True)), place="")
 
@@ -102,10 +107,7 @@ def read_style(file: BroughtFile) -> OutputStyle:
     """
     stem = Path(file.name).stem
     try:
-        text = file.data.decode("utf-8-sig")
-        parts = read_front_matter(text) or FrontMatter({}, text.strip(), {})
-    except UnicodeDecodeError:
-        raise ConfigError(f"{file.name}: it is not UTF-8 text") from None
+        parts = parts_of_file(file.data)
     except FrontMatterError as error:
         raise ConfigError(f"{file.name}:{error.line}: {error}") from None
     head = {key: entry.value.strip() for key, entry in parts.head.items() if isinstance(entry.value, str)}

@@ -26,7 +26,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below
-from panpan.system.files.globs import compile_gitignore
+from panpan.system.files.globs import compile_rooted
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
 from panpan.types.messages import MEMORY, PROJECT_CONTEXT, Message, SystemReminder
@@ -156,10 +156,7 @@ class _Conditional:
     def __init__(self, section: MemorySection, folder: Path) -> None:
         self.section = section
         self._folder = folder
-        self._regexes = [
-            compile_gitignore(pattern if pattern.startswith("**/") else f"/{pattern.removeprefix('./').lstrip('/')}")
-            for pattern in section.patterns
-        ]
+        self._regexes = list(map(compile_rooted, section.patterns))
 
     def is_for(self, path: Path) -> bool:
         if not is_below(path, self._folder):

@@ -1,6 +1,6 @@
 """Skills: instructions for kinds of tasks, which the model loads when it needs them and the user calls as commands."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -125,30 +125,27 @@ class SkillsCapability(Capability):
             ConfigError: It was interrupted.
         """
         from panpan.capabilities.skills.following import SkillRules
-        from panpan.capabilities.skills.loading import has_calls
+        from panpan.capabilities.skills.loading import has_calls, load_skill
 
         every = await to_thread.run_sync(lambda: self.skills.all)
         skill, followed = every[name], self._followed_by(self.session.main)
         rules = SkillRules.of(skill, self.session.warn)
-        if has_calls(skill) and self.session.frontend.is_interactive:
-            say(terminal, f"/{name} runs what it needs first; esc stops it", "dim")
+        load = partial(load_skill, skill, arguments, self.session.main, self.known(skill))
         with followed.following(rules):
-            text = await self._loaded(skill, arguments)
+            text = await (self._at_work(terminal, name, load) if has_calls(skill) else load())
         message = _message(name, arguments, text)
         followed.follow_with(message.uuid, rules)
         terminal.submit(message)
 
-    async def _loaded(self, skill: "Skill", arguments: str) -> str:
-        from panpan.capabilities.skills.loading import has_calls, load_skill
-
-        agent = self.session.main
-        if not has_calls(skill):
-            return await load_skill(skill, arguments, agent, self.known(skill))
-        text: str | None = None
+    async def _at_work(self, terminal: Terminal, name: str, load: Callable[[], Awaitable[str]]) -> str:
+        """Return the text of a skill that runs something, which an interrupt and the budget may end."""
+        if self.session.frontend.is_interactive:
+            say(terminal, f"/{name} runs what it needs first; esc stops it", "dim")
+        agent, text = self.session.main, None
         with agent.exclusive() as scope, scope, agent.budget.turn():
-            text = await load_skill(skill, arguments, agent, self.known(skill))
+            text = await load()
         if text is None:
-            raise ConfigError(f"/{skill.name} was interrupted, and nothing was sent")
+            raise ConfigError(f"/{name} was interrupted, and nothing was sent")
         return text
 
     @classmethod

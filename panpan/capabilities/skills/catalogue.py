@@ -4,7 +4,7 @@ The rule: the list never takes more than its share of the context window. Each s
 one that has no room is found by words of its task.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from hashlib import blake2b
@@ -64,7 +64,6 @@ class SkillSet:
         return dict(sorted(found.items()))
 
     def _read(self, refused: list[str], asides: list[str]) -> Iterator[Skill]:
-        refused += [f"{name}: {why}" for name, why in self._trust.files.left_out.items()]
         for file in brought_files(("commands", "skills"), self._home, self._trust, refused):
             try:
                 skill = read_skill(file)
@@ -78,14 +77,15 @@ class SkillSet:
         """Return the absolute folder of a skill's files; empty for one of panpan's own."""
         return str((self._trust.files.root / skill.place).parent) if skill.place else ""
 
-    def listed(self, paths: Callable[[Skill], bool] = lambda _: False) -> Sequence[Skill]:
-        """Return the skills that the model is told of; of those for certain files, the ones that `paths` accepts."""
-        return [skill for skill in self.all.values() if skill.is_for_model and (not skill.paths or paths(skill))]
+    @property
+    def for_model(self) -> Sequence[Skill]:
+        """The skills that the model may load."""
+        return [skill for skill in self.all.values() if skill.is_for_model]
 
     def near(self, words: str) -> Sequence[Skill]:
         """Return the skills for the model that words may mean, the best first."""
         wanted = {word.casefold() for word in _WORDS.findall(words)}
-        usable = {name: skill for name, skill in self.all.items() if skill.is_for_model}
+        usable = {skill.name: skill for skill in self.for_model}
         similar = get_close_matches(words.casefold(), usable, n=3)
         scores = {
             name: len(wanted & _words_of(f"{name} {skill.description}")) + 2 * (name in similar)

@@ -46,7 +46,9 @@ def _begin_with(name: str) -> click.Command:
     return begin
 
 
-commit, review, run = map(_begin_with, ("commit", "review", "run"))
+commit = _begin_with("commit")
+review = _begin_with("review")
+run = _begin_with("run")
 
 
 @click.group("skills", cls=CommandGroup)

@@ -6,7 +6,7 @@ it, until the turn ends. It opens nothing that rules, modes or places of the use
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from anyio import to_thread
 
@@ -22,7 +22,7 @@ from panpan.permissions.subject import Subject, subject_of
 from panpan.session.agent import Agent
 from panpan.session.reminders import ReminderSource
 from panpan.system.files.canonical import is_below
-from panpan.system.files.globs import compile_gitignore, expand_braces
+from panpan.system.files.globs import compile_rooted, expand_braces
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output
 from panpan.types.messages import Message, SystemReminder
@@ -50,28 +50,24 @@ class ListedSkills(ReminderSource):
         self._skills = skills
         self._agent = agent
         self._list: str | None = None
-        self._for_files: dict[str, str] = {}
-        """Skills for certain files, of which one was touched, and the first such file."""
+        self._untouched: dict[str, Sequence[re.Pattern[str]]] = {}
+        """Skills for certain files, of which none was touched yet, and the patterns of these."""
+        self._touched: dict[str, str] = {}
+        """Those of which one was touched, and the first such file."""
 
     async def after_tool(self, call: ToolCall, output: Output) -> None:
-        if self._list is not None and not output.is_error:
-            for skill in self._skills.all.values():
-                if skill.paths and skill.is_for_model and skill.name not in self._for_files:
-                    self._note(skill, call)
-
-    def _note(self, skill: Skill, call: ToolCall) -> None:
+        if not self._untouched or output.is_error:
+            return
         root = call.context.paths.root
         try:
             places = [call.context.paths.locate(use.path).path for use in call.effects.path_uses]
-            patterns = _patterns(skill)
         except ToolError:
             return
-        for place in places:
-            if is_below(place, root) and place != root:
-                relative = place.relative_to(root).as_posix()
-                if any(pattern.fullmatch(relative) for pattern in patterns):
-                    self._for_files[skill.name] = relative
-                    return
+        files = [place.relative_to(root).as_posix() for place in places if is_below(place, root) and place != root]
+        for name, patterns in list(self._untouched.items()):
+            if (file := next((one for one in files if any(p.fullmatch(one) for p in patterns)), None)) is not None:
+                self._touched[name] = file
+                del self._untouched[name]
 
     async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
         if all(tool.name != SKILL_TOOL for tool in round_.conversation.tools):
@@ -82,20 +78,21 @@ class ListedSkills(ReminderSource):
         if self._list:
             text = f"Skills that you can load with Skill, each a name and what it is for:\n{self._list}"
             told.append(SystemReminder(text=text, cause=f"{_LIST}{digest_of(self._list)}"))
-        for name, file in self._for_files.items():
+        for name, file in self._touched.items():
             skill = self._skills.all[name]
             text = f"There is a skill for files such as {file}. Load it with Skill: {name}: {skill.description}"
             told.append(SystemReminder(text=text, cause=f"skill:for_file:{name}"))
         return told
 
     def _listed(self) -> str:
-        return catalogue(self._skills.listed(), room_tokens(self._agent.model.context_window))
-
-
-def _patterns(skill: Skill) -> Sequence[re.Pattern[str]]:
-    every = [pattern for written in skill.paths for pattern in expand_braces(written)]
-    anchored = [one if one.startswith("**/") else f"/{one.removeprefix('./').lstrip('/')}" for one in every]
-    return [compile_gitignore(one) for one in anchored]
+        """Return the list of skills for all work; note those for certain files."""
+        every = self._skills.for_model
+        for skill in (skill for skill in every if skill.paths):
+            with suppress(ToolError):  # it has no pattern that can be read
+                patterns = [compile_rooted(one) for written in skill.paths for one in expand_braces(written)]
+                self._untouched[skill.name] = patterns
+        room = room_tokens(self._agent.model.context_window)
+        return catalogue((skill for skill in every if not skill.paths), room)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import field
 
 from panpan.config.places import BroughtFile
 from panpan.permissions.rules.rules import split_rules
-from panpan.system.text.front_matter import Entry, FrontMatter, FrontMatterError, read_front_matter
+from panpan.system.text.front_matter import Entry, FrontMatterError, parts_of_file, read_front_matter
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
@@ -76,14 +76,9 @@ def read_skill(file: BroughtFile) -> Skill:
     is_command = file.kind == "commands"
     own_name = name.removesuffix(".md") if is_command else folder
     try:
-        text = file.data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise SkillError(f"{file.name}: it is not UTF-8 text") from None
-    try:
-        parts = read_front_matter(text)
+        parts = parts_of_file(file.data)
     except FrontMatterError as error:
         raise SkillError(f"{file.name}:{error.line}: {error}") from None
-    parts = parts or FrontMatter({}, text.replace("\r\n", "\n").strip(), {})
     head = _Head(parts.head, file.name)
     for key, line in parts.repeated.items():
         head.tell(f"{key} appears twice; this one counts", line)

@@ -43,7 +43,7 @@ from panpan.types.messages import (
 )
 from panpan.version import __version__
 
-NO_FEATURES: Mapping[str, Callable[[], object]] = {}
+_NO_FEATURES: Mapping[str, Callable[[], object]] = {}
 _TASK_STATUS: Mapping[TaskState, str] = {
     "finished": "completed",
     "failed": "failed",
@@ -53,7 +53,7 @@ _TASK_STATUS: Mapping[TaskState, str] = {
 
 
 def init_line(
-    info: SessionInfo, commands: Sequence[str] = (), features: Mapping[str, Callable[[], object]] = NO_FEATURES
+    info: SessionInfo, commands: Sequence[str] = (), features: Mapping[str, Callable[[], object]] = _NO_FEATURES
 ) -> dict[str, Any]:
     """Return the first line: facts about the session, its slash commands, and what its features say of themselves."""
     return {
@@ -367,7 +367,7 @@ class StreamJsonFace(JsonFace):
         *,
         has_partial_messages: bool,
         commands: Sequence[str] = (),
-        features: Mapping[str, Callable[[], object]] = NO_FEATURES,
+        features: Mapping[str, Callable[[], object]] = _NO_FEATURES,
     ) -> None:
         super().__init__(out, info.id)
         self._info = info

@@ -62,6 +62,15 @@ def compile_gitignore(pattern: str) -> re.Pattern[str]:
     return re.compile(_path_regex(name, is_anchored="/" in name) + below, re.DOTALL)
 
 
+def compile_rooted(pattern: str) -> re.Pattern[str]:
+    """Return the same for a pattern that begins at the top, with or without `./` or `/`, unless it begins with `**/`.
+
+    Raises:
+        ToolError: It is no pattern.
+    """
+    return compile_gitignore(pattern if pattern.startswith("**/") else f"/{pattern.removeprefix('./').lstrip('/')}")
+
+
 def gitignore_escaped(path: str) -> str:
     """Return the pattern for `compile_gitignore` that matches `path` alone, and what lies below it."""
     pattern = _GITIGNORE_SPECIAL.sub(r"\\\g<0>", path)

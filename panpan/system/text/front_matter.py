@@ -187,6 +187,19 @@ def read_front_matter(text: str, *, is_strict: bool = False) -> FrontMatter | No
     return FrontMatter(head, text[end.end() :].replace("\r\n", "\n").strip(), repeated)
 
 
+def parts_of_file(data: bytes) -> FrontMatter:
+    """Take a Markdown file apart; without a head, all of it is the body.
+
+    Raises:
+        FrontMatterError: It is not UTF-8 text, or its head cannot be read.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise FrontMatterError("it is not UTF-8 text", 1) from None
+    return read_front_matter(text) or FrontMatter({}, text.replace("\r\n", "\n").strip(), {})
+
+
 def _pairs(text: str, *, is_strict: bool) -> _Pairs:
     lines = text.split("\n")
     if _SIMPLE.fullmatch(text):

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from panpan.config.trust import ProjectTrust
+from panpan.config.trust import NO_TRUST, ProjectTrust
 from panpan.errors import ToolError
 from panpan.system.files.canonical import user_home
 from panpan.system.files.read_file import read_users_file
@@ -57,32 +57,39 @@ class BroughtFile:
     """True if it is the user's own, and not the project's."""
 
 
-def brought_files(kinds: Sequence[Kind], home: Path, trust: ProjectTrust, problems: list[str]) -> Iterator[BroughtFile]:
-    """Yield the files that count, the weakest first: those of the user, then those of a trusted project.
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The places of one run."""
 
-    Args:
-        kinds: Kinds of files; of the same origin, those of a later kind are stronger.
-        home: The panpan home.
-        trust: The project.
-        problems: Gets a sentence for each file or folder that cannot be read.
-    """
-    for kind in kinds:
-        for place in PLACES[kind]:
-            if place.startswith("~"):
-                yield from _of_user(kind, _users_path(place, home), problems)
-    for kind in kinds:
-        for place in PLACES[kind]:
-            left_out = trust.files.left_out if trust.is_trusted else {}
-            problems += [f"{name}: it is not used: {left_out[name]}" for name in _below(place, left_out)]
-            for name in _below(place, trust.believed):
-                yield BroughtFile(kind, name, trust.believed[name], is_users=False)
+    home: Path | None = None
+    """The panpan home; None: nothing of the user's counts."""
+    trust: ProjectTrust = NO_TRUST
+    """The project."""
 
+    def files(self, kinds: Sequence[Kind], problems: list[str]) -> Iterator[BroughtFile]:
+        """Yield the files that count, the weakest first: those of the user, then those of a trusted project.
 
-def waiting_files(kind: Kind, trust: ProjectTrust) -> Sequence[str]:
-    """Return the files of a project that would count if it were trusted."""
-    if trust.is_trusted:
-        return ()
-    return [name for place in PLACES[kind] for name in _below(place, trust.files.content)]
+        Args:
+            kinds: Kinds of files; of the same origin, those of a later kind are stronger.
+            problems: Gets a sentence for each file or folder that cannot be read.
+        """
+        for kind in kinds:
+            for place in PLACES[kind]:
+                if place.startswith("~") and self.home is not None:
+                    yield from _of_user(kind, _users_path(place, self.home), problems)
+        left_out = self.trust.files.left_out if self.trust.is_trusted else {}
+        for kind in kinds:
+            for place in PLACES[kind]:
+                problems += [f"{name}: it is not used: {left_out[name]}" for name in _below(place, left_out)]
+                for name in _below(place, self.trust.believed):
+                    yield BroughtFile(kind, name, self.trust.believed[name], is_users=False)
+
+    def waiting(self, *kinds: Kind) -> Sequence[str]:
+        """Return the files of a project that would count if it were trusted."""
+        if self.trust.is_trusted:
+            return ()
+        every = [place for kind in kinds for place in PLACES[kind]]
+        return [name for place in every for name in _below(place, self.trust.files.content)]
 
 
 def _below(place: str, names: Iterable[str]) -> Sequence[str]:

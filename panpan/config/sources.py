@@ -16,6 +16,7 @@ from typing import Any
 from panpan.config.claude_settings import claude_files
 from panpan.config.keys import KeyPath, dotted, flatten, is_secret, leaves, put, shown
 from panpan.config.locations import Locations
+from panpan.config.places import Places
 from panpan.config.project_files import PROJECT_SETTINGS
 from panpan.config.run_settings import read_environment
 from panpan.config.settings import MERGED_LISTS, Settings, rule_text, settings_type
@@ -62,6 +63,8 @@ class Loaded:
     """Rules among `withheld` that allow calls."""
     keys: StoredKeys = NO_KEYS
     """Keys from `panpan login`."""
+    places: Places = Places()
+    """Places of skills, commands, hooks and the like."""
 
     @cached_property
     def origins(self) -> Mapping[str, Origin]:
@@ -149,7 +152,16 @@ def load_settings(
     every = (*users, user, *projects, project, local, environment, *given, flags)
     sources = [source for source in every if source is not None]
     keys = StoredKeys(locations.home) if keys is None else keys
-    return Loaded(_joined(sources), sources, tuple(warnings), trust, tuple(withheld), tuple(withheld_rules), keys)
+    return Loaded(
+        _joined(sources),
+        sources,
+        tuple(warnings),
+        trust,
+        tuple(withheld),
+        tuple(withheld_rules),
+        keys,
+        Places(locations.home, trust),
+    )
 
 
 def _project_source(locations: Locations, trust: ProjectTrust) -> Source | None:

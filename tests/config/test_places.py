@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from panpan.config import places
-from panpan.config.places import PLACES, Kind, brought_files, waiting_files
+from panpan.config.places import PLACES, Kind, Places
 from panpan.config.project_files import EXECUTABLE_SETTINGS, ProjectFiles, setting_of
 from panpan.config.trust import NO_TRUST, ProjectTrust, Trusted, Untrusted
 
@@ -27,7 +27,7 @@ def write(path: Path, text: str = "x") -> Path:
 def names(home: Path, kinds: Sequence[Kind], trust: ProjectTrust = NO_TRUST) -> tuple[list[str], list[str]]:
     """Return the names of the files that count, and the problems."""
     problems: list[str] = []
-    found = [file.name for file in brought_files(kinds, home / "panpan", trust, problems)]
+    found = [file.name for file in Places(home / "panpan", trust).files(kinds, problems)]
     return [name.removeprefix(f"{home}/") for name in found], problems
 
 
@@ -57,8 +57,8 @@ def test_files_of_an_untrusted_project_wait(home: Path) -> None:
     untrusted = ProjectTrust(project, Untrusted())
 
     assert names(home, ["skills", "hooks"], untrusted) == ([], [])
-    assert waiting_files("skills", untrusted) == [".claude/skills/a/SKILL.md"]
-    assert waiting_files("skills", ProjectTrust(project, Trusted())) == ()
+    assert Places(trust=untrusted).waiting("skills") == [".claude/skills/a/SKILL.md"]
+    assert Places(trust=ProjectTrust(project, Trusted())).waiting("skills") == ()
 
 
 def test_file_that_was_left_out_of_a_trusted_project_is_told(home: Path) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from anyio import create_task_group, move_on_after
 from anyio.abc import TaskGroup
 
-from panpan.config.places import brought_files, waiting_files
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
@@ -64,10 +63,10 @@ class HooksCapability(Capability):
         """The hooks; None where no file has any, or nothing may run."""
         if self.session.config.interceptor.plays_back:
             return None
-        trust, problems = self.session.setup.loaded.trust, list[str]()
-        if waiting := [name for name in waiting_files("hooks", trust) if b'"hooks"' in trust.files.content[name]]:
+        places, problems = self.session.setup.loaded.places, list[str]()
+        if waiting := [name for name in places.waiting("hooks") if b'"hooks"' in places.trust.files.content[name]]:
             self.session.warn(f"hooks of {', '.join(waiting)} do not run until you trust the project: panpan trust")
-        files = list(brought_files(["hooks"], self.session.setup.locations.home, trust, problems))
+        files = list(places.files(["hooks"], problems))
         for problem in problems:
             self.session.warn(problem)
         if not files:

@@ -107,7 +107,7 @@ def test(ctx: click.Context, event: str, file: Path, cwd: Path | None) -> int:
     if not isinstance(told, dict):
         raise ConfigError('the input is no JSON object; write one, such as {"tool_name": "Bash"}')
     _, loaded, locations = settings_of_folder(ctx, cwd)
-    root, found = locations.project_root, hooks_of_folder(locations.home, loaded.trust)
+    root, found = locations.project_root, hooks_of_folder(loaded.places)
     web = loaded.settings.web
     network = WebNetwork().as_set_up(web.private_hosts, web.proxy_url)
     server = Server(network, web.user_agent or f"panpan/{__version__}", os.environ)
@@ -129,8 +129,8 @@ def test(ctx: click.Context, event: str, file: Path, cwd: Path | None) -> int:
 
 
 def _hooks_of(ctx: click.Context, cwd: Path | None) -> ConfiguredHooks:
-    _, loaded, locations = settings_of_folder(ctx, cwd)
-    return hooks_of_folder(locations.home, loaded.trust)
+    _, loaded, _ = settings_of_folder(ctx, cwd)
+    return hooks_of_folder(loaded.places)
 
 
 def _require_event(event: str) -> None:

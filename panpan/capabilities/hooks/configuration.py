@@ -8,12 +8,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from panpan.capabilities.hooks.contract import FIRED, NEVER_FIRED
-from panpan.config.places import BroughtFile, brought_files
-from panpan.config.trust import ProjectTrust
+from panpan.config.places import BroughtFile, Places
 from panpan.errors import ConfigError
 from panpan.permissions.rules.rules import EDIT_TOOL, OWN_EDIT_TOOLS, Rule, parse_rule
 from panpan.types.dataclass import dataclass
@@ -98,10 +96,10 @@ class ConfiguredHooks:
     """Things that a file for Claude Code asks for and panpan has not, which no session needs to tell."""
 
 
-def hooks_of_folder(home: Path, trust: ProjectTrust) -> ConfiguredHooks:
+def hooks_of_folder(places: Places) -> ConfiguredHooks:
     """Return the hooks of a session in a project, with all that cannot be used among the problems."""
     unread: list[str] = []
-    found = read_hooks(list(brought_files(["hooks"], home, trust, unread)))
+    found = read_hooks(list(places.files(["hooks"], unread)))
     return ConfiguredHooks(found.handlers, (*unread, *found.problems, *found.asides))
 
 

@@ -46,7 +46,7 @@ class OutputStylesCapability(Capability):
         from panpan.capabilities.output_styles.styles import OutputStyles
 
         setup = self.session.setup
-        return OutputStyles(setup.locations.home, setup.loaded.trust, setup.cwd)
+        return OutputStyles(setup.loaded.places, setup.cwd)
 
     @cached_property
     def wanted(self) -> "OutputStyle | None":

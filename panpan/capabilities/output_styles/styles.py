@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from panpan.config.places import MAX_BYTES, BroughtFile, brought_files
-from panpan.config.trust import ProjectTrust
+from panpan.config.places import MAX_BYTES, BroughtFile, Places
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.read_file import read_users_file
 from panpan.system.text.front_matter import FrontMatterError, parts_of_file
@@ -43,19 +42,18 @@ class OutputStyles:
     """The styles of a session, by their names.
 
     Args:
-        home: The panpan home.
-        trust: The project.
+        places: Where their files are.
         cwd: Folder in which relative paths start.
     """
 
-    def __init__(self, home: Path, trust: ProjectTrust, cwd: Path) -> None:
+    def __init__(self, places: Places, cwd: Path) -> None:
         self._cwd = cwd
         self.problems: list[str] = []
         """Files that hold no style that can be used, each with the reason."""
         found = [PLAIN, *(_own(file) for file in sorted((Path(__file__).parent / "own").glob("*.md")))]
         self.all: Mapping[str, OutputStyle] = {style.name: style for style in found}
         """All styles, of one name the strongest."""
-        for file in brought_files(("output-styles",), home, trust, self.problems):
+        for file in places.files(("output-styles",), self.problems):
             try:
                 style = read_style(file)
             except ConfigError as error:

@@ -9,7 +9,6 @@ from weakref import WeakKeyDictionary
 
 from anyio import to_thread
 
-from panpan.config.places import brought_files, waiting_files
 from panpan.core.hooks import Hook
 from panpan.core.late_tool import late_tool
 from panpan.core.tool import Tool
@@ -52,14 +51,13 @@ class SkillsCapability(Capability):
     def skills(self) -> "SkillSet":
         from panpan.capabilities.skills.catalogue import SkillSet
 
-        setup = self.session.setup
-        return SkillSet(setup.locations.home, setup.loaded.trust, list(map(_own_skill, OWN_SKILLS)))
+        return SkillSet(self.session.setup.loaded.places, list(map(_own_skill, OWN_SKILLS)))
 
     @cached_property
     def _has_any(self) -> bool:
         """True if there is a file of a skill or command, or what should be one; then more is imported."""
-        setup, problems = self.session.setup, list[str]()
-        files = brought_files(("commands", "skills"), setup.locations.home, setup.loaded.trust, problems)
+        problems: list[str] = []
+        files = self.session.setup.loaded.places.files(("commands", "skills"), problems)
         return next(files, None) is not None or bool(problems)
 
     @cached_property
@@ -180,9 +178,9 @@ class SkillsCapability(Capability):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
-        trust = self.session.setup.loaded.trust
-        waiting = [*waiting_files("commands", trust), *waiting_files("skills", trust)]
-        if waiting and trust.may_be_asked:
+        places = self.session.setup.loaded.places
+        waiting = places.waiting("commands", "skills")
+        if waiting and places.trust.may_be_asked:
             of = f"{waiting[0]} and {len(waiting) - 1} more" if len(waiting) > 1 else waiting[0]
             self.session.warn(
                 clean_line(f"skills and commands of the project wait until you trust it: panpan trust ({of})")

@@ -8,11 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from hashlib import blake2b
-from pathlib import Path
 
 from panpan.capabilities.skills.skill_file import Skill, SkillError, read_skill
-from panpan.config.places import brought_files
-from panpan.config.trust import ProjectTrust
+from panpan.config.places import Places
 from panpan.session.context_usage import text_tokens
 from panpan.types.pattern import compile_late
 
@@ -34,14 +32,12 @@ class SkillSet:
     """The skills of a session, by their names.
 
     Args:
-        home: The panpan home.
-        trust: The project.
+        places: Where they are.
         own: Skills of panpan's own.
     """
 
-    def __init__(self, home: Path, trust: ProjectTrust, own: Sequence[Skill] = ()) -> None:
-        self._home = home
-        self._trust = trust
+    def __init__(self, places: Places, own: Sequence[Skill] = ()) -> None:
+        self._places = places
         self._own = own
         self.refused: list[str] = []
         """Files that hold no skill that can be used, each with the reason; whole once `all` was asked for."""
@@ -64,7 +60,7 @@ class SkillSet:
         return dict(sorted(found.items()))
 
     def _read(self, refused: list[str], asides: list[str]) -> Iterator[Skill]:
-        for file in brought_files(("commands", "skills"), self._home, self._trust, refused):
+        for file in self._places.files(("commands", "skills"), refused):
             try:
                 skill = read_skill(file)
             except SkillError as error:
@@ -75,7 +71,7 @@ class SkillSet:
 
     def folder_of(self, skill: Skill) -> str:
         """Return the absolute folder of a skill's files; empty for one of panpan's own."""
-        return str((self._trust.files.root / skill.place).parent) if skill.place else ""
+        return str((self._places.trust.files.root / skill.place).parent) if skill.place else ""
 
     @property
     def for_model(self) -> Sequence[Skill]:

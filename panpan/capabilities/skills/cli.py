@@ -16,7 +16,7 @@ from panpan.capabilities.skills.capability import OWN_SKILLS
 from panpan.capabilities.skills.catalogue import SkillSet
 from panpan.capabilities.skills.skill_file import SKILL_FILE, SkillError, check_skill, read_skill
 from panpan.cli_kit.commands import CommandGroup, chosen_folder, run_panpan, settings_of_folder
-from panpan.config.places import MAX_BYTES, BroughtFile, brought_files
+from panpan.config.places import MAX_BYTES, BroughtFile
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.read_file import read_users_file
 from panpan.system.text.terminal_text import clean_line, printable
@@ -66,8 +66,8 @@ def skills() -> None:
 @click.pass_context
 def list_skills(ctx: click.Context, cwd: Path | None, as_json: bool) -> int:
     """List the skills and commands, where each is, and what of them cannot be used."""
-    _, loaded, locations = settings_of_folder(ctx, cwd)
-    found = SkillSet(locations.home, loaded.trust)
+    _, loaded, _ = settings_of_folder(ctx, cwd)
+    found = SkillSet(loaded.places)
     every = list(found.all.values())
     if as_json:
         rows = [
@@ -113,8 +113,8 @@ def check(ctx: click.Context, paths: Sequence[Path], cwd: Path | None) -> int:
     if paths:
         files = [file for path in paths for file in _files_at(path, unread)]
     else:
-        _, loaded, locations = settings_of_folder(ctx, cwd)
-        files = list(brought_files(("skills",), locations.home, loaded.trust, unread))
+        _, loaded, _ = settings_of_folder(ctx, cwd)
+        files = list(loaded.places.files(("skills",), unread))
     found = [list(_problems(file)) for file in files]
     for problem in (*unread, *(problem for problems in found for problem in problems)):
         click.echo(clean_line(problem))

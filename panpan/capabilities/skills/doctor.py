@@ -10,7 +10,7 @@ def check_skills(machine: Machine) -> Iterable[Check]:
     """Report how many skills there are, and each that is not used."""
     if machine.loaded is None:
         return
-    found = SkillSet(machine.locations.home, machine.loaded.trust)
+    found = SkillSet(machine.loaded.places)
     if found.all:
         yield Check("skills", "ok", f"{len(found.all):,} found, commands included: panpan skills list")
     for problem in found.refused:

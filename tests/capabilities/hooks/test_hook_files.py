@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from panpan.capabilities.hooks.configuration import Handler, read_hooks
-from panpan.config.places import BroughtFile, brought_files
-from panpan.config.trust import NO_TRUST
+from panpan.config.places import BroughtFile, Places
 
 
 def file_of(hooks: Any, *, name: str = "hooks.json", is_users: bool = True, **more: Any) -> BroughtFile:
@@ -138,7 +137,7 @@ def test_file_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "home" / "hooks.json").mkdir(parents=True)
     told: list[str] = []
 
-    assert list(brought_files(["hooks"], tmp_path / "home", NO_TRUST, told)) == []
+    assert list(Places(tmp_path / "home").files(["hooks"], told)) == []
     (problem,) = told
     assert "it is not used" in problem
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from panpan.capabilities.skills.catalogue import FIRST_CHARS, SkillSet, catalogue, room_tokens
 from panpan.capabilities.skills.skill_file import Skill
+from panpan.config.places import Places
 from panpan.config.project_files import ProjectFiles
-from panpan.config.trust import NO_TRUST, ProjectTrust, Trusted, Untrusted
+from panpan.config.trust import ProjectTrust, Trusted, Untrusted
 from panpan.session.context_usage import text_tokens
 
 
@@ -37,8 +38,8 @@ def test_project_is_stronger_than_user_and_skill_than_command(home: Path) -> Non
     (home / ".claude" / "commands" / "csv.md").write_text("A command.")
     project = {".claude/skills/pdf/SKILL.md": b"---\nname: pdf\ndescription: the project's\n---\nx"}
 
-    found = SkillSet(home / "panpan", ProjectTrust(ProjectFiles(home / "p", project), Trusted())).all
-    alone = SkillSet(home / "panpan", ProjectTrust(ProjectFiles(home / "p", project), Untrusted())).all
+    found = SkillSet(Places(home / "panpan", ProjectTrust(ProjectFiles(home / "p", project), Trusted()))).all
+    alone = SkillSet(Places(home / "panpan", ProjectTrust(ProjectFiles(home / "p", project), Untrusted()))).all
 
     assert {name: skill.description for name, skill in found.items()} == {"csv": "the user's", "pdf": "the project's"}
     assert alone["pdf"].description == "middle"
@@ -48,7 +49,7 @@ def test_weaker_skill_of_the_same_name_is_told(home: Path) -> None:
     write_skill(home / ".agents" / "skills", "pdf")
     write_skill(home / ".claude" / "skills", "pdf")
 
-    skills = SkillSet(home / "panpan", NO_TRUST)
+    skills = SkillSet(Places(home / "panpan"))
     assert set(skills.all) == {"pdf"}
     assert ["which counts" in note for note in skills.asides] == [True]
 
@@ -58,7 +59,7 @@ def test_unusable_file_is_refused_and_the_rest_counts(home: Path) -> None:
     (home / "panpan" / "skills" / "bad").mkdir()
     (home / "panpan" / "skills" / "bad" / "SKILL.md").write_text("---\nname: bad\n")
 
-    skills = SkillSet(home / "panpan", NO_TRUST)
+    skills = SkillSet(Places(home / "panpan"))
     assert set(skills.all) == {"good"}
     (refused,) = skills.refused
     assert "bad/SKILL.md:1:" in refused
@@ -66,10 +67,10 @@ def test_unusable_file_is_refused_and_the_rest_counts(home: Path) -> None:
 
 def test_skills_for_the_model_are_known_without_reading_all(home: Path) -> None:
     write_skill(home / "panpan" / "skills", "a", "x", "disable-model-invocation: true")
-    assert not SkillSet(home / "panpan", NO_TRUST).are_for_model
+    assert not SkillSet(Places(home / "panpan")).are_for_model
 
     write_skill(home / "panpan" / "skills", "b")
-    assert SkillSet(home / "panpan", NO_TRUST).are_for_model
+    assert SkillSet(Places(home / "panpan")).are_for_model
 
 
 def test_list_holds_descriptions_whole_where_there_is_room() -> None:
@@ -112,7 +113,7 @@ def test_skill_is_found_by_words_and_by_a_name_nearly_right(home: Path) -> None:
     write_skill(home / "panpan" / "skills", "pdf", "Fill in forms")
     write_skill(home / "panpan" / "skills", "csv", "Read tables")
     write_skill(home / "panpan" / "skills", "mine", "Fill in forms", "disable-model-invocation: true")
-    skills = SkillSet(home / "panpan", NO_TRUST)
+    skills = SkillSet(Places(home / "panpan"))
 
     assert [one.name for one in skills.near("fill a form, forms")] == ["pdf"]
     assert [one.name for one in skills.near("cvs")] == ["csv"]

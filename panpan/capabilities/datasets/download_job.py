@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING, Self
 import anyio
 from anyio import to_thread
 
-from panpan.capabilities.datasets.archive import remove_leftovers, unpack
 from panpan.capabilities.datasets.download_plan import (
     TIMEOUT_S,
     DownloadPlan,
     PlannedFile,
     RemoteFile,
-    UnpackLimits,
-    size_text,
     time_text,
 )
 from panpan.errors import ToolError
+from panpan.system.files.archive import UnpackLimits, remove_leftovers, unpack
 from panpan.system.files.atomic_write import NO_LINKS_HERE, sync_folder
 from panpan.system.files.read_file import open_folder, open_regular_file
+from panpan.system.text.terminal_text import size_text
 from panpan.system.web.download import (
     ChangedError,
     CutError,

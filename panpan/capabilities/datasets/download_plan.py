@@ -10,20 +10,11 @@ from pathlib import Path
 
 from panpan.capabilities.datasets.settings import DataSettings
 from panpan.config.settings import NetworkSettings
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.files.archive import UnpackLimits
+from panpan.system.text.terminal_text import clean_line, size_text
 from panpan.system.web.domain_lists import DomainLists
 from panpan.system.web.network import GuardedClient, WebNetwork
 from panpan.types.dataclass import dataclass
-
-_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
-
-
-def size_text(count: int) -> str:
-    """Return a number of bytes in words, such as "1.5 GB"; a kB is a thousand bytes."""
-    amount, unit = float(count), 0
-    while amount >= 999.5 and unit < len(_UNITS) - 1:
-        amount, unit = amount / 1000, unit + 1
-    return f"{count} bytes" if unit == 0 else f"{amount:.3g} {_UNITS[unit]}"
 
 
 def time_text(seconds: float) -> str:
@@ -221,16 +212,6 @@ class DownloadPlan:
 def _sum(sizes: list[int | None]) -> int | None:
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
-
-
-@dataclass(frozen=True, slots=True)
-class UnpackLimits:
-    """Limits on the content of an archive."""
-
-    max_bytes: int
-    max_ratio: float
-    max_places: int = 2_000_000
-    """Files and folders; of those folders that several lie in some are counted more than once."""
 
 
 @dataclass(frozen=True, slots=True)

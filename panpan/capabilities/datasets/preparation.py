@@ -16,7 +16,6 @@ from urllib.parse import quote, unquote, urlsplit
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from panpan.capabilities.datasets.archive import folder_name, is_archive
 from panpan.capabilities.datasets.download_job import checksum_of
 from panpan.capabilities.datasets.download_plan import (
     TIMEOUT_S,
@@ -24,10 +23,11 @@ from panpan.capabilities.datasets.download_plan import (
     DownloadPlan,
     PlannedFile,
     RemoteFile,
-    size_text,
 )
 from panpan.core.tool import ToolContext
 from panpan.errors import ToolError
+from panpan.system.files.archive import folder_name, is_archive
+from panpan.system.text.terminal_text import size_text
 from panpan.system.web.download import OF_NOTHING, sent_range, size_of, validator_of
 from panpan.system.web.network import Allow, GuardedClient
 from panpan.system.web.url_guard import read_url

@@ -152,3 +152,14 @@ def _may_carry(base: str, mark: str) -> bool:
 
 def _first_word(char: str) -> str:
     return unicodedata.name(char, "").partition(" ")[0]
+
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+
+def size_text(count: int) -> str:
+    """Return a number of bytes in words, such as "1.5 GB"; a kB is a thousand bytes."""
+    amount, unit = float(count), 0
+    while amount >= 999.5 and unit < len(_UNITS) - 1:
+        amount, unit = amount / 1000, unit + 1
+    return f"{count} bytes" if unit == 0 else f"{amount:.3g} {_UNITS[unit]}"

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.capabilities.datasets.archive import UnpackLimits, folder_name, is_archive, remove_leftovers, unpack
 from panpan.errors import ToolError
+from panpan.system.files.archive import UnpackLimits, folder_name, is_archive, remove_leftovers, unpack
 
 LIMITS = UnpackLimits(max_bytes=50_000_000, max_ratio=100)
 

@@ -20,12 +20,25 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
 
-from panpan.capabilities.datasets.download_plan import UnpackLimits, size_text
 from panpan.errors import ToolError
 from panpan.system.files.folder_tree import remove_tree
 from panpan.system.files.protected import protections
 from panpan.system.files.read_file import listed_folder, open_below, open_regular_file, opened_folder, status_of
+from panpan.system.text.terminal_text import size_text
 from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackLimits:
+    """Limits on the content of an archive."""
+
+    max_bytes: int
+    max_ratio: float
+    max_places: int = 2_000_000
+    """Files and folders; of those folders that several lie in some are counted more than once."""
+    takes_protected: bool = False
+    """True if names may be there that are protected elsewhere, since nothing acts on them where they go."""
+
 
 # Bound an archive's declared sizes before reading it. The standard library reads a member's header, or the list of all
 # members, into as much memory as the archive declares.
@@ -168,6 +181,7 @@ class _Unpacking:
         """The open folder that it grows in."""
         by_ratio = max(_FREE_RATIO_BYTES, int(status_of(archive).st_size * limits.max_ratio))
         self._room = self._limit = min(limits.max_bytes, by_ratio)
+        self._takes_protected = limits.takes_protected
         self._is_wanted = is_wanted
         self._names: set[str] = set()
         self._places = limits.max_places
@@ -235,7 +249,8 @@ class _Unpacking:
             raise self._refused(f"a name of more than {_MAX_PATH_CHARS:,} characters, {member.name[:200]!r}")
         if not parts or name.startswith("/") or not all(map(_is_plain, parts)):
             raise self._refused(f"a name that leads elsewhere, {member.name[:200]!r}")
-        if any(not group.is_only_as_named for group, _ in protections(self._folder.joinpath(*parts))):
+        place = self._folder.joinpath(*parts)
+        if not self._takes_protected and any(not group.is_only_as_named for group, _ in protections(place)):
             raise self._refused(f"a name that is protected, {name[:200]!r}")
         # as a case-insensitive file system would compare it
         folded = unicodedata.normalize("NFC", "/".join(parts)).casefold()

@@ -27,6 +27,7 @@ from panpan.capabilities.output_styles.capability import OutputStylesCapability
 from panpan.capabilities.packages.capability import Packages
 from panpan.capabilities.permissions.capability import Permissions
 from panpan.capabilities.plan_mode.capability import PlanModeCapability
+from panpan.capabilities.plugins.capability import PluginsCapability
 from panpan.capabilities.project_context.capability import ProjectContext
 from panpan.capabilities.questions.capability import Questions
 from panpan.capabilities.reminders.capability import RemindersCapability
@@ -83,6 +84,7 @@ BUILTIN: Sequence[type[Capability]] = (
     CompactionCapability,
     SnapshotsCapability,
     SideQuestions,
+    PluginsCapability,
     SkillsCapability,
     OutputStylesCapability,
     LocalModelCapability,

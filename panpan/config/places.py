@@ -6,8 +6,9 @@ The rule: a file of a project has the bytes that the user has trusted. Of a proj
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from panpan.config.trust import NO_TRUST, ProjectTrust
 from panpan.errors import ToolError
@@ -15,7 +16,10 @@ from panpan.system.files.canonical import user_home
 from panpan.system.files.read_file import read_users_file
 from panpan.types.dataclass import dataclass
 
-Kind: TypeAlias = Literal["hooks", "commands", "skills", "output-styles"]
+if TYPE_CHECKING:
+    from panpan.config.plugins.store import LoadedPlugin, PluginPlace
+
+Kind: TypeAlias = Literal["hooks", "commands", "skills", "output-styles", "agents"]
 
 PLACES: Mapping[Kind, Sequence[str]] = {
     "hooks": (
@@ -30,11 +34,15 @@ PLACES: Mapping[Kind, Sequence[str]] = {
     "output-styles": (
         "~/.claude/output-styles", "~/.panpan/output-styles", ".claude/output-styles", ".panpan/output-styles",
     ),
+    "agents": (),
 }  # fmt: skip
 """Files and folders of each kind, the weakest first. `~/.panpan` is the panpan home, wherever that is; without `~` a
-place is in the project, and has a row in `project_files`."""
+place is in the project, and has a row in `project_files`. Agents
+of the user and of projects have places of their own (`capabilities/subagents/definitions`)."""
 
-NAMES: Mapping[Kind, str] = {"hooks": "*", "commands": "*.md", "skills": "SKILL.md", "output-styles": "*.md"}
+NAMES: Mapping[Kind, str] = {
+    "hooks": "*", "commands": "*.md", "skills": "SKILL.md", "output-styles": "*.md", "agents": "*.md",
+}  # fmt: skip
 """Names of the files in these folders; a folder with a file of such an exact name is one thing, and has no more."""
 
 MAX_BYTES = 1_000_000
@@ -54,10 +62,16 @@ class BroughtFile:
     """Its path: absolute, or from the root of the project."""
     data: bytes
     is_users: bool
-    """True if it is the user's own, and not the project's."""
+    """True if it is the user's own, and neither the project's nor a plug-in's."""
+    plugin: "PluginPlace | None" = None
+    """The plug-in that it is of."""
+    given_name: str = ""
+    """Name that its plug-in gives it, without that of the plug-in; empty if the file has its own."""
+    is_strict: bool = False
+    """True if what its specification forbids costs the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Places:
     """The places of one run."""
 
@@ -65,14 +79,41 @@ class Places:
     """The panpan home; None: nothing of the user's counts."""
     trust: ProjectTrust = NO_TRUST
     """The project."""
+    plugin_folders: Sequence[Path] = ()
+    """Folders of plug-ins that count besides those that are enabled."""
+
+    @cached_property
+    def _plugins(self) -> "tuple[Sequence[LoadedPlugin], Sequence[str]]":
+        if not self.plugin_folders and (self.home is None or not os.path.lexists(self.home / "plugins/plugins.json")):
+            return (), ()
+        from panpan.config.plugins.enabled import load_plugins  # few have any
+
+        return load_plugins(self.home, self.plugin_folders)
+
+    @property
+    def plugins(self) -> "Sequence[LoadedPlugin]":
+        """The plug-ins that are on."""
+        return self._plugins[0]
+
+    @property
+    def program_folders(self) -> Sequence[Path]:
+        """Folders with programs of plug-ins, which commands may call by their names."""
+        return [one.place.root / "bin" for one in self.plugins if one.plugin.of_kind("programs")]
+
+    @property
+    def plugin_problems(self) -> Sequence[str]:
+        """Plug-ins that are on and cannot be used, each with the reason."""
+        return self._plugins[1]
 
     def files(self, kinds: Sequence[Kind], problems: list[str]) -> Iterator[BroughtFile]:
-        """Yield the files that count, the weakest first: those of the user, then those of a trusted project.
+        """Yield the files that count, the weakest first: those of plug-ins, of the user, and of a trusted project.
 
         Args:
             kinds: Kinds of files; of the same origin, those of a later kind are stronger.
             problems: Gets a sentence for each file or folder that cannot be read.
         """
+        for kind in kinds:
+            yield from self._of_plugins(kind, problems)
         for kind in kinds:
             for place in PLACES[kind]:
                 if place.startswith("~") and self.home is not None:
@@ -83,6 +124,18 @@ class Places:
                 problems += [f"{name}: it is not used: {left_out[name]}" for name in _below(place, left_out)]
                 for name in _below(place, self.trust.believed):
                     yield BroughtFile(kind, name, self.trust.believed[name], is_users=False)
+
+    def _of_plugins(self, kind: Kind, problems: list[str]) -> Iterator[BroughtFile]:
+        for one in self.plugins:
+            for part in one.plugin.of_kind(kind):
+                path = f"{one.place.root}/{part.path}"
+                try:
+                    data = one.content.read(part.path) if part.content is None else part.content
+                except ToolError as error:
+                    problems.append(f"{path}: it is not used: {error}")
+                    continue
+                is_strict = one.plugin.format == "agent-plugins"
+                yield BroughtFile(kind, path, data, False, one.place, part.name, is_strict)
 
     def waiting(self, *kinds: Kind) -> Sequence[str]:
         """Return the files of a project that would count if it were trusted."""

@@ -435,6 +435,8 @@ class Settings(Table):
     """Capabilities of packages and folders that are on, by name: true, or a table with its settings."""
     additional_directories: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
     """Folders outside the project that the tools may use as if they were in it; those of all sources are joined."""
+    plugin_folders: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
+    """Folders of plug-ins that are on, as they are now, such as one that you are writing."""
 
     max_rounds: int | None = Field(default=None, ge=1)
     """Limit on the rounds of one turn; None for 10,000 if a user watches, else 50."""

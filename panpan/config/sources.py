@@ -152,15 +152,16 @@ def load_settings(
     every = (*users, user, *projects, project, local, environment, *given, flags)
     sources = [source for source in every if source is not None]
     keys = StoredKeys(locations.home) if keys is None else keys
+    settings = _joined(sources)
     return Loaded(
-        _joined(sources),
+        settings,
         sources,
         tuple(warnings),
         trust,
         tuple(withheld),
         tuple(withheld_rules),
         keys,
-        Places(locations.home, trust),
+        Places(locations.home, trust, settings.plugin_folders),
     )
 
 
@@ -191,7 +192,7 @@ def _read_flags(overrides: Mapping[str, object], cwd: Path) -> Source:
         if value is None or value == () or value == [] or isinstance(value, Source | Names):
             continue
         path = tuple(key.split("."))
-        if path == ("additional_directories",) and isinstance(value, Iterable):
+        if path in {("additional_directories",), ("plugin_folders",)} and isinstance(value, Iterable):
             value = [str(folder) if str(folder).startswith("~") else str(cwd / str(folder)) for folder in value]
         put(values, path, value)
         places[path] = names.get(key, f'overrides["{shown(key)}"]')

@@ -1,5 +1,6 @@
 """The context that all parts of a session are made with. It is whole before the first of them, so none is patched."""
 
+import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -196,6 +197,8 @@ def _max_rounds(loaded: Loaded, *, is_interactive: bool) -> int:
 def _tool_context(setup: SessionSetup, session_id: str) -> ToolContext:
     settings, locations = setup.settings, setup.locations
     env = without_provider_keys(setup.env, settings)
+    if programs := setup.loaded.places.program_folders:  # last, so that a plug-in takes no other program's place
+        env = {**env, "PATH": os.pathsep.join([env.get("PATH", os.defpath), *map(str, programs)])}
     outputs = locations.outputs_folder / session_id
     sandbox = sandbox_of(setup.loaded, setup.cwd, setup.env, locations)
     return ToolContext(

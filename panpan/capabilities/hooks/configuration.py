@@ -12,6 +12,8 @@ from typing import Any
 
 from panpan.capabilities.hooks.contract import FIRED, NEVER_FIRED
 from panpan.config.places import BroughtFile, Places
+from panpan.config.plugins.manifest import line_place
+from panpan.config.plugins.store import PluginPlace
 from panpan.errors import ConfigError
 from panpan.permissions.rules.rules import EDIT_TOOL, OWN_EDIT_TOOLS, Rule, parse_rule
 from panpan.types.dataclass import dataclass
@@ -55,6 +57,8 @@ class Handler:
     """Headers of the request, with the names of variables in place of their values."""
     variables: tuple[str, ...] = ()
     """Names of the variables that the headers may have."""
+    plugin: PluginPlace | None = None
+    """The plug-in that it is of."""
 
     @property
     def title(self) -> str:
@@ -193,7 +197,10 @@ class _FileReader:
         for key in ("guard", "async"):
             if not isinstance(hook.get(key, False), bool):
                 raise ValueError(f"its {key} is neither true nor false")
-        place = self._place(command)
+        plugin, place = self._file.plugin, self._place(command)
+        argv = (command, *(arguments or ()))
+        if plugin is not None and arguments is not None:
+            argv = tuple(map(plugin.filled, argv))
         for key in sorted(hook.keys() - _KEYS):
             self._tell(key, f"a hook of {event} has the key {json.dumps(key)[:60]}, which is not known and not used")
         is_guard = hook.get("guard", False) or on_failure == "block"
@@ -203,7 +210,7 @@ class _FileReader:
         return Handler(
             event,
             matcher,
-            (command,) if arguments is None else (command, *arguments),
+            argv,
             arguments is None,
             min(timeout, MOST_S.get(event, timeout)),
             is_guard,
@@ -213,6 +220,7 @@ class _FileReader:
             url,
             headers,
             variables,
+            plugin,
         )
 
     def _tell(self, key: str, text: str) -> None:
@@ -220,9 +228,7 @@ class _FileReader:
 
     def _place(self, key: str) -> str:
         """Return the file, with the first line that has a text in quotes."""
-        written = json.dumps(key, ensure_ascii=False) if key else ""
-        at = self._text.find(written) if written else -1
-        return f"{self._file.name}:{self._text.count(chr(10), 0, at) + 1}" if at >= 0 else self._file.name
+        return line_place(self._file.name, self._text, key)
 
 
 def _request_of(hook: Mapping[str, Any]) -> tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]:

@@ -100,6 +100,7 @@ async def ask(handler: Handler, told: Mapping[str, Any], server: Server) -> Hook
 async def run_handler(handler: Handler, told: Mapping[str, Any], *, cwd: Path, env: Mapping[str, str]) -> HookRun:
     """Run one hook with what it is told on its standard input. Nothing that it starts runs on."""
     argv = ["/bin/sh", "-c", *handler.argv] if handler.is_line else list(handler.argv)
+    env = env if handler.plugin is None else {**env, **handler.plugin.variables}
     try:
         with TemporaryFile() as stdin:
             stdin.write(json.dumps({**told, "hook_event_name": handler.event}).encode())

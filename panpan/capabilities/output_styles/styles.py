@@ -111,6 +111,7 @@ def read_style(file: BroughtFile) -> OutputStyle:
     head = {key: entry.value.strip() for key, entry in parts.head.items() if isinstance(entry.value, str)}
     keeps = head.get("keep-coding-instructions", "false").casefold() in ("true", "yes", "on")
     name = " ".join(head.get("name", "").split()) or stem
+    name = name if file.plugin is None else f"{file.plugin.name}:{name}"
     return _checked(OutputStyle(name, head.get("description", ""), parts.body, keeps, file.name), file.name)
 
 

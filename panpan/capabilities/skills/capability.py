@@ -104,6 +104,7 @@ class SkillsCapability(Capability):
         """Return what the body of a skill may be filled in with, by the names of variables."""
         setup = self.session.setup
         return {
+            **(skill.plugin.variables if skill.plugin else {}),
             "CLAUDE_SESSION_ID": self.session.id,
             "CLAUDE_EFFORT": self.session.main.model.effort or "",
             "CLAUDE_SKILL_DIR": self.skills.folder_of(skill),

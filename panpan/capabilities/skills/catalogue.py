@@ -111,7 +111,7 @@ def catalogue(skills: Iterable[Skill], room: int) -> str:
         most = FIRST_CHARS
         # those of the project first, since they are about the work at hand
         kept, left = [], room
-        for skill in sorted(every, key=lambda skill: (skill.is_users, skill.name)):
+        for skill in sorted(every, key=lambda skill: (not skill.is_of_project, skill.name)):
             if (left := left - text_tokens(_line(skill, most)) - 1) < 0:
                 break
             kept.append(skill)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from panpan.config.places import BroughtFile
+from panpan.config.plugins.store import PluginPlace
 from panpan.permissions.rules.rules import split_rules
 from panpan.system.text.front_matter import Entry, FrontMatterError, parts_of_file, read_front_matter
 from panpan.types.dataclass import dataclass
@@ -39,8 +40,8 @@ class Skill:
     body: str
     place: str
     """Its file, absolute or from the root of the project; empty for one of panpan's own."""
-    is_users: bool = True
-    """False for one of the project."""
+    plugin: PluginPlace | None = None
+    """The plug-in that it is of."""
     is_command: bool = False
     """True for a file of its own, which has no folder with further files."""
     is_for_model: bool = True
@@ -61,6 +62,11 @@ class Skill:
     problems: Sequence[str] = field(default=(), compare=False)
     """Parts of it that cannot be used, each with file and line."""
 
+    @property
+    def is_of_project(self) -> bool:
+        """True if it is the project's own."""
+        return bool(self.place) and not self.place.startswith("/")
+
 
 class SkillError(ValueError):
     """The file holds no skill that can be used; says why, with its line."""
@@ -74,7 +80,10 @@ def read_skill(file: BroughtFile) -> Skill:
     """
     *_, folder, name = ("", *file.name.split("/"))
     is_command = file.kind == "commands"
-    own_name = name.removesuffix(".md") if is_command else folder
+    own_name = file.given_name or (name.removesuffix(".md") if is_command else folder)
+    if file.is_strict:
+        for problem in check_skill(file.data.decode(errors="replace"), folder):
+            raise SkillError(f"{file.name}: the specification forbids it: {problem}")
     try:
         parts = parts_of_file(file.data)
     except FrontMatterError as error:
@@ -83,6 +92,8 @@ def read_skill(file: BroughtFile) -> Skill:
     for key, line in parts.repeated.items():
         head.tell(f"{key} appears twice; this one counts", line)
     name = _usable_name("" if is_command else head.text("name"), own_name, head)
+    if file.plugin is not None:
+        name = f"{file.plugin.name}:{name}"
     if not parts.body and not head.text("description"):
         raise SkillError(f"{file.name}: it is empty")
     description = " ".join(head.text("description").split()) or _first_words(parts.body)
@@ -101,7 +112,7 @@ def read_skill(file: BroughtFile) -> Skill:
         description,
         parts.body,
         file.name,
-        is_users=file.is_users,
+        plugin=file.plugin,
         is_command=is_command,
         is_for_model=not head.yes("disable-model-invocation", default=is_command and not has_description),
         is_for_user=head.yes("user-invocable", default=True),

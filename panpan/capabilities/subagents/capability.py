@@ -37,15 +37,9 @@ class SubagentsCapability(Capability):
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
-        setup, locations = session.setup, session.setup.locations
-        self.definitions = load_definitions(
-            locations.project_root,
-            setup.cwd,
-            locations.home,
-            user_home(),
-            session.config.options.get("agents"),
-            trust=setup.loaded.trust,
-        )
+        setup, given = session.setup, session.config.options.get("agents")
+        root = setup.locations.project_root
+        self.definitions = load_definitions(root, setup.cwd, user_home(), given, places=setup.loaded.places)
         for warning in self.definitions.warnings:
             session.warn(warning)
         self.host = SubagentHost(session, self.definitions)

@@ -33,6 +33,7 @@ from panpan.capabilities.subagents.definitions.read_definition import (
 from panpan.cli_kit.commands import CommandGroup, chosen_folder, program_of
 from panpan.cli_kit.options import RUN_OPTIONS
 from panpan.config.locations import Locations
+from panpan.config.places import Places
 from panpan.config.trust import trust_of
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import FileChangedError, write_atomic
@@ -182,9 +183,9 @@ def _locations(ctx: click.Context, cwd: Path | None) -> Locations:
 def _definitions(ctx: click.Context, locations: Locations) -> AgentDefinitions:
     options: dict[str, Any] = ctx.meta.get(RUN_OPTIONS) or {}
     given = parse_agents(options["agents"]) if options.get("agents") else None
-    return load_definitions(
-        locations.project_root, _folder(ctx), locations.home, user_home(), given, trust=trust_of(locations)
-    )
+    folders = [Path(folder).absolute() for folder in options.get("plugin_folders") or ()]
+    places = Places(locations.home, trust_of(locations), folders)
+    return load_definitions(locations.project_root, _folder(ctx), user_home(), given, places=places)
 
 
 def _folder(ctx: click.Context) -> Path:

@@ -39,10 +39,8 @@ def main_agent(
     Raises:
         ConfigError: There is none of that name, it leaves no tool, or one of `given` cannot be used.
     """
-    locations = setup.locations
-    definitions = load_definitions(
-        locations.project_root, setup.cwd, locations.home, user_home(), given, trust=setup.loaded.trust
-    )
+    root = setup.locations.project_root
+    definitions = load_definitions(root, setup.cwd, user_home(), given, places=setup.loaded.places)
     definition = definitions.get(name)
     if definition is None:
         names = ", ".join(definitions.names)

@@ -99,8 +99,8 @@ def test_list_never_takes_more_than_its_room(lengths: list[int], room: int, lett
 
 
 def test_skills_of_the_project_have_room_first() -> None:
-    users = [Skill(f"a{at}", "x" * 100, "", "u") for at in range(20)]
-    project = Skill("zz", "y" * 100, "", "p", is_users=False)
+    users = [Skill(f"a{at}", "x" * 100, "", "/u") for at in range(20)]
+    project = Skill("zz", "y" * 100, "", "p")
 
     assert "- zz: " in catalogue([*users, project], 150)
 

@@ -24,6 +24,7 @@ from panpan.capabilities.subagents.definitions.files import (
 )
 from panpan.capabilities.subagents.definitions.read_definition import Problem, definition_from
 from panpan.capabilities.subagents.task import mentionable_names
+from panpan.config.places import Places
 from panpan.config.trust import ProjectTrust
 from panpan.errors import ConfigError
 from panpan.system.text.front_matter import Entry, Value
@@ -126,15 +127,15 @@ class AgentDefinitions(MentionableNames, AgentKinds):
 def load_definitions(
     project_root: Path,
     cwd: Path,
-    home: Path,
     user_home: Path,
     given: Mapping[str, Any] | None = None,
     *,
-    trust: ProjectTrust,
+    places: Places,
 ) -> AgentDefinitions:
     """Return the definitions of a session, given those of `--agents`; no file is read before somebody asks for one."""
     first = [Found(definition) for definition in given_definitions(given or {})]
-    users = places_of_user(home, user_home)
+    users = places_of_user(places.home or user_home / ".panpan", user_home)
+    trust = places.trust
     projects = places_of_project(project_root, cwd, users=users)
 
     def load() -> _Loaded:
@@ -144,6 +145,7 @@ def load_definitions(
         if trust.is_trusted:
             _add_places(loaded, projects, trust)
         _add_places(loaded, users, trust)
+        _add_plugins(loaded, places)
         for definition in shipped_definitions():
             loaded.add(Found(definition))
         if not trust.is_trusted:
@@ -215,6 +217,18 @@ def _add_untrusted(loaded: _Loaded, places: Sequence[Place], trust: ProjectTrust
             other = stronger[name].definition
             if found.definition != replace(other, source=found.definition.source):
                 loaded.held_back.append(name)
+
+
+def _add_plugins(loaded: _Loaded, places: Places) -> None:
+    unread: list[str] = []
+    for file in places.files(("agents",), unread):
+        path = Path(file.name)
+        text = file.data.decode(errors="replace")
+        definition, problems = read_text(text, file.name, Place(path.parent), path.stem)
+        loaded.problems += problems
+        if definition is not None and file.plugin is not None:
+            loaded.add(Found(replace(definition, name=f"{file.plugin.name}:{definition.name}"), is_bound=True))
+    loaded.problems += [Problem(text) for text in unread]
 
 
 def _add_places(loaded: _Loaded, places: Sequence[Place], trust: ProjectTrust) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from panpan.capabilities.subagents.definitions.files import MAX_FILES
 from panpan.capabilities.subagents.definitions.load import MAX_WARNINGS, AgentDefinitions, load_definitions
+from panpan.config.places import Places
 from panpan.config.project_files import ProjectFiles, read_project_files
 from panpan.config.trust import ProjectTrust, Trusted, Untrusted
 from panpan.errors import ConfigError
@@ -36,7 +37,7 @@ class Folders:
     def load(self, *, is_trusted: bool = False, given: dict[str, Any] | None = None) -> AgentDefinitions:
         files = read_project_files(self.project, self.home) if is_trusted else ProjectFiles(self.project)
         trust = ProjectTrust(files, Trusted() if is_trusted else Untrusted())
-        return load_definitions(self.project, self.cwd, self.home, self.user_home, given, trust=trust)
+        return load_definitions(self.project, self.cwd, self.user_home, given, places=Places(self.home, trust))
 
 
 @pytest.fixture
@@ -267,9 +268,8 @@ def test_home_as_the_project_is_the_users(folders: Folders) -> None:
     folders.write(folders.user_home / ".claude/agents", "mine", "p", "model: opus")
     trust = ProjectTrust(ProjectFiles(folders.user_home), Untrusted())
 
-    definitions = load_definitions(
-        folders.user_home, folders.user_home, folders.home, folders.user_home, None, trust=trust
-    )
+    places = Places(folders.home, trust)
+    definitions = load_definitions(folders.user_home, folders.user_home, folders.user_home, places=places)
 
     mine = definitions.get("mine")
     assert mine is not None

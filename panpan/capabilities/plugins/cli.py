@@ -1,0 +1,295 @@
+"""`panpan plugin`: Add, show, enable and update plug-ins that others wrote.
+
+Adding fetches and shows; only `enable` lets anything of a plug-in count. Nothing is updated by itself.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from panpan.cli_kit.commands import CommandGroup, chosen_folder, settings_of_folder
+from panpan.config.locations import Locations
+from panpan.config.plugins.manifest import FolderContent, Plugin, PluginError, read_plugin
+from panpan.config.plugins.store import (
+    Installed,
+    LoadedPlugin,
+    PluginStore,
+    Version,
+    changes,
+    content_of,
+    read_folder,
+)
+from panpan.errors import ConfigError
+from panpan.system.text.front_matter import FrontMatterError, parts_of_file
+from panpan.system.text.terminal_text import clean_line, printable
+
+if TYPE_CHECKING:
+    from panpan.capabilities.plugins.fetching import Fetcher
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group("plugin", cls=CommandGroup)
+def plugin() -> None:
+    """Add, show, enable and update plug-ins that others wrote.
+
+    A plug-in is a folder of skills, commands, agents, hooks, servers and output styles. It is off until you enable it.
+    """
+
+
+@plugin.command("add")
+@click.argument("source")
+@click.argument("name", required=False, default="")
+@click.option("--path", "folder", default="", metavar="FOLDER", help="Folder of the plug-in in SOURCE.")
+@click.pass_context
+def add(ctx: click.Context, source: str, name: str, folder: str) -> int:
+    """Fetch a plug-in and show what it would run; it stays off.
+
+    SOURCE is a folder, an archive (zip, tar), the address of a git repository, OWNER/NAME on GitHub, or
+    npm:NAME[@VERSION]. A repository may be followed by #BRANCH, #TAG or #COMMIT. If SOURCE lists several plug-ins, NAME
+    picks one.
+    """
+    from panpan.capabilities.plugins.adding import fetch_plugin
+
+    wanted = Installed("", source, name, folder)
+    store = _store(ctx)
+    found = anyio.run(fetch_plugin, wanted, chosen_folder(ctx, None).expanduser().absolute(), _fetcher(ctx))
+    added = store.add(Installed(found.plugin.name, found.source, name, folder, found.version), found.files)
+    _echo(_described(found.plugin, content_of(found.files), added.current, found.left_out))
+    click.echo(f"It is off. To use it: panpan plugin enable {found.plugin.name}")
+    return 0
+
+
+@plugin.command("list")
+@_JSON
+@click.pass_context
+def list_plugins(ctx: click.Context, as_json: bool) -> int:
+    """List your plug-ins, and whether each is on."""
+    installed = _store(ctx).installed
+    if as_json:
+        rows = [
+            {
+                "name": one.name,
+                "version": one.current.version,
+                "revision": one.current.revision,
+                "digest": one.current.digest,
+                "source": one.source,
+                "enabled": one.is_enabled,
+                "update": one.waiting.version or one.waiting.digest if one.waiting else None,
+            }
+            for one in installed.values()
+        ]
+        click.echo(json.dumps({"plugins": rows}, indent=2))
+        return 0
+    width = max(map(len, installed), default=0)
+    for one in installed.values():
+        state = "on " if one.is_enabled else "off"
+        update = f", an update waits: panpan plugin show {one.name}" if one.waiting else ""
+        click.echo(clean_line(f"{one.name:<{width}}  {state}  {_label(one.current)}, from {one.source}{update}"))
+    if not installed:
+        click.echo("there are no plug-ins; panpan plugin add SOURCE adds one", err=True)
+    return 0
+
+
+@plugin.command("show")
+@click.argument("name")
+@click.pass_context
+def show(ctx: click.Context, name: str) -> int:
+    """Show what a plug-in brings, what would run, and what an update changes."""
+    store = _store(ctx)
+    one = _require(store, name)
+    loaded = _loaded(store, one, one.current)
+    _echo(_described(loaded.plugin, loaded.content, one.current, ()))
+    click.echo("  " + clean_line(f"from {one.source}, added on {one.current.added}, in {loaded.place.root}"))
+    if changed := changes(loaded):
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        click.echo("  " + clean_line(f"not as it was added: {changed[0]}{more}; remove it and add it again"))
+    click.echo(f"It is {'on' if one.is_enabled else f'off. To use it: panpan plugin enable {one.name}'}")
+    if one.waiting is not None:
+        _show_update(store, one, loaded, one.waiting)
+    return int(bool(changed))
+
+
+@plugin.command("enable")
+@click.argument("name")
+@click.pass_context
+def enable(ctx: click.Context, name: str) -> int:
+    """Let a plug-in count from the next session on, with the update that waits."""
+    store = _store(ctx)
+    one = _require(store, name)
+    loaded = _loaded(store, one, one.waiting or one.current)
+    if changed := changes(loaded):
+        raise ConfigError(f"{changed[0]} is not as it was added; remove {name} and add it again")
+    now = store.enable(one.name)
+    _echo(_described(loaded.plugin, loaded.content, now.current, ()))
+    click.echo(f"It is on, from the next session. To switch it off: panpan plugin disable {one.name}")
+    return 0
+
+
+@plugin.command("disable")
+@click.argument("name")
+@click.pass_context
+def disable(ctx: click.Context, name: str) -> int:
+    """Switch a plug-in off, from the next session on."""
+    store = _store(ctx)
+    store.disable(_require(store, name).name)
+    click.echo(f"{name} is off")
+    return 0
+
+
+@plugin.command("remove")
+@click.argument("name")
+@click.pass_context
+def remove(ctx: click.Context, name: str) -> int:
+    """Remove a plug-in; what it has kept as its own data stays."""
+    store = _store(ctx)
+    one = _require(store, name)
+    data = store.place(one.name, one.current).data
+    store.remove(one.name)
+    kept = f"; its data is still in {printable(str(data))}" if data.exists() else ""
+    click.echo(f"{name} is removed{kept}")
+    return 0
+
+
+@plugin.command("update")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.pass_context
+def update(ctx: click.Context, names: tuple[str, ...]) -> int:
+    """Fetch newer versions of all plug-ins, or of NAME, and show what they change.
+
+    A new version waits until `panpan plugin enable` accepts it; what is on stays on as it is.
+    """
+    store, fetcher = _store(ctx), _fetcher(ctx)
+    failed = 0
+    for one in [_require(store, name) for name in names] or list(store.installed.values()):
+        try:
+            _update(ctx, store, one, fetcher)
+        except ConfigError as error:
+            failed += 1
+            click.echo(f"panpan: {one.name} has no update: {clean_line(str(error))}", err=True)
+    return int(bool(failed))
+
+
+def _update(ctx: click.Context, store: PluginStore, one: Installed, fetcher: "Fetcher") -> None:
+    from panpan.capabilities.plugins.adding import fetch_plugin, require_unmoved
+
+    found = anyio.run(fetch_plugin, one, chosen_folder(ctx, None).expanduser().absolute(), fetcher)
+    if found.plugin.name != one.name:
+        raise ConfigError(f"the plug-in is now called {found.plugin.name}; add it anew")
+    version = store.keep(found.files, one.name, found.version)
+    if version.digest == one.current.digest:
+        store.offer(one.name, None)
+        click.echo(f"{one.name} is up to date: {_label(one.current)}")
+        return
+    try:
+        anyio.run(require_unmoved, one, found, fetcher)
+    except ConfigError:
+        store.offer(one.name, None)
+        raise
+    store.offer(one.name, version)
+    _show_update(store, one, _loaded(store, one, one.current), version)
+
+
+@plugin.command("validate")
+@click.argument("folder", type=click.Path(path_type=Path), default=".")
+def validate(folder: Path) -> int:
+    """Check the plug-in in FOLDER, and say what of it would count; exit with 1 if it is wrong."""
+    try:
+        files, left_out = read_folder(folder)
+        content = content_of(files)
+        found = read_plugin(content, folder.absolute().name)
+    except PluginError as error:
+        click.echo(clean_line(f"{folder}: {error}"))
+        return 1
+    problems = [*left_out, *_problems(found, content)]
+    _echo(_described(found, content, Version(""), ()))
+    for problem in problems:
+        click.echo(clean_line(f"wrong: {problem}"))
+    click.echo(f"{len(problems) or 'nothing'} wrong, {len(found.problems) or 'nothing'} without effect", err=True)
+    return int(bool(problems))
+
+
+def _problems(plugin: Plugin, content: FolderContent) -> Iterator[str]:
+    """Yield what is wrong in the parts of a plug-in, each with its file."""
+    seen: dict[tuple[str, str], str] = {}
+    for part in plugin.parts:
+        if part.kind in ("programs", "hooks"):
+            continue
+        try:
+            head = parts_of_file(content.read(part.path) if part.content is None else part.content).head
+        except FrontMatterError as error:
+            yield f"{part.path}:{error.line}: {error}"
+            continue
+        for key in ("name", "description"):
+            if key not in head and (part.kind == "agents" or (key, part.kind) == ("description", "skills")):
+                yield f"{part.path}: it has no {key}"
+        name = part.name or str(head["name"].value if "name" in head else part.path)
+        if (other := seen.setdefault((part.kind, name), part.path)) != part.path:
+            yield f"{part.path}: {other} has the same name {name}"
+
+
+def _store(ctx: click.Context) -> PluginStore:
+    folder = chosen_folder(ctx, None).expanduser().absolute()
+    return PluginStore(Locations.find(folder, os.environ).home)
+
+
+def _fetcher(ctx: click.Context) -> "Fetcher":
+    from panpan.capabilities.plugins.fetching import Fetcher
+    from panpan.system.web.network import WebNetwork
+    from panpan.version import __version__
+
+    _, loaded, _ = settings_of_folder(ctx, None)
+    web = loaded.settings.web
+    network = WebNetwork().as_set_up(web.private_hosts, web.proxy_url)
+    return Fetcher(network, web.user_agent or f"panpan/{__version__}", os.environ)
+
+
+def _require(store: PluginStore, name: str) -> Installed:
+    found = store.installed.get(name.casefold())
+    if found is None:
+        names = ", ".join(store.installed) or "none"
+        raise ConfigError(f"there is no plug-in {name}; there are {names}")
+    return found
+
+
+def _loaded(store: PluginStore, one: Installed, version: Version) -> LoadedPlugin:
+    try:
+        return store.load(one.name, version)
+    except PluginError as error:
+        raise ConfigError(f"the plug-in {one.name} cannot be used: {error}; remove it and add it again") from error
+
+
+def _label(version: Version) -> str:
+    return " ".join(part for part in (version.version, version.revision[:12], f"[{version.digest[:8]}]") if part)
+
+
+def _described(plugin: Plugin, content: FolderContent, version: Version, left_out: Iterable[str]) -> Iterable[str]:
+    from panpan.capabilities.plugins.description import lines_of
+
+    yield from lines_of(plugin, content)
+    yield from (f"  note: {clean_line(line)}" for line in left_out)
+    if version.digest:
+        yield f"  content {version.digest}{f', revision {clean_line(version.revision)}' if version.revision else ''}"
+
+
+def _show_update(store: PluginStore, one: Installed, loaded: LoadedPlugin, version: Version) -> None:
+    from panpan.capabilities.plugins.description import differences, running_lines
+
+    new = _loaded(store, one, version)
+    click.echo(clean_line(f"An update of {one.name} waits: {_label(one.current)} to {_label(version)}"))
+    _echo(differences(loaded.content, new.content))
+    before = {line.partition(" (")[0] for line in running_lines(loaded.plugin, loaded.content)}
+    for line in running_lines(new.plugin, new.content):
+        if line.partition(" (")[0] not in before:
+            click.echo(clean_line(f"would run, and did not before: {line}"))
+    click.echo(f"It does not count until you accept it: panpan plugin enable {one.name}")
+
+
+def _echo(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)

@@ -1,0 +1,131 @@
+"""Sources of plug-ins, as users and catalogues write them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from panpan.errors import ConfigError
+from panpan.system.files.archive import is_archive
+from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
+
+SourceKind: TypeAlias = Literal["folder", "archive", "url", "git", "npm"]
+
+_GITHUB = compile_late(r"[A-Za-z0-9](?:[\w.-]*\w)?/[\w.-]*\w")
+_SCP = compile_late(r"[\w.-]+@[\w.-]+:(?!//).+")
+_NPM = compile_late(r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
+_REF = compile_late(r"\w[\w./+@-]*")
+_HASH = compile_late(r"[0-9a-f]{64}")
+_COMMIT = compile_late(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_GIT_SCHEMES = ("git+https://", "git+ssh://", "git+file://", "ssh://", "git://", "file://")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Place that a plug-in, or a catalogue of plug-ins, is fetched from."""
+
+    kind: SourceKind
+    location: str
+    """Path, address, or name of a package."""
+    ref: str = ""
+    """Branch, tag or commit; version of a package."""
+    path: str = ""
+    """Folder in it; empty for the whole."""
+    pinned: str = ""
+    """Commit or SHA-256 that it must have; empty for any."""
+    registry: str = ""
+    """Registry of a package, if it is another one than usual."""
+
+
+def parse_source(text: str, cwd: Path) -> Source:
+    """Return the source that a user wrote: a folder, an archive, a git repository, or `npm:NAME`.
+
+    Raises:
+        ConfigError: It is none of these.
+    """
+    path = cwd / Path(text).expanduser() if text and not text.startswith("npm:") else cwd
+    if text and path.exists():
+        if path.is_dir():
+            return Source("folder", str(path.absolute()))
+        if is_archive(path.name):
+            return Source("archive", str(path.absolute()))
+        raise ConfigError(f"{text} is neither a folder nor an archive; give the folder of the plug-in")
+    if text.startswith("npm:"):
+        return _package(text.removeprefix("npm:"))
+    written, _, ref = text.partition("#")
+    if written.startswith(("https://", "http://")):
+        if is_archive(written):
+            return Source("url", written)
+        return _git(written, ref)
+    if written.startswith(_GIT_SCHEMES) or _SCP.fullmatch(written):
+        return _git(written.removeprefix("git+"), ref)
+    if _GITHUB.fullmatch(written):
+        return _git(f"https://github.com/{written}", ref)
+    raise ConfigError(
+        f"{text} is not there, and no source; give a folder, an archive, the address of a git repository, "
+        "OWNER/NAME on GitHub, or npm:NAME"
+    )
+
+
+def _git(location: str, ref: str) -> Source:
+    if ref and not _REF.fullmatch(ref):
+        raise ConfigError(f"#{ref} names no branch, tag or commit")
+    if location.startswith("-"):
+        raise ConfigError(f"{location} is no address")
+    return Source("git", location, ref)
+
+
+def _package(text: str) -> Source:
+    at = text.find("@", 1)
+    name, version = (text[:at], text[at + 1 :]) if at > 0 else (text, "")
+    if not _NPM.fullmatch(name) or (version and not _REF.fullmatch(version)):
+        raise ConfigError(f"npm:{text} names no package; write npm:NAME or npm:NAME@VERSION")
+    return Source("npm", name, version)
+
+
+def source_of_entry(given: Any, catalogue: Source) -> Source:
+    """Return the source of an entry of a catalogue: below the catalogue itself, or elsewhere.
+
+    Raises:
+        ConfigError: It cannot be used.
+    """
+    if isinstance(given, str):
+        return replace(catalogue, path=_below(catalogue.path, given))
+    if not isinstance(given, Mapping):
+        raise ConfigError("the catalogue gives no source for it")
+    texts = {key: value for key, value in given.items() if isinstance(value, str)}
+    ref, commit = texts.get("ref", ""), texts.get("sha", texts.get("commit", "")).lower()
+    if commit and not _COMMIT.fullmatch(commit):
+        raise ConfigError(f"the commit {commit[:60]} in the catalogue is none")
+    path = _below("", texts.get("path", ""))
+    match texts.get("source", texts.get("type")):
+        case "local" | "path":
+            return replace(catalogue, path=_below(catalogue.path, texts.get("path", "")))
+        case "github" if _GITHUB.fullmatch(repository := texts.get("repo", "")):
+            return replace(_git(f"https://github.com/{repository}", ref), path=path, pinned=commit)
+        case "url" | "git" | "git-subdir" if "url" in texts:
+            address = texts["url"]
+            full = f"https://github.com/{address}" if _GITHUB.fullmatch(address) else address
+            if not full.startswith(("https://", *_GIT_SCHEMES)) and not _SCP.fullmatch(full):
+                raise ConfigError(f"the address {address[:100]} in the catalogue is none of a git repository")
+            return replace(_git(full.removeprefix("git+"), ref), path=path, pinned=commit)
+        case "npm" if "package" in texts:
+            version = texts.get("version", "")
+            source = _package(f"{texts['package']}@{version}" if version else texts["package"])
+            return replace(source, registry=texts.get("registry", ""))
+        case "archive" if is_archive(texts.get("url", "")):
+            digest = texts.get("sha256", "").lower()
+            if not texts["url"].startswith("https://") or not _HASH.fullmatch(digest):
+                raise ConfigError("an archive of a catalogue needs an address with https and its sha256")
+            return Source("url", texts["url"], path=path, pinned=digest)
+        case "command":
+            raise ConfigError("the catalogue fetches it by a command, which panpan does not run")
+    raise ConfigError("the catalogue gives a source for it that panpan does not know")
+
+
+def _below(folder: str, path: str) -> str:
+    parts = [part for part in (*folder.split("/"), *path.replace("\\", "/").split("/")) if part not in ("", ".")]
+    if ".." in parts or path.startswith(("/", "~")):
+        raise ConfigError(f"the folder {path[:100]} leads out of the catalogue")
+    return "/".join(parts)

@@ -1,0 +1,1 @@
+"""Plug-ins: folders of skills, commands, agents, hooks, servers and styles that others wrote. See docs/plugins.md."""

@@ -1,0 +1,72 @@
+"""Plug-ins that are on: those that the user has enabled, and folders that the settings or the command line name."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from panpan.config.plugins.manifest import PluginError, read_plugin
+from panpan.config.plugins.store import (
+    FOLDER,
+    LoadedPlugin,
+    PluginPlace,
+    PluginStore,
+    changes,
+    content_of,
+    read_folder,
+)
+from panpan.errors import ConfigError
+
+
+def load_plugins(home: Path | None, folders: Sequence[Path]) -> tuple[Sequence[LoadedPlugin], Sequence[str]]:
+    """Return the plug-ins that are on, and those that cannot be used, each with the reason.
+
+    Args:
+        home: The panpan home; None for none.
+        folders: Folders of further plug-ins; of one name, they count.
+    """
+    problems: list[str] = []
+    found = {one.plugin.name: one for one in _enabled(home, problems)}
+    for folder in folders:
+        try:
+            one = plugin_in(folder, home)
+        except PluginError as error:
+            problems.append(f"{folder}: {error}")
+        else:
+            found[one.plugin.name] = one
+    return [found[name] for name in sorted(found)], problems
+
+
+def _enabled(home: Path | None, problems: list[str]) -> Iterator[LoadedPlugin]:
+    if home is None:
+        return
+    store = PluginStore(home)
+    try:
+        installed = store.installed
+    except ConfigError as error:
+        problems.append(str(error))
+        return
+    for name, one in installed.items():
+        if not one.is_enabled:
+            continue
+        try:
+            loaded = store.load(name, one.current)
+            plugin = loaded.plugin
+            runs = plugin.servers or plugin.of_kind("hooks") or plugin.of_kind("programs")
+            # what panpan itself reads is compared when it is read
+            if runs and (changed := changes(loaded)):
+                raise PluginError(f"{changed[0]} is not as it was when you enabled it")
+            yield loaded
+        except PluginError as error:
+            problems.append(f"the plug-in {name} is not used: {error}; see panpan plugin show {name}")
+
+
+def plugin_in(folder: Path, home: Path | None) -> LoadedPlugin:
+    """Return the plug-in in a folder, as it is now.
+
+    Raises:
+        PluginError: It holds none that can be used.
+    """
+    files, _ = read_folder(folder)
+    content = content_of(files)
+    plugin = read_plugin(content, folder.name)
+    data = (home or folder) / FOLDER / "data" / plugin.name
+    return LoadedPlugin(plugin, PluginPlace(plugin.name, folder, data), content)

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from panpan.config.project_files import canonical_or_same
 from panpan.config.trust import NO_TRUST, ProjectTrust
 from panpan.errors import ToolError
 from panpan.system.files.canonical import user_home
@@ -101,6 +102,17 @@ class Places:
         return [one.place.root / "bin" for one in self.plugins if one.plugin.of_kind("programs")]
 
     @property
+    def readable_folders(self) -> Sequence[Path]:
+        """Folders that tools and commands may read wherever they are: skills that count, with scripts, and plug-ins."""
+        folders = [one.place.root for one in self.plugins]
+        for place in PLACES["skills"]:
+            if place.startswith("~"):
+                folders += [_users_path(place, self.home)] if self.home is not None else []
+            elif _below(place, self.trust.believed):
+                folders.append(self.trust.files.root / place)
+        return [canonical_or_same(folder) for folder in folders if folder.is_dir()]
+
+    @property
     def plugin_problems(self) -> Sequence[str]:
         """Plug-ins that are on and cannot be used, each with the reason."""
         return self._plugins[1]
@@ -150,9 +162,9 @@ def _below(place: str, names: Iterable[str]) -> Sequence[str]:
     return sorted(name for name in names if name == place or name.startswith(f"{place}/"))
 
 
-def _users_path(place: str, home: Path) -> Path:
+def _users_path(place: str, home: Path | None) -> Path:
     in_home = place.removeprefix("~/.panpan/")
-    return home / in_home if in_home != place else user_home() / place.removeprefix("~/")
+    return home / in_home if home is not None and in_home != place else user_home() / place.removeprefix("~/")
 
 
 def _of_user(kind: Kind, place: Path, problems: list[str]) -> Iterator[BroughtFile]:

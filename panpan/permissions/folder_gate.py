@@ -72,7 +72,7 @@ def workspace_paths(
         if not folder.is_dir():
             origin = loaded.origins[f"additional_directories[{number}]"]
             raise ConfigError(f"{folder} ({origin}) is not a folder, so that tools cannot work there")
-    readable_roots = () if readable is None else (readable,)
+    readable_roots = loaded.places.readable_folders if readable is None else (readable, *loaded.places.readable_folders)
     extra_roots = folders if temporary is None else (*folders, temporary)
     return PathResolver(cwd, extra_roots=extra_roots, readable_roots=readable_roots, protected_roots=(locations.home,))
 

@@ -192,8 +192,16 @@ class Subject:
 
     @property
     def protected(self) -> list[LocatedUse]:
-        """Places that only a person may open."""
-        possible = [use for use in self.commands.possible if not use.location.is_only_as_named]
+        """Places that only a person may open.
+
+        A program in the sandbox cannot change the folder of a skill or plug-in that it is called from.
+        """
+        is_held = self.narrowest_box != "usual"
+        possible = [
+            use
+            for use in self.commands.possible
+            if not (use.location.is_only_as_named or (is_held and use.location.is_shown and not use.location.is_secret))
+        ]
         return [use for use in (*self.uses, *possible, *self.commands.deletions) if use.needs_a_person]
 
 

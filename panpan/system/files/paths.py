@@ -43,6 +43,8 @@ class Location:
     """True if only a person may open it for reading as well."""
     is_only_as_named: bool = False
     """True if it is protected only against calls that are known to write this very place."""
+    is_shown: bool = False
+    """True if it lies below a readable root."""
 
     @property
     def is_protected(self) -> bool:
@@ -149,7 +151,7 @@ class PathResolver:
         walked = walk(absolute)
         path = walked.end
         is_inside = self._is_in_root(path)
-        is_readable = is_inside or any(is_below(path, root) for root in self._readable_roots)
+        is_shown = any(is_below(path, root) for root in self._readable_roots)
         # A program's own streams are allowed, although they lead through /proc.
         is_own = _OWN_STREAM.fullmatch(absolute) is not None
         places = [place for place in (path, *walked.links) if not (is_own and place.parts[1:2] == ("proc",))]
@@ -163,7 +165,7 @@ class PathResolver:
         protection = self._protection(path, named, linked)
         groups = [*linked, *(group for _, found in named for group, _ in found)]
         is_only_as_named = protection is not None and bool(groups) and all(group.is_only_as_named for group in groups)
-        return Location(path, is_inside, is_readable, protection, is_secret, is_only_as_named)
+        return Location(path, is_inside, is_inside or is_shown, protection, is_secret, is_only_as_named, is_shown)
 
     def is_inside(self, text: str) -> bool:
         """True if a path, as it was written, leads into the workspace; raises what `locate` does."""

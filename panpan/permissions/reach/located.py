@@ -144,7 +144,7 @@ class Locator:
         if _may_be_link(path):
             return None
         spellings = (path,) if plain.written is None else (path, plain.written / name)
-        return Location(path, plain.is_inside, plain.is_readable, protection=None), spellings
+        return Location(path, plain.is_inside, plain.is_readable, None, is_shown=plain.is_shown), spellings
 
     def _plain_folder(self, folder: str) -> "_PlainFolder | None":
         folder = folder.removesuffix("/.") or "/"
@@ -162,7 +162,7 @@ class Locator:
         written = Path(os.path.normpath(folder))
         other = written if written != location.path else None
         apart = self._paths.exceptional_names(location.path)
-        return _PlainFolder(location.path, other, location.is_inside, location.is_readable, apart)
+        return _PlainFolder(location.path, other, location.is_inside, location.is_readable, location.is_shown, apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +174,7 @@ class _PlainFolder:
     """Path as written, if it is another one."""
     is_inside: bool
     is_readable: bool
+    is_shown: bool
     exceptional_names: frozenset[str]
     """Names in it that are judged by themselves, whatever they are called."""
 

@@ -139,6 +139,8 @@ class Fetcher:
         commit = (await self._git(["rev-parse", "FETCH_HEAD"], checkout)).strip()
         if source.pinned and commit != source.pinned:
             raise ToolError(f"{source.ref or 'it'} is now {commit[:12]}, and not the commit {source.pinned[:12]}")
+        # stronger than the repository's own attributes, by which it could choose among the filters of the user
+        await to_thread.run_sync(_write_attributes, checkout / ".git" / "info")
         await self._git(["checkout", "--quiet", "--detach", "FETCH_HEAD"], checkout)
         name = source.location.rstrip("/").rpartition("/")[2].removesuffix(".git")
         return await to_thread.run_sync(_read, checkout, commit, name)
@@ -176,6 +178,11 @@ class Fetcher:
             said = [clean_line(line) for line in ran.stderr.decode(errors="replace").splitlines() if line.strip()]
             raise ToolError(f"git {args[0]} failed: {said[-1] if said else f'code {ran.exit_code}'}")
         return ran.stdout.decode(errors="replace")
+
+
+def _write_attributes(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "attributes").write_text("* -filter -ident -text -working-tree-encoding\n")
 
 
 def _read(folder: Path, revision: str, name: str = "") -> Fetched:

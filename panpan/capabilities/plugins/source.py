@@ -44,15 +44,15 @@ def parse_source(text: str, cwd: Path) -> Source:
     Raises:
         ConfigError: It is none of these.
     """
-    path = cwd / Path(text).expanduser() if text and not text.startswith("npm:") else cwd
+    if text.startswith("npm:"):
+        return _package(text.removeprefix("npm:"))
+    path = cwd / Path(text).expanduser()
     if text and path.exists():
         if path.is_dir():
             return Source("folder", str(path.absolute()))
         if is_archive(path.name):
             return Source("archive", str(path.absolute()))
         raise ConfigError(f"{text} is neither a folder nor an archive; give the folder of the plug-in")
-    if text.startswith("npm:"):
-        return _package(text.removeprefix("npm:"))
     written, _, ref = text.partition("#")
     if written.startswith(("https://", "http://")):
         if is_archive(written):
@@ -105,11 +105,8 @@ def source_of_entry(given: Any, catalogue: Source) -> Source:
         case "github" if _GITHUB.fullmatch(repository := texts.get("repo", "")):
             return replace(_git(f"https://github.com/{repository}", ref), path=path, pinned=commit)
         case "url" | "git" | "git-subdir" if "url" in texts:
-            address = texts["url"]
-            full = f"https://github.com/{address}" if _GITHUB.fullmatch(address) else address
-            if not full.startswith(("https://", *_GIT_SCHEMES)) and not _SCP.fullmatch(full):
-                raise ConfigError(f"the address {address[:100]} in the catalogue is none of a git repository")
-            return replace(_git(full.removeprefix("git+"), ref), path=path, pinned=commit)
+            address = _repository(texts["url"], catalogue)
+            return replace(_git(address, ref), path=path, pinned=commit)
         case "npm" if "package" in texts:
             version = texts.get("version", "")
             source = _package(f"{texts['package']}@{version}" if version else texts["package"])
@@ -122,6 +119,17 @@ def source_of_entry(given: Any, catalogue: Source) -> Source:
         case "command":
             raise ConfigError("the catalogue fetches it by a command, which panpan does not run")
     raise ConfigError("the catalogue gives a source for it that panpan does not know")
+
+
+def _repository(address: str, catalogue: Source) -> str:
+    """Return the address of a repository in a catalogue; raise `ConfigError` for one that may not stand there."""
+    full = f"https://github.com/{address}" if _GITHUB.fullmatch(address) else address
+    is_here = catalogue.kind in ("folder", "archive") or catalogue.location.startswith("file:")
+    if full.startswith(("file:", "git+file:")) and not is_here:
+        raise ConfigError("a catalogue from elsewhere may not name files of this machine")
+    if not full.startswith(("https://", *_GIT_SCHEMES)) and not _SCP.fullmatch(full):
+        raise ConfigError(f"the address {address[:100]} in the catalogue is none of a git repository")
+    return full.removeprefix("git+")
 
 
 def _below(folder: str, path: str) -> str:

@@ -26,6 +26,7 @@ from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, h
 from panpan.system.files.folder_tree import make_private_folder, remove_tree
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 MAX_FILES = 5_000
 MAX_BYTES = 100_000_000
@@ -37,6 +38,7 @@ LIST = "plugins.json"
 _MAX_LIST_BYTES = 10_000_000
 _LOCK_S = 5.0
 _SKIPPED = frozenset({".git"})
+_VARIABLE = compile_late(r"\$\{((?:CLAUDE_)?PLUGIN_(?:ROOT|DATA))\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,8 @@ class PluginPlace:
 
     def filled(self, text: str) -> str:
         """Return a text with the places in place of `${PLUGIN_ROOT}` and the like, which are not read again."""
-        for name, value in self.variables.items():
-            text = value.join(text.split(f"${{{name}}}"))
-        return text
+        variables = self.variables
+        return _VARIABLE.sub(lambda found: variables[found[1]], text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from scripts.house_figures import Figure, Package, deletable, figures, most_para
 ROOT = Path(__file__).parents[1]
 
 HELD = {
-    "capabilities whose folder can be deleted": 26,
+    "capabilities whose folder can be deleted": 28,
     "imports between features": 0,
     "imports upward": 0,
     "lines of code a file": 136.9,
-    "files": 551,
-    "lines": 110_700,
+    "files": 572,
+    "lines": 113_000,
     "files in one folder, 90th percentile": 13,
     "most parameters": 15,
     "attributes set on another object": 1,

@@ -28,6 +28,8 @@ STARTERS = {
 
 NAMES_GIT = {
     "system/git/git.py": "the git runner; knows the folder with the user's settings",
+    "capabilities/plugins/fetching.py": "fetches repositories with plug-ins, with no hook and no filter",
+    "capabilities/plugins/source.py": "knows it as a kind of source",
     "cli/doctor_command.py": "looks whether it is installed, and asks for its version in /",
     "permissions/rules/command_parts.py": "knows it by its name in commands that somebody else wrote",
     "permissions/reach/folder_walk.py": "knows the folder with its list of what is left out",

@@ -62,7 +62,7 @@ _OWN: Mapping[str, Subcommand] = {
         ("completion", "help_command", "Print completion for a shell; man prints the manual page."),
         ("config", "config_command", "Show the settings and where they come from."),
         ("daemon", "daemon.command", "Keep panpan loaded, so that headless runs begin sooner."),
-        ("debug", "debug_command", "Show decisions about tool calls and addresses."),
+        ("debug", "debug_command", ""),
         ("demo", "demo_command", "Watch panpan fix a bug, without a key or network."),
         ("doctor", "doctor_command", "Check what panpan finds on this machine."),
         ("login", "login_command", "Keep the API key of a provider; logout removes it."),

@@ -42,7 +42,7 @@ def plugin(panpan: Panpan, *args: str) -> Done:
     return panpan.run("plugin", *args)
 
 
-def test_nothing_of_a_plugin_counts_before_it_is_enabled(panpan: Panpan, acme: Path) -> None:
+def test_plugin_counts_for_nothing_before_it_is_enabled(panpan: Panpan, acme: Path) -> None:
     add_hook(acme)
     added = plugin(panpan, "add", str(acme))
 

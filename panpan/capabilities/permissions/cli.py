@@ -1,4 +1,4 @@
-"""`panpan permissions`: Show, explain and test the permission rules.
+"""`panpan permissions`: Show, explain and test rules; debug shows decisions.
 
 Nothing is run and nothing is asked; the decision is that of a session in the same folder with the same settings.
 """

@@ -1,4 +1,4 @@
-"""`panpan plugin`: Add, show, enable and update plug-ins that others wrote.
+"""`panpan plugin`: Add, show, enable and update plug-ins.
 
 Adding fetches and shows; only `enable` lets anything of a plug-in count. Nothing is updated by itself.
 """

@@ -46,7 +46,7 @@ def test_folder_and_archive_are_read_from_here(tmp_path: Path) -> None:
     ["", "nowhere", "--upload-pack=x", "ext::sh -c x", "https://example.org/a#--x", "npm:", "npm:../x", "npm:a@--x",
      "git@-host:a/../..\n"],
 )  # fmt: skip
-def test_what_is_no_source_is_refused(text: str, tmp_path: Path) -> None:
+def test_source_of_no_kind_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         parse_source(text, tmp_path)
 

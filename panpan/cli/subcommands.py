@@ -22,7 +22,9 @@ from panpan.cli_kit.commands import Program
 
 if TYPE_CHECKING:
     from panpan.cli_kit.failures import StdoutWriter
+    from panpan.cli_kit.plugin_parts import PartReport
     from panpan.config.locations import Locations
+    from panpan.config.places import Places
     from panpan.config.sources import Loaded
     from panpan.core.tool import Tool
     from panpan.models.provider_kind import ProviderKinds
@@ -150,3 +152,6 @@ class Panpan(Program):
         from panpan.faces.plain.line_face import LineFace
 
         return LineFace(out, has_colour=has_colour).show
+
+    def parts_of_plugin(self, places: "Places") -> "Sequence[PartReport]":
+        return [module.READ(places) for module in feature_modules("plugin_parts")]

@@ -14,7 +14,9 @@ from panpan.errors import ConfigError
 
 if TYPE_CHECKING:
     from panpan.cli_kit.failures import StdoutWriter
+    from panpan.cli_kit.plugin_parts import PartReport
     from panpan.config.locations import Locations
+    from panpan.config.places import Places
     from panpan.config.sources import Loaded
     from panpan.core.tool import Tool
     from panpan.models.provider_kind import ProviderKinds
@@ -67,6 +69,10 @@ class Program(ABC):
     @abstractmethod
     def known_tools(self) -> Sequence[str]:
         """Return the names of all tools of sessions, independent of the folder and its settings."""
+
+    @abstractmethod
+    def parts_of_plugin(self, places: "Places") -> "Sequence[PartReport]":
+        """Return what the features of panpan make of the only plug-in in the places."""
 
     @property
     @abstractmethod

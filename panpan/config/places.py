@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from panpan.config.project_files import canonical_or_same
 from panpan.config.trust import NO_TRUST, ProjectTrust
 from panpan.errors import ToolError
-from panpan.system.files.canonical import user_home
+from panpan.system.files.canonical import is_below, user_home
 from panpan.system.files.read_file import read_users_file
 from panpan.types.dataclass import dataclass
 
@@ -82,9 +82,13 @@ class Places:
     """The project."""
     plugin_folders: Sequence[Path] = ()
     """Folders of plug-ins that count besides those that are enabled."""
+    only: "Sequence[LoadedPlugin]" = ()
+    """Plug-ins that count in place of all others."""
 
     @cached_property
     def _plugins(self) -> "tuple[Sequence[LoadedPlugin], Sequence[str]]":
+        if self.only:
+            return self.only, ()
         if not self.plugin_folders and (self.home is None or not os.path.lexists(self.home / "plugins/plugins.json")):
             return (), ()
         from panpan.config.plugins.enabled import load_plugins  # few have any
@@ -110,7 +114,16 @@ class Places:
                 folders += [_users_path(place, self.home)] if self.home is not None else []
             elif _below(place, self.trust.believed):
                 folders.append(self.trust.files.root / place)
-        return [canonical_or_same(folder) for folder in folders if folder.is_dir()]
+        found = [canonical_or_same(folder) for folder in folders if folder.is_dir()]
+        return [folder for folder in found if not self._holds_others(folder)]
+
+    def _holds_others(self, folder: Path) -> bool:
+        """True for a folder that a link leads to, and that is or holds more than skills: the home, or panpan's own."""
+        home = canonical_or_same(self.home) if self.home is not None else None
+        if is_below(canonical_or_same(user_home()), folder) or (home is not None and is_below(home, folder)):
+            return True
+        own = [home / "skills", home / "plugins" / "files"] if home is not None else []
+        return home is not None and is_below(folder, home) and not any(is_below(folder, place) for place in own)
 
     @property
     def plugin_problems(self) -> Sequence[str]:

@@ -74,7 +74,8 @@ def workspace_paths(
             raise ConfigError(f"{folder} ({origin}) is not a folder, so that tools cannot work there")
     readable_roots = loaded.places.readable_folders if readable is None else (readable, *loaded.places.readable_folders)
     extra_roots = folders if temporary is None else (*folders, temporary)
-    return PathResolver(cwd, extra_roots=extra_roots, readable_roots=readable_roots, protected_roots=(locations.home,))
+    protected_roots = (locations.home, *loaded.places.plugin_folders)  # hooks of plug-ins run outside the sandbox
+    return PathResolver(cwd, extra_roots=extra_roots, readable_roots=readable_roots, protected_roots=protected_roots)
 
 
 def sandbox_of(
@@ -103,6 +104,7 @@ def sandbox_of(
         is_on=wanted.mode == "on",
         writable=wanted.writable,
         home=locations.home,
+        protected=loaded.places.plugin_folders,
         has_network=wanted.network,
         domains=domains_of(wanted.domains, settings.packages, variables),
         expand=partial(domains_of, packages=settings.packages, variables=variables),

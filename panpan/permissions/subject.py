@@ -196,7 +196,7 @@ class Subject:
 
         A program in the sandbox cannot change the folder of a skill or plug-in that it is called from.
         """
-        is_held = self.narrowest_box != "usual"
+        is_held = self.narrowest_box != "usual" and not self.changes_kept_git  # which may leave the sandbox
         possible = [
             use
             for use in self.commands.possible

@@ -215,3 +215,50 @@ def test_grant_that_is_no_host_is_an_error_with_its_name(panpan: Panpan) -> None
         done = panpan.run("-p", "go on")
     assert done.code == 2
     assert "https://pypi.org/simple" in done.stderr
+
+
+def skill(panpan: Panpan) -> str:
+    """Write a skill with a script that writes, and return the script's path."""
+    folder = panpan.home / "skills" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: mine\ndescription: d\n---\nRun go.sh.")
+    (folder / "go.sh").write_text("echo it ran; echo x > $(dirname $0)/made")
+    return "~/.panpan/skills/mine/go.sh"
+
+
+def test_script_of_a_skill_runs_and_cannot_change_the_skill(panpan: Panpan) -> None:
+    told = run(panpan, bash(f"sh {skill(panpan)}"), "--yes")
+
+    assert "it ran" in told
+    assert not (panpan.home / "skills/mine/made").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo x > ~/.panpan/skills/mine/made",
+        "cp README.md ~/.panpan/skills/mine/made",
+        "git add -A && git archive -o ~/.panpan/skills/mine/made HEAD",
+        "git worktree add ~/.panpan/skills/mine/made",
+        "rm -rf ~/.panpan/skills/mine",
+    ],
+)
+def test_skill_is_not_written_without_a_question(panpan: Panpan, command: str) -> None:
+    skill(panpan)
+    panpan.home.joinpath("settings.toml").write_text('[sandbox]\noutside = ["git *"]\n')
+
+    told = run(panpan, bash(command), "--allowedTools", "Bash(git *)", "--yes")
+
+    assert told.startswith("Bash was not run.")
+    assert sorted(path.name for path in (panpan.home / "skills/mine").iterdir()) == ["SKILL.md", "go.sh"]
+
+
+def test_plugin_in_the_workspace_is_not_written_without_a_question(panpan: Panpan) -> None:
+    folder = panpan.workspace / "plug" / "hooks"
+    folder.mkdir(parents=True)
+    (folder / "hooks.json").write_text("{}")
+
+    told = run(panpan, bash("echo x > plug/hooks/hooks.json"), "--yes", "--plugin-dir", "plug")
+
+    assert "belongs to a plug-in that is on" in told
+    assert (folder / "hooks.json").read_text() == "{}"

@@ -51,7 +51,7 @@ def test_plugin_counts_for_nothing_before_it_is_enabled(panpan: Panpan, acme: Pa
     assert added.code == 0
     assert "hook at PreToolUse Bash: sh " in added.stdout
     assert "program for commands: bin/acme-tool" in added.stdout
-    assert "command of acme:deploy: !`sh ${CLAUDE_SKILL_DIR}/where.sh` (skills/deploy/SKILL.md:5)" in added.stdout
+    assert "command of acme:deploy: sh ${CLAUDE_SKILL_DIR}/where.sh (skills/deploy/SKILL.md)" in added.stdout
     assert added.stdout.endswith("It is off. To use it: panpan plugin enable acme\n")
     assert "Skill" not in tools(requests[0])
     assert "acme:reviewer" not in json.dumps(requests[0].body)

@@ -63,7 +63,8 @@ class Handler:
     @property
     def title(self) -> str:
         if self.url:
-            return f"POST {self.url}"
+            sent = f" with {', '.join(self.variables)}" if self.variables else ""
+            return f"POST {self.url}{sent}"
         return self.argv[0] if self.is_line else " ".join(self.argv)
 
     @property
@@ -72,10 +73,14 @@ class Handler:
         return f", if {self.condition.text}" if self.condition else ""
 
     @property
+    def about(self) -> str:
+        """Its event, and what the matcher means."""
+        return f"{self.event} {self.matcher}" if self.matcher not in ("", "*") else self.event
+
+    @property
     def line(self) -> str:
         """One line for people: when it runs, what, and where it is written."""
-        about = f" {self.matcher}" if self.matcher not in ("", "*") else ""
-        return f"{self.event}{about}: {self.title}{self.only} ({self.place})"
+        return f"{self.about}: {self.title}{self.only} ({self.place})"
 
     def sees_edits_of(self, name: str) -> bool:
         """Return True if it runs for each file that a tool of panpan's own changes, as for an Edit."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import perf_counter
@@ -56,7 +57,11 @@ async def run_all(
 
     async def run(number: int, handler: Handler, told: Mapping[str, Any]) -> None:
         started_at = perf_counter()
-        ran = await (ask(handler, told, server) if handler.url else run_handler(handler, told, cwd=cwd, env=env))
+        if handler.url:  # no key of panpan's own leaves by what somebody else wrote
+            asked = server if handler.plugin is None else replace(server, variables=env)
+            ran = await ask(handler, told, asked)
+        else:
+            ran = await run_handler(handler, told, cwd=cwd, env=env)
         answer = read_answer(handler.event, ran)
         said[number] = Said(handler, answer, round(1000 * (perf_counter() - started_at)))
 
@@ -100,7 +105,8 @@ async def ask(handler: Handler, told: Mapping[str, Any], server: Server) -> Hook
 async def run_handler(handler: Handler, told: Mapping[str, Any], *, cwd: Path, env: Mapping[str, str]) -> HookRun:
     """Run one hook with what it is told on its standard input. Nothing that it starts runs on."""
     argv = ["/bin/sh", "-c", *handler.argv] if handler.is_line else list(handler.argv)
-    env = env if handler.plugin is None else {**env, **handler.plugin.variables}
+    if handler.plugin is not None:  # what it compiles would count as a change of the plug-in
+        env = {**env, **handler.plugin.variables, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         with TemporaryFile() as stdin:
             stdin.write(json.dumps({**told, "hook_event_name": handler.event}).encode())

@@ -2,12 +2,11 @@
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from panpan.capabilities.language_servers.edit_errors import EditErrors
 from panpan.capabilities.language_servers.language_servers import LanguageServers
-from panpan.capabilities.language_servers.settings import LanguageServerSettings, LanguageServersSettings
-from panpan.config.places import Places
+from panpan.capabilities.language_servers.settings import LanguageServersSettings, servers_of_plugins
 from panpan.core.hooks import Hook
 from panpan.core.late_tool import late_tool
 from panpan.core.tool import Tool
@@ -16,31 +15,7 @@ from panpan.session.capability import Capability, concurrently
 from panpan.session.command import Command
 from panpan.session.context import SessionContext
 from panpan.system.files.canonical import canonical_path
-
-if TYPE_CHECKING:
-    from panpan.config.plugins.manifest import Server
-    from panpan.config.plugins.store import PluginPlace
-
-
-def with_plugins(settings: LanguageServersSettings, places: Places) -> LanguageServersSettings:
-    """Return the settings with the servers of plug-ins, behind those of the user."""
-    own = {
-        f"{one.plugin.name}:{server.name}": _settings_of(server, one.place)
-        for one in places.plugins
-        for server in one.plugin.servers
-        if server.kind == "language"
-    }
-    return settings.model_copy(update={"servers": {**settings.servers, **own}}) if own else settings
-
-
-def _settings_of(server: "Server", place: "PluginPlace") -> LanguageServerSettings:
-    command = (server.settings["command"], *server.settings.get("args", ()))
-    options = server.settings.get("initializationOptions")
-    return LanguageServerSettings(
-        command=tuple(map(place.filled, command)),
-        languages=server.settings["extensionToLanguage"],
-        initialization_options=options if isinstance(options, dict) else {},
-    )
+from panpan.system.text.terminal_text import clean_line
 
 
 class CodeIntelligenceCapability(Capability):
@@ -53,8 +28,14 @@ class CodeIntelligenceCapability(Capability):
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
         locations = session.setup.locations
+        of_plugins, problems = servers_of_plugins(session.setup.loaded.places)
+        for problem in problems:
+            session.warn(clean_line(problem))
+        settings = self.settings
+        if of_plugins:
+            settings = settings.model_copy(update={"servers": {**settings.servers, **of_plugins}})
         self.servers = LanguageServers(
-            with_plugins(self.settings, session.setup.loaded.places),
+            settings,
             locations.project_root,
             session.tool_context.environment,
             session.tool_context.sandbox,

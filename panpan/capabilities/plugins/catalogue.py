@@ -61,6 +61,6 @@ def with_manifest(fetched: Fetched, entry: Mapping[str, Any]) -> Fetched:
     if any(manifest in fetched.files for manifest in MANIFESTS.values()):
         return fetched
     said = {key: value for key, value in entry.items() if key not in _OF_CATALOGUE}
-    manifest = SourceFile(json.dumps(said, indent=1, ensure_ascii=False).encode())
+    manifest = SourceFile(json.dumps(said, indent=1).encode())
     files = {**fetched.files, MANIFESTS["claude"]: manifest}
     return Fetched(files, fetched.revision, fetched.left_out, fetched.folder_name)

@@ -5,19 +5,20 @@ Adding fetches and shows; only `enable` lets anything of a plug-in count. Nothin
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 import click
 
-from panpan.cli_kit.commands import CommandGroup, chosen_folder, settings_of_folder
+from panpan.cli_kit.commands import CommandGroup, chosen_folder, program_of, settings_of_folder
 from panpan.config.locations import Locations
-from panpan.config.plugins.manifest import FolderContent, Plugin, PluginError, read_plugin
+from panpan.config.plugins.manifest import PluginError, read_plugin
 from panpan.config.plugins.store import (
     Installed,
     LoadedPlugin,
+    PluginPlace,
     PluginStore,
     Version,
     changes,
@@ -25,10 +26,10 @@ from panpan.config.plugins.store import (
     read_folder,
 )
 from panpan.errors import ConfigError
-from panpan.system.text.front_matter import FrontMatterError, parts_of_file
-from panpan.system.text.terminal_text import clean_line, printable
+from panpan.system.text.terminal_text import printable
 
 if TYPE_CHECKING:
+    from panpan.capabilities.plugins.description import Description
     from panpan.capabilities.plugins.fetching import Fetcher
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -60,7 +61,7 @@ def add(ctx: click.Context, source: str, name: str, folder: str) -> int:
     store = _store(ctx)
     found = anyio.run(fetch_plugin, wanted, chosen_folder(ctx, None).expanduser().absolute(), _fetcher(ctx))
     added = store.add(Installed(found.plugin.name, found.source, name, folder, found.version), found.files)
-    _echo(_described(found.plugin, content_of(found.files), added.current, found.left_out))
+    _echo(_described(ctx, _loaded(store, added, added.current), added.current, found.left_out))
     click.echo(f"It is off. To use it: panpan plugin enable {found.plugin.name}")
     return 0
 
@@ -90,7 +91,7 @@ def list_plugins(ctx: click.Context, as_json: bool) -> int:
     for one in installed.values():
         state = "on " if one.is_enabled else "off"
         update = f", an update waits: panpan plugin show {one.name}" if one.waiting else ""
-        click.echo(clean_line(f"{one.name:<{width}}  {state}  {_label(one.current)}, from {one.source}{update}"))
+        click.echo(printable(f"{one.name:<{width}}  {state}  {_label(one.current)}, from {one.source}{update}"))
     if not installed:
         click.echo("there are no plug-ins; panpan plugin add SOURCE adds one", err=True)
     return 0
@@ -104,14 +105,14 @@ def show(ctx: click.Context, name: str) -> int:
     store = _store(ctx)
     one = _require(store, name)
     loaded = _loaded(store, one, one.current)
-    _echo(_described(loaded.plugin, loaded.content, one.current, ()))
-    click.echo("  " + clean_line(f"from {one.source}, added on {one.current.added}, in {loaded.place.root}"))
+    _echo(_described(ctx, loaded, one.current))
+    click.echo("  " + printable(f"from {one.source}, added on {one.current.added}, in {loaded.place.root}"))
     if changed := changes(loaded):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        click.echo("  " + clean_line(f"not as it was added: {changed[0]}{more}; remove it and add it again"))
+        click.echo("  " + printable(f"not as it was added: {changed[0]}{more}; remove it and add it again"))
     click.echo(f"It is {'on' if one.is_enabled else f'off. To use it: panpan plugin enable {one.name}'}")
     if one.waiting is not None:
-        _show_update(store, one, loaded, one.waiting)
+        _show_update(ctx, store, one, loaded, one.waiting)
     return int(bool(changed))
 
 
@@ -122,11 +123,12 @@ def enable(ctx: click.Context, name: str) -> int:
     """Let a plug-in count from the next session on, with the update that waits."""
     store = _store(ctx)
     one = _require(store, name)
-    loaded = _loaded(store, one, one.waiting or one.current)
+    version = one.waiting or one.current
+    loaded = _loaded(store, one, version)
     if changed := changes(loaded):
-        raise ConfigError(f"{changed[0]} is not as it was added; remove {name} and add it again")
-    now = store.enable(one.name)
-    _echo(_described(loaded.plugin, loaded.content, now.current, ()))
+        raise ConfigError(f"{printable(changed[0])} is not as it was added; remove {name} and add it again")
+    _echo(_described(ctx, loaded, version))
+    store.enable(one.name, version.digest)
     click.echo(f"It is on, from the next session. To switch it off: panpan plugin disable {one.name}")
     return 0
 
@@ -171,7 +173,7 @@ def update(ctx: click.Context, names: tuple[str, ...]) -> int:
             _update(ctx, store, one, fetcher)
         except ConfigError as error:
             failed += 1
-            click.echo(f"panpan: {one.name} has no update: {clean_line(str(error))}", err=True)
+            click.echo(f"panpan: {one.name} has no update: {printable(str(error))}", err=True)
     return int(bool(failed))
 
 
@@ -192,45 +194,27 @@ def _update(ctx: click.Context, store: PluginStore, one: Installed, fetcher: "Fe
         store.offer(one.name, None)
         raise
     store.offer(one.name, version)
-    _show_update(store, one, _loaded(store, one, one.current), version)
+    _show_update(ctx, store, one, _loaded(store, one, one.current), version)
 
 
 @plugin.command("validate")
 @click.argument("folder", type=click.Path(path_type=Path), default=".")
-def validate(folder: Path) -> int:
+@click.pass_context
+def validate(ctx: click.Context, folder: Path) -> int:
     """Check the plug-in in FOLDER, and say what of it would count; exit with 1 if it is wrong."""
     try:
         files, left_out = read_folder(folder)
-        content = content_of(files)
-        found = read_plugin(content, folder.absolute().name)
+        plugin = read_plugin(content_of(files), folder.absolute().name)
     except PluginError as error:
-        click.echo(clean_line(f"{folder}: {error}"))
+        click.echo(printable(f"{folder}: {error}"))
         return 1
-    problems = [*left_out, *_problems(found, content)]
-    _echo(_described(found, content, Version(""), ()))
-    for problem in problems:
-        click.echo(clean_line(f"wrong: {problem}"))
-    click.echo(f"{len(problems) or 'nothing'} wrong, {len(found.problems) or 'nothing'} without effect", err=True)
-    return int(bool(problems))
-
-
-def _problems(plugin: Plugin, content: FolderContent) -> Iterator[str]:
-    """Yield what is wrong in the parts of a plug-in, each with its file."""
-    seen: dict[tuple[str, str], str] = {}
-    for part in plugin.parts:
-        if part.kind in ("programs", "hooks"):
-            continue
-        try:
-            head = parts_of_file(content.read(part.path) if part.content is None else part.content).head
-        except FrontMatterError as error:
-            yield f"{part.path}:{error.line}: {error}"
-            continue
-        for key in ("name", "description"):
-            if key not in head and (part.kind == "agents" or (key, part.kind) == ("description", "skills")):
-                yield f"{part.path}: it has no {key}"
-        name = part.name or str(head["name"].value if "name" in head else part.path)
-        if (other := seen.setdefault((part.kind, name), part.path)) != part.path:
-            yield f"{part.path}: {other} has the same name {name}"
+    place = PluginPlace(plugin.name, folder.absolute(), folder.absolute())
+    described = _description(ctx, LoadedPlugin(plugin, place, content_of(files)))
+    _echo(described.lines())
+    _echo(f"  not used: {printable(line)}" for line in left_out)
+    wrong = len(described.problems) + len(left_out)
+    click.echo(f"{wrong or 'nothing'} wrong, {len(described.notes) or 'nothing'} without effect", err=True)
+    return int(bool(wrong))
 
 
 def _store(ctx: click.Context) -> PluginStore:
@@ -268,25 +252,30 @@ def _label(version: Version) -> str:
     return " ".join(part for part in (version.version, version.revision[:12], f"[{version.digest[:8]}]") if part)
 
 
-def _described(plugin: Plugin, content: FolderContent, version: Version, left_out: Iterable[str]) -> Iterable[str]:
-    from panpan.capabilities.plugins.description import lines_of
+def _description(ctx: click.Context, loaded: LoadedPlugin) -> "Description":
+    from panpan.capabilities.plugins.description import Description
 
-    yield from lines_of(plugin, content)
-    yield from (f"  note: {clean_line(line)}" for line in left_out)
-    if version.digest:
-        yield f"  content {version.digest}{f', revision {clean_line(version.revision)}' if version.revision else ''}"
+    return Description(loaded, program_of(ctx).parts_of_plugin)
 
 
-def _show_update(store: PluginStore, one: Installed, loaded: LoadedPlugin, version: Version) -> None:
-    from panpan.capabilities.plugins.description import differences, running_lines
+def _described(
+    ctx: click.Context, loaded: LoadedPlugin, version: Version, left_out: Iterable[str] = ()
+) -> Iterable[str]:
+    yield from _description(ctx, loaded).lines()
+    yield from (f"  note: {printable(line)}" for line in left_out)
+    yield f"  content {version.digest}{f', revision {printable(version.revision)}' if version.revision else ''}"
+
+
+def _show_update(
+    ctx: click.Context, store: PluginStore, one: Installed, loaded: LoadedPlugin, version: Version
+) -> None:
+    from panpan.capabilities.plugins.description import differences, newly_running, shown
 
     new = _loaded(store, one, version)
-    click.echo(clean_line(f"An update of {one.name} waits: {_label(one.current)} to {_label(version)}"))
+    click.echo(printable(f"An update of {one.name} waits: {_label(one.current)} to {_label(version)}"))
     _echo(differences(loaded.content, new.content))
-    before = {line.partition(" (")[0] for line in running_lines(loaded.plugin, loaded.content)}
-    for line in running_lines(new.plugin, new.content):
-        if line.partition(" (")[0] not in before:
-            click.echo(clean_line(f"would run, and did not before: {line}"))
+    for part in newly_running(_description(ctx, loaded), _description(ctx, new)):
+        click.echo(f"would run, and did not before: {shown(part.text)}")
     click.echo(f"It does not count until you accept it: panpan plugin enable {one.name}")
 
 

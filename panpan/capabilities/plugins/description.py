@@ -1,75 +1,91 @@
-"""Descriptions of plug-ins for people: what one brings, what would run, and what an update changes."""
+"""Descriptions of plug-ins for people: what one brings, what would run, and what an update changes.
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+The rule: a person who says yes has seen all of it. Nothing that runs is cut or left out, and no character is hidden.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from difflib import unified_diff
-from typing import Any
+from functools import cached_property
 
-from panpan.config.plugins.manifest import TITLES, FolderContent, Part, PartKind, Plugin, line_place
+from panpan.cli_kit.plugin_parts import PartReport, RunningPart
+from panpan.config.places import Places
+from panpan.config.plugins.manifest import TITLES, FolderContent
+from panpan.config.plugins.store import LoadedPlugin
 from panpan.errors import ToolError
-from panpan.system.text.front_matter import FrontMatterError, parts_of_file
-from panpan.system.text.terminal_text import clean_line, escape_invisible
-from panpan.types.pattern import compile_late
+from panpan.system.text.terminal_text import escape_invisible
 
-_NAMES: Mapping[PartKind, str] = {
-    "skills": "skills", "commands": "commands", "agents": "agents", "output-styles": "output styles",
-}  # fmt: skip
-_RUNS = compile_late(r"(?<!\S)!`[^`\n]*`|^[ \t]*```!.*$")
-_MAX_SHOWN = 60
-"""Most names, or lines that run something, that are shown of one kind."""
-_MAX_LINES = 200
-"""Most lines of one file's difference."""
-_MAX_TEXT = 200_000
+_MAX_TEXT = 1_000_000
+"""Most characters of a text whose lines are compared."""
 
 
-def name_of(part: Part, plugin: Plugin, content: FolderContent) -> str:
-    """Return the name by which a part is called, with that of its plug-in."""
-    folder, _, file = part.path.rpartition("/")
-    own = part.name or (folder.rpartition("/")[2] if part.kind == "skills" else file.removesuffix(".md"))
-    if part.kind in ("agents", "output-styles") or (part.kind == "skills" and not part.name):
-        try:
-            entry = parts_of_file(content.read(part.path)).head.get("name")
-        except (FrontMatterError, ToolError):
-            entry = None
-        if entry is not None and isinstance(entry.value, str) and entry.value.strip():
-            own = entry.value.strip()
-    return f"{plugin.name}:{own or plugin.name}"
+def shown(text: str) -> str:
+    """Return a text on one line, with every character that cannot be seen as a number."""
+    return escape_invisible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def lines_of(plugin: Plugin, content: FolderContent) -> Iterator[str]:
-    """Yield what a plug-in is, what it brings, what would run, and what of it has no effect."""
-    version = f" {plugin.version}" if plugin.version else ""
-    yield clean_line(f"{plugin.name}{version}: {plugin.description or 'it does not say what it is for'}")
-    yield f"  a plug-in in the format of {TITLES[plugin.format]}"
-    for kind, title in _NAMES.items():
-        names = [name_of(part, plugin, content) for part in plugin.of_kind(kind)]
-        if names:
-            more = f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
-            yield "  " + clean_line(f"{title}: {', '.join(names[:_MAX_SHOWN])}{more}")
-    running = list(running_lines(plugin, content))
-    yield "  what runs when it is on:" if running else "  nothing of it runs by itself"
-    yield from (f"    {clean_line(line)}" for line in running[:_MAX_SHOWN])
-    if len(running) > _MAX_SHOWN:
-        yield f"    … and {len(running) - _MAX_SHOWN} more"
-    yield from (f"  note: {clean_line(problem)}" for problem in plugin.problems)
+class Description:
+    """What a plug-in is, as the features read it that use its parts.
+
+    Args:
+        loaded: The plug-in.
+        read: Lets the features read its parts.
+    """
+
+    def __init__(self, loaded: LoadedPlugin, read: Callable[[Places], Sequence[PartReport]]) -> None:
+        self._plugin = loaded.plugin
+        self._root = str(loaded.place.root)
+        self._reports = read(Places(only=(loaded,)))
+
+    @cached_property
+    def running(self) -> Sequence[RunningPart]:
+        """Everything that runs, or lets something run."""
+        own = [RunningPart(f"program for commands: {part.path}", "") for part in self._plugin.of_kind("programs")]
+        servers = [
+            RunningPart(f"MCP server {one.name} (panpan starts none yet): {one.title}", one.place)
+            for one in self._plugin.servers
+            if one.kind == "mcp"
+        ]
+        return [*(part for report in self._reports for part in report.running), *servers, *own]
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Parts that do not count, each with its file."""
+        return [self._short(problem) for report in self._reports for problem in report.problems]
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Keys and files that have no effect."""
+        return [*self._plugin.problems, *(self._short(note) for report in self._reports for note in report.notes)]
+
+    def _short(self, text: str) -> str:
+        return text.replace(f"{self._root}/", "")
+
+    def lines(self) -> Iterator[str]:
+        """Yield all of it, line by line."""
+        plugin = self._plugin
+        version = f" {plugin.version}" if plugin.version else ""
+        yield shown(f"{plugin.name}{version}: {plugin.description or 'it does not say what it is for'}")
+        yield f"  a plug-in in the format of {TITLES[plugin.format]}"
+        for report in self._reports:
+            if report.names:
+                yield f"  {report.title}: {shown(', '.join(report.names))}"
+        yield "  what runs, or may run, when it is on:" if self.running else "  nothing of it runs by itself"
+        for part in self.running:
+            place = f" ({self._short(part.place)})" if part.place else ""
+            yield f"    {shown(f'{part.text}{place}')}"
+        yield from (f"  not used: {shown(problem)}" for problem in self.problems)
+        yield from (f"  note: {shown(note)}" for note in self.notes)
 
 
-def running_lines(plugin: Plugin, content: FolderContent) -> Iterator[str]:
-    """Yield everything in a plug-in that would run: hooks, servers, programs, and commands of skills."""
-    for part in plugin.of_kind("hooks"):
-        yield from _hooks(part, content)
-    for server in plugin.servers:
-        kind = "MCP server" if server.kind == "mcp" else "language server"
-        later = " (panpan starts none yet)" if server.kind == "mcp" else ""
-        yield f"{kind} {server.name}{later}: {server.title} ({server.place})"
-    for part in plugin.of_kind("programs"):
-        yield f"program for commands: {part.path}"
-    for part in plugin.parts:
-        if part.kind in ("skills", "commands"):
-            text = (part.content or _read(part.path, content)).decode(errors="replace")
-            for number, line in enumerate(text.split("\n"), 1):
-                for found in _RUNS.finditer(line):
-                    yield f"command of {name_of(part, plugin, content)}: {found[0].strip()} ({part.path}:{number})"
+def differences(old: FolderContent, new: FolderContent) -> Iterator[str]:
+    """Yield what an update changes, file by file, with the lines of texts."""
+    for name in sorted({*old.names, *new.names}):
+        before, after = (_read(name, content) if name in content.names else None for content in (old, new))
+        if before == after:
+            continue
+        kind = "new" if before is None else "gone" if after is None else "changed"
+        yield f"{kind}: {shown(name)}"
+        yield from (f"  {line}" for line in _lines(before or b"", after or b""))
 
 
 def _read(path: str, content: FolderContent) -> bytes:
@@ -77,46 +93,6 @@ def _read(path: str, content: FolderContent) -> bytes:
         return content.read(path)
     except ToolError as error:
         return f"({error})".encode()
-
-
-def _hooks(part: Part, content: FolderContent) -> Iterator[str]:
-    text = (part.content or _read(part.path, content)).decode(errors="replace")
-    try:
-        events = json.loads(text)["hooks"].items()
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        yield f"hooks in {part.path}, which cannot be read"
-        return
-    for event, groups in events:
-        for matcher, hook in _handlers(groups):
-            words = [hook.get(key) for key in ("command", "url", "prompt", "tool")]
-            arguments = hook.get("args", []) if isinstance(hook.get("args"), list) else []
-            said = next((word for word in words if isinstance(word, str)), json.dumps(hook))
-            place = line_place(part.path, text, said)
-            about = f" {matcher}" if matcher else ""
-            yield f"hook at {event}{about}: {' '.join([said, *map(str, arguments)])} ({place})"
-
-
-def _handlers(groups: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for group in groups if isinstance(groups, list) else []:
-        hooks = group.get("hooks") if isinstance(group, dict) else None
-        for hook in hooks if isinstance(hooks, list) else []:
-            if isinstance(hook, dict):
-                yield str(group.get("matcher") or ""), hook
-
-
-def differences(old: FolderContent, new: FolderContent) -> Iterator[str]:
-    """Yield what an update changes, file by file, with the lines of texts."""
-    for name in sorted({*old.names, *new.names}):
-        before = _read(name, old) if name in old.names else None
-        after = _read(name, new) if name in new.names else None
-        if before == after:
-            continue
-        kind = "new" if before is None else "gone" if after is None else "changed"
-        yield f"{kind}: {escape_invisible(name)}"
-        lines = list(_lines(before or b"", after or b""))
-        yield from (f"  {line}" for line in lines[:_MAX_LINES])
-        if len(lines) > _MAX_LINES:
-            yield f"  … and {len(lines) - _MAX_LINES:,} more lines"
 
 
 def _lines(before: bytes, after: bytes) -> Iterator[str]:
@@ -131,3 +107,9 @@ def _lines(before: bytes, after: bytes) -> Iterator[str]:
     for number, line in enumerate(found):
         if number > 1:  # the first two name the files
             yield escape_invisible(line)
+
+
+def newly_running(old: Description, new: Description) -> Iterator[RunningPart]:
+    """Yield what runs in an update and did not before, wherever it stands."""
+    before = {part.text for part in old.running}
+    yield from (part for part in new.running if part.text not in before)

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urljoin, urlsplit
 
 from anyio import to_thread
 
@@ -85,7 +85,7 @@ class Fetcher:
                         data = await to_thread.run_sync(_read_archive, source.location)
                         found = await to_thread.run_sync(_unpacked, data, source.location, folder, source)
                     case "url":
-                        data = await self._get(source.location, MAX_BYTES)
+                        data = await self._get(source.location, MAX_BYTES, is_own=source.is_users)
                         found = await to_thread.run_sync(_unpacked, data, source.location, folder, source)
                     case "git":
                         found = await self._from_git(source, folder)
@@ -97,9 +97,10 @@ class Fetcher:
 
     # Web
 
-    async def _get(self, url: str, max_bytes: int) -> bytes:
+    async def _get(self, url: str, max_bytes: int, *, is_own: bool) -> bytes:
+        own = (url,) if is_own else ()
         async with (
-            GuardedClient(self.network, user_agent=self.user_agent, own=(url,)) as client,
+            GuardedClient(self.network, user_agent=self.user_agent, own=own) as client,
             client.stream("GET", url, headers={"accept-encoding": "identity"}) as response,
         ):
             if response.status != 200:
@@ -110,13 +111,15 @@ class Fetcher:
         registry = source.registry or self.env.get("npm_config_registry") or self.env.get("NPM_CONFIG_REGISTRY")
         address = f"{(registry or REGISTRY).rstrip('/')}/{quote(source.location, safe='@')}"
         try:
-            told = json.loads(await self._get(address, _MAX_METADATA_BYTES))
+            is_own = not source.registry  # the user's environment names it
+            told = json.loads(await self._get(address, _MAX_METADATA_BYTES, is_own=is_own))
             version = told.get("dist-tags", {}).get(source.ref or "latest", source.ref)
             dist = told["versions"][version]["dist"]
-            tarball, integrity = dist["tarball"], dist["integrity"]
+            tarball, integrity = urljoin(address, dist["tarball"]), dist["integrity"]
+            is_own = is_own and urlsplit(tarball).netloc == urlsplit(address).netloc
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise ToolError(f"the registry has no version {source.ref or 'latest'} of {source.location}") from None
-        data = await self._get(tarball, MAX_BYTES)
+        data = await self._get(tarball, MAX_BYTES, is_own=is_own)
         _require_integrity(data, integrity)
         found = await to_thread.run_sync(_unpacked, data, "package.tgz", folder, Source("archive", ""))
         name = source.location.rpartition("/")[2]
@@ -149,9 +152,10 @@ class Fetcher:
         """Return True if the source is a git repository, and its ref a tag."""
         if source.kind != "git" or not source.ref:
             return False
+        bare = source.ref.removeprefix("refs/").removeprefix("tags/")
         try:
             with temporary_folder("panpan-plugin-") as folder:
-                listed = await self._git(["ls-remote", "--", source.location, f"refs/tags/{source.ref}"], folder)
+                listed = await self._git(["ls-remote", "--", source.location, f"refs/tags/{bare}"], folder)
         except ToolError:
             return False
         return bool(listed.strip())

@@ -36,6 +36,8 @@ class Source:
     """Commit or SHA-256 that it must have; empty for any."""
     registry: str = ""
     """Registry of a package, if it is another one than usual."""
+    is_users: bool = False
+    """True if the user wrote it, so that it may lead into their own network."""
 
 
 def parse_source(text: str, cwd: Path) -> Source:
@@ -44,6 +46,10 @@ def parse_source(text: str, cwd: Path) -> Source:
     Raises:
         ConfigError: It is none of these.
     """
+    return replace(_parsed(text, cwd), is_users=True)
+
+
+def _parsed(text: str, cwd: Path) -> Source:
     if text.startswith("npm:"):
         return _package(text.removeprefix("npm:"))
     path = cwd / Path(text).expanduser()
@@ -110,7 +116,10 @@ def source_of_entry(given: Any, catalogue: Source) -> Source:
         case "npm" if "package" in texts:
             version = texts.get("version", "")
             source = _package(f"{texts['package']}@{version}" if version else texts["package"])
-            return replace(source, registry=texts.get("registry", ""))
+            registry = texts.get("registry", "")
+            if registry and not registry.startswith("https://"):
+                raise ConfigError(f"the registry {registry[:100]} in the catalogue has no https")
+            return replace(source, registry=registry)
         case "archive" if is_archive(texts.get("url", "")):
             digest = texts.get("sha256", "").lower()
             if not texts["url"].startswith("https://") or not _HASH.fullmatch(digest):

@@ -49,10 +49,7 @@ def _enabled(home: Path | None, problems: list[str]) -> Iterator[LoadedPlugin]:
             continue
         try:
             loaded = store.load(name, one.current)
-            plugin = loaded.plugin
-            runs = plugin.servers or plugin.of_kind("hooks") or plugin.of_kind("programs")
-            # what panpan itself reads is compared when it is read
-            if runs and (changed := changes(loaded)):
+            if changed := changes(loaded):
                 raise PluginError(f"{changed[0]} is not as it was when you enabled it")
             yield loaded
         except PluginError as error:

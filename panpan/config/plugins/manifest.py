@@ -102,8 +102,8 @@ class Server:
     @property
     def title(self) -> str:
         """Command line that is started, or address that is spoken to."""
-        words = [self.settings.get("command", ""), *self.settings.get("args", ())]
-        return self.settings.get("url") or " ".join(map(str, words))
+        words = [self.settings.get("command", ""), *self.settings.get("args", ()), self.settings.get("url", "")]
+        return " ".join(str(word) for word in words if word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ class _Reader:
                     elif path is not None:
                         yield Part("commands", path, name)
                 case {"content": str(text)}:
-                    yield Part("commands", self._manifest, name, text.encode())
+                    yield Part("commands", self._manifest, name, text.encode(errors="replace"))
                 case _:
                     self._tell(name, f"the command {name[:60]} has neither source nor content")
 
@@ -421,6 +421,8 @@ def _fault_of(kind: str, settings: Any) -> str | None:
         return "it has neither command nor url"
     if not isinstance(arguments, list) or not all(isinstance(one, str) for one in arguments):
         return "its args are no list of texts"
+    if command and url:
+        return "it has both command and url"
     return None if _is_texts(settings.get("env", {})) else "its env is no object of texts"
 
 

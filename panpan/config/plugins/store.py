@@ -10,7 +10,7 @@ what is on. `data/NAME` is the plug-in's own, and outlives updates and removal.
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -177,7 +177,7 @@ class PluginStore:
                 yield listed
                 rows = {name: {key: value for key, value in asdict(one).items() if key != "name"}
                         for name, one in sorted(listed.items())}  # fmt: skip
-                text = json.dumps({"plugins": rows}, indent=1, ensure_ascii=False)
+                text = json.dumps({"plugins": rows}, indent=1)
                 write_atomic(self.folder / LIST, f"{text}\n".encode(), mode=0o600)
                 self.__dict__.pop("installed", None)
         except (LockHeldError, LockUnsupportedError, ToolError, OSError) as error:
@@ -198,6 +198,9 @@ class PluginStore:
                     make_private_folder(place.parent)
                     place.write_bytes(file.data)
                     place.chmod(0o500 if file.is_program else 0o400)
+                for folder in {folder for path in files for folder in (growing / path).parents}:
+                    if is_below(folder, growing):  # what its programs leave there would count as a change
+                        folder.chmod(0o500)
                 growing.rename(root)
             write_atomic(root.with_name(f"{version.digest}.json"), data, mode=0o600)
         except (OSError, ToolError) as error:
@@ -226,11 +229,18 @@ class PluginStore:
         if before.waiting not in (None, version):
             self._forget(name)
 
-    def enable(self, name: str) -> Installed:
-        """Switch a plug-in on, with the update that waits."""
+    def enable(self, name: str, digest: str) -> Installed:
+        """Switch a plug-in on with the content that the user has seen, be it an update or not.
+
+        Raises:
+            ConfigError: It has other content by now.
+        """
         with self._changing() as listed:
-            now = listed[name]
-            listed[name] = replace(now, current=now.waiting or now.current, waiting=None, is_enabled=True)
+            now = listed.get(name)
+            version = (now.waiting or now.current) if now is not None else None
+            if now is None or version is None or version.digest != digest:
+                raise ConfigError(f"{name} has changed meanwhile; look at it again: panpan plugin show {name}")
+            listed[name] = replace(now, current=version, waiting=None, is_enabled=True)
         make_private_folder(self.folder / "data" / name)
         self._forget(name)
         return self.installed[name]
@@ -261,25 +271,33 @@ class PluginStore:
 
 def changes(loaded: LoadedPlugin) -> Sequence[str]:
     """Return the files of a stored plug-in that are not as they were added: changed, missing or new."""
-    changed = []
+    changed = set()
     for path in loaded.content.names:
         try:
             loaded.content.read(path)
         except ToolError:
-            changed.append(path)
-    found, _ = read_folder(loaded.place.root)
-    return sorted({*changed, *(set(found) - set(loaded.content.names))})
+            changed.add(path)
+    found, left_out = read_folder(loaded.place.root, skipped=frozenset())
+    links = [line.partition(":")[0] for line in left_out]
+    return sorted({*changed, *links, *(set(found) - set(loaded.content.names))})
 
 
 def _installed(name: str, row: Mapping[str, Any]) -> Installed:
-    current, waiting = (Version(**row[key]) if row.get(key) else None for key in ("current", "waiting"))
-    if current is None or not isinstance(row["source"], str) or "/" in name or name in ("", ".", ".."):
-        raise ValueError(f"the plug-in {name} has no source or content")
-    for version in (current, waiting):
-        if version is not None and not version.digest.isalnum():
-            raise ValueError(f"the plug-in {name} has no digest")
-    given = {key: str(row.get(key, "")) for key in ("source", "entry", "path")}
+    current, waiting = (_version(name, row.get(key)) for key in ("current", "waiting"))
+    given = {key: row.get(key, "") for key in ("source", "entry", "path")}
+    is_name = bool(name) and name.isprintable() and "/" not in name and name not in (".", "..")
+    if current is None or not is_name or not all(isinstance(text, str) for text in given.values()):
+        raise ValueError(f"the plug-in {name[:60]!r} has no name, source or content")
     return Installed(name, **given, current=current, waiting=waiting, is_enabled=row.get("is_enabled") is True)
+
+
+def _version(name: str, row: Mapping[str, Any] | None) -> Version | None:
+    if row is None:
+        return None
+    version = Version(**row)
+    if not all(isinstance(text, str) for text in row.values()) or not version.digest.isalnum():
+        raise ValueError(f"the plug-in {name[:60]!r} has no digest")
+    return version
 
 
 def _digest(data: bytes) -> str:
@@ -298,15 +316,19 @@ class SourceFile:
     is_program: bool = False
 
 
-def read_folder(folder: Path) -> tuple[Mapping[str, SourceFile], Sequence[str]]:
+def read_folder(folder: Path, *, skipped: Collection[str] = _SKIPPED) -> tuple[Mapping[str, SourceFile], Sequence[str]]:
     """Return the files of a folder by their paths, and what is left out of it, each with the reason.
 
-    Links are followed as far as they stay in the folder. git's own folders are left out without a word.
+    Links are followed as far as they stay in the folder.
+
+    Args:
+        folder: The folder.
+        skipped: Names of folders that are left out without a word.
 
     Raises:
         PluginError: It cannot be read, or holds too much.
     """
-    reader = _FolderReader(folder)
+    reader = _FolderReader(folder, skipped)
     reader.read(reader.root, "")
     return reader.files, reader.left_out
 
@@ -314,10 +336,12 @@ def read_folder(folder: Path) -> tuple[Mapping[str, SourceFile], Sequence[str]]:
 class _FolderReader:
     """Reads a folder with all that is in it, within limits."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, skipped: Collection[str]) -> None:
         self.files: dict[str, SourceFile] = {}
         self.left_out: list[str] = []
+        self._skipped = skipped
         self._bytes = 0
+        self._folders = 0
         try:
             self.root = canonical_path(folder)
         except ToolError as error:
@@ -327,9 +351,12 @@ class _FolderReader:
         """Read a folder, whose path from the root is `name`."""
         if name.count("/") > MAX_DEPTH:
             raise PluginError(f"{name[:100]} is nested too deeply")
+        self._folders += 1
+        if self._folders > MAX_FILES:
+            raise PluginError(f"it has more than {MAX_FILES:,} folders")
         try:
             with os.scandir(folder) as entries:
-                found = sorted((entry for entry in entries if entry.name not in _SKIPPED), key=_entry_name)
+                found = sorted((entry for entry in entries if entry.name not in self._skipped), key=_entry_name)
             for entry in found:
                 self._take(entry, f"{name}/{entry.name}" if name else entry.name)
         except OSError as error:

@@ -65,7 +65,7 @@ class PathResolver:
         root: The workspace; must exist.
         extra_roots: Further folders that count as inside.
         readable_roots: Folders that may be read, and not written.
-        protected_roots: Folders that are protected as a whole, such as panpan's own.
+        protected_roots: Folders that are protected as a whole: panpan's own, then plug-ins that are used as they are.
         home: The folder for `~`; the user's home if not given.
 
     Raises:
@@ -325,7 +325,9 @@ class PathResolver:
             if (reason := self._protection_by_name(place, found)) is not None:
                 return reason
         if self._is_in_protected_root(path):
-            return "holds panpan's own settings and permissions"
+            own, *plugins = self._protected_roots
+            is_plugin = not is_below(path, own) and any(is_below(path, root) for root in plugins)
+            return "belongs to a plug-in that is on" if is_plugin else "holds panpan's own settings and permissions"
         return linked[0].reason if linked else None
 
     def _is_in_panpan_home(self, path: Path) -> bool:

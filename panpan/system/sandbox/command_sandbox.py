@@ -134,6 +134,7 @@ class CommandSandbox:
         is_on: bool = False,
         writable: Sequence[Path] = (),
         home: Path | None = None,
+        protected: Sequence[Path] = (),
         has_network: bool = False,
         domains: Domains = NO_DOMAINS,
         reading: ReadRules = NO_READ_RULES,
@@ -151,7 +152,7 @@ class CommandSandbox:
         self.writable = writable
         self._left_behind: Collection[Path] = ()
         """Leavings that commands which go on after the session need."""
-        self._protected = () if home is None else (home,)
+        self._protected = (*(() if home is None else (home,)), *(path for path in protected if path.is_dir()))
         self._reading = reading
         self._find = find
         self._lock = anyio.Lock()

@@ -141,12 +141,16 @@ async def test_fetching_a_repository_runs_nothing(tmp_path: Path, repository: Pa
 async def test_tag_that_moved_is_refused(tmp_path: Path, repository: Path) -> None:
     git(repository, "tag", "v1")
     before = await fetch(f"file://{repository}#v1", tmp_path)
+    whole = await fetch(f"file://{repository}#refs/tags/v1", tmp_path)
     branch = await fetch(f"file://{repository}#main", tmp_path)
     commit(repository, {"README.md": "x"})
     git(repository, "tag", "-f", "v1")
     after = await fetch(f"file://{repository}#v1", tmp_path)
     newer = await fetch(f"file://{repository}#main", tmp_path)
+    after_whole = await fetch(f"file://{repository}#refs/tags/v1", tmp_path)
 
+    with pytest.raises(ConfigError, match="the tag refs/tags/v1 has moved"):
+        await require_unmoved(Installed("acme", whole.source, current=whole.version), after_whole, fetcher())
     with pytest.raises(ConfigError, match="the tag v1 has moved"):
         await require_unmoved(Installed("acme", before.source, current=before.version), after, fetcher())
     await require_unmoved(Installed("acme", branch.source, current=branch.version), newer, fetcher())
@@ -230,6 +234,23 @@ async def test_package_with_other_content_is_refused(tmp_path: Path) -> None:
         after = await fetch("npm:@a/acme", tmp_path, by)
         with pytest.raises(ConfigError, match=r"version 1\.0\.0 of @a/acme has other content"):
             await require_unmoved(Installed("acme", before.source, current=before.version), after, by)
+
+
+@pytest.mark.parametrize("tarball_address", [5, None, ["x"]])
+async def test_registry_that_tells_nonsense_is_refused(tmp_path: Path, tarball_address: object) -> None:
+    files = packages(tarball(PLUGIN))
+    told = json.loads(files.contents["/npm/@a%2Facme"])
+    told["versions"]["1.0.0"]["dist"]["tarball"] = tarball_address
+    files.contents["/npm/@a%2Facme"] = json.dumps(told).encode()
+    async with registry(files) as by:
+        assert "could not be fetched" in await refusal("npm:@a/acme", tmp_path, by)
+
+
+async def test_catalogue_does_not_lead_into_the_own_network(tmp_path: Path) -> None:
+    source = {"source": "archive", "url": "https://127.0.0.1/a.zip", "sha256": "a" * 64}
+    write(tmp_path / "all", catalogue({"name": "acme", "source": source}))
+
+    assert "127.0.0.1" in await refusal("all", tmp_path, name="acme")
 
 
 async def test_archive_is_fetched_from_the_web(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Sources of plug-ins: what users and catalogues write, and what may not be in it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ HASH = "ab" * 32
     ],
 )
 def test_source_is_read(text: str, source: Source, tmp_path: Path) -> None:
-    assert parse_source(text, tmp_path) == source
+    assert parse_source(text, tmp_path) == replace(source, is_users=True)
 
 
 def test_folder_and_archive_are_read_from_here(tmp_path: Path) -> None:
@@ -35,8 +36,8 @@ def test_folder_and_archive_are_read_from_here(tmp_path: Path) -> None:
     (tmp_path / "acme.zip").touch()
     (tmp_path / "notes.txt").touch()
 
-    assert parse_source("acme", tmp_path) == Source("folder", str(tmp_path / "acme"))
-    assert parse_source("./acme.zip", tmp_path) == Source("archive", str(tmp_path / "acme.zip"))
+    assert parse_source("acme", tmp_path) == Source("folder", str(tmp_path / "acme"), is_users=True)
+    assert parse_source("./acme.zip", tmp_path) == Source("archive", str(tmp_path / "acme.zip"), is_users=True)
     with pytest.raises(ConfigError, match="neither a folder nor an archive"):
         parse_source("notes.txt", tmp_path)
 
@@ -98,6 +99,7 @@ def test_entry_of_a_catalogue_names_its_source(given: Any, source: Source) -> No
         {"source": "url", "url": "--upload-pack=x"},
         {"source": "url", "url": "https://example.org/a", "ref": "--x"},
         {"source": "url", "url": "https://example.org/a", "sha": "main"},
+        {"source": "npm", "package": "a", "registry": "http://127.0.0.1:1"},
         {"source": "unheard"},
     ],
 )

@@ -126,7 +126,7 @@ def test_paths_of_the_manifest_replace_or_add() -> None:
 
 
 def test_commands_may_be_named_in_the_manifest() -> None:
-    given = {"about": {"source": "./README.md"}, "hi": {"content": "Say hi"}, "odd": {}}
+    given = {"about": {"source": "./README.md"}, "hi": {"content": "Say hi \ud800"}, "odd": {}}
     plugin = read({CLAUDE: {"name": "acme", "commands": given}, "README.md": "x"})
 
     assert parts(plugin) == {("commands", "README.md", "about"), ("commands", CLAUDE, "hi")}

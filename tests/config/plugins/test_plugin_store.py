@@ -32,6 +32,12 @@ def add(home: Path, content: Mapping[str, SourceFile], name: str = "acme") -> In
     return PluginStore(home).add(Installed(name, "/src", current=Version("")), content)
 
 
+def enable(home: Path, name: str = "acme") -> Installed:
+    store = PluginStore(home)
+    one = store.installed[name]
+    return store.enable(name, (one.waiting or one.current).digest)
+
+
 def counting(home: Path) -> tuple[list[str], list[str]]:
     """Return the skills of plug-ins that count, and the problems."""
     places, problems = Places(home), list[str]()
@@ -43,7 +49,7 @@ def test_plugin_counts_only_while_it_is_enabled(home: Path) -> None:
     add(home, files())
     assert counting(home) == ([], [])
 
-    PluginStore(home).enable("acme")
+    enable(home)
     assert counting(home) == ([SKILL], [])
 
     PluginStore(home).disable("acme")
@@ -53,14 +59,14 @@ def test_plugin_counts_only_while_it_is_enabled(home: Path) -> None:
 def test_update_counts_only_when_it_is_accepted(home: Path) -> None:
     add(home, files())
     store = PluginStore(home)
-    store.enable("acme")
+    enable(home)
     old = store.installed["acme"].current
     newer = {"skills/deploy/SKILL.md": SourceFile(SKILL.replace("it", "all").encode())}
     version = store.keep(newer, "acme", Version(""))
 
     store.offer("acme", version)
     assert counting(home) == ([SKILL], [])
-    store.enable("acme")
+    enable(home)
 
     assert counting(home) == ([SKILL.replace("it", "all")], [])
     assert not store.place("acme", old).root.exists()
@@ -70,7 +76,7 @@ def test_update_counts_only_when_it_is_accepted(home: Path) -> None:
 def test_file_that_changed_on_disk_is_not_used(home: Path) -> None:
     add(home, files())
     store = PluginStore(home)
-    one = store.enable("acme")
+    one = enable(home)
     file = store.place("acme", one.current).root / "skills/deploy/SKILL.md"
     file.chmod(0o600)
     file.write_text(f"{SKILL} And more.")
@@ -78,16 +84,19 @@ def test_file_that_changed_on_disk_is_not_used(home: Path) -> None:
     found, problems = counting(home)
 
     assert found == []
-    assert "has changed since the plug-in was added" in problems[0]
+    assert "skills/deploy/SKILL.md is not as it was when you enabled it" in problems[0]
 
 
-@pytest.mark.parametrize("name", ["hooks/run.sh", "bin/tool", "new.sh"])
-def test_plugin_that_runs_something_is_off_when_any_file_differs(home: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["hooks/run.sh", "bin/tool", "new.sh", ".git/config"])
+def test_plugin_is_off_when_any_file_differs(home: Path, name: str) -> None:
     add(home, files(hooks__hooks_json="x") | {"hooks/hooks.json": SourceFile(b"{}"), "hooks/run.sh": SourceFile(b"a"),
                                               "bin/tool": SourceFile(b"b", is_program=True)})  # fmt: skip
     store = PluginStore(home)
-    one = store.enable("acme")
+    one = enable(home)
     file = store.place("acme", one.current).root / name
+    file.parent.parent.chmod(0o700)
+    file.parent.mkdir(exist_ok=True)
+    file.parent.chmod(0o700)
     if file.exists():
         file.chmod(0o600)
     file.write_text("other")
@@ -100,10 +109,33 @@ def test_plugin_that_runs_something_is_off_when_any_file_differs(home: Path, nam
     assert changes(store.load("acme", one.current)) == [name]
 
 
+def test_link_that_was_added_is_a_change(home: Path) -> None:
+    add(home, files())
+    store = PluginStore(home)
+    one = enable(home)
+    root = store.place("acme", one.current).root
+    root.chmod(0o700)
+    (root / "extra.sh").symlink_to("/etc/passwd")
+
+    assert changes(store.load("acme", one.current)) == ["extra.sh"]
+    assert counting(home)[0] == []
+
+
+def test_enabling_takes_only_the_content_that_was_shown(home: Path) -> None:
+    add(home, files())
+    store = PluginStore(home)
+    shown = store.installed["acme"].current.digest
+    store.offer("acme", store.keep(files(README="x"), "acme", Version("")))
+
+    with pytest.raises(ConfigError, match="acme has changed meanwhile"):
+        store.enable("acme", shown)
+    assert not PluginStore(home).installed["acme"].is_enabled
+
+
 def test_list_of_files_is_pinned(home: Path) -> None:
     add(home, files())
     store = PluginStore(home)
-    one = store.enable("acme")
+    one = enable(home)
     listed = store.place("acme", one.current).root.with_name(f"{one.current.digest}.json")
     listed.write_text(listed.read_text().replace("deploy", "delete"))
 
@@ -121,7 +153,7 @@ def test_second_plugin_of_one_name_is_refused(home: Path) -> None:
 def test_removed_plugin_leaves_its_data(home: Path) -> None:
     add(home, files())
     store = PluginStore(home)
-    data = store.place("acme", store.enable("acme").current).data
+    data = store.place("acme", enable(home).current).data
     (data / "kept").write_text("x")
 
     store.remove("acme")
@@ -142,6 +174,9 @@ def test_removed_plugin_leaves_its_data(home: Path) -> None:
         '{"plugins": {"../a": {"source": "x", "current": {"digest": "a"}}}}',
         '{"plugins": {"a": {"source": "x", "current": {"digest": "../.."}}}}',
         '{"plugins": {"a": {"source": "x", "current": {"odd": 1}}}}',
+        '{"plugins": {"a": {"source": "x", "current": {"digest": "a", "version": 5}}}}',
+        '{"plugins": {"a": {"source": 3, "current": {"digest": "a"}}}}',
+        '{"plugins": {"a\\u0000": {"source": "x", "current": {"digest": "a"}}}}',
     ],
 )
 def test_broken_list_is_one_problem_and_no_traceback(home: Path, text: str) -> None:
@@ -196,6 +231,16 @@ def test_folder_with_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
         read_folder(tmp_path)
 
 
+def test_folder_of_links_ends_soon(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"d{number}").mkdir()
+        for link in "abcd":
+            (tmp_path / f"d{number}" / link).symlink_to(f"../d{number + 1}")
+
+    with pytest.raises(PluginError, match=r"more than 5,000 folders|nested too deeply"):
+        read_folder(tmp_path)
+
+
 def test_name_that_cannot_be_shown_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a\x1b[2Jb").write_text("x")
 
@@ -220,7 +265,7 @@ def test_folder_on_the_command_line_counts_as_it_is(home: Path, tmp_path: Path) 
     (folder / "skills/deploy").mkdir(parents=True)
     (folder / "skills/deploy/SKILL.md").write_text(SKILL)
     add(home, files(README="x"), "mine")
-    PluginStore(home).enable("mine")
+    enable(home, "mine")
 
     places = Places(home, plugin_folders=(folder, tmp_path / "gone"))
 

@@ -145,7 +145,10 @@ def load_definitions(
         if trust.is_trusted:
             _add_places(loaded, projects, trust)
         _add_places(loaded, users, trust)
-        _add_plugins(loaded, places)
+        of_plugins, problems = plugin_definitions(places)
+        loaded.problems += problems
+        for definition in of_plugins:
+            loaded.add(Found(definition, is_bound=True))
         for definition in shipped_definitions():
             loaded.add(Found(definition))
         if not trust.is_trusted:
@@ -219,16 +222,19 @@ def _add_untrusted(loaded: _Loaded, places: Sequence[Place], trust: ProjectTrust
                 loaded.held_back.append(name)
 
 
-def _add_plugins(loaded: _Loaded, places: Places) -> None:
+def plugin_definitions(places: Places) -> tuple[Sequence[AgentDefinition], Sequence[Problem]]:
+    """Return the definitions of plug-ins, and what is wrong with them."""
     unread: list[str] = []
+    found: list[AgentDefinition] = []
+    all_problems: list[Problem] = []
     for file in places.files(("agents",), unread):
         path = Path(file.name)
         text = file.data.decode(errors="replace")
         definition, problems = read_text(text, file.name, Place(path.parent), path.stem)
-        loaded.problems += problems
+        all_problems += problems
         if definition is not None and file.plugin is not None:
-            loaded.add(Found(replace(definition, name=f"{file.plugin.name}:{definition.name}"), is_bound=True))
-    loaded.problems += [Problem(text) for text in unread]
+            found.append(replace(definition, name=f"{file.plugin.name}:{definition.name}"))
+    return found, [*all_problems, *map(Problem, unread)]
 
 
 def _add_places(loaded: _Loaded, places: Sequence[Place], trust: ProjectTrust) -> None:

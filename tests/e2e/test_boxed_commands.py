@@ -253,7 +253,7 @@ def test_skill_is_not_written_without_a_question(panpan: Panpan, command: str) -
     assert sorted(path.name for path in (panpan.home / "skills/mine").iterdir()) == ["SKILL.md", "go.sh"]
 
 
-def test_plugin_in_the_workspace_is_not_written_without_a_question(panpan: Panpan) -> None:
+def test_plugin_in_use_is_not_written_without_a_question(panpan: Panpan) -> None:
     folder = panpan.workspace / "plug" / "hooks"
     folder.mkdir(parents=True)
     (folder / "hooks.json").write_text("{}")

@@ -52,7 +52,7 @@ def test_no_character_of_a_command_is_hidden(tmp_path: Path, command: str, expec
     assert shown.startswith(f"hook at Stop: {expected} (")
 
 
-def test_everything_that_runs_is_shown(tmp_path: Path) -> None:
+def test_many_hooks_are_all_shown(tmp_path: Path) -> None:
     many = [{"command": f"echo {number}"} for number in range(80)]
 
     assert len(running(tmp_path, hooks(*many))) == 80

@@ -75,7 +75,7 @@ async def ask(handler: Handler, told: Mapping[str, Any], server: Server) -> Hook
     """Send a hook's server what the hook is told. The address is the user's own, and leads to no other one."""
     allowed = {name: server.variables.get(name, "") for name in handler.variables}
     headers = {
-        name: _VARIABLE.sub(lambda found: allowed.get(found["name"] or found["braced"], ""), value)
+        name: _VARIABLE.sub(lambda found: allowed.get(found["name"] or found["braced"], ""), value).strip()
         for name, value in handler.headers
     }
     content = json.dumps({**told, "hook_event_name": handler.event}).encode()

@@ -24,7 +24,7 @@ def shown(text: str) -> str:
 
 
 class Description:
-    """What a plug-in is, as the features read it that use its parts.
+    """Content of a plug-in, as the features read it that use its parts.
 
     Args:
         loaded: The plug-in.

@@ -70,6 +70,8 @@ class BroughtFile:
     """Name that its plug-in gives it, without that of the plug-in; empty if the file has its own."""
     is_strict: bool = False
     """True if what its specification forbids costs the file."""
+    has_lines: bool = True
+    """False if its name has the line already."""
 
 
 @dataclass(frozen=True)

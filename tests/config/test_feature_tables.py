@@ -20,7 +20,10 @@ def test_features_have_the_tables_that_are_found() -> None:
     assert found == {kind.table: kind for kind in OWN}
 
 
-@pytest.mark.parametrize("kind", sorted(OWN, key=lambda kind: kind.table))
+CLOSED = [kind for kind in OWN if kind.model_config.get("extra") == "forbid"]
+
+
+@pytest.mark.parametrize("kind", sorted(CLOSED, key=lambda kind: kind.table))
 def test_table_is_checked_where_it_was_written(kind: type[Table], tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text(f"# first line\n[{kind.table}]\nno_such_key = 1\n")
     locations = Locations.find(tmp_path, {"PANPAN_HOME": str(tmp_path)})

@@ -731,3 +731,42 @@ def test_server_that_fails_is_told_and_a_guard_says_no(panpan: Panpan, kind: str
 
     assert (panpan.workspace / "made").exists() is not is_guard
     assert is_guard or "failed: " in done.stderr
+
+
+def test_hooks_may_stand_in_settings_and_on_the_command_line(panpan: Panpan) -> None:
+    panpan.home.mkdir(exist_ok=True)
+    (panpan.home / "settings.toml").write_text(
+        '[[hooks.PreToolUse]]\nmatcher = "Bash"\nhooks = [{command = "echo by the file >&2; exit 2"}]\n'
+    )
+    given = {"hooks": {"PreToolUse": [{"matcher": "Read", "hooks": [{"command": "echo by the flag >&2; exit 2"}]}]}}
+
+    _, requests = run(
+        panpan,
+        call("Bash", {"command": "touch made"}),
+        call("Read", {"file_path": "secret.txt"}),
+        say("Done."),
+        args=("-y", "-p", "go", "--settings", json.dumps(given)),
+    )
+    listed = panpan.run("hooks", "list")
+
+    assert "by the file" in results(requests[1])
+    assert f"{panpan.home}/settings.toml:1" in results(requests[1])
+    assert "by the flag" in results(requests[2])
+    assert f"({panpan.home}/settings.toml:1)" in listed.stdout
+
+
+def test_settings_of_a_project_bring_no_hooks(panpan: Panpan) -> None:
+    (panpan.workspace / ".panpan").mkdir()
+    hook = '[[hooks.PreToolUse]]\nhooks = [{command = "echo theirs >&2; exit 2"}]\n'
+    (panpan.workspace / ".panpan" / "settings.toml").write_text(hook)
+
+    done, _ = run(panpan, call("Bash", {"command": "touch made"}), say("Done."), args=("-y", "-p", "go", "--trust"))
+
+    assert "hooks is ignored" in done.stderr
+    assert (panpan.workspace / "made").exists()
+
+
+def test_event_of_settings_that_does_not_exist_is_told(panpan: Panpan) -> None:
+    done, _ = run(panpan, say("Done."), args=("-p", "go", "--settings", '{"hooks": {"Never": []}}'))
+
+    assert "hooks of Never never run: there is no such event" in done.stderr

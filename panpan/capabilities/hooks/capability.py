@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from anyio import create_task_group, move_on_after
 from anyio.abc import TaskGroup
 
+from panpan.capabilities.hooks.settings import HookSettings, hooks_of_settings
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
@@ -52,6 +53,7 @@ class HooksCapability(Capability):
 
     name = "hooks"
     record_types = (HookRecord,)
+    settings_model = HookSettings
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
@@ -66,7 +68,7 @@ class HooksCapability(Capability):
         places, problems = self.session.setup.loaded.places, list[str]()
         if waiting := [name for name in places.waiting("hooks") if b'"hooks"' in places.trust.files.content[name]]:
             self.session.warn(f"hooks of {', '.join(waiting)} do not run until you trust the project: panpan trust")
-        files = list(places.files(["hooks"], problems))
+        files = [*places.files(["hooks"], problems), *hooks_of_settings(self.session.setup.loaded.sources)]
         for problem in problems:
             self.session.warn(problem)
         if not files:

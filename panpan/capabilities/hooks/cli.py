@@ -107,7 +107,7 @@ def test(ctx: click.Context, event: str, file: Path, cwd: Path | None) -> int:
     if not isinstance(told, dict):
         raise ConfigError('the input is no JSON object; write one, such as {"tool_name": "Bash"}')
     _, loaded, locations = settings_of_folder(ctx, cwd)
-    root, found = locations.project_root, hooks_of_folder(loaded.places)
+    root, found = locations.project_root, hooks_of_folder(loaded.places, loaded.sources)
     web = loaded.settings.web
     network = WebNetwork().as_set_up(web.private_hosts, web.proxy_url)
     server = Server(network, web.user_agent or f"panpan/{__version__}", os.environ)
@@ -130,7 +130,7 @@ def test(ctx: click.Context, event: str, file: Path, cwd: Path | None) -> int:
 
 def _hooks_of(ctx: click.Context, cwd: Path | None) -> ConfiguredHooks:
     _, loaded, _ = settings_of_folder(ctx, cwd)
-    return hooks_of_folder(loaded.places)
+    return hooks_of_folder(loaded.places, loaded.sources)
 
 
 def _require_event(event: str) -> None:

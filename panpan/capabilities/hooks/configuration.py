@@ -10,38 +10,38 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from panpan.capabilities.hooks.actions import DEFAULT_S, Action, key_of, read_action
 from panpan.capabilities.hooks.contract import FIRED, NEVER_FIRED
+from panpan.capabilities.hooks.settings import hooks_of_settings
 from panpan.config.places import BroughtFile, Places
 from panpan.config.plugins.manifest import line_place
 from panpan.config.plugins.store import PluginPlace
+from panpan.config.settings_file import Source
 from panpan.errors import ConfigError
 from panpan.permissions.rules.rules import EDIT_TOOL, OWN_EDIT_TOOLS, Rule, parse_rule
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
-DEFAULT_S: Mapping[str, float] = {"UserPromptSubmit": 30.0}
-"""Seconds that a hook may take if it does not say; others get `USUAL_S`."""
+EVENT_S: Mapping[str, float] = {"UserPromptSubmit": 30.0}
+"""Seconds that a hook of an event may take if it does not say; at others it is up to the action."""
 MOST_S: Mapping[str, float] = {"SessionEnd": 10.0}
 """Most seconds of a hook, whatever it says."""
-USUAL_S = 600.0
 
 _NAMES = compile_late(r"[\w\-,| ]*")
 """A matcher that lists names; any other is a regular expression."""
 _KEYS = frozenset({
     "type", "command", "args", "url", "headers", "allowedEnvVars", "timeout", "if", "once", "async", "asyncRewake",
-    "statusMessage", "onFailure", "guard", "shell",
+    "statusMessage", "onFailure", "guard", "shell", "prompt", "model",
 })  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """One command that runs at an event."""
+    """One hook: what happens at an event, and when."""
 
     event: str
     matcher: str
-    argv: Sequence[str]
-    """Program and arguments; a single one is a line for the shell."""
-    is_line: bool
+    action: Action
     timeout_s: float
     is_guard: bool
     """True if its failure counts as a no."""
@@ -51,21 +51,13 @@ class Handler:
     """Rule that speaks of the calls for which it runs; None for all that the matcher means."""
     place: str
     """File and line."""
-    url: str = ""
-    """Address that is asked, in place of a program; empty for one."""
-    headers: tuple[tuple[str, str], ...] = ()
-    """Headers of the request, with the names of variables in place of their values."""
-    variables: tuple[str, ...] = ()
-    """Names of the variables that the headers may have."""
     plugin: PluginPlace | None = None
     """The plug-in that it is of."""
 
     @property
     def title(self) -> str:
-        if self.url:
-            sent = f" with {', '.join(self.variables)}" if self.variables else ""
-            return f"POST {self.url}{sent}"
-        return self.argv[0] if self.is_line else " ".join(self.argv)
+        """What it does, in words."""
+        return self.action.title
 
     @property
     def only(self) -> str:
@@ -105,10 +97,15 @@ class ConfiguredHooks:
     """Things that a file for Claude Code asks for and panpan has not, which no session needs to tell."""
 
 
-def hooks_of_folder(places: Places) -> ConfiguredHooks:
-    """Return the hooks of a session in a project, with all that cannot be used among the problems."""
+def hooks_of_folder(places: Places, sources: Iterable[Source] = ()) -> ConfiguredHooks:
+    """Return the hooks of a session in a project, with all that cannot be used among the problems.
+
+    Args:
+        places: Places of their files.
+        sources: Settings that may have some, too.
+    """
     unread: list[str] = []
-    found = read_hooks(list(places.files(["hooks"], unread)))
+    found = read_hooks([*places.files(["hooks"], unread), *hooks_of_settings(sources)])
     return ConfiguredHooks(found.handlers, (*unread, *found.problems, *found.asides))
 
 
@@ -185,15 +182,10 @@ class _FileReader:
         if not isinstance(hook, dict):
             raise ValueError("it is no object")
         kind = hook.get("type", "command")
-        if kind not in ("command", "http"):
-            raise ValueError(f"its type is {json.dumps(kind)[:60]}; panpan has command and http")
-        url, headers, variables = _request_of(hook) if kind == "http" else ("", (), ())
-        command, arguments = (hook.get("command"), hook.get("args")) if kind == "command" else (url, None)
-        if not isinstance(command, str) or not command.strip() or "\0" in command:
-            raise ValueError("it has no command")
-        if arguments is not None and not _are_texts(arguments):
-            raise ValueError("its args are no list of texts")
-        timeout = hook.get("timeout", DEFAULT_S.get(event, USUAL_S))
+        if kind not in DEFAULT_S:
+            raise ValueError(f"its type is {json.dumps(kind)[:60]}; panpan has {', '.join(DEFAULT_S)}")
+        action = read_action(kind, hook, self._file.plugin)
+        timeout = hook.get("timeout", EVENT_S.get(event, DEFAULT_S[kind]))
         if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout <= 86_400:
             raise ValueError(f"its timeout is {json.dumps(timeout)}; write seconds above 0")
         on_failure = hook.get("onFailure", "continue")
@@ -202,54 +194,23 @@ class _FileReader:
         for key in ("guard", "async"):
             if not isinstance(hook.get(key, False), bool):
                 raise ValueError(f"its {key} is neither true nor false")
-        plugin, place = self._file.plugin, self._place(command)
-        argv = (command, *(arguments or ()))
-        if plugin is not None and arguments is not None:
-            argv = tuple(map(plugin.filled, argv))
+        place = self._place(key_of(action))
         for key in sorted(hook.keys() - _KEYS):
             self._tell(key, f"a hook of {event} has the key {json.dumps(key)[:60]}, which is not known and not used")
         is_guard = hook.get("guard", False) or on_failure == "block"
         is_async = hook.get("async", False) or hook.get("asyncRewake") is True
         if is_guard and is_async:
             raise ValueError("it is a guard and async, but what nobody waits for cannot say no")
-        return Handler(
-            event,
-            matcher,
-            argv,
-            arguments is None,
-            min(timeout, MOST_S.get(event, timeout)),
-            is_guard,
-            is_async,
-            _condition(hook.get("if"), place),
-            place,
-            url,
-            headers,
-            variables,
-            plugin,
-        )
+        timeout = min(timeout, MOST_S.get(event, timeout))
+        condition = _condition(hook.get("if"), place)
+        return Handler(event, matcher, action, timeout, is_guard, is_async, condition, place, self._file.plugin)
 
     def _tell(self, key: str, text: str) -> None:
         self._problems.append(f"{self._place(key)}: {text}")
 
     def _place(self, key: str) -> str:
         """Return the file, with the first line that has a text in quotes."""
-        return line_place(self._file.name, self._text, key)
-
-
-def _request_of(hook: Mapping[str, Any]) -> tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Return the address of a hook that asks a server, its headers, and the variables that these may have."""
-    url, headers, variables = hook.get("url"), hook.get("headers", {}), hook.get("allowedEnvVars", [])
-    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-        raise ValueError("it has no url that begins with http:// or https://")
-    if not isinstance(headers, dict) or not _are_texts(list(headers.values())):
-        raise ValueError("its headers are no object of texts")
-    if not _are_texts(variables):
-        raise ValueError("its allowedEnvVars are no list of texts")
-    return url, tuple(headers.items()), tuple(variables)
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) and "\0" not in one for one in value)
+        return line_place(self._file.name, self._text, key) if self._file.has_lines else self._file.name
 
 
 def _condition(text: Any, place: str) -> Rule | None:

@@ -10,7 +10,7 @@ def check_hooks(machine: Machine) -> Iterable[Check]:
     """Report how many hooks run, and each that does not."""
     if machine.loaded is None:
         return
-    found = hooks_of_folder(machine.loaded.places)
+    found = hooks_of_folder(machine.loaded.places, machine.loaded.sources)
     if found.handlers:
         places = dict.fromkeys(one.place.rpartition(":")[0] or one.place for one in found.handlers)
         yield Check("hooks", "ok", f"{len(found.handlers)} of {', '.join(places)}")

@@ -1,15 +1,16 @@
 """Running hooks: all that an event means side by side, each as a program without a terminal, or as a request."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 
+from panpan.capabilities.hooks.actions import Command, Judgement, Request
 from panpan.capabilities.hooks.configuration import Handler
 from panpan.capabilities.hooks.contract import Answer, HookRun, read_answer
 from panpan.errors import ToolError
@@ -42,8 +43,22 @@ class Said:
     duration_ms: int
 
 
+AskJudge: TypeAlias = Callable[[Judgement, object, float], Awaitable[HookRun]]
+"""Asks a model what it says of what a hook is told, within so many seconds."""
+
+
+async def no_judge(judgement: Judgement, told: object, timeout_s: float) -> HookRun:
+    """Return that nobody judges, as outside of a session."""
+    return HookRun(failure="only a session has a model that judges")
+
+
 async def run_all(
-    runs: Sequence[tuple[Handler, Mapping[str, Any]]], *, cwd: Path, env: Mapping[str, str], server: Server
+    runs: Sequence[tuple[Handler, Mapping[str, Any]]],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    server: Server,
+    judge: AskJudge = no_judge,
 ) -> Sequence[Said]:
     """Run hooks side by side, each with what it is told, and return what they said, in their order.
 
@@ -52,16 +67,21 @@ async def run_all(
         cwd: Working directory of programs.
         env: Environment of programs.
         server: What a request needs.
+        judge: Asks a model.
     """
     said: dict[int, Said] = {}
 
     async def run(number: int, handler: Handler, told: Mapping[str, Any]) -> None:
         started_at = perf_counter()
-        if handler.url:  # no key of panpan's own leaves by what somebody else wrote
-            asked = server if handler.plugin is None else replace(server, variables=env)
-            ran = await ask(handler, told, asked)
-        else:
-            ran = await run_handler(handler, told, cwd=cwd, env=env)
+        match handler.action:
+            case Command() as command:
+                ran = await _run_command(command, handler, told, cwd=cwd, env=env)
+            case Request() as request:
+                # no key of panpan's own leaves by what somebody else wrote
+                asked = server if handler.plugin is None else replace(server, variables=env)
+                ran = await _ask(request, handler, told, asked)
+            case Judgement() as judgement:
+                ran = await judge(judgement, {**told, "hook_event_name": handler.event}, handler.timeout_s)
         answer = read_answer(handler.event, ran)
         said[number] = Said(handler, answer, round(1000 * (perf_counter() - started_at)))
 
@@ -71,21 +91,21 @@ async def run_all(
     return [said[number] for number in range(len(runs))]
 
 
-async def ask(handler: Handler, told: Mapping[str, Any], server: Server) -> HookRun:
+async def _ask(request: Request, handler: Handler, told: Mapping[str, Any], server: Server) -> HookRun:
     """Send a hook's server what the hook is told. The address is the user's own, and leads to no other one."""
-    allowed = {name: server.variables.get(name, "") for name in handler.variables}
+    allowed = {name: server.variables.get(name, "") for name in request.variables}
     headers = {
         name: _VARIABLE.sub(lambda found: allowed.get(found["name"] or found["braced"], ""), value).strip()
-        for name, value in handler.headers
+        for name, value in request.headers
     }
     content = json.dumps({**told, "hook_event_name": handler.event}).encode()
     try:
         with anyio.fail_after(handler.timeout_s):
             async with (
-                GuardedClient(server.network, user_agent=server.user_agent, own=(handler.url,)) as client,
+                GuardedClient(server.network, user_agent=server.user_agent, own=(request.url,)) as client,
                 client.stream(
                     "POST",
-                    handler.url,
+                    request.url,
                     headers={"content-type": "application/json", **headers},
                     content=content,
                     timeout_s=handler.timeout_s,
@@ -102,9 +122,11 @@ async def ask(handler: Handler, told: Mapping[str, Any], server: Server) -> Hook
     return HookRun(stdout=body.decode("utf-8", errors="replace"))
 
 
-async def run_handler(handler: Handler, told: Mapping[str, Any], *, cwd: Path, env: Mapping[str, str]) -> HookRun:
-    """Run one hook with what it is told on its standard input. Nothing that it starts runs on."""
-    argv = ["/bin/sh", "-c", *handler.argv] if handler.is_line else list(handler.argv)
+async def _run_command(
+    command: Command, handler: Handler, told: Mapping[str, Any], *, cwd: Path, env: Mapping[str, str]
+) -> HookRun:
+    """Run a command with what its hook is told on the standard input. Nothing that it starts runs on."""
+    argv = ["/bin/sh", "-c", *command.argv] if command.is_line else list(command.argv)
     if handler.plugin is not None:  # what it compiles would count as a change of the plug-in
         env = {**env, **handler.plugin.variables, "PYTHONDONTWRITEBYTECODE": "1"}
     try:

@@ -11,9 +11,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from panpan.capabilities.hooks.actions import Judgement
 from panpan.capabilities.hooks.capability import HookRecord
 from panpan.capabilities.hooks.configuration import Handler
 from panpan.capabilities.hooks.contract import MAX_CHARS, STRICTNESS, Answer, Verdict
+from panpan.capabilities.hooks.judging import Judge, may_judge
 from panpan.capabilities.hooks.running import Said, Server, run_all
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
@@ -67,6 +69,7 @@ class UserHooks(Hook):
         self, session: SessionContext, agent: Agent, handlers: Sequence[Handler], run_beside: RunBeside
     ) -> None:
         self._run_beside = run_beside
+        self._judge_model = Judge(session, agent)
         self._session = session
         self._agent = agent
         self._cwd = agent.context.paths.cwd
@@ -238,6 +241,8 @@ class UserHooks(Hook):
         for handler in (one for one in self._handlers if one.event == event):
             if handler.condition is not None and not await _speaks_of(handler, call):
                 continue
+            if isinstance(handler.action, Judgement) and not may_judge(handler.action):
+                continue
             if handler.matches(subject):
                 runs.append((handler, told))
             elif call is not None and handler.sees_edits_of(subject):
@@ -255,7 +260,8 @@ class UserHooks(Hook):
         root = self._session.setup.locations.project_root  # not the working directory, which the model chooses
         env = {**context.user_environment, "CLAUDE_PROJECT_DIR": str(root)}
         server = Server(self._session.network, self._session.user_agent, self._session.setup.env)
-        said = await run_all(runs, cwd=root, env=context.processes.marked(env), server=server)
+        marked = context.processes.marked(env)
+        said = await run_all(runs, cwd=root, env=marked, server=server, judge=self._judge_model)
         return _together([(one.handler, self._settled(one, call)) for one in said])
 
     def _common(self) -> Mapping[str, Any]:

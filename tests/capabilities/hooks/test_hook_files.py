@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from panpan.capabilities.hooks.actions import Command
 from panpan.capabilities.hooks.configuration import Handler, read_hooks
 from panpan.config.places import BroughtFile, Places
 
@@ -30,7 +31,7 @@ def test_hook_has_what_its_file_says() -> None:
     assert found.condition is not None
     assert found.condition.text == "Bash(rm *)"
     assert found.place == "hooks.json:9"
-    assert handler(args=["a b", "c"]).argv == ("true", "a b", "c")
+    assert handler(args=["a b", "c"]).action == Command(("true", "a b", "c"), is_line=False)
     assert handler().timeout_s == 600
 
 
@@ -58,7 +59,9 @@ def test_matcher_means_names(matcher: str, meant: list[str], others: list[str]) 
     ("hook", "said"),
     [
         ("true", "it is no object"),
-        ({"type": "prompt", "prompt": "x"}, 'its type is "prompt"; panpan has command and http'),
+        ({"type": "mcp_tool"}, 'its type is "mcp_tool"; panpan has command, http, prompt, agent'),
+        ({"type": "prompt"}, "it has no prompt"),
+        ({"type": "agent", "prompt": "x", "model": 3}, "its model is no text"),
         ({"type": "http"}, "it has no url that begins with"),
         ({"type": "http", "url": "file:///etc/passwd"}, "it has no url that begins with"),
         ({"type": "http", "url": "https://a", "headers": {"a": 1}}, "its headers are no object of texts"),

@@ -419,3 +419,72 @@ def test_subcommand_begins_with_a_skill(panpan: Panpan, args: tuple[str, ...], t
     assert words in text_of(requests[0])
     assert "Done." in done.stdout
     assert ("-f" in args) is done.stdout.startswith("{")
+
+
+HOOKS = """\
+hooks:
+  PreToolUse:
+    - matcher: Bash
+      hooks:
+        - type: command
+          command: 'echo "not while filling in" >&2; exit 2'
+          timeout: 5"""
+
+
+def test_hooks_of_a_skill_hold_until_the_turn_ends(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", HOOKS)
+
+    _, requests = run(
+        panpan, call("Skill", {"skill": "pdf"}), TOUCH, say("Done."), args=("--allowedTools", "Skill(pdf)", "-yp", "go")
+    )
+    assert "not while filling in" in text_of(requests[2])
+    assert not (panpan.workspace / "made").exists()
+
+    _, requests = run(panpan, TOUCH, say("Done."), args=("-c", "-y", "-p", "go on"))
+    assert (panpan.workspace / "made").exists()
+
+
+def test_hooks_of_a_skill_hold_when_the_user_calls_it(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", HOOKS)
+
+    _, requests = run(panpan, TOUCH, say("Done."), args=("-y", "-p", "/pdf a.pdf"))
+
+    assert "not while filling in" in text_of(requests[1])
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_model_loads_a_skill_with_hooks_only_with_a_yes(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", HOOKS)
+
+    _, requests = run(panpan, call("Skill", {"skill": "pdf"}), say("Done."))
+
+    assert "Skill was not run" in text_of(requests[1])
+
+
+def test_hooks_that_are_no_yaml_are_told(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", HOOKS, "when_to_use: now: and then")
+
+    listed = panpan.run("skills", "list")
+
+    assert "pdf/SKILL.md" in listed.stderr
+    assert "its hooks do not run" in listed.stderr
+    assert listed.code == 0
+
+
+def test_model_of_a_forked_skill_is_that_of_its_subagent(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", "context: fork", "model: haiku")
+
+    _, requests = run(panpan, call("Skill", {"skill": "pdf"}), say("Filled in."), say("Done."), args=("-y", "-p", "go"))
+
+    assert "haiku" in requests[1].body["model"]
+    assert "haiku" not in requests[2].body["model"]
+
+
+def test_keys_of_a_fork_are_told_without_one(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", "model: haiku", "background: true", "effort: high")
+
+    listed = panpan.run("skills", "list")
+
+    assert "model has no effect without context: fork" in listed.stderr
+    assert "background has no effect without context: fork" in listed.stderr
+    assert "effort has no effect in panpan" in listed.stderr

@@ -4,16 +4,19 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Seque
 from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from weakref import WeakKeyDictionary
 
 from anyio import create_task_group, move_on_after
 from anyio.abc import TaskGroup
 
 from panpan.capabilities.hooks.settings import HookSettings, hooks_of_settings
+from panpan.config.places import BroughtFile
 from panpan.core.hooks import Hook
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.command import Command, Terminal, say
 from panpan.session.context import SessionContext
+from panpan.session.held_hooks import HeldHooks
 from panpan.session.log.record_kinds import SystemRecord, default_if_invalid
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.messages import UserMessage
@@ -48,7 +51,7 @@ async def _show(terminal: Terminal, rest: str) -> None:
         say(terminal, clean_line(line))
 
 
-class HooksCapability(Capability):
+class HooksCapability(Capability, HeldHooks):
     """Runs the hooks that the user has configured. Without any, nothing of them is imported."""
 
     name = "hooks"
@@ -59,6 +62,7 @@ class HooksCapability(Capability):
         super().__init__(session)
         self._beside: TaskGroup | None = None
         """Hooks that nobody waits for; None while the session is not open."""
+        self._of_agents: WeakKeyDictionary[Agent, UserHooks] = WeakKeyDictionary()
 
     @cached_property
     def _configured(self) -> "ConfiguredHooks | None":
@@ -81,22 +85,40 @@ class HooksCapability(Capability):
         return found if found.handlers else None
 
     @cached_property
-    def _of_main(self) -> "UserHooks | None":
-        return self._hooks_of(self.session.main)
+    def _may_have_more(self) -> bool:
+        """True if a skill or command of the user may bring hooks along."""
+        places = self.session.setup.loaded.places
+        is_played = self.session.config.interceptor.plays_back
+        return not is_played and next(places.files(["commands", "skills"], []), None) is not None
 
     def _hooks_of(self, agent: Agent) -> "UserHooks | None":
-        if self._configured is None:
-            return None
-        from panpan.capabilities.hooks.user_hooks import UserHooks
+        if agent not in self._of_agents:
+            if self._configured is None and not self._may_have_more:
+                return None
+            from panpan.capabilities.hooks.user_hooks import UserHooks
 
-        return UserHooks(self.session, agent, self._configured.handlers, self._run_beside)
+            handlers = () if self._configured is None else self._configured.handlers
+            self._of_agents[agent] = UserHooks(self.session, agent, handlers, self._run_beside)
+        return self._of_agents[agent]
+
+    def services(self) -> Iterable[object]:
+        return (self,)
+
+    def hold(self, agent: Agent, file: BroughtFile) -> None:
+        from panpan.capabilities.hooks.configuration import read_hooks
+
+        found = read_hooks([file])
+        for problem in found.problems:
+            self.session.warn(clean_line(problem))
+        if (hooks := self._hooks_of(agent)) is not None:
+            hooks.hold(found.handlers)
 
     def _run_beside(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
         if self._beside is not None:
             self._beside.start_soon(work)
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
-        hooks = self._of_main if agent is self.session.main else self._hooks_of(agent)
+        hooks = self._hooks_of(agent)
         return () if hooks is None else (hooks,)
 
     @property
@@ -109,13 +131,13 @@ class HooksCapability(Capability):
         return (Command("hooks", "Show your hooks", _show, is_immediate=True),)
 
     async def prepare_message(self, message: UserMessage) -> UserMessage:
-        if self._of_main is not None:
-            await self._of_main.look_at_prompt(message)
+        if (hooks := self._hooks_of(self.session.main)) is not None:
+            await hooks.look_at_prompt(message)
         return message
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
-        if (hooks := self._of_main) is None:
+        if (hooks := self._hooks_of(self.session.main)) is None:
             yield
             return
         try:

@@ -73,7 +73,9 @@ class UserHooks(Hook):
         self._session = session
         self._agent = agent
         self._cwd = agent.context.paths.cwd
-        self._handlers = handlers
+        self._configured = handlers
+        self._held: Sequence[Handler] = ()
+        """Hooks that hold until the turn ends."""
         self._judged: dict[str, tuple[Mapping[str, Any], Outcome]] = {}
         """Arguments that were judged, and the answers, of calls that did not end yet, by id."""
         self._stops: str | None = None
@@ -102,6 +104,17 @@ class UserHooks(Hook):
             raise HookRefusedError(f"your message was not sent: {outcome.reason or outcome.stops}")
         if outcome.contexts:
             self._behind[prompt.uuid] = [SystemReminder(text=text, cause="hook:prompt") for text in outcome.contexts]
+
+    @property
+    def _handlers(self) -> Sequence[Handler]:
+        return (*self._configured, *self._held) if self._held else self._configured
+
+    def hold(self, handlers: Sequence[Handler]) -> None:
+        """Let further hooks run until the turn ends, which those of a skill that the user calls begin with."""
+        self._held = (*self._held, *(one for one in handlers if one not in self._handlers))
+
+    async def turn_ended(self, conversation: Conversation) -> None:
+        self._held = ()
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         self._judged.clear()

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from anyio import to_thread
 
+from panpan.config.places import BroughtFile
 from panpan.core.hooks import Hook
 from panpan.core.late_tool import late_tool
 from panpan.core.tool import Tool
@@ -18,6 +19,7 @@ from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.session.context import SessionContext
+from panpan.session.held_hooks import HeldHooks
 from panpan.session.reminders import ReminderSource
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.messages import UserMessage
@@ -73,7 +75,9 @@ class SkillsCapability(Capability):
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         if self._are_for_model:
             followed = self._followed_by(agent)
-            yield late_tool(__package__, SKILL_TOOL, "skill:SkillTool", self.skills, agent, self.known, followed)
+            yield late_tool(
+                __package__, SKILL_TOOL, "skill:SkillTool", self.skills, agent, self.known, followed, self.hold
+            )
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         return (self._followed_by(agent),) if self._has_any else ()
@@ -111,6 +115,11 @@ class SkillsCapability(Capability):
             "CLAUDE_PROJECT_DIR": str(setup.locations.project_root),
         }
 
+    def hold(self, agent: Agent, skill: "Skill") -> None:
+        """Let the hooks of a skill run in an agent until its turn ends."""
+        if (hooks := self.session.capabilities.find(HeldHooks)) is not None and skill.hooks:
+            hooks.hold(agent, BroughtFile("hooks", skill.place, skill.hooks, True, skill.plugin, has_lines=False))
+
     def _tell_problems(self) -> None:
         if refused := self.skills.refused:
             more = f" (and {len(refused) - 1} more: panpan skills list)" if len(refused) > 1 else ""
@@ -130,6 +139,7 @@ class SkillsCapability(Capability):
         skill, followed = every[name], self._followed_by(self.session.main)
         rules = SkillRules.of(skill, self.session.warn)
         load = partial(load_skill, skill, arguments, self.session.main, self.known(skill))
+        self.hold(self.session.main, skill)
         with followed.following(rules):
             text = await (self._at_work(terminal, name, load) if has_calls(skill) else load())
         message = _message(name, arguments, text)
@@ -167,7 +177,7 @@ class SkillsCapability(Capability):
 
         for skill in self.skills.all.values():
             if skill.is_for_user and skill.place:
-                stands_alone = not (has_calls(skill) or skill.allowed_tools or skill.disallowed_tools)
+                stands_alone = not (has_calls(skill) or skill.allowed_tools or skill.disallowed_tools or skill.hooks)
                 yield Command(
                     skill.name,
                     clean_line(skill.description),

@@ -78,7 +78,7 @@ def list_skills(ctx: click.Context, cwd: Path | None, as_json: bool) -> int:
                 "is_for_model": one.is_for_model,
                 "is_for_user": one.is_for_user,
                 "allowed_tools": list(one.allowed_tools),
-                "agent": one.agent,
+                "agent": one.fork.agent if one.fork else None,
                 "paths": list(one.paths),
             }
             for one in every

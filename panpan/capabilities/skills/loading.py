@@ -150,10 +150,17 @@ async def load_skill(
             part = await _result_of(COMMAND_TOOL, {"command": part.line}, agent, context)
         texts.append(part)
     body = "".join(texts).strip()
-    if skill.agent is not None:
-        task = {"description": f"skill {skill.name}", "prompt": body, "subagent_type": skill.agent}
+    if skill.fork is not None:
+        task: dict[str, object] = {
+            "description": f"skill {skill.name}",
+            "prompt": body,
+            "subagent_type": skill.fork.agent,
+        }
+        task |= {"model": skill.fork.model} if skill.fork.model else {}
+        task |= {"run_in_background": True} if skill.fork.in_background else {}
         report = await _result_of(TASK_TOOL, task, agent, context)
-        return f"A subagent has followed the skill {skill.name}. Its report:\n\n{report}"
+        told = "follows the skill" if skill.fork.in_background else "has followed the skill"
+        return f"A subagent {told} {skill.name}. Its report:\n\n{report}"
     return _wrapped(skill, body, known)
 
 
@@ -170,10 +177,10 @@ def _wrapped(skill: Skill, body: str, known: Mapping[str, str]) -> str:
 
 def has_calls(skill: Skill) -> bool:
     """Return whether loading a skill runs commands or a subagent."""
-    return skill.agent is not None or any(isinstance(part, ShellCommand) for part in parts_of(skill.body))
+    return skill.fork is not None or any(isinstance(part, ShellCommand) for part in parts_of(skill.body))
 
 
-async def _result_of(tool: str, arguments: Mapping[str, str], agent: Agent, context: ToolContext | None) -> str:
+async def _result_of(tool: str, arguments: Mapping[str, object], agent: Agent, context: ToolContext | None) -> str:
     use = ToolUseBlock(id=f"skill_{new_id()}", name=tool, input=dict(arguments))
     result = await run_call(agent, use, context)
     if not result.result.is_error:

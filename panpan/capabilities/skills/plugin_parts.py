@@ -20,6 +20,8 @@ def _running(skill: Skill) -> Iterator[RunningPart]:
     for part in parts_of(skill.body):
         if isinstance(part, ShellCommand):
             yield RunningPart(f"command of {skill.name}: {part.line}", skill.place)
+    if skill.hooks:
+        yield RunningPart(f"hooks while {skill.name} is followed: {skill.hooks.decode()}", skill.place)
     if skill.allowed_tools:
         rules = ", ".join(skill.allowed_tools)
         yield RunningPart(f"calls that {skill.name} lets run without a question for one turn: {rules}", skill.place)

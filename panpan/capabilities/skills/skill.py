@@ -39,8 +39,14 @@ class SkillTool(Tool[SkillInput]):
     stays_in_context: ClassVar[bool] = True
 
     def __init__(
-        self, skills: SkillSet, agent: Agent, known: Callable[[Skill], Mapping[str, str]], followed: FollowedSkills
+        self,
+        skills: SkillSet,
+        agent: Agent,
+        known: Callable[[Skill], Mapping[str, str]],
+        followed: FollowedSkills,
+        hold: Callable[[Agent, Skill], None],
     ) -> None:
+        self._hold = hold
         self._skills = skills
         self._agent = agent
         self._known = known
@@ -54,7 +60,7 @@ class SkillTool(Tool[SkillInput]):
 
     async def effects(self, args: SkillInput, ctx: ToolContext) -> Effects:
         skill = self._get(args.skill)
-        may_allow = bool(skill.allowed_tools) and self._agent.gate.mode != "plan"
+        may_allow = bool(skill.allowed_tools or skill.hooks) and self._agent.gate.mode != "plan"
         self._may_allow[ctx.tool_use_id] = may_allow
         return Effects(names=(skill.name,), is_complete=not may_allow)
 
@@ -62,13 +68,21 @@ class SkillTool(Tool[SkillInput]):
         return f"{args.skill} {args.args}".rstrip()
 
     async def describe(self, args: SkillInput, ctx: ToolContext) -> str:
-        rules = ", ".join(map(clean_line, self._get(args.skill).allowed_tools))
-        return f"Until your next message, these run without a question: {rules}" if rules else ""
+        skill = self._get(args.skill)
+        rules = ", ".join(map(clean_line, skill.allowed_tools))
+        said = [f"Until your next message, these run without a question: {rules}"] if rules else []
+        if skill.hooks:
+            said.append(f"Its hooks run until then, outside the sandbox: {clean_line(skill.hooks.decode())}")
+        return "\n".join(said)
 
     async def run(self, args: SkillInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         skill = self._get(args.skill)
         allows = self._may_allow.pop(ctx.tool_use_id, False)
         self._followed.follow(SkillRules.of(skill, self._agent.warn, allows=allows))
+        if skill.hooks and allows:
+            self._hold(self._agent, skill)
+        elif skill.hooks:
+            self._agent.warn(f"the hooks of the skill {skill.name} do not run in plan mode")
         text = await load_skill(skill, args.args, self._agent, self._known(skill), ctx)
         yield Output((for_model(text),), SummaryDisplay(text=f"{text.count(chr(10)) + 1:,} lines"))
 

@@ -4,6 +4,7 @@ The rule: a skill in use is read leniently, with what is wrong told beside it. `
 specification of Agent Skills (agentskills.io) says.
 """
 
+import json
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -11,7 +12,14 @@ from dataclasses import field
 from panpan.config.places import BroughtFile
 from panpan.config.plugins.store import PluginPlace
 from panpan.permissions.rules.rules import split_rules
-from panpan.system.text.front_matter import Entry, FrontMatterError, parts_of_file, read_front_matter
+from panpan.system.text.front_matter import (
+    Entry,
+    FrontMatterError,
+    YamlError,
+    parts_of_file,
+    read_front_matter,
+    structure_of,
+)
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
@@ -27,8 +35,20 @@ _OWN_SCRIPTS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
 """Scripts with letters that look like Latin ones."""
 _WORD = compile_late(r"(?:[^\s,{}]|\{[^{}]*\})+")
 """A word or glob; commas in braces belong to it."""
-_NOT_USED = frozenset({"hooks", "model", "effort", "background"})
-"""Keys of Claude Code that have no effect yet."""
+_NOT_USED = frozenset({"effort"})
+"""Keys of Claude Code that have no effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """The subagent that follows a skill."""
+
+    agent: str
+    """Its kind."""
+    model: str = ""
+    """Its model; empty for that of its kind."""
+    in_background: bool = False
+    """True if nobody waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +75,10 @@ class Skill:
     """Permission rules that allow while it is followed."""
     disallowed_tools: Sequence[str] = ()
     """Permission rules that deny meanwhile."""
-    agent: str | None = None
-    """Kind of the subagent that follows it; None if the agent does that begins it."""
+    fork: Fork | None = None
+    """The subagent that follows it; None if the agent does that begins it."""
+    hooks: bytes = b""
+    """Hooks that run while it is followed, as JSON; empty without any."""
     paths: Sequence[str] = ()
     """Globs of the files for which it is offered; empty for all work."""
     problems: Sequence[str] = field(default=(), compare=False)
@@ -105,7 +127,7 @@ def read_skill(file: BroughtFile) -> Skill:
     if len(description) > MAX_DESCRIPTION:
         head.tell(f"its description has {len(description):,} characters, of which {MAX_DESCRIPTION:,} count")
         description = f"{description[:MAX_DESCRIPTION].rstrip()}…"
-    forks = head.one_of("context", ("", "inline", "fork")) == "fork"
+    fork = _fork(head, is_command=is_command)
     head.one_of("shell", ("", "bash", "sh"))
     skill = Skill(
         name,
@@ -120,12 +142,35 @@ def read_skill(file: BroughtFile) -> Skill:
         arguments=head.items("arguments", _WORD.findall),
         allowed_tools=head.items("allowed-tools", split_rules),
         disallowed_tools=head.items("disallowed-tools", split_rules),
-        agent=(head.text("agent") or "general-purpose") if forks or (is_command and head.text("agent")) else None,
+        fork=fork,
+        hooks=_hooks(head, file),
         paths=head.items("paths", _WORD.findall),
         problems=head.problems,
     )
     head.tell_rest()
     return skill
+
+
+def _fork(head: "_Head", *, is_command: bool) -> Fork | None:
+    forks = head.one_of("context", ("", "inline", "fork")) == "fork"
+    agent, model, in_background = head.text("agent"), head.text("model"), head.yes("background", default=False)
+    if forks or (is_command and agent):
+        return Fork(agent or "general-purpose", "" if model == "inherit" else model, in_background)
+    for key, value in (("model", model), ("background", in_background)):
+        if value:
+            head.tell(f"{key} has no effect without context: fork")
+    return None
+
+
+def _hooks(head: "_Head", file: BroughtFile) -> bytes:
+    if not head.has("hooks"):
+        return b""
+    try:
+        events = structure_of(file.data, "hooks")
+    except YamlError as error:
+        head.tell(f"its hooks do not run: {error}", error.line)
+        return b""
+    return json.dumps({"hooks": events}, indent=1).encode()
 
 
 class _Head:
@@ -139,6 +184,10 @@ class _Head:
 
     def tell(self, text: str, line: int = 1) -> None:
         self.problems.append(f"{self._name}:{line}: {text}")
+
+    def has(self, key: str) -> bool:
+        """Return whether it has a key, which is known then."""
+        return self._entry(key) is not None
 
     def _entry(self, key: str) -> Entry | None:
         self._known.add(key)

@@ -18,7 +18,7 @@ are trees that are very deep.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import dedent
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
@@ -305,3 +305,32 @@ def _split(text: str) -> list[str]:
         else:
             parts[-1] += piece
     return parts
+
+
+_NUMBER = compile_late(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
+
+
+def structure_of(data: bytes, key: str) -> Any:
+    """Return the value of one key of a head as JSON has it, with lists and mappings in each other; None without it.
+
+    Raises:
+        YamlError: The head is no YAML; the line is that of the file.
+    """
+    text = data.decode("utf-8-sig", errors="replace")
+    if (begin := _BEGIN.match(text)) is None or (end := _END.search(text, begin.end())) is None:
+        return None
+    try:
+        node = read_yaml(text[begin.end() : end.start()])
+    except YamlError as error:
+        raise YamlError(str(error), error.line + 1) from None
+    return next((_plain(value) for name, value in node.pairs or () if name.text == key), None)
+
+
+def _plain(node: Node) -> Any:
+    if node.pairs is not None:
+        return {key.text: _plain(value) for key, value in node.pairs}
+    if node.items is not None:
+        return [_plain(item) for item in node.items]
+    if node.text in ("true", "false"):
+        return node.text == "true"
+    return float(node.text) if _NUMBER.fullmatch(node.text) else node.text

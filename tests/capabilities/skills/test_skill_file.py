@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skills_ref.validator import validate
 
-from panpan.capabilities.skills.skill_file import Skill, SkillError, check_skill, mixed_scripts, read_skill
+from panpan.capabilities.skills.skill_file import Fork, Skill, SkillError, check_skill, mixed_scripts, read_skill
 from panpan.config.places import BroughtFile, Kind
 
 
@@ -40,7 +40,7 @@ def test_skill_has_what_its_file_says() -> None:
     assert found.allowed_tools == ("Read", "Bash(git add *)", "Bash(git status:*)")
     assert found.disallowed_tools == ("Write",)
     assert found.paths == ("src/**/*.{ts,tsx}", "docs/*.md")
-    assert (found.is_for_model, found.is_for_user, found.agent) == (True, True, None)
+    assert (found.is_for_model, found.is_for_user, found.fork) == (True, True, None)
     assert found.problems == []
 
 
@@ -49,9 +49,11 @@ def test_skill_has_what_its_file_says() -> None:
     [
         ("disable-model-invocation: true", "is_for_model", False),
         ("user-invocable: false", "is_for_user", False),
-        ("context: fork", "agent", "general-purpose"),
-        ("context: fork\nagent: explore", "agent", "explore"),
-        ("agent: explore", "agent", None),
+        ("context: fork", "fork", Fork("general-purpose")),
+        ("context: fork\nagent: explore", "fork", Fork("explore")),
+        ("context: fork\nmodel: haiku\nbackground: true", "fork", Fork("general-purpose", "haiku", True)),
+        ("context: fork\nmodel: inherit", "fork", Fork("general-purpose")),
+        ("agent: explore", "fork", None),
     ],
 )
 def test_key_of_claude_code_counts(line: str, field: str, value: Any) -> None:
@@ -62,7 +64,8 @@ def test_key_of_claude_code_counts(line: str, field: str, value: Any) -> None:
     ("line", "said"),
     [
         ("color: red", "SKILL.md:4: the key color is not known and not used"),
-        ("hooks: {}", "SKILL.md:4: hooks has no effect in panpan"),
+        ("effort: high", "SKILL.md:4: effort has no effect in panpan"),
+        ("model: haiku", "SKILL.md:1: model has no effect without context: fork"),
         ("user-invocable: perhaps", "SKILL.md:4: user-invocable is perhaps; write true or false"),
         ("context: cave", "SKILL.md:4: context is cave, which is not known and not used"),
         ("shell: powershell", "SKILL.md:4: shell is powershell, which is not known and not used"),
@@ -107,7 +110,7 @@ def test_command_is_named_after_its_file_and_for_the_user() -> None:
 
     assert (plain.name, plain.is_for_model, plain.description) == ("fix", False, "Fix $ARGUMENTS")
     assert (told.name, told.is_for_model) == ("fix", True)
-    assert read("---\nagent: explore\n---\nx", "a/fix.md", "commands").agent == "explore"
+    assert read("---\nagent: explore\n---\nx", "a/fix.md", "commands").fork == Fork("explore")
 
 
 @pytest.mark.parametrize(

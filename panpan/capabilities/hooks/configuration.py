@@ -56,7 +56,7 @@ class Handler:
 
     @property
     def title(self) -> str:
-        """What it does, in words."""
+        """Its action in words."""
         return self.action.title
 
     @property

@@ -770,3 +770,26 @@ def test_event_of_settings_that_does_not_exist_is_told(panpan: Panpan) -> None:
     done, _ = run(panpan, say("Done."), args=("-p", "go", "--settings", '{"hooks": {"Never": []}}'))
 
     assert "hooks of Never never run: there is no such event" in done.stderr
+
+
+def test_cassette_plays_what_hooks_did_without_running_them(panpan: Panpan) -> None:
+    ran = panpan.workspace.parent / "ran"
+    noted = f"echo x >> {ran}; "
+    write_hooks(
+        panpan,
+        SessionStart=[{"command": f"{noted}echo from the start"}],
+        UserPromptSubmit=[{"command": f"{noted}echo from the prompt"}],
+        PreToolUse=[{"matcher": "Read", "hooks": [{"command": f"{noted}echo no reading >&2; exit 2"}]}],
+        PostToolUse=[{"command": f'{noted}echo \'{{"decision": "block", "reason": "look again"}}\''}],
+        Stop=[{"command": f"{noted}[ -e {ran}.once ] || {{ touch {ran}.once; echo go on >&2; exit 2; }}"}],
+    )
+    replies = (call("Bash", {"command": "echo hi"}), call("Read", {"file_path": "x"}), say("Half."), say("Done."))
+    _, requests = run(panpan, *replies, args=("-y", "-p", "go", "--record", "tape"))
+    told = json.dumps(requests[-1].messages)
+    before = ran.read_text()
+
+    done = panpan.run("replay", "tape", "--json")
+
+    assert all(text in told for text in ("from the start", "from the prompt", "no reading", "look again", "go on"))
+    assert (json.loads(done.stdout)["same"], json.loads(done.stdout)["requests"]) == (True, 4)
+    assert ran.read_text() == before

@@ -71,6 +71,8 @@ class AgentDefinition:
     run: AgentRun = AgentRun()
     color: str = ""
     """Colour in faces: red, blue, green, yellow, purple, orange, pink, cyan, or empty."""
+    hooks: bytes = b""
+    """Hooks that run while it works, as JSON in the form of a hooks file; empty without any."""
     source: str = "panpan"
     """Origin of the definition: a file, "--agents", or "panpan" for one that panpan is shipped with."""
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from threading import Event
 from typing import Any
 
+import pytest
+
 from tests.e2e.conftest import Panpan, wait_until
 from tests.model_server import Reply, Tokens, ToolCall, call, calls, say, serving
 from tests.model_server.recording import RecordedRequest
@@ -182,3 +184,37 @@ def test_costs_of_subagents_count_for_the_session_and_its_resume(panpan: Panpan)
     assert (done.result["usage"]["input_tokens"], done.result["usage"]["output_tokens"]) == (120_000, 300)
     assert (again.code, again.result["subtype"]) == (4, "error_max_budget_usd")
     assert "120,300 tokens of a budget of 121,000 tokens are spent; raise --max-tokens" in again.stderr
+
+
+def test_hooks_of_a_kind_of_subagent_run_in_it_alone(panpan: Panpan) -> None:
+    (panpan.home / "agents").mkdir(parents=True)
+    (panpan.home / "agents" / "careful.md").write_text(
+        "---\nname: careful\ndescription: Careful\nhooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks:\n"
+        "        - command: echo not here >&2; exit 2\n---\nBe careful."
+    )
+    touch = call("Bash", {"command": "touch made"})
+    task = call("Task", {"subagent_type": "careful", "description": "d", "prompt": "p"})
+
+    with serving([task, touch, say("Refused."), touch, say("Done.")]) as server:
+        panpan.use(server)
+        panpan.run("-y", "-p", "go")
+
+    assert "not here" in json.dumps(server.requests[2].messages)
+    assert "not here" not in json.dumps(server.requests[4].messages)
+    assert (panpan.workspace / "made").exists()
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_hooks_of_agents_of_a_project_need_trust(panpan: Panpan, is_trusted: bool) -> None:
+    (panpan.workspace / ".panpan" / "agents").mkdir(parents=True)
+    (panpan.workspace / ".panpan" / "agents" / "careful.md").write_text(
+        "---\nname: careful\ndescription: Careful\nhooks:\n  PreToolUse:\n    - hooks:\n"
+        "        - command: echo not here >&2; exit 2\n---\nBe careful."
+    )
+    task = call("Task", {"subagent_type": "careful", "description": "d", "prompt": "p"})
+
+    with serving([task, call("Bash", {"command": "touch made"}), say("Done."), say("Done.")]) as server:
+        panpan.use(server)
+        panpan.run("-y", "-p", "go", *(["--trust"] if is_trusted else []))
+
+    assert ("not here" in json.dumps(server.requests[2].messages)) is is_trusted

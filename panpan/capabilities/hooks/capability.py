@@ -67,7 +67,7 @@ class HooksCapability(Capability, HeldHooks):
     @cached_property
     def _configured(self) -> "ConfiguredHooks | None":
         """The hooks; None where no file has any, or nothing may run."""
-        if self.session.config.interceptor.plays_back:
+        if self._is_played:
             return None
         places, problems = self.session.setup.loaded.places, list[str]()
         if waiting := [name for name in places.waiting("hooks") if b'"hooks"' in places.trust.files.content[name]]:
@@ -84,16 +84,20 @@ class HooksCapability(Capability, HeldHooks):
             self.session.warn(problem)
         return found if found.handlers else None
 
+    @property
+    def _is_played(self) -> bool:
+        """True if what hooks did is in the recording that is played."""
+        return self.session.config.interceptor.plays_back
+
     @cached_property
     def _may_have_more(self) -> bool:
         """True if a skill or command of the user may bring hooks along."""
         places = self.session.setup.loaded.places
-        is_played = self.session.config.interceptor.plays_back
-        return not is_played and next(places.files(["commands", "skills"], []), None) is not None
+        return not self._is_played and next(places.files(["commands", "skills"], []), None) is not None
 
-    def _hooks_of(self, agent: Agent) -> "UserHooks | None":
+    def _hooks_of(self, agent: Agent, *, are_needed: bool = False) -> "UserHooks | None":
         if agent not in self._of_agents:
-            if self._configured is None and not self._may_have_more:
+            if not are_needed and self._configured is None and not self._may_have_more:
                 return None
             from panpan.capabilities.hooks.user_hooks import UserHooks
 
@@ -110,7 +114,7 @@ class HooksCapability(Capability, HeldHooks):
         found = read_hooks([file])
         for problem in found.problems:
             self.session.warn(clean_line(problem))
-        if (hooks := self._hooks_of(agent)) is not None:
+        if found.handlers and not self._is_played and (hooks := self._hooks_of(agent, are_needed=True)) is not None:
             hooks.hold(found.handlers)
 
     def _run_beside(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:

@@ -12,6 +12,7 @@ from panpan.capabilities.subagents.host import DEFAULT_ROUNDS, SubagentHost
 from panpan.capabilities.subagents.report import results_of_subagents
 from panpan.capabilities.subagents.task import SubagentTask, TaskTool
 from panpan.capabilities.subagents.worktrees.session_worktrees import Place
+from panpan.config.places import BroughtFile
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import ToolCall
 from panpan.core.tool import SeenFiles, Tool, ToolContext
@@ -19,6 +20,7 @@ from panpan.errors import ConfigError
 from panpan.models.provider_kind import FULL
 from panpan.permissions.gate import Gate, PermissionGate
 from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, SubagentModel, Transcript
+from panpan.session.held_hooks import HeldHooks
 from panpan.session.log.agent_log import AgentRecord, agent_log_path, agent_record, new_agent_id
 from panpan.session.log.fold import FoldedSession
 from panpan.session.log.record_kinds import SessionPrefix, kept_prefix
@@ -129,6 +131,8 @@ def open_child(host: SubagentHost, parent: Parent, task: SubagentTask, opened: O
                 known=results_of_subagents(host.place.logs, parent=record.id),
             ),
         )
+        if definition.hooks and (held := session.capabilities.find(HeldHooks)) is not None:
+            held.hold(agent, BroughtFile("hooks", definition.source, definition.hooks, True, has_lines=False))
         tools = child_tools(
             definition,
             session.capabilities.tools(agent),

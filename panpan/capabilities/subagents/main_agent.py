@@ -45,6 +45,8 @@ def main_agent(
     if definition is None:
         names = ", ".join(definitions.names)
         raise ConfigError(f"there is no agent {name!r}; there are {names} (`panpan agents list` tells where from)")
+    if definition.hooks:
+        warn(f"the hooks of the agent {name} run in subagents of this kind only")
     overrides: dict[str, object] = {}
     if off := _tools_off(definition, setup, tools()):
         overrides["tools.enabled"] = {**setup.settings.tools.enabled, **dict.fromkeys(off, False)}

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -17,7 +18,7 @@ from panpan.errors import ToolError
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.protected import protections
 from panpan.system.files.read_file import read_regular_file
-from panpan.system.text.front_matter import Entry, FrontMatterError, read_front_matter
+from panpan.system.text.front_matter import Entry, FrontMatterError, YamlError, read_front_matter, structure_of
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
 
@@ -106,6 +107,11 @@ def read_text(text: str, source: str, place: Place, stem: str) -> tuple[AgentDef
     if head is None:
         return None, ()
     definition, problems = definition_from(head, parts.body, source)
+    if definition is not None and "hooks" in parts.head:
+        try:
+            definition = replace(definition, hooks=hooks_as_json(structure_of(text.encode(), "hooks")))
+        except YamlError as error:
+            problems.append(Problem(f"its hooks do not run: {error}", error.line, is_error=False))
     if definition is not None and definition.description == TO_FILL_IN:
         problems.append(Problem(NOT_FILLED_IN, head["description"].line, is_error=False))
         definition = None
@@ -115,6 +121,11 @@ def read_text(text: str, source: str, place: Place, stem: str) -> tuple[AgentDef
         if key in head
     ]
     return definition, tuple(Problem(one.text, one.line or 1, one.is_error, source) for one in problems)
+
+
+def hooks_as_json(events: object) -> bytes:
+    """Return the hooks of a definition in the form of a hooks file."""
+    return json.dumps({"hooks": events}, indent=1).encode()
 
 
 def head_of(file: ReadFile, place: Place) -> Mapping[str, Entry]:
@@ -179,6 +190,8 @@ tools: Read, LS, Glob, Grep, Bash
 # temperature: 0.2
 # top_p: 0.9
 # top_k: 40
+# Hooks that run while it works, as in docs/hooks.md.
+# hooks: {{PreToolUse: [{{matcher: Bash, hooks: [{{command: ./look-at-commands.sh}}]}}]}}
 ---
 You work for another agent, which gives you one task and sees only your last message.
 
@@ -223,6 +236,8 @@ def _head(definition: AgentDefinition) -> Iterator[tuple[str, str]]:
         **definition.model.sampling.given,
     }
     yield from ((key, str(value)) for key, value in rest.items() if value is not None)
+    if definition.hooks:
+        yield "hooks", json.dumps(json.loads(definition.hooks)["hooks"])
 
 
 def _list(names: tuple[str, ...]) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from panpan.capabilities.subagents.definitions.files import (
     Place,
     ReadFile,
+    hooks_as_json,
     places_of_project,
     places_of_user,
     read_place,
@@ -170,13 +171,14 @@ def _definition(name: str, said: Any) -> AgentDefinition:
     if not isinstance(said, Mapping):
         raise ConfigError(f"--agents: {printable(name)!r} is not a JSON object; write one such as {AGENTS_EXAMPLE}")
     prompt = said.get("prompt", "")
-    head = {key: Entry(_value(value)) for key, value in said.items() if key != "prompt" and value is not None}
+    apart = ("prompt", "hooks")
+    head = {key: Entry(_value(value)) for key, value in said.items() if key not in apart and value is not None}
     head["name"] = Entry(name)
     definition, problems = definition_from(head, prompt if isinstance(prompt, str) else "", COMMAND_LINE)
     if definition is None:
         wrong = next(problem.text for problem in problems if problem.is_error)
         raise ConfigError(printable(f"--agents: {name[:100]}: {wrong}"))
-    return definition
+    return replace(definition, hooks=hooks_as_json(said["hooks"])) if said.get("hooks") else definition
 
 
 def _value(value: Any) -> Value:
@@ -232,8 +234,11 @@ def plugin_definitions(places: Places) -> tuple[Sequence[AgentDefinition], Seque
         text = file.data.decode(errors="replace")
         definition, problems = read_text(text, file.name, Place(path.parent), path.stem)
         all_problems += problems
+        if definition is not None and definition.hooks:
+            text = "its hooks do not run: those of a plug-in are in hooks/hooks.json"
+            all_problems.append(Problem(text, is_error=False, source=file.name))
         if definition is not None and file.plugin is not None:
-            found.append(replace(definition, name=f"{file.plugin.name}:{definition.name}"))
+            found.append(replace(definition, name=f"{file.plugin.name}:{definition.name}", hooks=b""))
     return found, [*all_problems, *map(Problem, unread)]
 
 
@@ -264,6 +269,10 @@ def _believed(
         if trust.is_trusted
         else "you have not trusted the project"
     )
+    if definition.hooks:
+        text = f"its hooks do not run: {why}"
+        problems.append(Problem(text, is_error=False, source=definition.source))
+        definition = replace(definition, hooks=b"")
     if definition.model.name != "inherit":
         text = f"its model {definition.model.name} does not count: {why}"
         problems.append(Problem(text, is_error=False, source=definition.source))

@@ -46,10 +46,10 @@ MAX_MODEL_CHARS = 200
 COLORS = ("red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan")
 KEYS = (
     "name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns", "background", "isolation",
-    "color", "maxBudgetUsd", "maxTokens", "maxSeconds", "maxCalls", "temperature", "top_p", "top_k",
+    "color", "maxBudgetUsd", "maxTokens", "maxSeconds", "maxCalls", "temperature", "top_p", "top_k", "hooks",
 )  # fmt: skip
 
-_KEYS_OF_OTHERS = frozenset({"skills", "mcpServers", "hooks", "memory", "effort", "initialPrompt"})
+_KEYS_OF_OTHERS = frozenset({"skills", "mcpServers", "memory", "effort", "initialPrompt"})
 _MODES_OF_OTHERS = frozenset({"manual", "delegate"})
 _NAME = compile_late(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
 
@@ -75,7 +75,7 @@ def definition_from(
         AgentModel(model, sampling),
         AgentRun(max_turns, background, isolation, limits),
         color,
-        source,
+        source=source,
     )
     fields.problems += _notes_on_keys(head)
     is_usable = not any(problem.is_error for problem in fields.problems)

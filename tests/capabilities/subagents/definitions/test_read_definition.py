@@ -164,7 +164,7 @@ def test_name_description_and_prompt_are_required() -> None:
         ("permissionMode: manual", "x.md:4: panpan has no mode manual; the session's mode applies"),
         ("tools:", "x.md:4: tools is empty, so it has every tool"),
         ("permisionMode: plan", "x.md:4: there is no key permisionMode; did you mean permissionMode?"),
-        ("hooks:\n  PreToolUse: x", "x.md:4: panpan does not use hooks"),
+        ("memory: user", "x.md:4: panpan does not use memory"),
         ("name: x", "x.md:4: name appears twice; this one counts"),
         ("description: " + "d" * 5000, "x.md:4: the description is cut after 4,000 characters"),
     ],

@@ -16,7 +16,7 @@ from panpan.config.settings import Settings
 from panpan.core.event_channel import EventChannel
 from panpan.core.tool import ToolContext
 from panpan.core.tool_executor import CLEANUP_S
-from panpan.errors import ConfigError, SessionLogError, ToolError, unwrap_single_exception
+from panpan.errors import ConfigError, HookRefusedError, SessionLogError, ToolError, unwrap_single_exception
 from panpan.permissions.gate import PermissionGate
 from panpan.session.agent import Agent, ModelParts, ModelSource
 from panpan.session.budget.budget import Budget
@@ -28,6 +28,7 @@ from panpan.session.log.records import record_of
 from panpan.session.one_shot import GeneratedTitle
 from panpan.session.opening import EarlierModel, prefix_note
 from panpan.session.turn import Steering, TurnRun
+from panpan.session.user_hooks import HooksOfUser
 from panpan.system.files.paths import PathResolver
 from panpan.system.processes.limits import process_watches
 from panpan.system.processes.process_table import ProcessTree
@@ -301,6 +302,8 @@ class Session(AsyncContextManagerMixin):
                 with move_on_after(2 * CLEANUP_S, shield=True):
                     await turn.wait()
         if run.failure:
+            if (hooks := self.find(HooksOfUser)) is not None:
+                await hooks.tell("StopFailure", "", {"error": str(run.failure[0])})
             raise run.failure[0]
 
     def interrupt(self) -> bool:
@@ -468,9 +471,18 @@ class Session(AsyncContextManagerMixin):
         Raises:
             ConfigError: The name leads to no model, or a turn is running; everything stays as it is.
             BudgetError: There is a budget and the price of the model is not known; everything stays as it is.
+            HookRefusedError: A hook of the user says no; everything stays as it is.
         """
         old = self.agent.model
         model = self._models("the model").other(name)
+        told = {"from_model": old.name, "to_model": model.name}
+        hooks = self.find(HooksOfUser)
+        if hooks is not None:
+            try:
+                await hooks.tell("PreModelSwitch", model.name, told)
+            except HookRefusedError:
+                await model.aclose()
+                raise
         self._take_model(model)
         self.chosen_model = name
         prefix = kept_prefix(model.prefix, self._recorder.prefixes, model.profile)
@@ -478,6 +490,8 @@ class Session(AsyncContextManagerMixin):
             self.agent.warn(prefix_note(model.name, model.profile))
         with move_on_after(CLEANUP_S, shield=True):
             await old.aclose()
+        if hooks is not None:
+            await hooks.tell("PostModelSwitch", model.name, told)
         return model.choice
 
     async def use_effort(self, effort: Effort | None) -> None:

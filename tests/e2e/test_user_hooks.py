@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.conftest import Done, Panpan, wait_until
 from tests.e2e.test_compaction import answering, long_answers
-from tests.model_server import Hold, Reply, Text, ToolCall, call, calls, say, serving
+from tests.model_server import Hold, HttpError, Reply, Text, ToolCall, call, calls, say, serving
 from tests.model_server.recording import RecordedRequest
 
 SECRET = "swordfish"
@@ -44,7 +44,8 @@ def write_skill(panpan: Panpan, name: str, *, body: str) -> None:
 
 def told_to(panpan: Panpan, name: str = "told") -> dict[str, Any]:
     """Return a hook that keeps what it is told."""
-    return {"command": f"cat > {panpan.workspace.parent}/{name}.$$"}
+    folder = panpan.workspace.parent
+    return {"command": f"cat > {folder}/.{name}.$$ && mv {folder}/.{name}.$$ {folder}/{name}.$$"}  # whole at once
 
 
 def all_told(panpan: Panpan, name: str = "told") -> list[dict[str, Any]]:
@@ -793,3 +794,26 @@ def test_cassette_plays_what_hooks_did_without_running_them(panpan: Panpan) -> N
     assert all(text in told for text in ("from the start", "from the prompt", "no reading", "look again", "go on"))
     assert (json.loads(done.stdout)["same"], json.loads(done.stdout)["requests"]) == (True, 4)
     assert ran.read_text() == before
+
+
+@pytest.mark.parametrize("typed", ["/look at this", "/review the docs"])
+def test_hook_refuses_a_skill_that_the_user_calls(panpan: Panpan, typed: str) -> None:
+    write_skill(panpan, "look", body="Look.")
+    name = typed[1:].partition(" ")[0]
+    hook = {"matcher": name, "hooks": [{"command": "echo not that one >&2; exit 2"}]}
+    write_hooks(panpan, UserPromptExpansion=[hook, {"hooks": [told_to(panpan)]}])
+
+    done, requests = run(panpan, args=("-p", typed))
+
+    assert requests == []
+    assert "not that one" in done.stderr
+    assert all_told(panpan)[0]["command_name"] == name
+
+
+def test_hook_hears_of_a_turn_that_failed(panpan: Panpan) -> None:
+    write_hooks(panpan, StopFailure=[told_to(panpan)])
+
+    done, _ = run(panpan, HttpError(400, "no such thing"), args=("-p", "go"))
+
+    assert done.code != 0
+    assert "no such thing" in all_told(panpan)[0]["error"]

@@ -1,6 +1,6 @@
 """Hooks: commands of the user that run at fixed points of a session."""
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,8 +16,8 @@ from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.command import Command, Terminal, say
 from panpan.session.context import SessionContext
-from panpan.session.held_hooks import HeldHooks
 from panpan.session.log.record_kinds import SystemRecord, default_if_invalid
+from panpan.session.user_hooks import HooksOfUser
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.messages import UserMessage
 
@@ -51,7 +51,7 @@ async def _show(terminal: Terminal, rest: str) -> None:
         say(terminal, clean_line(line))
 
 
-class HooksCapability(Capability, HeldHooks):
+class HooksCapability(Capability, HooksOfUser):
     """Runs the hooks that the user has configured. Without any, nothing of them is imported."""
 
     name = "hooks"
@@ -116,6 +116,10 @@ class HooksCapability(Capability, HeldHooks):
             self.session.warn(clean_line(problem))
         if found.handlers and not self._is_played and (hooks := self._hooks_of(agent, are_needed=True)) is not None:
             hooks.hold(found.handlers)
+
+    async def tell(self, event: str, subject: str, told: Mapping[str, Any]) -> None:
+        if (hooks := self._hooks_of(self.session.main)) is not None:
+            await hooks.tell(event, subject, told)
 
     def _run_beside(self, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
         if self._beside is not None:

@@ -35,13 +35,17 @@ FIRED: Mapping[str, str] = {
     "PostCompact": "when a conversation has been compacted",
     "Notification": "when the user is asked about a call",
     "CwdChanged": "when a command has changed the working directory",
+    "UserPromptExpansion": "before a skill that you call by /NAME is sent; may refuse it",
+    "StopFailure": "when a turn ends with an error, such as of the provider",
+    "PreModelSwitch": "before another model is asked from now on; may refuse it",
+    "PostModelSwitch": "when another model is asked from now on",
+    "DirectoryAdded": "when tools may work in another folder",
 }
 """The events that are fired, with what a hook of each can do."""
 
 NEVER_FIRED = frozenset({
-    "UserPromptExpansion", "StopFailure", "PreModelSwitch", "PostModelSwitch", "PermissionDenied", "Setup",
-    "TeammateIdle", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult", "ConfigChange",
-    "WorktreeCreate", "WorktreeRemove", "InstructionsLoaded", "FileChanged", "DirectoryAdded", "MessageDisplay",
+    "PermissionDenied", "Setup", "TeammateIdle", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult",
+    "ConfigChange", "WorktreeCreate", "WorktreeRemove", "InstructionsLoaded", "FileChanged", "MessageDisplay",
 })  # fmt: skip
 """Further events of Claude Code, whose hooks do not run in panpan."""
 

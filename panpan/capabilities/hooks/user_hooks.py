@@ -38,7 +38,9 @@ MOST_SENT_BACK = 8
 _ASKS = "permission_prompt"
 _TRIGGERS: Mapping[str, str] = {"overflow": "auto"}
 """Names that hooks know for what began a compaction, where they differ."""
-_MAY_REFUSE = frozenset({"PreToolUse", "PermissionRequest", "UserPromptSubmit", "PreCompact"})
+_MAY_REFUSE = frozenset(
+    {"PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact", "PreModelSwitch"}
+)
 """Events at which the failure of a guard is a no."""
 
 
@@ -214,6 +216,16 @@ class UserHooks(Hook):
         if self._agent.is_main:
             begun = await self.fire("SessionStart", "compact", {"source": "compact"})
             self._at_start += [SystemReminder(text=text, cause="hook:session_start") for text in begun.contexts]
+
+    async def tell(self, event: str, subject: str, told: Mapping[str, Any]) -> None:
+        """Run the hooks of an event of the session.
+
+        Raises:
+            HookRefusedError: One says no, where a no means something.
+        """
+        outcome = await self.fire(event, subject, told)
+        if event in _MAY_REFUSE and (outcome.verdict == "deny" or outcome.stops is not None):
+            raise HookRefusedError(f"a hook refuses it: {outcome.reason or outcome.stops}")
 
     def _has(self, event: str) -> bool:
         return any(handler.event == event for handler in self._handlers)

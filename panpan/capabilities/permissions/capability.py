@@ -16,6 +16,7 @@ from panpan.session.capability import Capability
 from panpan.session.command import Command, Terminal, say
 from panpan.session.context import SessionContext
 from panpan.session.session import Session
+from panpan.session.user_hooks import HooksOfUser
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.permission import Opening, PermissionMode
 
@@ -133,6 +134,8 @@ async def _add_dir(terminal: Terminal, path: str) -> None:
         return
     folder = terminal.session.folders.add(path)
     say(terminal, f"tools may work in {clean_line(str(folder))} until the session ends")
+    if (hooks := terminal.session.find(HooksOfUser)) is not None:
+        await hooks.tell("DirectoryAdded", "", {"directory": str(folder)})
 
 
 PERMISSION_COMMANDS: Sequence[Command] = (

@@ -19,8 +19,8 @@ from panpan.session.agent import Agent
 from panpan.session.capability import Capability
 from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.session.context import SessionContext
-from panpan.session.held_hooks import HeldHooks
 from panpan.session.reminders import ReminderSource
+from panpan.session.user_hooks import HooksOfUser
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.messages import UserMessage
 
@@ -115,9 +115,15 @@ class SkillsCapability(Capability):
             "CLAUDE_PROJECT_DIR": str(setup.locations.project_root),
         }
 
+    async def expands(self, name: str, arguments: str) -> None:
+        """Tell hooks that the user calls a skill; raise `HookRefusedError` if one says no."""
+        if (hooks := self.session.capabilities.find(HooksOfUser)) is not None:
+            told = {"command_name": name, "command_args": arguments, "prompt": f"/{name} {arguments}".rstrip()}
+            await hooks.tell("UserPromptExpansion", name, told)
+
     def hold(self, agent: Agent, skill: "Skill") -> None:
         """Let the hooks of a skill run in an agent until its turn ends."""
-        if (hooks := self.session.capabilities.find(HeldHooks)) is not None and skill.hooks:
+        if (hooks := self.session.capabilities.find(HooksOfUser)) is not None and skill.hooks:
             hooks.hold(agent, BroughtFile("hooks", skill.place, skill.hooks, True, skill.plugin, has_lines=False))
 
     def _tell_problems(self) -> None:
@@ -139,6 +145,7 @@ class SkillsCapability(Capability):
         skill, followed = every[name], self._followed_by(self.session.main)
         rules = SkillRules.of(skill, self.session.warn)
         load = partial(load_skill, skill, arguments, self.session.main, self.known(skill))
+        await self.expands(name, arguments)
         self.hold(self.session.main, skill)
         with followed.following(rules):
             text = await (self._at_work(terminal, name, load) if has_calls(skill) else load())
@@ -216,6 +223,7 @@ def _message(name: str, arguments: str, text: str) -> UserMessage:
 async def _begin_own(name: str, terminal: Terminal, arguments: str) -> None:
     from panpan.capabilities.skills.loading import text_of
 
+    await terminal.session[SkillsCapability].expands(name, arguments)
     terminal.submit(_message(name, arguments, text_of(_own_skill(name), arguments)))
 
 

@@ -20,7 +20,6 @@ from panpan.errors import ConfigError
 from panpan.models.provider_kind import FULL
 from panpan.permissions.gate import Gate, PermissionGate
 from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, SubagentModel, Transcript
-from panpan.session.held_hooks import HeldHooks
 from panpan.session.log.agent_log import AgentRecord, agent_log_path, agent_record, new_agent_id
 from panpan.session.log.fold import FoldedSession
 from panpan.session.log.record_kinds import SessionPrefix, kept_prefix
@@ -29,6 +28,7 @@ from panpan.session.log.session_log import SessionLog
 from panpan.session.models import system_prompt
 from panpan.session.opening import resume_log
 from panpan.session.unfinished import UnfinishedCalls
+from panpan.session.user_hooks import HooksOfUser
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output, known_name
@@ -131,7 +131,7 @@ def open_child(host: SubagentHost, parent: Parent, task: SubagentTask, opened: O
                 known=results_of_subagents(host.place.logs, parent=record.id),
             ),
         )
-        if definition.hooks and (held := session.capabilities.find(HeldHooks)) is not None:
+        if definition.hooks and (held := session.capabilities.find(HooksOfUser)) is not None:
             held.hold(agent, BroughtFile("hooks", definition.source, definition.hooks, True, has_lines=False))
         tools = child_tools(
             definition,

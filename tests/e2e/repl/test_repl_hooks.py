@@ -1,6 +1,6 @@
 """Hooks of the user in the REPL: a refused message comes back, a hook answers the question, and `/hooks` shows them."""
 
-from tests.e2e.conftest import Panpan
+from tests.e2e.conftest import Panpan, wait_until
 from tests.e2e.repl.conftest import Start
 from tests.e2e.test_user_hooks import all_told, special, told_to, write_hooks
 from tests.model_server import call, say, serving
@@ -48,3 +48,32 @@ def test_notification_runs_when_the_user_is_asked(panpan: Panpan, start: Start) 
     (told,) = all_told(panpan)
     assert told["notification_type"] == "permission_prompt"
     assert "Write" in told["message"]
+
+
+def test_hooks_hear_of_another_model_and_may_refuse_it(panpan: Panpan, start: Start) -> None:
+    no = {"matcher": ".*opus.*", "hooks": [{"command": "echo too dear >&2; exit 2"}]}
+    write_hooks(panpan, PreModelSwitch=[no, {"hooks": [told_to(panpan, "before")]}], PostModelSwitch=[told_to(panpan)])
+    with serving([say("Fine.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("/model opus")
+        repl.wait_for("too dear")
+        repl.submit("/model haiku")
+        wait_until(lambda: all_told(panpan))
+        repl.submit("hi")
+        repl.wait_for("Fine.")
+
+    assert "haiku" in server.requests[0].body["model"]
+    assert ["haiku" in told["to_model"] for told in all_told(panpan)] == [True]
+    assert len(all_told(panpan, "before")) == 2
+
+
+def test_hook_hears_of_another_folder(panpan: Panpan, start: Start) -> None:
+    write_hooks(panpan, DirectoryAdded=[told_to(panpan)])
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit(f"/add-dir {panpan.home}")
+        wait_until(lambda: all_told(panpan))
+
+    assert all_told(panpan)[0]["directory"] == str(panpan.home)

@@ -24,7 +24,7 @@ MAX_RULES = 1_000
 MAX_CHARS = 500
 """Most characters of a rule or another text, as in the settings of panpan."""
 _NAMES = ("settings.json", "settings.local.json")
-_USED = frozenset({"permissions", "outputStyle", "statusLine", "hooks", "disableAllHooks", "$schema"})
+_USED = frozenset({"permissions", "outputStyle", "statusLine", "hooks", "disableAllHooks", "env", "$schema"})
 _BEHAVIOURS = ("allow", "ask", "deny")
 
 
@@ -98,7 +98,8 @@ def _read(data: bytes, place: str, path: Path, kind: SourceKind, behaviours: Seq
     if kind == "user":
         values |= dict(_looks(found))
     inner = permissions.keys() - set(_BEHAVIOURS) if isinstance(permissions, dict) else ()
-    unused = [*sorted(found.keys() - _USED), *(f"permissions.{key}" for key in sorted(inner))]
+    used = _USED if kind == "user" else _USED - {"env"}
+    unused = [*sorted(found.keys() - used), *(f"permissions.{key}" for key in sorted(inner))]
     return ClaudeFile(place, path, kind, values, unused, problems)
 
 
@@ -127,6 +128,12 @@ def _looks(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "output_style", style
     if isinstance(line, dict) and line.get("type", "command") == "command" and _is_text(line.get("command")):
         yield "ui", {"status_line": line["command"]}
+    variables = found.get("env")
+    if isinstance(variables, dict):
+        texts = {name: value for name, value in variables.items() if _is_text(name) and isinstance(value, str)}
+        kept = {name: value for name, value in texts.items() if "=" not in name and "\0" not in name + value}
+        if kept:
+            yield "environment", {"variables": kept}
 
 
 def _is_text(value: object) -> bool:

@@ -259,6 +259,9 @@ class EnvironmentSettings(Table):
     pass_env: Names = ()
     """Names of variables that commands get besides those in `system/environment.py`, such as `MY_DATA` or `WANDB_*`. A
     wildcard does not pass variables that are named like secrets; an exact name does."""
+    variables: Mapping[Name, SecretStr] = Field(default_factory=dict)
+    """Further variables of commands and hooks, such as `MPLBACKEND = "agg"`; those of panpan and of model providers,
+    such as `ANTHROPIC_API_KEY`, are not passed."""
 
 
 class LimitSettings(Table):

@@ -196,7 +196,9 @@ def _max_rounds(loaded: Loaded, *, is_interactive: bool) -> int:
 
 def _tool_context(setup: SessionSetup, session_id: str) -> ToolContext:
     settings, locations = setup.settings, setup.locations
-    env = without_provider_keys(setup.env, settings)
+    given = {name: value.get_secret_value() for name, value in settings.environment.variables.items()}
+    env = without_provider_keys({**setup.env, **given}, settings)
+    pass_env = (*settings.environment.pass_env, *given)
     if programs := setup.loaded.places.program_folders:  # last, so that a plug-in takes no other program's place
         env = {**env, "PATH": os.pathsep.join([env.get("PATH", os.defpath), *map(str, programs)])}
     outputs = locations.outputs_folder / session_id
@@ -206,8 +208,8 @@ def _tool_context(setup: SessionSetup, session_id: str) -> ToolContext:
         paths=workspace_paths(setup.cwd, setup.loaded, locations, readable=outputs, temporary=sandbox.temporary),
         seen_files=SeenFiles(),
         outputs=OutputStore(outputs, keys=provider_keys(setup.env, settings, setup.loaded.keys)),
-        environment=child_environment(env, pass_env=settings.environment.pass_env),
-        user_environment=user_environment(env, pass_env=settings.environment.pass_env),
+        environment=child_environment(env, pass_env=pass_env),
+        user_environment=user_environment(env, pass_env=pass_env),
         own_environment=env,
         limits=limits_of(settings.limits),
         sandbox=sandbox,

@@ -161,4 +161,14 @@ def test_unused_keys_are_named(home: Path) -> None:
     loaded = load(home, {"env": {"A": "b"}, "model": "opus", "hooks": {}, "permissions": {"defaultMode": "plan"}})
 
     (file,) = claude_files(loaded.trust)
-    assert file.unused == ["env", "model", "permissions.defaultMode"]
+    assert file.unused == ["model", "permissions.defaultMode"]
+
+
+def test_variables_of_the_user_count_and_those_of_a_project_do_not(home: Path) -> None:
+    given = {"A": "b", "N": 3, "X=Y": "z", "T\0": "u"}
+    loaded = load(home, {"env": given}, {"env": {"B": "c"}})
+
+    variables = loaded.settings.environment.variables
+    assert {name: value.get_secret_value() for name, value in variables.items()} == {"A": "b"}
+    theirs = [file for file in claude_files(loaded.trust) if file.kind == "project"]
+    assert theirs[0].unused == ["env"]

@@ -817,3 +817,14 @@ def test_hook_hears_of_a_turn_that_failed(panpan: Panpan) -> None:
 
     assert done.code != 0
     assert "no such thing" in all_told(panpan)[0]["error"]
+
+
+def test_commands_and_hooks_get_the_variables_of_the_settings(panpan: Panpan) -> None:
+    write_hooks(panpan, PreToolUse=[{"command": f"echo $MINE $ANTHROPIC_TEST > {panpan.workspace.parent}/told"}])
+    (panpan.home / "settings.toml").write_text('[environment.variables]\nMINE = "it is mine"\nANTHROPIC_TEST = "no"\n')
+
+    _, requests = run(panpan, call("Bash", {"command": "echo $MINE $ANTHROPIC_TEST"}), say("Done."))
+
+    assert "it is mine" in results(requests[1])
+    assert "it is mine no" not in results(requests[1])
+    assert (panpan.workspace.parent / "told").read_text() == "it is mine\n"

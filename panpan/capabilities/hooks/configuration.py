@@ -31,7 +31,7 @@ _NAMES = compile_late(r"[\w\-,| ]*")
 """A matcher that lists names; any other is a regular expression."""
 _KEYS = frozenset({
     "type", "command", "args", "url", "headers", "allowedEnvVars", "timeout", "if", "once", "async", "asyncRewake",
-    "statusMessage", "onFailure", "guard", "shell", "prompt", "model",
+    "statusMessage", "onFailure", "guard", "shell", "prompt", "model", "commandWindows",
 })  # fmt: skip
 
 

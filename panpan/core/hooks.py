@@ -17,7 +17,7 @@ from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ContextOverflowError
 from panpan.types.dataclass import dataclass
-from panpan.types.events import Compacted, FileChange, IntendedChange, Output, Waiting
+from panpan.types.events import Compacted, FileChange, IntendedChange, Output, PermissionDecided, Waiting
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, Compaction, CompactionTrigger, Message, SystemReminder, UserMessage
 from panpan.types.permission import Allow, Decision, Deny, PermissionQuestion, SandboxDenial
@@ -169,6 +169,9 @@ class Hook:
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         """Return the output for the model, given that of the hooks before. Called for failures, too."""
         return output
+
+    async def call_refused(self, decided: PermissionDecided) -> None:
+        """Act on a call that was not allowed, by a rule, a hook, the mode or the user."""
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
         """Return the messages to add after the reply and its tools; any message keeps the turn going."""

@@ -244,6 +244,9 @@ class TurnRun:
                 told = event.innermost.event if isinstance(event, SubagentEvent) else event
                 if isinstance(told, PermissionDecided) and told.is_allowed and told.box == "unasked":
                     self._unasked.add(told.tool_use_id)
+                if isinstance(event, PermissionDecided) and not event.is_allowed:
+                    for hook in self._model.hooks:
+                        await hook.call_refused(event)
                 await self._channel.send(event)
 
     async def _finish(self, is_interrupted: bool) -> None:

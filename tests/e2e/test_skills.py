@@ -488,3 +488,13 @@ def test_keys_of_a_fork_are_told_without_one(panpan: Panpan, skills: Path) -> No
     assert "model has no effect without context: fork" in listed.stderr
     assert "background has no effect without context: fork" in listed.stderr
     assert "effort has no effect in panpan" in listed.stderr
+
+
+def test_hook_of_a_skill_may_run_once(panpan: Panpan, skills: Path) -> None:
+    hooks = HOOKS.replace("          timeout: 5", "          once: true")
+    write(skills, "pdf", hooks)
+
+    _, requests = run(panpan, TOUCH, TOUCH, say("Done."), args=("-y", "-p", "/pdf a.pdf"))
+
+    assert "not while filling in" in text_of(requests[1])
+    assert (panpan.workspace / "made").exists()

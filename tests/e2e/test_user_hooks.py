@@ -828,3 +828,14 @@ def test_commands_and_hooks_get_the_variables_of_the_settings(panpan: Panpan) ->
     assert "it is mine" in results(requests[1])
     assert "it is mine no" not in results(requests[1])
     assert (panpan.workspace.parent / "told").read_text() == "it is mine\n"
+
+
+def test_hook_hears_of_a_refused_call(panpan: Panpan) -> None:
+    write_hooks(panpan, PermissionDenied=[{"matcher": "Bash", "hooks": [told_to(panpan)]}])
+    args = ("-p", "go", "--disallowedTools", "Bash(touch *)")
+
+    run(panpan, call("Bash", {"command": "touch made"}), say("Done."), args=args)
+
+    (told,) = all_told(panpan)
+    assert (told["tool_name"], told["tool_input"]) == ("Bash", {"command": "touch made"})
+    assert "Bash(touch *)" in told["reason"]

@@ -53,6 +53,8 @@ class Handler:
     """File and line."""
     plugin: PluginPlace | None = None
     """The plug-in that it is of."""
+    once: bool = False
+    """True if it runs once where it holds for a while, as in a skill."""
 
     @property
     def title(self) -> str:
@@ -191,7 +193,7 @@ class _FileReader:
         on_failure = hook.get("onFailure", "continue")
         if on_failure not in ("continue", "block"):
             raise ValueError(f"its onFailure is {json.dumps(on_failure)}; write continue or block")
-        for key in ("guard", "async"):
+        for key in ("guard", "async", "once"):
             if not isinstance(hook.get(key, False), bool):
                 raise ValueError(f"its {key} is neither true nor false")
         place = self._place(key_of(action))
@@ -203,7 +205,8 @@ class _FileReader:
             raise ValueError("it is a guard and async, but what nobody waits for cannot say no")
         timeout = min(timeout, MOST_S.get(event, timeout))
         condition = _condition(hook.get("if"), place)
-        return Handler(event, matcher, action, timeout, is_guard, is_async, condition, place, self._file.plugin)
+        once = hook.get("once", False)
+        return Handler(event, matcher, action, timeout, is_guard, is_async, condition, place, self._file.plugin, once)
 
     def _tell(self, key: str, text: str) -> None:
         self._problems.append(f"{self._place(key)}: {text}")

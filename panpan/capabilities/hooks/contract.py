@@ -36,6 +36,7 @@ FIRED: Mapping[str, str] = {
     "Notification": "when the user is asked about a call",
     "CwdChanged": "when a command has changed the working directory",
     "UserPromptExpansion": "before a skill that you call by /NAME is sent; may refuse it",
+    "PermissionDenied": "when a call was not allowed",
     "StopFailure": "when a turn ends with an error, such as of the provider",
     "PreModelSwitch": "before another model is asked from now on; may refuse it",
     "PostModelSwitch": "when another model is asked from now on",
@@ -44,7 +45,7 @@ FIRED: Mapping[str, str] = {
 """The events that are fired, with what a hook of each can do."""
 
 NEVER_FIRED = frozenset({
-    "PermissionDenied", "Setup", "TeammateIdle", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult",
+    "Setup", "TeammateIdle", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult",
     "ConfigChange", "WorktreeCreate", "WorktreeRemove", "InstructionsLoaded", "FileChanged", "MessageDisplay",
 })  # fmt: skip
 """Further events of Claude Code, whose hooks do not run in panpan."""

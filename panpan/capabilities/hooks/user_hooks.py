@@ -27,7 +27,7 @@ from panpan.session.agent import Agent
 from panpan.session.context import SessionContext
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
-from panpan.types.events import Output
+from panpan.types.events import Output, PermissionDecided
 from panpan.types.messages import AssistantMessage, Compaction, CompactionTrigger, SystemReminder, UserMessage
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason
 
@@ -78,6 +78,8 @@ class UserHooks(Hook):
         self._configured = handlers
         self._held: Sequence[Handler] = ()
         """Hooks that hold until the turn ends."""
+        self._done: set[Handler] = set()
+        """Hooks that run once, and have."""
         self._judged: dict[str, tuple[Mapping[str, Any], Outcome]] = {}
         """Arguments that were judged, and the answers, of calls that did not end yet, by id."""
         self._stops: str | None = None
@@ -117,6 +119,7 @@ class UserHooks(Hook):
 
     async def turn_ended(self, conversation: Conversation) -> None:
         self._held = ()
+        self._done.clear()
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         self._judged.clear()
@@ -203,6 +206,16 @@ class UserHooks(Hook):
             await self.fire("CwdChanged", "", {"old_cwd": str(before), "new_cwd": str(self._cwd)})
         return output
 
+    async def call_refused(self, decided: PermissionDecided) -> None:
+        use = self._agent.conversation.open_tool_uses.get(decided.tool_use_id)
+        told = {
+            "tool_name": decided.name,
+            "tool_input": {} if use is None else dict(use.input),
+            "tool_use_id": decided.tool_use_id,
+            "reason": decided.reason,
+        }
+        await self.fire("PermissionDenied", decided.name, told)
+
     async def compaction_starts(self, trigger: CompactionTrigger, hint: str) -> None:
         told = {"trigger": _TRIGGERS.get(trigger, trigger), "custom_instructions": hint}
         outcome = await self.fire("PreCompact", told["trigger"], told)
@@ -268,12 +281,15 @@ class UserHooks(Hook):
                 continue
             if isinstance(handler.action, Judgement) and not may_judge(handler.action):
                 continue
+            if handler in self._done:
+                continue
             if handler.matches(subject):
                 runs.append((handler, told))
             elif call is not None and handler.sees_edits_of(subject):
                 runs += [(handler, {**told, **as_edit}) for as_edit in _as_edits(call)]
         if not runs:
             return NOTHING
+        self._done |= {handler for handler, _ in runs if handler.once and handler in self._held}
         told_to_all = self._common()
         runs = [(handler, {**told_to_all, **told}) for handler, told in runs]
         if beside := [one for one in runs if one[0].is_async and event != "SessionEnd"]:

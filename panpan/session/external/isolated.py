@@ -23,7 +23,7 @@ from panpan.session.external.loading import failure
 from panpan.session.log.fold import UnfinishedCall
 from panpan.session.reminders import ReminderSource
 from panpan.types.content import StatusItem
-from panpan.types.events import Compacted, FileChange, Output, Waiting
+from panpan.types.events import Compacted, FileChange, Output, PermissionDecided, Waiting
 from panpan.types.llm import ModelClient
 from panpan.types.messages import (
     AssistantMessage,
@@ -243,6 +243,9 @@ class IsolatedHook(Hook):
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         return await self._asked(lambda: self.inner.after_tool(call, output), output, _of(Output))
+
+    async def call_refused(self, decided: PermissionDecided) -> None:
+        await self._asked(lambda: self.inner.call_refused(decided), None, _of(_NOTHING))
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
         return await self._asked(lambda: self.inner.after_round(round_, reply), (), _ADDITIONS)

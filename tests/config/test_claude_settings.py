@@ -164,7 +164,7 @@ def test_unused_keys_are_named(home: Path) -> None:
     assert file.unused == ["model", "permissions.defaultMode"]
 
 
-def test_variables_of_the_user_count_and_those_of_a_project_do_not(home: Path) -> None:
+def test_variables_of_the_user_count_and_of_no_project(home: Path) -> None:
     given = {"A": "b", "N": 3, "X=Y": "z", "T\0": "u"}
     loaded = load(home, {"env": given}, {"env": {"B": "c"}})
 

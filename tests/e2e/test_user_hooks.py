@@ -839,3 +839,16 @@ def test_hook_hears_of_a_refused_call(panpan: Panpan) -> None:
     (told,) = all_told(panpan)
     assert (told["tool_name"], told["tool_input"]) == ("Bash", {"command": "touch made"})
     assert "Bash(touch *)" in told["reason"]
+
+
+def test_hook_hears_of_files_of_rules(panpan: Panpan) -> None:
+    (panpan.workspace / "AGENTS.md").write_text("Be brief.")
+    (panpan.workspace / "sub").mkdir()
+    (panpan.workspace / "sub" / "AGENTS.md").write_text("Be kind.")
+    (panpan.workspace / "sub" / "a.txt").write_text("x")
+    write_hooks(panpan, InstructionsLoaded=[told_to(panpan)])
+
+    run(panpan, call("Read", {"file_path": "sub/a.txt"}), say("Done."))
+
+    told = [(Path(one["file_path"]).relative_to(panpan.workspace), one["load_reason"]) for one in all_told(panpan)]
+    assert told == [(Path("AGENTS.md"), "session_start"), (Path("sub/AGENTS.md"), "nested_traversal")]

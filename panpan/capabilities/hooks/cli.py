@@ -22,7 +22,17 @@ from panpan.version import __version__
 
 _CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose hooks count.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-_NAME_KEYS = ("tool_name", "source", "reason", "trigger", "notification_type", "agent_type", "command_name", "to_model")
+_NAME_KEYS = (
+    "tool_name",
+    "source",
+    "reason",
+    "trigger",
+    "notification_type",
+    "agent_type",
+    "command_name",
+    "to_model",
+    "load_reason",
+)
 """Keys of an input that matchers are compared with."""
 
 

@@ -40,13 +40,14 @@ FIRED: Mapping[str, str] = {
     "StopFailure": "when a turn ends with an error, such as of the provider",
     "PreModelSwitch": "before another model is asked from now on; may refuse it",
     "PostModelSwitch": "when another model is asked from now on",
+    "InstructionsLoaded": "when the model is told a file of rules, such as AGENTS.md",
     "DirectoryAdded": "when tools may work in another folder",
 }
 """The events that are fired, with what a hook of each can do."""
 
 NEVER_FIRED = frozenset({
     "Setup", "TeammateIdle", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult",
-    "ConfigChange", "WorktreeCreate", "WorktreeRemove", "InstructionsLoaded", "FileChanged", "MessageDisplay",
+    "ConfigChange", "WorktreeCreate", "WorktreeRemove", "FileChanged", "MessageDisplay",
 })  # fmt: skip
 """Further events of Claude Code, whose hooks do not run in panpan."""
 

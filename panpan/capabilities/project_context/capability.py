@@ -28,6 +28,7 @@ from panpan.session.capability import Capability
 from panpan.session.command import Command, Option, Terminal, number_options, say, say_pairs
 from panpan.session.context import SessionContext
 from panpan.session.reminders import ReminderSource
+from panpan.session.user_hooks import HooksOfUser
 from panpan.system.files.canonical import user_home
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.messages import PROJECT_CONTEXT, SystemReminder
@@ -70,7 +71,8 @@ class ProjectContext(Capability):
         home, locations, root = user_home(), setup.locations, agent.context.paths.root
         if agent.is_main:
             withholds = partial(session.gate.hides_from_context, root=setup.cwd)
-            memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, session.warn, withholds)
+            where = (setup.cwd, locations.project_root, home, locations.home)
+            memory = NestedMemory(*where, session.warn, withholds, self._tell_loaded)
             folders = setup.settings.additional_directories
             places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, folders, withholds)
             start_soon = None if session.config.is_intercepted else self._start_soon  # a replay must not depend on time
@@ -83,6 +85,11 @@ class ProjectContext(Capability):
             lambda: project_contexts(session.conversation), identity.worktree, is_recreated=identity.has_new_worktree
         )
         return given, NestedMemory(root, top, home, locations.home, session.warn, withholds)
+
+    async def _tell_loaded(self, files: Sequence[str], reason: str) -> None:
+        if (hooks := self.session.capabilities.find(HooksOfUser)) is not None:
+            for file in files:
+                await hooks.tell("InstructionsLoaded", reason, {"file_path": file, "load_reason": reason})
 
     def _start_soon(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._tasks.start_soon(task)
@@ -131,7 +138,7 @@ class SessionStart(Hook):
         context = await take_project_context(self._places, git_wait_s=self._git_wait_s, start_soon=self._start_soon)
         self._is_told = True
         self._git = context.git
-        self._memory.note_loaded(context.loaded)
+        await self._memory.note_loaded(context.loaded)
         for warning in context.warnings:
             self._warn(warning)
         return (context.reminder,)

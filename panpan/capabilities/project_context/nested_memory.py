@@ -4,9 +4,10 @@ Each comes once a session, as a reminder whose cause names it; that is how a res
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -32,6 +33,13 @@ from panpan.types.events import Output
 from panpan.types.messages import MEMORY, PROJECT_CONTEXT, Message, SystemReminder
 from panpan.types.pattern import compile_late
 
+TellLoaded: TypeAlias = Callable[[Sequence[str], str], Awaitable[None]]
+"""Tells of files that the model is told, and why now."""
+
+
+async def tell_nobody(files: Sequence[str], reason: str) -> None:
+    """Tell nobody."""
+
 
 class NestedMemory(Hook):
     """Adds memory files as the model comes near them."""
@@ -46,8 +54,10 @@ class NestedMemory(Hook):
         panpan_home: Path,
         warn: Callable[[str], None],
         withholds: Withholds = withhold_nothing,
+        tell: TellLoaded = tell_nobody,
     ) -> None:
         self._warn = warn
+        self._tell = tell
         self._root = root
         self._project_root = project_root
         self._loader = MemoryLoader(home, panpan_home, withholds)
@@ -58,9 +68,10 @@ class NestedMemory(Hook):
         self._told: set[str] = set()
         self._messages_seen = 0
 
-    def note_loaded(self, paths: Iterable[Path]) -> None:
-        """Note memory files, by canonical path, that the model was told of."""
+    async def note_loaded(self, paths: Iterable[Path]) -> None:
+        """Note memory files, by canonical path, that the model is told of at the start."""
         self._loader.loaded.update(paths)
+        await self._tell(sorted(map(str, paths)), "session_start")
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         if not output.is_error and not call.effects.commands:
@@ -81,7 +92,10 @@ class NestedMemory(Hook):
     async def before_request(self, round_: Round) -> Sequence[Addition]:
         self._catch_up(round_.conversation)
         found, self._found = self._found, []
-        return [reminder for reminder in found if reminder.cause not in self._told]
+        new = [reminder for reminder in found if reminder.cause not in self._told]
+        if new:
+            await self._tell([reminder.cause.removeprefix(MEMORY) for reminder in new], "nested_traversal")
+        return new
 
     def _may_be_new(self, path: Path) -> bool:
         """True if there may be news for `path`; most files lie where everything is told already."""

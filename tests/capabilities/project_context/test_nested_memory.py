@@ -141,7 +141,7 @@ async def test_rules_of_the_project_context_are_not_repeated(project: ProjectFol
     project.write("CLAUDE.md", "root rule @a/CLAUDE.md")
     context = await project.context()
     reader = Reader(project)
-    reader.hook.note_loaded(context.loaded)
+    await reader.hook.note_loaded(context.loaded)
 
     assert await reader.read("a/y.py") == []
 

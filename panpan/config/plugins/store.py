@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -103,6 +103,8 @@ class LoadedPlugin:
     plugin: Plugin
     place: PluginPlace
     content: FolderContent
+    marks: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the files as they were added; empty for a plug-in that is used as it is."""
 
 
 class PluginStore:
@@ -163,7 +165,7 @@ class PluginStore:
             return read
 
         content = FolderContent(sorted(listed), read)
-        return LoadedPlugin(read_plugin(content, name), place, content)
+        return LoadedPlugin(read_plugin(content, name), place, content, listed)
 
     # Changes: each under a lock, over the list as it is then.
 
@@ -225,7 +227,8 @@ class PluginStore:
     def offer(self, name: str, version: Version | None) -> None:
         """Note an update that waits until the user accepts it; None: there is none any more."""
         with self._changing() as listed:
-            before, listed[name] = listed[name], replace(listed[name], waiting=version)
+            before = _required(listed, name)
+            listed[name] = replace(before, waiting=version)
         if before.waiting not in (None, version):
             self._forget(name)
 
@@ -236,9 +239,9 @@ class PluginStore:
             ConfigError: It has other content by now.
         """
         with self._changing() as listed:
-            now = listed.get(name)
-            version = (now.waiting or now.current) if now is not None else None
-            if now is None or version is None or version.digest != digest:
+            now = _required(listed, name)
+            version = now.waiting or now.current
+            if version.digest != digest:
                 raise ConfigError(f"{name} has changed meanwhile; look at it again: panpan plugin show {name}")
             listed[name] = replace(now, current=version, waiting=None, is_enabled=True)
         make_private_folder(self.folder / "data" / name)
@@ -248,12 +251,12 @@ class PluginStore:
     def disable(self, name: str) -> None:
         """Switch a plug-in off."""
         with self._changing() as listed:
-            listed[name] = replace(listed[name], is_enabled=False)
+            listed[name] = replace(_required(listed, name), is_enabled=False)
 
     def remove(self, name: str) -> None:
         """Remove a plug-in, but for its data."""
         with self._changing() as listed:
-            listed.pop(name)
+            listed.pop(_required(listed, name).name)
         self._forget(name)
 
     def _forget(self, name: str) -> None:
@@ -271,15 +274,16 @@ class PluginStore:
 
 def changes(loaded: LoadedPlugin) -> Sequence[str]:
     """Return the files of a stored plug-in that are not as they were added: changed, missing or new."""
-    changed = set()
-    for path in loaded.content.names:
-        try:
-            loaded.content.read(path)
-        except ToolError:
-            changed.add(path)
     found, left_out = read_folder(loaded.place.root, skipped=frozenset())
-    links = [line.partition(":")[0] for line in left_out]
-    return sorted({*changed, *links, *(set(found) - set(loaded.content.names))})
+    now = {path: _mark(file.data, is_program=file.is_program) for path, file in found.items()}
+    changed = {path for path in now.keys() | loaded.marks if now.get(path) != loaded.marks.get(path)}
+    return sorted(changed | {line.partition(":")[0] for line in left_out})
+
+
+def _required(listed: Mapping[str, Installed], name: str) -> Installed:
+    if name not in listed:
+        raise ConfigError(f"there is no plug-in {name} any more")
+    return listed[name]
 
 
 def _installed(name: str, row: Mapping[str, Any]) -> Installed:

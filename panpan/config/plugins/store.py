@@ -370,9 +370,11 @@ class _FolderReader:
         if not name.isprintable() or "\\" in name:
             raise PluginError(f"the name {name[:100]!r} has characters that cannot be shown")
         try:
-            path = canonical_path(Path(entry.path))
-            if not is_below(path, self.root):
-                raise ToolError("it is a link that leads out of the plug-in")
+            path = Path(entry.path)
+            if entry.is_symlink():  # the folder itself is canonical
+                path = canonical_path(path)
+                if not is_below(path, self.root):
+                    raise ToolError("it is a link that leads out of the plug-in")
             status = path.stat()
             if stat.S_ISDIR(status.st_mode):
                 if entry.is_symlink() and is_below(Path(entry.path), path):

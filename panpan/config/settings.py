@@ -506,6 +506,7 @@ MERGED_LISTS = frozenset(
         ("permission", "ask"),
         ("permission", "deny"),
         ("additional_directories",),
+        ("plugin_folders",),
         ("sandbox", "domains"),
         ("sandbox", "writable"),
         ("sandbox", "outside"),

@@ -116,10 +116,15 @@ def test_changed_plugin_is_told_and_not_used(panpan: Panpan, acme: Path) -> None
     done, requests = run(panpan, call("Bash", {"command": "acme-tool"}), say("Done."), args=("-p", "go", "-y"))
     doctor = panpan.run("doctor")
 
-    assert "bin/acme-tool is not as it was when you enabled it" in done.stderr
+    assert "bin/acme-tool is new, missing or changed since you enabled it" in done.stderr
     assert "command not found" in text_of(requests[1])
-    assert "bin/acme-tool is not as it was when you enabled it" in doctor.stdout
+    assert "bin/acme-tool is new, missing or changed since you enabled it" in doctor.stdout
     assert plugin(panpan, "show", "acme").code == 1
+    assert "acme  broken" in plugin(panpan, "list").stdout
+
+    assert "acme is repaired" in plugin(panpan, "update", "acme").stdout
+    assert "acme  on " in plugin(panpan, "list").stdout
+    assert tool.read_text() == "#!/bin/sh\necho a tool of acme"
 
 
 def test_update_waits_until_it_is_accepted(panpan: Panpan, acme: Path) -> None:

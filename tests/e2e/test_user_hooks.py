@@ -363,7 +363,7 @@ def test_hooks_command_lists_explains_and_tries(panpan: Panpan) -> None:
     assert "hooks of Setup never run" in listed.stderr
     assert json.loads(as_json.stdout)["hooks"][0]["guard"] is True
     assert "the answer is no: it is a guard" in explained.stdout
-    assert "no hook runs then" in other.stdout
+    assert "no hook runs at Stop" in other.stdout
     assert (tried.code, harmless.code) == (2, 0)
     assert '"verdict": "deny"' in tried.stdout
     assert (broken.code, unknown.code) == (2, 2)
@@ -852,3 +852,29 @@ def test_hook_hears_of_files_of_rules(panpan: Panpan) -> None:
 
     told = [(Path(one["file_path"]).relative_to(panpan.workspace), one["load_reason"]) for one in all_told(panpan)]
     assert told == [(Path("AGENTS.md"), "session_start"), (Path("sub/AGENTS.md"), "nested_traversal")]
+
+
+def test_user_is_told_of_a_hook_that_takes_long(panpan: Panpan) -> None:
+    write_hooks(panpan, SessionStart=[{"command": "sleep 4"}])
+
+    done, _ = run(panpan, say("Done."))
+
+    assert "waiting for a hook of SessionStart" in done.stderr
+    assert "for 60 s at most" in done.stderr
+
+
+def test_events_outside_of_hooks_are_told(panpan: Panpan) -> None:
+    panpan.home.mkdir(exist_ok=True)
+    (panpan.home / "hooks.json").write_text('{"PreToolUse": []}')
+
+    done, _ = run(panpan, say("Done."))
+
+    assert 'hooks.json:1: its events stand outside of "hooks"; none of its hooks runs' in done.stderr
+
+
+def test_matcher_without_a_subject_means_all(panpan: Panpan) -> None:
+    write_hooks(panpan, Stop=[{"matcher": "x", "hooks": [told_to(panpan)]}])
+
+    run(panpan, say("Done."))
+
+    assert len(all_told(panpan)) == 1

@@ -70,7 +70,10 @@ class HooksCapability(Capability, HooksOfUser):
         if self._is_played:
             return None
         places, problems = self.session.setup.loaded.places, list[str]()
-        if waiting := [name for name in places.waiting("hooks") if b'"hooks"' in places.trust.files.content[name]]:
+        content = places.trust.files.content
+        if waiting := [
+            name for name in places.waiting("hooks") if b'"hooks"' in content[name] or name.endswith("hooks.json")
+        ]:
             self.session.warn(f"hooks of {', '.join(waiting)} do not run until you trust the project: panpan trust")
         files = [*places.files(["hooks"], problems), *hooks_of_settings(self.session.setup.loaded.sources)]
         for problem in problems:

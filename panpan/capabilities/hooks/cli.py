@@ -87,7 +87,7 @@ def explain(ctx: click.Context, event: str, name: str, cwd: Path | None) -> int:
         click.echo(printable(one.line))
         click.echo(f"  if it fails, {'the answer is no: it is a guard' if one.is_guard else 'the work goes on'}")
     if not running:
-        click.echo("no hook runs then")
+        click.echo(f"no hook runs at {event}{f' for {name}' if name else ''}")
     _tell(found)
     return 0
 
@@ -131,7 +131,7 @@ def test(ctx: click.Context, event: str, file: Path, cwd: Path | None) -> int:
         answer = {key: value for key, value in asdict(one.answer).items() if value not in ("", None, (), [])}
         click.echo(f"  {json.dumps(answer, ensure_ascii=False)}")
     if not said:
-        click.echo("no hook runs then", err=True)
+        click.echo(f"no hook runs at {event}{f' for {name}' if name else ''}", err=True)
     _tell(found)
     failed = [one.handler for one in said if one.answer.failure]
     is_refused = any(one.answer.verdict == "deny" for one in said) or any(one.is_guard for one in failed)

@@ -22,7 +22,7 @@ from panpan.permissions.rules.rules import EDIT_TOOL, OWN_EDIT_TOOLS, Rule, pars
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
-EVENT_S: Mapping[str, float] = {"UserPromptSubmit": 30.0}
+EVENT_S: Mapping[str, float] = {"UserPromptSubmit": 30.0, "SessionStart": 60.0}
 """Seconds that a hook of an event may take if it does not say; at others it is up to the action."""
 MOST_S: Mapping[str, float] = {"SessionEnd": 10.0}
 """Most seconds of a hook, whatever it says."""
@@ -148,6 +148,8 @@ class _FileReader:
         self.disables_all = found.get("disableAllHooks") is True
         events = found.get("hooks")
         if events is None:
+            if inside := found.keys() & FIRED.keys():
+                self._tell(min(inside), 'its events stand outside of "hooks"; none of its hooks runs')
             return
         if not isinstance(events, dict):
             self._tell("hooks", "hooks is no object of events; none of its hooks runs")
@@ -158,7 +160,7 @@ class _FileReader:
     def _of_event(self, event: str, groups: Any) -> Iterator[Handler]:
         if event not in FIRED:
             is_known = event in NEVER_FIRED
-            why = "panpan has no such moment" if is_known else "there is no such event"
+            why = "panpan has no such event" if is_known else "there is no such event"
             told = self._asides if is_known and not self._file.name.endswith("hooks.json") else self._problems
             told.append(f"{self._place(event)}: hooks of {event} never run: {why}")
             return
@@ -177,7 +179,7 @@ class _FileReader:
                 try:
                     yield self._handler(event, matcher, hook)
                 except ValueError as error:
-                    self._tell(event, f"a hook of {event} does not run: {error}")
+                    self._tell(_key_in(hook) or event, f"a hook of {event} does not run: {error}")
 
     def _handler(self, event: str, matcher: str, hook: Any) -> Handler:
         """Return one hook; raise `ValueError` with what is wrong with it."""
@@ -213,7 +215,16 @@ class _FileReader:
 
     def _place(self, key: str) -> str:
         """Return the file, with the first line that has a text in quotes."""
-        return line_place(self._file.name, self._text, key) if self._file.has_lines else self._file.name
+        name, plugin = self._file.name, self._file.plugin
+        if plugin is not None:
+            name = f"plug-in {plugin.name}: {name.removeprefix(f'{plugin.root}/')}"
+        return line_place(name, self._text, key) if self._file.has_lines else name
+
+
+def _key_in(hook: Any) -> str:
+    """Return a text by which the line of a hook is found; empty if it has none."""
+    texts = (hook.get(key) for key in ("command", "url", "prompt", "type")) if isinstance(hook, dict) else ()
+    return next((text for text in texts if isinstance(text, str)), "")
 
 
 def _condition(text: Any, place: str) -> Rule | None:

@@ -7,7 +7,10 @@ from panpan.config.places import Places
 
 def _hooks(places: Places) -> PartReport:
     found = hooks_of_folder(places)
-    running = [RunningPart(f"hook at {one.about}: {one.title}{one.only}", one.place) for one in found.handlers]
+    running = [
+        RunningPart(f"hook at {one.about}: {one.title}{one.only}", one.place.partition(": ")[2])
+        for one in found.handlers
+    ]
     return PartReport("hooks", running=running, problems=found.problems)
 
 

@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from anyio import create_task_group, sleep
+
 from panpan.capabilities.hooks.actions import Judgement
 from panpan.capabilities.hooks.capability import HookRecord
 from panpan.capabilities.hooks.configuration import Handler
@@ -31,6 +33,8 @@ from panpan.types.events import Output, PermissionDecided
 from panpan.types.messages import AssistantMessage, Compaction, CompactionTrigger, SystemReminder, UserMessage
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason
 
+_PATIENCE_S = 3.0
+"""Seconds after which the user is told that a hook is waited for."""
 _MOST_SHOWN = 1_000
 """Characters of changed arguments that the model is shown."""
 MOST_SENT_BACK = 8
@@ -283,7 +287,7 @@ class UserHooks(Hook):
                 continue
             if handler in self._done:
                 continue
-            if handler.matches(subject):
+            if not subject or handler.matches(subject):
                 runs.append((handler, told))
             elif call is not None and handler.sees_edits_of(subject):
                 runs += [(handler, {**told, **as_edit}) for as_edit in _as_edits(call)]
@@ -302,8 +306,19 @@ class UserHooks(Hook):
         env = {**context.user_environment, "CLAUDE_PROJECT_DIR": str(root)}
         server = Server(self._session.network, self._session.user_agent, self._session.setup.env)
         marked = context.processes.marked(env)
-        said = await run_all(runs, cwd=root, env=marked, server=server, judge=self._judge_model)
+        async with create_task_group() as tasks:
+            tasks.start_soon(self._tell_of_waiting, [handler for handler, _ in runs])
+            said = await run_all(runs, cwd=root, env=marked, server=server, judge=self._judge_model)
+            tasks.cancel_scope.cancel("they have ended")
         return _together([(one.handler, self._settled(one, call)) for one in said])
+
+    async def _tell_of_waiting(self, handlers: Sequence[Handler]) -> None:
+        await sleep(_PATIENCE_S)
+        places = ", ".join(dict.fromkeys(handler.place for handler in handlers if not handler.is_async))
+        if places:
+            longest = max(handler.timeout_s for handler in handlers)
+            text = f"waiting for a hook of {handlers[0].event} ({places}), for {longest:g} s at most"
+            self._session.warn(clean_line(text))
 
     def _common(self) -> Mapping[str, Any]:
         """Return what every hook is told."""
@@ -319,7 +334,7 @@ class UserHooks(Hook):
     @property
     def _kind(self) -> str:
         """Kind of the subagent; empty for the main agent."""
-        return self._agent.identity.label.partition(":")[0]
+        return self._agent.identity.label.partition(": ")[0]
 
     def _settled(self, said: Said, call: ToolCall | None) -> Answer:
         """Record what a hook said, tell the user what they should know, and return what counts."""

@@ -6,6 +6,7 @@ Adding fetches and shows; only `enable` lets anything of a plug-in count. Nothin
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,7 +72,8 @@ def add(ctx: click.Context, source: str, name: str, folder: str) -> int:
 @click.pass_context
 def list_plugins(ctx: click.Context, as_json: bool) -> int:
     """List your plug-ins, and whether each is on."""
-    installed = _store(ctx).installed
+    store = _store(ctx)
+    installed = store.installed
     if as_json:
         rows = [
             {
@@ -81,6 +83,7 @@ def list_plugins(ctx: click.Context, as_json: bool) -> int:
                 "digest": one.current.digest,
                 "source": one.source,
                 "enabled": one.is_enabled,
+                "broken": _is_broken(store, one),
                 "update": one.waiting.version or one.waiting.digest if one.waiting else None,
             }
             for one in installed.values()
@@ -89,9 +92,9 @@ def list_plugins(ctx: click.Context, as_json: bool) -> int:
         return 0
     width = max(map(len, installed), default=0)
     for one in installed.values():
-        state = "on " if one.is_enabled else "off"
+        state = "broken" if _is_broken(store, one) else "on" if one.is_enabled else "off"
         update = f", an update waits: panpan plugin show {one.name}" if one.waiting else ""
-        click.echo(printable(f"{one.name:<{width}}  {state}  {_label(one.current)}, from {one.source}{update}"))
+        click.echo(printable(f"{one.name:<{width}}  {state:<6}  {_label(one.current)}, from {one.source}{update}"))
     if not installed:
         click.echo("there are no plug-ins; panpan plugin add SOURCE adds one", err=True)
     return 0
@@ -109,8 +112,10 @@ def show(ctx: click.Context, name: str) -> int:
     click.echo("  " + printable(f"from {one.source}, added on {one.current.added}, in {loaded.place.root}"))
     if changed := changes(loaded):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        click.echo("  " + printable(f"not as it was added: {changed[0]}{more}; remove it and add it again"))
-    click.echo(f"It is {'on' if one.is_enabled else f'off. To use it: panpan plugin enable {one.name}'}")
+        click.echo("  " + printable(f"not as it was added: {changed[0]}{more}"))
+        click.echo(f"It is broken. To repair it: panpan plugin update {one.name}")
+    else:
+        click.echo(f"It is {'on' if one.is_enabled else f'off. To use it: panpan plugin enable {one.name}'}")
     if one.waiting is not None:
         _show_update(ctx, store, one, loaded, one.waiting)
     return int(bool(changed))
@@ -126,7 +131,7 @@ def enable(ctx: click.Context, name: str) -> int:
     version = one.waiting or one.current
     loaded = _loaded(store, one, version)
     if changed := changes(loaded):
-        raise ConfigError(f"{printable(changed[0])} is not as it was added; remove {name} and add it again")
+        raise ConfigError(f"{printable(changed[0])} is not as it was added; run panpan plugin update {name}")
     _echo(_described(ctx, loaded, version))
     store.enable(one.name, version.digest)
     click.echo(f"It is on, from the next session. To switch it off: panpan plugin disable {one.name}")
@@ -153,6 +158,8 @@ def remove(ctx: click.Context, name: str) -> int:
     one = _require(store, name)
     data = store.place(one.name, one.current).data
     store.remove(one.name)
+    with suppress(OSError):
+        data.rmdir()  # fails while there is something in it
     kept = f"; its data is still in {printable(str(data))}" if data.exists() else ""
     click.echo(f"{name} is removed{kept}")
     return 0
@@ -186,6 +193,10 @@ def _update(ctx: click.Context, store: PluginStore, one: Installed, fetcher: "Fe
     version = store.keep(found.files, one.name, found.version)
     if version.digest == one.current.digest:
         store.offer(one.name, None)
+        if _is_broken(store, one):
+            store.repair(found.files, one.name, one.current)
+            click.echo(f"{one.name} is repaired: {_label(one.current)}")
+            return
         click.echo(f"{one.name} is up to date: {_label(one.current)}")
         return
     try:
@@ -211,9 +222,10 @@ def validate(ctx: click.Context, folder: Path) -> int:
     place = PluginPlace(plugin.name, folder.absolute(), folder.absolute())
     described = _description(ctx, LoadedPlugin(plugin, place, content_of(files)))
     _echo(described.lines())
-    _echo(f"  not used: {printable(line)}" for line in left_out)
+    _echo(f"  wrong: {printable(line)}" for line in left_out)
     wrong = len(described.problems) + len(left_out)
-    click.echo(f"{wrong or 'nothing'} wrong, {len(described.notes) or 'nothing'} without effect", err=True)
+    notes = len(described.notes)
+    click.echo(f"{f'{wrong} wrong' if wrong else 'ok'}{f', {notes} notes' if notes else ''}", err=True)
     return int(bool(wrong))
 
 
@@ -248,8 +260,17 @@ def _loaded(store: PluginStore, one: Installed, version: Version) -> LoadedPlugi
         raise ConfigError(f"the plug-in {one.name} cannot be used: {error}; remove it and add it again") from error
 
 
+def _is_broken(store: PluginStore, one: Installed) -> bool:
+    try:
+        return bool(changes(store.load(one.name, one.current)))
+    except PluginError:
+        return True
+
+
 def _label(version: Version) -> str:
-    return " ".join(part for part in (version.version, version.revision[:12], f"[{version.digest[:8]}]") if part)
+    revision = version.revision.partition(" ")[0][:12]
+    parts = (version.version, revision if revision != version.version else "", f"[{version.digest[:8]}]")
+    return " ".join(filter(None, parts))
 
 
 def _description(ctx: click.Context, loaded: LoadedPlugin) -> "Description":

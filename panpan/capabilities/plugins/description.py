@@ -64,7 +64,7 @@ class Description:
         """Yield all of it, line by line."""
         plugin = self._plugin
         version = f" {plugin.version}" if plugin.version else ""
-        yield shown(f"{plugin.name}{version}: {plugin.description or 'it does not say what it is for'}")
+        yield shown(f"{plugin.name}{version}: {plugin.description or 'no description'}")
         yield f"  a plug-in in the format of {TITLES[plugin.format]}"
         for report in self._reports:
             if report.names:
@@ -73,7 +73,7 @@ class Description:
         for part in self.running:
             place = f" ({self._short(part.place)})" if part.place else ""
             yield f"    {shown(f'{part.text}{place}')}"
-        yield from (f"  not used: {shown(problem)}" for problem in self.problems)
+        yield from (f"  wrong: {shown(problem)}" for problem in self.problems)
         yield from (f"  note: {shown(note)}" for note in self.notes)
 
 

@@ -180,7 +180,10 @@ class Fetcher:
             raise ToolError(f"git {args[0]} took longer than {GIT_S:g} s")
         if ran.exit_code != 0:
             said = [clean_line(line) for line in ran.stderr.decode(errors="replace").splitlines() if line.strip()]
-            raise ToolError(f"git {args[0]} failed: {said[-1] if said else f'code {ran.exit_code}'}")
+            told = next(
+                (line for line in said if line.startswith("fatal:")), said[-1] if said else f"code {ran.exit_code}"
+            )
+            raise ToolError(f"git {args[0]} failed: {told.removeprefix('fatal: ')}")
         return ran.stdout.decode(errors="replace")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from panpan.capabilities.skills.catalogue import SkillSet
 from panpan.capabilities.skills.loading import ShellCommand, parts_of
-from panpan.capabilities.skills.skill_file import Skill
+from panpan.capabilities.skills.skill_file import Skill, hook_lines
 from panpan.cli_kit.plugin_parts import PartReader, PartReport, RunningPart
 from panpan.config.places import Places
 
@@ -20,8 +20,8 @@ def _running(skill: Skill) -> Iterator[RunningPart]:
     for part in parts_of(skill.body):
         if isinstance(part, ShellCommand):
             yield RunningPart(f"command of {skill.name}: {part.line}", skill.place)
-    if skill.hooks:
-        yield RunningPart(f"hooks while {skill.name} is followed: {skill.hooks.decode()}", skill.place)
+    for line in hook_lines(skill):
+        yield RunningPart(f"hook while {skill.name} is followed, at {line}", skill.place)
     if skill.allowed_tools:
         rules = ", ".join(skill.allowed_tools)
         yield RunningPart(f"calls that {skill.name} lets run without a question for one turn: {rules}", skill.place)

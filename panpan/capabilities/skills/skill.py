@@ -8,12 +8,12 @@ from pydantic import Field
 from panpan.capabilities.skills.catalogue import SkillSet
 from panpan.capabilities.skills.following import FollowedSkills, SkillRules
 from panpan.capabilities.skills.loading import has_calls, load_skill
-from panpan.capabilities.skills.skill_file import Skill
+from panpan.capabilities.skills.skill_file import Skill, hook_lines
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.session.agent import Agent
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.text.terminal_text import clean_line, escape_invisible
 from panpan.types.content import Frozen, SummaryDisplay, for_model
 from panpan.types.events import Output, ToolYield, known_name
 
@@ -72,7 +72,8 @@ class SkillTool(Tool[SkillInput]):
         rules = ", ".join(map(clean_line, skill.allowed_tools))
         said = [f"Until your next message, these run without a question: {rules}"] if rules else []
         if skill.hooks:
-            said.append(f"Its hooks run until then, outside the sandbox: {clean_line(skill.hooks.decode())}")
+            said.append("Its hooks run until then, outside the sandbox:")
+            said += map(escape_invisible, hook_lines(skill))
         return "\n".join(said)
 
     async def run(self, args: SkillInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:

@@ -90,6 +90,17 @@ class Skill:
         return bool(self.place) and not self.place.startswith("/")
 
 
+def hook_lines(skill: Skill) -> Iterator[str]:
+    """Yield the hooks of a skill for a person, a line each, with all that is written of them."""
+    events = json.loads(skill.hooks)["hooks"] if skill.hooks else {}
+    for event, groups in events.items() if isinstance(events, dict) else [("", events)]:
+        for group in groups if isinstance(groups, list) else [groups]:
+            hooks = group.get("hooks") if isinstance(group, dict) else None
+            matcher = f" {group['matcher']}" if isinstance(hooks, list) and group.get("matcher") else ""
+            for hook in hooks if isinstance(hooks, list) else [group]:
+                yield f"{event}{matcher}: {json.dumps(hook, ensure_ascii=False)}"
+
+
 class SkillError(ValueError):
     """The file holds no skill that can be used; says why, with its line."""
 

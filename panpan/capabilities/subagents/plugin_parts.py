@@ -7,7 +7,8 @@ from panpan.config.places import Places
 
 def _agents(places: Places) -> PartReport:
     found, problems = plugin_definitions(places)
-    return PartReport("agents", [one.name for one in found], problems=list(map(str, problems)))
+    wrong, notes = ([str(one) for one in problems if one.is_error is is_wrong] for is_wrong in (True, False))
+    return PartReport("agents", [one.name for one in found], problems=wrong, notes=notes)
 
 
 READ: PartReader = _agents

@@ -50,10 +50,10 @@ def _enabled(home: Path | None, problems: list[str]) -> Iterator[LoadedPlugin]:
         try:
             loaded = store.load(name, one.current)
             if changed := changes(loaded):
-                raise PluginError(f"{changed[0]} is not as it was when you enabled it")
+                raise PluginError(f"{changed[0]} is new, missing or changed since you enabled it")
             yield loaded
         except PluginError as error:
-            problems.append(f"the plug-in {name} is not used: {error}; see panpan plugin show {name}")
+            problems.append(f"the plug-in {name} is not used: {error}; to repair it: panpan plugin update {name}")
 
 
 def plugin_in(folder: Path, home: Path | None) -> LoadedPlugin:

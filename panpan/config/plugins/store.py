@@ -209,6 +209,13 @@ class PluginStore:
             raise ConfigError(f"the plug-in {name} could not be stored: {error}") from error
         return version
 
+    def repair(self, files: Mapping[str, "SourceFile"], name: str, version: Version) -> None:
+        """Write the content of a version again, whose files on disk are not as they were."""
+        with self._changing():
+            with suppress(OSError):
+                remove_tree(self.place(name, version).root)
+            self.keep(files, name, version)
+
     def add(self, added: Installed, files: Mapping[str, "SourceFile"]) -> Installed:
         """Store a plug-in that is new, and return it; it is off.
 

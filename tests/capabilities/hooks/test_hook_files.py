@@ -94,7 +94,7 @@ def test_faulty_hook_is_refused_alone(hook: Any, said: str) -> None:
         (b'{"hooks": 1}', "hooks is no object of events"),
         (b'{"hooks": {"PreToolUse": 1}}', "PreToolUse is no list"),
         (b'{"hooks": {"PreToolUse": [1]}}', "an entry of PreToolUse has no list of hooks"),
-        (b'{"hooks": {"Setup": []}}', "hooks of Setup never run: panpan has no such moment"),
+        (b'{"hooks": {"Setup": []}}', "hooks of Setup never run: panpan has no such event"),
         (b'{"hooks": {"BeforeAll": []}}', "hooks of BeforeAll never run: there is no such event"),
         (b'{"hooks": {"Stop": [{"matcher": "(", "hooks": []}]}}', "is no regular expression"),
         (b'{"hooks": {"Stop": [{"matcher": 1, "hooks": []}]}}', "is no text"),

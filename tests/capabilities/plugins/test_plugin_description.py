@@ -107,3 +107,10 @@ def test_update_that_runs_more_is_told_whatever_is_in_it(tmp_path: Path) -> None
     new = described(tmp_path / "b", hooks({"command": "sh -c true (fine); touch x"}, {"command": "same"}))
 
     assert [part.text for part in newly_running(old, new)] == ["hook at Stop: sh -c true (fine); touch x"]
+
+
+def test_hooks_of_skills_are_shown_whole(tmp_path: Path) -> None:
+    head = "name: s\ndescription: d\nhooks:\n  Stop:\n    - matcher: x\n      hooks:\n        - command: echo a; echo b"
+    shown = running(tmp_path / "p", {"skills/s/SKILL.md": f"---\n{head}\n---\nx"})
+
+    assert shown == ['hook while p:s is followed, at Stop x: {"command": "echo a; echo b"} (skills/s/SKILL.md)']

@@ -84,7 +84,7 @@ def test_file_that_changed_on_disk_is_not_used(home: Path) -> None:
     found, problems = counting(home)
 
     assert found == []
-    assert "skills/deploy/SKILL.md is not as it was when you enabled it" in problems[0]
+    assert "skills/deploy/SKILL.md is new, missing or changed since you enabled it" in problems[0]
 
 
 @pytest.mark.parametrize("name", ["hooks/run.sh", "bin/tool", "new.sh", ".git/config"])
@@ -104,8 +104,8 @@ def test_plugin_is_off_when_any_file_differs(home: Path, name: str) -> None:
     found, problems = counting(home)
 
     assert found == []
-    assert problems == [f"the plug-in acme is not used: {name} is not as it was when you enabled it; "
-                        "see panpan plugin show acme"]  # fmt: skip
+    assert problems == [f"the plug-in acme is not used: {name} is new, missing or changed since you enabled it; "
+                        "to repair it: panpan plugin update acme"]  # fmt: skip
     assert changes(store.load("acme", one.current)) == [name]
 
 

@@ -124,7 +124,9 @@ def read_text(text: str, source: str, place: Place, stem: str) -> tuple[AgentDef
 
 
 def hooks_as_json(events: object) -> bytes:
-    """Return the hooks of a definition in the form of a hooks file."""
+    """Return the hooks of a definition in the form of a hooks file; its Stop is that of a subagent."""
+    if isinstance(events, dict) and "Stop" in events and "SubagentStop" not in events:
+        events = {"SubagentStop" if event == "Stop" else event: groups for event, groups in events.items()}
     return json.dumps({"hooks": events}, indent=1).encode()
 
 

@@ -235,7 +235,7 @@ def plugin_definitions(places: Places) -> tuple[Sequence[AgentDefinition], Seque
         definition, problems = read_text(text, file.name, Place(path.parent), path.stem)
         all_problems += problems
         if definition is not None and definition.hooks:
-            text = "its hooks do not run: those of a plug-in are in hooks/hooks.json"
+            text = "its hooks do not run, since those of a plug-in are in hooks/hooks.json"
             all_problems.append(Problem(text, is_error=False, source=file.name))
         if definition is not None and file.plugin is not None:
             found.append(replace(definition, name=f"{file.plugin.name}:{definition.name}", hooks=b""))

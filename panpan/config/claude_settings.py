@@ -11,18 +11,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from panpan.config.settings import is_variable_value
 from panpan.config.settings_file import Source, SourceKind
 from panpan.config.trust import ProjectTrust
 from panpan.errors import ToolError
+from panpan.system.environment import is_named_like_secret
 from panpan.system.files.canonical import user_home
 from panpan.system.files.read_file import read_users_file
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 MAX_BYTES = 1_000_000
 MAX_RULES = 1_000
 """Rules of each kind that count in one file."""
 MAX_CHARS = 500
 """Most characters of a rule or another text, as in the settings of panpan."""
+_NAME = compile_late(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+"""Name of a variable."""
 _NAMES = ("settings.json", "settings.local.json")
 _USED = frozenset({"permissions", "outputStyle", "statusLine", "hooks", "disableAllHooks", "env", "$schema"})
 _BEHAVIOURS = ("allow", "ask", "deny")
@@ -94,12 +99,14 @@ def _read(data: bytes, place: str, path: Path, kind: SourceKind, behaviours: Seq
     problems: list[str] = []
     permissions = found.get("permissions", {})
     rules = dict(_rules(permissions, behaviours, lambda why: problems.append(f"{place}: {why}")))
-    values: dict[str, Any] = {"permission": rules} if rules else {}
-    if kind == "user":
-        values |= dict(_looks(found))
     inner = permissions.keys() - set(_BEHAVIOURS) if isinstance(permissions, dict) else ()
     used = _USED if kind == "user" else _USED - {"env"}
     unused = [*sorted(found.keys() - used), *(f"permissions.{key}" for key in sorted(inner))]
+    values: dict[str, Any] = {"permission": rules} if rules else {}
+    if kind == "user":
+        values |= dict(_looks(found))
+        if variables := _variables(found, lambda why: problems.append(f"{place}: {why}"), unused):
+            values["environment"] = {"variables": variables}
     return ClaudeFile(place, path, kind, values, unused, problems)
 
 
@@ -128,12 +135,23 @@ def _looks(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "output_style", style
     if isinstance(line, dict) and line.get("type", "command") == "command" and _is_text(line.get("command")):
         yield "ui", {"status_line": line["command"]}
-    variables = found.get("env")
-    if isinstance(variables, dict):
-        texts = {name: value for name, value in variables.items() if _is_text(name) and isinstance(value, str)}
-        kept = {name: value for name, value in texts.items() if "=" not in name and "\0" not in name + value}
-        if kept:
-            yield "environment", {"variables": kept}
+
+
+def _variables(found: Mapping[str, Any], tell: Callable[[str], None], unused: list[str]) -> Mapping[str, str]:
+    """Return the variables that commands may get; keys among them are not passed on."""
+    variables = found.get("env", {})
+    if not isinstance(variables, dict):
+        tell("env is no object and is not used")
+        return {}
+    kept: dict[str, str] = {}
+    for name, value in variables.items():
+        if not (_NAME.fullmatch(name) and isinstance(value, str) and is_variable_value(value)):
+            tell(f"the variable {name[:60]!r} of env cannot be used")
+        elif is_named_like_secret(name):
+            unused.append(f"env.{name}")
+        else:
+            kept[name] = value
+    return kept
 
 
 def _is_text(value: object) -> bool:

@@ -253,13 +253,33 @@ class SandboxSettings(Table):
     the mode still decide if they run."""
 
 
+MAX_VARIABLE_CHARS = 32_000
+"""Most characters of a variable; the system starts nothing with one of 128 KB (MAX_ARG_STRLEN)."""
+
+
+def is_variable_value(text: str) -> bool:
+    """Return whether a text can be the value of a variable of commands."""
+    is_short = len(text) <= MAX_VARIABLE_CHARS
+    return is_short and "\0" not in text and not any(0xD800 <= ord(letter) <= 0xDFFF for letter in text)
+
+
+def _variable_value(value: SecretStr) -> SecretStr:
+    if not is_variable_value(value.get_secret_value()):
+        raise ValueError(f"is no value of a variable; write a text of up to {MAX_VARIABLE_CHARS:,} characters")
+    return value
+
+
+VariableName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
+VariableValue: TypeAlias = Annotated[SecretStr, AfterValidator(_variable_value)]
+
+
 class EnvironmentSettings(Table):
     """Environment of commands, `[environment]`; no project may set it."""
 
     pass_env: Names = ()
     """Names of variables that commands get besides those in `system/environment.py`, such as `MY_DATA` or `WANDB_*`. A
     wildcard does not pass variables that are named like secrets; an exact name does."""
-    variables: Mapping[Name, SecretStr] = Field(default_factory=dict)
+    variables: Mapping[VariableName, VariableValue] = Field(default_factory=dict)
     """Further variables of commands and hooks, such as `MPLBACKEND = "agg"`; those of panpan and of model providers,
     such as `ANTHROPIC_API_KEY`, are not passed."""
 

@@ -171,6 +171,9 @@ async def run_call(agent: Agent, use: ToolUseBlock, context: ToolContext | None 
         async for event in events:
             if is_logged:
                 log_event(event, agent.id)
+            if isinstance(event, PermissionDecided) and not event.is_allowed:
+                for hook in agent.model.hooks:
+                    await hook.call_refused(event)
             if isinstance(event, ToolResultMessage):
                 result = event
     assert result is not None, "every call has a result"

@@ -12,8 +12,22 @@ class HooksOfUser(ABC):
     """Runs hooks of the user. The capability for hooks has it, among its services."""
 
     @abstractmethod
-    def hold(self, agent: Agent, file: BroughtFile) -> None:
-        """Let the hooks in a file run in an agent until its turn ends; with those that are in force already, once."""
+    def hold(self, agent: Agent, file: BroughtFile, *, message: str = "") -> None:
+        """Let the hooks in a file run in an agent, and in the subagents that it starts, until its turn ends.
+
+        Args:
+            agent: The agent.
+            file: The file.
+            message: Id of the message whose turn is meant; empty for now.
+        """
+
+    @abstractmethod
+    def let_go(self, agent: Agent) -> None:
+        """End what holds in an agent now, as where no turn came of it."""
+
+    @abstractmethod
+    def inherit(self, parent: Agent, child: Agent) -> None:
+        """Let what holds in an agent hold in a subagent that it starts, too."""
 
     @abstractmethod
     async def tell(self, event: str, subject: str, told: Mapping[str, Any]) -> None:
@@ -26,4 +40,16 @@ class HooksOfUser(ABC):
 
         Raises:
             HookRefusedError: One says no, where a no means something.
+        """
+
+
+class ReadingSubagent(ABC):
+    """Looks into a question with tools that only read. The capability for subagents has it, among its services."""
+
+    @abstractmethod
+    async def look_into(self, question: str) -> str:
+        """Return the report of a subagent of panpan's own, which the session starts, whatever agent asks.
+
+        Raises:
+            ToolError: It could not be started, or failed.
         """

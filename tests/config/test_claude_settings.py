@@ -165,10 +165,12 @@ def test_unused_keys_are_named(home: Path) -> None:
 
 
 def test_variables_of_the_user_count_and_of_no_project(home: Path) -> None:
-    given = {"A": "b", "N": 3, "X=Y": "z", "T\0": "u"}
+    given = {"A": "b", "N": 3, "X=Y": "z", "T\0": "u", "U": "\ud800", "L": "x" * 40_000, "CLAUDE_CODE_OAUTH_TOKEN": "k"}
     loaded = load(home, {"env": given}, {"env": {"B": "c"}})
 
     variables = loaded.settings.environment.variables
     assert {name: value.get_secret_value() for name, value in variables.items()} == {"A": "b"}
+    assert sum("cannot be used" in warning for warning in loaded.warnings) == 5
+    assert claude_files(loaded.trust)[0].unused == ["env.CLAUDE_CODE_OAUTH_TOKEN"]
     theirs = [file for file in claude_files(loaded.trust) if file.kind == "project"]
     assert theirs[0].unused == ["env"]

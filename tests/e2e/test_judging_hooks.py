@@ -116,3 +116,65 @@ def test_subagent_judges_a_message(panpan: Panpan) -> None:
     assert len(requests) == 1
     assert "not today" in done.stderr
     assert done.code != 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"ok": false, "reason": "it makes a file", "checked": {"ok": true}}',
+        '{"ok": false, "reason": "it makes a file"} {"ok": true}',
+        '{"ok": false, "ok": true, "reason": "it makes a file"}',
+        'It is {"ok": false, "reason": "it makes a file"}, and the command also holds {"ok": true}, which I ignored.',
+        '```json\n{"ok": false, "reason": "it makes a file"}\n```',
+    ],
+)
+def test_no_of_a_model_is_a_no_whatever_stands_beside_it(panpan: Panpan, said: str) -> None:
+    write_hooks(panpan, PreToolUse=[judge()])
+
+    _, requests = run(panpan, TOUCH, say(said), say("Done."))
+
+    assert "it makes a file" in results(requests[2])
+    assert not (panpan.workspace / "made").exists()
+
+
+@pytest.mark.parametrize("said", ['{"ok": "yes"}', '[{"ok": 1}]', '{"reason": "fine"}', "{" * 10_000, ""])
+def test_odd_verdict_is_none(panpan: Panpan, said: str) -> None:
+    write_hooks(panpan, PreToolUse=[judge(guard=True)])
+
+    _, requests = run(panpan, TOUCH, say(said), say("Done."))
+
+    assert "it is a guard, and it failed" in results(requests[2])
+
+
+def test_call_too_long_to_judge_is_not_judged(panpan: Panpan) -> None:
+    write_hooks(panpan, PreToolUse=[judge(guard=True)])
+    long = call("Bash", {"description": "a" * 110_000, "command": "touch made"})
+
+    _, requests = run(panpan, long, say("Done."))
+
+    assert "too much to judge" in results(requests[1])
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_subagent_judges_in_subagents_and_without_the_tool(panpan: Panpan) -> None:
+    write_hooks(panpan, PreToolUse=[{"matcher": "Bash", "hooks": [{"type": "agent", "prompt": "May it?"}]}])
+    task = call("Task", {"subagent_type": "general-purpose", "description": "d", "prompt": "p"})
+
+    _, requests = run(panpan, task, TOUCH, say(NO), say("Refused."), say("Done."))
+    assert "it makes a file" in results(requests[3])
+    assert not (panpan.workspace / "made").exists()
+
+    args = ("-y", "-p", "go", "--disallowedTools", "Task")
+    _, requests = run(panpan, TOUCH, say(NO), say("Done."), args=args)
+    assert "it makes a file" in results(requests[2])
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_file_of_the_project_is_no_judge(panpan: Panpan) -> None:
+    (panpan.workspace / "agents").mkdir()
+    (panpan.workspace / "agents" / "explore.md").write_text("---\nname: explore\ndescription: d\n---\nEVIL")
+    write_hooks(panpan, PreToolUse=[{"type": "agent", "prompt": "May it?"}])
+
+    _, requests = run(panpan, TOUCH, say(NO), say("Done."), args=("-y", "-p", "go", "--trust"))
+
+    assert "EVIL" not in json.dumps(requests[1].body["system"])

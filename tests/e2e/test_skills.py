@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.conftest import Done, Panpan
 from tests.e2e.test_compaction import answering, long_answers
-from tests.model_server import Reply, call, say, serving
+from tests.model_server import Reply, ToolCall, call, calls, say, serving
 from tests.model_server.recording import RecordedRequest
 
 TOUCH = call("Bash", {"command": "touch made"})
@@ -467,7 +467,7 @@ def test_hooks_that_are_no_yaml_are_told(panpan: Panpan, skills: Path) -> None:
     listed = panpan.run("skills", "list")
 
     assert "pdf/SKILL.md" in listed.stderr
-    assert "its hooks do not run" in listed.stderr
+    assert "its hooks cannot be read" in listed.stderr
     assert listed.code == 0
 
 
@@ -498,3 +498,50 @@ def test_hook_of_a_skill_may_run_once(panpan: Panpan, skills: Path) -> None:
 
     assert "not while filling in" in text_of(requests[1])
     assert (panpan.workspace / "made").exists()
+
+
+def test_hooks_of_a_skill_hold_for_the_subagent_that_follows_it(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", HOOKS, "context: fork")
+
+    _, requests = run(panpan, TOUCH, say("Filled in."), say("Done."), args=("-y", "-p", "/pdf a.pdf"))
+
+    assert "not while filling in" in text_of(requests[1])
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_hooks_of_a_skill_hold_in_the_same_reply(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", HOOKS.replace("matcher: Bash", "matcher: Read"))
+    (panpan.workspace / "a.txt").write_text("sword")
+    reply = calls(ToolCall("Skill", {"skill": "pdf"}), ToolCall("Read", {"file_path": "a.txt"}))
+
+    _, requests = run(panpan, reply, say("Done."), args=("-y", "-p", "go"))
+
+    assert "not while filling in" in text_of(requests[1])
+    assert "sword" not in text_of(requests[1])
+
+
+def test_skill_with_hooks_is_not_loaded_in_plan_mode(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", HOOKS)
+
+    _, requests = run(panpan, call("Skill", {"skill": "pdf"}), say("Done."),
+                      args=("-y", "-p", "go", "--permission-mode", "plan"))  # fmt: skip
+
+    assert "Skill was not run" in text_of(requests[1])
+
+
+def test_switched_off_hooks_are_off_in_skills(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", HOOKS)
+    (panpan.home / "hooks.json").write_text('{"disableAllHooks": true}')
+
+    run(panpan, TOUCH, say("Done."), args=("-y", "-p", "/pdf a.pdf"))
+
+    assert (panpan.workspace / "made").exists()
+
+
+def test_quoted_texts_of_hooks_stay_texts(panpan: Panpan, skills: Path) -> None:
+    hooks = "hooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks:\n        - command: sh\n          "
+    write(skills, "pdf", f'{hooks}args: ["-c", "exit $0", "2"]\n          guard: true')
+
+    run(panpan, TOUCH, say("Done."), args=("-y", "-p", "/pdf a.pdf"))
+
+    assert not (panpan.workspace / "made").exists()

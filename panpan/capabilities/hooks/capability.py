@@ -62,6 +62,8 @@ class HooksCapability(Capability, HooksOfUser):
         super().__init__(session)
         self._beside: TaskGroup | None = None
         """Hooks that nobody waits for; None while the session is not open."""
+        self._are_off = False
+        """True if the user has switched all hooks off."""
         self._of_agents: WeakKeyDictionary[Agent, UserHooks] = WeakKeyDictionary()
 
     @cached_property
@@ -83,6 +85,7 @@ class HooksCapability(Capability, HooksOfUser):
         from panpan.capabilities.hooks.configuration import read_hooks
 
         found = read_hooks(files)
+        self._are_off = found.are_off
         for problem in found.problems:
             self.session.warn(problem)
         return found if found.handlers else None
@@ -111,14 +114,25 @@ class HooksCapability(Capability, HooksOfUser):
     def services(self) -> Iterable[object]:
         return (self,)
 
-    def hold(self, agent: Agent, file: BroughtFile) -> None:
+    def inherit(self, parent: Agent, child: Agent) -> None:
+        above = self._of_agents.get(parent)
+        if above is not None and above.held and (hooks := self._hooks_of(child, are_needed=True)) is not None:
+            hooks.hold(above.held)
+
+    def let_go(self, agent: Agent) -> None:
+        if (hooks := self._of_agents.get(agent)) is not None:
+            hooks.let_go()
+
+    def hold(self, agent: Agent, file: BroughtFile, *, message: str = "") -> None:
         from panpan.capabilities.hooks.configuration import read_hooks
 
         found = read_hooks([file])
         for problem in found.problems:
             self.session.warn(clean_line(problem))
-        if found.handlers and not self._is_played and (hooks := self._hooks_of(agent, are_needed=True)) is not None:
-            hooks.hold(found.handlers)
+        if not found.handlers or self._is_played or self._are_off:
+            return
+        if (hooks := self._hooks_of(agent, are_needed=True)) is not None:
+            hooks.hold(found.handlers, message)
 
     async def tell(self, event: str, subject: str, told: Mapping[str, Any]) -> None:
         if (hooks := self._hooks_of(self.session.main)) is not None:
@@ -148,15 +162,13 @@ class HooksCapability(Capability, HooksOfUser):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
-        if (hooks := self._hooks_of(self.session.main)) is None:
-            yield
-            return
+        self._hooks_of(self.session.main)
         try:
             async with create_task_group() as self._beside:
                 yield
                 self._beside.cancel_scope.cancel("the session is over")
         finally:  # the session may end because all of it is cancelled
             self._beside = None
-            if hooks.has_begun:
+            if (hooks := self._of_agents.get(self.session.main)) is not None and hooks.has_begun:
                 with move_on_after(_END_S, shield=True):
                     await hooks.fire("SessionEnd", "other", {"reason": "other"})

@@ -97,6 +97,8 @@ class ConfiguredHooks:
     problems: Sequence[str]
     asides: Sequence[str] = ()
     """Things that a file for Claude Code asks for and panpan has not, which no session needs to tell."""
+    are_off: bool = False
+    """True if the user has switched all hooks off."""
 
 
 def hooks_of_folder(places: Places, sources: Iterable[Source] = ()) -> ConfiguredHooks:
@@ -120,7 +122,8 @@ def read_hooks(files: Iterable[BroughtFile]) -> ConfiguredHooks:
         reader = _FileReader(file, problems, asides)
         found = list(reader.handlers())
         if reader.disables_all and file.is_users:
-            return ConfiguredHooks((), [*problems, f"{file.name}: disableAllHooks is true, so no hook runs"], asides)
+            problems.append(f"{file.name}: disableAllHooks is true, so no hook runs")
+            return ConfiguredHooks((), problems, asides, are_off=True)
         for one in () if reader.disables_all else found:
             handlers.setdefault(replace(one, place="", condition=None, matcher=f"{one.matcher} {one.only}"), one)
     return ConfiguredHooks(tuple(handlers.values()), tuple(problems), tuple(asides))
@@ -185,9 +188,12 @@ class _FileReader:
         """Return one hook; raise `ValueError` with what is wrong with it."""
         if not isinstance(hook, dict):
             raise ValueError("it is no object")
-        kind = hook.get("type", "command")
-        if kind not in DEFAULT_S:
-            raise ValueError(f"its type is {json.dumps(kind)[:60]}; panpan has {', '.join(DEFAULT_S)}")
+        written = hook.get("type", "command")
+        kind = next((one for one in DEFAULT_S if one == written), None)
+        if kind is None:
+            raise ValueError(f"its type is {json.dumps(written)[:60]}; panpan has {', '.join(DEFAULT_S)}")
+        if (kind, event) == ("agent", "SessionEnd"):
+            raise ValueError("no subagent is started when a session ends")
         action = read_action(kind, hook, self._file.plugin)
         timeout = hook.get("timeout", EVENT_S.get(event, DEFAULT_S[kind]))
         if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout <= 86_400:

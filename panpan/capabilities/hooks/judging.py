@@ -5,24 +5,20 @@ subagent judges, no other subagent is asked to judge it.
 """
 
 import json
+from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any
 
 from anyio import fail_after, to_thread
 
 from panpan.capabilities.hooks.actions import Judgement
 from panpan.capabilities.hooks.contract import HookRun
 from panpan.errors import PanpanError, SessionLogError
-from panpan.permissions.rules.rules import TASK_TOOL
 from panpan.session.agent import Agent
 from panpan.session.context import SessionContext
+from panpan.session.models import SessionModels
 from panpan.session.one_shot import Question, ask_model, model_beside
-from panpan.session.turn import run_call
-from panpan.types.content import ToolUseBlock
-from panpan.types.messages import new_id
+from panpan.session.user_hooks import ReadingSubagent
 
-_READER = "explore"
-"""Kind of the subagent that judges; it changes nothing."""
 _MAX_OUTPUT_TOKENS = 2_000
 _MAX_CHARS = 100_000
 """Most characters of what is judged."""
@@ -53,7 +49,9 @@ class Judge:
 
     async def __call__(self, judgement: Judgement, told: object, timeout_s: float) -> HookRun:
         """Return the verdict of a model as a hook says it."""
-        facts = json.dumps(told, ensure_ascii=False)[:_MAX_CHARS]
+        facts = json.dumps(told, ensure_ascii=False)
+        if len(facts) > _MAX_CHARS:  # what a judge does not see, it cannot judge
+            return HookRun(failure=f"it is about more than {_MAX_CHARS:,} characters, which is too much to judge")
         has_place = "$ARGUMENTS" in judgement.prompt
         text = facts.join(judgement.prompt.split("$ARGUMENTS")) if has_place else f"{judgement.prompt}\n\n{facts}"
         try:
@@ -66,7 +64,7 @@ class Judge:
         return _as_run(said)
 
     async def _by_model(self, text: str, name: str) -> str:
-        setup = self._session.setup
+        setup = self._session.capabilities[SessionModels].setup  # of the model that is asked now
         if self._session.config.is_intercepted:
             raise PanpanError("a session that is recorded or played back asks no second model")
         model = await to_thread.run_sync(model_beside, setup, name)
@@ -81,39 +79,40 @@ class Judge:
         return reply.text
 
     async def _by_agent(self, text: str) -> str:
-        task = {"description": "judge for a hook", "prompt": f"{_HOW}\n\n{text}", "subagent_type": _READER}
+        if (reader := self._session.capabilities.find(ReadingSubagent)) is None:
+            raise PanpanError("this session has no subagents")
         token = _is_judging.set(True)
         try:
-            result = await run_call(self._agent, ToolUseBlock(id=f"hook_{new_id()}", name=TASK_TOOL, input=task))
+            return await reader.look_into(f"{_HOW}\n\n{text}")
         finally:
             _is_judging.reset(token)
-        if result.result.is_error:
-            raise PanpanError(f"the subagent could not judge: {result.text[:500]}")
-        return result.text
 
 
 def _as_run(said: str) -> HookRun:
     """Return a verdict as a hook says it; a text without one is a failure."""
-    verdict = _object_in(said)
-    ok = verdict.get("ok")
-    if not isinstance(ok, bool):
+    verdicts = list(_verdicts(said))
+    if no := next((reason for is_yes, reason in verdicts if not is_yes), None):
+        return HookRun(stdout=json.dumps({"decision": "block", "reason": no}))
+    if not verdicts:
         return HookRun(failure=f"the model gave no verdict: {said.strip()[:200] or 'it said nothing'}")
-    if ok:
-        return HookRun()
-    reason = verdict.get("reason")
-    return HookRun(stdout=json.dumps({"decision": "block", "reason": reason if isinstance(reason, str) else ""}))
+    return HookRun()
 
 
-def _object_in(text: str) -> dict[str, Any]:
-    """Return the last JSON object in a text that has a verdict; empty if it has none."""
-    decoder = json.JSONDecoder()
-    at = text.rfind("{")
+_NO_REASON = "the model that judges says no"
+
+
+def _verdicts(text: str) -> Iterator[tuple[bool, str]]:
+    """Yield what the JSON objects of a text say, each with its reason; one that says two things says no."""
+    decoder = json.JSONDecoder(object_pairs_hook=lambda pairs: pairs)  # so that no key is lost
+    at = text.find("{")
     while at >= 0:
         try:
-            found, _ = decoder.raw_decode(text, at)
+            pairs, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, dict) and "ok" in found:
-            return found
-        at = text.rfind("{", 0, at)
-    return {}
+            end = at + 1
+        else:
+            said = [value for key, value in pairs if key == "ok"]
+            if said and all(isinstance(value, bool) for value in said):
+                reasons = [value for key, value in pairs if key == "reason" and isinstance(value, str)]
+                yield all(said), next(filter(None, reasons), _NO_REASON)
+        at = text.find("{", end)

@@ -33,6 +33,8 @@ from panpan.types.events import Output, PermissionDecided
 from panpan.types.messages import AssistantMessage, Compaction, CompactionTrigger, SystemReminder, UserMessage
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason
 
+_NEWEST = 20
+"""Messages at the end of a conversation, among which is the one that begins a turn."""
 _PATIENCE_S = 3.0
 """Seconds after which the user is told that a hook is waited for."""
 _MOST_SHOWN = 1_000
@@ -80,8 +82,10 @@ class UserHooks(Hook):
         self._agent = agent
         self._cwd = agent.context.paths.cwd
         self._configured = handlers
-        self._held: Sequence[Handler] = ()
+        self.held: Sequence[Handler] = ()
         """Hooks that hold until the turn ends."""
+        self._waiting: dict[str, Sequence[Handler]] = {}
+        """Hooks that wait for the turn of a message, by its id."""
         self._done: set[Handler] = set()
         """Hooks that run once, and have."""
         self._judged: dict[str, tuple[Mapping[str, Any], Outcome]] = {}
@@ -115,19 +119,29 @@ class UserHooks(Hook):
 
     @property
     def _handlers(self) -> Sequence[Handler]:
-        return (*self._configured, *self._held) if self._held else self._configured
+        return (*self._configured, *self.held) if self.held else self._configured
 
-    def hold(self, handlers: Sequence[Handler]) -> None:
-        """Let further hooks run until the turn ends, which those of a skill that the user calls begin with."""
-        self._held = (*self._held, *(one for one in handlers if one not in self._handlers))
+    def hold(self, handlers: Sequence[Handler], message: str = "") -> None:
+        """Let further hooks run until the turn ends, which may be that of a message that is not sent yet."""
+        if message:
+            self._waiting = {message: handlers}  # of one that is never sent, nothing is left
+        else:
+            self.held = (*self.held, *(one for one in handlers if one not in self._handlers))
+
+    def let_go(self) -> None:
+        """End what holds until a turn ends."""
+        self.held = ()
+        self._done.clear()
 
     async def turn_ended(self, conversation: Conversation) -> None:
-        self._held = ()
-        self._done.clear()
+        self.let_go()
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         self._judged.clear()
         self._stops, self._sent_back = None, 0
+        newest = {message.uuid for message in conversation.messages[-_NEWEST:]}
+        for uuid in self._waiting.keys() & newest:
+            self.hold(self._waiting.pop(uuid))
         if self.has_begun or self._agent.is_main:  # the message of the user has begun it
             return ()
         self.has_begun = True
@@ -293,7 +307,7 @@ class UserHooks(Hook):
                 runs += [(handler, {**told, **as_edit}) for as_edit in _as_edits(call)]
         if not runs:
             return NOTHING
-        self._done |= {handler for handler, _ in runs if handler.once and handler in self._held}
+        self._done |= {handler for handler, _ in runs if handler.once and handler in self.held}
         told_to_all = self._common()
         runs = [(handler, {**told_to_all, **told}) for handler, told in runs]
         if beside := [one for one in runs if one[0].is_async and event != "SessionEnd"]:

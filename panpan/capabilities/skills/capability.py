@@ -121,10 +121,11 @@ class SkillsCapability(Capability):
             told = {"command_name": name, "command_args": arguments, "prompt": f"/{name} {arguments}".rstrip()}
             await hooks.tell("UserPromptExpansion", name, told)
 
-    def hold(self, agent: Agent, skill: "Skill") -> None:
-        """Let the hooks of a skill run in an agent until its turn ends."""
+    def hold(self, agent: Agent, skill: "Skill", message: str = "") -> None:
+        """Let the hooks of a skill run in an agent until its turn ends, which may begin with a message."""
         if (hooks := self.session.capabilities.find(HooksOfUser)) is not None and skill.hooks:
-            hooks.hold(agent, BroughtFile("hooks", skill.place, skill.hooks, True, skill.plugin, has_lines=False))
+            file = BroughtFile("hooks", skill.place, skill.hooks, True, skill.plugin, has_lines=False)
+            hooks.hold(agent, file, message=message)
 
     def _tell_problems(self) -> None:
         if refused := self.skills.refused:
@@ -146,10 +147,16 @@ class SkillsCapability(Capability):
         rules = SkillRules.of(skill, self.session.warn)
         load = partial(load_skill, skill, arguments, self.session.main, self.known(skill))
         await self.expands(name, arguments)
+        hooks = self.session.capabilities.find(HooksOfUser) if skill.hooks else None
         self.hold(self.session.main, skill)
-        with followed.following(rules):
-            text = await (self._at_work(terminal, name, load) if has_calls(skill) else load())
+        try:
+            with followed.following(rules):
+                text = await (self._at_work(terminal, name, load) if has_calls(skill) else load())
+        finally:
+            if hooks is not None:
+                hooks.let_go(self.session.main)
         message = _message(name, arguments, text)
+        self.hold(self.session.main, skill, message.uuid)
         followed.follow_with(message.uuid, rules)
         terminal.submit(message)
 

@@ -56,13 +56,13 @@ class SkillTool(Tool[SkillInput]):
 
     def may_run_in_parallel(self, args: SkillInput) -> bool:
         skill = self._find(args.skill)
-        return skill is None or not (has_calls(skill) or skill.allowed_tools or skill.disallowed_tools)
+        return skill is None or not (has_calls(skill) or skill.allowed_tools or skill.disallowed_tools or skill.hooks)
 
     async def effects(self, args: SkillInput, ctx: ToolContext) -> Effects:
         skill = self._get(args.skill)
-        may_allow = bool(skill.allowed_tools or skill.hooks) and self._agent.gate.mode != "plan"
+        may_allow = bool(skill.allowed_tools) and self._agent.gate.mode != "plan"
         self._may_allow[ctx.tool_use_id] = may_allow
-        return Effects(names=(skill.name,), is_complete=not may_allow)
+        return Effects(names=(skill.name,), is_complete=not (may_allow or skill.hooks))
 
     def title(self, args: SkillInput) -> str:
         return f"{args.skill} {args.args}".rstrip()
@@ -80,10 +80,7 @@ class SkillTool(Tool[SkillInput]):
         skill = self._get(args.skill)
         allows = self._may_allow.pop(ctx.tool_use_id, False)
         self._followed.follow(SkillRules.of(skill, self._agent.warn, allows=allows))
-        if skill.hooks and allows:
-            self._hold(self._agent, skill)
-        elif skill.hooks:
-            self._agent.warn(f"the hooks of the skill {skill.name} do not run in plan mode")
+        self._hold(self._agent, skill)
         text = await load_skill(skill, args.args, self._agent, self._known(skill), ctx)
         yield Output((for_model(text),), SummaryDisplay(text=f"{text.count(chr(10)) + 1:,} lines"))
 

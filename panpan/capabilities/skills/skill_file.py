@@ -179,8 +179,7 @@ def _hooks(head: "_Head", file: BroughtFile) -> bytes:
     try:
         events = structure_of(file.data, "hooks")
     except YamlError as error:
-        head.tell(f"its hooks do not run: {error}", error.line)
-        return b""
+        raise SkillError(f"{file.name}:{error.line}: its hooks cannot be read: {error}") from None
     return json.dumps({"hooks": events}, indent=1).encode()
 
 

@@ -10,7 +10,7 @@ from anyio import to_thread
 from panpan.capabilities.subagents.definitions.load import AgentDefinitions, load_definitions
 from panpan.capabilities.subagents.host import SubagentHost
 from panpan.capabilities.subagents.report import results_of_subagents
-from panpan.capabilities.subagents.runner import SubagentRunner
+from panpan.capabilities.subagents.runner import OwnReader, SubagentRunner
 from panpan.capabilities.subagents.settings import AgentSettings
 from panpan.capabilities.subagents.task import AgentMentioned, TaskTool
 from panpan.capabilities.subagents.worktrees.merge_worktree import MergeWorktreeTool
@@ -46,7 +46,7 @@ class SubagentsCapability(Capability):
 
     def services(self) -> Iterable[object]:
         past = PastSubagents(agents_folder(self.session.opened.log.path.parent, self.session.id))
-        return self.definitions, self.host, past
+        return self.definitions, self.host, past, OwnReader(self.host)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         yield TaskTool(SubagentRunner(self.host, agent))

@@ -131,7 +131,9 @@ def open_child(host: SubagentHost, parent: Parent, task: SubagentTask, opened: O
                 known=results_of_subagents(host.place.logs, parent=record.id),
             ),
         )
-        if definition.hooks and (held := session.capabilities.find(HooksOfUser)) is not None:
+        if (held := session.capabilities.find(HooksOfUser)) is not None:
+            held.inherit(above, agent)
+        if definition.hooks and held is not None:
             held.hold(agent, BroughtFile("hooks", definition.source, definition.hooks, True, has_lines=False))
         tools = child_tools(
             definition,

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from panpan.capabilities.subagents.definitions.load import AgentDefinitions
+from panpan.capabilities.subagents.definitions.load import AgentDefinitions, shipped_definitions
 from panpan.capabilities.subagents.settings import AgentSettings
 from panpan.capabilities.subagents.task import SubagentTask
 from panpan.capabilities.subagents.worktrees.session_worktrees import Place, SessionWorktrees
@@ -78,6 +78,8 @@ class SubagentHost:
         return is_over
 
     def definition_of(self, task: SubagentTask) -> AgentDefinition:
+        if task.is_panpans_own:
+            return next(one for one in shipped_definitions() if one.name == task.agent)
         definition = self.definitions.get(task.agent)
         if definition is None:
             names = ", ".join(self.definitions.names)

@@ -31,11 +31,13 @@ from panpan.errors import PanpanError, ToolError, TurnLimitError
 from panpan.session.agent import Agent
 from panpan.session.log.agent_log import AgentEnd, SubagentEndRecord
 from panpan.session.turn import TurnRun
+from panpan.session.user_hooks import ReadingSubagent
 from panpan.types.agent import AgentDefinition
 from panpan.types.content import SummaryDisplay
 from panpan.types.events import Event, Output, SubagentEvent, ToolYield
-from panpan.types.messages import UserMessage
+from panpan.types.messages import UserMessage, new_id
 
+_READER = "explore"
 _EVENTS_AHEAD = 64
 """Buffer between a subagent and the receiver of its events."""
 
@@ -245,3 +247,22 @@ class SubagentRunner:
         """True if nobody waits for it; a subagent always waits, since the session alone hears of ends."""
         is_wanted = definition.run.background if task.in_background is None else task.in_background
         return is_wanted and self._agent.is_main
+
+
+class OwnReader(ReadingSubagent):
+    """The subagent of panpan's own that explores, in the name of the session's main agent."""
+
+    def __init__(self, host: SubagentHost) -> None:
+        self._host = host
+
+    async def look_into(self, question: str) -> str:
+        main = self._host.session.main
+        task = SubagentTask("judge for a hook", question, _READER, in_background=False, is_panpans_own=True)
+        output: Output | None = None
+        runner, context = SubagentRunner(self._host, main), replace(main.context, tool_use_id=f"hook_{new_id()}")
+        async with aclosing(runner.run(task, context)) as yields:
+            async for item in yields:
+                output = item if isinstance(item, Output) else output
+        if output is None or output.is_error:
+            raise ToolError("the subagent said nothing" if output is None else output.text[:500])
+        return output.text

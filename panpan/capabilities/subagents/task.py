@@ -159,6 +159,8 @@ class SubagentTask:
     in_background: bool | None = None
     isolation: Isolation | None = None
     """As `in_background`, None: as the definition says."""
+    is_panpans_own: bool = False
+    """True for a kind that panpan is shipped with, whatever a file calls so."""
 
 
 MAX_CHARS = 16_000

@@ -43,6 +43,8 @@ class Node:
     items: tuple["Node", ...] | None = None
     pairs: tuple[tuple["Node", "Node"], ...] | None = None
     """Keys and values in their order, with keys that are repeated."""
+    is_plain: bool = True
+    """False for a text in quotes or in a block, which is no number."""
 
 
 class YamlError(ValueError):
@@ -93,7 +95,7 @@ def _tree(events: "Iterator[Event]", text: str) -> Node:
         if isinstance(event, AliasEvent):
             inside[-1].append(Node("", line))
         elif isinstance(event, ScalarEvent):
-            inside[-1].append(Node(event.value, line))
+            inside[-1].append(Node(event.value, line, is_plain=not event.style))
         elif isinstance(event, CollectionStartEvent):
             open_.append(event)
             inside.append([])
@@ -331,6 +333,8 @@ def _plain(node: Node) -> Any:
         return {key.text: _plain(value) for key, value in node.pairs}
     if node.items is not None:
         return [_plain(item) for item in node.items]
+    if not node.is_plain:
+        return node.text
     if node.text in ("true", "false"):
         return node.text == "true"
     return float(node.text) if _NUMBER.fullmatch(node.text) else node.text

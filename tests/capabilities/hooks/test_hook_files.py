@@ -61,6 +61,8 @@ def test_matcher_means_names(matcher: str, meant: list[str], others: list[str]) 
         ("true", "it is no object"),
         ({"type": "mcp_tool"}, 'its type is "mcp_tool"; panpan has command, http, prompt, agent'),
         ({"type": "prompt"}, "it has no prompt"),
+        ({"type": []}, "its type is []"),
+        ({"type": {}}, "its type is {}"),
         ({"type": "agent", "prompt": "x", "model": 3}, "its model is no text"),
         ({"type": "http"}, "it has no url that begins with"),
         ({"type": "http", "url": "file:///etc/passwd"}, "it has no url that begins with"),

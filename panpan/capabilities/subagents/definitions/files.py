@@ -111,7 +111,8 @@ def read_text(text: str, source: str, place: Place, stem: str) -> tuple[AgentDef
         try:
             definition = replace(definition, hooks=hooks_as_json(structure_of(text.encode(), "hooks")))
         except YamlError as error:
-            problems.append(Problem(f"its hooks do not run: {error}", error.line, is_error=False))
+            problems.append(Problem(f"its hooks cannot be read: {error}", error.line))
+            definition = None
     if definition is not None and definition.description == TO_FILL_IN:
         problems.append(Problem(NOT_FILLED_IN, head["description"].line, is_error=False))
         definition = None

@@ -73,7 +73,49 @@ def test_hook_hears_of_another_folder(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)
         repl = start()
-        repl.submit(f"/add-dir {panpan.home}")
+        repl.submit("/add-dir ..")
         wait_until(lambda: all_told(panpan))
 
-    assert all_told(panpan)[0]["directory"] == str(panpan.home)
+    assert all_told(panpan)[0]["directory"] == str(panpan.workspace.parent)
+
+
+def test_hooks_of_a_skill_that_was_not_sent_do_not_hold(panpan: Panpan, start: Start) -> None:
+    allow = special("PermissionRequest", decision={"behavior": "allow"})["command"]
+    script = panpan.home / "allow.sh"
+    write_hooks(panpan, UserPromptSubmit=[{"command": "grep -q /sk && { echo not now >&2; exit 2; } || :"}])
+    script.write_text(allow)
+    (panpan.home / "skills" / "sk").mkdir(parents=True)
+    (panpan.home / "skills" / "sk" / "SKILL.md").write_text(
+        f"---\nname: sk\ndescription: d\nhooks:\n  PermissionRequest:\n    - hooks:\n        - command: sh {script}\n"
+        "---\nDo it."
+    )
+    with serving([call("Write", {"file_path": "made", "content": "x"}), say("Fine.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("/sk")
+        repl.wait_for("not now")
+        repl.wait_for("❯ /sk")
+        repl.send("\x03")
+        repl.submit("go")
+        repl.answer("Write made?", "n")
+        repl.wait_for("Fine.")
+
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_model_that_judges_is_at_the_provider_of_now(panpan: Panpan, start: Start) -> None:
+    write_hooks(panpan, PreToolUse=[{"type": "prompt", "prompt": "May it? $ARGUMENTS"}])
+    look = call("Bash", {"command": "echo private"})
+    with serving([say("First.")]) as old, serving([look, say('{"ok": true}'), say("Fine.")]) as new:
+        panpan.use(old)
+        panpan.env |= {"OPENAI_API_KEY": "sk-test-0123456789", "OPENAI_BASE_URL": new.openai_url}
+        repl = start("-y")
+        repl.submit("hi")
+        repl.wait_for("First.")
+        repl.submit("/model openai/gpt-test")
+        repl.wait_for("gpt-test")
+        repl.submit("go")
+        repl.wait_for("Fine.")
+
+    assert len(old.requests) == 1
+    assert len(new.requests) == 3

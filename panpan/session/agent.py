@@ -72,11 +72,20 @@ class SubagentModel:
 class ModelSource(Protocol):
     """Makes the parts of another model. Nothing of the old one is closed, and an error leaves everything as it is."""
 
-    def other(self, name: str) -> ModelParts:
+    @property
+    def name(self) -> str:
+        """Name by which `other` finds the present model again."""
+        ...
+
+    def other(self, name: str, *, only_here: bool = False) -> ModelParts:
         """Return the parts of the model that `--model NAME` would choose.
 
+        Args:
+            name: As with `--model`.
+            only_here: True if it must be at the same place as the present one.
+
         Raises:
-            ConfigError: The name leads to no model.
+            ConfigError: The name leads to no model, or elsewhere.
             BudgetError: There is a budget and the price of the model is not known.
         """
         ...

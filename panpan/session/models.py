@@ -47,6 +47,11 @@ class SessionModels:
         return self._setup
 
     @property
+    def name(self) -> str:
+        """Name of the present model with its provider, for another model may have the same."""
+        return f"{self._setup.model.provider}/{self._setup.model.model}"
+
+    @property
     def every_tool(self) -> Sequence[Tool[Any]]:
         return self._setup.every_tool
 
@@ -62,8 +67,9 @@ class SessionModels:
         """Return the parts of the model that the session begins with; ConfigError: it is not there."""
         return self._parts(self._setup, self._new_client(self._setup))
 
-    def other(self, name: str) -> ModelParts:
-        setup = self._interceptor.setup(self._setup.with_model(name))
+    def other(self, name: str, *, only_here: bool = False) -> ModelParts:
+        setup = self._with_model(name, only_here)
+        setup = self._interceptor.setup(setup)
         return self._parts(setup, self._new_client(setup))
 
     def with_effort(self, effort: Effort | None) -> ModelParts:
@@ -102,13 +108,17 @@ class SessionModels:
             return self._of_subagents[key]
 
     def _for_subagents(self, name: str | None, only_here: bool, sampling: Sampling) -> SubagentModel:
-        setup = self._setup if name is None else self._setup.with_model(name)
-        here, there = self._setup.model, setup.model
-        if only_here and (here.provider, here.base_url) != (there.provider, there.base_url):
-            raise ConfigError(f"{there.model} is at {there.provider}, and only a model at {here.provider} may be")
+        setup = self._setup if name is None else self._with_model(name, only_here)
         generation = replace(setup.generation, sampling=replace(setup.generation.sampling, **sampling.given))
         client = create_client(setup.model, generation)
         return SubagentModel(setup.model.model, client, setup.profile, setup.context_window)
+
+    def _with_model(self, name: str, only_here: bool) -> SessionSetup:
+        setup = self._setup.with_model(name)
+        here, there = self._setup.model, setup.model
+        if only_here and (here.provider, here.base_url) != (there.provider, there.base_url):
+            raise ConfigError(f"{there.model} is at {there.provider}, and only a model at {here.provider} may be")
+        return setup
 
     async def close_subagents(self) -> None:
         while self._of_subagents:

@@ -10,13 +10,20 @@ from pathlib import Path
 from time import perf_counter
 from typing import Self
 
-from anyio import AsyncContextManagerMixin, create_task_group, move_on_after, to_thread
+from anyio import AsyncContextManagerMixin, CancelScope, create_task_group, move_on_after, to_thread
 
 from panpan.config.settings import Settings
 from panpan.core.event_channel import EventChannel
 from panpan.core.tool import ToolContext
 from panpan.core.tool_executor import CLEANUP_S
-from panpan.errors import ConfigError, HookRefusedError, SessionLogError, ToolError, unwrap_single_exception
+from panpan.errors import (
+    ConfigError,
+    HookRefusedError,
+    PanpanError,
+    SessionLogError,
+    ToolError,
+    unwrap_single_exception,
+)
 from panpan.permissions.gate import PermissionGate
 from panpan.session.agent import Agent, ModelParts, ModelSource
 from panpan.session.budget.budget import Budget
@@ -157,6 +164,8 @@ class Session(AsyncContextManagerMixin):
         self._recorder = agent.transcript.recorder
         self.chosen_model: str | None = None
         """Argument of the last `use_model`; None while the session has the model that it was opened with."""
+        self._asked_with: dict[str, tuple[str, Effort | None, bool]] = {}
+        """Models and efforts for the turns of single messages, by their ids; True if only a model here may be."""
         self.folders = AddedFolders(agent.context.paths, agent.context.paths.root)
         self._woken = 0
         """Turns since the user last said something."""
@@ -252,9 +261,49 @@ class Session(AsyncContextManagerMixin):
         self._woken = 0
         if self._title is None and not self._has_reply:
             self._task_group.start_soon(self._entitle, message.typed or message.text)
-        async with aclosing(self._turn(message)) as events:
+        async with self._model_for(message), aclosing(self._turn(message)) as events:
             async for event in events:
                 yield event
+
+    def ask_with(self, message: str, model: str, effort: Effort | None, *, only_here: bool = False) -> None:
+        """Ask another model, or for another effort, in the turn of a message of this id alone.
+
+        Args:
+            message: Id of the message.
+            model: Name as with `--model`; empty for the present one.
+            effort: The effort; None for the present one.
+            only_here: True if the model must be at the same place as the present one.
+        """
+        self._asked_with = {message: (model, effort, only_here)}
+
+    @asynccontextmanager
+    async def _model_for(self, message: UserMessage) -> AsyncGenerator[None, None]:
+        model, effort, only_here = self._asked_with.pop(message.uuid, ("", None, False))
+        if not (model or effort):
+            yield
+            return
+        old_model, chosen, old_effort = self._models("the model").name, self.chosen_model, self.agent.model.effort
+        has_other_model = False
+        try:
+            if model:
+                await self.use_model(model, only_here=only_here)
+                has_other_model = True
+            if effort:
+                await self.use_effort(effort)
+        except PanpanError as error:
+            self.agent.warn(f"{self.agent.model.name} answers, not {model}: {error}")
+        try:
+            yield
+        finally:
+            with CancelScope(shield=True):
+                try:
+                    if has_other_model:
+                        await self.use_model(old_model)
+                        self.chosen_model = chosen
+                    if effort:
+                        await self.use_effort(old_effort)
+                except PanpanError as error:
+                    self.agent.warn(f"{self.agent.model.name} stays the model, not {old_model}: {error}")
 
     async def wake(self) -> AsyncGenerator[Event, None]:
         """Run a turn as `submit` does, but without a message of the user, for what the model does not know yet.
@@ -465,16 +514,20 @@ class Session(AsyncContextManagerMixin):
         """Tokens of a request and its reply together; None if it is not known of the model."""
         return self.agent.model.context_window
 
-    async def use_model(self, name: str) -> str:
+    async def use_model(self, name: str, *, only_here: bool = False) -> str:
         """Ask another model, named as with `--model`, from the next turn on; return which one and why, on one line.
 
+        Args:
+            name: As with `--model`.
+            only_here: True if it must be at the same place as the present one.
+
         Raises:
-            ConfigError: The name leads to no model, or a turn is running; everything stays as it is.
+            ConfigError: The name leads to no model, or elsewhere, or a turn is running; everything stays as it is.
             BudgetError: There is a budget and the price of the model is not known; everything stays as it is.
             HookRefusedError: A hook of the user says no; everything stays as it is.
         """
         old = self.agent.model
-        model = self._models("the model").other(name)
+        model = self._models("the model").other(name, only_here=only_here)
         told = {"from_model": old.name, "to_model": model.name}
         hooks = self.find(HooksOfUser)
         if hooks is not None:

@@ -480,14 +480,42 @@ def test_model_of_a_forked_skill_is_that_of_its_subagent(panpan: Panpan, skills:
     assert "haiku" not in requests[2].body["model"]
 
 
-def test_keys_of_a_fork_are_told_without_one(panpan: Panpan, skills: Path) -> None:
-    write(skills, "pdf", "model: haiku", "background: true", "effort: high")
+def test_skill_of_the_user_is_followed_by_its_model_for_one_turn(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", "model: haiku", "effort: low")
+    lines = "\n".join(json.dumps({"type": "user", "message": {"role": "user", "content": it}}) for it in ("/pdf", "go"))
 
-    listed = panpan.run("skills", "list")
+    done, requests = run(
+        panpan,
+        TOUCH,
+        say("Filled in."),
+        say("Done."),
+        args=("-y", "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--effort", "high"),
+        stdin=f"{lines}\n",
+    )
 
-    assert "model has no effect without context: fork" in listed.stderr
-    assert "background has no effect without context: fork" in listed.stderr
-    assert "effort has no effect in panpan" in listed.stderr
+    assert ["haiku" in request.body["model"] for request in requests] == [True, True, False], done
+    assert requests[2].body["output_config"]["effort"] == "high"
+
+
+def test_skill_of_a_project_leads_the_conversation_nowhere_else(panpan: Panpan) -> None:
+    write(panpan.workspace / ".claude/skills", "pdf", "model: openai/gpt-5")
+    assert panpan.run("trust", "add").code == 0
+    panpan.env["OPENAI_API_KEY"] = "sk-test-0123456789abcdef0123456789abcdef"
+
+    done, requests = run(panpan, say("Done."), args=("-p", "/pdf"))
+
+    assert "only a model at anthropic may be" in done.stderr
+    assert len(requests) == 1
+
+
+def test_present_model_answers_for_an_unknown_one_of_a_skill(panpan: Panpan, skills: Path) -> None:
+    write(skills, "pdf", "model: cave")
+
+    done, requests = run(panpan, say("Done."), args=("-p", "/pdf"))
+
+    assert "cave" in done.stderr
+    assert len(requests) == 1
+    assert done.stdout == "Done.\n"
 
 
 def test_hook_of_a_skill_may_run_once(panpan: Panpan, skills: Path) -> None:

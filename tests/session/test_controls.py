@@ -242,7 +242,12 @@ class Models:
     closed: list[str] = field(default_factory=list)
     current: ModelParts | None = None
 
-    def other(self, name: str) -> ModelParts:
+    @property
+    def name(self) -> str:
+        return self.current.name if self.current else "scripted"
+
+    def other(self, name: str, *, only_here: bool = False) -> ModelParts:
+        assert not only_here
         if name not in self.models:
             raise ConfigError(f"nothing says who serves the model {name!r}")
         self.current = self.models[name]
@@ -316,6 +321,42 @@ async def test_thinking_is_switched_over_the_same_connection(tmp_path: Path) -> 
         session.use_thinking(is_on=False)
         assert not session.thinks
         assert source.closed == ["scripted"]
+
+
+async def test_model_of_one_message_is_gone_after_a_turn_that_was_left(tmp_path: Path) -> None:
+    source, warnings = Models(), list[str]()
+    source.add("old", ScriptedLLM(say("from old")))
+    source.add("new", ScriptedLLM(say("from new")))
+
+    async with session_in(tmp_path, ScriptedLLM(), models=source, warn=warnings.append) as session:
+        await session.use_model("old")
+        message = UserMessage.of("go")
+        session.ask_with(message.uuid, "new", "low")
+        with anyio.CancelScope() as scope:
+            async with aclosing(session.send(message)) as events:
+                async for _ in events:
+                    assert (session.model, session.agent.model.effort) == ("new", "low")
+                    scope.cancel()
+                    await anyio.lowlevel.checkpoint()
+
+        assert (session.model, session.agent.model.effort, session.chosen_model) == ("old", None, "old")
+        await collect(session, "again")
+        assert session.model == "old"
+    assert warnings == []
+
+
+async def test_model_that_cannot_come_back_is_told(tmp_path: Path) -> None:
+    source, warnings = Models(), list[str]()
+    source.add("new", ScriptedLLM(say("from new")))
+
+    async with session_in(tmp_path, ScriptedLLM(), models=source, warn=warnings.append) as session:
+        message = UserMessage.of("go")
+        session.ask_with(message.uuid, "new", None)
+        async with aclosing(session.send(message)) as events:
+            async for _ in events:
+                pass
+
+    assert warnings == ["new stays the model, not scripted: nothing says who serves the model 'scripted'"]
 
 
 async def test_effort_is_changed_over_the_same_connection(tmp_path: Path) -> None:

@@ -115,12 +115,6 @@ class SkillsCapability(Capability):
             "CLAUDE_PROJECT_DIR": str(setup.locations.project_root),
         }
 
-    async def expands(self, name: str, arguments: str) -> None:
-        """Tell hooks that the user calls a skill; raise `HookRefusedError` if one says no."""
-        if (hooks := self.session.capabilities.find(HooksOfUser)) is not None:
-            told = {"command_name": name, "command_args": arguments, "prompt": f"/{name} {arguments}".rstrip()}
-            await hooks.tell("UserPromptExpansion", name, told)
-
     def hold(self, agent: Agent, skill: "Skill", message: str = "") -> None:
         """Let the hooks of a skill run in an agent until its turn ends, which may begin with a message."""
         if (hooks := self.session.capabilities.find(HooksOfUser)) is not None and skill.hooks:
@@ -146,7 +140,7 @@ class SkillsCapability(Capability):
         skill, followed = every[name], self._followed_by(self.session.main)
         rules = SkillRules.of(skill, self.session.warn)
         load = partial(load_skill, skill, arguments, self.session.main, self.known(skill))
-        await self.expands(name, arguments)
+        await _tell_hooks(terminal, name, arguments)
         hooks = self.session.capabilities.find(HooksOfUser) if skill.hooks else None
         self.hold(self.session.main, skill)
         try:
@@ -157,6 +151,10 @@ class SkillsCapability(Capability):
                 hooks.let_go(self.session.main)
         message = _message(name, arguments, text)
         self.hold(self.session.main, skill, message.uuid)
+        if skill.following.model or skill.following.effort:
+            # Whoever wrote a skill of a project or plug-in does not choose who reads the conversation.
+            is_foreign = skill.is_of_project or skill.plugin is not None
+            terminal.session.ask_with(message.uuid, skill.following.model, skill.following.effort, only_here=is_foreign)
         followed.follow_with(message.uuid, rules)
         terminal.submit(message)
 
@@ -227,10 +225,17 @@ def _message(name: str, arguments: str, text: str) -> UserMessage:
     return UserMessage(content=(typed, for_model(text)))
 
 
+async def _tell_hooks(terminal: Terminal, name: str, arguments: str) -> None:
+    """Tell hooks that the user calls a skill; raise `HookRefusedError` if one says no."""
+    if (hooks := terminal.session.find(HooksOfUser)) is not None:
+        told = {"command_name": name, "command_args": arguments, "prompt": f"/{name} {arguments}".rstrip()}
+        await hooks.tell("UserPromptExpansion", name, told)
+
+
 async def _begin_own(name: str, terminal: Terminal, arguments: str) -> None:
     from panpan.capabilities.skills.loading import text_of
 
-    await terminal.session[SkillsCapability].expands(name, arguments)
+    await _tell_hooks(terminal, name, arguments)
     terminal.submit(_message(name, arguments, text_of(_own_skill(name), arguments)))
 
 

@@ -8,6 +8,7 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
+from typing import get_args
 
 from panpan.config.places import BroughtFile
 from panpan.config.plugins.store import PluginPlace
@@ -21,6 +22,7 @@ from panpan.system.text.front_matter import (
     structure_of,
 )
 from panpan.types.dataclass import dataclass
+from panpan.types.llm import Effort
 from panpan.types.pattern import compile_late
 
 MAX_NAME = 64
@@ -35,8 +37,6 @@ _OWN_SCRIPTS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
 """Scripts with letters that look like Latin ones."""
 _WORD = compile_late(r"(?:[^\s,{}]|\{[^{}]*\})+")
 """A word or glob; commas in braces belong to it."""
-_NOT_USED = frozenset({"effort"})
-"""Keys of Claude Code that have no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,20 @@ class Fork:
     """Its model; empty for that of its kind."""
     in_background: bool = False
     """True if nobody waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """Conditions under which a skill is followed."""
+
+    fork: Fork | None = None
+    """The subagent that follows it; None if the agent does that begins it."""
+    model: str = ""
+    """Model for its turn if the user calls it; empty for the present one."""
+    effort: Effort | None = None
+    """Effort for its turn if the user calls it; None for the present one."""
+    hooks: bytes = b""
+    """Hooks that run while it is followed, as JSON; empty without any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +89,22 @@ class Skill:
     """Permission rules that allow while it is followed."""
     disallowed_tools: Sequence[str] = ()
     """Permission rules that deny meanwhile."""
-    fork: Fork | None = None
-    """The subagent that follows it; None if the agent does that begins it."""
-    hooks: bytes = b""
-    """Hooks that run while it is followed, as JSON; empty without any."""
+    following: Following = Following()
+    """Conditions under which it is followed."""
     paths: Sequence[str] = ()
     """Globs of the files for which it is offered; empty for all work."""
     problems: Sequence[str] = field(default=(), compare=False)
     """Parts of it that cannot be used, each with file and line."""
+
+    @property
+    def fork(self) -> Fork | None:
+        """The subagent that follows it; None if the agent does that begins it."""
+        return self.following.fork
+
+    @property
+    def hooks(self) -> bytes:
+        """Hooks that run while it is followed, as JSON; empty without any."""
+        return self.following.hooks
 
     @property
     def is_of_project(self) -> bool:
@@ -138,7 +160,7 @@ def read_skill(file: BroughtFile) -> Skill:
     if len(description) > MAX_DESCRIPTION:
         head.tell(f"its description has {len(description):,} characters, of which {MAX_DESCRIPTION:,} count")
         description = f"{description[:MAX_DESCRIPTION].rstrip()}…"
-    fork = _fork(head, is_command=is_command)
+    following = _following(head, file, is_command=is_command)
     head.one_of("shell", ("", "bash", "sh"))
     skill = Skill(
         name,
@@ -153,8 +175,7 @@ def read_skill(file: BroughtFile) -> Skill:
         arguments=head.items("arguments", _WORD.findall),
         allowed_tools=head.items("allowed-tools", split_rules),
         disallowed_tools=head.items("disallowed-tools", split_rules),
-        fork=fork,
-        hooks=_hooks(head, file),
+        following=following,
         paths=head.items("paths", _WORD.findall),
         problems=head.problems,
     )
@@ -162,15 +183,19 @@ def read_skill(file: BroughtFile) -> Skill:
     return skill
 
 
-def _fork(head: "_Head", *, is_command: bool) -> Fork | None:
+def _following(head: "_Head", file: BroughtFile, *, is_command: bool) -> Following:
     forks = head.one_of("context", ("", "inline", "fork")) == "fork"
     agent, model, in_background = head.text("agent"), head.text("model"), head.yes("background", default=False)
+    model = "" if model == "inherit" else model
+    effort = next((one for one in get_args(Effort) if one == head.one_of("effort", ("", *get_args(Effort)))), None)
+    hooks = _hooks(head, file)
     if forks or (is_command and agent):
-        return Fork(agent or "general-purpose", "" if model == "inherit" else model, in_background)
-    for key, value in (("model", model), ("background", in_background)):
-        if value:
-            head.tell(f"{key} has no effect without context: fork")
-    return None
+        if effort:
+            head.tell("effort has no effect with context: fork")
+        return Following(Fork(agent or "general-purpose", model, in_background), hooks=hooks)
+    if in_background:
+        head.tell("background has no effect without context: fork")
+    return Following(None, model, effort, hooks)
 
 
 def _hooks(head: "_Head", file: BroughtFile) -> bytes:
@@ -241,9 +266,7 @@ class _Head:
 
     def tell_rest(self) -> None:
         for key, entry in self._head.items():
-            if key in _NOT_USED:
-                self.tell(f"{key} has no effect in panpan", entry.line)
-            elif key not in self._known and key != "version":
+            if key not in self._known and key != "version":
                 self.tell(f"the key {key} is not known and not used", entry.line)
 
 

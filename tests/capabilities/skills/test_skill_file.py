@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skills_ref.validator import validate
 
-from panpan.capabilities.skills.skill_file import Fork, Skill, SkillError, check_skill, mixed_scripts, read_skill
+from panpan.capabilities.skills.skill_file import (
+    Following,
+    Fork,
+    Skill,
+    SkillError,
+    check_skill,
+    mixed_scripts,
+    read_skill,
+)
 from panpan.config.places import BroughtFile, Kind
 
 
@@ -53,6 +61,8 @@ def test_skill_has_what_its_file_says() -> None:
         ("context: fork\nagent: explore", "fork", Fork("explore")),
         ("context: fork\nmodel: haiku\nbackground: true", "fork", Fork("general-purpose", "haiku", True)),
         ("context: fork\nmodel: inherit", "fork", Fork("general-purpose")),
+        ("model: haiku\neffort: high", "following", Following(None, "haiku", "high")),
+        ("model: inherit", "following", Following()),
         ("agent: explore", "fork", None),
     ],
 )
@@ -64,8 +74,9 @@ def test_key_of_claude_code_counts(line: str, field: str, value: Any) -> None:
     ("line", "said"),
     [
         ("color: red", "SKILL.md:4: the key color is not known and not used"),
-        ("effort: high", "SKILL.md:4: effort has no effect in panpan"),
-        ("model: haiku", "SKILL.md:1: model has no effect without context: fork"),
+        ("effort: heroic", "SKILL.md:4: effort is heroic, which is not known and not used"),
+        ("context: fork\neffort: high", "SKILL.md:1: effort has no effect with context: fork"),
+        ("background: true", "SKILL.md:1: background has no effect without context: fork"),
         ("user-invocable: perhaps", "SKILL.md:4: user-invocable is perhaps; write true or false"),
         ("context: cave", "SKILL.md:4: context is cave, which is not known and not used"),
         ("shell: powershell", "SKILL.md:4: shell is powershell, which is not known and not used"),

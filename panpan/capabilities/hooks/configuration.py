@@ -164,7 +164,8 @@ class _FileReader:
         if event not in FIRED:
             is_known = event in NEVER_FIRED
             why = "panpan has no such event" if is_known else "there is no such event"
-            told = self._asides if is_known and not self._file.name.endswith("hooks.json") else self._problems
+            is_for_panpan = self._file.name.endswith("hooks.json") and self._file.plugin is None
+            told = self._problems if is_for_panpan or not is_known else self._asides
             told.append(f"{self._place(event)}: hooks of {event} never run: {why}")
             return
         if not isinstance(groups, list):

@@ -102,6 +102,13 @@ def test_hooks_that_never_run_are_problems(tmp_path: Path, text: Any) -> None:
     assert len(description.problems) == 1
 
 
+def test_event_that_panpan_never_fires_is_a_note(tmp_path: Path) -> None:
+    description = described(tmp_path, hooks({"command": "true"}, event="Setup"))
+
+    assert description.problems == []
+    assert any("hooks of Setup never run" in note for note in description.notes)
+
+
 def test_update_that_runs_more_is_told_whatever_is_in_it(tmp_path: Path) -> None:
     old = described(tmp_path / "a", hooks({"command": "sh -c true (fine)"}, {"command": "same"}))
     new = described(tmp_path / "b", hooks({"command": "sh -c true (fine); touch x"}, {"command": "same"}))

@@ -28,7 +28,7 @@ from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
-MAX_FILES = 5_000
+MAX_FILES = 10_000
 MAX_BYTES = 100_000_000
 MAX_FILE_BYTES = 50_000_000
 MAX_DEPTH = 20

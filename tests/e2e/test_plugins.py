@@ -145,6 +145,20 @@ def test_update_waits_until_it_is_accepted(panpan: Panpan, acme: Path) -> None:
     assert "- acme:deploy: Deploys twice\n" in text_of(after[0])
 
 
+def test_plugins_of_a_catalogue_are_checked_by_name(panpan: Panpan, acme: Path) -> None:
+    listed = [{"name": "acme", "source": f"./{acme.name}"}, {"name": "gone", "source": "./gone"}]
+    (acme.parent / ".claude-plugin").mkdir()
+    (acme.parent / ".claude-plugin/marketplace.json").write_text(json.dumps({"plugins": listed}))
+
+    right = plugin(panpan, "validate", str(acme.parent), "acme")
+    wrong = plugin(panpan, "validate", str(acme.parent), "gone")
+    neither = plugin(panpan, "validate", str(acme.parent))
+
+    assert (right.code, wrong.code, neither.code) == (0, 1, 1)
+    assert "acme:deploy" in right.stdout
+    assert "say which: acme, gone" in neither.stdout
+
+
 def test_plugin_that_is_wrong_is_told_with_file_and_line(panpan: Panpan, acme: Path) -> None:
     (acme / ".claude-plugin/plugin.json").write_text('{\n "name": "\u0430cme"\n}')
     refused = plugin(panpan, "add", str(acme))

@@ -43,19 +43,18 @@ async def fetch_plugin(wanted: Installed, cwd: Path, fetcher: Fetcher) -> FoundP
     written = source.location if source.kind in ("folder", "archive") else wanted.source
     fetched = await fetcher.fetch(source)
     catalogue = catalogue_in(fetched) if wanted.entry or not _has_manifest(fetched) else None
-    if wanted.entry:
-        if catalogue is None:
-            raise ConfigError(f"{wanted.source} lists no plug-ins; leave out {wanted.entry}")
-        entry = catalogue.entry(wanted.entry)
+    if wanted.entry and catalogue is None:
+        raise ConfigError(f"{wanted.source} lists no plug-ins; leave out {wanted.entry}")
+    name = wanted.entry
+    if catalogue is not None:
+        name = name or catalogue.only_name(wanted.source)
+        entry = catalogue.entry(name)
         below = replace(source, path="")
         source = source_of_entry(entry.get("source"), below)
         from_same = source.kind == below.kind and source.location == below.location
         fetched = with_manifest(fetched.below(source.path) if from_same else await fetcher.fetch(source), entry)
-    elif catalogue is not None:
-        names = ", ".join(catalogue.entries)
-        raise ConfigError(f"{wanted.source} lists several plug-ins; say which: {names}")
     try:
-        plugin = read_plugin(content_of(fetched.files), wanted.entry or fetched.folder_name)
+        plugin = read_plugin(content_of(fetched.files), name or fetched.folder_name)
     except PluginError as error:
         also = f"; left out: {fetched.left_out[0]}" if fetched.left_out else ""
         raise ConfigError(f"{wanted.source}: {error}{also}") from error

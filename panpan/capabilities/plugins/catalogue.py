@@ -38,6 +38,14 @@ class Catalogue:
             raise ConfigError(f"{self.place} has no plug-in {name}; it has {', '.join(self.entries)}")
         return self.entries[name]
 
+    def only_name(self, source: str) -> str:
+        """Return the name of its only plug-in; raise `ConfigError` where it has several, or none."""
+        if not self.entries:
+            raise ConfigError(f"{source} is a catalogue without plug-ins")
+        if len(self.entries) > 1:
+            raise ConfigError(f"{source} lists several plug-ins; say which: {', '.join(self.entries)}")
+        return next(iter(self.entries))
+
 
 def catalogue_in(fetched: Fetched) -> Catalogue | None:
     """Return the catalogue of a source; None where it has none.

@@ -15,7 +15,7 @@ import click
 
 from panpan.cli_kit.commands import CommandGroup, chosen_folder, program_of, settings_of_folder
 from panpan.config.locations import Locations
-from panpan.config.plugins.manifest import PluginError, read_plugin
+from panpan.config.plugins.manifest import PluginError
 from panpan.config.plugins.store import (
     Installed,
     LoadedPlugin,
@@ -24,7 +24,6 @@ from panpan.config.plugins.store import (
     Version,
     changes,
     content_of,
-    read_folder,
 )
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import printable
@@ -209,23 +208,29 @@ def _update(ctx: click.Context, store: PluginStore, one: Installed, fetcher: "Fe
 
 
 @plugin.command("validate")
-@click.argument("folder", type=click.Path(path_type=Path), default=".")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
+@click.argument("name", required=False, default="")
 @click.pass_context
-def validate(ctx: click.Context, folder: Path) -> int:
-    """Check the plug-in in FOLDER, and say what of it would count; exit with 1 if it is wrong."""
+def validate(ctx: click.Context, folder: Path, name: str) -> int:
+    """Check the plug-in in FOLDER, and say what of it would count; exit with 1 if it is wrong.
+
+    If FOLDER lists several plug-ins, NAME picks one.
+    """
+    from panpan.capabilities.plugins.adding import fetch_plugin
+
+    folder = folder.absolute()
     try:
-        files, left_out = read_folder(folder)
-        plugin = read_plugin(content_of(files), folder.absolute().name)
-    except PluginError as error:
-        click.echo(printable(f"{folder}: {error}"))
+        found = anyio.run(fetch_plugin, Installed("", str(folder), name), folder, _fetcher(ctx))
+    except ConfigError as error:
+        click.echo(printable(str(error)))
         return 1
-    place = PluginPlace(plugin.name, folder.absolute(), folder.absolute())
-    described = _description(ctx, LoadedPlugin(plugin, place, content_of(files)))
+    place = PluginPlace(found.plugin.name, folder / found.fetched_from.path, folder)
+    described = _description(ctx, LoadedPlugin(found.plugin, place, content_of(found.files)))
     _echo(described.lines())
-    _echo(f"  wrong: {printable(line)}" for line in left_out)
-    wrong = len(described.problems) + len(left_out)
-    notes = len(described.notes)
-    click.echo(f"{f'{wrong} wrong' if wrong else 'ok'}{f', {notes} notes' if notes else ''}", err=True)
+    _echo(f"  wrong: {printable(line)}" for line in found.left_out)
+    wrong = len(described.problems) + len(found.left_out)
+    notes = {0: "", 1: ", 1 note"}.get(len(described.notes), f", {len(described.notes)} notes")
+    click.echo(f"{f'{wrong} wrong' if wrong else 'ok'}{notes}", err=True)
     return int(bool(wrong))
 
 

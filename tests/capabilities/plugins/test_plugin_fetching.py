@@ -170,6 +170,18 @@ async def test_catalogue_needs_the_name_of_one(tmp_path: Path) -> None:
     assert "gives no source" in await refusal("all", tmp_path, name="b")
 
 
+async def test_only_plugin_of_a_catalogue_needs_no_name(tmp_path: Path) -> None:
+    inside = {f"plugins/a/{name}": text for name, text in PLUGIN.items()}
+    write(tmp_path / "one", {**catalogue({"name": "acme", "source": "./plugins/a"}), **inside})
+    write(tmp_path / "none", catalogue())
+
+    found = await fetch("one", tmp_path)
+
+    assert set(found.files) == set(PLUGIN)
+    assert found.plugin == (await fetch("one", tmp_path, name="acme")).plugin
+    assert "is a catalogue without plug-ins" in await refusal("none", tmp_path)
+
+
 async def test_catalogue_may_say_what_a_plugin_does_not(tmp_path: Path) -> None:
     entry = {"name": "forms", "source": "./", "strict": False, "skills": ["./pdf"], "description": "Forms"}
     write(tmp_path / "all", {**catalogue(entry), "pdf/SKILL.md": "---\nname: pdf\n---\nx", "doc/SKILL.md": "x"})

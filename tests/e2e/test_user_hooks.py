@@ -878,3 +878,35 @@ def test_matcher_without_a_subject_means_all(panpan: Panpan) -> None:
     run(panpan, say("Done."))
 
     assert len(all_told(panpan)) == 1
+
+
+def todos(*statuses: str) -> ToolCall:
+    listed = [{"content": f"part {number}", "status": status} for number, status in enumerate(statuses)]
+    return call("TodoWrite", {"todos": listed})
+
+
+@pytest.mark.parametrize(
+    "no", [{"command": "echo no tests ran >&2; exit 2"}, says({"decision": "block", "reason": "no tests ran"})]
+)
+def test_hook_keeps_a_todo_from_being_completed(panpan: Panpan, no: Mapping[str, Any]) -> None:
+    write_hooks(panpan, TaskCompleted=[told_to(panpan), no], TaskCreated=[told_to(panpan, "created")])
+
+    _, requests = run(
+        panpan, todos("pending"), todos("completed", "pending"), todos("pending", "pending"), say("Done.")
+    )
+
+    assert "part 0: a hook refuses it: no tests ran" in results(requests[2])
+    assert "the list is as it was" in results(requests[2])
+    assert "The list is kept" in results(requests[3])
+    completed, created = all_told(panpan), all_told(panpan, "created")
+    assert [one["task_subject"] for one in completed] == ["part 0"]
+    assert completed[0]["task_id"]
+    assert [one["task_subject"] for one in created] == ["part 0", "part 1"]
+
+
+def test_failing_guard_refuses_a_todo(panpan: Panpan) -> None:
+    write_hooks(panpan, TaskCreated=[{"command": "/nowhere/guard", "args": ["now"], "guard": True}])
+
+    _, requests = run(panpan, todos("pending"), say("Done."))
+
+    assert "the list is as it was" in results(requests[1])

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from panpan.capabilities.todos.todo_write import TodoWriteTool
-from panpan.capabilities.todos.todos import CHANGED, Todos, digest_of, format_todos
+from panpan.capabilities.todos.todos import CHANGED, HookedTodos, Todos, digest_of, format_todos
 from panpan.core.hooks import Hook, Round
 from panpan.core.tool import Tool
 from panpan.errors import ConfigError
@@ -13,6 +13,7 @@ from panpan.session.capability import Capability
 from panpan.session.command import Command, Terminal, say
 from panpan.session.context import SessionContext
 from panpan.session.reminders import ReminderSource
+from panpan.session.user_hooks import HooksOfUser
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import ChecklistDisplay, StatusItem, checklist_counts
 from panpan.types.messages import SystemReminder
@@ -37,7 +38,7 @@ class TodosCapability(Capability):
         return (self.todos,)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
-        return (TodoWriteTool(self.todos),)
+        return (TodoWriteTool(HookedTodos(self.todos, lambda: self.session.capabilities.find(HooksOfUser))),)
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         return (self.todos,) if agent.is_main else ()

@@ -21,7 +21,8 @@ from pydantic import ValidationError
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
-from panpan.errors import ConfigError, ToolError
+from panpan.errors import ConfigError, HookRefusedError, ToolError
+from panpan.session.user_hooks import HooksOfUser
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.files.folder_tree import make_private_folder
@@ -68,6 +69,34 @@ class KnownTodos:
                 case _:
                     pass
         self._seen = len(messages)
+
+
+class HookedTodos:
+    """Lets hooks of the user look at what the model wants in its list, before it is kept."""
+
+    def __init__(self, todos: "Todos", hooks: Callable[[], HooksOfUser | None]) -> None:
+        self._todos = todos
+        self._hooks = hooks
+
+    async def replace(self, wanted: Sequence[ChecklistItem]) -> Sequence[ChecklistItem]:
+        """Let the list be what the model wants, and return it.
+
+        Raises:
+            ToolError: A hook says no, or the list cannot be kept; it is as it was.
+        """
+        if (hooks := self._hooks()) is not None:
+            known = {todo.content: todo for todo in await self._todos.current()}
+            for todo in wanted:
+                before = known.get(todo.content)
+                told = {"task_id": before.id if before is not None else "", "task_subject": todo.content}
+                try:
+                    if before is None:
+                        await hooks.tell("TaskCreated", "", told)
+                    if todo.status == "completed" and (before is None or before.status != "completed"):
+                        await hooks.tell("TaskCompleted", "", told)
+                except HookRefusedError as error:
+                    raise ToolError(f"{todo.content}: {error}; the list is as it was") from error
+        return await self._todos.replace(wanted)
 
 
 MAX_BYTES = 1_000_000

@@ -42,13 +42,14 @@ FIRED: Mapping[str, str] = {
     "PostModelSwitch": "when another model is asked from now on",
     "InstructionsLoaded": "when the model is told a file of rules, such as AGENTS.md",
     "DirectoryAdded": "when tools may work in another folder",
+    "ConfigChange": "before a command such as /config saves a setting of yours; may refuse it",
     "TaskCreated": "before the model writes a new todo; may refuse it",
     "TaskCompleted": "before the model marks a todo as completed; may refuse it",
 }
 """The events that are fired, with what a hook of each can do."""
 
 NEVER_FIRED = frozenset({
-    "Setup", "TeammateIdle", "Elicitation", "ElicitationResult", "ConfigChange",
+    "Setup", "TeammateIdle", "Elicitation", "ElicitationResult",
     "WorktreeCreate", "WorktreeRemove", "FileChanged", "MessageDisplay",
 })  # fmt: skip
 """Further events of Claude Code, whose hooks do not run in panpan."""

@@ -68,6 +68,18 @@ def test_hooks_hear_of_another_model_and_may_refuse_it(panpan: Panpan, start: St
     assert len(all_told(panpan, "before")) == 2
 
 
+def test_hook_keeps_a_setting_from_being_saved(panpan: Panpan, start: Start) -> None:
+    write_hooks(panpan, ConfigChange=[told_to(panpan), {"command": "echo not here >&2; exit 2"}])
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("/theme light")
+        repl.wait_for("not here")
+
+    assert all_told(panpan)[0]["source"] == "user_settings"
+    assert not (panpan.home / "config.toml").exists() or "light" not in (panpan.home / "config.toml").read_text()
+
+
 def test_hook_hears_of_another_folder(panpan: Panpan, start: Start) -> None:
     write_hooks(panpan, DirectoryAdded=[told_to(panpan)])
     with serving([]) as server:

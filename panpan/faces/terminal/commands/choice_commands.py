@@ -19,6 +19,7 @@ from panpan.faces.terminal.screen.theme import Theme
 from panpan.models.provider_kind import NO_KINDS, ProviderKinds, ready_models
 from panpan.session.command import Command, Option, Terminal, say
 from panpan.session.models import SessionModels
+from panpan.session.user_hooks import HooksOfUser
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
@@ -229,6 +230,10 @@ async def save_choice(terminal: Terminal, key: KeyPath, value: str | bool | None
     """Save a value in the user's settings, and return words on how long it stays."""
     places = Locations.find(terminal.session.info.cwd, terminal.env)
     try:
+        if (hooks := terminal.session.find(HooksOfUser)) is not None:
+            path, kind = await to_thread.run_sync(own_file, places, key)
+            told = {"source": f"{kind}_settings", "file_path": str(path)}
+            await hooks.tell("ConfigChange", told["source"], told)
         path = await to_thread.run_sync(save_setting, places, key, value)
     except PanpanError as error:
         return f"until you quit, since panpan cannot save it: {error}"

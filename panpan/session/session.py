@@ -274,7 +274,7 @@ class Session(AsyncContextManagerMixin):
             effort: The effort; None for the present one.
             only_here: True if the model must be at the same place as the present one.
         """
-        self._asked_with = {message: (model, effort, only_here)}
+        self._asked_with[message] = (model, effort, only_here)
 
     @asynccontextmanager
     async def _model_for(self, message: UserMessage) -> AsyncGenerator[None, None]:

@@ -345,6 +345,25 @@ async def test_model_of_one_message_is_gone_after_a_turn_that_was_left(tmp_path:
     assert warnings == []
 
 
+async def test_each_waiting_message_keeps_its_own_model(tmp_path: Path) -> None:
+    source = Models()
+    for name in ("old", "one", "two"):
+        source.add(name, ScriptedLLM(*[say(f"from {name}")] * 2))
+
+    async with session_in(tmp_path, ScriptedLLM(), models=source) as session:
+        await session.use_model("old")
+        messages = [UserMessage.of("first"), UserMessage.of("second")]
+        for message, name in zip(messages, ("one", "two"), strict=True):
+            session.ask_with(message.uuid, name, None)
+        for message in messages:
+            async with aclosing(session.send(message)) as events:
+                async for _ in events:
+                    pass
+
+    said = [message.text for message in recorded(tmp_path)]
+    assert said == ["first", "from one", "second", "from two"]
+
+
 async def test_model_that_cannot_come_back_is_told(tmp_path: Path) -> None:
     source, warnings = Models(), list[str]()
     source.add("new", ScriptedLLM(say("from new")))

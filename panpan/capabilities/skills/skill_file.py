@@ -135,6 +135,8 @@ def read_skill(file: BroughtFile) -> Skill:
     """
     *_, folder, name = ("", *file.name.split("/"))
     is_command = file.kind == "commands"
+    if file.plugin is not None and file.name == f"{file.plugin.root}/SKILL.md":
+        folder = file.plugin.name  # the folder of a plug-in has a name of panpan's
     own_name = file.given_name or (name.removesuffix(".md") if is_command else folder)
     if file.is_strict:
         for problem in check_skill(file.data.decode(errors="replace"), folder):
@@ -146,7 +148,8 @@ def read_skill(file: BroughtFile) -> Skill:
     head = _Head(parts.head, file.name)
     for key, line in parts.repeated.items():
         head.tell(f"{key} appears twice; this one counts", line)
-    name = _usable_name("" if is_command else head.text("name"), own_name, head)
+    written = head.text("name")
+    name = _usable_name(own_name, "" if is_command else written, head)
     if file.plugin is not None:
         name = f"{file.plugin.name}:{name}"
     if not parts.body and not head.text("description"):
@@ -270,23 +273,27 @@ class _Head:
                 self.tell(f"the key {key} is not known and not used", entry.line)
 
 
-def _usable_name(written: str, own: str, head: _Head) -> str:
-    """Return the name to use: the written one, or that of the file or folder.
+def _usable_name(own: str, written: str, head: _Head) -> str:
+    """Return the name to use: that of the file or folder, as in Claude Code, or the written one.
 
     Raises:
         SkillError: Neither can be used, or it looks like another one.
     """
-    name = unicodedata.normalize("NFKC", written or own)
-    if written and (len(name) > MAX_NAME or not _NAME.fullmatch(name)):
-        head.tell(f"its name can be no name of a command, so it is called {own}")
-        written, name = "", unicodedata.normalize("NFKC", own)
+    own, written = (unicodedata.normalize("NFKC", one) for one in (own, written))
+    name = written if _can_be_typed(written) and not _can_be_typed(own) else own
     if not _NAME.fullmatch(name):
         raise SkillError(f"{head._name}: {name!r} can be no name; use letters, digits, - and _")
-    if problem := mixed_scripts(name):
+    if problem := mixed_scripts(name) or mixed_scripts(written):
         raise SkillError(f"{head._name}: {problem}")
-    if written and written != own:
-        head.tell(f"its name is {written}, and its folder is called {own}")
+    if written and written.casefold() != name.casefold():
+        head.tell(f"its name is {written}, and it is called by its folder, /{name.casefold()}")
+    elif name != own:
+        head.tell(f"its folder {own} is no name of a command, so it is called by its name, /{name.casefold()}")
     return name.casefold()
+
+
+def _can_be_typed(name: str) -> bool:
+    return len(name) <= MAX_NAME and _NAME.fullmatch(name) is not None
 
 
 def mixed_scripts(name: str) -> str:

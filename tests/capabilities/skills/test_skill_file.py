@@ -18,6 +18,7 @@ from panpan.capabilities.skills.skill_file import (
     read_skill,
 )
 from panpan.config.places import BroughtFile, Kind
+from panpan.config.plugins.store import PluginPlace
 
 
 def read(text: str, name: str = "/home/me/.claude/skills/pdf/SKILL.md", kind: Kind = "skills") -> Skill:
@@ -145,6 +146,31 @@ def test_name_that_can_be_no_command_gives_way_to_the_folder() -> None:
 
     assert found.name == "pdf"
     assert found.problems
+
+
+@pytest.mark.parametrize(
+    ("folder", "written", "name", "said"),
+    [
+        ("plan", "omc-plan", "plan", "its name is omc-plan, and it is called by its folder, /plan"),
+        ("my plan", "omc-plan", "omc-plan", "its folder my plan is no name of a command"),
+        ("PLAN", "plan", "plan", ""),
+        ("plan", "plan", "plan", ""),
+    ],
+)
+def test_skill_is_called_by_its_folder(folder: str, written: str, name: str, said: str) -> None:
+    found = read(f"---\nname: {written}\ndescription: x\n---\nx", f"/home/me/.claude/skills/{folder}/SKILL.md")
+
+    assert found.name == name
+    assert any(said in problem for problem in found.problems) if said else found.problems == []
+
+
+def test_skill_that_is_a_whole_plugin_has_the_name_of_the_plugin() -> None:
+    place = PluginPlace("acme", Path("/home/me/.panpan/plugins/files/acme/0f3a"), Path("/data"))
+    text = b"---\ndescription: x\n---\nx"
+
+    found = read_skill(BroughtFile("skills", f"{place.root}/SKILL.md", text, False, place))
+
+    assert found.name == "acme:acme"
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:

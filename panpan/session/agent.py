@@ -72,9 +72,8 @@ class SubagentModel:
 class ModelSource(Protocol):
     """Makes the parts of another model. Nothing of the old one is closed, and an error leaves everything as it is."""
 
-    @property
-    def name(self) -> str:
-        """Name by which `other` finds the present model again."""
+    def keep(self) -> Callable[[], None]:
+        """Return a function that goes back to the present model, which has to be open still."""
         ...
 
     def other(self, name: str, *, only_here: bool = False) -> ModelParts:

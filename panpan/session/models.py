@@ -1,6 +1,6 @@
 """The models of a session: from a setup to what the session has because of its model, the system prompt included."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from threading import Lock
@@ -47,11 +47,6 @@ class SessionModels:
         return self._setup
 
     @property
-    def name(self) -> str:
-        """Name of the present model with its provider, for another model may have the same."""
-        return f"{self._setup.model.provider}/{self._setup.model.model}"
-
-    @property
     def every_tool(self) -> Sequence[Tool[Any]]:
         return self._setup.every_tool
 
@@ -66,6 +61,17 @@ class SessionModels:
     def first(self) -> ModelParts:
         """Return the parts of the model that the session begins with; ConfigError: it is not there."""
         return self._parts(self._setup, self._new_client(self._setup))
+
+    def keep(self) -> Callable[[], None]:
+        setup, client = self._setup, self._client
+
+        def go_back() -> None:
+            self._setup, self._client = setup, client
+            if client is not None:
+                options = setup.generation
+                client.change_options(effort=options.effort, thinking_budget_tokens=options.thinking_budget_tokens)
+
+        return go_back
 
     def other(self, name: str, *, only_here: bool = False) -> ModelParts:
         setup = self._with_model(name, only_here)

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Self
 
-from anyio import AsyncContextManagerMixin, CancelScope, create_task_group, move_on_after, to_thread
+from anyio import AsyncContextManagerMixin, create_task_group, move_on_after, to_thread
 
 from panpan.config.settings import Settings
 from panpan.core.event_channel import EventChannel
@@ -18,7 +18,6 @@ from panpan.core.tool import ToolContext
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import (
     ConfigError,
-    HookRefusedError,
     PanpanError,
     SessionLogError,
     ToolError,
@@ -282,28 +281,28 @@ class Session(AsyncContextManagerMixin):
         if not (model or effort):
             yield
             return
-        old_model, chosen, old_effort = self._models("the model").name, self.chosen_model, self.agent.model.effort
-        has_other_model = False
+        go_back, old = self._models("the model").keep(), self.agent.model
         try:
             if model:
-                await self.use_model(model, only_here=only_here)
-                has_other_model = True
+                await self._switch_to(model, only_here=only_here)
             if effort:
                 await self.use_effort(effort)
         except PanpanError as error:
             self.agent.warn(f"{self.agent.model.name} answers, not {model}: {error}")
+        has_other_model = self.agent.model.llm is not old.llm
         try:
             yield
         finally:
-            with CancelScope(shield=True):
-                try:
-                    if has_other_model:
-                        await self.use_model(old_model)
-                        self.chosen_model = chosen
-                    if effort:
-                        await self.use_effort(old_effort)
-                except PanpanError as error:
-                    self.agent.warn(f"{self.agent.model.name} stays the model, not {old_model}: {error}")
+            new = self.agent.model
+            if new is not old:
+                go_back()
+                self._take_model(old)
+            if has_other_model:
+                self._take_prefix_of(old)
+                with move_on_after(CLEANUP_S, shield=True):
+                    await new.aclose()
+        if has_other_model:
+            await self._tell_switch("PostModelSwitch", new, old)
 
     async def wake(self) -> AsyncGenerator[Event, None]:
         """Run a turn as `submit` does, but without a message of the user, for what the model does not know yet.
@@ -527,25 +526,37 @@ class Session(AsyncContextManagerMixin):
             HookRefusedError: A hook of the user says no; everything stays as it is.
         """
         old = self.agent.model
-        model = self._models("the model").other(name, only_here=only_here)
-        told = {"from_model": old.name, "to_model": model.name}
-        hooks = self.find(HooksOfUser)
-        if hooks is not None:
-            try:
-                await hooks.tell("PreModelSwitch", model.name, told)
-            except HookRefusedError:
-                await model.aclose()
-                raise
-        self._take_model(model)
+        model = await self._switch_to(name, only_here=only_here)
         self.chosen_model = name
+        with move_on_after(CLEANUP_S, shield=True):
+            await old.aclose()
+        return model.choice
+
+    async def _switch_to(self, name: str, *, only_here: bool) -> ModelParts:
+        """Ask another model from the next request on, and leave the old one open."""
+        models, old = self._models("the model"), self.agent.model
+        go_back = models.keep()
+        model = models.other(name, only_here=only_here)
+        try:
+            await self._tell_switch("PreModelSwitch", old, model)
+        except BaseException:
+            go_back()
+            with move_on_after(CLEANUP_S, shield=True):
+                await model.aclose()
+            raise
+        self._take_model(model)
+        self._take_prefix_of(model)
+        await self._tell_switch("PostModelSwitch", old, model)
+        return model
+
+    async def _tell_switch(self, event: str, old: ModelParts, new: ModelParts) -> None:
+        if (hooks := self.find(HooksOfUser)) is not None:
+            await hooks.tell(event, new.name, {"from_model": old.name, "to_model": new.name})
+
+    def _take_prefix_of(self, model: ModelParts) -> None:
         prefix = kept_prefix(model.prefix, self._recorder.prefixes, model.profile)
         if self._recorder.take_prefix(prefix) and self.conversation.messages:
             self.agent.warn(prefix_note(model.name, model.profile))
-        with move_on_after(CLEANUP_S, shield=True):
-            await old.aclose()
-        if hooks is not None:
-            await hooks.tell("PostModelSwitch", model.name, told)
-        return model.choice
 
     async def use_effort(self, effort: Effort | None) -> None:
         """Ask for another effort from the next turn on; with None, the model chooses itself."""

@@ -242,9 +242,13 @@ class Models:
     closed: list[str] = field(default_factory=list)
     current: ModelParts | None = None
 
-    @property
-    def name(self) -> str:
-        return self.current.name if self.current else "scripted"
+    def keep(self) -> Callable[[], None]:
+        current = self.current
+
+        def go_back() -> None:
+            self.current = current
+
+        return go_back
 
     def other(self, name: str, *, only_here: bool = False) -> ModelParts:
         assert not only_here
@@ -340,6 +344,7 @@ async def test_model_of_one_message_is_gone_after_a_turn_that_was_left(tmp_path:
                     await anyio.lowlevel.checkpoint()
 
         assert (session.model, session.agent.model.effort, session.chosen_model) == ("old", None, "old")
+        assert (source.current, source.closed) == (source.models["old"], ["new"])
         await collect(session, "again")
         assert session.model == "old"
     assert warnings == []
@@ -362,20 +367,6 @@ async def test_each_waiting_message_keeps_its_own_model(tmp_path: Path) -> None:
 
     said = [message.text for message in recorded(tmp_path)]
     assert said == ["first", "from one", "second", "from two"]
-
-
-async def test_model_that_cannot_come_back_is_told(tmp_path: Path) -> None:
-    source, warnings = Models(), list[str]()
-    source.add("new", ScriptedLLM(say("from new")))
-
-    async with session_in(tmp_path, ScriptedLLM(), models=source, warn=warnings.append) as session:
-        message = UserMessage.of("go")
-        session.ask_with(message.uuid, "new", None)
-        async with aclosing(session.send(message)) as events:
-            async for _ in events:
-                pass
-
-    assert warnings == ["new stays the model, not scripted: nothing says who serves the model 'scripted'"]
 
 
 async def test_effort_is_changed_over_the_same_connection(tmp_path: Path) -> None:

@@ -53,17 +53,22 @@ def test_notification_runs_when_the_user_is_asked(panpan: Panpan, start: Start) 
 def test_hooks_hear_of_another_model_and_may_refuse_it(panpan: Panpan, start: Start) -> None:
     no = {"matcher": ".*opus.*", "hooks": [{"command": "echo too dear >&2; exit 2"}]}
     write_hooks(panpan, PreModelSwitch=[no, {"hooks": [told_to(panpan, "before")]}], PostModelSwitch=[told_to(panpan)])
-    with serving([say("Fine.")]) as server:
+    with serving([say("As before."), say("Fine.")]) as server:
         panpan.use(server)
         repl = start()
         repl.submit("/model opus")
         repl.wait_for("too dear")
+        repl.submit("/effort low")
+        repl.submit("hello")
+        repl.wait_for("As before.")
         repl.submit("/model haiku")
         wait_until(lambda: all_told(panpan))
         repl.submit("hi")
         repl.wait_for("Fine.")
 
-    assert "haiku" in server.requests[0].body["model"]
+    assert ["haiku" in request.body["model"] for request in server.requests] == [False, True]
+    assert "opus" not in server.requests[0].body["model"]
+    assert server.requests[0].body["output_config"]["effort"] == "low"
     assert ["haiku" in told["to_model"] for told in all_told(panpan)] == [True]
     assert len(all_told(panpan, "before")) == 2
 

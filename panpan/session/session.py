@@ -281,28 +281,31 @@ class Session(AsyncContextManagerMixin):
         if not (model or effort):
             yield
             return
-        go_back, old = self._models("the model").keep(), self.agent.model
+        models, old = self._models("the model"), self.agent.model
+        go_back = models.keep()
         try:
-            if model:
-                await self._switch_to(model, only_here=only_here)
-            if effort:
-                await self.use_effort(effort)
-        except PanpanError as error:
-            self.agent.warn(f"{self.agent.model.name} answers, not {model}: {error}")
-        has_other_model = self.agent.model.llm is not old.llm
-        try:
+            with self.agent.exclusive() as scope, scope:
+                try:
+                    if model:
+                        await self._switch_to(models, model, only_here=only_here)
+                        await self._tell_switch("PostModelSwitch", old, self.agent.model)
+                except PanpanError as error:
+                    self.agent.warn(f"{old.name} answers, not {model}: {error}")
+                if effort:
+                    self._take_model(models.with_effort(effort))
+            if scope.cancelled_caught:
+                self.agent.warn(f"{self.agent.model.name} answers, for the change of the model was interrupted")
             yield
         finally:
             new = self.agent.model
             if new is not old:
                 go_back()
-                self._take_model(old)
-            if has_other_model:
+                self._use(old)
+            if new.llm is not old.llm:
                 self._take_prefix_of(old)
                 with move_on_after(CLEANUP_S, shield=True):
                     await new.aclose()
-        if has_other_model:
-            await self._tell_switch("PostModelSwitch", new, old)
+                    await self._tell_switch("PostModelSwitch", new, old)
 
     async def wake(self) -> AsyncGenerator[Event, None]:
         """Run a turn as `submit` does, but without a message of the user, for what the model does not know yet.
@@ -525,16 +528,17 @@ class Session(AsyncContextManagerMixin):
             BudgetError: There is a budget and the price of the model is not known; everything stays as it is.
             HookRefusedError: A hook of the user says no; everything stays as it is.
         """
-        old = self.agent.model
-        model = await self._switch_to(name, only_here=only_here)
+        models, old = self._models("the model"), self.agent.model
+        model = await self._switch_to(models, name, only_here=only_here)
         self.chosen_model = name
         with move_on_after(CLEANUP_S, shield=True):
             await old.aclose()
+        await self._tell_switch("PostModelSwitch", old, model)
         return model.choice
 
-    async def _switch_to(self, name: str, *, only_here: bool) -> ModelParts:
+    async def _switch_to(self, models: ModelSource, name: str, *, only_here: bool) -> ModelParts:
         """Ask another model from the next request on, and leave the old one open."""
-        models, old = self._models("the model"), self.agent.model
+        old = self.agent.model
         go_back = models.keep()
         model = models.other(name, only_here=only_here)
         try:
@@ -546,7 +550,6 @@ class Session(AsyncContextManagerMixin):
             raise
         self._take_model(model)
         self._take_prefix_of(model)
-        await self._tell_switch("PostModelSwitch", old, model)
         return model
 
     async def _tell_switch(self, event: str, old: ModelParts, new: ModelParts) -> None:
@@ -575,10 +578,13 @@ class Session(AsyncContextManagerMixin):
 
     def _take_model(self, model: ModelParts) -> None:
         known = self.agent.model.warnings
-        self.agent.use(model)
+        self._use(model)
         for warning in model.warnings:
             if warning not in known:
                 self.agent.warn(warning)
+
+    def _use(self, model: ModelParts) -> None:
+        self.agent.use(model)
         self._recorder.record_decision(ModelRecord(model=model.name, effort=model.effort).as_json())
 
 

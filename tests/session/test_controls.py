@@ -1,6 +1,6 @@
 """Controls that a face may change in an open session, and those that a resumed one keeps."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,17 +9,19 @@ from typing import Any
 import anyio
 import pytest
 
+from panpan.config.places import BroughtFile
 from panpan.errors import ConfigError, SessionLogError
 from panpan.models.provider_kind import ModelProfile
 from panpan.permissions.folder_gate import ModeAsker
 from panpan.permissions.gate import PermissionGate
 from panpan.permissions.rules.rules import RuleSource
-from panpan.session.agent import ModelParts
+from panpan.session.agent import Agent, ModelParts
 from panpan.session.log.fold import FoldedSession, fold_records
 from panpan.session.log.record_kinds import UNNAMED, SessionPrefix, kept_prefix
 from panpan.session.log.session_log import read_records
 from panpan.session.session import Session
 from panpan.session.stored.store import summary_of
+from panpan.session.user_hooks import HooksOfUser
 from panpan.types.events import Event, ToolStarted
 from panpan.types.llm import Effort, ToolDefinition
 from panpan.types.messages import UserMessage
@@ -348,6 +350,97 @@ async def test_model_of_one_message_is_gone_after_a_turn_that_was_left(tmp_path:
         await collect(session, "again")
         assert session.model == "old"
     assert warnings == []
+
+
+class WaitingHooks(HooksOfUser):
+    """Waits at one event until a test lets it go on, and keeps what it was told."""
+
+    def __init__(self, waits_at: str) -> None:
+        self.waits_at = waits_at
+        self.told: list[tuple[str, str]] = []
+        self.is_waiting, self.may_go_on = anyio.Event(), anyio.Event()
+
+    def hold(self, agent: Agent, file: BroughtFile, *, message: str = "") -> None: ...
+
+    def let_go(self, agent: Agent) -> None: ...
+
+    def inherit(self, parent: Agent, child: Agent) -> None: ...
+
+    async def tell(self, event: str, subject: str, told: Mapping[str, Any]) -> None:
+        self.told.append((event, subject))
+        if event == self.waits_at:
+            self.waits_at = ""
+            self.is_waiting.set()
+            await self.may_go_on.wait()
+
+
+@pytest.mark.parametrize("event", ["PreModelSwitch", "PostModelSwitch"])
+@pytest.mark.parametrize("leaves", ["interrupts", "cancels"])
+async def test_model_of_a_message_is_gone_however_its_hooks_end(tmp_path: Path, event: str, leaves: str) -> None:
+    source, warnings, hooks = Models(), list[str](), WaitingHooks("")
+    source.add("old", ScriptedLLM(say("from old"), say("again")))
+    source.add("new", ScriptedLLM(say("from new")))
+
+    async with session_in(tmp_path, ScriptedLLM(), models=source, warn=warnings.append) as session:
+        session.capabilities.register(hooks)
+        await session.use_model("old")
+        hooks.waits_at = event
+        message = UserMessage.of("go")
+        session.ask_with(message.uuid, "new", None)
+
+        async with anyio.create_task_group() as group:
+
+            async def send() -> None:
+                async with aclosing(session.send(message)) as events:
+                    async for _ in events:
+                        pass
+
+            group.start_soon(send)
+            await hooks.is_waiting.wait()
+            with pytest.raises(ConfigError, match="cannot be changed while a turn runs"):
+                await session.use_model("new")
+            if leaves == "cancels":
+                group.cancel_scope.cancel()
+            else:
+                assert session.interrupt()
+
+        assert (session.model, source.current, session.chosen_model) == ("old", source.models["old"], "old")
+        assert "new" in source.closed
+        assert "old" not in source.closed
+        await collect(session, "again")
+
+
+async def test_turns_with_another_model_repeat_no_warning(tmp_path: Path) -> None:
+    source, warnings = Models(), list[str]()
+    source.add("old", ScriptedLLM(), warnings=["old is slow"])
+    source.add("new", ScriptedLLM(say("1"), say("2"), say("3")))
+
+    async with session_in(tmp_path, ScriptedLLM(), models=source, warn=warnings.append) as session:
+        await session.use_model("old")
+        for _ in range(3):
+            message = UserMessage.of("go")
+            session.ask_with(message.uuid, "new", None)
+            async with aclosing(session.send(message)) as events:
+                async for _ in events:
+                    pass
+
+    assert warnings == ["old is slow"]
+
+
+async def test_effort_of_a_message_counts_with_an_unknown_model(tmp_path: Path) -> None:
+    source, warnings = Models(), list[str]()
+    source.add("old", ScriptedLLM(say("from old")))
+
+    async with session_in(tmp_path, ScriptedLLM(), models=source, warn=warnings.append) as session:
+        await session.use_model("old")
+        message = UserMessage.of("go")
+        session.ask_with(message.uuid, "cave", "low")
+        async with aclosing(session.send(message)) as events:
+            async for _ in events:
+                assert session.agent.model.effort == "low"
+        assert session.agent.model.effort is None
+
+    assert warnings == ["old answers, not cave: nothing says who serves the model 'cave'"]
 
 
 async def test_each_waiting_message_keeps_its_own_model(tmp_path: Path) -> None:

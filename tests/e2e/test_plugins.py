@@ -146,7 +146,8 @@ def test_update_waits_until_it_is_accepted(panpan: Panpan, acme: Path) -> None:
 
 
 def test_plugins_of_a_catalogue_are_checked_by_name(panpan: Panpan, acme: Path) -> None:
-    listed = [{"name": "acme", "source": f"./{acme.name}"}, {"name": "gone", "source": "./gone"}]
+    away = {"source": "url", "url": "https://127.0.0.1:9/x.git"}
+    listed = [{"name": "acme", "source": f"./{acme.name}"}, {"name": "gone", "source": away}]
     (acme.parent / ".claude-plugin").mkdir()
     (acme.parent / ".claude-plugin/marketplace.json").write_text(json.dumps({"plugins": listed}))
 
@@ -157,6 +158,21 @@ def test_plugins_of_a_catalogue_are_checked_by_name(panpan: Panpan, acme: Path) 
     assert (right.code, wrong.code, neither.code) == (0, 1, 1)
     assert "acme:deploy" in right.stdout
     assert "say which: acme, gone" in neither.stdout
+    assert "https://127.0.0.1:9/x.git is not in this folder" in wrong.stdout
+
+
+def test_only_plugin_of_a_catalogue_is_updated_when_others_come(panpan: Panpan, acme: Path) -> None:
+    catalogue = acme.parent / ".claude-plugin/marketplace.json"
+    catalogue.parent.mkdir()
+    listed = [{"name": "acme", "source": f"./{acme.name}"}]
+    catalogue.write_text(json.dumps({"plugins": listed}))
+    added = plugin(panpan, "add", str(acme.parent))
+    catalogue.write_text(json.dumps({"plugins": [*listed, {"name": "other", "source": "./other"}]}))
+
+    updated = plugin(panpan, "update", "acme")
+
+    assert (added.code, updated.code) == (0, 0)
+    assert "acme is up to date" in updated.stdout
 
 
 def test_plugin_that_is_wrong_is_told_with_file_and_line(panpan: Panpan, acme: Path) -> None:

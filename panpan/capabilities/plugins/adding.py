@@ -23,6 +23,8 @@ class FoundPlugin:
     version: Version
     source: str
     """Its source, as it can be written anywhere: a folder with its whole path."""
+    entry: str
+    """Its name in a catalogue; empty if it is in none."""
     fetched_from: Source
     """Source of its files, which a catalogue may name."""
     left_out: Sequence[str]
@@ -59,7 +61,7 @@ async def fetch_plugin(wanted: Installed, cwd: Path, fetcher: Fetcher) -> FoundP
         also = f"; left out: {fetched.left_out[0]}" if fetched.left_out else ""
         raise ConfigError(f"{wanted.source}: {error}{also}") from error
     version = Version("", plugin.version, fetched.revision, date.today().isoformat())
-    return FoundPlugin(plugin, fetched.files, version, written, source, fetched.left_out)
+    return FoundPlugin(plugin, fetched.files, version, written, name, source, fetched.left_out)
 
 
 def _has_manifest(fetched: Fetched) -> bool:

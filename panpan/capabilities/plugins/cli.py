@@ -60,7 +60,7 @@ def add(ctx: click.Context, source: str, name: str, folder: str) -> int:
     wanted = Installed("", source, name, folder)
     store = _store(ctx)
     found = anyio.run(fetch_plugin, wanted, chosen_folder(ctx, None).expanduser().absolute(), _fetcher(ctx))
-    added = store.add(Installed(found.plugin.name, found.source, name, folder, found.version), found.files)
+    added = store.add(Installed(found.plugin.name, found.source, found.entry, folder, found.version), found.files)
     _echo(_described(ctx, _loaded(store, added, added.current), added.current, found.left_out))
     click.echo(f"It is off. To use it: panpan plugin enable {found.plugin.name}")
     return 0
@@ -220,7 +220,7 @@ def validate(ctx: click.Context, folder: Path, name: str) -> int:
 
     folder = folder.absolute()
     try:
-        found = anyio.run(fetch_plugin, Installed("", str(folder), name), folder, _fetcher(ctx))
+        found = anyio.run(fetch_plugin, Installed("", str(folder), name), folder, _fetcher(ctx, only_folders=True))
     except ConfigError as error:
         click.echo(printable(str(error)))
         return 1
@@ -239,7 +239,7 @@ def _store(ctx: click.Context) -> PluginStore:
     return PluginStore(Locations.find(folder, os.environ).home)
 
 
-def _fetcher(ctx: click.Context) -> "Fetcher":
+def _fetcher(ctx: click.Context, *, only_folders: bool = False) -> "Fetcher":
     from panpan.capabilities.plugins.fetching import Fetcher
     from panpan.system.web.network import WebNetwork
     from panpan.version import __version__
@@ -247,7 +247,7 @@ def _fetcher(ctx: click.Context) -> "Fetcher":
     _, loaded, _ = settings_of_folder(ctx, None)
     web = loaded.settings.web
     network = WebNetwork().as_set_up(web.private_hosts, web.proxy_url)
-    return Fetcher(network, web.user_agent or f"panpan/{__version__}", os.environ)
+    return Fetcher(network, web.user_agent or f"panpan/{__version__}", os.environ, only_folders)
 
 
 def _require(store: PluginStore, name: str) -> Installed:

@@ -69,6 +69,8 @@ class Fetcher:
     user_agent: str
     env: Mapping[str, str]
     """The environment of panpan."""
+    only_folders: bool = False
+    """True if nothing but folders of this machine is read."""
 
     async def fetch(self, source: Source) -> Fetched:
         """Return the content of a source.
@@ -76,6 +78,8 @@ class Fetcher:
         Raises:
             ConfigError: It cannot be fetched, or is not what is pinned.
         """
+        if self.only_folders and source.kind != "folder":
+            raise ConfigError(f"{source.location} is not in this folder; panpan plugin add fetches it")
         try:
             with temporary_folder("panpan-plugin-") as folder:
                 match source.kind:

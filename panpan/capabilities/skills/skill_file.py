@@ -190,7 +190,8 @@ def _following(head: "_Head", file: BroughtFile, *, is_command: bool) -> Followi
     forks = head.one_of("context", ("", "inline", "fork")) == "fork"
     agent, model, in_background = head.text("agent"), head.text("model"), head.yes("background", default=False)
     model = "" if model == "inherit" else model
-    effort = next((one for one in get_args(Effort) if one == head.one_of("effort", ("", *get_args(Effort)))), None)
+    said = head.one_of("effort", ("", *get_args(Effort)))
+    effort = next((one for one in get_args(Effort) if one == said), None)
     hooks = _hooks(head, file)
     if forks or (is_command and agent):
         if effort:

@@ -88,7 +88,7 @@ def test_key_of_claude_code_counts(line: str, field: str, value: Any) -> None:
 def test_unusable_key_is_told_with_its_line_and_the_rest_counts(line: str, said: str) -> None:
     found = skill(line)
 
-    assert any(problem.endswith(said) for problem in found.problems), found.problems
+    assert [problem.endswith(said) for problem in found.problems].count(True) == 1, found.problems
     assert found.body == "Do it."
 
 

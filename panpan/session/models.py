@@ -8,7 +8,6 @@ from typing import Any
 
 from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
-from panpan.errors import ConfigError
 from panpan.models.client import LLMClient
 from panpan.models.factory import create_client
 from panpan.session.agent import ModelParts, SubagentModel
@@ -74,8 +73,7 @@ class SessionModels:
         return go_back
 
     def other(self, name: str, *, only_here: bool = False) -> ModelParts:
-        setup = self._with_model(name, only_here)
-        setup = self._interceptor.setup(setup)
+        setup = self._interceptor.setup(self._setup.with_model(name, only_here=only_here))
         return self._parts(setup, self._new_client(setup))
 
     def with_effort(self, effort: Effort | None) -> ModelParts:
@@ -114,17 +112,10 @@ class SessionModels:
             return self._of_subagents[key]
 
     def _for_subagents(self, name: str | None, only_here: bool, sampling: Sampling) -> SubagentModel:
-        setup = self._setup if name is None else self._with_model(name, only_here)
+        setup = self._setup if name is None else self._setup.with_model(name, only_here=only_here)
         generation = replace(setup.generation, sampling=replace(setup.generation.sampling, **sampling.given))
         client = create_client(setup.model, generation)
         return SubagentModel(setup.model.model, client, setup.profile, setup.context_window)
-
-    def _with_model(self, name: str, only_here: bool) -> SessionSetup:
-        setup = self._setup.with_model(name)
-        here, there = self._setup.model, setup.model
-        if only_here and (here.provider, here.base_url) != (there.provider, there.base_url):
-            raise ConfigError(f"{there.model} is at {there.provider}, and only a model at {here.provider} may be")
-        return setup
 
     async def close_subagents(self) -> None:
         while self._of_subagents:

@@ -11,7 +11,7 @@ from anyio import fail_after, move_on_after, to_thread
 
 from panpan.config.models import vendor_named
 from panpan.config.sources import load_settings
-from panpan.errors import ConfigError, PanpanError
+from panpan.errors import PanpanError
 from panpan.models.factory import GenerationOptions, ResolvedModel, create_client, resolve_from
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.budgeted_model import BudgetedModel
@@ -53,14 +53,7 @@ def model_beside(setup: SessionSetup, name: str) -> ResolvedModel:
     Raises:
         ConfigError: There is none of this name there.
     """
-    if not name:
-        return small_model(setup)
-    overrides = {**setup.overrides, "model": name}
-    loaded = load_settings(setup.cwd, setup.env, overrides, setup.locations, trust=setup.loaded.trust)
-    model = resolve_from(loaded, setup.env, kinds=setup.kinds)
-    if (model.provider, model.base_url) != (setup.model.provider, setup.model.base_url):
-        raise ConfigError(f"the model {name} is at another provider than the session's, and is not asked")
-    return model
+    return setup.with_model(name, only_here=True).model if name else small_model(setup)
 
 
 def _known_small_model(setup: SessionSetup, may_be_elsewhere: bool) -> ResolvedModel | None:

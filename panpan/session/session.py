@@ -16,13 +16,7 @@ from panpan.config.settings import Settings
 from panpan.core.event_channel import EventChannel
 from panpan.core.tool import ToolContext
 from panpan.core.tool_executor import CLEANUP_S
-from panpan.errors import (
-    ConfigError,
-    PanpanError,
-    SessionLogError,
-    ToolError,
-    unwrap_single_exception,
-)
+from panpan.errors import ConfigError, PanpanError, SessionLogError, ToolError, unwrap_single_exception
 from panpan.permissions.gate import PermissionGate
 from panpan.session.agent import Agent, ModelParts, ModelSource
 from panpan.session.budget.budget import Budget
@@ -516,27 +510,23 @@ class Session(AsyncContextManagerMixin):
         """Tokens of a request and its reply together; None if it is not known of the model."""
         return self.agent.model.context_window
 
-    async def use_model(self, name: str, *, only_here: bool = False) -> str:
+    async def use_model(self, name: str) -> str:
         """Ask another model, named as with `--model`, from the next turn on; return which one and why, on one line.
 
-        Args:
-            name: As with `--model`.
-            only_here: True if it must be at the same place as the present one.
-
         Raises:
-            ConfigError: The name leads to no model, or elsewhere, or a turn is running; everything stays as it is.
+            ConfigError: The name leads to no model, or a turn is running; everything stays as it is.
             BudgetError: There is a budget and the price of the model is not known; everything stays as it is.
             HookRefusedError: A hook of the user says no; everything stays as it is.
         """
         models, old = self._models("the model"), self.agent.model
-        model = await self._switch_to(models, name, only_here=only_here)
+        model = await self._switch_to(models, name)
         self.chosen_model = name
         with move_on_after(CLEANUP_S, shield=True):
             await old.aclose()
         await self._tell_switch("PostModelSwitch", old, model)
         return model.choice
 
-    async def _switch_to(self, models: ModelSource, name: str, *, only_here: bool) -> ModelParts:
+    async def _switch_to(self, models: ModelSource, name: str, *, only_here: bool = False) -> ModelParts:
         """Ask another model from the next request on, and leave the old one open."""
         old = self.agent.model
         go_back = models.keep()

@@ -93,17 +93,24 @@ class SessionSetup:
         unusable = (*unusable_rules(self.loaded), *rules_of_no_tool(self.rule_sources, names))
         return (*self.loaded.warnings, *unusable)
 
-    def with_model(self, name: str) -> "SessionSetup":
+    def with_model(self, name: str, *, only_here: bool = False) -> "SessionSetup":
         """Return the same with the model that `--model NAME` would choose, in the user's settings as they are now.
 
+        Args:
+            name: As with `--model`.
+            only_here: True if it must be at the same place as the present one.
+
         Raises:
-            ConfigError: The name leads to no model.
+            ConfigError: The name leads to no model, or elsewhere.
             BudgetError: There is a budget and the price of the model is not known.
         """
         overrides = {**self.overrides, "model": name}
         trust, keys = self.loaded.trust, self.loaded.keys
         loaded = load_settings(self.cwd, self.env, overrides, self.locations, trust=trust, keys=keys)
         model = resolve_from(loaded, self.env, kinds=self.kinds, why_override=f"you chose {name}")
+        here = self.model
+        if only_here and (here.provider, here.base_url) != (model.provider, model.base_url):
+            raise ConfigError(f"{model.model} is at {model.provider}, and only a model at {here.provider} may be")
         return replace(self, overrides=overrides, model=model).checked()
 
     def with_effort(self, effort: Effort | None) -> "SessionSetup":

@@ -171,13 +171,17 @@ async def run_call(agent: Agent, use: ToolUseBlock, context: ToolContext | None 
         async for event in events:
             if is_logged:
                 log_event(event, agent.id)
-            if isinstance(event, PermissionDecided) and not event.is_allowed:
-                for hook in agent.model.hooks:
-                    await hook.call_refused(event)
+            await _tell_refused(agent.model.hooks, event)
             if isinstance(event, ToolResultMessage):
                 result = event
     assert result is not None, "every call has a result"
     return result
+
+
+async def _tell_refused(hooks: Sequence[Hook], event: object) -> None:
+    if isinstance(event, PermissionDecided) and not event.is_allowed:
+        for hook in hooks:
+            await hook.call_refused(event)
 
 
 def _executor(agent: Agent, context: ToolContext, ledger: EffectLedger) -> ToolExecutor:
@@ -247,9 +251,7 @@ class TurnRun:
                 told = event.innermost.event if isinstance(event, SubagentEvent) else event
                 if isinstance(told, PermissionDecided) and told.is_allowed and told.box == "unasked":
                     self._unasked.add(told.tool_use_id)
-                if isinstance(event, PermissionDecided) and not event.is_allowed:
-                    for hook in self._model.hooks:
-                        await hook.call_refused(event)
+                await _tell_refused(self._model.hooks, event)
                 await self._channel.send(event)
 
     async def _finish(self, is_interrupted: bool) -> None:

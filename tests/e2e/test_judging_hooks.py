@@ -63,7 +63,7 @@ def test_model_elsewhere_is_not_asked(panpan: Panpan) -> None:
 
     _, requests = run(panpan, TOUCH, say("Done."))
 
-    assert "is at another provider" in results(requests[1])
+    assert "gpt-test is at openai, and only a model at anthropic may be" in results(requests[1])
     assert not (panpan.workspace / "made").exists()
 
 

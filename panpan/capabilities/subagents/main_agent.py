@@ -73,14 +73,10 @@ def _tools_off(definition: AgentDefinition, setup: SessionSetup, tools: Sequence
 def _has_model(
     definition: AgentDefinition, setup: SessionSetup, definitions: AgentDefinitions, warn: Callable[[str], None]
 ) -> bool:
-    why = ""
+    wanted = definition.model.name
     try:
-        there, here = setup.with_model(definition.model.name).model, setup.model
-        if definitions.is_bound(definition.name) and (there.provider, there.base_url) != (here.provider, here.base_url):
-            why = f"it is at {there.provider}, and only a model at {here.provider} may be"
+        setup.with_model(wanted, only_here=definitions.is_bound(definition.name))
     except PanpanError as error:
-        why = str(error)
-    if why:
-        wanted = definition.model.name
-        warn(f"the agent {definition.name} uses {setup.model.model} instead of its own model {wanted}: {why}")
-    return not why
+        warn(f"the agent {definition.name} uses {setup.model.model} instead of its own model {wanted}: {error}")
+        return False
+    return True

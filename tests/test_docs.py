@@ -20,7 +20,7 @@ import pytest
 import panpan
 from panpan import errors
 from panpan.app import BUILTIN
-from panpan.capabilities.subagents.definitions.files import Place, read_text
+from panpan.capabilities.subagents.definitions.files import read_text
 from panpan.capabilities.subagents.definitions.load import shipped_definitions
 from panpan.capabilities.subagents.definitions.read_definition import KEYS
 from panpan.cli.main import EPILOG, cli
@@ -91,7 +91,7 @@ def in_backticks(text: str) -> list[str]:
 def test_agent_example_is_usable_and_every_key_is_documented() -> None:
     (example,) = blocks(AGENTS, "markdown")
 
-    definition, problems = read_text(example, "example.md", Place(ROOT, is_for_panpan=True), "example")
+    definition, problems = read_text(example, "example.md")
 
     assert definition is not None
     assert problems == ()

@@ -15,6 +15,7 @@ from panpan.config.trust import NO_TRUST, ProjectTrust
 from panpan.errors import ToolError
 from panpan.system.files.canonical import is_below, user_home
 from panpan.system.files.read_file import read_users_file
+from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -35,11 +36,13 @@ PLACES: Mapping[Kind, Sequence[str]] = {
     "output-styles": (
         "~/.claude/output-styles", "~/.panpan/output-styles", ".claude/output-styles", ".panpan/output-styles",
     ),
-    "agents": (),
+    "agents": (
+        "~/.agents/agents", "~/.claude/agents", "~/.panpan/agents",
+        ".gemini/agents", ".opencode/agents", "agents", ".agents/agents", ".claude/agents", ".panpan/agents",
+    ),
 }  # fmt: skip
 """Files and folders of each kind, the weakest first. `~/.panpan` is the panpan home, wherever that is; without `~` a
-place is in the project, and has a row in `project_files`. Agents
-of the user and of projects have places of their own (`capabilities/subagents/definitions`)."""
+place is in the project, and has a row in `project_files`."""
 
 NAMES: Mapping[Kind, str] = {
     "hooks": "*", "commands": "*.md", "skills": "SKILL.md", "output-styles": "*.md", "agents": "*.md",
@@ -171,6 +174,14 @@ class Places:
         every = [place for kind in kinds for place in PLACES[kind]]
         return [name for place in every for name in _below(place, self.trust.files.content)]
 
+    def told_waiting(self, what: str, *kinds: Kind) -> Sequence[str]:
+        """Return a sentence for the user about such files; none if there are none, or the user has said no."""
+        waiting = self.waiting(*kinds)
+        if not waiting or not self.trust.may_be_asked:
+            return ()
+        of = f"{waiting[0]} and {len(waiting) - 1} more" if len(waiting) > 1 else waiting[0]
+        return (clean_line(f"{what} of the project wait until you trust it: panpan trust ({of})"),)
+
 
 def _below(place: str, names: Iterable[str]) -> Sequence[str]:
     """Return the names of a place and of what is in it, sorted."""
@@ -190,7 +201,7 @@ def _of_user(kind: Kind, place: Path, problems: list[str]) -> Iterator[BroughtFi
         try:
             data = read_users_file(path, max_bytes=MAX_BYTES)
         except ToolError as error:
-            problems.append(f"{path}: it is not used: {error}")
+            problems.append(f"{path}: it is not used: {str(error).replace(path, 'it', 1)}")
             continue
         yield BroughtFile(kind, path, data, is_users=True)
 

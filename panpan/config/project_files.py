@@ -43,12 +43,15 @@ class ExecutableSetting:
     """True if a folder of this name counts, with everything below it."""
     names: str = "*"
     """Names of the files that count in a folder. One with a file of an exact name is read no further."""
+    begins: bytes = b""
+    """Beginning of a file that counts."""
     is_secret: bool = False
     """True if its values are neither kept nor shown."""
     max_bytes: int = 1_000_000
     """Limit on the size of one file."""
 
 
+_AGENTS = "holds agents, which tell subagents what to do and with which tools"
 _COMMANDS = "holds slash commands, which tell the model what to do and can run programs"
 _STYLES = "holds output styles, which tell the model how to speak"
 _SKILLS = "holds skills, which tell the model what to do and can run programs"
@@ -57,7 +60,12 @@ EXECUTABLE_SETTINGS = (
     ExecutableSetting(PROJECT_SETTINGS, "says how panpan works and what runs without a question", max_bytes=256_000),
     ExecutableSetting(".panpan/hooks*", "names commands that run by themselves", is_folder=True),
     ExecutableSetting(".claude/settings*.json", "may hold hooks, which run by themselves, and rules that allow calls"),
-    ExecutableSetting(".panpan/agents", "says what subagents do and with which tools", is_folder=True),
+    ExecutableSetting(".panpan/agents", _AGENTS, is_folder=True, names="*.md"),
+    ExecutableSetting(".claude/agents", _AGENTS, is_folder=True, names="*.md"),
+    ExecutableSetting(".agents/agents", _AGENTS, is_folder=True, names="*.md"),
+    ExecutableSetting(".opencode/agents", _AGENTS, is_folder=True, names="*.md"),
+    ExecutableSetting(".gemini/agents", _AGENTS, is_folder=True, names="*.md"),
+    ExecutableSetting("agents/*.md", "may say what a subagent does and with which tools", names="*.md", begins=b"---"),
     ExecutableSetting(".panpan/commands", _COMMANDS, is_folder=True, names="*.md"),
     ExecutableSetting(".claude/commands", _COMMANDS, is_folder=True, names="*.md"),
     ExecutableSetting(".panpan/skills", _SKILLS, is_folder=True, names="SKILL.md"),
@@ -195,6 +203,8 @@ class _Reader:
         if len(self.content) >= MAX_FILES:
             raise ToolError(f"there are more than {MAX_FILES:,} such files")
         data = read_regular_file(canonical, max_bytes=min(setting.max_bytes, self._bytes_left))
+        if not data.startswith(setting.begins):
+            return
         self._bytes_left -= len(data)
         self.content[name] = data
 

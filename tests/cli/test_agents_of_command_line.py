@@ -43,6 +43,8 @@ def write(folder: Path, name: str, *lines: str) -> Path:
 def test_agents_list_shows_place_and_description(folder: Path) -> None:
     write(folder, "mine", "description: Reads\x1b[2J a lot." + "x" * 200)
     write(folder, "explore")
+    waiting = panpan(folder, "agents", "list")
+    panpan(folder, "trust", "add")
 
     result = panpan(folder, "--agents", GIVEN, "agents", "list")
 
@@ -51,14 +53,19 @@ def test_agents_list_shows_place_and_description(folder: Path) -> None:
     assert "  ./.panpan/agents/mine.md  Reads a lot.xxx" in rows["mine"]
     assert rows["mine"].endswith("x…")
     assert "  --agents  d" in rows["quick"]
-    assert "  panpan  " in rows["explore"]
-    assert result.stderr.splitlines()[0] == "./.panpan/agents/explore.md: explore is defined by panpan, which counts"
-    assert "warning: this project's own definitions of explore do not count" in result.stderr
+    assert "  ./.panpan/agents/explore.md  " in rows["explore"]
+    assert result.stderr == "panpan: explore is defined by ./.panpan/agents/explore.md, which counts\n"
+    assert "mine" not in waiting.stdout
+    assert waiting.stderr == (
+        "panpan: warning: agents of the project wait until you trust it: panpan trust (.panpan/agents/explore.md and 1 "
+        "more)\n"
+    )
 
 
 def test_agents_list_json_has_all_fields_and_warnings(folder: Path) -> None:
     write(folder, "mine", "tools: Read, Grep", "maxTurns: 3", "maxSeconds: 1.5")
     write(folder, "broken", "maxTurns: x")
+    panpan(folder, "trust", "add")
 
     found = json.loads(panpan(folder, "agents", "list", "--json").stdout)
 
@@ -70,15 +77,15 @@ def test_agents_list_json_has_all_fields_and_warnings(folder: Path) -> None:
 
 def test_agents_show_prints_the_agent_in_force(folder: Path) -> None:
     path = write(folder, "mine", "tools: Read, Agent(x)", "model: opus")
+    panpan(folder, "trust", "add")
 
     result = panpan(folder, "agents", "show", "mine")
 
-    assert result.stdout == '---\nname: mine\ndescription: "d"\ntools: ["Read"]\nmodel: "inherit"\n---\nprompt\n'
+    assert result.stdout == '---\nname: mine\ndescription: "d"\ntools: ["Read"]\nmodel: "opus"\n---\nprompt\n'
     assert result.stderr.splitlines() == [
         "from ./.panpan/agents/mine.md",
         f"panpan: note: {path}:4: Agent(x) names a part of a tool, so Agent is not given at all; "
         "say it in a permission rule",
-        f"panpan: note: {path}: its model opus does not count: you have not trusted the project",
     ]
     assert refusal(panpan(folder, "agents", "show", "nobody")).startswith("there is no agent 'nobody'; there are ")
 
@@ -86,17 +93,21 @@ def test_agents_show_prints_the_agent_in_force(folder: Path) -> None:
 def test_agents_new_makes_a_file_and_never_overwrites_it(folder: Path) -> None:
     path = folder / "project" / ".panpan" / "agents" / "fresh.md"
 
-    assert panpan(folder, "agents", "new", "fresh").stdout == f"{path}\n"
+    made = panpan(folder, "agents", "new", "fresh")
+    assert made.stdout == f"{path}\n"
+    assert "then trust the project with it: panpan trust add" in made.stderr
+    panpan(folder, "trust", "add")
     checked = panpan(folder, "agents", "check")
     assert checked.return_value == 0
     assert checked.stdout.startswith(f"{path}:4: note: its description is still that of a new file")
-    assert checked.stderr == "6 usable, 0 errors, 1 notes\n"
+    assert checked.stderr == "0 usable, 0 errors, 1 notes\n"
     listed = panpan(folder, "agents", "list")
     assert "fresh.md" not in listed.stdout
     assert "fresh.md:4: its description is still" in listed.stderr
 
     path.write_text(path.read_text().replace("Say here when to use it.", "Reads."))
-    assert panpan(folder, "agents", "check").stderr == "7 usable, 0 errors, 0 notes\n"
+    assert panpan(folder, "agents", "check").stderr == "1 usable, 0 errors, 0 notes\n"
+    panpan(folder, "trust", "add")
     assert "fresh.md" in panpan(folder, "agents", "list").stdout
 
     path.write_text("mine now")
@@ -131,7 +142,7 @@ def test_agents_check_names_file_and_line_and_exits_1(folder: Path) -> None:
         f"{broken}:5: note: there is no tool Bsh, so it means nothing; did you mean Bash?",
         f"{noted}:4: note: there is no tool Grpe, so it means nothing; did you mean Grep?",
     ]
-    assert result.stderr == "7 usable, 1 errors, 2 notes\n"
+    assert result.stderr == "1 usable, 1 errors, 2 notes\n"
 
 
 def test_agents_check_knows_tools_of_the_command_line(folder: Path) -> None:

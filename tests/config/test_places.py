@@ -124,5 +124,7 @@ def test_too_many_folders_are_a_problem(home: Path, monkeypatch: pytest.MonkeyPa
 def test_place_of_a_project_has_a_row_for_trust() -> None:
     for kind, listed in PLACES.items():
         for place in listed:
-            name = place if place.endswith(".json") else f"{place}/a/{places.NAMES[kind].replace('*', 'a')}"
+            file = places.NAMES[kind].replace("*", "a")
+            in_folder = file if place == "agents" else f"a/{file}"
+            name = place if place.endswith(".json") else f"{place}/{in_folder}"
             assert place.startswith("~") or setting_of(name) in EXECUTABLE_SETTINGS

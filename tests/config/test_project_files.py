@@ -12,6 +12,11 @@ NAMES = {
     ".panpan/hooks*": ".panpan/hooks.d/a/b.sh",
     ".claude/settings*.json": ".claude/settings.local.json",
     ".panpan/agents": ".panpan/agents/reviewer.md",
+    ".claude/agents": ".claude/agents/team/reviewer.md",
+    ".agents/agents": ".agents/agents/reviewer.md",
+    ".opencode/agents": ".opencode/agents/reviewer.md",
+    ".gemini/agents": ".gemini/agents/reviewer.md",
+    "agents/*.md": "agents/reviewer.md",
     ".panpan/commands": ".panpan/commands/deep/er/x.md",
     ".claude/commands": ".claude/commands/x.md",
     ".panpan/skills": ".panpan/skills/x/SKILL.md",
@@ -29,11 +34,11 @@ NAMES = {
 OTHERS = [
     "AGENTS.md", "src/.env", "src/.panpan/settings.toml", "src/.mcp.json", ".panpan/notes.md", ".env.example",
     ".panpan/settings.toml.bak", ".panpan/my-hooks", ".git/config", "mcp.json", ".claude/commands/x.sh",
-    ".claude/skills/README.md", ".claude/skills/deep/x/scripts/run.py",
+    ".claude/skills/README.md", ".claude/skills/deep/x/scripts/run.py", "agents/team/x.md", "agents/x.py",
 ]  # fmt: skip
 
 
-def write(root: Path, name: str, data: bytes = b"x") -> Path:
+def write(root: Path, name: str, data: bytes = b"---") -> Path:
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
@@ -64,11 +69,11 @@ def test_executable_settings_have_an_example_and_a_reason() -> None:
 
 def test_project_files_include_exactly_the_listed_ones(root: Path) -> None:
     for name in [*NAMES.values(), *OTHERS]:
-        write(root, name, name.encode())
+        write(root, name, f"---{name}".encode())
 
     files = read(root)
 
-    assert files.content == {name: name.encode() for name in NAMES.values()}
+    assert files.content == {name: f"---{name}".encode() for name in NAMES.values()}
     assert not files.problems
 
 

@@ -85,18 +85,20 @@ def test_refusal_is_remembered_until_something_changes(project: Project) -> None
 def test_added_changed_or_removed_file_asks_again(project: Project, name: str) -> None:
     (project.root / ".panpan" / "settings.toml").unlink()
     project.says(True)
-    path = write(project.root, name, b"A=1\n")
-    assert project.state == Changed((FileChange(name, "new", ("+A=…",) if name == ".env" else ("+A=1",)),))
+    beginning = "---" if name == "agents/reviewer.md" else ""
+    path = write(project.root, name, f"{beginning}A=1\n".encode())
+    added = "+A=…" if name == ".env" else f"+{beginning}A=1"
+    assert project.state == Changed((FileChange(name, "new", (added,)),))
 
     project.says(True)
-    path.write_bytes(b"A=2\n")
-    lines = () if name == ".env" else ("@@ -1 +1 @@", "-A=1", "+A=2")
+    path.write_text(f"{beginning}A=2\n")
+    lines = () if name == ".env" else ("@@ -1 +1 @@", f"-{beginning}A=1", f"+{beginning}A=2")
     assert project.state == Changed((FileChange(name, "changed", lines),))
 
     project.says(True)
     path.unlink()
     assert project.state == Changed(
-        (FileChange(name, "gone", ("@@ -1 +0,0 @@", "-A=…" if name == ".env" else "-A=2")),)
+        (FileChange(name, "gone", ("@@ -1 +0,0 @@", "-A=…" if name == ".env" else f"-{beginning}A=2")),)
     )
 
 

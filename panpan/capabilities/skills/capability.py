@@ -202,12 +202,8 @@ class SkillsCapability(Capability):
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
         places = self.session.setup.loaded.places
-        waiting = places.waiting("commands", "skills")
-        if waiting and places.trust.may_be_asked:
-            of = f"{waiting[0]} and {len(waiting) - 1} more" if len(waiting) > 1 else waiting[0]
-            self.session.warn(
-                clean_line(f"skills and commands of the project wait until you trust it: panpan trust ({of})")
-            )
+        for line in places.told_waiting("skills and commands", "commands", "skills"):
+            self.session.warn(line)
         yield
 
 

@@ -22,7 +22,6 @@ from panpan.session.context import SessionContext
 from panpan.session.log.agent_log import AgentRecord, PastSubagents, SubagentEndRecord, SubagentRecord, agents_folder
 from panpan.session.log.fold import UnfinishedCall
 from panpan.session.reminders import ReminderSource
-from panpan.system.files.canonical import user_home
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.agent import AgentDefinition
 from panpan.types.messages import ToolResultMessage
@@ -38,8 +37,7 @@ class SubagentsCapability(Capability):
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
         setup, given = session.setup, session.config.options.get("agents")
-        root = setup.locations.project_root
-        self.definitions = load_definitions(root, setup.cwd, user_home(), given, places=setup.loaded.places)
+        self.definitions = load_definitions(setup.loaded.places, given)
         for warning in self.definitions.warnings:
             session.warn(warning)
         self.host = SubagentHost(session, self.definitions)

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,12 @@ import click
 from panpan.capabilities.subagents.definitions.files import (
     NOT_FILLED_IN,
     OWN_FOLDER,
-    Place,
-    ReadFile,
     as_text,
-    format_of,
     head_of,
     new_text,
-    places_of_project,
-    places_of_user,
-    read_file,
-    read_place,
+    read_definition,
 )
-from panpan.capabilities.subagents.definitions.load import COMMAND_LINE as GIVEN
-from panpan.capabilities.subagents.definitions.load import AgentDefinitions, load_definitions
+from panpan.capabilities.subagents.definitions.load import AgentDefinitions, given_definitions, load_definitions
 from panpan.capabilities.subagents.definitions.read_definition import (
     Problem,
     name_problem,
@@ -33,12 +27,12 @@ from panpan.capabilities.subagents.definitions.read_definition import (
 from panpan.cli_kit.commands import CommandGroup, chosen_folder, program_of
 from panpan.cli_kit.options import RUN_OPTIONS
 from panpan.config.locations import Locations
-from panpan.config.places import Places
+from panpan.config.places import MAX_BYTES, BroughtFile, Places
 from panpan.config.trust import trust_of
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import FileChangedError, write_atomic
-from panpan.system.files.canonical import user_home
 from panpan.system.files.folder_tree import make_private_folder
+from panpan.system.files.read_file import read_users_file
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, printable
 from panpan.types.agent import AgentDefinition, parse_agents
 
@@ -126,6 +120,8 @@ def new(ctx: click.Context, name: str, is_for_user: bool, cwd: Path | None) -> i
         raise ConfigError(printable(str(error))) from error
     click.echo(printable(str(path)))
     click.echo("fill in its description: until then the model is not offered it", err=True)
+    if not is_for_user:
+        click.echo("then trust the project with it: panpan trust add", err=True)
     return 0
 
 
@@ -136,21 +132,27 @@ def new(ctx: click.Context, name: str, is_for_user: bool, cwd: Path | None) -> i
 def check(ctx: click.Context, paths: Sequence[Path], cwd: Path | None) -> int:
     """Check all definitions, or those in PATH; exit with 1 if one is invalid."""
     known = sorted(program_of(ctx).known_tools())
+    given: Sequence[AgentDefinition] = ()
+    unread: list[str] = []
+    root = Path()
     if paths:
-        files = list(_files_at(paths))
-        found = [file.definition for file, _ in files if file.definition is not None]
-        problems = [problem for file, _ in files for problem in file.problems]
+        files = [file for path in paths for file in _files_at(path, unread)]
     else:
-        locations = _locations(ctx, cwd)
-        definitions = _definitions(ctx, locations)
-        files = list(_files_of(locations, _folder(ctx)))
-        found, problems = [*definitions.all, *definitions.hidden], list(definitions.problems)
-        problems += [note for one in found if one.source == GIVEN for note in notes_on_tools(one, known)]
-    problems += [
-        note for file, place in files for note in notes_on_tools_in(head_of(file, place), known, str(file.path))
-    ]
+        given = given_definitions(_given(ctx))
+        places = _places(ctx, _locations(ctx, cwd))
+        trust, root = places.trust.for_this_run(), places.trust.files.root
+        unread = [f"{name}: {reason}" for name, reason in trust.files.problems.items()]
+        files = list(replace(places, trust=trust).files(("agents",), unread))
+    found, problems = list(given), [*map(Problem, unread)]
+    problems += [note for one in given for note in notes_on_tools(one, known)]
+    for file in files:
+        source = str(root / file.name)
+        definition, wrong = read_definition(file, source)
+        problems += [*wrong, *notes_on_tools_in(head_of(file), known, source)]
+        found += [definition] if definition is not None else []
     for problem in sorted(problems, key=lambda problem: (problem.source, problem.line)):
-        click.echo(f"{printable(problem.place)}: {_kind(problem)}: {printable(problem.text)}")
+        place = f"{printable(problem.place)}: " if problem.place else ""
+        click.echo(f"{place}{_kind(problem)}: {printable(problem.text)}")
     errors = sum(problem.is_error for problem in problems)
     click.echo(f"{len(found)} usable, {errors} errors, {len(problems) - errors} notes", err=True)
     return 1 if errors else 0
@@ -160,36 +162,35 @@ def _kind(problem: Problem) -> str:
     return "error" if problem.is_error else "note"
 
 
-def _files_of(locations: Locations, cwd: Path) -> Iterator[tuple[ReadFile, Place]]:
-    """Yield all files that may define something here, each with its folder."""
-    users = places_of_user(locations.home, user_home())
-    for place in (*places_of_project(locations.project_root, cwd, users=users), *users):
-        yield from ((file, place) for file in read_place(place))
-
-
-def _files_at(paths: Sequence[Path]) -> Iterator[tuple[ReadFile, Place]]:
-    """Yield the files at these paths, each with its folder."""
-    for path in paths:
-        if not path.exists():
-            raise ConfigError(f"there is no file or folder {printable(str(path))}")
-        place = Place(path, format_of(path.absolute()), is_for_panpan=True)
-        yield from ((file, place) for file in (read_place(place) if path.is_dir() else (read_file(path, place),)))
+def _files_at(path: Path, unread: list[str]) -> Iterator[BroughtFile]:
+    """Yield the file at a path, or the files of the folder there."""
+    if not path.exists():
+        raise ConfigError(f"there is no file or folder {printable(str(path))}")
+    for file in sorted(path.rglob("*.md")) if path.is_dir() else [path]:
+        try:
+            data = read_users_file(str(file), max_bytes=MAX_BYTES)
+        except ToolError as error:
+            unread.append(str(error))
+        else:
+            yield BroughtFile("agents", str(file), data, is_users=True)
 
 
 def _locations(ctx: click.Context, cwd: Path | None) -> Locations:
     return Locations.find(chosen_folder(ctx, cwd).expanduser(), os.environ)
 
 
+def _given(ctx: click.Context) -> Mapping[str, Any]:
+    options: Mapping[str, Any] = ctx.meta.get(RUN_OPTIONS) or {}
+    return parse_agents(options["agents"]) if options.get("agents") else {}
+
+
+def _places(ctx: click.Context, locations: Locations) -> Places:
+    folders = (ctx.meta.get(RUN_OPTIONS) or {}).get("plugin_folders") or ()
+    return Places(locations.home, trust_of(locations), [Path(folder).absolute() for folder in folders])
+
+
 def _definitions(ctx: click.Context, locations: Locations) -> AgentDefinitions:
-    options: dict[str, Any] = ctx.meta.get(RUN_OPTIONS) or {}
-    given = parse_agents(options["agents"]) if options.get("agents") else None
-    folders = [Path(folder).absolute() for folder in options.get("plugin_folders") or ()]
-    places = Places(locations.home, trust_of(locations), folders)
-    return load_definitions(locations.project_root, _folder(ctx), user_home(), given, places=places)
-
-
-def _folder(ctx: click.Context) -> Path:
-    return chosen_folder(ctx, ctx.params.get("cwd")).expanduser().resolve()
+    return load_definitions(_places(ctx, locations), _given(ctx))
 
 
 def _where(definition: AgentDefinition, locations: Locations) -> str:

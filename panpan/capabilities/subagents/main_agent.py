@@ -13,7 +13,6 @@ from panpan.config.project_limits import STRICTNESS
 from panpan.core.tool import Tool, enabled_tools
 from panpan.errors import ConfigError, PanpanError
 from panpan.session.setup import SessionSetup
-from panpan.system.files.canonical import user_home
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
 
@@ -39,8 +38,7 @@ def main_agent(
     Raises:
         ConfigError: There is none of that name, it leaves no tool, or one of `given` cannot be used.
     """
-    root = setup.locations.project_root
-    definitions = load_definitions(root, setup.cwd, user_home(), given, places=setup.loaded.places)
+    definitions = load_definitions(setup.loaded.places, given)
     definition = definitions.get(name)
     if definition is None:
         names = ", ".join(definitions.names)

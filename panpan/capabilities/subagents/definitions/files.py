@@ -1,12 +1,7 @@
-"""Reads the files of one folder, within bounds.
-
-The rule: of a project nothing is read that lies outside it, or that may hold secrets, wherever a link leads: what is
-read becomes a prompt.
-"""
+"""Reads the file of a definition, and writes one."""
 
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +9,7 @@ from typing import Literal, TypeAlias
 
 from panpan.capabilities.subagents.definitions.other_formats import from_gemini, from_opencode
 from panpan.capabilities.subagents.definitions.read_definition import Problem, definition_from
-from panpan.errors import ToolError
-from panpan.system.files.canonical import canonical_path, is_below
-from panpan.system.files.protected import protections
-from panpan.system.files.read_file import read_regular_file
+from panpan.config.places import BroughtFile
 from panpan.system.text.front_matter import Entry, FrontMatterError, YamlError, read_front_matter, structure_of
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
@@ -26,84 +18,58 @@ Format: TypeAlias = Literal["panpan", "opencode", "gemini"]
 """Keys of a file; panpan's are those of Claude Code."""
 
 OWN_FOLDER = ".panpan/agents"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A folder with definitions."""
-
-    folder: Path
-    """May not exist."""
-    format: Format = "panpan"
-    within: Path | None = None
-    """Canonical root of the project, which nothing in the folder may lead out of; None: the user's folder."""
-    is_for_panpan: bool = False
-    """True if it is panpan's alone; others hold files for other agents, too."""
-    holds_other_files: bool = False
-    """True if anything may lie there, since the folder's name says little."""
-
-
-MAX_FILE_BYTES = 256_000
-MAX_FILES = 200
-MAX_DEPTH = 3
-_MAX_ENTRIES = 5_000
 NOT_FILLED_IN = "its description is still that of a new file, so the model is not offered it until you fill it in"
 
 _TRANSLATIONS = {"opencode": from_opencode, "gemini": from_gemini}
 
 
 @dataclass(frozen=True, slots=True)
-class ReadFile:
-    """A file, and its definition."""
+class Form:
+    """Way to read a file."""
 
-    path: Path
-    data: bytes
-    definition: AgentDefinition | None
-    problems: tuple[Problem, ...]
-
-
-def read_place(place: Place) -> Iterator[ReadFile]:
-    """Yield the files of a folder that define something, or should."""
-    is_in_place = place.within is None or _is_canonical(place.folder)
-    for number, (path, is_link) in enumerate(_markdown_in(place.folder, 0 if place.holds_other_files else MAX_DEPTH)):
-        if number == MAX_FILES:
-            text = f"there are more than {MAX_FILES} files; the others are not read"
-            yield ReadFile(place.folder, b"", None, (Problem(text, source=str(place.folder)),))
-            return
-        read = read_file(path, place, may_lead_elsewhere=is_link or not is_in_place)
-        if read.definition is not None or read.problems:
-            yield read
+    format: Format = "panpan"
+    must_define: bool = True
+    """True if a file without a head is wrong; other agents have such files in their folders."""
+    is_among_others: bool = False
+    """True if any file may lie beside it, so that one without a name and a description is none of ours."""
 
 
-def read_file(path: Path, place: Place, *, may_lead_elsewhere: bool = True) -> ReadFile:
-    """Read one file."""
-    source = str(path)
+PLAIN = Form()
+
+
+def form_of(file: BroughtFile) -> Form:
+    """Return how a file is read, by the folders that it lies in."""
+    folders = Path(file.name).parent.parts if file.plugin is None else ()
+    format_: Format = "opencode" if ".opencode" in folders else "gemini" if ".gemini" in folders else "panpan"
+    return Form(format_, not {".claude", ".agents"} & set(folders), folders == ("agents",))
+
+
+def read_definition(file: BroughtFile, source: str) -> tuple[AgentDefinition | None, tuple[Problem, ...]]:
+    """Return the definition in a file, None where it has none that can be used, and the problems.
+
+    Args:
+        file: The file.
+        source: Its place, for the user.
+    """
     try:
-        if may_lead_elsewhere:
-            data = read_regular_file(_judged(path, place.within), max_bytes=MAX_FILE_BYTES)
-        else:
-            data = read_regular_file(path, max_bytes=MAX_FILE_BYTES)
-        text = data.decode()
-    except ToolError as error:
-        reason = str(error)
-        text = f"it {reason.removeprefix(source).lstrip()}" if reason.startswith(source) else reason
-        return ReadFile(path, b"", None, (Problem(text, source=source),))
+        text = file.data.decode()
     except UnicodeDecodeError:
-        return ReadFile(path, b"", None, (Problem("it is not UTF-8 text", source=source),))
-    return ReadFile(path, data, *read_text(text, source, place, path.stem))
+        return None, (Problem("it is not UTF-8 text", source=source),)
+    return read_text(text, source, form_of(file))
 
 
-def read_text(text: str, source: str, place: Place, stem: str) -> tuple[AgentDefinition | None, tuple[Problem, ...]]:
-    """Return the definition in a file's text, None where it has none that can be used, and the problems."""
+def read_text(text: str, source: str, form: Form = PLAIN) -> tuple[AgentDefinition | None, tuple[Problem, ...]]:
+    """Return the definition in a text, None where it has none that can be used, and the problems."""
+    stem = Path(source).stem
     try:
         parts = read_front_matter(text)
     except FrontMatterError as error:
-        return None, () if place.holds_other_files else (Problem(str(error), error.line, source=source),)
+        return None, () if form.is_among_others else (Problem(str(error), error.line, source=source),)
     if parts is None:
-        return None, _without_head(place, source, stem)
-    if place.holds_other_files and not {"name", "description"} <= parts.head.keys():
+        return None, _without_head(form, source, stem)
+    if form.is_among_others and not {"name", "description"} <= parts.head.keys():
         return None, ()
-    head = _in_our_keys(parts.head, place.format, stem)
+    head = _in_our_keys(parts.head, form.format, stem)
     if head is None:
         return None, ()
     definition, problems = definition_from(head, parts.body, source)
@@ -131,40 +97,12 @@ def hooks_as_json(events: object) -> bytes:
     return json.dumps({"hooks": events}, indent=1).encode()
 
 
-def head_of(file: ReadFile, place: Place) -> Mapping[str, Entry]:
+def head_of(file: BroughtFile) -> Mapping[str, Entry]:
     """Return the head of a file by panpan's keys; empty if it has none that can be read."""
     with suppress(FrontMatterError, UnicodeDecodeError):
         if (parts := read_front_matter(file.data.decode())) is not None:
-            return _in_our_keys(parts.head, place.format, file.path.stem) or {}
+            return _in_our_keys(parts.head, form_of(file).format, Path(file.name).stem) or {}
     return {}
-
-
-def places_of_project(root: Path, cwd: Path, *, users: Sequence[Place]) -> list[Place]:
-    """Return the folders of a project, the nearer to `cwd` the stronger, without `users`, which are the user's own."""
-    between = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(root)] or [root]
-    places: list[Place] = []
-    for folder in between:
-        places += [
-            Place(folder / OWN_FOLDER, within=root, is_for_panpan=True),
-            Place(folder / ".claude" / "agents", within=root),
-            Place(folder / ".agents" / "agents", within=root),
-        ]
-    places += [
-        Place(root / "agents", within=root, holds_other_files=True),
-        Place(root / ".opencode" / "agents", "opencode", within=root),
-        Place(root / ".gemini" / "agents", "gemini", within=root),
-    ]
-    taken = {place.folder for place in users}
-    return [place for place in places if place.folder not in taken]
-
-
-def places_of_user(home: Path, user_home: Path) -> list[Place]:
-    """Return the user's folders."""
-    return [
-        Place(home / "agents", is_for_panpan=True),
-        Place(user_home / ".claude" / "agents"),
-        Place(user_home / ".agents" / "agents"),
-    ]
 
 
 TO_FILL_IN = "Say here when to use it."
@@ -247,57 +185,12 @@ def _list(names: tuple[str, ...]) -> str:
     return f"[{', '.join(json.dumps(name, ensure_ascii=False) for name in names)}]"
 
 
-def format_of(path: Path) -> Format:
-    """Return the format of a file, by the folders that it lies in."""
-    folders = set(path.parts)
-    return "opencode" if ".opencode" in folders else "gemini" if ".gemini" in folders else "panpan"
-
-
 def _in_our_keys(head: Mapping[str, Entry], format_: Format, stem: str) -> Mapping[str, Entry] | None:
     return _TRANSLATIONS[format_](head, stem) if format_ in _TRANSLATIONS else head
 
 
-def _without_head(place: Place, source: str, stem: str) -> tuple[Problem, ...]:
-    if place.holds_other_files or stem.casefold() == "readme":
+def _without_head(form: Form, source: str, stem: str) -> tuple[Problem, ...]:
+    if form.is_among_others or stem.casefold() == "readme":
         return ()
     text = "it has no head: a line of ---, then name and description, then a line of ---"
-    return (Problem(text, 1, is_error=place.is_for_panpan, source=source),)
-
-
-def _is_canonical(folder: Path) -> bool:
-    try:
-        return canonical_path(folder) == folder
-    except ToolError:
-        return False
-
-
-def _judged(path: Path, root: Path | None) -> Path:
-    """Return the canonical path of a file; refuse links out of the project and to secrets."""
-    canonical = canonical_path(path)
-    if root is None:
-        return canonical
-    if not is_below(canonical, root):
-        raise ToolError(f"it is a link that leads out of the project {root}, and is not read")
-    if canonical != path and any(group.is_never_workspace for group, _ in protections(canonical)):
-        raise ToolError("it is a link to what may hold secrets, and is not read")
-    return canonical
-
-
-def _markdown_in(folder: Path, depth: int) -> Iterator[tuple[Path, bool]]:
-    """Yield the Markdown files of a folder by name, each with whether it is a link, then those of its folders."""
-    try:
-        with os.scandir(folder) as entries:
-            found = sorted((entry for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False)), key=_name)
-    except OSError:
-        return
-    for entry in found:
-        if entry.name.endswith(".md") and not entry.name.startswith(".") and not entry.is_dir():
-            yield folder / entry.name, entry.is_symlink()
-    if depth:
-        for entry in found:
-            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
-                yield from _markdown_in(folder / entry.name, depth - 1)
-
-
-def _name(entry: os.DirEntry[str]) -> str:
-    return entry.name
+    return (Problem(text, 1, is_error=form.must_define, source=source),)

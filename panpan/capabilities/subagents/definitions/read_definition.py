@@ -35,7 +35,7 @@ class Problem:
         return f"{self.source}:{self.line}" if self.line else self.source
 
     def __str__(self) -> str:
-        return printable(f"{self.place}: {self.text}")
+        return printable(f"{self.place}: {self.text}" if self.source else self.text)
 
 
 MAX_NAME_CHARS = 64

@@ -114,7 +114,8 @@ async def test_session_loads_every_source_and_names_broken_files(
 ) -> None:
     tape = tmp_path / "tape.toml"
     tape.write_text('version = 1\n[[reply]]\ntext = "hello"\n')
-    folder = tmp_path / "project" / ".panpan" / "agents"
+    (tmp_path / "project").mkdir()
+    folder = tmp_path / "home" / "agents"
     folder.mkdir(parents=True)
     (folder / "mine.md").write_text("---\nname: mine\ndescription: d\n---\np")
     (folder / "broken.md").write_text("---\nname: broken\ndescription: d\nmaxTurns: x\n---\np")

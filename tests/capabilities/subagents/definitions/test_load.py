@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from panpan.capabilities.subagents.definitions.files import MAX_FILES
 from panpan.capabilities.subagents.definitions.load import MAX_WARNINGS, AgentDefinitions, load_definitions
-from panpan.config.places import Places
-from panpan.config.project_files import ProjectFiles, read_project_files
+from panpan.config.places import MAX_BYTES, Places
+from panpan.config.project_files import read_project_files
 from panpan.config.trust import ProjectTrust, Trusted, Untrusted
 from panpan.errors import ConfigError
 from panpan.types.agent import parse_agents
@@ -25,8 +24,7 @@ class Folders:
         self.user_home = top / "user"
         self.home = self.user_home / ".panpan"
         self.project = self.user_home / "project"
-        self.cwd = self.project / "src" / "deep"
-        self.cwd.mkdir(parents=True)
+        self.project.mkdir(parents=True)
 
     def write(self, path: Path, name: str, prompt: str = "prompt", *lines: str) -> Path:
         path.mkdir(parents=True, exist_ok=True)
@@ -34,15 +32,17 @@ class Folders:
         file.write_text("\n".join(["---", f"name: {name}", "description: d", *lines, "---", prompt]))
         return file
 
-    def load(self, *, is_trusted: bool = False, given: dict[str, Any] | None = None) -> AgentDefinitions:
-        files = read_project_files(self.project, self.home) if is_trusted else ProjectFiles(self.project)
+    def load(self, *, is_trusted: bool = True, given: dict[str, Any] | None = None) -> AgentDefinitions:
+        files = read_project_files(self.project, self.home)
         trust = ProjectTrust(files, Trusted() if is_trusted else Untrusted())
-        return load_definitions(self.project, self.cwd, self.user_home, given, places=Places(self.home, trust))
+        return load_definitions(Places(self.home, trust), given)
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> Folders:
-    return Folders(tmp_path)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folders:
+    folders = Folders(tmp_path)
+    monkeypatch.setenv("HOME", str(folders.user_home))
+    return folders
 
 
 def prompt_of(definitions: AgentDefinitions, name: str) -> str:
@@ -62,8 +62,6 @@ def test_load_without_files_gives_the_shipped_ones(folders: Folders) -> None:
 
 def test_load_prefers_stronger_places_and_lists_hidden_ones(folders: Folders) -> None:
     places = [
-        folders.cwd / ".panpan/agents",
-        folders.cwd / ".claude/agents",
         folders.project / ".panpan/agents",
         folders.project / ".claude/agents",
         folders.project / ".agents/agents",
@@ -78,9 +76,9 @@ def test_load_prefers_stronger_places_and_lists_hidden_ones(folders: Folders) ->
         folders.write(place, "explore", str(place))
 
     said = {"explore": {"description": "d", "prompt": "the command line"}}
-    seen = [prompt_of(folders.load(is_trusted=True, given=said), "explore")]
+    seen = [prompt_of(folders.load(given=said), "explore")]
     for place in places:
-        definitions = folders.load(is_trusted=True)
+        definitions = folders.load()
         seen.append(prompt_of(definitions, "explore"))
         (place / "explore.md").unlink()
 
@@ -89,76 +87,41 @@ def test_load_prefers_stronger_places_and_lists_hidden_ones(folders: Folders) ->
     assert definitions.hidden[0].source == "panpan"
 
 
-def test_untrusted_project_adds_agents_but_replaces_none(folders: Folders) -> None:
-    folders.write(folders.home / "agents", "mine", "the user's")
-    for name in ("mine", "explore", "new"):
-        folders.write(folders.project / ".panpan/agents", name, "the project's")
+def test_untrusted_project_defines_no_agent(folders: Folders) -> None:
+    for place in ("agents", ".agents/agents", ".claude/agents", ".panpan/agents", ".gemini/agents", ".opencode/agents"):
+        folders.write(folders.project / place, f"of{place.replace('/', '')}")
+        folders.write(folders.project / place, "explore", "the project's")
 
-    definitions = folders.load()
+    definitions = folders.load(is_trusted=False)
 
-    assert prompt_of(definitions, "mine") == "the user's"
+    assert definitions.names == SHIPPED
     assert prompt_of(definitions, "explore") != "the project's"
-    assert prompt_of(definitions, "new") == "the project's"
+    assert definitions.hidden == []
     assert definitions.warnings == [
-        "this project's own definitions of explore, mine do not count until you trust it: "
-        "`panpan agents list` shows them, `panpan trust add` trusts it"
+        "agents of the project wait until you trust it: panpan trust (.gemini/agents/explore.md and 11 more)"
     ]
 
 
-def test_project_that_repeats_a_definition_is_no_matter(folders: Folders) -> None:
-    for place in (folders.home / "agents", folders.project / ".claude/agents", folders.project / "agents"):
-        folders.write(place, "same")
-
-    assert folders.load().warnings == []
-
-
-@pytest.mark.parametrize("is_trusted", [True, False])
-def test_project_model_counts_only_if_trusted(folders: Folders, is_trusted: bool) -> None:
-    folders.write(folders.project / ".panpan/agents", "own", "p", "model: opus")
+def test_model_of_a_project_stays_with_the_provider(folders: Folders) -> None:
+    folders.write(folders.project / ".panpan/agents", "own", "p", "model: opus", "maxTurns: 5000")
     folders.write(folders.project / ".claude/agents", "other", "p", "model: opus")
-    folders.write(folders.cwd / ".panpan/agents", "deep", "p", "model: opus")
     folders.write(folders.home / "agents", "users", "p", "model: opus")
     folders.write(folders.user_home / ".claude/agents", "foreign", "p", "model: opus")
 
-    definitions = folders.load(is_trusted=is_trusted)
-    models = {one.name: one.model.name for one in definitions.all if one.name not in SHIPPED}
+    definitions = folders.load()
 
-    assert models == {
-        "own": "opus" if is_trusted else "inherit",
-        "other": "inherit",
-        "deep": "inherit",
-        "users": "opus",
-        "foreign": "opus",
-    }
-    assert {name for name in models if definitions.is_bound(name)} == {"own", "other", "deep", "foreign"}
-    assert definitions.warnings == []
-    assert (
-        len([problem for problem in definitions.problems if "its model opus does not count" in problem.text])
-        == 3 - is_trusted
-    )
+    named = [one for one in definitions.all if one.name not in SHIPPED]
+    assert {one.name: one.model.name for one in named} == dict.fromkeys(("own", "other", "users", "foreign"), "opus")
+    assert {one.name for one in named if definitions.is_bound(one.name)} == {"own", "other", "foreign"}
+    assert definitions.problems == []
 
 
-@pytest.mark.parametrize("is_trusted", [True, False])
-def test_project_turn_limit_is_raised_only_if_trusted(folders: Folders, is_trusted: bool) -> None:
-    folders.write(folders.project / ".panpan/agents", "long", "p", "maxTurns: 5000")
-    folders.write(folders.project / ".panpan/agents", "short", "p", "maxTurns: 5")
-    folders.write(folders.home / "agents", "users", "p", "maxTurns: 5000")
+def test_file_changed_after_trust_has_the_trusted_words(folders: Folders) -> None:
+    folders.write(folders.project / ".panpan/agents", "own", "as trusted")
+    definitions = folders.load()
+    folders.write(folders.project / ".panpan/agents", "own", "changed")
 
-    definitions = folders.load(is_trusted=is_trusted)
-
-    turns = {one.name: one.run.max_turns for one in definitions.all}
-    assert (turns["long"], turns["short"], turns["users"]) == (5000 if is_trusted else 100, 5, 5000)
-
-
-def test_file_changed_after_trust_names_no_model(folders: Folders) -> None:
-    folders.write(folders.project / ".panpan/agents", "own", "p", "model: fast")
-    definitions = folders.load(is_trusted=True)
-    folders.write(folders.project / ".panpan/agents", "own", "p", "model: smart")
-
-    own = definitions.get("own")
-
-    assert own is not None
-    assert own.model.name == "inherit"
+    assert prompt_of(definitions, "own") == "as trusted"
 
 
 def test_files_are_read_once_on_demand(folders: Folders) -> None:
@@ -172,13 +135,13 @@ def test_files_are_read_once_on_demand(folders: Folders) -> None:
 
 
 def test_broken_file_hides_no_other_and_is_named_once(folders: Folders) -> None:
-    place = folders.project / ".claude/agents"
+    place = folders.user_home / ".claude/agents"
     folders.write(place, "good")
+    (place / "large.md").write_text("x" * (MAX_BYTES + 1))
+    os.mkfifo(place / "pipe.md")
     folders.write(place, "broken", "p", "maxTurns: x", "permissionMode: y")
     (place / "bytes.md").write_bytes(b"---\nname: \xff\n---\n")
     (place / "README.md").write_text("# About these")
-    (place / "large.md").write_text("x" * 300_000)
-    os.mkfifo(place / "pipe.md")
 
     definitions = folders.load()
 
@@ -186,9 +149,9 @@ def test_broken_file_hides_no_other_and_is_named_once(folders: Folders) -> None:
     assert definitions.warnings == [
         f"no agent is made of {place}/broken.md:4: maxTurns has to be a whole number of 1 or more, and not 'x'",
         f"no agent is made of {place}/bytes.md: it is not UTF-8 text",
-        f"no agent is made of {place}/large.md: it is too large: 300,000 bytes, and at most 256,000 are read; "
-        "look at it in parts",
-        f"no agent is made of {place}/pipe.md: it is a FIFO, not a regular file",
+        f"{place}/large.md: it is not used: it is too large: more than 1,000,000 bytes, and at most 1,000,000 are "
+        "read; look at it in parts",
+        f"{place}/pipe.md: it is not used: it is a FIFO, not a regular file",
     ]
 
 
@@ -219,15 +182,10 @@ def test_mixed_folder_is_read_only_for_definitions(folders: Folders) -> None:
 def test_inner_folders_are_read_up_to_a_limit(folders: Folders) -> None:
     place = folders.home / "agents"
     folders.write(place / "team", "colleague")
+    folders.write(place / "1/2/3/4/5/6", "too-deep")
     (place / "loop").symlink_to(place)
-    for number in range(MAX_FILES + 10):
-        folders.write(folders.project / ".claude/agents", f"many{number}")
 
-    definitions = folders.load()
-
-    assert "colleague" in definitions.names
-    assert sum(name.startswith("many") for name in definitions.names) == MAX_FILES
-    assert "there are more than 200 files" in definitions.warnings[0]
+    assert set(folders.load().names) - set(SHIPPED) == {"colleague"}
 
 
 @pytest.mark.parametrize("lead", ["file", "folder"])
@@ -241,19 +199,10 @@ def test_outside_file_becomes_no_prompt_of_the_project(folders: Folders, lead: s
         place.parent.mkdir()
         place.symlink_to(secret.parent)
 
-    definitions = folders.load(is_trusted=True)
+    definitions = folders.load()
 
     assert definitions.get("secret") is None
     assert "leads out of the project" in definitions.warnings[0]
-
-
-def test_link_to_a_possible_secret_is_not_read(folders: Folders) -> None:
-    folders.write(folders.project / ".ssh", "key")
-    place = folders.project / ".claude" / "agents"
-    place.mkdir(parents=True)
-    (place / "key.md").symlink_to(folders.project / ".ssh" / "key.md")
-
-    assert folders.load(is_trusted=True).get("key") is None
 
 
 def test_links_of_the_user_are_followed(folders: Folders) -> None:
@@ -266,27 +215,20 @@ def test_links_of_the_user_are_followed(folders: Folders) -> None:
 
 def test_home_as_the_project_is_the_users(folders: Folders) -> None:
     folders.write(folders.user_home / ".claude/agents", "mine", "p", "model: opus")
-    trust = ProjectTrust(ProjectFiles(folders.user_home), Untrusted())
+    folders.project = folders.user_home
 
-    places = Places(folders.home, trust)
-    definitions = load_definitions(folders.user_home, folders.user_home, folders.user_home, places=places)
-
-    mine = definitions.get("mine")
-    assert mine is not None
-    assert mine.model.name == "opus"
+    assert "mine" in folders.load(is_trusted=False).names
 
 
-def test_first_of_two_files_of_one_name_counts_with_a_note(folders: Folders) -> None:
+def test_last_of_two_files_of_one_name_counts(folders: Folders) -> None:
     place = folders.home / "agents"
     folders.write(place, "a", "first")
     (place / "b.md").write_text("---\nname: a\ndescription: d\n---\nsecond")
 
     definitions = folders.load()
 
-    assert prompt_of(definitions, "a") == "first"
-    assert [str(problem) for problem in definitions.problems] == [
-        f"{place}/b.md: {place}/a.md defines a, too, and that one counts"
-    ]
+    assert prompt_of(definitions, "a") == "second"
+    assert [one.source for one in definitions.hidden] == [f"{place}/a.md"]
 
 
 def test_command_line_gives_definitions(folders: Folders) -> None:

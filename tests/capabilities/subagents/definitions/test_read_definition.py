@@ -1,10 +1,8 @@
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.subagents.definitions.files import TO_FILL_IN, Format, Place, as_text, new_text, read_text
+from panpan.capabilities.subagents.definitions.files import TO_FILL_IN, Form, Format, as_text, new_text, read_text
 from panpan.capabilities.subagents.definitions.read_definition import (
     COLORS,
     KEYS,
@@ -40,7 +38,7 @@ You review.
 
 
 def read(text: str, format_: Format = "panpan") -> tuple[AgentDefinition | None, tuple[Problem, ...]]:
-    return read_text(text, "x.md", Place(Path("x"), format_, is_for_panpan=True), "x")
+    return read_text(text, "x.md", Form(format_))
 
 
 def with_head(*lines: str) -> str:

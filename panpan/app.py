@@ -22,6 +22,7 @@ from panpan.capabilities.history.capability import History
 from panpan.capabilities.hooks.capability import HooksCapability
 from panpan.capabilities.language_servers.capability import CodeIntelligenceCapability
 from panpan.capabilities.local_model.capability import LocalModelCapability
+from panpan.capabilities.mcp.capability import McpCapability
 from panpan.capabilities.mentions.capability import Mentions
 from panpan.capabilities.output_styles.capability import OutputStylesCapability
 from panpan.capabilities.packages.capability import Packages
@@ -86,6 +87,7 @@ BUILTIN: Sequence[type[Capability]] = (
     SideQuestions,
     PluginsCapability,
     SkillsCapability,
+    McpCapability,
     OutputStylesCapability,
     LocalModelCapability,
     Cassettes,

@@ -10,13 +10,13 @@ from scripts.house_figures import Figure, Package, deletable, figures, most_para
 ROOT = Path(__file__).parents[1]
 
 HELD = {
-    "capabilities whose folder can be deleted": 28,
+    "capabilities whose folder can be deleted": 29,
     "imports between features": 0,
     "imports upward": 0,
-    "lines of code a file": 136.9,
-    "files": 572,
-    "lines": 113_000,
-    "files in one folder, 90th percentile": 13,
+    "lines of code a file": 133.8,
+    "files": 598,
+    "lines": 117_000,
+    "files in one folder, 90th percentile": 14,
     "most parameters": 15,
     "attributes set on another object": 1,
 }

@@ -240,7 +240,7 @@ def _command_lines(ctx: click.Context, group: click.Group, with_prompt: str) -> 
         for inner in command.list_commands(ctx) if isinstance(command, click.Group) else ():
             lines.setdefault(inner, []).append(f"panpan {name} {inner}")
     for slash in all_commands(slash_commands()):
-        if not (slash.is_missing or slash.needs_terminal):
+        if not slash.needs_terminal:
             lines.setdefault(slash.name, []).append(f"{with_prompt} /{slash.name}")
     return lines | {name: [f"panpan {name}"] for name in group.list_commands(ctx)}
 

@@ -108,6 +108,8 @@ def _opened(
         append_system_prompt=options["append_system_prompt"],
         agents=None if options["agents"] is None else parse_agents(options["agents"]),
         agent=options["agent"],
+        mcp_config=options["mcp_config"],
+        strict_mcp_config=options["strict_mcp_config"],
         ask=ask,
         ask_user=ask_user,
         ask_plan=ask_plan,

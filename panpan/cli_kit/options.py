@@ -145,6 +145,9 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help='Kinds of subagents: {"NAME": {"description": "...", "prompt": "...", "tools": "..."}}.'),
         click.option("--agent", metavar="NAME",
                      help="Begin as this agent: its prompt, tools and model, and its mode if that is stricter."),
+        click.option("--mcp-config", multiple=True, metavar="FILE|JSON",
+                     help="Use the MCP servers in a JSON file, or a JSON object, for this run."),
+        click.option("--strict-mcp-config", is_flag=True, help="Use no other MCP servers than those of --mcp-config."),
         click.option("--settings", multiple=True, metavar="FILE|JSON",
                      help="Use the settings in a TOML or JSON file, or a JSON object, for this run."),
         click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE",
@@ -221,7 +224,7 @@ def check_options_before(command: str, ctx: click.Context) -> None:
     """
     for option in ctx.command.params:
         is_given = ctx.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
-        is_taken = option.name == "cwd" or (command == option.name == "agents")
+        is_taken = option.name == "cwd" or ((command, option.name) in {("agents", "agents"), ("mcp", "mcp_config")})
         is_taken |= command in _COMMANDS_WITH_SETTINGS and option.name in {*SETTING_BY_OPTION, *_SEVERAL_SETTINGS}
         if is_given and not is_taken:
             name = " / ".join([*option.opts, *option.secondary_opts])

@@ -194,7 +194,7 @@ def _users_path(place: str, home: Path | None) -> Path:
 
 
 def _of_user(kind: Kind, place: Path, problems: list[str]) -> Iterator[BroughtFile]:
-    found: Iterable[str] = _files_below(place, NAMES[kind], problems)
+    found: Iterable[str] = files_below(place, NAMES[kind], problems)
     if place.suffix == ".json":
         found = [str(place)] if os.path.lexists(place) else []
     for path in found:
@@ -206,8 +206,14 @@ def _of_user(kind: Kind, place: Path, problems: list[str]) -> Iterator[BroughtFi
         yield BroughtFile(kind, path, data, is_users=True)
 
 
-def _files_below(place: Path, pattern: str, problems: list[str]) -> Iterator[str]:
-    """Yield the files of a folder and the folders in it, sorted; links are followed, since they are the user's."""
+def files_below(place: Path, pattern: str, problems: list[str]) -> Iterator[str]:
+    """Yield the files of a folder and the folders in it, sorted; links are followed, since they are the user's.
+
+    Args:
+        place: The folder; it need not exist.
+        pattern: Names of the files, with wildcards.
+        problems: Gets a sentence for each folder that cannot be read.
+    """
     folders = [(str(place), 0)]
     seen = 0
     while folders:

@@ -174,6 +174,8 @@ class Table(BaseModel):
 
     table: ClassVar[str] = ""
     """Its name in settings files, if a feature declares it."""
+    is_named: ClassVar[bool] = False
+    """True if the user names any number of them, `[table.NAME]`."""
     is_for_trusted_projects: ClassVar[bool] = False
     """True if a project that the user trusts may set all of it; others may set nothing of it."""
 
@@ -494,6 +496,10 @@ class Settings(Table):
         # these settings were made without `settings_type`
         return kind(**found.model_dump(exclude_unset=True)) if isinstance(found, Table) else kind()
 
+    def named(self, kind: type[TableT]) -> Mapping[str, TableT]:
+        """Return the tables of a feature that the user has named."""
+        return getattr(self, kind.table, {})
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _copied, (self.model_fields_set, dict(self))
 
@@ -513,7 +519,9 @@ def settings_type() -> type[Settings]:
     for file in sorted(Path(__file__).parents[1].glob("capabilities/*/settings.py")):
         declared = vars(import_module(f"panpan.capabilities.{file.parent.name}.settings")).values()
         fields |= {
-            kind.table: (kind, Field(default_factory=kind.model_construct))
+            kind.table: (Mapping[Name, kind], Field(default_factory=dict))  # type: ignore[valid-type]
+            if kind.is_named
+            else (kind, Field(default_factory=kind.model_construct))
             for kind in declared
             if isinstance(kind, type) and issubclass(kind, Table) and kind.table
         }

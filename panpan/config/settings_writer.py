@@ -4,7 +4,7 @@ The files are the user's: comments, order and layout stay as they are, and a fil
 alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -155,6 +155,56 @@ def save_setting(places: Locations, key: KeyPath, value: str | bool | None) -> P
 
     _rewrite(path, kind, with_value, dotted(key))
     return path
+
+
+def save_table(places: Locations, table: str, name: str, values: Mapping[str, Any] | None) -> Path:
+    """Set `[table.NAME]` in the user's settings file, and return that file; None removes it.
+
+    The file is created if it is missing. Blocks: use a worker thread.
+
+    Raises:
+        ConfigError: The file cannot be read, understood or written; it is unchanged.
+        LockHeldError: Another process keeps it locked.
+    """
+    path = places.user_settings
+
+    def change(document: "TOMLDocument") -> None:
+        import tomlkit
+
+        if table not in document:
+            document[table] = tomlkit.table(is_super_table=True)
+        document[table].pop(name, None)
+        if values is not None:
+            document[table][name] = _as_table(values)
+
+    def others(data: bytes) -> dict[KeyPath, Any]:
+        every = leaves(parse_settings(data, path, "user").values)
+        return {at: one for at, one in every if one != {} and at[:2] != (table, name)}
+
+    def with_table(old: bytes) -> bytes:
+        new = _edited(old, change)
+        found = parse_settings(new, path, "user").values.get(table, {}).get(name)
+        if others(new) != others(old) or found != (None if values is None else dict(values)):
+            by_hand = f"{shown(path)} is laid out in a way that panpan cannot change; change [{table}.{name}] by hand"
+            raise ConfigError(by_hand)
+        return new
+
+    _rewrite(path, "user", with_table, f"{table}.{name}")
+    return path
+
+
+def _as_table(values: Mapping[str, Any]) -> Any:
+    import tomlkit
+
+    table = tomlkit.table()
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            inner = tomlkit.inline_table()
+            inner.update(value)
+            table.add(key, inner)
+        else:
+            table.add(key, value)
+    return table
 
 
 def _rewrite(path: Path, kind: SourceKind, changed: Callable[[bytes], bytes], what: str) -> None:

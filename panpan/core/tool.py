@@ -303,6 +303,16 @@ class Tool(ABC, Generic[InputT]):
         """Return the tool that does the work: itself, unless its module is imported at its first call."""
         return self
 
+    def meant(self, args: InputT) -> "tuple[Tool[Any], Mapping[str, Any]] | None":
+        """Return the tool, and its arguments, that a call of this one stands for; None: itself.
+
+        Hooks, rules, the log and the screen see a call of that tool.
+
+        Raises:
+            ToolError: There is no such tool.
+        """
+        return None
+
 
 FACTS_FILE = "tools.json"
 """File beside a capability that says of its tools what a start needs to know; `scripts/tool_facts.py` writes it."""
@@ -363,13 +373,13 @@ def enabled_tools(
         disallowed: Permission rules that deny. Those without parentheses remove the tool, whatever the patterns say;
             the others are left to the permission gate.
     """
-    removed = [rule.strip() for rule in disallowed if "(" not in rule]
-    return [
-        tool for tool in tools if _is_on(tool.name, patterns) and not any(_matches(tool.name, name) for name in removed)
-    ]
+    return [tool for tool in tools if is_enabled(tool.name, patterns, disallowed)]
 
 
-def _is_on(name: str, patterns: Mapping[str, bool]) -> bool:
+def is_enabled(name: str, patterns: Mapping[str, bool], disallowed: Collection[str]) -> bool:
+    """Return True if a tool is on; see `enabled_tools`."""
+    if any("(" not in rule and _matches(name, rule.strip()) for rule in disallowed):
+        return False
     matching = [(_specificity(pattern), not is_on) for pattern, is_on in patterns.items() if _matches(name, pattern)]
     return not max(matching)[1] if matching else True
 

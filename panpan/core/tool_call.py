@@ -92,6 +92,9 @@ def _checked(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], advertised: Coll
         args = tool.input_model.model_validate(use.input)
     except ValidationError as error:
         return PreparedCall(use, problem=_wrong_arguments(use.name, error))
+    if (meant := tool.meant(args)) is not None:
+        inner, written = meant
+        return _checked(use.model_copy(update={"name": inner.name, "input": dict(written)}), {inner.name: inner}, ())
     return PreparedCall(use, tool, args, only_reads=tool.may_run_in_parallel(args))
 
 

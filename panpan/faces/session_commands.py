@@ -117,10 +117,10 @@ class SessionCommands:
     def __init__(self, env: Mapping[str, str], further: Sequence[Command] = ()) -> None:
         self._env = env
         every = with_further(all_commands(slash_commands()), further)
-        here = [_never_looser(one) for one in every if not (one.needs_terminal or one.is_missing or one.name == "help")]
+        here = [_never_looser(one) for one in every if not (one.needs_terminal or one.name == "help")]
         here.append(help_command(here, ()))
         self._here = sorted(here, key=lambda command: command.name)
-        self._elsewhere = [one for one in every if one.needs_terminal or one.is_missing]
+        self._elsewhere = [one for one in every if one.needs_terminal]
 
     @property
     def names(self) -> Sequence[str]:
@@ -144,10 +144,7 @@ class SessionCommands:
     def _why_not(self, line: str) -> str:
         if (found := find(self._elsewhere, line)) is None:
             return unknown(self._here, line)
-        name = found[0].name
-        if found[0].is_missing:
-            return f"/{name} is not available yet; /help lists the commands"
-        return f"/{name} needs a terminal; run panpan there, without -p and pipes"
+        return f"/{found[0].name} needs a terminal; run panpan there, without -p and pipes"
 
     @property
     def _every(self) -> Sequence[Command]:

@@ -178,8 +178,6 @@ class Command:
     """True if it lets the user choose from a list, without arguments."""
     needs_terminal: bool = False
     """True if it is about the screen, or about the session on it, so that it is of no use in a script."""
-    is_missing: bool = False
-    """True if its service does not exist yet, so that it only says so."""
 
 
 @dataclass(frozen=True, slots=True)

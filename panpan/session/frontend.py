@@ -140,6 +140,10 @@ class SessionOptions(TypedDict, total=False):
     """Kinds of subagents beside those of files, by name: for each the keys of a definition, and `prompt`."""
     agent: str | None
     """Name of the kind of subagent as which the main conversation of a new session runs; None for none."""
+    mcp_config: Sequence[str]
+    """MCP servers beside those of files: JSON objects as in `.mcp.json`, or files with one."""
+    strict_mcp_config: bool
+    """True if no other MCP servers count."""
     capabilities: "Sequence[type[Capability]]"
     """Features beside panpan's own and those that the settings name."""
     unavailable: Sequence[str] | None

@@ -39,7 +39,7 @@ def test_subcommand_help_shows_its_usage() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "count"),
     [
-        ("doctor", "CHECKS", 8),
+        ("doctor", "CHECKS", 9),
         ("demo", "local_scene", 1),
         ("recording", "Recording", 1),
         ("model_detection", "detect_model", 1),

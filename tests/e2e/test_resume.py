@@ -1,29 +1,11 @@
 """A session goes on as if it had never stopped: the same prefix, byte for byte, and a longer history."""
 
 import json
-from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from tests.e2e.conftest import Panpan
-from tests.model_server import RecordedRequest, call, say, serving
-
-
-def comparable(request: RecordedRequest) -> tuple[Any, Any, list[Any]]:
-    """Tools, system prompt, and the flat list of blocks, without cache marks."""
-    body = json.loads(request.raw, object_hook=lambda o: {k: v for k, v in o.items() if k != "cache_control"})
-    blocks = [(message["role"], block) for message in body["messages"] for block in message["content"]]
-    return body["tools"], body["system"], blocks
-
-
-def assert_prefixes(requests: list[RecordedRequest]) -> None:
-    """Each request starts with the whole previous one."""
-    for earlier, later in pairwise(requests):
-        tools, system, blocks = comparable(earlier)
-        tools_later, system_later, blocks_later = comparable(later)
-        assert (tools, system) == (tools_later, system_later)
-        assert blocks_later[: len(blocks)] == blocks
+from tests.model_server import assert_prefixes, call, say, serving
 
 
 def test_continue_goes_on_with_the_newest_session(panpan: Panpan) -> None:

@@ -7,7 +7,7 @@
 `python -m tests.model_server --help` runs it as a process, with the script in a file.
 """
 
-from tests.model_server.recording import RecordedRequest
+from tests.model_server.recording import RecordedRequest, assert_prefixes
 from tests.model_server.script import (
     Block,
     Cut,
@@ -52,6 +52,7 @@ __all__ = [
     "Thinking",
     "Tokens",
     "ToolCall",
+    "assert_prefixes",
     "call",
     "calls",
     "say",

@@ -1,8 +1,10 @@
 """Requests to the model server, for assertions in tests."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 
@@ -49,3 +51,19 @@ class RecordedRequest:
             "client_left": self.client_left,
         }
         return line | {"headers": self.headers, "body": self.body} if with_body else line
+
+
+def comparable(request: RecordedRequest) -> tuple[Any, Any, list[Any]]:
+    """Return the tools, the system prompt, and the flat list of blocks, without cache marks."""
+    body = json.loads(request.raw, object_hook=lambda o: {k: v for k, v in o.items() if k != "cache_control"})
+    blocks = [(message["role"], block) for message in body["messages"] for block in message["content"]]
+    return body["tools"], body["system"], blocks
+
+
+def assert_prefixes(requests: Sequence[RecordedRequest]) -> None:
+    """Assert that each request starts with the whole previous one."""
+    for earlier, later in pairwise(requests):
+        tools, system, blocks = comparable(earlier)
+        tools_later, system_later, blocks_later = comparable(later)
+        assert (tools, system) == (tools_later, system_later)
+        assert blocks_later[: len(blocks)] == blocks

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from panpan.capabilities.local_model.weight_store import RUNTIME
+from panpan.capabilities.mcp.settings import PACKAGE as MCP
 from panpan.capabilities.web.browser.page_rendering import SCRIPTS
 from panpan.capabilities.web.browser.running_chromium import DRIVER
 from panpan.config.stored_keys import PACKAGE
@@ -46,7 +47,7 @@ def test_install_command_for_pipx_uses_pipx(monkeypatch: pytest.MonkeyPatch, tmp
 def test_install_bounds_equal_the_extras() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
-    assert extras == {"browser": [DRIVER, SCRIPTS], "keyring": [PACKAGE], "local": [RUNTIME]}
+    assert extras == {"browser": [DRIVER, SCRIPTS], "keyring": [PACKAGE], "local": [RUNTIME], "mcp": [MCP]}
 
 
 def test_documents_never_install_panpan_from_an_index() -> None:

@@ -17,13 +17,13 @@ from panpan.capabilities.language_servers.documents import Documents, SyncedDocu
 from panpan.capabilities.language_servers.server_process import (
     TIMEOUTS,
     ServerKind,
-    ServerProcess,
     ServerTimeouts,
-    server_process,
+    language_server_process,
 )
 from panpan.capabilities.language_servers.wire import SYMBOL_KINDS, encoding_of, items_of
 from panpan.errors import ConfigError, ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.sandbox.server_process import ServerProcess
 
 _MOST = 100
 """Tasks at the same time; more are ignored."""
@@ -207,7 +207,7 @@ class LanguageServer:
             self._connection.give_up(why)
 
     async def _live(self) -> None:
-        async with server_process(self._argv, self.root, self._environment, self._sandbox) as process:
+        async with language_server_process(self._argv, self.root, self._environment, self._sandbox) as process:
             name = self.kind.name
             self._connection = connection = Connection(
                 name,

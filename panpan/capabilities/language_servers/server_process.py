@@ -1,109 +1,36 @@
-"""Language servers that panpan knows, and the program of one: found, started in a box, and ended."""
+"""Language servers that panpan knows, and the program of one: found, and started in a box."""
 
 import os
-import re
 import shutil
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
-from anyio import move_on_after
-from anyio.lowlevel import checkpoint
-
 from panpan.capabilities.language_servers.settings import LanguageServersSettings
 from panpan.errors import ToolError
 from panpan.system.files.canonical import canonical_path, is_below
-from panpan.system.processes.process import Child
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.sandbox.server_process import ServerProcess, server_process
 from panpan.types.dataclass import dataclass
-from panpan.types.pattern import compile_late
 
 # A server gets no network, no keys, and write access only to a cache folder of the session. Without a working sandbox
 # it runs outside of one: only trusted projects have servers.
 
-_END_S = 0.5
-_KILL_GRACE_S = 0.3
-_MAX_KEPT_BYTES = 8_000
-"""Most bytes kept of each end of its standard error."""
-_MAX_REASON_CHARS = 300
-_KILLED = (-9, 137)
-"""Codes of a process that was killed (SIGKILL), as Python and as a shell or sandbox around it tell them."""
-_TELLING = compile_late("error|fail|fatal|panic|cannot|not found|no such", re.IGNORECASE)
-
-
-class ServerProcess:
-    """A server that runs."""
-
-    def __init__(self, child: Child, input_fd: int) -> None:
-        self.child = child
-        self.input_fd = input_fd
-        self._first_errors, self._last_errors = b"", b""
-
-    async def keep_errors(self) -> None:
-        """Read its standard error until that is closed, and keep the beginning and the end."""
-        pipe = self.child.stderr
-        while pipe is not None and not pipe.is_at_end:
-            chunk = pipe.read()
-            if chunk is None:
-                await anyio.wait_readable(pipe.fd)
-            elif chunk:
-                self._keep(chunk)
-                await checkpoint()
-
-    def _keep(self, chunk: bytes) -> None:
-        self._first_errors += chunk[: _MAX_KEPT_BYTES - len(self._first_errors)]
-        self._last_errors = (self._last_errors + chunk)[-_MAX_KEPT_BYTES:]
-
-    async def exit_reason(self) -> str:
-        """Return the end of a server whose output is closed, such as "ended with code 1: out of memory"."""
-        with move_on_after(_END_S):
-            await self.child.wait()
-        if self.child.stderr is not None:
-            self._keep(self.child.stderr.drain())
-        said = [*_lines(self._first_errors), *_lines(self._last_errors)]
-        how = f"with code {self.child.exit_code}" if self.child.has_ended else "its output"
-        is_killed = self.child.has_ended and self.child.exit_code in _KILLED  # a killed process could not print why
-        telling = "" if is_killed else next(filter(_TELLING.search, said), said[-1] if said else "")
-        why = clean_line(telling)[:_MAX_REASON_CHARS].rstrip(".")
-        return f"ended {how}{f': {why}' if why else ''}"
-
-
-def _lines(data: bytes) -> list[str]:
-    return [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
-
 
 @asynccontextmanager
-async def server_process(
+async def language_server_process(
     argv: Sequence[str], root: Path, environment: Mapping[str, str], sandbox: CommandSandbox
 ) -> AsyncGenerator[ServerProcess, None]:
-    """Run a server for the time of the block.
+    """Run a language server for the time of the block.
 
     Raises:
         ToolError: It cannot be started.
         ConfigError: There is no room for temporary files.
     """
     env = await _with_caches(environment, sandbox)
-    read_fd, write_fd = os.pipe()
-    try:
-        os.set_blocking(write_fd, False)
-        async with sandbox.boxed(argv, env, root, Bounds(is_read_only=True, roots=(root,))) as start:
-            child = await Child.start(
-                start.argv, cwd=root, env=start.env, has_stderr=True, pass_fds=start.pass_fds, stdin=read_fd
-            )
-            try:
-                os.close(read_fd)
-                read_fd = -1
-                yield ServerProcess(child, write_fd)
-            finally:
-                await child.end_tree(_KILL_GRACE_S)
-                child.close()
-    finally:
-        os.close(write_fd)
-        if read_fd >= 0:
-            os.close(read_fd)
+    async with server_process(argv, root, env, sandbox, Bounds(is_read_only=True, roots=(root,))) as process:
+        yield process
 
 
 async def _with_caches(environment: Mapping[str, str], sandbox: CommandSandbox) -> dict[str, str]:

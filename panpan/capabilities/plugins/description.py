@@ -40,12 +40,7 @@ class Description:
     def running(self) -> Sequence[RunningPart]:
         """Everything that runs, or lets something run."""
         own = [RunningPart(f"program for commands: {part.path}", "") for part in self._plugin.of_kind("programs")]
-        servers = [
-            RunningPart(f"MCP server {one.name} (panpan starts none yet): {one.title}", one.place)
-            for one in self._plugin.servers
-            if one.kind == "mcp"
-        ]
-        return [*(part for report in self._reports for part in report.running), *servers, *own]
+        return [*(part for report in self._reports for part in report.running), *own]
 
     @property
     def problems(self) -> Sequence[str]:

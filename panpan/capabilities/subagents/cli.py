@@ -27,7 +27,7 @@ from panpan.capabilities.subagents.definitions.read_definition import (
 from panpan.cli_kit.commands import CommandGroup, chosen_folder, program_of
 from panpan.cli_kit.options import RUN_OPTIONS
 from panpan.config.locations import Locations
-from panpan.config.places import MAX_BYTES, BroughtFile, Places
+from panpan.config.places import MAX_BYTES, BroughtFile, Places, files_below
 from panpan.config.trust import trust_of
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import FileChangedError, write_atomic
@@ -166,13 +166,13 @@ def _files_at(path: Path, unread: list[str]) -> Iterator[BroughtFile]:
     """Yield the file at a path, or the files of the folder there."""
     if not path.exists():
         raise ConfigError(f"there is no file or folder {printable(str(path))}")
-    for file in sorted(path.rglob("*.md")) if path.is_dir() else [path]:
+    for file in files_below(path, "*.md", unread) if path.is_dir() else [str(path)]:
         try:
-            data = read_users_file(str(file), max_bytes=MAX_BYTES)
+            data = read_users_file(file, max_bytes=MAX_BYTES)
         except ToolError as error:
             unread.append(str(error))
         else:
-            yield BroughtFile("agents", str(file), data, is_users=True)
+            yield BroughtFile("agents", file, data, is_users=True)
 
 
 def _locations(ctx: click.Context, cwd: Path | None) -> Locations:

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, Protocol
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.web.web_pages import MAX_SHOWN_CHARS, FetchRequest, WebPage, WebPages, mark_untrusted, to_ascii
+from panpan.capabilities.web.web_pages import MAX_SHOWN_CHARS, FetchRequest, WebPage, WebPages, mark_page, to_ascii
 from panpan.core.effects import Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import PanpanError, ToolError
@@ -135,13 +135,13 @@ class WebFetchTool(Tool[WebFetchInput]):
         else:
             piece = piece_at(text, args.offset, self._reader.most_chars)
             try:
-                answer = await self._reader.answer(args.prompt, mark_untrusted(piece.text, page.url))
+                answer = await self._reader.answer(args.prompt, mark_page(piece.text, page.url))
             except ToolError as error:
                 why = str(error)
             else:
                 extent = _extent(piece) if piece.start or piece.next_offset else "the page"
                 note = f"[a small model answers from {extent}; look at the page where it matters]"
-                return "\n".join((_head(page), note, mark_untrusted(answer, page.url), *_onward(piece)))
+                return "\n".join((_head(page), note, mark_page(answer, page.url), *_onward(piece)))
         told = _piece_told(page, piece_at(text, args.offset))
         return f"[nobody answered the prompt: {why}; this is the page]\n{told}"
 
@@ -149,7 +149,7 @@ class WebFetchTool(Tool[WebFetchInput]):
 def _piece_told(page: WebPage, piece: Piece) -> str:
     if page.picture is not None:
         return _head(page)
-    body = mark_untrusted(piece.text, page.url) if piece.text else "[it has no text]"
+    body = mark_page(piece.text, page.url) if piece.text else "[it has no text]"
     return "\n".join((_head(page), body, *_onward(piece)))
 
 

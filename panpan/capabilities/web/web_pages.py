@@ -5,7 +5,6 @@ address on the way again; then plain HTTP first, and the browser where that show
 """
 
 import random
-import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -21,7 +20,8 @@ from panpan.capabilities.web.fetching import SiteRobots
 from panpan.capabilities.web.settings import WebSettings
 from panpan.errors import ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.system.text.terminal_text import clean_line
+from panpan.system.text.untrusted import mark_untrusted
 from panpan.system.web.domain_lists import DomainLists, is_same_site
 from panpan.system.web.network import GuardedClient
 from panpan.system.web.url_guard import PlainUrl, plain_url
@@ -107,22 +107,13 @@ def raw_url(url: str) -> str | None:
     return None
 
 
-# Nothing in the text can end its mark, or begin one of panpan's own. Outside of the mark there are only panpan's own
-# words, numbers, and addresses in ASCII.
-
-TAG = "web-content"
 MAX_SHOWN_CHARS = 500
 """Most characters of an address that is only shown."""
-_OWN_TAG = compile_late(rf"<(?=\s*/?\s*(?:{TAG}|system-reminder))", re.IGNORECASE)
-_UNSEEN_JOINERS = compile_late(r"(?<=[ -\"$-)+-/:-~])[\u200c\u200d\ufe00-\ufe0f]+")
-"""Joiners behind ASCII letters and signs, but for those of which emoji are made: they join nothing, and hide a tag."""
 
 
-def mark_untrusted(text: str, source: str) -> str:
-    """Return text of the web between tags that name where it is from; control characters are gone from it."""
-    body = _OWN_TAG.sub("&lt;", _UNSEEN_JOINERS.sub("", clean_for_terminal(text))).strip("\n")
-    named = to_ascii(source, MAX_SHOWN_CHARS).replace('"', "%22").replace("<", "%3C")
-    return f'<{TAG} source="{named}">\n{body}\n</{TAG}>'
+def mark_page(text: str, source: str) -> str:
+    """Return text of the web between tags that name where it is from."""
+    return mark_untrusted(text, "web-content", to_ascii(source, MAX_SHOWN_CHARS))
 
 
 def to_ascii(url: str, most: int | None = None) -> str:

@@ -290,7 +290,7 @@ class WebSearchTool(Tool[WebSearchInput]):
 
 
 def _told(found: SearchResults, searcher: WebSearcher) -> str:
-    from panpan.capabilities.web.web_pages import mark_untrusted
+    from panpan.capabilities.web.web_pages import mark_page
 
     note = f"[{found.left_out} left out: of hosts that are not wanted, or not public]" if found.left_out else ""
     if not found.pages:
@@ -299,4 +299,4 @@ def _told(found: SearchResults, searcher: WebSearcher) -> str:
         "\n   ".join(filter(None, (f"{number}. {page.title}", page.url, page.snippet)))
         for number, page in enumerate(found.pages, 1)
     ]
-    return "\n".join(filter(None, (mark_untrusted("\n".join(entries), searcher.title), note)))
+    return "\n".join(filter(None, (mark_page("\n".join(entries), searcher.title), note)))

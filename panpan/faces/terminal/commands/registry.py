@@ -11,19 +11,8 @@ from panpan.faces.terminal.commands.config_command import CONFIG_COMMANDS
 from panpan.faces.terminal.commands.copy_command import COPY_COMMANDS
 from panpan.faces.terminal.commands.session_commands import SESSION_COMMANDS
 from panpan.faces.terminal.commands.show_commands import SHOW_COMMANDS
-from panpan.session.command import Command, Terminal, say
+from panpan.session.command import Command, Terminal
 from panpan.system.text.terminal_text import clean_line
-
-
-def _missing(name: str, help_: str, why: str) -> Command:
-    async def tell(terminal: Terminal, rest: str) -> None:
-        say(terminal, f"/{name} is not available yet: {why}")
-
-    return Command(name, help_, tell, is_immediate=True, is_missing=True)
-
-
-MISSING_COMMANDS: Sequence[Command] = (_missing("mcp", "Show the MCP servers", "panpan cannot talk to MCP servers"),)
-
 
 KEYS: Sequence[tuple[str, str]] = (
     ("Enter", "send; while a turn runs, the model gets it at the next round"),
@@ -77,7 +66,7 @@ def help_command(others: Iterable[Command], keys: Sequence[tuple[str, str]]) -> 
     async def show(terminal: Terminal, rest: str) -> None:
         from panpan.types.content import table  # the first screen needs this module, but no displays
 
-        listed = table((_usage(command), _line(command)) for command in commands if not command.is_missing)
+        listed = table((_usage(command), _line(command)) for command in commands)
         titles = ("Keys", "Commands") if rest == "keys" else ("Commands", "Keys")
         here = keys if look_of(terminal) is not None else KEYS_OF_LINES
         sections = {"Commands": listed, "Keys": table(here)}
@@ -115,7 +104,6 @@ def all_commands(of_capabilities: Iterable[Command]) -> list[Command]:
         *COPY_COMMANDS,
         *MODEL_COMMANDS,
         *SCREEN_COMMANDS,
-        *MISSING_COMMANDS,
         *of_capabilities,
     ]
     commands.append(help_command(commands, KEYS))

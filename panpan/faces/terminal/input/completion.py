@@ -316,7 +316,6 @@ class InputCompleter(Completer):
         rank_by_name = {
             command.name: min(_rank(name, typed) for name in (command.name, *command.aliases))
             for command in self._commands
-            if not command.is_missing
         }
         fitting = [command for command in self._commands if rank_by_name.get(command.name, _NO_MATCH) < _NO_MATCH]
         fitting.sort(key=lambda command: (rank_by_name[command.name], command.name))

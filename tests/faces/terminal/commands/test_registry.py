@@ -103,9 +103,7 @@ def test_unknown_command_has_a_harmless_answer_for_any_line(typed: str) -> None:
 async def test_help_lists_every_command_and_the_keys_within_the_width(tmp_path: Path, width: int) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", width=width), "/help")
 
-    there = [command for command in all_commands(slash_commands()) if not command.is_missing]
-    assert all(f"/{command.name}" in terminal.text for command in there)
-    assert "/mcp" not in terminal.text
+    assert all(f"/{command.name}" in terminal.text for command in all_commands(slash_commands()))
     assert all(key in terminal.text for key in ("Esc", "Ctrl+C", "Ctrl+O", "Shift+Tab", "Alt+Enter", "@"))
     assert terminal.widest <= width
 
@@ -122,12 +120,3 @@ async def test_columns_of_help_are_aligned(tmp_path: Path) -> None:
 
     rows = {row.split()[0]: row for row in terminal.text.split("\n") if row.startswith("  /")}
     assert rows["/exit"].index("Leave panpan") == rows["/clear"].index("Begin a new session")
-
-
-@pytest.mark.parametrize("name", ["mcp"])
-async def test_command_without_its_feature_says_so(tmp_path: Path, name: str) -> None:
-    terminal = await type_in(terminal_in(tmp_path / "p", width=300), f"/{name}")
-
-    assert len(terminal.rows) == 1
-    assert f"/{name} is not available yet" in terminal.text
-    assert (terminal.then, terminal.submitted) == (None, [])

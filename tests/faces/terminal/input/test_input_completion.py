@@ -145,14 +145,6 @@ async def test_commands_match_loosely_with_the_best_first(tmp_path: Path, typed:
     assert await texts(completer, f"/{typed}") == [f"/{name}" for name in names]
 
 
-async def test_command_that_is_missing_is_not_offered(tmp_path: Path) -> None:
-    missing = Command("agents", "Show the subagents", nothing, is_missing=True)
-    completer = InputCompleter([missing, *COMMANDS], FileIndex(PathResolver(tmp_path)), PathResolver(tmp_path))
-
-    assert await texts(completer, "/") == ["/clear", "/compact", "/model "]
-    assert await texts(completer, "/ag") == []
-
-
 async def test_arguments_are_offered_once_a_part_is_typed(tmp_path: Path) -> None:
     command = Command("permissions", "Show the rules", nothing, arguments="[mode | remove rule]")
     offers = {"permissions": ["plan", "remove Bash(make *)", "remove Edit(/a.txt)"]}

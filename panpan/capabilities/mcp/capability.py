@@ -1,0 +1,231 @@
+"""MCP servers: their tools, found by search and called under the names that rules know.
+
+The model gets two tools, `ToolSearch` and `CallTool`, whatever servers there are, so that the beginning of the requests
+stays the same. What becomes known later is a reminder.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from panpan.capabilities.mcp.settings import McpServerSettings
+from panpan.core.hooks import Hook, Round, ToolCall
+from panpan.core.late_tool import late_tool
+from panpan.core.tool import Tool, digest_of, is_enabled
+from panpan.errors import ConfigError
+from panpan.session.agent import Agent
+from panpan.session.capability import Capability, concurrently
+from panpan.session.command import Command, Terminal, say, say_pairs
+from panpan.session.context import SessionContext
+from panpan.session.reminders import ReminderSource
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.messages import SystemReminder
+from panpan.types.permission import Ask, Decision, Reason
+
+if TYPE_CHECKING:
+    from panpan.capabilities.mcp.connection import Surroundings
+    from panpan.capabilities.mcp.servers import McpServers
+
+_PROJECT_FILE = ".mcp.json"
+_SEARCH, _CALL = "ToolSearch", "CallTool"
+_MAX_DIRECT_NAME_CHARS = 64
+"""Longest name of a tool that providers take."""
+_STATUS = {"off": "disabled", "runs": "connected", "failed": "failed"}
+"""Words of stream-json for states; for the others it is "pending"."""
+_MAX_LISTED_CHARS = 60
+"""Most characters of what a server says of itself in the list."""
+
+
+class McpCapability(Capability):
+    """Speaks to MCP servers."""
+
+    name = "mcp"
+
+    def __init__(self, session: SessionContext) -> None:
+        super().__init__(session)
+        settings, places = session.settings.named(McpServerSettings), session.setup.loaded.places
+        self._given = tuple(session.config.options.get("mcp_config") or ())
+        has_any = bool(
+            settings
+            or self._given
+            or _PROJECT_FILE in places.trust.believed
+            or any(server.kind == "mcp" for one in places.plugins for server in one.plugin.servers)
+        )
+        self.servers: McpServers | None = self._made() if has_any else None
+        """The servers; None where there are none, and nothing more is imported."""
+
+    def _made(self) -> "McpServers | None":
+        from panpan.capabilities.mcp.approvals import Approvals
+        from panpan.capabilities.mcp.catalogue import Catalogue
+        from panpan.capabilities.mcp.entries import GivenServers, read_entries
+        from panpan.capabilities.mcp.servers import McpServers
+
+        session, setup = self.session, self.session.setup
+        known = read_entries(
+            session.settings.named(McpServerSettings),
+            setup.loaded.places,
+            GivenServers(self._given, session.config.options.get("strict_mcp_config", False)),
+            session.tool_context.own_environment,
+            setup.cwd,
+        )
+        for problem in known.problems:
+            session.warn(clean_line(problem))
+        if not known.entries:
+            return None
+        folder, own = setup.locations.home / "mcp", session.settings
+        catalogue = Catalogue(folder / "known", lambda name: is_enabled(name, own.tools.enabled, own.permission.deny))
+        approvals = Approvals(folder, setup.locations.project_root)
+        return McpServers(known.entries, catalogue, approvals, self._surroundings, session.warn)
+
+    def _surroundings(self) -> "Surroundings":
+        from panpan.capabilities.mcp.connection import Surroundings
+
+        context, setup = self.session.tool_context, self.session.setup
+        return Surroundings(setup.locations.project_root, setup.cwd, context.environment, context.sandbox)
+
+    def services(self) -> Iterable[object]:
+        return (self,) if self.servers is None else (self, self.servers)
+
+    def described(self) -> Mapping[str, Callable[[], object]]:
+        return {"mcp_servers": self._rows}
+
+    def _rows(self) -> object:
+        servers = self.servers
+        if servers is None:
+            return []
+        return [
+            {"name": one.name, "status": _STATUS.get(servers.state(one.name), "pending")} for one in servers.entries
+        ]
+
+    def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
+        if self.servers is None:
+            return
+        yield late_tool(__package__, _SEARCH, "tool_search:ToolSearch", self.servers)
+        yield late_tool(__package__, _CALL, "call_tool:CallTool", self.servers)
+        yield from self._direct()
+
+    def _direct(self) -> Iterable[Tool[Any]]:
+        """Return the tools that the model has from the beginning."""
+        servers = self.servers
+        assert servers is not None
+        direct = [
+            tool
+            for tool in servers.catalogue.tools.values()
+            if (servers.entry(tool.server).settings.exposure == "direct" or tool.is_always_loaded)
+            and len(tool.full_name) <= _MAX_DIRECT_NAME_CHARS
+        ]
+        if not direct:
+            return ()
+        from panpan.capabilities.mcp.call_tool import McpTool
+
+        return [McpTool.of(tool, servers) for tool in direct]
+
+    def hooks(self, agent: Agent) -> Iterable[Hook]:
+        return (_AsksForPerson(),) if self.servers is not None else ()
+
+    def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
+        return (_ListedServers(self.servers),) if self.servers is not None else ()
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[None, None]:
+        if self.servers is None:
+            yield
+            return
+        if waiting := self.servers.waiting:
+            names = ", ".join(entry.name for entry in waiting)
+            self.session.warn(f"MCP servers of the project wait for your yes: {names}; /mcp shows what they would run")
+        async with concurrently(self.servers.serve):
+            yield
+
+    @classmethod
+    def commands(cls) -> Iterable[Command]:
+        return (Command("mcp", "Show the MCP servers", _mcp, arguments="[approve|reconnect NAME]", is_immediate=True),)
+
+
+class _AsksForPerson(Hook):
+    """Asks a person about a tool that its server has changed, or that wants one."""
+
+    async def before_tool(self, call: ToolCall) -> Decision | None:
+        if not call.tool.name.startswith("mcp__"):
+            return None
+        from panpan.capabilities.mcp.call_tool import McpTool
+
+        tool = call.tool
+        if not isinstance(tool, McpTool):
+            return None
+        if tool.pending is not None:
+            text = f"the MCP server {tool.known.server} has changed this tool since you accepted it"
+            return Ask(Reason(text), is_protected=True)
+        if tool.known.needs_person:
+            return Ask(Reason(f"the MCP server {tool.known.server} wants a person to agree"), is_protected=True)
+        return None
+
+
+class _ListedServers(ReminderSource):
+    """Tells the model which servers there are."""
+
+    def __init__(self, servers: "McpServers") -> None:
+        self._servers = servers
+
+    async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
+        if all(tool.name != _SEARCH for tool in round_.conversation.tools):
+            return ()
+        text = await to_thread.run_sync(self._text)
+        if not text:
+            return ()
+        return (SystemReminder(text=text, cause=f"mcp:servers:{digest_of(text.encode()).hex()}"),)
+
+    def _text(self) -> str:
+        lines = [self._line(entry.name) for entry in self._servers.usable]
+        if not lines:
+            return ""
+        return "\n".join(["MCP servers, whose tools ToolSearch finds and CallTool calls:", *lines])
+
+    def _line(self, name: str) -> str:
+        known = self._servers.catalogue.servers.get(name)
+        if known is None:
+            return f"- {name}: starts, ToolSearch waits for it"
+        about = clean_line(known.instructions)
+        about = f"{about[:_MAX_LISTED_CHARS].rstrip()}…" if len(about) > _MAX_LISTED_CHARS else about
+        return f"- {name}, {len(known.tools):,} tools{f': {about}' if about else ''}"
+
+
+async def _mcp(terminal: Terminal, rest: str) -> None:
+    capability = terminal.session[McpCapability]
+    servers = capability.servers
+    if servers is None:
+        say(terminal, "no MCP server is known; panpan mcp add adds one, in a shell")
+        return
+    word, _, name = rest.strip().partition(" ")
+    name = name.strip()
+    if not word:
+        await _show(terminal, servers)
+        return
+    if word not in ("approve", "reconnect") or name not in {entry.name for entry in servers.entries}:
+        names = ", ".join(entry.name for entry in servers.entries)
+        raise ConfigError(f"write /mcp, /mcp approve NAME or /mcp reconnect NAME; there are {names}")
+    if word == "approve":
+        await to_thread.run_sync(servers.approve, name)
+        say(terminal, f"the MCP server {name} may run now, as it is")
+    servers.retry(name)
+    servers.start_soon(name)
+
+
+async def _show(terminal: Terminal, servers: "McpServers") -> None:
+    rows = []
+    for entry in servers.entries:
+        known = servers.catalogue.servers.get(entry.name)
+        state = servers.state(entry.name)
+        about = [state if known is None else f"{state}, {len(known.tools):,} tools"]
+        if (failure := servers.failure(entry.name)) and state == "failed":
+            about.append(failure)
+        about += entry.described()
+        about += [f"left out: {problem}" for problem in (known.problems if known else ())]
+        if known and known.pending:
+            about.append(f"changed since you accepted them: {', '.join(known.pending)}")
+        if state == "waits for your yes":
+            about.append(f"/mcp approve {entry.name} lets it run in this project, exactly so")
+        rows.append((entry.name, "\n".join(map(clean_line, about))))
+    say_pairs(terminal, rows)

@@ -1,0 +1,269 @@
+"""`panpan mcp`: Add, list, show, approve and remove MCP servers."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from panpan.capabilities.mcp.approvals import Approvals
+from panpan.capabilities.mcp.catalogue import Catalogue
+from panpan.capabilities.mcp.entries import (
+    PROJECT_FILE,
+    AnyVariable,
+    GivenServers,
+    KnownServers,
+    ServerEntry,
+    read_entries,
+    read_entry,
+)
+from panpan.capabilities.mcp.settings import McpServerSettings
+from panpan.cli_kit.commands import CommandGroup, settings_of_folder
+from panpan.cli_kit.options import RUN_OPTIONS
+from panpan.config.known_secrets import without_provider_keys
+from panpan.config.locations import Locations
+from panpan.config.settings_writer import save_table
+from panpan.errors import ConfigError, ToolError
+from panpan.system.files.atomic_write import write_atomic
+from panpan.system.text.terminal_text import clean_line, printable
+
+_CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose servers count.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+_SCOPE = click.option(
+    "-s", "--scope", type=click.Choice(["user", "project"]), default="user", show_default=True,
+    help="user: your settings, for all projects. project: .mcp.json, for all who work on it.",
+)  # fmt: skip
+
+
+@click.group("mcp", cls=CommandGroup)
+def mcp() -> None:
+    """Add, list, show, approve and remove MCP servers.
+
+    They are in [mcp.NAME] of your settings, in .mcp.json of the project, and in plug-ins.
+    """
+
+
+@mcp.command("list")
+@_CWD
+@_JSON
+@click.pass_context
+def list_servers(ctx: click.Context, cwd: Path | None, as_json: bool) -> int:
+    """List the servers, and which of them may run; start none."""
+    known, locations = _known(ctx, cwd)
+    approvals = _approvals(locations)
+    entries = [entry for _, entry in sorted(known.entries.items())]
+    if as_json:
+        rows = [
+            {"name": one.name, "status": _status(one, approvals), "transport": one.transport, "target": one.title,
+             "source": one.origin, "place": one.place}
+            for one in entries
+        ]  # fmt: skip
+        click.echo(json.dumps({"servers": rows, "problems": [*known.problems, *known.asides]}, indent=2))
+        return 0
+    width = max((len(one.name) for one in entries), default=0)
+    for one in entries:
+        click.echo(printable(f"{one.name:<{width}}  {_status(one, approvals)}: {one.title} ({one.place})"))
+    if not entries:
+        click.echo("there are no MCP servers; panpan mcp add NAME COMMAND adds one", err=True)
+    _tell(known)
+    return 0
+
+
+@mcp.command("get")
+@click.argument("name")
+@_CWD
+@click.pass_context
+def get(ctx: click.Context, name: str, cwd: Path | None) -> int:
+    """Show what a server runs, what it may do, and which tools it is known to have."""
+    known, locations = _known(ctx, cwd)
+    entry = _require(known, name)
+    click.echo(clean_line(f"{entry.name}: {_status(entry, _approvals(locations))}, from {entry.place}"))
+    for line in entry.described():
+        click.echo(printable(f"  {line}"))
+    catalogue = Catalogue(locations.home / "mcp" / "known")
+    if not catalogue.recall(entry):
+        click.echo("  its tools are not known yet: a session starts it and asks")
+    for tool in catalogue.tools.values():
+        first = tool.description.partition("\n")[0]
+        click.echo(printable(f"  {tool.full_name}  {first[:100]}"))
+    _tell(known)
+    return 0
+
+
+@mcp.command("add", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("-t", "--transport", type=click.Choice(["stdio", "http", "sse"]), help="Way to the server.")
+@click.option("-e", "--env", "env", multiple=True, metavar="NAME=VALUE", help="Variable of its program.")
+@click.option("-H", "--header", "headers", multiple=True, metavar="NAME: VALUE", help="Header of its requests.")
+@_SCOPE
+@click.argument("name")
+@click.argument("target", metavar="COMMAND|URL")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
+@click.pass_context
+def add(
+    ctx: click.Context,
+    transport: str | None,
+    env: Sequence[str],
+    headers: Sequence[str],
+    scope: str,
+    name: str,
+    target: str,
+    args: Sequence[str],
+) -> int:
+    """Add a server: a program with its arguments, or an address. Options stand before NAME.
+
+    A value ${VARIABLE} is filled in when the server is used, so that no secret is in the file.
+    """
+    if target == "--" and args:
+        target, *args = args
+    is_address = target.startswith(("https://", "http://"))
+    written: dict[str, Any] = (
+        {"url": target} if is_address else {"command": target, **({"args": list(args)} if args else {})}
+    )
+    if is_address and args:
+        raise ConfigError("an address takes no further words; options stand before the name")
+    if transport is not None:
+        written["type"] = transport
+    if env:
+        written["env"] = _pairs(env, "=", "--env")
+    if headers:
+        written["headers"] = _pairs(headers, ":", "--header")
+    return _add(ctx, name, written, scope)
+
+
+@mcp.command("add-json")
+@_SCOPE
+@click.argument("name")
+@click.argument("text", metavar="JSON")
+@click.pass_context
+def add_json(ctx: click.Context, scope: str, name: str, text: str) -> int:
+    """Add a server as in .mcp.json, such as '{"command": "uvx", "args": ["mcp-server-git"]}'."""
+    try:
+        written = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"the entry is not JSON: {error}") from error
+    return _add(ctx, name, written, scope)
+
+
+@mcp.command("remove")
+@_SCOPE
+@click.argument("name")
+@click.pass_context
+def remove(ctx: click.Context, scope: str, name: str) -> int:
+    """Remove a server from your settings, or from the project."""
+    _, loaded, locations = settings_of_folder(ctx, None)
+    if scope == "user":
+        if name not in loaded.settings.named(McpServerSettings):
+            raise ConfigError(f"there is no [mcp.{clean_line(name)}] in your settings; see panpan mcp list")
+        place: Path = save_table(locations, "mcp", name, None)
+    else:
+        place, written = _project_file(locations)
+        if written["mcpServers"].pop(name, None) is None:
+            raise ConfigError(f"there is no server {clean_line(name)} in {place}")
+        _write_project_file(place, written)
+    _approvals(locations).remove(name)
+    click.echo(clean_line(f"{name} is removed from {place}"))
+    return 0
+
+
+@mcp.command("approve")
+@click.argument("name")
+@_CWD
+@click.pass_context
+def approve(ctx: click.Context, name: str, cwd: Path | None) -> int:
+    """Let a server of the project run, exactly as it is written now."""
+    known, locations = _known(ctx, cwd)
+    entry = _require(known, name)
+    if not entry.needs_approval:
+        raise ConfigError(f"the server {entry.name} is your own, from {entry.place}, and needs no approval")
+    for line in entry.described():
+        click.echo(printable(f"  {line}"))
+    _approvals(locations).add(entry)
+    click.echo(f"{entry.name} may run in this project, exactly so")
+    return 0
+
+
+def _add(ctx: click.Context, name: str, written: Any, scope: str) -> int:
+    _, _, locations = settings_of_folder(ctx, None)
+    entry = read_entry(name, written, AnyVariable(), "the new server", "user" if scope == "user" else "project")
+    if scope == "user":
+        values = {key: value for key, value in written.items() if key in McpServerSettings.model_fields}
+        values |= {} if entry.settings.type is None else {"type": entry.settings.type}
+        values |= {key: getattr(entry.settings, key) for key in ("call_s", "exposure", "enabled")
+                   if key in entry.settings.model_fields_set}  # fmt: skip
+        place = save_table(locations, "mcp", name, values)
+    else:
+        place, file = _project_file(locations)
+        file["mcpServers"][name] = written
+        _write_project_file(place, file)
+    click.echo(clean_line(f"{name} is in {place}"))
+    for line in entry.described():
+        click.echo(printable(f"  {line}"))
+    if scope == "project":
+        click.echo(f"It runs once you trust the project and approve it: panpan trust add; panpan mcp approve {name}")
+    return 0
+
+
+def _pairs(given: Sequence[str], sign: str, option: str) -> Mapping[str, str]:
+    pairs = {}
+    for one in given:
+        name, found, value = one.partition(sign)
+        if not found or not name.strip():
+            raise ConfigError(f"{option} {clean_line(one)[:100]}: write NAME{sign}VALUE")
+        pairs[name.strip()] = value.strip() if sign == ":" else value
+    return pairs
+
+
+def _project_file(locations: Locations) -> tuple[Path, dict[str, Any]]:
+    """Return the file of the project with its servers, and what is in it."""
+    path = locations.project_root / PROJECT_FILE
+    try:
+        written = json.loads(path.read_bytes()) if path.exists() else {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+    if not isinstance(written, dict) or not isinstance(written.setdefault("mcpServers", {}), dict):
+        raise ConfigError(f'{path} has no object "mcpServers"')
+    return path, written
+
+
+def _write_project_file(path: Path, written: Mapping[str, Any]) -> None:
+    try:
+        write_atomic(path, f"{json.dumps(written, indent=2, ensure_ascii=False)}\n".encode(), mode=None)
+    except ToolError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _known(ctx: click.Context, cwd: Path | None) -> tuple[KnownServers, Locations]:
+    workspace, loaded, locations = settings_of_folder(ctx, cwd)
+    given = GivenServers(tuple((ctx.meta.get(RUN_OPTIONS) or {}).get("mcp_config") or ()))
+    own = loaded.settings.named(McpServerSettings)
+    environment = without_provider_keys(os.environ, loaded.settings)
+    return read_entries(own, loaded.places, given, environment, workspace), locations
+
+
+def _approvals(locations: Locations) -> Approvals:
+    return Approvals(locations.home / "mcp", locations.project_root)
+
+
+def _require(known: KnownServers, name: str) -> ServerEntry:
+    if (entry := known.entries.get(name)) is None:
+        problem = next((one for one in known.problems if f"the server {name} " in one), "")
+        names = ", ".join(sorted(known.entries)) or "none"
+        raise ConfigError(clean_line(problem or f"there is no MCP server {name}; there are: {names}"))
+    return entry
+
+
+def _status(entry: ServerEntry, approvals: Approvals) -> str:
+    if not entry.settings.enabled:
+        return "off"
+    if entry.needs_approval and not approvals.has(entry):
+        return "waits for your yes"
+    return "may run"
+
+
+def _tell(known: KnownServers) -> None:
+    for line in known.problems:
+        click.echo(f"panpan: warning: {clean_line(line)}", err=True)
+    for line in known.asides:
+        click.echo(f"panpan: note: {clean_line(line)}", err=True)

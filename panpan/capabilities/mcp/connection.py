@@ -1,0 +1,348 @@
+"""One run of a server, from its start to its end, and the calls that go to it.
+
+The rule: nothing of it is left when `run` returns. However it ends, whoever waits is told why, and nothing that a
+server does raises more than a `ToolError` of the call that asked it.
+"""
+
+import logging
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+from anyio import CancelScope, create_task_group, fail_after
+from anyio.abc import TaskGroup
+from mcp import Client, MCPError
+from mcp.client.subscriptions import ListenNotSupportedError
+from mcp_types import (
+    CallToolResult,
+    Implementation,
+    ListRootsResult,
+    Root,
+    ToolListChangedNotification,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import FileUrl
+
+from panpan.capabilities.mcp.catalogue import Listing
+from panpan.capabilities.mcp.entries import ServerEntry
+from panpan.capabilities.mcp.transport import Streams, http_streams, program_streams
+from panpan.errors import ConfigError, PanpanError, ToolError
+from panpan.system.files.canonical import canonical_path
+from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
+from panpan.system.sandbox.server_process import server_process
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
+from panpan.version import __version__
+
+_END_S = 2.0
+"""Seconds that a program has to end by itself once its input is closed."""
+_LIST_S = 30.0
+_MAX_PAGES = 100
+_MAX_REASON_CHARS = 500
+_SETTLE_S = 0.2
+"""Changes of a list within this time are looked at together."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The place where servers of a session run."""
+
+    project: Path
+    """Canonical root of the project."""
+    cwd: Path
+    environment: Mapping[str, str]
+    """Variables that programs get; no keys."""
+    sandbox: CommandSandbox
+
+
+class PendingCall:
+    """A call that a server works on; its tool follows it, and gives it up by `cancel`."""
+
+    def __init__(self) -> None:
+        self.news = anyio.Event()
+        """Set when there is progress, or the end."""
+        self.progress = ""
+        self.result: CallToolResult | None = None
+        self.error: ToolError | None = None
+        self._scope = CancelScope()
+
+    @property
+    def is_over(self) -> bool:
+        return self.result is not None or self.error is not None
+
+    def cancel(self) -> None:
+        """Give it up, and tell the server."""
+        self._scope.cancel("nobody waits for the call any more")
+
+    async def note(self, progress: float, total: float | None, message: str | None) -> None:
+        """Take progress of the server."""
+        share = f"{progress:g} of {total:g}" if total else f"{progress:g}"
+        self.progress = clean_line(f"{message} ({share})" if message else share)[:_MAX_REASON_CHARS]
+        self._tell()
+
+    async def run(self, call: Callable[[], Awaitable[CallToolResult]], why_gone: Callable[[], str]) -> None:
+        """Make the call."""
+        try:
+            with self._scope:
+                self.result = await call()
+        except Exception as error:
+            self.error = ToolError(why_gone() or reason_of(error))
+        finally:
+            if not self.is_over:
+                self.error = ToolError(why_gone() or "the call was given up")
+            self._tell()
+
+    def _tell(self) -> None:
+        news, self.news = self.news, anyio.Event()
+        news.set()
+
+
+class Connection:
+    """A server that runs, or is spoken to.
+
+    Args:
+        entry: The server.
+        surroundings: Its place.
+        listed: Told what it says of itself, at the start and when that changes.
+    """
+
+    def __init__(
+        self, entry: ServerEntry, surroundings: Surroundings, listed: Callable[[Listing], Awaitable[None]]
+    ) -> None:
+        self.entry = entry
+        self.listing = Listing()
+        self.ready = anyio.Event()
+        """Set when it can be asked, or has failed."""
+        self.failure = ""
+        """Reason why it cannot be used any more; empty while it can."""
+        self.started_at = 0.0
+        self.ended = anyio.Event()
+        """Set when nothing is left of it."""
+        self._surroundings = surroundings
+        self._listed = listed
+        self._stop = anyio.Event()
+        self._changed = anyio.Event()
+        self._client: Client | None = None
+        self._group: TaskGroup | None = None
+        self._status = 0
+        """Status of the last answer that was an error."""
+
+    @property
+    def is_ending(self) -> bool:
+        """True if it can be asked nothing more."""
+        return self._stop.is_set() or self.ended.is_set()
+
+    def stop(self) -> None:
+        """Let it end."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Start it, and keep it until it ends or is stopped."""
+        self.started_at = anyio.current_time()
+        try:
+            async with self._streams() as streams:
+                await self._speak(streams)
+        except (Exception, BaseExceptionGroup) as error:
+            if not self.failure and not self._stop.is_set():
+                status = f" (HTTP status {self._status})" if self._status else ""
+                self.failure = f"{reason_of(error)}{status}"
+            log.debug("the server %s has failed", self.entry.name, exc_info=True)
+        finally:
+            self._client = None
+            self.ready.set()
+
+    async def _speak(self, streams: Streams) -> None:
+        entry = self.entry
+        client = Client(
+            _Given(streams),
+            client_info=Implementation(name="panpan", version=__version__),
+            list_roots_callback=self._roots,
+            message_handler=self._take_news,
+            cache=None,
+        )
+        with CancelScope(deadline=anyio.current_time() + entry.settings.start_s) as scope:
+            async with create_task_group() as group:
+                group.start_soon(self._end_if_stopped_early, scope)
+                async with client:
+                    await self._list(client)
+                    scope.deadline = math.inf
+                    self._client, self._group = client, group
+                    self.ready.set()
+                    try:
+                        await self._follow(client, group)
+                    finally:
+                        self._client = None
+                group.cancel_scope.cancel("the server is not needed any more")
+        if scope.cancelled_caught and not self._stop.is_set():
+            self._fail(f"did not start within {entry.settings.start_s:g} s")
+
+    async def _end_if_stopped_early(self, scope: CancelScope) -> None:
+        await self._stop.wait()
+        if not self.ready.is_set():
+            scope.cancel("the server is stopped")
+
+    @asynccontextmanager
+    async def _streams(self) -> AsyncGenerator[Streams, None]:
+        entry, place = self.entry, self._surroundings
+        if entry.transport != "stdio":
+            async with http_streams(entry, self._http_client) as streams:
+                yield streams
+            return
+        argv = (entry.settings.command or "", *entry.settings.args)
+        own = {name: value.get_secret_value() for name, value in entry.settings.env.items()}
+        cwd, bounds = _folder_of(entry.settings.cwd or ".", place), _bounds(entry, place)
+        if entry.is_boxed and await place.sandbox.is_missing():
+            raise ToolError("has to run in the sandbox, and none works here; `panpan doctor` says why")
+        async with (
+            server_process(argv, cwd, {**place.environment, **own}, place.sandbox, bounds, end_s=_END_S) as process,
+            create_task_group() as group,
+        ):
+            group.start_soon(process.keep_errors)
+            async with program_streams(process, self._fail) as streams:
+                yield streams
+            group.cancel_scope.cancel("the server is not needed any more")
+
+    def _http_client(self, **_: Any) -> httpx2.AsyncClient:
+        entry = self.entry
+        headers = {name: value.get_secret_value() for name, value in entry.settings.headers.items()}
+        return httpx2.AsyncClient(
+            headers={"User-Agent": f"panpan/{__version__}", **headers},
+            timeout=httpx2.Timeout(entry.settings.start_s, read=entry.silence_s),
+            event_hooks={"response": [self._note_status]},
+        )
+
+    async def _note_status(self, response: httpx2.Response) -> None:
+        if response.is_error:
+            self._status = response.status_code
+
+    def _fail(self, why: str) -> None:
+        """Note why it cannot be used any more, and end it."""
+        self.failure = self.failure or why
+        self.stop()
+
+    async def _roots(self, context: Any) -> ListRootsResult:
+        return ListRootsResult(roots=[Root(uri=FileUrl(self._surroundings.project.as_uri()))])
+
+    async def _take_news(self, message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._changed.set()
+
+    async def _list(self, client: Client) -> None:
+        tools: list[Mapping[str, Any]] = []
+        if client.server_capabilities.tools is not None:
+            cursor: str | None = None
+            for _ in range(_MAX_PAGES):
+                page = await client.list_tools(cursor=cursor)
+                tools += (tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in page.tools)
+                if (cursor := page.next_cursor) is None:
+                    break
+        self.listing = Listing(tools, client.instructions or "")
+        await self._listed(self.listing)
+
+    async def _follow(self, client: Client, group: TaskGroup) -> None:
+        """List the tools again when the server says that they have changed, until it is stopped."""
+        tools = client.server_capabilities.tools
+        if tools is not None and tools.list_changed and client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            group.start_soon(self._listen, client)
+        group.start_soon(self._list_again, client)
+        await self._stop.wait()
+
+    async def _list_again(self, client: Client) -> None:
+        while True:
+            await self._changed.wait()
+            await anyio.sleep(_SETTLE_S)
+            self._changed = anyio.Event()
+            try:
+                with fail_after(_LIST_S):
+                    await self._list(client)
+            except (MCPError, TimeoutError, ValueError) as error:  # the old list goes on to count
+                log.debug("the server %s does not list its tools: %s", self.entry.name, error)
+
+    async def _listen(self, client: Client) -> None:
+        try:
+            async with client.listen(tools_list_changed=True) as events:
+                async for _ in events:
+                    self._changed.set()
+        except (MCPError, ListenNotSupportedError, TimeoutError, RuntimeError, ValueError) as error:
+            log.debug("the server %s tells of no changes: %s", self.entry.name, error)
+
+    def begin(self, tool: str, arguments: Mapping[str, Any]) -> PendingCall:
+        """Let the server work on a call.
+
+        Raises:
+            ToolError: It has ended.
+        """
+        client, group = self._client, self._group
+        if client is None or group is None:
+            raise ToolError(f"the MCP server {self.entry.name} {self.failure or 'was ended'}")
+        pending = PendingCall()
+
+        async def call() -> CallToolResult:
+            return await client.call_tool(
+                tool,
+                dict(arguments),
+                read_timeout_seconds=self.entry.settings.call_s,
+                progress_callback=pending.note,
+            )
+
+        group.start_soon(pending.run, call, lambda: self.failure and f"the MCP server {self.entry.name} {self.failure}")
+        return pending
+
+
+class _Given:
+    """Streams that are open already, in the form that the library opens."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+
+    async def __aenter__(self) -> Streams:
+        return self._streams
+
+    async def __aexit__(self, *_: object) -> None:
+        for stream in self._streams:
+            await stream.aclose()
+
+
+def _folder_of(written: str, place: Surroundings) -> Path:
+    return place.project / Path(written).expanduser()
+
+
+def _bounds(entry: ServerEntry, place: Surroundings) -> Bounds:
+    """Return the box of a program."""
+    if not entry.is_boxed:
+        return Bounds(is_read_only=False, is_outside=True)
+    writes = [canonical_path(_folder_of(folder, place)) for folder in entry.settings.write]
+    hosts = entry.settings.network
+    return Bounds(
+        is_read_only=not writes,
+        roots=(place.project,),
+        opened=frozenset(writes),
+        has_network="*" in hosts,
+        hosts=() if "*" in hosts else hosts,
+    )
+
+
+def reason_of(error: BaseException) -> str:
+    """Return an error as the end of a sentence that begins with a server."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    match error:
+        case PanpanError() | ConfigError():
+            text = str(error)
+        case MCPError():
+            text = f"answers: {error.error.message}"
+        case TimeoutError():
+            text = "did not answer in time"
+        case httpx2.HTTPStatusError():
+            text = f"answers with the status {error.response.status_code}"
+        case httpx2.TransportError():
+            text = f"cannot be reached: {str(error) or type(error).__name__}"
+        case _:
+            text = f"speaks wrongly: {type(error).__name__}: {error}"
+    return clean_line(text)[:_MAX_REASON_CHARS]

@@ -1,0 +1,34 @@
+"""Check of `panpan doctor`: the MCP servers, and those that cannot be used."""
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+
+from panpan.capabilities.mcp.approvals import Approvals
+from panpan.capabilities.mcp.entries import GivenServers, read_entries
+from panpan.capabilities.mcp.settings import PACKAGE, McpServerSettings
+from panpan.cli_kit.doctor import Check, FeatureChecks, Machine
+from panpan.config.known_secrets import without_provider_keys
+from panpan.system.environment import how_to_install
+
+
+def check_servers(machine: Machine) -> Iterable[Check]:
+    """Report how many MCP servers there are, and what keeps others from being used."""
+    if machine.loaded is None:
+        return
+    loaded, locations = machine.loaded, machine.locations
+    own = loaded.settings.named(McpServerSettings)
+    environment = without_provider_keys(machine.env, loaded.settings)
+    known = read_entries(own, loaded.places, GivenServers(), environment, locations.project_root)
+    if known.entries:
+        yield Check("MCP servers", "ok", f"{len(known.entries):,} known: panpan mcp list")
+        if find_spec("mcp") is None:
+            yield Check("MCP servers", "note", f"none can be used; install the library: {how_to_install(PACKAGE)}")
+    approvals = Approvals(locations.home / "mcp", locations.project_root)
+    for entry in known.entries.values():
+        if entry.needs_approval and not approvals.has(entry):
+            yield Check("MCP servers", "note", f"{entry.name} waits for your yes: panpan mcp approve {entry.name}")
+    for problem in (*known.problems, *known.asides):
+        yield Check("MCP servers", "note", problem)
+
+
+CHECKS: FeatureChecks = {"programs": check_servers}

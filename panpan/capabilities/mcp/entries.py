@@ -1,0 +1,341 @@
+"""Servers that a session knows of: from the command line, the user's settings, `.mcp.json`, and plug-ins.
+
+The stronger of two with one name counts, in this order; so nothing of a project takes the place of a server of the
+user. An entry that cannot be used costs that server alone.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pydantic import SecretStr, ValidationError
+
+from panpan.capabilities.mcp.settings import McpServerSettings, Transport
+from panpan.config.places import Places
+from panpan.errors import ConfigError, ToolError
+from panpan.system.files.read_file import read_users_file
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
+
+PROJECT_FILE = ".mcp.json"
+MAX_BYTES = 1_000_000
+MAX_SERVERS = 100
+"""Most servers of one session."""
+
+Origin: TypeAlias = Literal["flag", "user", "project", "plugin"]
+
+_NAME = compile_late(r"[A-Za-z0-9](?:_?[A-Za-z0-9-]+)*_?")
+"""Letters, digits, dashes and single underscores, since two separate a server from its tool."""
+_MAX_NAME_CHARS = 64
+_VARIABLE = compile_late(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_TYPES: Mapping[str, Transport] = {"stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse"}
+_KEYS = frozenset(
+    {
+        "type", "command", "args", "env", "cwd", "url", "headers", "timeout", "alwaysLoad", "enabled", "disabled",
+        "write", "network",
+    }
+)  # fmt: skip
+"""Keys of an entry in the files of other agents that count; the last two are panpan's own."""
+_META = frozenset({"description", "title", "$schema"})
+
+
+@dataclass(frozen=True)
+class ServerEntry:
+    """One server, with all that decides what runs."""
+
+    name: str
+    settings: McpServerSettings
+    """Its settings, with the values of variables filled in."""
+    origin: Origin
+    place: str
+    """Place where it is written, for people."""
+    title: str
+    """Its command line, or its address, as it is written: values of variables may be secrets."""
+    variables: Sequence[str] = ()
+    """Names of the variables that were filled in."""
+
+    @property
+    def needs_approval(self) -> bool:
+        """True if the user has to say yes to exactly this server before it is started or spoken to."""
+        return self.origin == "project"
+
+    @property
+    def transport(self) -> Transport:
+        return self.settings.type or ("stdio" if self.settings.command else "http")
+
+    @property
+    def is_boxed(self) -> bool:
+        """True if its program runs in the sandbox."""
+        return self.transport == "stdio" and (self.settings.is_boxed or self.needs_approval)
+
+    @property
+    def silence_s(self) -> float:
+        """Seconds of a call without news after which it is given up."""
+        return self.settings.silence_s or (1_800.0 if self.transport == "stdio" else 300.0)
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of everything that decides what is started or spoken to, and with what rights."""
+        one = self.settings
+        parts = [
+            self.transport, one.command, one.args, one.cwd, one.url, self.is_boxed, one.write, one.network,
+            sorted((name, value.get_secret_value()) for name, value in one.env.items()),
+            sorted((name, value.get_secret_value()) for name, value in one.headers.items()),
+        ]  # fmt: skip
+        return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+    def described(self) -> Iterator[str]:
+        """Yield lines that say what it is and what it may do, without the values of variables."""
+        yield f"{'runs' if self.transport == 'stdio' else 'speaks to'}: {self.title}"
+        if self.settings.cwd:
+            yield f"in: {self.settings.cwd}"
+        if self.settings.env:
+            yield f"with the variables: {', '.join(sorted(self.settings.env))}"
+        if self.settings.headers:
+            yield f"with the headers: {', '.join(sorted(self.settings.headers))}"
+        if self.variables:
+            yield f"gets from your environment: {', '.join(self.variables)}"
+        if self.transport == "stdio":
+            yield self._box()
+
+    def _box(self) -> str:
+        if not self.is_boxed:
+            return "outside the sandbox"
+        writes = f"writes in {', '.join(self.settings.write)}" if self.settings.write else "writes nowhere"
+        hosts = ", ".join(self.settings.network)
+        return f"in the sandbox: {writes}, {f'reaches {hosts}' if hosts else 'has no network'}"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenServers:
+    """Servers of the command line."""
+
+    configs: Sequence[str] = ()
+    """JSON, or files with it."""
+    is_strict: bool = False
+    """True if no others count."""
+
+
+class AnyVariable(dict[str, str]):
+    """An environment that has each variable, for entries that are only looked at."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return f"${{{name}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownServers:
+    """The servers of a session, and what is wrong with others."""
+
+    entries: Mapping[str, ServerEntry]
+    problems: Sequence[str] = ()
+    """Sentences for the user."""
+    asides: Sequence[str] = ()
+    """The same about parts that have no effect."""
+
+
+def read_entries(
+    settings: Mapping[str, McpServerSettings],
+    places: Places,
+    given: GivenServers,
+    environment: Mapping[str, str],
+    cwd: Path,
+) -> KnownServers:
+    """Return the servers that a session knows of.
+
+    Args:
+        settings: Those of the user's settings.
+        places: The project and plug-ins.
+        given: Those of the command line.
+        environment: Variables that entries may name.
+        cwd: Folder that paths of the command line start from.
+
+    Raises:
+        ConfigError: The command line gives something that cannot be used.
+    """
+    reader = _Reader(environment)
+    found = list(reader.of_flags(given, cwd))
+    if not given.is_strict:
+        found += [*reader.of_user(settings), *reader.of_project(places), *reader.of_plugins(places)]
+    entries: dict[str, ServerEntry] = {}
+    by_twin: dict[str, ServerEntry] = {}
+    for entry in found:
+        twin = entry.name.casefold().replace("-", "_")
+        if (other := by_twin.get(twin)) is not None:
+            same = "also" if other.name == entry.name else f"hard to tell from {other.name}"
+            reader.asides.append(f"{entry.place}: the server {entry.name} is {same} in {other.place}, which counts")
+        elif len(entries) >= MAX_SERVERS:
+            text = f"the server {entry.name} is left out, since there are more than {MAX_SERVERS}"
+            reader.problems.append(f"{entry.place}: {text}")
+        else:
+            entries[entry.name] = by_twin[twin] = entry
+    return KnownServers(entries, reader.problems, reader.asides)
+
+
+def read_entry(
+    name: str, written: Any, environment: Mapping[str, str], place: str, origin: Origin = "user"
+) -> ServerEntry:
+    """Return a server that is written in the keys of `.mcp.json`.
+
+    Raises:
+        ConfigError: It cannot be used.
+    """
+    reader = _Reader(environment)
+    found = next(reader.written(name, written, origin, place), None)
+    if found is None:
+        raise ConfigError(clean_line(reader.problems[0]))
+    return found
+
+
+def written_of(settings: McpServerSettings) -> Mapping[str, Any]:
+    """Return the settings that differ from their defaults, as they are written, with secrets."""
+    return {key: _plain(getattr(settings, key)) for key in settings.model_fields_set}
+
+
+class _Reader:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self.problems: list[str] = []
+        self.asides: list[str] = []
+
+    def of_flags(self, given: GivenServers, cwd: Path) -> Iterator[ServerEntry]:
+        for config in given.configs:
+            place, data = "--mcp-config", config.encode()
+            if not config.lstrip().startswith("{"):
+                place = str(cwd / Path(config).expanduser())
+                try:
+                    data = read_users_file(place, max_bytes=MAX_BYTES)
+                except ToolError as error:
+                    raise ConfigError(f"--mcp-config: {error}") from error
+            before = len(self.problems)
+            yield from self._of_file(data, place, "flag")
+            if len(self.problems) > before:
+                raise ConfigError(clean_line(self.problems[before]))
+
+    def of_user(self, settings: Mapping[str, McpServerSettings]) -> Iterator[ServerEntry]:
+        for name, one in settings.items():
+            yield from self._entry(name, written_of(one), "user", f"[mcp.{name}] of your settings")
+
+    def of_project(self, places: Places) -> Iterator[ServerEntry]:
+        data = places.trust.believed.get(PROJECT_FILE)
+        if data is not None:
+            yield from self._of_file(data, PROJECT_FILE, "project")
+
+    def of_plugins(self, places: Places) -> Iterator[ServerEntry]:
+        for one in places.plugins:
+            for server in one.plugin.servers:
+                if server.kind == "mcp":
+                    filled = _filled_in(server.settings, one.place.filled)
+                    place = f"{one.place.root}/{server.place}"
+                    name = f"plugin_{one.plugin.name}_{server.name}"
+                    yield from self.written(name, filled, "plugin", place, one.place.variables)
+
+    def _of_file(self, data: bytes, place: str, origin: Origin) -> Iterator[ServerEntry]:
+        try:
+            written = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            self.problems.append(f"{place}: it is not JSON: {error}")
+            return
+        servers = written.get("mcpServers", written) if isinstance(written, dict) else None
+        if not isinstance(servers, dict):
+            self.problems.append(f'{place}: it has no object "mcpServers" of servers by their names')
+            return
+        for name, one in servers.items():
+            yield from self.written(name, one, origin, place)
+
+    def written(
+        self, name: str, written: Any, origin: Origin, place: str, variables: Mapping[str, str] | None = None
+    ) -> Iterator[ServerEntry]:
+        """Yield the entry of a file of other agents."""
+        if not isinstance(written, Mapping):
+            self.problems.append(f"{place}: the server {_shown(name)} is no object")
+            return
+        if unknown := sorted(written.keys() - _KEYS - _META):
+            keys = ", ".join(map(_shown, unknown))
+            self.asides.append(f"{place}: of the server {_shown(name)} these keys have no effect: {keys}")
+        kind = written.get("type")
+        if kind is not None and kind not in _TYPES:
+            self.problems.append(
+                f"{place}: the server {_shown(name)} is left out: there is no type {_shown(kind)}; "
+                f"there are {', '.join(_TYPES)}"
+            )
+            return
+        values = {key: written[key] for key in ("command", "args", "env", "cwd", "url", "headers", "write", "network")
+                  if key in written}  # fmt: skip
+        if kind is not None:
+            values["type"] = _TYPES[kind]
+        if isinstance(timeout := written.get("timeout"), int | float) and timeout > 0:
+            values["call_s"] = min(timeout / 1_000, 86_400.0)
+        if written.get("alwaysLoad") is True:
+            values["exposure"] = "direct"
+        if written.get("enabled") is False or written.get("disabled") is True:
+            values["enabled"] = False
+        if variables and isinstance(values.get("env", {}), Mapping):
+            values["env"] = {**variables, **values.get("env", {})}
+        yield from self._entry(name, values, origin, place)
+
+    def _entry(self, name: str, written: Mapping[str, Any], origin: Origin, place: str) -> Iterator[ServerEntry]:
+        try:
+            yield self._checked(name, written, origin, place)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            why = f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
+            self.problems.append(f"{place}: the server {_shown(name)} is left out: {clean_line(why)}")
+        except _EntryError as error:
+            self.problems.append(f"{place}: the server {_shown(name)} is left out: {error}")
+
+    def _checked(self, name: str, written: Mapping[str, Any], origin: Origin, place: str) -> ServerEntry:
+        if not _NAME.fullmatch(name) or len(name) > _MAX_NAME_CHARS:
+            raise _EntryError("a name has letters, digits, - and single _, and at most 64 of them")
+        used: dict[str, None] = {}
+
+        def value_of(found: re.Match[str]) -> str:
+            variable, default = found[1], found[2]
+            if variable in self._environment:
+                used[variable] = None
+            elif default is None:
+                raise _EntryError(f"the variable {variable} is not set; write ${{{variable}:-}} if it may be empty")
+            return self._environment.get(variable, default or "")
+
+        settings = McpServerSettings.model_validate(_filled_in(written, partial(_VARIABLE.sub, value_of)))
+        title = " ".join([written.get("command") or "", *written.get("args", ())]).strip() or written.get("url") or ""
+        entry = ServerEntry(name, settings, origin, place, title, tuple(used))
+        if settings.command and settings.url:
+            raise _EntryError("it has both a command and an address")
+        if entry.transport == "stdio" and not settings.command:
+            raise _EntryError('"command" names no program')
+        if entry.transport != "stdio" and not settings.url:
+            raise _EntryError('"url" names no address')
+        return entry
+
+
+class _EntryError(Exception):
+    """An entry cannot be used; the text says why."""
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as JSON, with its secrets."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    return {key: _plain(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+
+
+def _filled_in(value: Any, fill: Callable[[str], str]) -> Any:
+    """Return JSON with each text filled in."""
+    if isinstance(value, str):
+        return fill(value)
+    if isinstance(value, Mapping):
+        return {key: _filled_in(item, fill) for key, item in value.items()}
+    return [_filled_in(item, fill) for item in value] if isinstance(value, Sequence) else value
+
+
+def _shown(value: object) -> str:
+    return clean_line(str(value))[:100]

@@ -1,0 +1,258 @@
+"""The MCP servers of one session: which may run, when they are started, and when not again.
+
+The rule: nothing is started that the user did not bring himself or say yes to. A server that fails costs what was asked
+of it; it is started again when it is needed, later each time, and not for ever.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import anyio
+from anyio import create_task_group, to_thread
+from anyio.abc import TaskGroup
+
+from panpan.capabilities.mcp.approvals import Approvals
+from panpan.capabilities.mcp.catalogue import Catalogue, KnownTool, Listing
+from panpan.capabilities.mcp.entries import ServerEntry
+from panpan.capabilities.mcp.settings import PACKAGE
+from panpan.errors import ToolError
+from panpan.system.environment import how_to_install
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.capabilities.mcp.connection import Connection, Surroundings
+
+MAX_FAILURES = 5
+"""Failures in a row after which a server is not started again in this session."""
+FIRST_PAUSE_S = 1.0
+"""Pause before a server that has failed is started again; doubled with each failure in a row."""
+_LONGEST_PAUSE_S = 60.0
+_LONGEST_WAIT_S = 5.0
+"""Longest wait of a call for such a pause."""
+_STEADY_S = 60.0
+"""A server that ran so long has not failed in a row."""
+
+State: TypeAlias = Literal["off", "waits for your yes", "not started", "is starting", "runs", "failed"]
+
+
+@dataclass(slots=True)
+class _Slot:
+    """The place of one server, whichever run of it is the present one."""
+
+    entry: ServerEntry
+    connection: "Connection | None" = None
+    failures: int = 0
+    failure: str = ""
+    not_before: float = 0.0
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    """Held while it is started."""
+
+
+class McpServers:
+    """Starts servers as they are needed, while `serve` runs.
+
+    Args:
+        entries: The servers, by their names.
+        catalogue: What is known of their tools.
+        approvals: Servers of the project that the user has said yes to.
+        surroundings: Makes the place where they run.
+        warn: Tells the user something.
+    """
+
+    def __init__(
+        self,
+        entries: Mapping[str, ServerEntry],
+        catalogue: Catalogue,
+        approvals: Approvals,
+        surroundings: "Callable[[], Surroundings]",
+        warn: Callable[[str], None],
+    ) -> None:
+        self.catalogue = catalogue
+        self._slots = {name: _Slot(entry) for name, entry in entries.items()}
+        self._approvals = approvals
+        self._surroundings = surroundings
+        self._warn = warn
+        self._group: TaskGroup | None = None
+        for entry in entries.values():
+            if self.may_run(entry):
+                catalogue.recall(entry)
+
+    @property
+    def entries(self) -> Sequence[ServerEntry]:
+        """All servers, by name."""
+        return [slot.entry for _, slot in sorted(self._slots.items())]
+
+    @property
+    def usable(self) -> Sequence[ServerEntry]:
+        """Those that may run."""
+        return [entry for entry in self.entries if self.may_run(entry)]
+
+    @property
+    def waiting(self) -> Sequence[ServerEntry]:
+        """Those that wait for a yes of the user."""
+        return [entry for entry in self.entries if self.state(entry.name) == "waits for your yes"]
+
+    def entry(self, name: str) -> ServerEntry:
+        """Return a server."""
+        return self._slots[name].entry
+
+    def may_run(self, entry: ServerEntry) -> bool:
+        """True if a server may be started or spoken to."""
+        return entry.settings.enabled and (not entry.needs_approval or self._approvals.has(entry))
+
+    def state(self, name: str) -> State:
+        """Return how a server is."""
+        slot = self._slots[name]
+        if not slot.entry.settings.enabled:
+            return "off"
+        if not self.may_run(slot.entry):
+            return "waits for your yes"
+        connection = slot.connection
+        if connection is not None and not connection.is_ending:
+            return "runs" if connection.ready.is_set() else "is starting"
+        return "failed" if slot.failure else "not started"
+
+    def failure(self, name: str) -> str:
+        """Return why a server failed last; empty if it did not."""
+        return self._slots[name].failure
+
+    def approve(self, name: str) -> None:
+        """Let a server of the project run from now on.
+
+        Raises:
+            ConfigError: The yes cannot be kept.
+        """
+        self._approvals.add(self._slots[name].entry)
+
+    def retry(self, name: str) -> None:
+        """Let a server that has failed be started at once, and one that runs be ended."""
+        slot = self._slots[name]
+        slot.failures, slot.failure, slot.not_before = 0, "", 0.0
+        if slot.connection is not None:
+            slot.connection.stop()
+
+    async def serve(self) -> None:
+        """Keep servers until it is cancelled; none of them is left then."""
+        async with create_task_group() as self._group:
+            try:
+                for entry in self.usable:
+                    if entry.name not in self.catalogue.servers:
+                        self.start_soon(entry.name)
+                await anyio.sleep_forever()
+            finally:
+                self._group = None
+                for slot in self._slots.values():
+                    if slot.connection is not None:
+                        slot.connection.stop()
+
+    def start_soon(self, name: str) -> None:
+        """Start a server beside the session, if that can be; a failure is told by its state."""
+        if self._group is not None:
+            self._group.start_soon(self._try, name)
+
+    async def _try(self, name: str) -> None:
+        try:
+            await self.ready(name)
+        except ToolError as error:
+            self._warn(clean_line(str(error)))
+
+    async def settle(self) -> Sequence[str]:
+        """Wait for the servers of which nothing is known yet; return a sentence about each that failed."""
+        failed: list[str] = []
+        for entry in self.usable:
+            if entry.name not in self.catalogue.servers:
+                try:
+                    await self.ready(entry.name)
+                except ToolError as error:
+                    failed.append(str(error))
+        return failed
+
+    async def ready(self, name: str) -> "Connection":
+        """Return a server that can be asked, started if need be.
+
+        Raises:
+            ToolError: There is none of that name, it may not run, or it fails.
+        """
+        slot = self._slots.get(name)
+        if slot is None:
+            raise ToolError(f"there is no MCP server {name}")
+        match self.state(name):
+            case "off":
+                raise ToolError(f"the MCP server {name} is switched off")
+            case "waits for your yes":
+                raise ToolError(
+                    f"the MCP server {name} of this project was not started: the user has not said yes to it",
+                    advice="the user can look at it with /mcp and say yes with `/mcp approve NAME`",
+                )
+        async with slot.lock:
+            connection = slot.connection
+            if connection is not None and connection.is_ending:
+                await connection.ended.wait()
+            if connection is None or connection.is_ending:
+                connection = await self._start(slot)
+        await connection.ready.wait()
+        if connection.is_ending:
+            raise ToolError(f"the MCP server {name} {connection.failure or 'was ended'}")
+        return connection
+
+    async def _start(self, slot: _Slot) -> "Connection":
+        name = slot.entry.name
+        if self._group is None:
+            raise ToolError("no MCP server can be started, since the session is over")
+        if slot.failures >= MAX_FAILURES:
+            raise ToolError(
+                f"the MCP server {name} {slot.failure}; it failed {slot.failures} times and is not started again",
+                advice="the user can start it with `/mcp reconnect NAME`",
+            )
+        if (wait_s := slot.not_before - anyio.current_time()) > _LONGEST_WAIT_S:
+            raise ToolError(
+                f"the MCP server {name} {slot.failure}; it is started again in {wait_s:.0f} s at the earliest"
+            )
+        await anyio.sleep(max(wait_s, 0))
+        try:
+            module = await to_thread.run_sync(import_module, "panpan.capabilities.mcp.connection")
+        except ImportError as error:
+            raise ToolError(
+                f"the MCP server {name} needs a library; install it with: {how_to_install(PACKAGE)}"
+            ) from error
+        connection: Connection = module.Connection(slot.entry, self._surroundings(), self._listed(slot.entry))
+        slot.connection = connection
+        self._group.start_soon(self._run, slot, connection)
+        return connection
+
+    async def _run(self, slot: _Slot, connection: "Connection") -> None:
+        try:
+            await connection.run()
+            self._note_failure(slot, connection)
+        finally:
+            connection.ended.set()
+
+    def _note_failure(self, slot: _Slot, connection: "Connection") -> None:
+        if not connection.failure:
+            return
+        now = anyio.current_time()
+        slot.failures = 1 if now - connection.started_at > _STEADY_S else slot.failures + 1
+        slot.failure = connection.failure
+        slot.not_before = now + min(FIRST_PAUSE_S * 2 ** (slot.failures - 1), _LONGEST_PAUSE_S)
+
+    def _listed(self, entry: ServerEntry) -> "Callable[[Listing], object]":
+        async def take(listing: Listing) -> None:
+            changes = await to_thread.run_sync(self.catalogue.learn, entry, listing)
+            for problem in changes.problems:
+                self._warn(clean_line(f"the MCP server {entry.name}: a tool is left out: {problem}"))
+            if changes.changed:
+                names = ", ".join(changes.changed)
+                self._warn(
+                    clean_line(f"the MCP server {entry.name} has changed {names}; you are asked when it is called")
+                )
+
+        return take
+
+    def accept(self, tool: KnownTool) -> None:
+        """Let the changed definition of a tool count, since the user has said yes to it."""
+        slot = self._slots[tool.server]
+        if slot.connection is not None:
+            self.catalogue.accept(slot.entry, tool.full_name, slot.connection.listing)

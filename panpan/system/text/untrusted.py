@@ -1,0 +1,29 @@
+"""Marks around text that strangers wrote, for the model: data, never instructions.
+
+The rule: nothing in the text can end its mark, or begin one of panpan's own.
+"""
+
+import re
+from typing import Literal, TypeAlias
+
+from panpan.system.text.terminal_text import clean_for_terminal
+from panpan.types.pattern import compile_late
+
+Mark: TypeAlias = Literal["web-content", "mcp-content"]
+
+_OWN_TAG = compile_late(r"<(?=\s*/?\s*(?:web-content|mcp-content|system-reminder))", re.IGNORECASE)
+_UNSEEN_JOINERS = compile_late(r"(?<=[ -\"$-)+-/:-~])[\u200c\u200d\ufe00-\ufe0f]+")
+"""Joiners behind ASCII letters and signs, but for those of which emoji are made: they join nothing, and hide a tag."""
+
+
+def mark_untrusted(text: str, mark: Mark, source: str) -> str:
+    """Return text between tags that name where it is from; control characters are gone from it.
+
+    Args:
+        text: The text of a stranger.
+        mark: Name of the tags.
+        source: Its place, in ASCII.
+    """
+    body = _OWN_TAG.sub("&lt;", _UNSEEN_JOINERS.sub("", clean_for_terminal(text))).strip("\n")
+    named = source.replace('"', "%22").replace("<", "%3C")
+    return f'<{mark} source="{named}">\n{body}\n</{mark}>'

@@ -1,0 +1,128 @@
+"""Servers that are spoken to by HTTP, with the library's own server on the loopback: both eras, headers, failures."""
+
+import json
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import uvicorn
+from mcp.server.mcpserver import Context, Image, MCPServer
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tests.capabilities.mcp.place import Place, call, search
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63606060000000040001"
+    "f61738550000000049454e44ae426082"
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path.resolve())
+
+
+def toy() -> MCPServer:
+    server = MCPServer("toy", instructions="Counts.")
+
+    @server.tool()
+    async def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @server.tool()
+    async def draw() -> Image:
+        """Draw a picture."""
+        return Image(data=PIXEL, format="png")
+
+    @server.tool()
+    async def count(ctx: Context[Any, Any]) -> str:
+        """Count slowly."""
+        for number in range(3):
+            await ctx.report_progress(number + 1, 3, f"step {number + 1}")
+        return "counted"
+
+    return server
+
+
+class Watched:
+    """Notes the requests of an application, and refuses those without a header."""
+
+    def __init__(self, app: ASGIApp, wanted: str = "") -> None:
+        self.headers: list[dict[str, str]] = []
+        self._app = app
+        self._wanted = wanted
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+            self.headers.append(headers)
+            if self._wanted and headers.get("authorization") != self._wanted:
+                await send({"type": "http.response.start", "status": 403, "headers": []})
+                await send({"type": "http.response.body", "body": b""})
+                return
+        await self._app(scope, receive, send)
+
+
+@asynccontextmanager
+async def serving(app: ASGIApp) -> AsyncGenerator[str, None]:
+    """Serve an application on the loopback, and give its address."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
+    server.capture_signals = nullcontext  # type: ignore[method-assign]
+    async with anyio.create_task_group() as group:
+        group.start_soon(server.serve, [listening])
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = True
+
+
+def config(url: str, **keys: Any) -> dict[str, Any]:
+    return {"mcp_config": [json.dumps({"mcpServers": {"toy": {"type": "http", "url": url, **keys}}})]}
+
+
+async def test_tools_of_a_server_on_the_network_are_called(place: Place) -> None:
+    async with serving(Watched(toy().streamable_http_app())) as url:
+        found, added, drawn, counted = await place.results(
+            search("numbers"), call("add", a=2, b=3), call("draw"), call("count"), **config(f"{url}/mcp")
+        )
+
+    assert "mcp__toy__add: Add two numbers." in found
+    assert added == '<mcp-content source="toy/add">\n5\n</mcp-content>'
+    assert "[it returned no text]" in drawn
+    assert "counted" in counted
+
+
+async def test_headers_are_sent_and_a_refusal_is_told(place: Place) -> None:
+    app = Watched(toy().streamable_http_app(), "Bearer secret")
+    place.env["TOY_TOKEN"] = "secret"
+
+    async with serving(app) as url:
+        (found,) = await place.results(
+            search("numbers"), **config(f"{url}/mcp", headers={"Authorization": "Bearer ${TOY_TOKEN}"})
+        )
+        (refused,) = await place.results(search("numbers"), **config(f"{url}/mcp"))
+
+    assert "mcp__toy__add" in found
+    assert "No tool fits" in refused
+    assert "[the MCP server toy answers: Server returned an error response (HTTP status 403)]" in refused
+    assert all(headers["user-agent"].startswith("panpan/") for headers in app.headers)
+
+
+async def test_server_that_is_not_there_is_told(place: Place) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+
+    (found,) = await place.results(search(), **config(f"http://127.0.0.1:{port}/mcp"))
+
+    assert "[the MCP server toy cannot be reached: " in found
+
+
+async def test_older_servers_with_events_are_spoken_to(place: Place) -> None:
+    async with serving(Watched(toy().sse_app())) as url:
+        _, added = await place.results(search("numbers"), call("add", a=2, b=3), **config(f"{url}/sse", type="sse"))
+
+    assert "5" in added

@@ -1,0 +1,217 @@
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.capabilities.mcp.catalogue import (
+    MAX_SCHEMA_BYTES,
+    MAX_TEXT_BYTES,
+    MAX_TOOLS,
+    Catalogue,
+    Changes,
+    Listing,
+    cleaned,
+    read_tool,
+)
+from panpan.capabilities.mcp.entries import ServerEntry, read_entry
+
+TOY = read_entry("toy", {"command": "toy"}, {}, "here")
+
+
+def tool(name: str = "echo", description: str = "Says it.", *properties: str, **more: Any) -> Mapping[str, Any]:
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in properties}}
+    return {"name": name, "description": description, "inputSchema": schema, **more}
+
+
+def catalogue_of(*tools: Mapping[str, Any], entry: ServerEntry = TOY) -> Catalogue:
+    catalogue = Catalogue(None)
+    catalogue.learn(entry, Listing(tools))
+    return catalogue
+
+
+def found(catalogue: Catalogue, query: str, most: int = 3) -> list[str]:
+    return [one.name for one in catalogue.search(query, most)]
+
+
+WEATHER = (
+    tool("get_forecast", "Tells the weather of the next days.", "city", "days"),
+    tool("sendEmail", "Sends a message to somebody.", "recipient", "subject"),
+    tool("list-issues", "Lists the issues of a repository on GitHub.", "owner", "repo"),
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "best"),
+    [
+        ("weather", "get_forecast"),
+        ("forecast for a city", "get_forecast"),
+        ("send email", "sendEmail"),
+        ("recipient", "sendEmail"),
+        ("github issue", "list-issues"),
+        ("repository", "list-issues"),
+    ],
+)
+def test_search_finds_by_name_description_and_arguments(query: str, best: str) -> None:
+    assert found(catalogue_of(*WEATHER), query)[0] == best
+
+
+def test_search_takes_names_and_ignores_case_in_them() -> None:
+    catalogue = catalogue_of(*WEATHER)
+
+    assert found(catalogue, "select:mcp__toy__list-issues, MCP__TOY__SENDEMAIL, mcp__toy__none") == [
+        "list-issues",
+        "sendEmail",
+    ]
+    assert found(catalogue, "nothing like it") == []
+
+
+def test_search_finds_arguments_behind_local_references_only() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"place": {"$ref": "#/$defs/place"}, "other": {"$ref": "https://example.org/schema"}},
+        "$defs": {"place": {"type": "object", "properties": {"latitude": {}, "again": {"$ref": "#/$defs/place"}}}},
+    }
+
+    assert found(catalogue_of(tool("a", ""), {"name": "b", "inputSchema": schema}), "latitude") == ["b"]
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/none", "#/properties/a/b/c", "#", "#/", 5])
+def test_broken_reference_costs_no_search(reference: object) -> None:
+    broken = {"name": "a", "inputSchema": {"type": "object", "properties": {"x": {"$ref": reference}}}}
+
+    assert found(catalogue_of(broken), "x") == ["a"]
+
+
+def test_first_list_is_accepted_and_later_changes_wait(tmp_path: Path) -> None:
+    catalogue = Catalogue(tmp_path)
+    first = catalogue.learn(TOY, Listing([tool("a", "one"), tool("b"), tool("c")]))
+
+    listing = Listing([tool("a", "two"), tool("b"), tool("d")])
+    changes = catalogue.learn(TOY, listing)
+
+    assert not first
+    assert changes == Changes(["mcp__toy__d"], ["mcp__toy__c"], ["mcp__toy__a"], [])
+    assert catalogue.tools["mcp__toy__a"].description == "one"
+    pending = catalogue.pending("mcp__toy__a")
+    assert pending is not None
+    assert pending.description == "two"
+
+    again = Catalogue(tmp_path)
+    assert again.recall(TOY)
+    assert again.tools["mcp__toy__a"].description == "one", "what the user has not accepted is not kept"
+
+    catalogue.accept(TOY, "mcp__toy__a", listing)
+    assert catalogue.pending("mcp__toy__a") is None
+    assert catalogue.tools["mcp__toy__a"].description == "two"
+    assert again.recall(TOY)
+    assert again.tools["mcp__toy__a"].description == "two"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"description": "other"},
+        {"inputSchema": {"type": "object"}},
+        {"annotations": {"readOnlyHint": True}},
+    ],
+)
+def test_change_of_what_is_told_waits(change: Mapping[str, Any]) -> None:
+    catalogue = catalogue_of(tool())
+
+    assert catalogue.learn(TOY, Listing([{**tool(), **change}])).changed == ["mcp__toy__echo"]
+
+
+def test_change_of_order_or_of_what_nobody_reads_is_none() -> None:
+    catalogue = catalogue_of(tool("a"), tool("b"))
+
+    assert not catalogue.learn(TOY, Listing([tool("b"), tool("a", outputSchema={"type": "object"}, icons=[])]))
+
+
+def test_known_tools_are_those_of_exactly_one_server(tmp_path: Path) -> None:
+    Catalogue(tmp_path).learn(TOY, Listing([tool()]))
+    other = read_entry("toy", {"command": "toy", "args": ["-v"]}, {}, "here")
+
+    assert Catalogue(tmp_path).recall(TOY)
+    assert not Catalogue(tmp_path).recall(other)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"tools": 5, "instructions": ""}', b"\xff"])
+def test_damaged_file_is_as_none(tmp_path: Path, data: bytes) -> None:
+    catalogue = Catalogue(tmp_path)
+    catalogue.learn(TOY, Listing([tool()]))
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(data)
+
+    assert not Catalogue(tmp_path).recall(TOY)
+
+
+def test_tools_that_cannot_be_told_apart_are_left_out() -> None:
+    catalogue = catalogue_of(tool("a.b"), tool("a_b"), tool("A_B"))
+
+    assert list(catalogue.tools) == ["mcp__toy__a_b"]
+    assert catalogue.servers["toy"].problems == ["a_b has the name of another tool", "A_B has the name of another tool"]
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ({}, "a tool has no name"),
+        ({"name": " "}, "a tool has no name"),
+        ({"name": "x" * 129, "inputSchema": {}}, "is longer than 128 characters"),
+        ({"name": "a"}, "a has no schema of its arguments"),
+        ({"name": "a", "inputSchema": {"x": "y" * MAX_SCHEMA_BYTES}}, "the schema of a has more than 100,000 bytes"),
+    ],
+)
+def test_tool_that_cannot_be_used_is_left_out_with_the_reason(written: Mapping[str, Any], why: str) -> None:
+    catalogue = catalogue_of(written, tool("good"))
+
+    assert list(catalogue.tools) == ["mcp__toy__good"]
+    assert why in catalogue.servers["toy"].problems[0]
+
+
+def test_too_many_tools_are_cut() -> None:
+    catalogue = catalogue_of(*(tool(f"t{number}") for number in range(MAX_TOOLS + 5)))
+
+    assert len(catalogue.tools) == MAX_TOOLS
+    assert catalogue.servers["toy"].problems == ["it has 5,005 tools, of which 5,000 are known"]
+
+
+def test_tools_that_are_off_are_not_known() -> None:
+    catalogue = Catalogue(None, lambda name: name != "mcp__toy__a")
+    catalogue.learn(TOY, Listing([tool("a"), tool("b")]))
+
+    assert list(catalogue.tools) == ["mcp__toy__b"]
+
+
+@given(st.text())
+def test_text_of_a_server_is_cleaned_and_cut(text: str) -> None:
+    shown = cleaned(text * 200)
+
+    assert len(shown.encode()) <= MAX_TEXT_BYTES + len("…".encode())
+    assert "\x1b" not in shown
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["name", "description", "inputSchema", "annotations", "_meta"]), JSON))
+def test_no_definition_breaks_the_catalogue(written: Mapping[str, Any]) -> None:
+    catalogue = catalogue_of(written, tool("good"))
+
+    assert "good" in [one.name for one in catalogue.tools.values()]
+    catalogue.search("good name", 5)
+
+
+def test_hints_are_read() -> None:
+    read = read_tool("toy", tool(annotations={"readOnlyHint": True}, _meta={"anthropic/requiresUserInteraction": True}))
+
+    assert read.is_read_only
+    assert read.needs_person
+    assert not read_tool("toy", tool(annotations={"readOnlyHint": "yes"})).is_read_only

@@ -1,0 +1,162 @@
+import json
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from panpan.cli.main import cli
+from panpan.errors import ConfigError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    (tmp_path / "home").mkdir(mode=0o700)
+    return tmp_path.resolve()
+
+
+def panpan(folder: Path, *words: str, **env: str) -> Result:
+    own = {"PANPAN_HOME": str(folder / "home"), "HOME": str(folder), "PATH": os.environ["PATH"]}
+    cleared = {name: None for name in os.environ}
+    return CliRunner().invoke(
+        cli, ["--cwd", str(folder / "project"), *words], env={**cleared, **own, **env}, standalone_mode=False
+    )
+
+
+def settings(folder: Path) -> dict[str, object]:
+    return tomllib.loads((folder / "home" / "settings.toml").read_text())
+
+
+def refusal(result: Result) -> str:
+    assert isinstance(result.exception, ConfigError)
+    return str(result.exception)
+
+
+def test_add_writes_a_program_into_the_users_settings(folder: Path) -> None:
+    (folder / "home" / "settings.toml").write_text("# mine\nmodel = 'fast'\n")
+
+    result = panpan(folder, "mcp", "add", "-e", "A=${B}", "git", "--", "uvx", "mcp-git", "-v", "--flag")
+
+    assert result.exception is None
+    assert settings(folder)["mcp"] == {
+        "git": {"command": "uvx", "args": ["mcp-git", "-v", "--flag"], "env": {"A": "${B}"}}
+    }
+    assert (folder / "home" / "settings.toml").read_text().startswith("# mine\nmodel = 'fast'\n")
+    assert result.stdout.splitlines()[1:] == [
+        "  runs: uvx mcp-git -v --flag",
+        "  with the variables: A",
+        "  gets from your environment: B",
+        "  outside the sandbox",
+    ]
+
+
+def test_add_takes_an_address_with_headers(folder: Path) -> None:
+    panpan(folder, "mcp", "add", "-H", "Authorization: Bearer ${T}", "-t", "sse", "web", "https://example.org/sse")
+
+    assert settings(folder)["mcp"] == {
+        "web": {"url": "https://example.org/sse", "type": "sse", "headers": {"Authorization": "Bearer ${T}"}}
+    }
+
+
+def test_add_again_replaces_the_server(folder: Path) -> None:
+    panpan(folder, "mcp", "add", "a", "one")
+    panpan(folder, "mcp", "add", "b", "other")
+
+    panpan(folder, "mcp", "add", "a", "two", "x")
+
+    assert settings(folder)["mcp"] == {"a": {"command": "two", "args": ["x"]}, "b": {"command": "other"}}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("add", "a b", "x"), "a name has letters, digits"),
+        (("add", "a", "https://example.org", "x"), "an address takes no further words"),
+        (("add", "-e", "A", "a", "x"), "--env A: write NAME=VALUE"),
+        (("add", "-t", "http", "a", "x"), '"url" names no address'),
+        (("add-json", "a", "{"), "the entry is not JSON"),
+        (("add-json", "a", "[]"), "is no object"),
+        (("add-json", "a", '{"type": "ws"}'), "there is no type ws"),
+        (("remove", "a"), "there is no [mcp.a] in your settings"),
+        (("remove", "-s", "project", "a"), "there is no server a in"),
+        (("get", "a"), "there is no MCP server a; there are: none"),
+        (("approve", "a"), "there is no MCP server a; there are: none"),
+    ],
+)
+def test_wrong_words_change_nothing(folder: Path, words: tuple[str, ...], why: str) -> None:
+    assert why in refusal(panpan(folder, "mcp", *words))
+    assert not (folder / "home" / "settings.toml").exists()
+    assert not (folder / "project" / ".mcp.json").exists()
+
+
+def test_json_of_other_agents_becomes_settings(folder: Path) -> None:
+    panpan(folder, "mcp", "add-json", "a", '{"command": "x", "timeout": 5000, "alwaysLoad": true, "type": "stdio"}')
+
+    assert settings(folder)["mcp"] == {"a": {"command": "x", "type": "stdio", "call_s": 5.0, "exposure": "direct"}}
+
+
+def test_server_of_the_project_is_added_trusted_and_approved(folder: Path) -> None:
+    file = folder / "project" / ".mcp.json"
+    file.write_text('{"mcpServers": {"old": {"command": "o"}}, "other": 1}')
+
+    added = panpan(folder, "mcp", "add", "-s", "project", "db", "server")
+    untrusted = panpan(folder, "mcp", "list").stdout
+    panpan(folder, "trust", "add")
+    waiting = panpan(folder, "mcp", "list").stdout
+    approved = panpan(folder, "mcp", "approve", "db")
+    after = json.loads(panpan(folder, "mcp", "list", "--json").stdout)["servers"]
+    panpan(folder, "mcp", "remove", "-s", "project", "db")
+
+    assert "It runs once you trust the project and approve it" in added.stdout
+    assert "  in the sandbox: writes nowhere, has no network" in added.stdout
+    assert "db" not in untrusted
+    assert "db   waits for your yes: server (.mcp.json)" in waiting
+    assert approved.stdout.splitlines()[-1] == "db may run in this project, exactly so"
+    assert {row["name"]: row["status"] for row in after} == {"db": "may run", "old": "waits for your yes"}
+    assert json.loads(file.read_text()) == {"mcpServers": {"old": {"command": "o"}}, "other": 1}
+
+
+def test_changed_server_of_the_project_waits_again(folder: Path) -> None:
+    file = folder / "project" / ".mcp.json"
+    for variable, status in (("1", "may run"), ("2", "waits for your yes")):
+        file.write_text('{"mcpServers": {"db": {"command": "server", "env": {"A": "${A}"}}}}')
+        panpan(folder, "trust", "add")
+        if variable == "1":
+            panpan(folder, "mcp", "approve", "db", A=variable)
+
+        assert f"db  {status}: server" in panpan(folder, "mcp", "list", A=variable).stdout
+
+
+def test_own_server_needs_no_approval(folder: Path) -> None:
+    panpan(folder, "mcp", "add", "a", "x")
+
+    assert "needs no approval" in refusal(panpan(folder, "mcp", "approve", "a"))
+
+
+def test_secrets_are_shown_nowhere(folder: Path) -> None:
+    panpan(folder, "mcp", "add", "-e", "A=hunter2", "-H", "X: hunter2", "a", "x")
+    panpan(folder, "mcp", "add", "b", "x", "--token", "${TOKEN}")
+
+    shown = [panpan(folder, *words, TOKEN="hunter2").output for words in (("mcp", "list"), ("mcp", "get", "a"),
+             ("mcp", "get", "b"), ("config", "show"), ("mcp", "list", "--json"), ("doctor",))]  # fmt: skip
+
+    assert "hunter2" not in "".join(shown)
+    assert "--token ${TOKEN}" in "".join(shown)
+
+
+def test_problems_are_told_and_the_others_listed(folder: Path) -> None:
+    (folder / "project" / ".mcp.json").write_text(
+        '{"mcpServers": {"a": {"type": "ws"}, "b": {"command": "x", "y": 1}}}'
+    )
+    panpan(folder, "trust", "add")
+
+    result = panpan(folder, "mcp", "list")
+
+    assert result.stdout == "b  waits for your yes: x (.mcp.json)\n"
+    assert result.stderr.splitlines() == [
+        "panpan: warning: .mcp.json: the server a is left out: there is no type ws; there are stdio, http, "
+        "streamable-http, sse",
+        "panpan: note: .mcp.json: of the server b these keys have no effect: y",
+    ]

@@ -73,7 +73,8 @@ def _mention(match: re.Match[str], text: str) -> Mention:
     word = match["word"]
     endings = tuple(_endings(word))
     readings = tuple(reading for ending in endings for reading in _readings_of(ending))
-    is_path = _looks_like_path(endings[-1]) and not _DECORATED.match(text, match.end())
+    is_address = "://" in endings[-1]  # such as a resource of a server
+    is_path = _looks_like_path(endings[-1]) and not is_address and not _DECORATED.match(text, match.end())
     return Mention(endings[-1], readings, is_path)
 
 

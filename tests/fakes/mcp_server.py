@@ -32,7 +32,7 @@ GREET = {
 
 def main(state_file: str, log_file: str) -> None:
     """Answer what comes on the standard input until that ends."""
-    state = json.loads(Path(state_file).read_bytes())
+    state = json.loads(Path(state_file).read_bytes()) if Path(state_file).exists() else {}
     trap = state.get("trap", "")
     note(log_file, f"start {os.getpid()}")
     if trap == "greets":

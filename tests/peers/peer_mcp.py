@@ -85,7 +85,7 @@ def call(tool: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
     return "CallTool", {"name": f"mcp__peer__{tool}", "arguments": arguments}
 
 
-async def test_everything_is_listed_called_and_answered(place: Place, packages: Path) -> None:
+async def test_tools_of_everything_are_called_and_answered(place: Place, packages: Path) -> None:
     asked: list[UserQuestion] = []
 
     async def ask(questions: Any) -> list[UserAnswer]:

@@ -24,6 +24,7 @@ from panpan.capabilities.cassettes.replay_parts import (
     LiveHook,
     ReplayedHook,
     ReplayedModel,
+    recorded_tool,
     replayed_tool,
     replaying_askers,
     with_current_rules,
@@ -40,6 +41,7 @@ from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.errors import CassetteError
 from panpan.models.provider_kind import known_profiles
+from panpan.permissions.rules.rules import SKILL_TOOL
 from panpan.session.context import SessionContext
 from panpan.session.frontend import Askers, SessionInterceptor
 from panpan.session.setup import SessionSetup
@@ -104,6 +106,8 @@ Mode: TypeAlias = Literal["strict", "semantic", "live-tools"]
 """Strictness of a replay: every byte of the requests; the calls and whether they failed; the same with real tools."""
 
 
+_OF_USERS = frozenset({SKILL_TOOL, "ToolSearch", "CallTool"})
+"""Tools that there are only with skills or servers of the user; a replay takes them from the recording."""
 _COMPARED_OPTIONS = ("thinking_budget_tokens", "effort", "temperature", "top_p", "top_k")
 """Options that the user chose and that must be equal. The longest reply is not one: it follows the table of models."""
 
@@ -167,6 +171,20 @@ class Replay(SessionInterceptor):
 
     def provider(self, provider: Provider) -> Provider:
         return ComparedModel(provider, self) if self._asked is not None else ReplayedModel(self)
+
+    def offered(self, tools: Sequence[Tool[Any]]) -> Sequence[Tool[Any]]:
+        """Return the tools with those of the recording that depend on what its user has, where they were."""
+        first = next((request for turn in self.recorded.turns for request in turn.requests), None)
+        recorded = first.canonical["tools"] if first is not None else ()
+        every, place = list(tools), 0
+        for one in recorded if self.mode != "live-tools" else ():
+            names = [tool.name for tool in every]
+            if one["name"] in names:
+                place = names.index(one["name"]) + 1
+            elif one["name"] in _OF_USERS or one["name"].startswith("mcp__"):
+                every.insert(place, recorded_tool(one))
+                place += 1
+        return every
 
     def tools(self, tools: Mapping[str, Tool[Any]]) -> Mapping[str, Tool[Any]]:
         is_live = self.mode == "live-tools"  # a subagent's model is not in the cassette

@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mappi
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, ConfigDict
+
 from panpan.capabilities.cassettes.recorded_reply import Change
 from panpan.capabilities.cassettes.recorded_session import RecordedRequest, RecordedSession
 from panpan.capabilities.cassettes.recording import plan_answer, user_answers
@@ -21,7 +23,7 @@ from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ContextOverflowError, ToolError
 from panpan.session.frontend import Askers
 from panpan.types.events import Compacted, FileChange, Output, StreamEvent, ToolYield, Waiting
-from panpan.types.llm import ModelClient, ModelOptions, ModelRequest, Provider
+from panpan.types.llm import ModelClient, ModelOptions, ModelRequest, Provider, ToolDefinition
 from panpan.types.messages import (
     MEMORY,
     PROJECT_CONTEXT,
@@ -114,6 +116,28 @@ def replayed_tool(
     looks = {name: getattr(tool, name) for name in kept}
     made: Tool[Any] = type("ReplayedTool", (_ReplayedTool,), looks)(tool, results, wait)
     return made
+
+
+def recorded_tool(recorded: Mapping[str, Any]) -> Tool[Any]:
+    """Return a tool of the recording that this session has not, such as one of the user's servers; it cannot run."""
+    looks = {"name": recorded["name"], "definition": ToolDefinition(**recorded)}
+    made: Tool[Any] = type("RecordedTool", (_RecordedTool,), looks)()
+    return made
+
+
+class _AnyArguments(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+class _RecordedTool(Tool[_AnyArguments]):
+    input_model = _AnyArguments
+    is_shared = False
+
+    def title(self, args: _AnyArguments) -> str:
+        return ", ".join(f"{name}: {value}" for name, value in (args.model_extra or {}).items())
+
+    async def run(self, args: _AnyArguments, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        yield Output("a tool of a recording cannot run", is_error=True)
 
 
 class _ReplayedTool(Tool[Any]):

@@ -14,9 +14,10 @@ from panpan.capabilities.mcp.servers import McpServers
 from panpan.core.effects import UNKNOWN, Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
-from panpan.system.text.terminal_text import clean_line
+from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.system.text.untrusted import mark_untrusted
 from panpan.types.content import Base64Source, DiffDisplay, FileDiff, ImageBlock, ResultContent, TextBlock
+from panpan.types.content import text as shown_text
 from panpan.types.events import Output, Progress, ToolYield
 from panpan.types.llm import ToolDefinition
 
@@ -30,6 +31,8 @@ MAX_CHARS = 50_000
 """Most characters of a result that the model gets, unless its tool says otherwise; the whole is in a file."""
 MOST_CHARS = 500_000
 """Most that a tool may say (`anthropic/maxResultSizeChars`)."""
+_MAX_SHOWN_CHARS = 2_000
+"""Longest result that people see without the marks around it; a longer one is folded as it is."""
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _MAX_PICTURE_CHARS = 7_000_000
 """Longest picture in Base64: providers take 5 MB."""
@@ -126,7 +129,8 @@ class McpTool(Tool[McpArguments]):
         most = self.known.meta.get("anthropic/maxResultSizeChars")
         most = min(most, MOST_CHARS) if isinstance(most, int) and most > 0 else MAX_CHARS
         shorten = partial(ctx.outputs.shorten, f"{self.name}-{ctx.tool_use_id}", max_chars=most)
-        output = await to_thread.run_sync(output_of, call.result, f"{server}/{name}", lambda text: shorten(text=text))
+        source = f"{server}/{self.name.removeprefix(f'mcp__{server}__')}"
+        output = await to_thread.run_sync(output_of, call.result, source, lambda text: shorten(text=text))
         yield output if not output.is_error else output.with_note(self._advice())
 
     async def _wait_for_news(self, call: "PendingCall", connection: "Connection", ends_at: float) -> None:
@@ -155,7 +159,7 @@ class McpTool(Tool[McpArguments]):
 
     def _advice(self) -> str:
         schema = json.dumps((self.pending or self.known).schema, ensure_ascii=False, separators=(",", ":"))
-        return f"the schema of its arguments is {schema}"
+        return f"the schema of its arguments:\n{mark_untrusted(schema, 'mcp-content', self.known.server)}"
 
 
 def _lines(tool: KnownTool) -> list[str]:
@@ -184,10 +188,11 @@ def output_of(result: "CallToolResult", source: str, shorten: Callable[[str], st
                 texts.append("[a picture, left out: there are too many]")
     if result.structured_content is not None and not any(texts):
         texts.append(json.dumps(result.structured_content, ensure_ascii=False, indent=1))
-    text = "\n".join(texts).strip()
-    marked = mark_untrusted(shorten(text), "mcp-content", source) if text else "[it returned no text]"
+    words = "\n".join(texts).strip()
+    short = clean_for_terminal(words) if len(words) <= _MAX_SHOWN_CHARS else ""
+    marked = mark_untrusted(shorten(words), "mcp-content", source) if words else "[it returned no text]"
     content: tuple[ResultContent, ...] = (TextBlock(text=marked), *pictures)
-    return Output(content, is_error=result.is_error)
+    return Output(content, shown_text(short) if short else None, is_error=result.is_error)
 
 
 def parts_of(block: Mapping[str, Any]) -> Iterator[str | ImageBlock]:

@@ -34,7 +34,7 @@ _MAX_DIRECT_NAME_CHARS = 64
 """Longest name of a tool that providers take."""
 _STATUS = {"off": "disabled", "runs": "connected", "failed": "failed"}
 """Words of stream-json for states; for the others it is "pending"."""
-_MAX_LISTED_CHARS = 60
+_MAX_LISTED_CHARS = 50
 """Most characters of what a server says of itself in the list."""
 
 
@@ -131,6 +131,9 @@ class McpCapability(Capability):
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
+        trust = self.session.setup.loaded.trust
+        if _PROJECT_FILE in trust.files.content and trust.may_be_asked:
+            self.session.warn(f"MCP servers of the project wait until you trust it: panpan trust ({_PROJECT_FILE})")
         if self.servers is None:
             yield
             return

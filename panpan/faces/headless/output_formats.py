@@ -231,7 +231,8 @@ def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duratio
 
 def _denial(use: ToolUseBlock, decided: PermissionDecided) -> dict[str, Any]:
     flags = allowed_with(decided)
-    denial = {"tool_name": use.name, "tool_use_id": use.id, "tool_input": use.input}
+    given = use.input if decided.input is None else decided.input
+    denial = {"tool_name": decided.name, "tool_use_id": use.id, "tool_input": given}
     return {**denial, "allowed_with": flags} if flags else denial
 
 

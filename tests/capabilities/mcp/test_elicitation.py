@@ -99,7 +99,7 @@ async def test_form_that_is_too_long_is_declined_unseen() -> None:
     assert await answer(Person(), form(**fields)) == {"action": "decline"}
 
 
-async def test_question_names_the_server_and_holds_no_control_characters() -> None:
+async def test_question_names_the_server_without_control_characters() -> None:
     person = Person("x")
 
     await ask_form("weather", "a\x1b[2Jb\nc", form("n", n={"type": "string", "description": "d\x07"}), person)

@@ -160,3 +160,94 @@ def test_problems_are_told_and_the_others_listed(folder: Path) -> None:
         "streamable-http, sse",
         "panpan: note: .mcp.json: of the server b these keys have no effect: y",
     ]
+
+
+CLAUDE = {"mcpServers": {"git": {"command": "uvx", "args": ["mcp-git"]}}, "projects": {}}
+CODEX = """
+[mcp_servers.docs]
+url = "https://example.org/mcp"
+bearer_token_env_var = "DOCS_TOKEN"
+tool_timeout_sec = 5
+
+[mcp_servers.local]
+command = "server"
+env_vars = ["HOME_DIR"]
+env = { A = "b" }
+enabled = false
+"""
+OPENCODE = """{
+  // my servers
+  "mcp": {
+    "one": {"type": "local", "command": ["npx", "-y", "one"], "environment": {"KEY": "{env:ONE_KEY}"}},
+    "two": {"type": "remote", "url": "https://example.org/two", /* off */ "enabled": false,},
+  },
+}"""
+VSCODE = """{"servers": {"pg": {
+  "type": "stdio", "command": "${workspaceFolder}/pg", "env": {"P": "${input:db-password}", "Q": "${env:QUIET}"}
+}}}"""
+
+
+@pytest.mark.parametrize(
+    ("source", "file", "text", "expected"),
+    [
+        ("claude", ".claude.json", json.dumps(CLAUDE), {"git": {"command": "uvx", "args": ["mcp-git"]}}),
+        (
+            "codex",
+            ".codex/config.toml",
+            CODEX,
+            {
+                "docs": {
+                    "url": "https://example.org/mcp",
+                    "headers": {"Authorization": "Bearer ${DOCS_TOKEN}"},
+                    "call_s": 5.0,
+                },
+                "local": {"command": "server", "env": {"HOME_DIR": "${HOME_DIR}", "A": "b"}, "enabled": False},
+            },
+        ),
+        (
+            "opencode",
+            ".config/opencode/opencode.json",
+            OPENCODE,
+            {
+                "one": {"command": "npx", "args": ["-y", "one"], "env": {"KEY": "${ONE_KEY}"}},
+                "two": {"url": "https://example.org/two", "enabled": False},
+            },
+        ),
+        (
+            "vscode",
+            "project/.vscode/mcp.json",
+            VSCODE,
+            {"pg": {"type": "stdio", "command": "./pg", "env": {"P": "${DB_PASSWORD}", "Q": "${QUIET}"}}},
+        ),
+    ],
+)
+def test_servers_of_other_agents_are_taken(
+    folder: Path, source: str, file: str, text: str, expected: dict[str, object]
+) -> None:
+    (folder / file).parent.mkdir(parents=True, exist_ok=True)
+    (folder / file).write_text(text)
+
+    shown = panpan(folder, "mcp", "import", source)
+    is_unchanged = not (folder / "home" / "settings.toml").exists()
+    taken = panpan(folder, "mcp", "import", source, "--all")
+
+    assert shown.exception is None
+    assert "none is taken yet" in shown.stderr
+    assert is_unchanged
+    assert taken.return_value == 0
+    assert settings(folder)["mcp"] == expected
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"mcpServers": 5}', '{"mcpServers": {"a": 5, "b c": {"command": "x"}}}'])
+def test_odd_file_of_another_agent_changes_nothing(folder: Path, text: str) -> None:
+    (folder / ".claude.json").write_text(text)
+
+    panpan(folder, "mcp", "import", "claude", "--all")
+
+    assert not (folder / "home" / "settings.toml").exists()
+
+
+def test_import_names_what_is_missing(folder: Path) -> None:
+    assert "there is none of the files" in refusal(panpan(folder, "mcp", "import", "codex"))
+    (folder / ".claude.json").write_text(json.dumps(CLAUDE))
+    assert "claude has no server x; it has: git" in refusal(panpan(folder, "mcp", "import", "claude", "x"))

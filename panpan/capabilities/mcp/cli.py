@@ -27,6 +27,7 @@ from panpan.config.locations import Locations
 from panpan.config.settings_writer import save_table
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import write_atomic
+from panpan.system.files.canonical import user_home
 from panpan.system.text.terminal_text import clean_line, printable
 
 _CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose servers count.")
@@ -146,6 +147,38 @@ def add_json(ctx: click.Context, scope: str, name: str, text: str) -> int:
     return _add(ctx, name, written, scope)
 
 
+@mcp.command("import")
+@click.argument("source", type=click.Choice(["claude", "codex", "opencode", "vscode"]))
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--all", "takes_all", is_flag=True, help="Take all of them.")
+@_SCOPE
+@click.pass_context
+def import_servers(ctx: click.Context, source: str, names: Sequence[str], takes_all: bool, scope: str) -> int:
+    """Take the servers NAME from the files of another agent; without names, show which there are."""
+    from panpan.capabilities.mcp.importing import servers_of
+
+    _, _, locations = settings_of_folder(ctx, None)
+    found = servers_of(source, user_home(), locations.project_root)
+    if missing := sorted(set(names) - found.keys()):
+        raise ConfigError(
+            clean_line(f"{source} has no server {', '.join(missing)}; it has: {', '.join(found) or 'none'}")
+        )
+    failed = 0
+    for name in found if takes_all or not names else names:
+        try:
+            entry = read_entry(name, found[name], AnyVariable(), source)
+            if takes_all or names:
+                _write(locations, name, found[name], scope)
+        except ConfigError as error:
+            failed += 1
+            click.echo(f"panpan: warning: {clean_line(str(error))}", err=True)
+            continue
+        click.echo(printable(f"{name}: {entry.title}"))
+    if not (takes_all or names):
+        click.echo(f"none is taken yet: panpan mcp import {source} NAME, or --all", err=True)
+    return int(bool(failed))
+
+
 @mcp.command("remove")
 @_SCOPE
 @click.argument("name")
@@ -187,22 +220,28 @@ def approve(ctx: click.Context, name: str, cwd: Path | None) -> int:
 def _add(ctx: click.Context, name: str, written: Any, scope: str) -> int:
     _, _, locations = settings_of_folder(ctx, None)
     entry = read_entry(name, written, AnyVariable(), "the new server", "user" if scope == "user" else "project")
-    if scope == "user":
-        values = {key: value for key, value in written.items() if key in McpServerSettings.model_fields}
-        values |= {} if entry.settings.type is None else {"type": entry.settings.type}
-        values |= {key: getattr(entry.settings, key) for key in ("call_s", "exposure", "enabled")
-                   if key in entry.settings.model_fields_set}  # fmt: skip
-        place = save_table(locations, "mcp", name, values)
-    else:
-        place, file = _project_file(locations)
-        file["mcpServers"][name] = written
-        _write_project_file(place, file)
+    place = _write(locations, name, written, scope)
     click.echo(clean_line(f"{name} is in {place}"))
     for line in entry.described():
         click.echo(printable(f"  {line}"))
     if scope == "project":
         click.echo(f"It runs once you trust the project and approve it: panpan trust add; panpan mcp approve {name}")
     return 0
+
+
+def _write(locations: Locations, name: str, written: Any, scope: str) -> Path:
+    """Write a server where it belongs, and return the file."""
+    entry = read_entry(name, written, AnyVariable(), "the new server")
+    if scope == "user":
+        values = {key: value for key, value in written.items() if key in McpServerSettings.model_fields}
+        values |= {} if entry.settings.type is None else {"type": entry.settings.type}
+        values |= {key: getattr(entry.settings, key) for key in ("call_s", "exposure", "enabled")
+                   if key in entry.settings.model_fields_set}  # fmt: skip
+        return save_table(locations, "mcp", name, values)
+    place, file = _project_file(locations)
+    file["mcpServers"][name] = written
+    _write_project_file(place, file)
+    return place
 
 
 def _pairs(given: Sequence[str], sign: str, option: str) -> Mapping[str, str]:

@@ -53,3 +53,20 @@ class ReadingSubagent(ABC):
         Raises:
             ToolError: It could not be started, or failed.
         """
+
+
+class ToolsOfServers(ABC):
+    """Calls tools of MCP servers for hooks. The capability for servers has it, among its services."""
+
+    @abstractmethod
+    async def call(self, server: str, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Return the text that a tool of a server returns; nobody is asked, since the user has set up the hook.
+
+        Args:
+            server: Name of the server, which may run.
+            tool: Name of the tool on the server.
+            arguments: Its arguments.
+
+        Raises:
+            ToolError: The server may not run, fails, or says that the call failed.
+        """

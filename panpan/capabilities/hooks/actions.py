@@ -1,12 +1,16 @@
-"""Actions of hooks: a command that runs, a server that is asked, or a model that judges."""
+"""Actions of hooks: a command that runs, a server that is asked, a tool that is called, or a model that judges."""
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from panpan.config.plugins.store import PluginPlace
+
+_PATH = compile_late(r"\$\{([A-Za-z_][\w.-]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +58,23 @@ class Judgement:
         return f"{'a subagent' if self.by_agent else 'a model'} judges: {self.prompt}"
 
 
-Action: TypeAlias = Command | Request | Judgement
-Kind: TypeAlias = Literal["command", "http", "prompt", "agent"]
-DEFAULT_S: Mapping[Kind, float] = {"command": 600.0, "http": 600.0, "prompt": 30.0, "agent": 60.0}
+@dataclass(frozen=True, slots=True)
+class ServerCall:
+    """A tool of an MCP server that is called."""
+
+    server: str
+    tool: str
+    arguments: str = "{}"
+    """Its arguments as JSON; `${tool_input.command}` in a text is filled in from what the hook is told."""
+
+    @property
+    def title(self) -> str:
+        return f"calls {self.tool} of the MCP server {self.server}"
+
+
+Action: TypeAlias = Command | Request | Judgement | ServerCall
+Kind: TypeAlias = Literal["command", "http", "mcp_tool", "prompt", "agent"]
+DEFAULT_S: Mapping[Kind, float] = {"command": 600.0, "http": 600.0, "mcp_tool": 600.0, "prompt": 30.0, "agent": 60.0}
 """Seconds that an action may take if neither its hook nor its event says."""
 
 
@@ -66,6 +84,8 @@ def read_action(kind: Kind, hook: Mapping[str, Any], plugin: "PluginPlace | None
         return _command(hook, plugin)
     if kind == "http":
         return _request(hook)
+    if kind == "mcp_tool":
+        return _server_call(hook, plugin)
     prompt, model = hook.get("prompt"), hook.get("model", "")
     if not isinstance(prompt, str) or not prompt.strip():
         raise ValueError("it has no prompt")
@@ -97,6 +117,31 @@ def _request(hook: Mapping[str, Any]) -> Request:
     return Request(url, tuple(headers.items()), tuple(variables))
 
 
+def _server_call(hook: Mapping[str, Any], plugin: "PluginPlace | None") -> ServerCall:
+    server, tool, arguments = hook.get("server"), hook.get("tool"), hook.get("input", {})
+    if not isinstance(server, str) or not server or not isinstance(tool, str) or not tool:
+        raise ValueError("it has no server and tool")
+    if not isinstance(arguments, dict):
+        raise ValueError("its input is no object")
+    return ServerCall(server if plugin is None else f"plugin_{plugin.name}_{server}", tool, json.dumps(arguments))
+
+
+def filled_arguments(written: Any, told: Mapping[str, Any]) -> Any:
+    """Return the arguments of a call, filled in from what its hook is told."""
+    if isinstance(written, str):
+        return _PATH.sub(lambda found: _text_at(found[1], told), written)
+    if isinstance(written, dict):
+        return {key: filled_arguments(value, told) for key, value in written.items()}
+    return [filled_arguments(value, told) for value in written] if isinstance(written, list) else written
+
+
+def _text_at(path: str, told: Any) -> str:
+    """Return what is at a path such as `tool_input.command`, as text; empty if nothing is."""
+    for name in path.split("."):
+        told = told.get(name) if isinstance(told, Mapping) else None
+    return told if isinstance(told, str) else "" if told is None else json.dumps(told, ensure_ascii=False)
+
+
 def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) and "\0" not in one for one in value)
 
@@ -110,3 +155,5 @@ def key_of(action: Action) -> str:
             return url
         case Judgement(prompt=prompt):
             return prompt
+        case ServerCall(tool=tool):
+            return tool

@@ -32,6 +32,7 @@ _NAMES = compile_late(r"[\w\-,| ]*")
 _KEYS = frozenset({
     "type", "command", "args", "url", "headers", "allowedEnvVars", "timeout", "if", "once", "async", "asyncRewake",
     "statusMessage", "onFailure", "guard", "shell", "prompt", "model", "commandWindows",
+    "server", "tool", "input",
 })  # fmt: skip
 
 

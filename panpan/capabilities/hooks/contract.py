@@ -58,6 +58,10 @@ _ADDS_ITS_OUTPUT = frozenset({"UserPromptSubmit", "SessionStart"})
 """Events of which plain output is for the model."""
 
 Verdict: TypeAlias = Literal["", "allow", "ask", "deny"]
+_ANSWER_KEYS = frozenset(
+    {"decision", "reason", "continue", "stopReason", "systemMessage", "suppressOutput", "hookSpecificOutput"}
+)
+"""Keys of an answer in JSON."""
 STRICTNESS: Sequence[Verdict] = ("deny", "ask", "allow", "")
 """Verdicts, the one that counts first."""
 
@@ -111,6 +115,11 @@ def read_answer(event: str, run: HookRun) -> Answer:
     if event in _ADDS_ITS_OUTPUT:
         return Answer(context=without_controls(run.stdout.strip()))
     return Answer()
+
+
+def is_answer(output: str) -> bool:
+    """Return True if an output is JSON with a field of a hook."""
+    return not _ANSWER_KEYS.isdisjoint(_json_of(output)[0])
 
 
 def _json_of(output: str) -> tuple[Mapping[str, Any], str]:

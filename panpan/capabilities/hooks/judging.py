@@ -5,19 +5,20 @@ subagent judges, no other subagent is asked to judge it.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from typing import Any
 
 from anyio import fail_after, to_thread
 
-from panpan.capabilities.hooks.actions import Judgement
+from panpan.capabilities.hooks.actions import Judgement, ServerCall, filled_arguments
 from panpan.capabilities.hooks.contract import HookRun
 from panpan.errors import PanpanError, SessionLogError
 from panpan.session.agent import Agent
 from panpan.session.context import SessionContext
 from panpan.session.models import SessionModels
 from panpan.session.one_shot import Question, ask_model, model_beside
-from panpan.session.user_hooks import ReadingSubagent
+from panpan.session.user_hooks import ReadingSubagent, ToolsOfServers
 
 _MAX_OUTPUT_TOKENS = 2_000
 _MAX_CHARS = 100_000
@@ -47,21 +48,30 @@ class Judge:
         self._session = session
         self._agent = agent
 
-    async def __call__(self, judgement: Judgement, told: object, timeout_s: float) -> HookRun:
-        """Return the verdict of a model as a hook says it."""
+    async def __call__(self, asked: Judgement | ServerCall, told: Mapping[str, Any], timeout_s: float) -> HookRun:
+        """Return the verdict of a model, or the result of a server's tool, as a hook says it."""
+        try:
+            with fail_after(timeout_s):
+                return await (self._verdict(asked, told) if isinstance(asked, Judgement) else self._called(asked, told))
+        except TimeoutError:
+            return HookRun(failure=f"nothing came within {timeout_s:g} s")
+        except PanpanError as error:  # of the budget, the provider, the key, or the server
+            return HookRun(failure=str(error))
+
+    async def _called(self, call: ServerCall, told: Mapping[str, Any]) -> HookRun:
+        if (servers := self._session.capabilities.find(ToolsOfServers)) is None:
+            raise PanpanError("this session has no MCP servers")
+        return HookRun(
+            stdout=await servers.call(call.server, call.tool, filled_arguments(json.loads(call.arguments), told))
+        )
+
+    async def _verdict(self, judgement: Judgement, told: Mapping[str, Any]) -> HookRun:
         facts = json.dumps(told, ensure_ascii=False)
         if len(facts) > _MAX_CHARS:  # what a judge does not see, it cannot judge
             return HookRun(failure=f"it is about more than {_MAX_CHARS:,} characters, which is too much to judge")
         has_place = "$ARGUMENTS" in judgement.prompt
         text = facts.join(judgement.prompt.split("$ARGUMENTS")) if has_place else f"{judgement.prompt}\n\n{facts}"
-        try:
-            with fail_after(timeout_s):
-                said = await (self._by_agent(text) if judgement.by_agent else self._by_model(text, judgement.model))
-        except TimeoutError:
-            return HookRun(failure=f"no verdict came within {timeout_s:g} s")
-        except PanpanError as error:  # of the budget, the provider, or the key
-            return HookRun(failure=str(error))
-        return _as_run(said)
+        return _as_run(await (self._by_agent(text) if judgement.by_agent else self._by_model(text, judgement.model)))
 
     async def _by_model(self, text: str, name: str) -> str:
         setup = self._session.capabilities[SessionModels].setup  # of the model that is asked now

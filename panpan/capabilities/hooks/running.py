@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from panpan.capabilities.hooks.actions import Command, Judgement, Request
+from panpan.capabilities.hooks.actions import Command, Judgement, Request, ServerCall
 from panpan.capabilities.hooks.configuration import Handler
-from panpan.capabilities.hooks.contract import Answer, HookRun, read_answer
+from panpan.capabilities.hooks.contract import Answer, HookRun, is_answer, read_answer
 from panpan.errors import ToolError
 from panpan.system.processes.process import capture
 from panpan.system.web.network import GuardedClient, WebNetwork
@@ -43,13 +43,14 @@ class Said:
     duration_ms: int
 
 
-AskJudge: TypeAlias = Callable[[Judgement, object, float], Awaitable[HookRun]]
-"""Asks a model what it says of what a hook is told, within so many seconds."""
+AskSession: TypeAlias = Callable[[Judgement | ServerCall, Mapping[str, Any], float], Awaitable[HookRun]]
+"""Asks a model, or a tool of a server, about what a hook is told, within so many seconds."""
 
 
-async def no_judge(judgement: Judgement, told: object, timeout_s: float) -> HookRun:
-    """Return that nobody judges, as outside of a session."""
-    return HookRun(failure="only a session has a model that judges")
+async def no_session(asked: Judgement | ServerCall, told: Mapping[str, Any], timeout_s: float) -> HookRun:
+    """Return that nobody is asked, as outside of a session."""
+    needed = "a model that judges" if isinstance(asked, Judgement) else "MCP servers"
+    return HookRun(failure=f"only a session has {needed}")
 
 
 async def run_all(
@@ -58,7 +59,7 @@ async def run_all(
     cwd: Path,
     env: Mapping[str, str],
     server: Server,
-    judge: AskJudge = no_judge,
+    judge: AskSession = no_session,
 ) -> Sequence[Said]:
     """Run hooks side by side, each with what it is told, and return what they said, in their order.
 
@@ -67,7 +68,7 @@ async def run_all(
         cwd: Working directory of programs.
         env: Environment of programs.
         server: What a request needs.
-        judge: Asks a model.
+        judge: Asks a model, or a tool of a server.
     """
     said: dict[int, Said] = {}
 
@@ -80,8 +81,10 @@ async def run_all(
                 # no key of panpan's own leaves by what somebody else wrote
                 asked = server if handler.plugin is None else replace(server, variables=env)
                 ran = await _ask(request, handler, told, asked)
-            case Judgement() as judgement:
-                ran = await judge(judgement, {**told, "hook_event_name": handler.event}, handler.timeout_s)
+            case Judgement() | ServerCall() as asked:
+                ran = await judge(asked, {**told, "hook_event_name": handler.event}, handler.timeout_s)
+                if isinstance(asked, ServerCall) and handler.is_guard and not ran.failure and not is_answer(ran.stdout):
+                    ran = HookRun(failure="what the tool returned says nothing to a hook")
         answer = read_answer(handler.event, ran)
         said[number] = Said(handler, answer, round(1000 * (perf_counter() - started_at)))
 

@@ -7,7 +7,7 @@ of it; it is started again when it is needed, later each time, and not for ever.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
 from anyio import create_task_group, to_thread
@@ -18,6 +18,7 @@ from panpan.capabilities.mcp.catalogue import Catalogue, KnownTool, Listing
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.capabilities.mcp.settings import PACKAGE
 from panpan.errors import ToolError
+from panpan.session.user_hooks import ToolsOfServers
 from panpan.system.environment import how_to_install
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -30,6 +31,7 @@ MAX_FAILURES = 5
 FIRST_PAUSE_S = 1.0
 """Pause before a server that has failed is started again; doubled with each failure in a row."""
 _LONGEST_PAUSE_S = 60.0
+_MAX_ERROR_CHARS = 500
 _LONGEST_WAIT_S = 5.0
 """Longest wait of a call for such a pause."""
 _STEADY_S = 60.0
@@ -51,7 +53,7 @@ class _Slot:
     """Held while it is started."""
 
 
-class McpServers:
+class McpServers(ToolsOfServers):
     """Starts servers as they are needed, while `serve` runs.
 
     Args:
@@ -250,6 +252,25 @@ class McpServers:
                 )
 
         return take
+
+    async def call(self, server: str, tool: str, arguments: Mapping[str, Any]) -> str:
+        connection = await self.ready(server)
+        pending = connection.begin(tool, arguments)
+        try:
+            while not pending.is_over:
+                await pending.news.wait()
+        finally:
+            pending.cancel()
+        if pending.error is not None:
+            raise pending.error
+        assert pending.result is not None
+        from panpan.capabilities.mcp.call_tool import parts_of
+
+        blocks = (block.model_dump(mode="json", by_alias=True) for block in pending.result.content)
+        text = "\n".join(part for block in blocks for part in parts_of(block) if isinstance(part, str))
+        if pending.result.is_error:
+            raise ToolError(clean_line(f"{tool} of the MCP server {server} failed: {text}")[:_MAX_ERROR_CHARS])
+        return text
 
     def accept(self, tool: KnownTool) -> None:
         """Let the changed definition of a tool count, since the user has said yes to it."""

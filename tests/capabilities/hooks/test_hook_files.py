@@ -59,7 +59,9 @@ def test_matcher_means_names(matcher: str, meant: list[str], others: list[str]) 
     ("hook", "said"),
     [
         ("true", "it is no object"),
-        ({"type": "mcp_tool"}, 'its type is "mcp_tool"; panpan has command, http, prompt, agent'),
+        ({"type": "mcp"}, 'its type is "mcp"; panpan has command, http, mcp_tool, prompt, agent'),
+        ({"type": "mcp_tool", "server": "a"}, "it has no server and tool"),
+        ({"type": "mcp_tool", "server": "a", "tool": "b", "input": []}, "its input is no object"),
         ({"type": "prompt"}, "it has no prompt"),
         ({"type": []}, "its type is []"),
         ({"type": {}}, "its type is {}"),

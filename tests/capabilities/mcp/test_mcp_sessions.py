@@ -490,3 +490,26 @@ async def test_question_of_a_server_without_a_user_is_refused(place: Place) -> N
     _, answered = await place.results(search(), call(message="x"))
 
     assert "accept" not in answered
+
+
+@pytest.mark.parametrize(
+    ("returned", "guard", "runs"),
+    [
+        ('{"decision": "block", "reason": "not ls"}', False, False),
+        ("fine", False, True),
+        ("fine", True, False),
+        ('{"hookSpecificOutput": {"hookEventName": "PreToolUse"}}', True, True),
+    ],
+)
+async def test_hook_may_be_a_tool_of_a_server(place: Place, returned: str, guard: bool, runs: bool) -> None:
+    place.configure()
+    said = {"message": f"{returned}"} if returned != "fine" else {"message": "fine with ${tool_input.command}"}
+    hook = {"type": "mcp_tool", "server": "toy", "tool": "echo", "input": said, "guard": guard}
+    hooks = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}}
+    (place.home / "hooks.json").write_text(json.dumps(hooks))
+
+    (result,) = await place.results(("Bash", {"command": "echo ran-$((40 + 2))"}))
+
+    assert ("ran-42" in result) is runs
+    if returned == "fine":
+        assert "fine with echo ran-" in place.lines[-1]

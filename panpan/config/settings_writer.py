@@ -182,10 +182,13 @@ def save_table(places: Locations, table: str, name: str, values: Mapping[str, An
         return {at: one for at, one in every if one != {} and at[:2] != (table, name)}
 
     def with_table(old: bytes) -> bytes:
-        new = _edited(old, change)
-        found = parse_settings(new, path, "user").values.get(table, {}).get(name)
+        by_hand = f"{shown(path)} is laid out in a way that panpan cannot change; change [{table}.{name}] by hand"
+        try:
+            new = _edited(old, change)
+            found = parse_settings(new, path, "user").values.get(table, {}).get(name)
+        except (ConfigError, TypeError, ValueError, LookupError, AttributeError) as error:
+            raise ConfigError(by_hand) from error
         if others(new) != others(old) or found != (None if values is None else dict(values)):
-            by_hand = f"{shown(path)} is laid out in a way that panpan cannot change; change [{table}.{name}] by hand"
             raise ConfigError(by_hand)
         return new
 

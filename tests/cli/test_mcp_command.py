@@ -251,3 +251,25 @@ def test_import_names_what_is_missing(folder: Path) -> None:
     assert "there is none of the files" in refusal(panpan(folder, "mcp", "import", "codex"))
     (folder / ".claude.json").write_text(json.dumps(CLAUDE))
     assert "claude has no server x; it has: git" in refusal(panpan(folder, "mcp", "import", "claude", "x"))
+
+
+def test_flat_file_of_the_project_keeps_its_servers(folder: Path) -> None:
+    file = folder / "project" / ".mcp.json"
+    file.write_text('{"old": {"command": "legacy"}}')
+
+    panpan(folder, "mcp", "add", "-s", "project", "new", "x")
+
+    assert json.loads(file.read_text()) == {"mcpServers": {"old": {"command": "legacy"}, "new": {"command": "x"}}}
+
+
+@pytest.mark.parametrize("text", ['mcp = { a = { command = "x" } }\n', 'mcp.a.command = "x"\n'])
+def test_settings_that_cannot_be_changed_stay(folder: Path, text: str) -> None:
+    (folder / "home" / "settings.toml").write_text(text)
+
+    result = panpan(folder, "mcp", "add", "b", "y")
+
+    if result.exception is not None:
+        assert "is laid out in a way that panpan cannot change" in refusal(result)
+        assert (folder / "home" / "settings.toml").read_text() == text
+    else:
+        assert settings(folder)["mcp"] == {"a": {"command": "x"}, "b": {"command": "y"}}

@@ -41,7 +41,7 @@ from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.errors import CassetteError
 from panpan.models.provider_kind import known_profiles
-from panpan.permissions.rules.rules import SKILL_TOOL
+from panpan.permissions.rules.rules import CALL_TOOL, SEARCH_TOOL, SERVER_PREFIX, SKILL_TOOL
 from panpan.session.context import SessionContext
 from panpan.session.frontend import Askers, SessionInterceptor
 from panpan.session.setup import SessionSetup
@@ -106,7 +106,7 @@ Mode: TypeAlias = Literal["strict", "semantic", "live-tools"]
 """Strictness of a replay: every byte of the requests; the calls and whether they failed; the same with real tools."""
 
 
-_OF_USERS = frozenset({SKILL_TOOL, "ToolSearch", "CallTool"})
+_OF_USERS = frozenset({SKILL_TOOL, SEARCH_TOOL, CALL_TOOL})
 """Tools that there are only with skills or servers of the user; a replay takes them from the recording."""
 _COMPARED_OPTIONS = ("thinking_budget_tokens", "effort", "temperature", "top_p", "top_k")
 """Options that the user chose and that must be equal. The longest reply is not one: it follows the table of models."""
@@ -181,7 +181,7 @@ class Replay(SessionInterceptor):
             names = [tool.name for tool in every]
             if one["name"] in names:
                 place = names.index(one["name"]) + 1
-            elif one["name"] in _OF_USERS or one["name"].startswith("mcp__"):
+            elif one["name"] in _OF_USERS or one["name"].startswith(SERVER_PREFIX):
                 every.insert(place, recorded_tool(one))
                 place += 1
         return every

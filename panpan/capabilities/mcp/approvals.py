@@ -4,16 +4,19 @@ The rule: a yes covers one project and exactly the command, variables and box th
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import write_atomic
+from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_users_file
 
 _MAX_BYTES = 10_000_000
+_LOCK_WAIT_S = 5.0
 
 
 class Approvals:
@@ -38,23 +41,27 @@ class Approvals:
         Raises:
             ConfigError: It cannot be kept.
         """
-        every = {root: dict(names) for root, names in self._all().items()}
-        every.setdefault(self._project, {})[entry.name] = entry.digest
-        self._write(every)
+        with self._changing() as every:
+            every.setdefault(self._project, {})[entry.name] = entry.digest
 
     def remove(self, name: str) -> bool:
         """Take a yes back; False if there was none."""
-        every = {root: dict(names) for root, names in self._all().items()}
-        if every.get(self._project, {}).pop(name, None) is None:
+        if name not in self._all().get(self._project, {}):
             return False
-        self._write(every)
+        with self._changing() as every:
+            every.get(self._project, {}).pop(name, None)
         return True
 
-    def _write(self, every: Mapping[str, Mapping[str, str]]) -> None:
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, dict[str, str]]]:
+        """Give all yeses to change, while no other session changes them, and keep them."""
         try:
             make_private_folder(self._file.parent)
-            write_atomic(self._file, json.dumps(every, indent=1).encode(), mode=0o600)
-        except (ToolError, OSError) as error:
+            with hold_lock(self._file.with_suffix(".lock"), wait_s=_LOCK_WAIT_S):
+                every = {root: dict(names) for root, names in self._all().items()}
+                yield every
+                write_atomic(self._file, json.dumps(every, indent=1).encode(), mode=0o600)
+        except (LockHeldError, LockUnsupportedError, ToolError, OSError) as error:
             raise ConfigError(f"the yes to the server cannot be kept: {error}") from error
 
     def _all(self) -> Mapping[str, Mapping[str, str]]:

@@ -1,6 +1,7 @@
 """Calls of tools of servers, under the names that rules, hooks and the log know."""
 
 import json
+from base64 import b64decode
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from difflib import get_close_matches, unified_diff
 from functools import cached_property, partial
@@ -33,10 +34,11 @@ MOST_CHARS = 500_000
 """Most that a tool may say (`anthropic/maxResultSizeChars`)."""
 _MAX_SHOWN_CHARS = 2_000
 """Longest result that people see without the marks around it; a longer one is folded as it is."""
-_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_BEGINNINGS = {"image/png": b"\x89PNG\r\n", "image/jpeg": b"\xff\xd8", "image/gif": b"GIF8", "image/webp": b"RIFF"}
+"""Types of pictures that models read, each with its first bytes."""
 _MAX_PICTURE_CHARS = 7_000_000
 """Longest picture in Base64: providers take 5 MB."""
-_MOST_PICTURES = 20
+_MOST_BEGINNINGS = 20
 
 
 class McpArguments(BaseModel):
@@ -83,6 +85,15 @@ class McpTool(Tool[McpArguments]):
     def _is_believed(self) -> bool:
         return self._entry.settings.believe_hints and self.pending is None and self.known.is_read_only
 
+    def meant(self, args: McpArguments) -> tuple[Tool[Any], Mapping[str, Any]] | None:
+        """Return the tool with its present definition, if the server has changed it since this one was offered."""
+        present = self._servers.catalogue.find(self.name)
+        if present is None:
+            return None
+        now = McpTool.of(present, self._servers)
+        same = (now.known.digest, now.pending and now.pending.digest)
+        return None if same == (self.known.digest, self.pending and self.pending.digest) else (now, args.written)
+
     def may_run_in_parallel(self, args: McpArguments) -> bool:
         return self._is_believed
 
@@ -108,7 +119,7 @@ class McpTool(Tool[McpArguments]):
         return DiffDisplay(files=(shown,))
 
     async def run(self, args: McpArguments, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        server, name = self.known.server, self.known.name
+        server, name = self.known.server, (self.pending or self.known).name
         if self._servers.state(server) != "runs":
             yield Progress(f"starting the MCP server {server}\n")
         connection = await self._servers.ready(server)
@@ -165,7 +176,11 @@ class McpTool(Tool[McpArguments]):
 def _lines(tool: KnownTool) -> list[str]:
     """Return a definition in lines, to be compared."""
     rest = {"arguments": tool.schema, "annotations": tool.hints}
-    return [*tool.description.splitlines(), *json.dumps(rest, indent=2, ensure_ascii=False).splitlines()]
+    return [
+        f"name: {tool.name}",
+        *tool.description.splitlines(),
+        *json.dumps(rest, indent=2, ensure_ascii=False).splitlines(),
+    ]
 
 
 def output_of(result: "CallToolResult", source: str, shorten: Callable[[str], str]) -> Output:
@@ -182,7 +197,7 @@ def output_of(result: "CallToolResult", source: str, shorten: Callable[[str], st
         for part in parts_of(block.model_dump(mode="json", by_alias=True)):
             if isinstance(part, str):
                 texts.append(part)
-            elif len(pictures) < _MOST_PICTURES:
+            elif len(pictures) < _MOST_BEGINNINGS:
                 pictures.append(part)
             else:
                 texts.append("[a picture, left out: there are too many]")
@@ -211,20 +226,23 @@ def parts_of(block: Mapping[str, Any]) -> Iterator[str | ImageBlock]:
         case {"type": "resource", "resource": {"blob": str(data), "uri": str(uri)} as resource}:
             yield f"[the resource {clean_line(uri)}]"
             kind = clean_line(str(resource.get("mimeType") or "unknown"))
-            yield _picture(data, kind) if kind in _PICTURES else f"[{len(data) * 3 // 4:,} bytes, type {kind}]"
+            yield _picture(data, kind) if kind in _BEGINNINGS else f"[{len(data) * 3 // 4:,} bytes, type {kind}]"
         case _:
             yield f"[something of the type {clean_line(str(block.get('type')))}, left out]"
 
 
 def _picture(data: str, kind: str) -> str | ImageBlock:
-    if kind not in _PICTURES:
+    if kind not in _BEGINNINGS:
         return f"[a picture of the type {clean_line(kind)}, which models do not read]"
     if len(data) > _MAX_PICTURE_CHARS:
         return f"[a picture of {len(data) * 3 // 4:,} bytes, which is too large]"
     try:
-        return ImageBlock(source=Base64Source(media_type=kind, data=data))
-    except ValueError as error:
-        raise ToolError(f"the server sent a picture that cannot be read: {error}") from error
+        begins = b64decode(data, validate=True)[:16]
+    except ValueError:
+        return "[a picture that is not Base64, left out]"
+    if not begins.startswith(_BEGINNINGS[kind]):
+        return f"[a picture that is not of the type {kind} as it says, left out]"
+    return ImageBlock(source=Base64Source(media_type=kind, data=data))
 
 
 class CallToolInput(BaseModel):

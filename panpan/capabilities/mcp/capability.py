@@ -15,6 +15,7 @@ from panpan.core.hooks import Hook, Round, ToolCall
 from panpan.core.late_tool import late_tool
 from panpan.core.tool import Tool, digest_of, is_enabled
 from panpan.errors import ConfigError
+from panpan.permissions.rules.rules import CALL_TOOL, SEARCH_TOOL, SERVER_PREFIX
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability, concurrently
 from panpan.session.command import Command, Terminal, say, say_pairs
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from panpan.capabilities.mcp.servers import McpServers
 
 _PROJECT_FILE = ".mcp.json"
-_SEARCH, _CALL = "ToolSearch", "CallTool"
 _MAX_DIRECT_NAME_CHARS = 64
 """Longest name of a tool that providers take."""
 _STATUS = {"off": "disabled", "runs": "connected", "failed": "failed"}
@@ -75,8 +75,11 @@ class McpCapability(Capability):
         if not known.entries:
             return None
         folder, own = setup.locations.home / "mcp", session.settings
-        catalogue = Catalogue(folder / "known", lambda name: is_enabled(name, own.tools.enabled, own.permission.deny))
-        approvals = Approvals(folder, setup.locations.project_root)
+        root = setup.locations.project_root
+        catalogue = Catalogue(
+            folder / "known", lambda name: is_enabled(name, own.tools.enabled, own.permission.deny), root
+        )
+        approvals = Approvals(folder, root)
         return McpServers(known.entries, catalogue, approvals, self._surroundings, session.warn)
 
     def _surroundings(self) -> "Surroundings":
@@ -103,25 +106,26 @@ class McpCapability(Capability):
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         if self.servers is None:
             return
-        yield late_tool(__package__, _SEARCH, "tool_search:ToolSearch", self.servers)
-        yield late_tool(__package__, _CALL, "call_tool:CallTool", self.servers)
+        yield late_tool(__package__, SEARCH_TOOL, "tool_search:ToolSearch", self.servers)
+        yield late_tool(__package__, CALL_TOOL, "call_tool:CallTool", self.servers)
         yield from self._direct()
 
     def _direct(self) -> Iterable[Tool[Any]]:
         """Return the tools that the model has from the beginning."""
         servers = self.servers
         assert servers is not None
-        direct = [
+        offered = [
             tool
             for tool in servers.catalogue.tools.values()
-            if (servers.entry(tool.server).settings.exposure == "direct" or tool.is_always_loaded)
+            if servers.entry(tool.server).settings.exposure == "direct"
             and len(tool.full_name) <= _MAX_DIRECT_NAME_CHARS
         ]
-        if not direct:
+        if not offered:
             return ()
         from panpan.capabilities.mcp.call_tool import McpTool
+        from panpan.capabilities.mcp.catalogue import for_list
 
-        return [McpTool.of(tool, servers) for tool in direct]
+        return [McpTool.of(tool, servers) for tool in for_list(offered)]
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         return (_AsksForPerson(),) if self.servers is not None else ()
@@ -166,7 +170,7 @@ class _AsksForPerson(Hook):
     """Asks a person about a tool that its server has changed, or that wants one."""
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
-        if not call.tool.name.startswith("mcp__"):
+        if not call.tool.name.startswith(SERVER_PREFIX):
             return None
         from panpan.capabilities.mcp.call_tool import McpTool
 
@@ -188,7 +192,7 @@ class _ListedServers(ReminderSource):
         self._servers = servers
 
     async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
-        if all(tool.name != _SEARCH for tool in round_.conversation.tools):
+        if all(tool.name != SEARCH_TOOL for tool in round_.conversation.tools):
             return ()
         text = await to_thread.run_sync(self._text)
         if not text:

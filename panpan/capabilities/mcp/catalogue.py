@@ -9,7 +9,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -18,9 +18,11 @@ from typing import Any
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import write_atomic
+from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_users_file
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.system.text.untrusted import without_tags
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
@@ -32,12 +34,17 @@ MAX_TOOLS = 5_000
 """Most tools of one server."""
 MAX_PROMPTS = 200
 """Most prompts of one server."""
-_MAX_FILE_BYTES = 50_000_000
+MAX_DIRECT_BYTES = 100_000
+"""Most bytes of definitions that go along with each request."""
+MAX_LIST_BYTES = 20_000_000
+"""Most bytes of a server's definitions together."""
+_MAX_FILE_BYTES = 100_000_000
+_LOCK_WAIT_S = 5.0
 _MAX_NAME_CHARS = 128
 _UNSAFE = compile_late(r"[^A-Za-z0-9_-]")
 _WORD = compile_late(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
-_MAX_DEPTH = 8
-"""Levels of a schema whose property names are found."""
+_MOST_PROPERTIES = 500
+"""Most names of properties by which a tool is found."""
 
 _K1, _B = 1.2, 0.75
 """Parameters of Okapi BM25, as Robertson and Zaragoza (2009) recommend them."""
@@ -59,7 +66,9 @@ class KnownTool:
     """Its effects, as the server says (`annotations`)."""
     meta: Mapping[str, Any]
     digest: str
-    """Digest of what the model and the user are told of it."""
+    """Digest of what the model and the user are told of it; empty for one of which nothing was accepted."""
+    written: Mapping[str, Any]
+    """Its definition, as the server sent it."""
 
     @property
     def full_name(self) -> str:
@@ -76,11 +85,6 @@ class KnownTool:
         """True if the server says that a person has to agree to each call."""
         return self.meta.get("anthropic/requiresUserInteraction") is True
 
-    @property
-    def is_always_loaded(self) -> bool:
-        """True if the server wants the model to have it from the beginning."""
-        return self.meta.get("anthropic/alwaysLoad") is True
-
     @cached_property
     def words(self) -> Counter[str]:
         """The words by which it is found."""
@@ -90,7 +94,7 @@ class KnownTool:
     @property
     def properties(self) -> Sequence[str]:
         """Names of its arguments, inner ones included."""
-        return list(dict.fromkeys(_properties(self.schema, self.schema, 0)))
+        return list(_properties(self.schema))
 
     def as_text(self) -> str:
         """Return its definition for the model."""
@@ -132,31 +136,51 @@ def read_tool(server: str, written: Mapping[str, Any]) -> KnownTool:
         server,
         name,
         cleaned(written.get("description")),
-        schema,
+        _cleaned_schema(schema),
         hints if isinstance(hints, Mapping) else {},
         meta if isinstance(meta, Mapping) else {},
         blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=16).hexdigest(),
+        written,
     )
 
 
-def _properties(node: Any, root: Mapping[str, Any], depth: int) -> Iterator[str]:
-    """Yield the names of properties in a schema; references are followed inside of it only."""
-    if depth > _MAX_DEPTH or not isinstance(node, Mapping):
-        return
-    reference = node.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/"):
-        target: Any = root
-        for part in reference[2:].split("/"):
-            target = target.get(part) if isinstance(target, Mapping) else None
-        yield from _properties(target, root, depth + 1)
-    if isinstance(inner := node.get("properties"), Mapping):
-        for name, schema in inner.items():
-            yield str(name)
-            yield from _properties(schema, root, depth + 1)
-    yield from _properties(node.get("items"), root, depth + 1)
-    for key in ("anyOf", "oneOf", "allOf"):
-        for schema in node[key] if isinstance(node.get(key), Sequence) else ():
-            yield from _properties(schema, root, depth + 1)
+def _cleaned_schema(node: Any) -> Any:
+    """Return a schema without control characters and tags of panpan's own in its texts."""
+    if isinstance(node, str):
+        return without_tags(clean_for_terminal(node))
+    if isinstance(node, Mapping):
+        return {_cleaned_schema(key): _cleaned_schema(value) for key, value in node.items()}
+    return [_cleaned_schema(item) for item in node] if isinstance(node, list) else node
+
+
+def _properties(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of properties in a schema, each once; references are followed inside of it only."""
+    nodes: list[Any] = [schema]
+    seen: set[int] = set()
+    names: set[str] = set()
+    while nodes and len(names) < _MOST_PROPERTIES:
+        node = nodes.pop(0)
+        if not isinstance(node, Mapping) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        inner = node.get("properties")
+        for name, one in inner.items() if isinstance(inner, Mapping) else ():
+            if name not in names:
+                names.add(name)
+                yield str(name)
+            nodes.append(one)
+        nodes += [node.get("items"), _referred(node.get("$ref"), schema)]
+        for key in ("anyOf", "oneOf", "allOf"):
+            nodes += node[key] if isinstance(node.get(key), list) else ()
+
+
+def _referred(reference: Any, root: Mapping[str, Any]) -> Any:
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    target: Any = root
+    for part in reference[2:].split("/"):
+        target = target.get(part) if isinstance(target, Mapping) else None
+    return target
 
 
 def _words(text: str) -> list[str]:
@@ -172,6 +196,64 @@ class Listing:
     instructions: str = ""
     prompts: Sequence[Mapping[str, Any]] = ()
     """Definitions of its prompts, as it sends them."""
+    left_out: Sequence[str] = ()
+    """Tools that are not as the protocol says, each with the reason."""
+
+
+def read_tools(server: str, listed: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, KnownTool], Sequence[str]]:
+    """Return the tools that a server lists by their full names, and what is wrong with others."""
+    tools: dict[str, KnownTool] = {}
+    problems: list[str] = []
+    twins: set[str] = set()
+    left = MAX_LIST_BYTES
+    for one in listed[:MAX_TOOLS]:
+        try:
+            tool = read_tool(server, one)
+            left -= len(json.dumps(one))
+        except (ValueError, AttributeError, TypeError, RecursionError) as error:
+            problems.append(str(error))
+            continue
+        if left < 0:
+            problems.append(f"its definitions have more than {MAX_LIST_BYTES:,} bytes, and the others are not known")
+            break
+        if tool.full_name.casefold() in twins:
+            problems.append(f"{clean_line(tool.name)} has the name of another tool")
+            continue
+        twins.add(tool.full_name.casefold())
+        tools[tool.full_name] = tool
+    if len(listed) > MAX_TOOLS:
+        problems.append(f"it has {len(listed):,} tools, of which {MAX_TOOLS:,} are known")
+    return tools, problems
+
+
+def for_list(tools: Sequence[KnownTool]) -> Sequence[KnownTool]:
+    """Return the tools that providers take into the list of a request, which has room for so many bytes of them."""
+    found, left = [], MAX_DIRECT_BYTES
+    for tool in tools:
+        left -= len(tool.as_text().encode())
+        if left >= 0 and tool.digest and _is_for_providers(tool.schema):
+            found.append(tool)
+    return found
+
+
+def _is_for_providers(schema: Mapping[str, Any]) -> bool:
+    """Return True if a schema is one of an object, and has nothing at its root that providers refuse."""
+    if schema.get("type") != "object" or not {"anyOf", "oneOf", "allOf", "not", "$ref"}.isdisjoint(schema):
+        return False
+    try:
+        from jsonschema import Draft202012Validator, SchemaError  # type: ignore[import-untyped]
+    except ImportError:  # it comes with the library that speaks the protocol
+        return False
+    try:
+        Draft202012Validator.check_schema(schema)
+    except (SchemaError, RecursionError):
+        return False
+    return True
+
+
+def _unaccepted(server: str, name: str) -> KnownTool:
+    """Return what stands for a tool of which nothing was accepted."""
+    return KnownTool(server, name, "", {}, {}, {}, "", {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,19 +271,26 @@ class Changes:
         return bool(self.added or self.removed or self.changed)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ServerTools:
     """The knowledge about one server."""
 
+    accepted: Mapping[str, KnownTool]
+    """Accepted definitions, also of tools that it has no more, by their full names in small letters."""
+    present: Mapping[str, KnownTool]
+    """Definitions as it sends them, by full names."""
     tools: Mapping[str, KnownTool]
-    """Its tools as the user accepted them, by their full names."""
-    pending: dict[str, KnownTool]
-    """Changed definitions that the user has not accepted."""
-    written: dict[str, Mapping[str, Any]]
-    """Definitions as they were sent, by full names, for the file."""
+    """Tools that it has and that the settings leave on, as they were accepted, by full names."""
     instructions: str
     prompts: Sequence[Mapping[str, Any]] = ()
     problems: Sequence[str] = ()
+    is_damaged: bool = False
+    """True if nobody can tell what was accepted, so that all that the server has is asked about."""
+
+    @property
+    def pending(self) -> Mapping[str, KnownTool]:
+        """Tools whose present definition is another one than the accepted one."""
+        return {name: one for name, one in self.present.items() if self.tools.get(name, one).digest != one.digest}
 
 
 class Catalogue:
@@ -210,11 +299,15 @@ class Catalogue:
     Args:
         folder: Folder in which they are kept from run to run; None keeps nothing.
         is_on: True for the full name of a tool that the settings leave on.
+        project: Root of the project, whose servers are known for it alone.
     """
 
-    def __init__(self, folder: Path | None, is_on: Callable[[str], bool] = lambda _: True) -> None:
+    def __init__(
+        self, folder: Path | None, is_on: Callable[[str], bool] = lambda _: True, project: Path = Path("/")
+    ) -> None:
         self._folder = folder
         self._is_on = is_on
+        self._project = project
         self.servers: dict[str, ServerTools] = {}
         self._index: _Index | None = None
 
@@ -233,90 +326,112 @@ class Catalogue:
         return next((tool for known, tool in self.tools.items() if known.casefold() == wanted), None)
 
     def pending(self, name: str) -> KnownTool | None:
-        """Return the changed definition of a tool, if the user has not accepted it."""
-        found = (known.pending.get(name) for known in self.servers.values())
-        return next(filter(None, found), None)
+        """Return the present definition of a tool, if it is another one than the accepted one."""
+        accepted = self.find(name)
+        if accepted is None:
+            return None
+        present = self.servers[accepted.server].present.get(name)
+        return present if present is not None and present.digest != accepted.digest else None
 
     def recall(self, entry: ServerEntry) -> bool:
         """Take what an earlier run has learnt of a server; False if that is nothing."""
-        if self._folder is None:
+        if (known := self._kept(entry)) is None or known.is_damaged:
             return False
-        try:
-            kept = json.loads(read_users_file(str(self._file(entry)), max_bytes=_MAX_FILE_BYTES))
-            listing = Listing(list(kept["tools"]), str(kept["instructions"]), list(kept["prompts"]))
-        except (ToolError, ValueError, KeyError, TypeError, RecursionError):
-            return False
-        self._take(entry, listing)
+        self._set(entry, known)
         return True
 
     def learn(self, entry: ServerEntry, listing: Listing) -> Changes:
         """Take what a server says now, and keep it; definitions that have changed wait for the user."""
-        before = self.servers.get(entry.name)
-        now = self._take(entry, listing)
-        if before is None:
-            self._keep(entry)
-            return Changes(problems=now.problems)
-        changed: list[str] = []
-        tools = dict(now.tools)
-        for name in now.tools.keys() & before.tools.keys():
-            if now.tools[name].digest != before.tools[name].digest:
-                changed.append(name)
-                now.pending[name], tools[name] = now.tools[name], before.tools[name]
-                now.written[name] = before.written[name]
-        now.tools = tools
-        added, removed = sorted(now.tools.keys() - before.tools.keys()), sorted(before.tools.keys() - now.tools.keys())
-        self._keep(entry)
-        return Changes(added, removed, sorted(changed), now.problems)
+        present, wrong = read_tools(entry.name, listing.tools)
+        problems = [*listing.left_out, *wrong]
+        with self._locked():
+            before = self.servers.get(entry.name) or self._kept(entry)
+            accepted = dict(before.accepted) if before is not None else {}
+            added, changed = [], []
+            for name, tool in present.items():
+                is_lost = before is not None and before.is_damaged
+                known = accepted.setdefault(name.casefold(), _unaccepted(entry.name, tool.name) if is_lost else tool)
+                if before is not None and name not in before.present:
+                    added.append(name)
+                if known.digest != tool.digest:
+                    changed.append(name)
+            removed = sorted(before.present.keys() - present.keys()) if before is not None else []
+            prompts = [one for one in listing.prompts[:MAX_PROMPTS] if isinstance(one, Mapping)]
+            now = self._made(entry, accepted, present, cleaned(listing.instructions), prompts, problems)
+            self._set(entry, now)
+            self._keep(entry, now)
+        return Changes(sorted(added), removed, sorted(changed), problems)
 
-    def accept(self, entry: ServerEntry, name: str, listing: Listing) -> None:
-        """Let the present definition of a tool count, since the user has said yes to it."""
-        known = self.servers[entry.name]
-        if (tool := known.pending.pop(name, None)) is None:
-            return
-        known.tools = {**known.tools, name: tool}
-        for written in listing.tools:
-            if full_name(entry.name, str(written.get("name"))) == name:
-                known.written[name] = written
-        self._index = None
-        self._keep(entry)
+    def accept(self, entry: ServerEntry, tool: KnownTool) -> None:
+        """Let a definition of a tool count, since the user has seen it and said yes to it."""
+        with self._locked():
+            known = self.servers[entry.name]
+            accepted = {**known.accepted, tool.full_name.casefold(): tool}
+            now = self._made(entry, accepted, known.present, known.instructions, known.prompts, known.problems)
+            self._set(entry, now)
+            self._keep(entry, now)
 
-    def _take(self, entry: ServerEntry, listing: Listing) -> ServerTools:
-        self._index = None
-        tools: dict[str, KnownTool] = {}
-        written: dict[str, Mapping[str, Any]] = {}
-        problems: list[str] = []
-        twins: set[str] = set()
-        for one in listing.tools[:MAX_TOOLS]:
-            try:
-                tool = read_tool(entry.name, one)
-            except (ValueError, AttributeError, RecursionError) as error:
-                problems.append(str(error))
-                continue
-            if tool.full_name.casefold() in twins:
-                problems.append(f"{clean_line(tool.name)} has the name of another tool")
-                continue
-            twins.add(tool.full_name.casefold())
-            written[tool.full_name] = one
-            if entry.settings.exposure != "hidden" and self._is_on(tool.full_name):
-                tools[tool.full_name] = tool
-        if len(listing.tools) > MAX_TOOLS:
-            problems.append(f"it has {len(listing.tools):,} tools, of which {MAX_TOOLS:,} are known")
-        prompts = [one for one in listing.prompts[:MAX_PROMPTS] if isinstance(one, Mapping)]
-        known = ServerTools(tools, {}, written, cleaned(listing.instructions), prompts, problems)
+    def _made(
+        self,
+        entry: ServerEntry,
+        accepted: Mapping[str, KnownTool],
+        present: Mapping[str, KnownTool],
+        instructions: str,
+        prompts: Sequence[Mapping[str, Any]],
+        problems: Sequence[str],
+    ) -> ServerTools:
+        is_hidden = entry.settings.exposure == "hidden"
+        tools = {name: accepted[name.casefold()] for name in present if not is_hidden and self._is_on(name)}
+        return ServerTools(accepted, present, tools, instructions, prompts, problems)
+
+    def _set(self, entry: ServerEntry, known: ServerTools) -> None:
         self.servers[entry.name] = known
-        return known
+        self._index = None
 
     def _file(self, entry: ServerEntry) -> Path:
         assert self._folder is not None
-        return self._folder / f"{entry.name}-{entry.digest}.json"
+        of_project = (
+            f"-{blake2b(str(self._project).encode(), digest_size=8).hexdigest()}" if entry.needs_approval else ""
+        )
+        return self._folder / f"{entry.name}-{entry.digest}{of_project}.json"
 
-    def _keep(self, entry: ServerEntry) -> None:
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep other sessions from writing what they have learnt meanwhile."""
+        with ExitStack() as stack:
+            if self._folder is not None:
+                with suppress(LockUnsupportedError, LockHeldError, ConfigError, OSError):
+                    make_private_folder(self._folder)
+                    stack.enter_context(hold_lock(self._folder / "lock", wait_s=_LOCK_WAIT_S))
+            yield
+
+    def _kept(self, entry: ServerEntry) -> ServerTools | None:
+        """Return what the file of a server says; None without one. In a damaged one, nothing was accepted."""
+        if self._folder is None or not self._file(entry).exists():
+            return None
+        try:
+            kept = json.loads(read_users_file(str(self._file(entry)), max_bytes=_MAX_FILE_BYTES))
+            tools, _ = read_tools(entry.name, kept["accepted"])
+            present = {name: tools[name] for name in kept["present"] if name in tools}
+            prompts = [one for one in kept["prompts"] if isinstance(one, Mapping)]
+            accepted = {name.casefold(): tool for name, tool in tools.items()}
+            for name in kept["unaccepted"]:
+                accepted.setdefault(full_name(entry.name, name).casefold(), _unaccepted(entry.name, name))
+            return self._made(entry, accepted, present, str(kept["instructions"]), prompts, ())
+        except (ToolError, ValueError, KeyError, TypeError, RecursionError):
+            return ServerTools({}, {}, {}, "", is_damaged=True)
+
+    def _keep(self, entry: ServerEntry, known: ServerTools) -> None:
         if self._folder is None:
             return
-        known = self.servers[entry.name]
-        kept = {"instructions": known.instructions, "tools": list(known.written.values()), "prompts": known.prompts}
-        with suppress(ToolError, ConfigError, OSError):  # it is asked again next time
-            make_private_folder(self._folder)
+        kept = {
+            "instructions": known.instructions,
+            "prompts": known.prompts,
+            "accepted": [tool.written for tool in known.accepted.values() if tool.digest],
+            "unaccepted": [tool.name for tool in known.accepted.values() if not tool.digest],
+            "present": list(known.present),
+        }
+        with suppress(ToolError, OSError):  # it is asked again next time
             write_atomic(self._file(entry), json.dumps(kept).encode(), mode=0o600)
 
     def search(self, query: str, most: int) -> Sequence[KnownTool]:

@@ -12,6 +12,7 @@ from panpan.capabilities.mcp.approvals import Approvals
 from panpan.capabilities.mcp.catalogue import Catalogue
 from panpan.capabilities.mcp.entries import (
     PROJECT_FILE,
+    VALUE_KEYS,
     AnyVariable,
     GivenServers,
     KnownServers,
@@ -83,7 +84,7 @@ def get(ctx: click.Context, name: str, cwd: Path | None) -> int:
     click.echo(clean_line(f"{entry.name}: {_status(entry, _approvals(locations))}, from {entry.place}"))
     for line in entry.described():
         click.echo(printable(f"  {line}"))
-    catalogue = Catalogue(locations.home / "mcp" / "known")
+    catalogue = Catalogue(locations.home / "mcp" / "known", project=locations.project_root)
     if not catalogue.recall(entry):
         click.echo("  its tools are not known yet: a session starts it and asks")
     for tool in catalogue.tools.values():
@@ -219,7 +220,10 @@ def approve(ctx: click.Context, name: str, cwd: Path | None) -> int:
 
 def _add(ctx: click.Context, name: str, written: Any, scope: str) -> int:
     _, _, locations = settings_of_folder(ctx, None)
-    entry = read_entry(name, written, AnyVariable(), "the new server", "user" if scope == "user" else "project")
+    root = locations.project_root
+    entry = read_entry(
+        name, written, AnyVariable(), "the new server", "user" if scope == "user" else "project", project=root
+    )
     place = _write(locations, name, written, scope)
     click.echo(clean_line(f"{name} is in {place}"))
     for line in entry.described():
@@ -231,12 +235,14 @@ def _add(ctx: click.Context, name: str, written: Any, scope: str) -> int:
 
 def _write(locations: Locations, name: str, written: Any, scope: str) -> Path:
     """Write a server where it belongs, and return the file."""
-    entry = read_entry(name, written, AnyVariable(), "the new server")
+    entry = read_entry(name, written, AnyVariable(), "the new server", project=locations.project_root)
     if scope == "user":
-        values = {key: value for key, value in written.items() if key in McpServerSettings.model_fields}
-        values |= {} if entry.settings.type is None else {"type": entry.settings.type}
-        values |= {key: getattr(entry.settings, key) for key in ("call_s", "exposure", "enabled")
-                   if key in entry.settings.model_fields_set}  # fmt: skip
+        values = {key: value for key, value in written.items() if key in VALUE_KEYS}
+        values |= {
+            key: getattr(entry.settings, key)
+            for key in ("type", "call_s", "exposure", "enabled")
+            if key in entry.settings.model_fields_set
+        }
         return save_table(locations, "mcp", name, values)
     place, file = _project_file(locations)
     file["mcpServers"][name] = written
@@ -261,6 +267,8 @@ def _project_file(locations: Locations) -> tuple[Path, dict[str, Any]]:
         written = json.loads(path.read_bytes()) if path.exists() else {}
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
+    if isinstance(written, dict) and written and "mcpServers" not in written:
+        written = {"mcpServers": written}  # a file without the object around its servers
     if not isinstance(written, dict) or not isinstance(written.setdefault("mcpServers", {}), dict):
         raise ConfigError(f'{path} has no object "mcpServers"')
     return path, written

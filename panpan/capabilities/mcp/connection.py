@@ -32,20 +32,21 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl
 
-from panpan.capabilities.mcp.catalogue import Listing
+from panpan.capabilities.mcp.catalogue import MAX_TOOLS, Listing
 from panpan.capabilities.mcp.elicitation import ask_form, ask_to_open
 from panpan.capabilities.mcp.entries import ServerEntry
-from panpan.capabilities.mcp.transport import Streams, http_streams, program_streams
+from panpan.capabilities.mcp.transport import BoundedTransport, Mender, Streams, http_streams, program_streams
 from panpan.errors import ConfigError, PanpanError, ToolError
 from panpan.system.files.canonical import canonical_path
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 from panpan.system.sandbox.server_process import server_process
 from panpan.system.text.terminal_text import clean_line
+from panpan.system.text.untrusted import without_tags
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import UserAsker
 from panpan.version import __version__
 
-_END_S = 2.0
+_END_S = 1.0
 """Seconds that a program has to end by itself once its input is closed."""
 _LIST_S = 30.0
 _MAX_PAGES = 100
@@ -54,6 +55,9 @@ _SETTLE_S = 0.2
 """Changes of a list within this time are looked at together."""
 
 log = logging.getLogger(__name__)
+_library_log = logging.getLogger("mcp")
+_library_log.addHandler(logging.NullHandler())  # else it prints text of servers, with their control characters
+_library_log.propagate = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,7 @@ class Connection:
         self.questions = 0
         """Questions of the server that wait for the user; then it is not silent."""
         self._asking = Lock()
+        self.mender = Mender()
         self._status = 0
         """Status of the last answer that was an error."""
 
@@ -163,7 +168,7 @@ class Connection:
         except (Exception, BaseExceptionGroup) as error:
             if not self.failure and not self._stop.is_set():
                 status = f" (HTTP status {self._status})" if self._status else ""
-                self.failure = f"{reason_of(error)}{status}"
+                self.failure = self._shown(f"{reason_of(error)}{status}")
             log.debug("the server %s has failed", self.entry.name, exc_info=True)
         finally:
             self._client = None
@@ -204,7 +209,7 @@ class Connection:
     async def _streams(self) -> AsyncGenerator[Streams, None]:
         entry, place = self.entry, self._surroundings
         if entry.transport != "stdio":
-            async with http_streams(entry, self._http_client) as streams:
+            async with http_streams(entry, self._http_client, self.mender) as streams:
                 yield streams
             return
         argv = (entry.settings.command or "", *entry.settings.args)
@@ -217,7 +222,7 @@ class Connection:
             create_task_group() as group,
         ):
             group.start_soon(process.keep_errors)
-            async with program_streams(process, self._fail) as streams:
+            async with program_streams(process, self._fail, self.mender) as streams:
                 yield streams
             group.cancel_scope.cancel("the server is not needed any more")
 
@@ -225,6 +230,7 @@ class Connection:
         entry = self.entry
         headers = {name: value.get_secret_value() for name, value in entry.settings.headers.items()}
         return httpx2.AsyncClient(
+            transport=BoundedTransport(),
             headers={"User-Agent": f"panpan/{__version__}", **headers},
             timeout=httpx2.Timeout(entry.settings.start_s, read=entry.silence_s),
             event_hooks={"response": [self._note_status]},
@@ -236,8 +242,12 @@ class Connection:
 
     def _fail(self, why: str) -> None:
         """Note why it cannot be used any more, and end it."""
-        self.failure = self.failure or why
+        self.failure = self.failure or self._shown(why)
         self.stop()
+
+    def _shown(self, why: str) -> str:
+        """Return a reason without values that may be secrets, and without tags of panpan's own."""
+        return without_tags(self.entry.without_values(why))
 
     async def _roots(self, context: Any) -> ListRootsResult:
         return ListRootsResult(roots=[Root(uri=FileUrl(self._surroundings.project.as_uri()))])
@@ -264,14 +274,16 @@ class Connection:
 
     async def _list(self, client: Client) -> None:
         tools: list[Mapping[str, Any]] = []
+        self.mender.begin()
         if client.server_capabilities.tools is not None:
             cursor: str | None = None
             for _ in range(_MAX_PAGES):
                 page = await client.list_tools(cursor=cursor)
                 tools += (tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in page.tools)
-                if (cursor := page.next_cursor) is None:
+                if (cursor := page.next_cursor) is None or len(tools) > MAX_TOOLS or self.mender.room < 0:
                     break
-        self.listing = Listing(tools, client.instructions or "", await self._prompts(client))
+        prompts, left_out = await self._prompts(client), tuple(self.mender.left_out)
+        self.listing = Listing(tools, client.instructions or "", prompts, left_out)
         await self._listed(self.listing)
 
     async def _prompts(self, client: Client) -> Sequence[Mapping[str, Any]]:
@@ -384,7 +396,9 @@ def _bounds(entry: ServerEntry, place: Surroundings) -> Bounds:
     """Return the box of a program."""
     if not entry.is_boxed:
         return Bounds(is_read_only=False, is_outside=True)
-    writes = [canonical_path(_folder_of(folder, place)) for folder in entry.settings.write]
+    writes = [canonical_path(Path(folder)) for folder in entry.folders]
+    if moved := [str(path) for path, folder in zip(writes, entry.folders, strict=True) if str(path) != folder]:
+        raise ToolError(f"a folder that it may change leads elsewhere now, to {moved[0]}")
     hosts = entry.settings.network
     return Bounds(
         is_read_only=not writes,
@@ -412,4 +426,4 @@ def reason_of(error: BaseException) -> str:
             text = f"cannot be reached: {str(error) or type(error).__name__}"
         case _:
             text = f"speaks wrongly: {type(error).__name__}: {error}"
-    return clean_line(text)[:_MAX_REASON_CHARS]
+    return without_tags(clean_line(text))[:_MAX_REASON_CHARS]

@@ -7,6 +7,7 @@ user. An entry that cannot be used costs that server alone.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
@@ -17,6 +18,7 @@ from pydantic import SecretStr, ValidationError
 from panpan.capabilities.mcp.settings import McpServerSettings, Transport
 from panpan.config.places import Places
 from panpan.errors import ConfigError, ToolError
+from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.read_file import read_users_file
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -29,18 +31,17 @@ MAX_SERVERS = 100
 
 Origin: TypeAlias = Literal["flag", "user", "project", "plugin"]
 
-_NAME = compile_late(r"[A-Za-z0-9](?:_?[A-Za-z0-9-]+)*_?")
-"""Letters, digits, dashes and single underscores, since two separate a server from its tool."""
+_NAME = compile_late(r"[A-Za-z0-9][A-Za-z0-9-]*(?:_[A-Za-z0-9-]+)*")
+"""Letters, digits, dashes and single underscores in between, since two separate a server from its tool."""
 _MAX_NAME_CHARS = 64
+_MIN_SECRET_CHARS = 4
+"""Shorter values are in too many texts to be replaced."""
 _VARIABLE = compile_late(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TYPES: Mapping[str, Transport] = {"stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse"}
-_KEYS = frozenset(
-    {
-        "type", "command", "args", "env", "cwd", "url", "headers", "timeout", "alwaysLoad", "enabled", "disabled",
-        "write", "network",
-    }
-)  # fmt: skip
-"""Keys of an entry in the files of other agents that count; the last two are panpan's own."""
+VALUE_KEYS = ("command", "args", "env", "cwd", "url", "headers", "write", "network")
+"""Keys of an entry that mean the same in panpan's settings; the last two are panpan's own."""
+_KEYS = frozenset({*VALUE_KEYS, "type", "timeout", "alwaysLoad", "enabled", "disabled"})
+"""Keys of an entry in the files of other agents that count."""
 _META = frozenset({"description", "title", "$schema"})
 
 
@@ -56,8 +57,12 @@ class ServerEntry:
     """Place where it is written, for people."""
     title: str
     """Its command line, or its address, as it is written: values of variables may be secrets."""
-    variables: Sequence[str] = ()
-    """Names of the variables that were filled in."""
+    written: Mapping[str, Any]
+    """The entry as it is written, without the values of variables."""
+    folders: Sequence[str] = ()
+    """Canonical folders that its program may change in the sandbox."""
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The variables that were filled in, with their values."""
 
     @property
     def needs_approval(self) -> bool:
@@ -83,17 +88,24 @@ class ServerEntry:
         """Digest of everything that decides what is started or spoken to, and with what rights."""
         one = self.settings
         parts = [
-            self.transport, one.command, one.args, one.cwd, one.url, self.is_boxed, one.write, one.network,
+            self.transport, one.command, one.args, one.cwd, one.url, self.is_boxed, self.folders, one.network,
             sorted((name, value.get_secret_value()) for name, value in one.env.items()),
             sorted((name, value.get_secret_value()) for name, value in one.headers.items()),
         ]  # fmt: skip
         return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
+    def without_values(self, text: str) -> str:
+        """Return a text with the names of variables in place of their values, which may be secrets."""
+        for name, value in self.variables.items():
+            if len(value) >= _MIN_SECRET_CHARS:
+                text = text.replace(value, f"${{{name}}}")
+        return text
+
     def described(self) -> Iterator[str]:
         """Yield lines that say what it is and what it may do, without the values of variables."""
         yield f"{'runs' if self.transport == 'stdio' else 'speaks to'}: {self.title}"
-        if self.settings.cwd:
-            yield f"in: {self.settings.cwd}"
+        if cwd := self.written.get("cwd"):
+            yield f"in: {cwd}"
         if self.settings.env:
             yield f"with the variables: {', '.join(sorted(self.settings.env))}"
         if self.settings.headers:
@@ -106,8 +118,8 @@ class ServerEntry:
     def _box(self) -> str:
         if not self.is_boxed:
             return "outside the sandbox"
-        writes = f"writes in {', '.join(self.settings.write)}" if self.settings.write else "writes nowhere"
-        hosts = ", ".join(self.settings.network)
+        writes = f"writes in {', '.join(self.folders)}" if self.folders else "writes nowhere"
+        hosts = ", ".join(self.written.get("network", ()))
         return f"in the sandbox: {writes}, {f'reaches {hosts}' if hosts else 'has no network'}"
 
 
@@ -161,7 +173,7 @@ def read_entries(
     Raises:
         ConfigError: The command line gives something that cannot be used.
     """
-    reader = _Reader(environment)
+    reader = _Reader(environment, places.trust.files.root)
     found = list(reader.of_flags(given, cwd))
     if not given.is_strict:
         found += [*reader.of_user(settings), *reader.of_project(places), *reader.of_plugins(places)]
@@ -181,14 +193,20 @@ def read_entries(
 
 
 def read_entry(
-    name: str, written: Any, environment: Mapping[str, str], place: str, origin: Origin = "user"
+    name: str,
+    written: Any,
+    environment: Mapping[str, str],
+    place: str,
+    origin: Origin = "user",
+    *,
+    project: Path = Path("/"),
 ) -> ServerEntry:
     """Return a server that is written in the keys of `.mcp.json`.
 
     Raises:
         ConfigError: It cannot be used.
     """
-    reader = _Reader(environment)
+    reader = _Reader(environment, project)
     found = next(reader.written(name, written, origin, place), None)
     if found is None:
         raise ConfigError(clean_line(reader.problems[0]))
@@ -201,8 +219,9 @@ def written_of(settings: McpServerSettings) -> Mapping[str, Any]:
 
 
 class _Reader:
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], project: Path) -> None:
         self._environment = environment
+        self._project = project
         self.problems: list[str] = []
         self.asides: list[str] = []
 
@@ -262,14 +281,13 @@ class _Reader:
             keys = ", ".join(map(_shown, unknown))
             self.asides.append(f"{place}: of the server {_shown(name)} these keys have no effect: {keys}")
         kind = written.get("type")
-        if kind is not None and kind not in _TYPES:
+        if kind is not None and not (isinstance(kind, str) and kind in _TYPES):
             self.problems.append(
                 f"{place}: the server {_shown(name)} is left out: there is no type {_shown(kind)}; "
                 f"there are {', '.join(_TYPES)}"
             )
             return
-        values = {key: written[key] for key in ("command", "args", "env", "cwd", "url", "headers", "write", "network")
-                  if key in written}  # fmt: skip
+        values = {key: written[key] for key in VALUE_KEYS if key in written}
         if kind is not None:
             values["type"] = _TYPES[kind]
         if isinstance(timeout := written.get("timeout"), int | float) and timeout > 0:
@@ -293,21 +311,22 @@ class _Reader:
             self.problems.append(f"{place}: the server {_shown(name)} is left out: {error}")
 
     def _checked(self, name: str, written: Mapping[str, Any], origin: Origin, place: str) -> ServerEntry:
-        if not _NAME.fullmatch(name) or len(name) > _MAX_NAME_CHARS:
+        if len(name) > _MAX_NAME_CHARS or not _NAME.fullmatch(name):
             raise _EntryError("a name has letters, digits, - and single _, and at most 64 of them")
-        used: dict[str, None] = {}
+        used: dict[str, str] = {}
 
         def value_of(found: re.Match[str]) -> str:
             variable, default = found[1], found[2]
             if variable in self._environment:
-                used[variable] = None
+                used[variable] = self._environment.get(variable, "")
             elif default is None:
                 raise _EntryError(f"the variable {variable} is not set; write ${{{variable}:-}} if it may be empty")
             return self._environment.get(variable, default or "")
 
         settings = McpServerSettings.model_validate(_filled_in(written, partial(_VARIABLE.sub, value_of)))
         title = " ".join([written.get("command") or "", *written.get("args", ())]).strip() or written.get("url") or ""
-        entry = ServerEntry(name, settings, origin, place, title, tuple(used))
+        folders = tuple(self._folder(folder, origin) for folder in settings.write)
+        entry = ServerEntry(name, settings, origin, place, title, written, folders, used)
         if settings.command and settings.url:
             raise _EntryError("it has both a command and an address")
         if entry.transport == "stdio" and not settings.command:
@@ -315,6 +334,17 @@ class _Reader:
         if entry.transport != "stdio" and not settings.url:
             raise _EntryError('"url" names no address')
         return entry
+
+    def _folder(self, written: str, origin: Origin) -> str:
+        """Return the canonical path of a folder; one of a project that leads out of it has to say so."""
+        path = Path(written).expanduser()
+        try:
+            canonical = canonical_path(self._project / path)
+        except ToolError as error:
+            raise _EntryError(f"write: {error}") from error
+        if origin == "project" and not path.is_absolute() and not is_below(canonical, self._project):
+            raise _EntryError(f"write: {_shown(written)} leads out of the project, to {canonical}")
+        return str(canonical)
 
 
 class _EntryError(Exception):

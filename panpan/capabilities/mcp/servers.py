@@ -220,6 +220,8 @@ class McpServers(ToolsOfServers):
             raise ToolError(
                 f"the MCP server {name} needs a library; install it with: {how_to_install(PACKAGE)}"
             ) from error
+        if self._group is None:  # the session has ended meanwhile
+            raise ToolError("no MCP server can be started, since the session is over")
         connection: Connection = module.Connection(slot.entry, self._surroundings(), self._listed(slot.entry))
         slot.connection = connection
         self._group.start_soon(self._run, slot, connection)
@@ -274,6 +276,4 @@ class McpServers(ToolsOfServers):
 
     def accept(self, tool: KnownTool) -> None:
         """Let the changed definition of a tool count, since the user has said yes to it."""
-        slot = self._slots[tool.server]
-        if slot.connection is not None:
-            self.catalogue.accept(slot.entry, tool.full_name, slot.connection.listing)
+        self.catalogue.accept(self._slots[tool.server].entry, tool)

@@ -1,6 +1,6 @@
 """Opens a subagent, new or to go on: its log, its conversation, its tools and its rights."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
@@ -19,6 +19,7 @@ from panpan.core.tool import SeenFiles, Tool, ToolContext
 from panpan.errors import ConfigError
 from panpan.models.provider_kind import FULL
 from panpan.permissions.gate import Gate, PermissionGate
+from panpan.permissions.rules.rules import CALL_TOOL, SEARCH_TOOL, SERVER_PREFIX
 from panpan.session.agent import Agent, AgentPermissions, Identity, ModelParts, SubagentModel, Transcript
 from panpan.session.log.agent_log import AgentRecord, agent_log_path, agent_record, new_agent_id
 from panpan.session.log.fold import FoldedSession
@@ -41,6 +42,7 @@ from panpan.types.permission import (
     PermissionAnswer,
     PermissionMode,
     PermissionQuestion,
+    Reason,
     SandboxDenial,
     narrowest,
 )
@@ -201,16 +203,29 @@ def is_read_only_agent(definition: AgentDefinition, tools: Sequence[Tool[Any]]) 
 
 def allows_tool(definition: AgentDefinition, tool: str) -> bool:
     """True if a definition lets its agents have a tool; brackets behind a name are for rules."""
+    allowed = definition.access.tools
     if any(_names(pattern, tool) for pattern in definition.access.disallowed_tools):
         return False
-    return definition.access.tools is None or any(_names(pattern, tool) for pattern in definition.access.tools)
+    if allowed is None or any(_names(pattern, tool) for pattern in allowed):
+        return True
+    names_servers = any(pattern.casefold().startswith(SERVER_PREFIX) for pattern in allowed)
+    if tool in (SEARCH_TOOL, CALL_TOOL):
+        return names_servers
+    return tool.startswith(SERVER_PREFIX) and not names_servers and any(_names(one, CALL_TOOL) for one in allowed)
 
 
 class ChildGate(Gate):
     """Gates in a row; the strictest word counts, and the parent's gate is asked as it is now."""
 
-    def __init__(self, parent: Gate, own: PermissionGate | None = None, of_copy: PermissionGate | None = None) -> None:
+    def __init__(
+        self,
+        parent: Gate,
+        own: PermissionGate | None = None,
+        of_copy: PermissionGate | None = None,
+        allows: Callable[[str], bool] = lambda _: True,
+    ) -> None:
         self._parent = parent
+        self._allows = allows
         self._own = own
         self._gates: Sequence[Gate] = [gate for gate in (parent, own, of_copy) if gate is not None]
 
@@ -222,6 +237,8 @@ class ChildGate(Gate):
         return self._own.mode
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
+        if call.tool.name.startswith(SERVER_PREFIX) and not self._allows(call.tool.name):
+            return Deny(Reason("the definition of this agent does not give it this tool"))
         return _of_subagent([await gate.before_tool(call) for gate in self._gates])
 
     async def after_sandbox_denial(self, call: ToolCall, blocked: SandboxDenial) -> Decision | None:
@@ -284,7 +301,8 @@ def gate_of_child(
 ) -> ChildGate:
     """Return the gate of a subagent; one that is begun in plan mode stays in it as long as it lives."""
     mode = "plan" if parent.mode == "plan" else definition.access.permission_mode
-    return ChildGate(parent, None if mode is None else rules.with_mode(mode), of_copy)
+    own = None if mode is None else rules.with_mode(mode)
+    return ChildGate(parent, own, of_copy, lambda name: allows_tool(definition, name))
 
 
 def _agent_around(place: Place, record: AgentRecord) -> str:

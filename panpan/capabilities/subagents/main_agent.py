@@ -12,6 +12,7 @@ from panpan.capabilities.subagents.definitions.load import AgentDefinitions, loa
 from panpan.config.project_limits import STRICTNESS
 from panpan.core.tool import Tool, enabled_tools
 from panpan.errors import ConfigError, PanpanError
+from panpan.permissions.rules.rules import SERVER_PREFIX
 from panpan.session.setup import SessionSetup
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
@@ -48,6 +49,9 @@ def main_agent(
     overrides: dict[str, object] = {}
     if off := _tools_off(definition, setup, tools()):
         overrides["tools.enabled"] = {**setup.settings.tools.enabled, **dict.fromkeys(off, False)}
+    if of_servers := _tools_of_servers(definition):
+        enabled = overrides.get("tools.enabled", setup.settings.tools.enabled)
+        overrides["tools.enabled"] = {**enabled, **of_servers}  # type: ignore[dict-item]
     mode, present = definition.access.permission_mode, setup.settings.permission.mode
     if mode is not None and STRICTNESS[mode] > STRICTNESS[present]:
         overrides["permission.mode"] = mode
@@ -66,6 +70,14 @@ def _tools_off(definition: AgentDefinition, setup: SessionSetup, tools: Sequence
     if len(off) == len(enabled):
         raise ConfigError(f"the agent {definition.name} has no existing tool; see `panpan agents check`")
     return off
+
+
+def _tools_of_servers(definition: AgentDefinition) -> Mapping[str, bool]:
+    """Return which tools of MCP servers a definition gives and takes, by patterns of their names."""
+    allowed, off = definition.access.tools, definition.access.disallowed_tools
+    found = {} if allowed is None or allows_tool(definition, f"{SERVER_PREFIX}any") else {f"{SERVER_PREFIX}*": False}
+    found |= {pattern: True for pattern in allowed or () if pattern.startswith(SERVER_PREFIX)}
+    return found | {pattern: False for pattern in off if pattern.startswith(SERVER_PREFIX)}
 
 
 def _has_model(

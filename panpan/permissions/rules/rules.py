@@ -45,6 +45,10 @@ COMMAND_TOOL = "Bash"
 TASK_TOOL = "Task"
 """Tool that starts a subagent."""
 SKILL_TOOL = "Skill"
+SEARCH_TOOL, CALL_TOOL = "ToolSearch", "CallTool"
+"""Tools that find and call those of MCP servers, which are in no list."""
+SERVER_PREFIX = "mcp__"
+"""Beginning of the names of servers' tools."""
 _AGENT_TOOLS = frozenset({"Agent", TASK_TOOL, SKILL_TOOL})
 _PLAIN_TOOLS = frozenset({
     "LSP", "WebSearch", "DatasetDownload", "EnvDoctor", "TodoWrite", "TaskOutput", "TaskStop", "ReadHistory",

@@ -16,6 +16,11 @@ _UNSEEN_JOINERS = compile_late(r"(?<=[ -\"$-)+-/:-~])[\u200c\u200d\ufe00-\ufe0f]
 """Joiners behind ASCII letters and signs, but for those of which emoji are made: they join nothing, and hide a tag."""
 
 
+def without_tags(text: str) -> str:
+    """Return text in which no tag of panpan's own begins."""
+    return _OWN_TAG.sub("&lt;", _UNSEEN_JOINERS.sub("", text))
+
+
 def mark_untrusted(text: str, mark: Mark, source: str) -> str:
     """Return text between tags that name where it is from; control characters are gone from it.
 
@@ -24,6 +29,6 @@ def mark_untrusted(text: str, mark: Mark, source: str) -> str:
         mark: Name of the tags.
         source: Its place, in ASCII.
     """
-    body = _OWN_TAG.sub("&lt;", _UNSEEN_JOINERS.sub("", clean_for_terminal(text))).strip("\n")
+    body = without_tags(clean_for_terminal(text)).strip("\n")
     named = source.replace('"', "%22").replace("<", "%3C")
     return f'<{mark} source="{named}">\n{body}\n</{mark}>'

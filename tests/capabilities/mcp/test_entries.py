@@ -83,7 +83,7 @@ def test_name_that_is_hard_to_tell_from_another_is_left_out(twin: str) -> None:
     assert found.asides == [f".mcp.json: the server {twin} is hard to tell from a-b in .mcp.json, which counts"]
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a__b", "ä", "a/b", "_a", "-a", "x" * 65])
+@pytest.mark.parametrize("name", ["", "a b", "a__b", "ä", "a/b", "_a", "-a", "a_", "x" * 65, "a" * 60 + "!"])
 def test_name_that_no_tool_may_have_is_refused(name: str) -> None:
     found = of_project({name: PROGRAM, "good": PROGRAM})
 
@@ -98,6 +98,8 @@ def test_name_that_no_tool_may_have_is_refused(name: str) -> None:
         ({}, '"url" names no address'),
         ({"type": "stdio"}, '"command" names no program'),
         ({"type": "ws", "url": "wss://x"}, "there is no type ws; there are stdio, http, streamable-http, sse"),
+        ({"command": "a", "type": ["stdio"]}, "there is no type ['stdio']"),
+        ({"command": "a", "type": {}}, "there is no type {}"),
         ({"command": ["a"]}, "command: input should be a valid string"),
         ({"command": "a", "args": "b"}, "args: input should be a valid tuple"),
         ({"command": "a", "env": {"A": 1}}, "env.A: input should be a valid string"),
@@ -138,7 +140,8 @@ def test_variables_are_filled_in_and_named_but_not_shown() -> None:
 
     assert found.settings.url == "https://example.org/mcp"
     assert found.settings.headers["Authorization"].get_secret_value() == "Bearer secret"
-    assert found.variables == ("TOKEN",)
+    assert list(found.variables) == ["TOKEN"]
+    assert found.without_values("x secret y") == "x ${TOKEN} y"
     assert "secret" not in f"{found!r} {list(found.described())}"
 
 
@@ -184,11 +187,27 @@ def test_digest_is_that_of_the_values_behind_variables() -> None:
     ("keys", "box"),
     [
         ({}, "in the sandbox: writes nowhere, has no network"),
-        ({"write": ["out"], "network": ["example.org"]}, "in the sandbox: writes in out, reaches example.org"),
+        ({"write": ["out"], "network": ["example.org"]}, "in the sandbox: writes in /p/out, reaches example.org"),
     ],
 )
 def test_box_of_a_project_is_described(keys: Mapping[str, Sequence[str]], box: str) -> None:
     assert list(of_project({"a": {**PROGRAM, **keys}}).entries["a"].described()) == ["runs: server -v", box]
+
+
+def test_folder_of_a_project_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
+    root, victim = tmp_path.resolve() / "p", tmp_path.resolve() / "victim"
+    for folder in (root, victim):
+        folder.mkdir()
+    data = json.dumps({"a": {**PROGRAM, "write": ["out"]}}).encode()
+    places = Places(trust=ProjectTrust(ProjectFiles(root, {PROJECT_FILE: data}), Trusted()))
+
+    before = read_entries({}, places, GivenServers(), {}, root)
+    (root / "out").symlink_to(victim)
+    after = read_entries({}, places, GivenServers(), {}, root)
+
+    assert before.entries["a"].folders == (str(root / "out"),)
+    assert after.entries == {}
+    assert "write: out leads out of the project" in after.problems[0]
 
 
 @pytest.mark.parametrize("config", ["{", "/no/such/file.json", '{"mcpServers": {"a": {"type": "ws"}}}'])

@@ -204,7 +204,7 @@ def test_accepted_is_the_definition_that_was_shown(tmp_path: Path) -> None:
     assert later.learn(TOY, Listing([tool("a.b", EVIL)])).changed == ["mcp__toy__a_b"]
 
 
-def test_second_session_accepts_no_other_definition_than_the_first(tmp_path: Path) -> None:
+def test_second_session_accepts_no_other_definition(tmp_path: Path) -> None:
     first, second = Catalogue(tmp_path), Catalogue(tmp_path)
     first.learn(TOY, Listing([tool()]))
 

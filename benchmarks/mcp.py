@@ -86,7 +86,7 @@ async def _calls_ms() -> tuple[float, float]:
     state = Path(mcp_server.__file__).with_name("no-state.json")
     argv = ["-I", "-S", mcp_server.__file__, str(state), "/dev/null"]
     entry = read_entry("toy", {"command": sys.executable, "args": argv}, {}, "the benchmark")
-    place = Surroundings(Path.cwd(), Path.cwd(), child_environment(), CommandSandbox())
+    place = Surroundings(Path.cwd(), child_environment(), CommandSandbox())
     connection = Connection(entry, place, _ignore)
     async with anyio.create_task_group() as group:
         group.start_soon(connection.run)

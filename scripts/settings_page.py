@@ -26,7 +26,7 @@ def rows(kind: type[Table], described: Mapping[str, str]) -> Iterator[str]:
         described: Descriptions by the names of its fields.
     """
     for name, field in kind.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Table):
+        if _table_in(field.annotation) is not None:
             continue
         text = described.get(name, "").replace("|", "\\|")
         yield f"| `{name}` | {_shown(field.default)} | {_of_few(field.annotation)}{text} |"
@@ -58,8 +58,16 @@ def tables(kind: type[Table], path: str = "") -> Iterator[str]:
         yield f"### {f'`[{path}]`' if path else 'At the top'}\n"
         yield "| key | default | meaning |\n|---|---|---|\n" + "\n".join(found) + "\n"
     for name, field in sorted(kind.model_fields.items()):
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Table):
-            yield from tables(field.annotation, f"{path}.{name}" if path else name)
+        if (inner := _table_in(field.annotation)) is not None:
+            place = f"{path}.{name}" if path else name
+            yield from tables(inner, f"{place}.NAME" if inner.is_named else place)
+
+
+def _table_in(annotation: Any) -> type[Table] | None:
+    """Return the table that a setting is, or of which the user names any number; None if it is no table."""
+    named = [one for one in get_args(annotation) if isinstance(one, type) and issubclass(one, Table) and one.is_named]
+    is_table = isinstance(annotation, type) and issubclass(annotation, Table)
+    return annotation if is_table else named[0] if named else None
 
 
 def _described(kind: type[Table]) -> Mapping[str, str]:

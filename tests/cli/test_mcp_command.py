@@ -60,11 +60,12 @@ def test_add_takes_an_address_with_headers(folder: Path) -> None:
     }
 
 
-def test_add_again_replaces_the_server(folder: Path) -> None:
+def test_add_replaces_a_server_only_by_force(folder: Path) -> None:
     panpan(folder, "mcp", "add", "a", "one")
     panpan(folder, "mcp", "add", "b", "other")
 
-    panpan(folder, "mcp", "add", "a", "two", "x")
+    assert "there is a server a already; --force replaces it" in refusal(panpan(folder, "mcp", "add", "a", "two"))
+    panpan(folder, "mcp", "add", "--force", "a", "two", "x")
 
     assert settings(folder)["mcp"] == {"a": {"command": "two", "args": ["x"]}, "b": {"command": "other"}}
 
@@ -75,6 +76,7 @@ def test_add_again_replaces_the_server(folder: Path) -> None:
         (("add", "a b", "x"), "a name has letters, digits"),
         (("add", "a", "https://example.org", "x"), "an address takes no further words"),
         (("add", "-e", "A", "a", "x"), "--env A: write NAME=VALUE"),
+        (("add", "a", "-e", "A=b", "--", "x"), "-e is no program; options stand before the name"),
         (("add", "-t", "http", "a", "x"), '"url" names no address'),
         (("add-json", "a", "{"), "the entry is not JSON"),
         (("add-json", "a", "[]"), "is no object"),
@@ -103,6 +105,7 @@ def test_server_of_the_project_is_added_trusted_and_approved(folder: Path) -> No
 
     added = panpan(folder, "mcp", "add", "-s", "project", "db", "server")
     untrusted = panpan(folder, "mcp", "list").stdout
+    early = refusal(panpan(folder, "mcp", "approve", "db"))
     panpan(folder, "trust", "add")
     waiting = panpan(folder, "mcp", "list").stdout
     approved = panpan(folder, "mcp", "approve", "db")
@@ -110,6 +113,7 @@ def test_server_of_the_project_is_added_trusted_and_approved(folder: Path) -> No
     panpan(folder, "mcp", "remove", "-s", "project", "db")
 
     assert "It runs once you trust the project and approve it" in added.stdout
+    assert "wait until you trust the project: panpan trust add" in early
     assert "  in the sandbox: writes nowhere, has no network" in added.stdout
     assert "db" not in untrusted
     assert "db   waits for your yes: server (.mcp.json)" in waiting
@@ -230,11 +234,12 @@ def test_servers_of_other_agents_are_taken(
     shown = panpan(folder, "mcp", "import", source)
     is_unchanged = not (folder / "home" / "settings.toml").exists()
     taken = panpan(folder, "mcp", "import", source, "--all")
+    again = panpan(folder, "mcp", "import", source, "--all")
 
     assert shown.exception is None
     assert "none is taken yet" in shown.stderr
     assert is_unchanged
-    assert taken.return_value == 0
+    assert (taken.return_value, again.return_value) == (0, 1)
     assert settings(folder)["mcp"] == expected
 
 

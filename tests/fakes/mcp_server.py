@@ -48,7 +48,7 @@ def main(state_file: str, log_file: str) -> None:
         method, number, params = message.get("method"), message.get("id"), message.get("params", {})
         if method == "tools/call":
             note(log_file, f"call {json.dumps(params, sort_keys=True)}")
-            called(number, params, trap, state_file)
+            called(number, params, trap, state)
         elif method == "notifications/cancelled":
             note(log_file, "cancelled")
         elif number is not None and method is not None:
@@ -69,7 +69,7 @@ def told(method: str, params: dict[str, Any], state: dict[str, Any]) -> dict[str
             }
         case "tools/list", _:
             return {"result": {"tools": state.get("tools", [ECHO, LOOK])}}
-        case "prompts/list", _:
+        case "prompts/list", _ if state.get("trap") != "no prompts":
             return {"result": {"prompts": [GREET]}}
         case "prompts/get", {"arguments": words}:
             said = {"type": "text", "text": f"Greet {words['who']} in {words.get('language', 'English')}."}
@@ -82,7 +82,7 @@ def told(method: str, params: dict[str, Any], state: dict[str, Any]) -> dict[str
             return {"error": {"code": -32601, "message": "there is no such method"}}
 
 
-def called(number: int, params: dict[str, Any], trap: str, state_file: str) -> None:
+def called(number: int, params: dict[str, Any], trap: str, state: dict[str, Any]) -> None:
     """Answer a call, or do what the trap says."""
     text = params["arguments"].get("message", "")
     results = {
@@ -108,6 +108,7 @@ def called(number: int, params: dict[str, Any], trap: str, state_file: str) -> N
             answer(number, text_of("first"))
             answer(number, text_of("second"))
         case "changes":
+            state["tools"] = [ECHO, LOOK]
             send({"method": "notifications/tools/list_changed"})
             answer(number, text_of(text))
         case _:

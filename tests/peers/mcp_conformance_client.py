@@ -26,7 +26,7 @@ _EXAMPLES: Mapping[str, Any] = {"number": 1, "integer": 1, "boolean": True, "arr
 async def main(url: str) -> None:
     """Speak to a server as the suite wants; exit with the reason if it cannot be spoken to."""
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
-    place = Surroundings(Path.cwd(), Path.cwd(), {}, CommandSandbox(), take_defaults)
+    place = Surroundings(Path.cwd(), {}, CommandSandbox(), take_defaults)
     connection = Connection(read_entry("peer", {"type": "http", "url": url}, {}, "the suite"), place, ignore)
     async with anyio.create_task_group() as group:
         group.start_soon(connection.run)

@@ -1,4 +1,4 @@
-"""`panpan hooks`: Show your hooks, and try them; skills shows your skills.
+"""`panpan hooks`: Show your hooks, and try them without a model.
 
 Only `test` runs anything: the hooks of one event, with what you give them.
 """

@@ -60,7 +60,7 @@ class Judge:
 
     async def _called(self, call: ServerCall, told: Mapping[str, Any]) -> HookRun:
         if (servers := self._session.capabilities.find(ToolsOfServers)) is None:
-            raise PanpanError("this session has no MCP servers")
+            raise PanpanError("this session has no MCP servers; panpan mcp add adds one")
         return HookRun(
             stdout=await servers.call(call.server, call.tool, filled_arguments(json.loads(call.arguments), told))
         )

@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64decode
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches, unified_diff
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -32,6 +32,7 @@ MAX_CHARS = 50_000
 """Most characters of a result that the model gets, unless its tool says otherwise; the whole is in a file."""
 MOST_CHARS = 500_000
 """Most that a tool may say (`anthropic/maxResultSizeChars`)."""
+_MOST_PICTURES = 20
 _MAX_SHOWN_CHARS = 2_000
 """Longest result that people see without the marks around it; a longer one is folded as it is."""
 _BEGINNINGS = {"image/png": b"\x89PNG\r\n", "image/jpeg": b"\xff\xd8", "image/gif": b"GIF8", "image/webp": b"RIFF"}
@@ -123,12 +124,12 @@ class McpTool(Tool[McpArguments]):
         if self._servers.state(server) != "runs":
             yield Progress(f"starting the MCP server {server}\n")
         connection = await self._servers.ready(server)
-        self._require_definition()
+        await self._require_definition()
         call = connection.begin(name, args.written)
         try:
-            shown, ends_at = "", current_time() + self._entry.settings.call_s
+            shown, left_s = "", self._entry.settings.call_s
             while not call.is_over:
-                await self._wait_for_news(call, connection, ends_at)
+                left_s = await self._wait_for_news(call, connection, left_s)
                 if call.progress != shown:
                     shown = call.progress
                     yield Progress(f"{shown}\n")
@@ -144,17 +145,24 @@ class McpTool(Tool[McpArguments]):
         output = await to_thread.run_sync(output_of, call.result, source, lambda text: shorten(text=text))
         yield output if not output.is_error else output.with_note(self._advice())
 
-    async def _wait_for_news(self, call: "PendingCall", connection: "Connection", ends_at: float) -> None:
-        """Wait until a call has news; raise ToolError if it is silent, or takes, too long."""
-        entry, left_s = self._entry, ends_at - current_time()
+    async def _wait_for_news(self, call: "PendingCall", connection: "Connection", left_s: float) -> float:
+        """Wait until a call has news, and return the seconds that are left of its time.
+
+        Raises:
+            ToolError: The server is silent, or takes, too long; the time in which the user is asked does not count.
+        """
+        entry, started_at, is_asking = self._entry, current_time(), connection.questions > 0
         with move_on_after(min(entry.silence_s, left_s)) as scope:
             await call.news.wait()
+        if is_asking or connection.questions:
+            return left_s
         if scope.cancelled_caught and left_s <= entry.silence_s:
             raise ToolError(f"the call took longer than {entry.settings.call_s:g} s")
-        if scope.cancelled_caught and not connection.questions:
+        if scope.cancelled_caught:
             raise ToolError(f"the MCP server {entry.name} said nothing for {entry.silence_s:g} s")
+        return left_s - (current_time() - started_at)
 
-    def _require_definition(self) -> None:
+    async def _require_definition(self) -> None:
         """Refuse a call if the definition is not the one that was decided about; accept that one otherwise."""
         present = self._servers.catalogue.find(self.name)
         if present is None:
@@ -166,7 +174,7 @@ class McpTool(Tool[McpArguments]):
                 advice="call it again: the user is shown the change, and asked",
             )
         if self.pending is not None:
-            self._servers.accept(self.pending)
+            await to_thread.run_sync(self._servers.accept, self.pending)
 
     def _advice(self) -> str:
         schema = json.dumps((self.pending or self.known).schema, ensure_ascii=False, separators=(",", ":"))
@@ -191,23 +199,28 @@ def output_of(result: "CallToolResult", source: str, shorten: Callable[[str], st
         source: Its server and tool, for the mark around its text.
         shorten: Cuts text that is too long, and names the file with the whole.
     """
+    words, pictures = words_of(result)
+    short = clean_for_terminal(words) if len(words) <= _MAX_SHOWN_CHARS else ""
+    marked = mark_untrusted(shorten(words), "mcp-content", source) if words else "[it returned no text]"
+    content: tuple[ResultContent, ...] = (TextBlock(text=marked), *pictures)
+    return Output(content, shown_text(short) if short else None, is_error=result.is_error)
+
+
+def words_of(result: "CallToolResult") -> tuple[str, Sequence[ImageBlock]]:
+    """Return the text of a result, which is its structured content where it has no other, and its pictures."""
     texts: list[str] = []
     pictures: list[ImageBlock] = []
     for block in result.content:
         for part in parts_of(block.model_dump(mode="json", by_alias=True)):
             if isinstance(part, str):
                 texts.append(part)
-            elif len(pictures) < _MOST_BEGINNINGS:
+            elif len(pictures) < _MOST_PICTURES:
                 pictures.append(part)
             else:
                 texts.append("[a picture, left out: there are too many]")
     if result.structured_content is not None and not any(texts):
         texts.append(json.dumps(result.structured_content, ensure_ascii=False, indent=1))
-    words = "\n".join(texts).strip()
-    short = clean_for_terminal(words) if len(words) <= _MAX_SHOWN_CHARS else ""
-    marked = mark_untrusted(shorten(words), "mcp-content", source) if words else "[it returned no text]"
-    content: tuple[ResultContent, ...] = (TextBlock(text=marked), *pictures)
-    return Output(content, shown_text(short) if short else None, is_error=result.is_error)
+    return "\n".join(texts).strip(), pictures
 
 
 def parts_of(block: Mapping[str, Any]) -> Iterator[str | ImageBlock]:

@@ -59,7 +59,7 @@ class McpCapability(Capability):
     def _made(self) -> "McpServers | None":
         from panpan.capabilities.mcp.approvals import Approvals
         from panpan.capabilities.mcp.catalogue import Catalogue
-        from panpan.capabilities.mcp.entries import GivenServers, read_entries
+        from panpan.capabilities.mcp.entries import GivenServers, environment_of, read_entries
         from panpan.capabilities.mcp.servers import McpServers
 
         session, setup = self.session, self.session.setup
@@ -67,7 +67,7 @@ class McpCapability(Capability):
             session.settings.named(McpServerSettings),
             setup.loaded.places,
             GivenServers(self._given, session.config.options.get("strict_mcp_config", False)),
-            session.tool_context.own_environment,
+            environment_of(setup.env, session.settings),
             setup.cwd,
         )
         for problem in known.problems:
@@ -87,7 +87,7 @@ class McpCapability(Capability):
 
         context, setup = self.session.tool_context, self.session.setup
         asker = self.session.frontend.askers.user
-        return Surroundings(setup.locations.project_root, setup.cwd, context.environment, context.sandbox, asker)
+        return Surroundings(setup.locations.project_root, context.environment, context.sandbox, asker)
 
     def services(self) -> Iterable[object]:
         return (self,) if self.servers is None else (self, self.servers)
@@ -228,11 +228,16 @@ async def _mcp(terminal: Terminal, rest: str) -> None:
     if word not in ("approve", "reconnect") or name not in {entry.name for entry in servers.entries}:
         names = ", ".join(entry.name for entry in servers.entries)
         raise ConfigError(f"write /mcp, /mcp approve NAME or /mcp reconnect NAME; there are {names}")
+    entry = servers.entry(name)
+    if word == "approve" and not entry.needs_approval:
+        raise ConfigError(f"the MCP server {name} is your own and needs no approval")
     if word == "approve":
         await to_thread.run_sync(servers.approve, name)
-        say(terminal, f"the MCP server {name} may run now, as it is")
+        say_pairs(terminal, [(name, "\n".join(map(clean_line, entry.described())))])
+        say(terminal, f"the MCP server {name} may run in this project, exactly so")
     servers.retry(name)
     servers.start_soon(name)
+    say(terminal, f"the MCP server {name} is starting; /mcp shows how it is", "dim")
 
 
 async def _show(terminal: Terminal, servers: "McpServers") -> None:

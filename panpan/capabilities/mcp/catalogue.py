@@ -43,6 +43,7 @@ _LOCK_WAIT_S = 5.0
 _MAX_NAME_CHARS = 128
 _UNSAFE = compile_late(r"[^A-Za-z0-9_-]")
 _WORD = compile_late(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
+_META_THAT_COUNTS = ("anthropic/requiresUserInteraction", "anthropic/maxResultSizeChars")
 _MOST_PROPERTIES = 500
 """Most names of properties by which a tool is found."""
 
@@ -109,7 +110,7 @@ def full_name(server: str, tool: str) -> str:
 
 def cleaned(text: object) -> str:
     """Return text of a server as the model may read it: without control characters, and cut."""
-    data = clean_for_terminal(text if isinstance(text, str) else "").strip().encode()
+    data = without_tags(clean_for_terminal(text if isinstance(text, str) else "")).strip().encode()
     if len(data) <= MAX_TEXT_BYTES:
         return data.decode()
     return f"{data[:MAX_TEXT_BYTES].decode(errors='ignore')}…"
@@ -131,12 +132,14 @@ def read_tool(server: str, written: Mapping[str, Any]) -> KnownTool:
     if len(json.dumps(schema)) > MAX_SCHEMA_BYTES:
         raise ValueError(f"the schema of {clean_line(name)} has more than {MAX_SCHEMA_BYTES:,} bytes")
     hints, meta = written.get("annotations"), written.get("_meta")
-    told = [name, written.get("description"), schema, hints]
+    about, arguments = cleaned(written.get("description")), _cleaned_schema(schema)
+    rights = [meta.get(key) for key in _META_THAT_COUNTS] if isinstance(meta, Mapping) else []
+    told = [name, about, arguments, hints, rights]
     return KnownTool(
         server,
         name,
-        cleaned(written.get("description")),
-        _cleaned_schema(schema),
+        about,
+        arguments,
         hints if isinstance(hints, Mapping) else {},
         meta if isinstance(meta, Mapping) else {},
         blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=16).hexdigest(),
@@ -267,9 +270,6 @@ class Changes:
     problems: Sequence[str] = ()
     """Tools that cannot be used, each with the reason."""
 
-    def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.changed)
-
 
 @dataclass(frozen=True, slots=True)
 class ServerTools:
@@ -309,17 +309,19 @@ class Catalogue:
         self._is_on = is_on
         self._project = project
         self.servers: dict[str, ServerTools] = {}
-        self._index: _Index | None = None
+        self._version = 0
+        """Number of changes of what is known."""
+        self._index: tuple[int, _Index] | None = None
 
     @property
     def tools(self) -> Mapping[str, KnownTool]:
         """All tools by their full names, sorted."""
-        found = {name: tool for known in self.servers.values() for name, tool in known.tools.items()}
+        found = {name: tool for known in list(self.servers.values()) for name, tool in known.tools.items()}
         return dict(sorted(found.items()))
 
     def find(self, name: str) -> KnownTool | None:
         """Return the tool of a full name; case makes no difference."""
-        for known in self.servers.values():
+        for known in list(self.servers.values()):
             if (tool := known.tools.get(name)) is not None:
                 return tool
         wanted = name.casefold()
@@ -330,7 +332,9 @@ class Catalogue:
         accepted = self.find(name)
         if accepted is None:
             return None
-        present = self.servers[accepted.server].present.get(name)
+        wanted = name.casefold()
+        every = self.servers[accepted.server].present
+        present = next((one for known, one in every.items() if known.casefold() == wanted), None)
         return present if present is not None and present.digest != accepted.digest else None
 
     def recall(self, entry: ServerEntry) -> bool:
@@ -345,8 +349,7 @@ class Catalogue:
         present, wrong = read_tools(entry.name, listing.tools)
         problems = [*listing.left_out, *wrong]
         with self._locked():
-            before = self.servers.get(entry.name) or self._kept(entry)
-            accepted = dict(before.accepted) if before is not None else {}
+            before, accepted = self._before(entry)
             added, changed = [], []
             for name, tool in present.items():
                 is_lost = before is not None and before.is_damaged
@@ -365,11 +368,17 @@ class Catalogue:
     def accept(self, entry: ServerEntry, tool: KnownTool) -> None:
         """Let a definition of a tool count, since the user has seen it and said yes to it."""
         with self._locked():
-            known = self.servers[entry.name]
-            accepted = {**known.accepted, tool.full_name.casefold(): tool}
+            known, accepted = self.servers[entry.name], self._before(entry)[1]
+            accepted[tool.full_name.casefold()] = tool
             now = self._made(entry, accepted, known.present, known.instructions, known.prompts, known.problems)
             self._set(entry, now)
             self._keep(entry, now)
+
+    def _before(self, entry: ServerEntry) -> tuple[ServerTools | None, dict[str, KnownTool]]:
+        """Return what was known of a server, and its accepted definitions; another session may have accepted more."""
+        here, kept = self.servers.get(entry.name), self._kept(entry)
+        accepted = {**(here.accepted if here is not None else {}), **(kept.accepted if kept is not None else {})}
+        return here or kept, accepted
 
     def _made(
         self,
@@ -386,7 +395,7 @@ class Catalogue:
 
     def _set(self, entry: ServerEntry, known: ServerTools) -> None:
         self.servers[entry.name] = known
-        self._index = None
+        self._version += 1
 
     def _file(self, entry: ServerEntry) -> Path:
         assert self._folder is not None
@@ -445,9 +454,10 @@ class Catalogue:
         if kind.strip() == "select":
             found = (self.find(name.strip()) for name in names.split(","))
             return [tool for tool in found if tool is not None]
-        if self._index is None:
-            self._index = _Index(list(self.tools.values()))
-        return self._index.best(_words(query), most)
+        version, kept = self._version, self._index
+        if kept is None or kept[0] != version:
+            kept = self._index = version, _Index(list(self.tools.values()))
+        return kept[1].best(_words(query), most)
 
 
 class _Index:

@@ -1,8 +1,12 @@
-"""`panpan mcp`: Add, list, show, approve and remove MCP servers."""
+"""MCP servers on the command line, whose line in the help is that of plug-ins.
+
+`panpan mcp`:
+"""
 
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +21,13 @@ from panpan.capabilities.mcp.entries import (
     GivenServers,
     KnownServers,
     ServerEntry,
+    environment_of,
     read_entries,
     read_entry,
 )
 from panpan.capabilities.mcp.settings import McpServerSettings
 from panpan.cli_kit.commands import CommandGroup, settings_of_folder
 from panpan.cli_kit.options import RUN_OPTIONS
-from panpan.config.known_secrets import without_provider_keys
 from panpan.config.locations import Locations
 from panpan.config.settings_writer import save_table
 from panpan.errors import ConfigError, ToolError
@@ -37,6 +41,8 @@ _SCOPE = click.option(
     "-s", "--scope", type=click.Choice(["user", "project"]), default="user", show_default=True,
     help="user: your settings, for all projects. project: .mcp.json, for all who work on it.",
 )  # fmt: skip
+
+_FORCE = click.option("-f", "--force", "is_forced", is_flag=True, help="Replace a server of the same name.")
 
 
 @click.group("mcp", cls=CommandGroup)
@@ -99,6 +105,7 @@ def get(ctx: click.Context, name: str, cwd: Path | None) -> int:
 @click.option("-e", "--env", "env", multiple=True, metavar="NAME=VALUE", help="Variable of its program.")
 @click.option("-H", "--header", "headers", multiple=True, metavar="NAME: VALUE", help="Header of its requests.")
 @_SCOPE
+@_FORCE
 @click.argument("name")
 @click.argument("target", metavar="COMMAND|URL")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
@@ -109,6 +116,7 @@ def add(
     env: Sequence[str],
     headers: Sequence[str],
     scope: str,
+    is_forced: bool,
     name: str,
     target: str,
     args: Sequence[str],
@@ -119,6 +127,10 @@ def add(
     """
     if target == "--" and args:
         target, *args = args
+    if target.startswith("-"):
+        raise ConfigError(
+            f"{clean_line(target)} is no program; options stand before the name: panpan mcp add {target} …"
+        )
     is_address = target.startswith(("https://", "http://"))
     written: dict[str, Any] = (
         {"url": target} if is_address else {"command": target, **({"args": list(args)} if args else {})}
@@ -131,21 +143,22 @@ def add(
         written["env"] = _pairs(env, "=", "--env")
     if headers:
         written["headers"] = _pairs(headers, ":", "--header")
-    return _add(ctx, name, written, scope)
+    return _add(ctx, name, written, scope, is_forced=is_forced)
 
 
 @mcp.command("add-json")
 @_SCOPE
+@_FORCE
 @click.argument("name")
 @click.argument("text", metavar="JSON")
 @click.pass_context
-def add_json(ctx: click.Context, scope: str, name: str, text: str) -> int:
+def add_json(ctx: click.Context, scope: str, is_forced: bool, name: str, text: str) -> int:
     """Add a server as in .mcp.json, such as '{"command": "uvx", "args": ["mcp-server-git"]}'."""
     try:
         written = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"the entry is not JSON: {error}") from error
-    return _add(ctx, name, written, scope)
+    return _add(ctx, name, written, scope, is_forced=is_forced)
 
 
 @mcp.command("import")
@@ -153,8 +166,11 @@ def add_json(ctx: click.Context, scope: str, name: str, text: str) -> int:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--all", "takes_all", is_flag=True, help="Take all of them.")
 @_SCOPE
+@_FORCE
 @click.pass_context
-def import_servers(ctx: click.Context, source: str, names: Sequence[str], takes_all: bool, scope: str) -> int:
+def import_servers(
+    ctx: click.Context, source: str, names: Sequence[str], takes_all: bool, scope: str, is_forced: bool
+) -> int:
     """Take the servers NAME from the files of another agent; without names, show which there are."""
     from panpan.capabilities.mcp.importing import servers_of
 
@@ -169,6 +185,7 @@ def import_servers(ctx: click.Context, source: str, names: Sequence[str], takes_
         try:
             entry = read_entry(name, found[name], AnyVariable(), source)
             if takes_all or names:
+                _require_new(ctx, name, scope, is_forced=is_forced)
                 _write(locations, name, found[name], scope)
         except ConfigError as error:
             failed += 1
@@ -196,7 +213,7 @@ def remove(ctx: click.Context, scope: str, name: str) -> int:
         if written["mcpServers"].pop(name, None) is None:
             raise ConfigError(f"there is no server {clean_line(name)} in {place}")
         _write_project_file(place, written)
-    _approvals(locations).remove(name)
+        _approvals(locations).remove(name)
     click.echo(clean_line(f"{name} is removed from {place}"))
     return 0
 
@@ -218,8 +235,17 @@ def approve(ctx: click.Context, name: str, cwd: Path | None) -> int:
     return 0
 
 
-def _add(ctx: click.Context, name: str, written: Any, scope: str) -> int:
+def _require_new(ctx: click.Context, name: str, scope: str, *, is_forced: bool) -> None:
+    """Refuse a name that a server has already, since the new one might have other rights."""
+    _, loaded, locations = settings_of_folder(ctx, None)
+    own = loaded.settings.named(McpServerSettings)
+    if not is_forced and name in (own if scope == "user" else _project_file(locations)[1]["mcpServers"]):
+        raise ConfigError(f"there is a server {clean_line(name)} already; --force replaces it")
+
+
+def _add(ctx: click.Context, name: str, written: Any, scope: str, *, is_forced: bool) -> int:
     _, _, locations = settings_of_folder(ctx, None)
+    _require_new(ctx, name, scope, is_forced=is_forced)
     root = locations.project_root
     entry = read_entry(
         name, written, AnyVariable(), "the new server", "user" if scope == "user" else "project", project=root
@@ -285,8 +311,11 @@ def _known(ctx: click.Context, cwd: Path | None) -> tuple[KnownServers, Location
     workspace, loaded, locations = settings_of_folder(ctx, cwd)
     given = GivenServers(tuple((ctx.meta.get(RUN_OPTIONS) or {}).get("mcp_config") or ()))
     own = loaded.settings.named(McpServerSettings)
-    environment = without_provider_keys(os.environ, loaded.settings)
-    return read_entries(own, loaded.places, given, environment, workspace), locations
+    known = read_entries(own, loaded.places, given, environment_of(os.environ, loaded.settings), workspace)
+    if PROJECT_FILE in loaded.trust.files.content and not loaded.trust.is_trusted:
+        waits = f"the servers in {PROJECT_FILE} wait until you trust the project: panpan trust add"
+        known = replace(known, problems=(*known.problems, waits))
+    return known, locations
 
 
 def _approvals(locations: Locations) -> Approvals:
@@ -296,8 +325,9 @@ def _approvals(locations: Locations) -> Approvals:
 def _require(known: KnownServers, name: str) -> ServerEntry:
     if (entry := known.entries.get(name)) is None:
         problem = next((one for one in known.problems if f"the server {name} " in one), "")
+        waits = next((f" ({one})" for one in known.problems if one.startswith("the servers in ")), "")
         names = ", ".join(sorted(known.entries)) or "none"
-        raise ConfigError(clean_line(problem or f"there is no MCP server {name}; there are: {names}"))
+        raise ConfigError(clean_line(problem or f"there is no MCP server {name}; there are: {names}{waits}"))
     return entry
 
 

@@ -32,11 +32,11 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl
 
-from panpan.capabilities.mcp.catalogue import MAX_TOOLS, Listing
+from panpan.capabilities.mcp.catalogue import MAX_PROMPTS, MAX_TOOLS, Listing
 from panpan.capabilities.mcp.elicitation import ask_form, ask_to_open
 from panpan.capabilities.mcp.entries import ServerEntry
-from panpan.capabilities.mcp.transport import BoundedTransport, Mender, Streams, http_streams, program_streams
-from panpan.errors import ConfigError, PanpanError, ToolError
+from panpan.capabilities.mcp.transport import Mender, Streams, bound_answer, http_streams, program_streams
+from panpan.errors import PanpanError, ToolError
 from panpan.system.files.canonical import canonical_path
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 from panpan.system.sandbox.server_process import server_process
@@ -49,6 +49,7 @@ from panpan.version import __version__
 _END_S = 1.0
 """Seconds that a program has to end by itself once its input is closed."""
 _LIST_S = 30.0
+_DAY_S = 86_400.0
 _MAX_PAGES = 100
 _MAX_REASON_CHARS = 500
 _SETTLE_S = 0.2
@@ -66,7 +67,6 @@ class Surroundings:
 
     project: Path
     """Canonical root of the project."""
-    cwd: Path
     environment: Mapping[str, str]
     """Variables that programs get; no keys."""
     sandbox: CommandSandbox
@@ -215,6 +215,10 @@ class Connection:
         argv = (entry.settings.command or "", *entry.settings.args)
         own = {name: value.get_secret_value() for name, value in entry.settings.env.items()}
         cwd, bounds = _folder_of(entry.settings.cwd or ".", place), _bounds(entry, place)
+        if entry.is_boxed and not place.sandbox.is_on:
+            raise ToolError(
+                "has to run in the sandbox, which is off (sandbox.mode); as a server of your own it may run without it"
+            )
         if entry.is_boxed and await place.sandbox.is_missing():
             raise ToolError("has to run in the sandbox, and none works here; `panpan doctor` says why")
         async with (
@@ -230,10 +234,9 @@ class Connection:
         entry = self.entry
         headers = {name: value.get_secret_value() for name, value in entry.settings.headers.items()}
         return httpx2.AsyncClient(
-            transport=BoundedTransport(),
-            headers={"User-Agent": f"panpan/{__version__}", **headers},
+            headers={"User-Agent": f"panpan/{__version__}", "Accept-Encoding": "identity", **headers},
             timeout=httpx2.Timeout(entry.settings.start_s, read=entry.silence_s),
-            event_hooks={"response": [self._note_status]},
+            event_hooks={"response": [self._note_status, bound_answer]},
         )
 
     async def _note_status(self, response: httpx2.Response) -> None:
@@ -289,8 +292,17 @@ class Connection:
     async def _prompts(self, client: Client) -> Sequence[Mapping[str, Any]]:
         if client.server_capabilities.prompts is None:
             return ()
-        page = await client.list_prompts()
-        return [prompt.model_dump(by_alias=True, exclude_none=True, mode="json") for prompt in page.prompts]
+        prompts: list[Mapping[str, Any]] = []
+        cursor: str | None = None
+        try:
+            for _ in range(_MAX_PAGES):
+                page = await client.list_prompts(cursor=cursor)
+                prompts += (prompt.model_dump(by_alias=True, exclude_none=True, mode="json") for prompt in page.prompts)
+                if (cursor := page.next_cursor) is None or len(prompts) > MAX_PROMPTS:
+                    break
+        except (MCPError, ValueError) as error:  # its tools count all the same
+            log.debug("the server %s does not list its prompts: %s", self.entry.name, error)
+        return prompts
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
         """Return the messages of a prompt, as the server sends them.
@@ -345,7 +357,8 @@ class Connection:
 
     async def _listen(self, client: Client) -> None:
         try:
-            async with client.listen(tools_list_changed=True) as events:
+            has_prompts = client.server_capabilities.prompts is not None
+            async with client.listen(tools_list_changed=True, prompts_list_changed=has_prompts) as events:
                 async for _ in events:
                     self._changed.set()
         except (MCPError, ListenNotSupportedError, TimeoutError, RuntimeError, ValueError) as error:
@@ -366,7 +379,7 @@ class Connection:
             return await client.call_tool(
                 tool,
                 dict(arguments),
-                read_timeout_seconds=self.entry.settings.call_s,
+                read_timeout_seconds=_DAY_S,  # its tool looks at the time, but not while the user is asked
                 progress_callback=pending.note,
             )
 
@@ -401,7 +414,8 @@ def _bounds(entry: ServerEntry, place: Surroundings) -> Bounds:
         raise ToolError(f"a folder that it may change leads elsewhere now, to {moved[0]}")
     hosts = entry.settings.network
     return Bounds(
-        is_read_only=not writes,
+        is_read_only=True,
+        is_server=True,
         roots=(place.project,),
         opened=frozenset(writes),
         has_network="*" in hosts,
@@ -414,7 +428,7 @@ def reason_of(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     match error:
-        case PanpanError() | ConfigError():
+        case PanpanError():
             text = str(error)
         case MCPError():
             text = f"answers: {error.error.message}"

@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 
 from panpan.capabilities.mcp.approvals import Approvals
-from panpan.capabilities.mcp.entries import GivenServers, read_entries
+from panpan.capabilities.mcp.entries import GivenServers, environment_of, read_entries
 from panpan.capabilities.mcp.settings import PACKAGE, McpServerSettings
 from panpan.cli_kit.doctor import Check, FeatureChecks, Machine
-from panpan.config.known_secrets import without_provider_keys
 from panpan.system.environment import how_to_install
 
 
@@ -17,7 +16,7 @@ def check_servers(machine: Machine) -> Iterable[Check]:
         return
     loaded, locations = machine.loaded, machine.locations
     own = loaded.settings.named(McpServerSettings)
-    environment = without_provider_keys(machine.env, loaded.settings)
+    environment = environment_of(machine.env, loaded.settings)
     known = read_entries(own, loaded.places, GivenServers(), environment, locations.project_root)
     if known.entries:
         yield Check("MCP servers", "ok", f"{len(known.entries):,} known: panpan mcp list")

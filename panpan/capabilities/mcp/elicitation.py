@@ -5,6 +5,7 @@ would be resolved.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,6 +22,8 @@ _DECLINE = "Decline"
 _SKIP = "Leave it out"
 _OPENED = "I have opened it"
 _WRITE = "Write an answer"
+_OWN_LABELS = frozenset({_DECLINE, _SKIP, _WRITE, _OPENED})
+"""Answers of panpan's own; a value of a field that reads so stands in quotes."""
 _YES, _NO = "Yes", "No"
 
 
@@ -119,7 +122,8 @@ def _question(server: str, note: str, name: str, field: Mapping[str, Any], is_ne
 def _label(value: Any) -> str:
     if isinstance(value, bool):
         return _YES if value else _NO
-    return clean_line(str(value))[:100]
+    label = clean_line(str(value))[:100]
+    return f"“{label}”" if label in _OWN_LABELS else label
 
 
 def _options(field: Mapping[str, Any]) -> Iterator[str]:
@@ -168,7 +172,8 @@ def read_answer(field: Mapping[str, Any], answer: UserAnswer, *, is_needed: bool
         case "boolean":
             return _one_of(words[0], {_YES: True, _NO: False, "true": True, "false": False, "y": True, "n": False})
         case "array":
-            return [_one_of(word.strip(), known) for one in words for word in one.split(",")]
+            picked = [label for label in words if label != typed]
+            return [_one_of(word.strip(), known) for word in (*picked, *typed.split(",")) if word.strip()]
         case "integer" | "number" as kind:
             return _number(words[0], field, is_whole=kind == "integer")
         case _ if known:
@@ -189,6 +194,8 @@ def _number(word: str, field: Mapping[str, Any], *, is_whole: bool) -> float | i
         number: float | int = int(word) if is_whole else float(word)
     except ValueError:
         raise FormError(f"it has to be a {'whole ' if is_whole else ''}number") from None
+    if not isfinite(number):
+        raise FormError("it has to be a number")
     least, most = field.get("minimum"), field.get("maximum")
     if isinstance(least, int | float) and number < least:
         raise FormError(f"it has to be at least {least:g}")

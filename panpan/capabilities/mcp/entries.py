@@ -16,7 +16,9 @@ from typing import Any, Literal, TypeAlias
 from pydantic import SecretStr, ValidationError
 
 from panpan.capabilities.mcp.settings import McpServerSettings, Transport
+from panpan.config.known_secrets import without_provider_keys
 from panpan.config.places import Places
+from panpan.config.settings import Settings
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.read_file import read_users_file
@@ -190,6 +192,12 @@ def read_entries(
         else:
             entries[entry.name] = by_twin[twin] = entry
     return KnownServers(entries, reader.problems, reader.asides)
+
+
+def environment_of(env: Mapping[str, str], settings: Settings) -> Mapping[str, str]:
+    """Return the variables that entries may name: all but keys of model providers, and those of the settings."""
+    given = {name: value.get_secret_value() for name, value in settings.environment.variables.items()}
+    return without_provider_keys({**env, **given}, settings)
 
 
 def read_entry(

@@ -14,10 +14,13 @@ from panpan.system.text.untrusted import mark_untrusted
 from panpan.types.attachments import find_mentions
 from panpan.types.content import ImageBlock, TextBlock, UserContent, for_model
 from panpan.types.messages import UserMessage
+from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
     from panpan.system.files.output_store import OutputStore
 
+_NAME = compile_late(r"[A-Za-z0-9_.-]{1,64}")
+"""Names of prompts that can be typed and told apart."""
 MOST_RESOURCES = 10
 """Most resources of one message."""
 
@@ -27,7 +30,7 @@ def prompt_commands(servers: McpServers) -> Iterator[Command]:
     for server, known in servers.catalogue.servers.items():
         for prompt in known.prompts:
             name = prompt.get("name")
-            if isinstance(name, str) and name and not any(character.isspace() for character in name):
+            if isinstance(name, str) and _NAME.fullmatch(name):
                 yield Command(
                     f"mcp__{server}__{name}",
                     clean_line(str(prompt.get("description") or f"A prompt of the MCP server {server}"))[:200],
@@ -100,7 +103,10 @@ async def with_resources(
     parts = (mention.name.partition(":") for mention in find_mentions(message.typed))
     found = [(server, uri) for server, _, uri in parts if server in names and uri]
     blocks: list[UserContent] = []
-    for server, uri in list(dict.fromkeys(found))[:MOST_RESOURCES]:
+    wanted = list(dict.fromkeys(found))
+    if len(wanted) > MOST_RESOURCES:
+        warn(f"only the first {MOST_RESOURCES} of {len(wanted)} resources are attached")
+    for server, uri in wanted[:MOST_RESOURCES]:
         try:
             connection = await servers.ready(server)
             contents = await connection.read(uri)

@@ -266,10 +266,9 @@ class McpServers(ToolsOfServers):
         if pending.error is not None:
             raise pending.error
         assert pending.result is not None
-        from panpan.capabilities.mcp.call_tool import parts_of
+        from panpan.capabilities.mcp.call_tool import words_of
 
-        blocks = (block.model_dump(mode="json", by_alias=True) for block in pending.result.content)
-        text = "\n".join(part for block in blocks for part in parts_of(block) if isinstance(part, str))
+        text, _ = words_of(pending.result)
         if pending.result.is_error:
             raise ToolError(clean_line(f"{tool} of the MCP server {server} failed: {text}")[:_MAX_ERROR_CHARS])
         return text

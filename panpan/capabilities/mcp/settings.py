@@ -31,7 +31,7 @@ class McpServerSettings(Table):
     """Way to the server; None: `stdio` with a command, `http` with an address."""
     command: Name | None = None
     """Program to start."""
-    args: Names = ()
+    args: Annotated[tuple[Annotated[str, Field(max_length=10_000)], ...], Field(strict=False)] = ()
     """Arguments of the program."""
     env: Mapping[Name, SecretStr] = Field(default_factory=dict)
     """Further variables of the program; `${NAME}` and `${NAME:-default}` are filled in from panpan's environment."""

@@ -261,15 +261,17 @@ async def http_streams(
         yield _Mended(incoming, mend), outgoing
 
 
-class BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Sends requests, and reads no more of an answer than a message may have; a stream of events has no end."""
+async def bound_answer(response: httpx2.Response) -> None:
+    """Let no more of an answer be read than a message may have; a stream of events has no end.
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        response = await super().handle_async_request(request)
-        if "text/event-stream" not in response.headers.get("content-type", ""):
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _BoundedStream(response.stream)
-        return response
+    Raises:
+        ReadError: It is compressed, so that its size is not known.
+    """
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise httpx2.ReadError("the answer is compressed, which nobody asked for")
+    if "text/event-stream" not in response.headers.get("content-type", ""):
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _BoundedStream(response.stream)
 
 
 class _BoundedStream(httpx2.AsyncByteStream):

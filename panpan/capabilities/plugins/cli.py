@@ -1,4 +1,4 @@
-"""`panpan plugin`: Add, show, enable and update plug-ins.
+"""`panpan plugin`: Add, show and enable plug-ins; mcp does so for MCP servers.
 
 Adding fetches and shows; only `enable` lets anything of a plug-in count. Nothing is updated by itself.
 """

@@ -3,7 +3,7 @@
 `panpan commit`: Let the model commit; review reviews, run runs what you say.
 `panpan review`:
 `panpan run`:
-`panpan skills`:
+`panpan skills`: List your skills and commands, and check their files.
 """
 
 import json

@@ -148,7 +148,7 @@ def denials_told(summary: TurnSummary) -> Iterator[str]:
         if flags and kind != "protected":
             how = f"-p cannot ask; allow it with {flags}"
         if uses:
-            yield f"{_blocked(uses)}{_why(summary, uses) if kind == 'protected' else ''}; {how}"
+            yield f"{_blocked(summary, uses)}{_why(summary, uses) if kind == 'protected' else ''}; {how}"
 
 
 def allowed_with(decided: PermissionDecided) -> str:
@@ -168,8 +168,8 @@ def _flags(decided: Sequence[PermissionDecided]) -> str:
     return f"{' '.join(flags)}{more}"
 
 
-def _blocked(uses: Sequence[ToolUseBlock]) -> str:
-    names = ", ".join(dict.fromkeys(use.name for use in uses))
+def _blocked(summary: TurnSummary, uses: Sequence[ToolUseBlock]) -> str:
+    names = ", ".join(dict.fromkeys(summary.decided[use.id].name for use in uses))
     return f"{len(uses)} {'call was' if len(uses) == 1 else 'calls were'} blocked ({names})"
 
 

@@ -92,6 +92,9 @@ class Bounds:
     """Canonical places that it may read although they lie in the home, or hold secrets."""
     hides_home: bool = False
     """True if it sees of the home only `roots`, `shown`, and the programs that it finds."""
+    is_server: bool = False
+    """True for a server that reads the workspace, and changes and reaches nothing but `opened` and `hosts`, whatever
+    commands may do."""
     may_outlive: bool = False
     """True if it may go on when it is not waited for any more, and the session after it."""
 
@@ -353,15 +356,20 @@ class CommandSandbox:
             await sandbox.tidy({*needed, *sandbox.placeholders.difference(free)})
 
     async def _proxy(self, sandbox: Sandbox, bounds: Bounds) -> "CommandProxy | None":
-        has_all = bounds.has_network or self.has_network
-        if bounds.is_read_only or has_all or not sandbox.can_grant_domains:
+        of_server = bounds.has_network or not bounds.hosts
+        of_command = bounds.is_read_only or bounds.has_network or self.has_network
+        if (of_server if bounds.is_server else of_command) or not sandbox.can_grant_domains:
             return None
         return await self.network.open(bounds.hosts, shares_loopback=sandbox.shares_loopback)
 
     def _profile(self, bounds: Bounds, env: Mapping[str, str]) -> Profile:
         make_private_folder(self.temporary)
         roots = [root for root in (*bounds.roots, *map(canonical_path, self.writable)) if root != self.temporary]
-        if bounds.is_read_only:
+        if bounds.is_server:
+            profile = read_only(
+                temporary=self.temporary, has_network=bounds.has_network, roots=roots, reading=self._reading
+            ).opening(bounds.opened)
+        elif bounds.is_read_only:
             profile = read_only(temporary=self.temporary, roots=roots, reading=self._reading)
             profile = replace(profile, ends_with_command=not bounds.may_outlive)
         else:

@@ -74,6 +74,21 @@ async def test_answer_that_does_not_fit_is_asked_again_with_the_reason() -> None
     ]
 
 
+async def test_values_like_panpans_own_answers_are_told_apart() -> None:
+    person = Person("“Decline”", "Paris, France")
+    places = {"type": "array", "items": {"enum": ["Paris, France", "Oslo"]}}
+
+    found = await answer(person, form(a={"type": "string", "enum": ["Decline", "Take"]}, b=places))
+
+    assert found == {"action": "accept", "content": {"a": "Decline", "b": ["Paris, France"]}}
+
+
+@pytest.mark.parametrize("word", ["nan", "inf", "-inf", "1e999"])
+def test_number_that_json_has_not_is_refused(word: str) -> None:
+    with pytest.raises(FormError):
+        read_answer({"type": "number"}, UserAnswer(text=word), is_needed=True)
+
+
 @pytest.mark.parametrize(("said", "action"), [("Decline", "decline"), (None, "cancel")])
 async def test_person_may_decline_or_leave(said: str | None, action: str) -> None:
     assert await answer(Person(said), form("a", a={"type": "string"})) == {"action": action}

@@ -93,7 +93,7 @@ def test_first_list_is_accepted_and_later_changes_wait(tmp_path: Path) -> None:
     listing = Listing([tool("a", "two"), tool("b"), tool("d")])
     changes = catalogue.learn(TOY, listing)
 
-    assert not first
+    assert (first.added, first.changed) == ([], [])
     assert changes == Changes(["mcp__toy__d"], ["mcp__toy__c"], ["mcp__toy__a"], [])
     assert catalogue.tools["mcp__toy__a"].description == "one"
     pending = catalogue.pending("mcp__toy__a")
@@ -128,7 +128,9 @@ def test_change_of_what_is_told_waits(change: Mapping[str, Any]) -> None:
 def test_change_of_order_or_of_what_nobody_reads_is_none() -> None:
     catalogue = catalogue_of(tool("a"), tool("b"))
 
-    assert not catalogue.learn(TOY, Listing([tool("b"), tool("a", outputSchema={"type": "object"}, icons=[])]))
+    changes = catalogue.learn(TOY, Listing([tool("b"), tool("a", outputSchema={"type": "object"}, icons=[])]))
+
+    assert changes == Changes([], [], [], [])
 
 
 def test_known_tools_are_those_of_exactly_one_server(tmp_path: Path) -> None:
@@ -212,6 +214,41 @@ def test_second_session_accepts_no_other_definition(tmp_path: Path) -> None:
 
     assert changes.changed == ["mcp__toy__echo"]
     assert second.tools["mcp__toy__echo"].description == "Says it."
+
+
+def test_sessions_keep_what_each_has_accepted(tmp_path: Path) -> None:
+    first, second = Catalogue(tmp_path), Catalogue(tmp_path)
+    first.learn(TOY, Listing([tool("a")]))
+    second.learn(TOY, Listing([tool("a"), tool("wipe", "harmless")]))
+    first.learn(TOY, Listing([tool("a")]))
+    third = Catalogue(tmp_path)
+    third.recall(TOY)
+
+    assert third.learn(TOY, Listing([tool("a"), tool("wipe", EVIL)])).changed == ["mcp__toy__wipe"]
+
+
+def test_tool_renamed_by_case_is_asked_about() -> None:
+    catalogue = catalogue_of(tool("Echo", "old"))
+
+    catalogue.learn(TOY, Listing([tool("echo", EVIL)]))
+
+    pending = catalogue.pending("mcp__toy__Echo")
+    assert pending is not None
+    assert (pending.name, pending.description) == ("echo", EVIL)
+
+
+def test_person_who_is_wanted_later_is_a_change() -> None:
+    catalogue = catalogue_of(tool())
+
+    changes = catalogue.learn(TOY, Listing([tool(_meta={"anthropic/requiresUserInteraction": True})]))
+
+    assert changes.changed == ["mcp__toy__echo"]
+
+
+def test_change_that_nobody_would_see_is_none() -> None:
+    catalogue = catalogue_of(tool("echo", "x" * 3_000))
+
+    assert catalogue.learn(TOY, Listing([tool("echo", "x" * 3_000 + "\x07 more")])).changed == []
 
 
 def test_server_of_a_project_is_known_for_it_alone(tmp_path: Path) -> None:

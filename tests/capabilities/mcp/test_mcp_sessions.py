@@ -4,7 +4,9 @@ import json
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
 from panpan.capabilities.mcp.servers import McpServers
@@ -240,14 +242,13 @@ async def test_removed_tool_is_not_called(place: Place) -> None:
 
 async def test_list_change_reaches_the_search(place: Place) -> None:
     place.configure()
-    place.set_state(trap="changes")
-    state = place.folder / "state.json"
+    place.set_state(trap="changes", tools=[ECHO])
+    pause = ("Bash", {"command": "sleep 1"})
 
-    async with place.opening(search(), call(message="one"), search("weather")) as session:
-        events = await events_of(session)
+    before, _, _, after = await place.results(search("weather"), call(message="one"), pause, search("weather"))
 
-    assert json.loads(state.read_text())["trap"] == "changes"
-    assert "mcp__toy__look" in results_in(events)[2]
+    assert "No tool fits" in before
+    assert "mcp__toy__look" in after
 
 
 @pytest.mark.parametrize(
@@ -370,7 +371,7 @@ async def test_server_of_the_project_waits_for_trust_and_a_yes(place: Place) -> 
         waiting = await typed(session, "/mcp")
         starts = place.starts
         await typed(session, "/mcp approve toy")
-    results = await place.results(search(), call(message="hi"), trusts_project=True)
+    (off,) = await place.results(search(), trusts_project=True)
     file.write_text(json.dumps({"mcpServers": {"toy": {**place.entry, "env": {"A": "b"}}}}))
     async with place.opening(trusts_project=True) as session:
         changed = await typed(session, "/mcp")
@@ -381,7 +382,7 @@ async def test_server_of_the_project_waits_for_trust_and_a_yes(place: Place) -> 
     assert "in the sandbox: writes nowhere, has no network" in waiting
     assert starts == 0
     assert [warning for warning in place.warnings if "wait for your yes: toy" in warning]
-    assert "hi" in results[1]
+    assert "has to run in the sandbox, which is off" in off
     assert "waits for your yes" in changed
 
 
@@ -629,3 +630,77 @@ async def test_agent_has_only_the_tools_of_its_definition(place: Place, keys: st
         await place.events(agent="one", overrides={"model": "anthropic/claude-sonnet-5-5"})
 
     assert bool([line for line in place.lines if line.startswith("call")]) is runs
+
+
+TOUCH = """
+import json, os, sys
+def tried(path):
+    try:
+        open(path, "w").close()
+    except OSError:
+        return path + " no"
+    return path + " yes"
+for line in sys.stdin:
+    message = json.loads(line)
+    answers = {
+        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "t",
+                       "version": "1"}},
+        "tools/list": {"tools": [{"name": "touch", "inputSchema": {"type": "object"}}]},
+        "tools/call": {"content": [{"type": "text", "text": ", ".join(map(tried, ["a", "out/b", "src/c"])) +
+                       f" proxy {bool(os.environ.get('HTTPS_PROXY'))}"}]},
+    }
+    if "id" in message:
+        answer = {"result": answers[message["method"]]} if message["method"] in answers else {
+            "error": {"code": -32601, "message": "none"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "done"),
+    [
+        ({}, "a no, out/b no, src/c no proxy False"),
+        ({"write": ["out"]}, "a no, out/b yes, src/c no proxy False"),
+        ({"network": ["example.org"]}, "a no, out/b no, src/c no proxy True"),
+    ],
+)
+async def test_server_in_the_sandbox_has_what_its_entry_says(place: Place, keys: dict[str, Any], done: str) -> None:
+    for folder in ("out", "src"):
+        (place.root / folder).mkdir()
+    (place.root / "touch.py").write_text(TOUCH)
+    entry = {"command": "/usr/bin/python3", "args": ["touch.py"], **keys}
+    (place.root / ".mcp.json").write_text(json.dumps({"mcpServers": {"toy": entry}}))
+    options = {"trusts_project": True, "overrides": {"sandbox.mode": "on"}}
+    async with place.opening(**options) as session:
+        await typed(session, "/mcp approve toy")
+
+    found, result = await place.results(search("touch"), call("touch"), **options)
+
+    if "none works here" in found:
+        pytest.skip("no sandbox works here")
+    if "network" in keys and "proxy False" in result:
+        pytest.skip("the sandbox that works here opens no single hosts")
+    assert done in result
+
+
+async def test_time_of_a_question_does_not_count(place: Place) -> None:
+    place.configure(call_s=0.5)
+    place.set_state(trap="asks")
+
+    async def ask(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
+        await anyio.sleep(1)
+        return [UserAnswer(text="Oslo")]
+
+    _, answered = await place.results(search(), call(message="x"), ask_user=ask)
+
+    assert "Oslo" in answered
+
+
+async def test_server_without_prompts_has_its_tools(place: Place) -> None:
+    place.configure()
+    place.set_state(trap="no prompts")
+
+    found, said = await place.results(search(), call(message="hi"))
+
+    assert "mcp__toy__echo" in found
+    assert "hi" in said

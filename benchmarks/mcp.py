@@ -30,6 +30,7 @@ _SCRIPT = {"repeat": True, "replies": [{"text": "Hello.", "writes": "bulk"}]}
 def measure(runs: int) -> Iterator[Figure]:
     """Yield the figures of this benchmark; runs with and without servers alternate."""
     with bench() as none, bench() as one, bench() as many, serving(_SCRIPT) as server:
+        _know(none, 0)  # with settings, but without servers in them
         _know(one, 1)
         _know(many, SERVERS)
         for place in (none, one, many):
@@ -67,7 +68,8 @@ def _know(place: Bench, servers: int) -> None:
     home = place.home / ".panpan"
     home.mkdir(mode=0o700)
     names = [f"server{number}" for number in range(servers)]
-    (home / "settings.toml").write_text("\n".join(f'[mcp.{name}]\ncommand = "no-such-server"' for name in names))
+    tables = [f'[mcp.{name}]\ncommand = "no-such-server"' for name in names]
+    (home / "settings.toml").write_text("\n".join(["version = 1", *tables]))
     catalogue = Catalogue(home / "mcp" / "known")
     for name in names:
         text = f"The server {name} knows issues, commits and reviews of a repository."

@@ -155,7 +155,7 @@ class McpCapability(Capability):
         return await with_resources(message, self.servers, self.session.tool_context.outputs, self.session.warn)
 
     def session_commands(self) -> Iterable[Command]:
-        if self.servers is None:
+        if self.servers is None or not any(known.prompts for known in self.servers.catalogue.servers.values()):
             return ()
         from panpan.capabilities.mcp.offers import prompt_commands
 

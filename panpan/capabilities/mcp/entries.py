@@ -249,7 +249,7 @@ class _Reader:
 
     def of_user(self, settings: Mapping[str, McpServerSettings]) -> Iterator[ServerEntry]:
         for name, one in settings.items():
-            yield from self._entry(name, written_of(one), "user", f"[mcp.{name}] of your settings")
+            yield from self._entry(name, written_of(one), "user", f"[mcp.{name}] of your settings", one)
 
     def of_project(self, places: Places) -> Iterator[ServerEntry]:
         data = places.trust.believed.get(PROJECT_FILE)
@@ -308,9 +308,17 @@ class _Reader:
             values["env"] = {**variables, **values.get("env", {})}
         yield from self._entry(name, values, origin, place)
 
-    def _entry(self, name: str, written: Mapping[str, Any], origin: Origin, place: str) -> Iterator[ServerEntry]:
+    def _entry(
+        self,
+        name: str,
+        written: Mapping[str, Any],
+        origin: Origin,
+        place: str,
+        settings: McpServerSettings | None = None,
+    ) -> Iterator[ServerEntry]:
+        """Yield a server; `settings` are what is written, if they were checked already."""
         try:
-            yield self._checked(name, written, origin, place)
+            yield self._checked(name, written, origin, place, settings)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             why = f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
@@ -318,7 +326,9 @@ class _Reader:
         except _EntryError as error:
             self.problems.append(f"{place}: the server {_shown(name)} is left out: {error}")
 
-    def _checked(self, name: str, written: Mapping[str, Any], origin: Origin, place: str) -> ServerEntry:
+    def _checked(
+        self, name: str, written: Mapping[str, Any], origin: Origin, place: str, checked: McpServerSettings | None
+    ) -> ServerEntry:
         if len(name) > _MAX_NAME_CHARS or not _NAME.fullmatch(name):
             raise _EntryError("a name has letters, digits, - and single _, and at most 64 of them")
         used: dict[str, str] = {}
@@ -331,7 +341,8 @@ class _Reader:
                 raise _EntryError(f"the variable {variable} is not set; write ${{{variable}:-}} if it may be empty")
             return self._environment.get(variable, default or "")
 
-        settings = McpServerSettings.model_validate(_filled_in(written, partial(_VARIABLE.sub, value_of)))
+        filled = _filled_in(written, partial(_VARIABLE.sub, value_of))
+        settings = checked if checked is not None and not used else McpServerSettings.model_validate(filled)
         title = " ".join([written.get("command") or "", *written.get("args", ())]).strip() or written.get("url") or ""
         folders = tuple(self._folder(folder, origin) for folder in settings.write)
         entry = ServerEntry(name, settings, origin, place, title, written, folders, used)

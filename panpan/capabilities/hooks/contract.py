@@ -45,12 +45,13 @@ FIRED: Mapping[str, str] = {
     "ConfigChange": "before a command such as /config saves a setting of yours; may refuse it",
     "TaskCreated": "before the model writes a new todo; may refuse it",
     "TaskCompleted": "before the model marks a todo as completed; may refuse it",
+    "Elicitation": "before a question of an MCP server is put to you; may decline it",
+    "ElicitationResult": "before your answer goes to an MCP server; may keep it back",
 }
 """The events that are fired, with what a hook of each can do."""
 
 NEVER_FIRED = frozenset({
-    "Setup", "TeammateIdle", "Elicitation", "ElicitationResult",
-    "WorktreeCreate", "WorktreeRemove", "FileChanged", "MessageDisplay",
+    "Setup", "TeammateIdle", "WorktreeCreate", "WorktreeRemove", "FileChanged", "MessageDisplay",
 })  # fmt: skip
 """Further events of Claude Code, whose hooks do not run in panpan."""
 

@@ -46,7 +46,7 @@ _TRIGGERS: Mapping[str, str] = {"overflow": "auto"}
 """Names that hooks know for what began a compaction, where they differ."""
 _MAY_REFUSE = frozenset(
     {"PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact", "PreModelSwitch"}
-    | {"ConfigChange", "TaskCreated", "TaskCompleted"}
+    | {"ConfigChange", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult"}
 )
 """Events at which the failure of a guard is a no."""
 

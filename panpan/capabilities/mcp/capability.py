@@ -21,6 +21,7 @@ from panpan.session.capability import Capability, concurrently
 from panpan.session.command import Command, Terminal, say, say_pairs
 from panpan.session.context import SessionContext
 from panpan.session.reminders import ReminderSource
+from panpan.session.user_hooks import HooksOfUser
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.messages import SystemReminder, UserMessage
 from panpan.types.permission import Ask, Decision, Reason
@@ -87,7 +88,9 @@ class McpCapability(Capability):
 
         context, setup = self.session.tool_context, self.session.setup
         asker = self.session.frontend.askers.user
-        return Surroundings(setup.locations.project_root, context.environment, context.sandbox, asker)
+        hooks = self.session.capabilities.find(HooksOfUser)
+        tell = None if hooks is None else hooks.tell
+        return Surroundings(setup.locations.project_root, context.environment, context.sandbox, asker, tell)
 
     def services(self) -> Iterable[object]:
         return (self,) if self.servers is None else (self, self.servers)

@@ -36,7 +36,7 @@ from panpan.capabilities.mcp.catalogue import MAX_PROMPTS, MAX_TOOLS, Listing
 from panpan.capabilities.mcp.elicitation import ask_form, ask_to_open
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.capabilities.mcp.transport import Mender, Streams, bound_answer, http_streams, program_streams
-from panpan.errors import PanpanError, ToolError
+from panpan.errors import HookRefusedError, PanpanError, ToolError
 from panpan.system.files.canonical import canonical_path
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 from panpan.system.sandbox.server_process import server_process
@@ -72,6 +72,8 @@ class Surroundings:
     sandbox: CommandSandbox
     ask: UserAsker | None = None
     """Asks the user what servers want to know; None: nobody is there."""
+    tell: Callable[[str, str, Mapping[str, Any]], Awaitable[None]] | None = None
+    """Tells the user's hooks of an event, a name for their matchers, and what happens; see `HooksOfUser.tell`."""
 
 
 class PendingCall:
@@ -264,12 +266,22 @@ class Connection:
         try:
             async with self._asking:
                 if isinstance(params, ElicitRequestURLParams):
+                    await self._tell("Elicitation", message=params.message, mode=params.mode, url=params.url)
                     answer = await ask_to_open(server, params.message, params.url, ask)
                 else:
-                    answer = await ask_form(server, params.message, params.requested_schema, ask)
+                    form = params.requested_schema
+                    await self._tell("Elicitation", message=params.message, mode=params.mode, requested_schema=form)
+                    answer = await ask_form(server, params.message, form, ask)
+                await self._tell("ElicitationResult", mode=params.mode, **answer)
+        except HookRefusedError:
+            answer = {"action": "decline"}
         finally:
             self.questions -= 1
         return ElicitResult.model_validate(answer)
+
+    async def _tell(self, event: str, **told: Any) -> None:
+        if (tell := self._surroundings.tell) is not None:
+            await tell(event, self.entry.name, {"mcp_server_name": self.entry.name, **told})
 
     async def _take_news(self, message: object) -> None:
         if isinstance(message, ToolListChangedNotification | PromptListChangedNotification):

@@ -704,3 +704,28 @@ async def test_server_without_prompts_has_its_tools(place: Place) -> None:
 
     assert "mcp__toy__echo" in found
     assert "hi" in said
+
+
+@pytest.mark.parametrize(
+    ("refused", "is_asked", "action"),
+    [("", True, "accept"), ("Elicitation", False, "decline"), ("ElicitationResult", True, "decline")],
+)
+async def test_hooks_hear_of_questions_of_servers(place: Place, refused: str, is_asked: bool, action: str) -> None:
+    place.configure()
+    place.set_state(trap="asks")
+    seen, asked = place.folder / "seen", []
+    hooks = {
+        event: [{"matcher": "toy", "hooks": [{"command": f"cat >> {seen}; exit {2 if event == refused else 0}"}]}]
+        for event in ("Elicitation", "ElicitationResult")
+    }
+    (place.home / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+
+    async def ask(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
+        asked.extend(questions)
+        return [UserAnswer(text="Oslo")]
+
+    _, answered = await place.results(search(), call(message="x"), ask_user=ask)
+
+    assert f'"action": "{action}"' in answered
+    assert bool(asked) is is_asked
+    assert '"mcp_server_name": "toy", "message": "Where?", "mode": "form"' in seen.read_text()

@@ -107,11 +107,15 @@ class PendingCall:
             with self._scope:
                 self.result = await call()
         except Exception as error:
-            self.error = ToolError(why_gone() or reason_of(error))
+            self.error = self._lost(why_gone()) or ToolError(reason_of(error))
         finally:
             if not self.is_over:
-                self.error = ToolError(why_gone() or "the call was given up")
+                self.error = self._lost(why_gone()) or ToolError("the call was given up")
             self._tell()
+
+    def _lost(self, why: str) -> ToolError | None:
+        """Return the error of a call whose server has gone; None if it is there."""
+        return ToolError(f"{why}, and whether the call did anything is not known") if why else None
 
     def _tell(self) -> None:
         news, self.news = self.news, anyio.Event()

@@ -290,7 +290,8 @@ async def test_server_that_dies_in_a_call_is_started_again(place: Place) -> None
     async with place.opening(call(message="one"), call(message="two")) as session:
         results = results_in(await events_of(session))
 
-    assert all("the MCP server toy ended with code 3" in result for result in results)
+    lost = "the MCP server toy ended with code 3, and whether the call did anything is not known"
+    assert all(lost in result for result in results)
     assert place.starts == 3
 
 

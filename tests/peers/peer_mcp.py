@@ -138,19 +138,27 @@ async def test_thousand_calls_leave_nothing(place: Place, packages: Path) -> Non
 
 
 async def test_filesystem_stays_in_its_box(place: Place, packages: Path) -> None:
+    for folder in ("out", "src"):
+        (place.root / folder).mkdir()
     (place.root / "a.txt").write_text("inside")
-    written = call("write_file", path=str(place.root / "b.txt"), content="new")
+    script = packages / "@modelcontextprotocol/server-filesystem/dist/index.js"
+    values = {"command": node(), "args": [str(script), str(place.root)], "is_boxed": True, "write": ["out"]}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+    (place.home / "settings.toml").write_text("\n".join(["[mcp.peer]", *lines]))
 
-    _, read, wrote = await place.results(
+    found, read, _, refused = await place.results(
         search("read file"),
         call("read_text_file", path=str(place.root / "a.txt")),
-        written,
+        call("write_file", path=str(place.root / "out" / "b.txt"), content="new"),
+        call("write_file", path=str(place.root / "src" / "c.txt"), content="new"),
         overrides={"sandbox.mode": "on"},
-        **server(packages, "filesystem", str(place.root)),
     )
 
+    if "none works here" in found:
+        pytest.skip("no sandbox works here")
     assert "inside" in read
-    assert (place.root / "b.txt").read_text() == "new", wrote
+    assert (place.root / "out" / "b.txt").read_text() == "new"
+    assert not (place.root / "src" / "c.txt").exists(), refused
 
 
 async def test_memory_survives_its_kill(place: Place, packages: Path) -> None:

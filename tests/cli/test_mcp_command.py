@@ -1,5 +1,6 @@
 import json
 import os
+import sys
 import tomllib
 from pathlib import Path
 
@@ -50,6 +51,16 @@ def test_add_writes_a_program_into_the_users_settings(folder: Path) -> None:
         "  gets from your environment: B",
         "  outside the sandbox",
     ]
+
+
+def test_add_tells_how_to_get_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = panpan(folder, "mcp", "add", "git", "uvx")
+    monkeypatch.setitem(sys.modules, "mcp", None)  # as if it were not installed
+    missing = panpan(folder, "mcp", "add", "web", "https://example.org/mcp")
+
+    assert there.stderr == ""
+    assert "'mcp>=2.3,<3'" in missing.stderr
+    assert missing.exit_code == 0
 
 
 def test_add_takes_an_address_with_headers(folder: Path) -> None:

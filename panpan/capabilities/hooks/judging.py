@@ -1,4 +1,4 @@
-"""Hooks that a model judges: one question to the small model, or a subagent that only reads.
+"""Hooks that ask the session: a model or a subagent that only reads, which judges, or a tool of an MCP server.
 
 The rule: a judge says yes or no and nothing else. What it judges is data for it, whatever stands in there. While a
 subagent judges, no other subagent is asked to judge it.
@@ -36,8 +36,8 @@ def may_judge(judgement: Judgement) -> bool:
     return not (judgement.by_agent and _is_judging.get())
 
 
-class Judge:
-    """Asks models for the hooks of one agent.
+class SessionAsker:
+    """Asks models, and tools of servers, for the hooks of one agent.
 
     Args:
         session: The session, which pays.

@@ -59,7 +59,7 @@ async def run_all(
     cwd: Path,
     env: Mapping[str, str],
     server: Server,
-    judge: AskSession = no_session,
+    ask_session: AskSession = no_session,
 ) -> Sequence[Said]:
     """Run hooks side by side, each with what it is told, and return what they said, in their order.
 
@@ -68,7 +68,7 @@ async def run_all(
         cwd: Working directory of programs.
         env: Environment of programs.
         server: What a request needs.
-        judge: Asks a model, or a tool of a server.
+        ask_session: Asks a model, or a tool of a server.
     """
     said: dict[int, Said] = {}
 
@@ -82,7 +82,7 @@ async def run_all(
                 asked = server if handler.plugin is None else replace(server, variables=env)
                 ran = await _ask(request, handler, told, asked)
             case Judgement() | ServerCall() as asked:
-                ran = await judge(asked, {**told, "hook_event_name": handler.event}, handler.timeout_s)
+                ran = await ask_session(asked, {**told, "hook_event_name": handler.event}, handler.timeout_s)
                 if isinstance(asked, ServerCall) and handler.is_guard and not ran.failure and not is_answer(ran.stdout):
                     ran = HookRun(failure="what the tool returned says nothing to a hook")
         answer = read_answer(handler.event, ran)

@@ -17,7 +17,7 @@ from panpan.capabilities.hooks.actions import Judgement
 from panpan.capabilities.hooks.capability import HookRecord
 from panpan.capabilities.hooks.configuration import Handler
 from panpan.capabilities.hooks.contract import MAX_CHARS, STRICTNESS, Answer, Verdict
-from panpan.capabilities.hooks.judging import Judge, may_judge
+from panpan.capabilities.hooks.judging import SessionAsker, may_judge
 from panpan.capabilities.hooks.running import Said, Server, run_all
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
@@ -78,7 +78,7 @@ class UserHooks(Hook):
         self, session: SessionContext, agent: Agent, handlers: Sequence[Handler], run_beside: RunBeside
     ) -> None:
         self._run_beside = run_beside
-        self._judge_model = Judge(session, agent)
+        self._ask_session = SessionAsker(session, agent)
         self._session = session
         self._agent = agent
         self._cwd = agent.context.paths.cwd
@@ -323,7 +323,7 @@ class UserHooks(Hook):
         marked = context.processes.marked(env)
         async with create_task_group() as tasks:
             tasks.start_soon(self._tell_of_waiting, [handler for handler, _ in runs])
-            said = await run_all(runs, cwd=root, env=marked, server=server, judge=self._judge_model)
+            said = await run_all(runs, cwd=root, env=marked, server=server, ask_session=self._ask_session)
             tasks.cancel_scope.cancel("they have ended")
         return _together([(one.handler, self._settled(one, call)) for one in said])
 

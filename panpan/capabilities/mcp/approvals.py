@@ -35,6 +35,10 @@ class Approvals:
         """True if the user has said yes to exactly this server."""
         return self._all().get(self._project, {}).get(entry.name) == entry.digest
 
+    def waits_for(self, entry: ServerEntry) -> bool:
+        """True if a server may not run before the user says yes to it."""
+        return entry.needs_approval and not self.has(entry)
+
     def add(self, entry: ServerEntry) -> None:
         """Keep a yes.
 
@@ -44,13 +48,15 @@ class Approvals:
         with self._changing() as every:
             every.setdefault(self._project, {})[entry.name] = entry.digest
 
-    def remove(self, name: str) -> bool:
-        """Take a yes back; False if there was none."""
-        if name not in self._all().get(self._project, {}):
-            return False
-        with self._changing() as every:
-            every.get(self._project, {}).pop(name, None)
-        return True
+    def remove(self, name: str) -> None:
+        """Take a yes back, if there is one.
+
+        Raises:
+            ConfigError: It cannot be taken back.
+        """
+        if name in self._all().get(self._project, {}):
+            with self._changing() as every:
+                every.get(self._project, {}).pop(name, None)
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, dict[str, str]]]:

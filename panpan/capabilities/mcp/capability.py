@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from panpan.capabilities.mcp.settings import McpServerSettings
+from panpan.capabilities.mcp.settings import PROJECT_FILE, McpServerSettings
 from panpan.core.hooks import Hook, Round, ToolCall
 from panpan.core.late_tool import late_tool
 from panpan.core.tool import Tool, digest_of, is_enabled
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from panpan.capabilities.mcp.connection import Surroundings
     from panpan.capabilities.mcp.servers import McpServers
 
-_PROJECT_FILE = ".mcp.json"
 _MAX_DIRECT_NAME_CHARS = 64
 """Longest name of a tool that providers take."""
 _STATUS = {"off": "disabled", "runs": "connected", "failed": "failed"}
@@ -51,7 +50,7 @@ class McpCapability(Capability):
         has_any = bool(
             settings
             or self._given
-            or _PROJECT_FILE in places.trust.believed
+            or PROJECT_FILE in places.trust.believed
             or any(server.kind == "mcp" for one in places.plugins for server in one.plugin.servers)
         )
         self.servers: McpServers | None = self._made() if has_any else None
@@ -139,8 +138,8 @@ class McpCapability(Capability):
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
         trust = self.session.setup.loaded.trust
-        if _PROJECT_FILE in trust.files.content and trust.may_be_asked:
-            self.session.warn(f"MCP servers of the project wait until you trust it: panpan trust ({_PROJECT_FILE})")
+        if PROJECT_FILE in trust.files.content and trust.may_be_asked:
+            self.session.warn(f"MCP servers of the project wait until you trust it: panpan trust ({PROJECT_FILE})")
         if self.servers is None:
             yield
             return

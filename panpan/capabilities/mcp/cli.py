@@ -15,17 +15,17 @@ import click
 from panpan.capabilities.mcp.approvals import Approvals
 from panpan.capabilities.mcp.catalogue import Catalogue
 from panpan.capabilities.mcp.entries import (
-    PROJECT_FILE,
     VALUE_KEYS,
     AnyVariable,
     GivenServers,
     KnownServers,
     ServerEntry,
     environment_of,
+    how_to_get_library,
     read_entries,
     read_entry,
 )
-from panpan.capabilities.mcp.settings import McpServerSettings
+from panpan.capabilities.mcp.settings import PROJECT_FILE, McpServerSettings
 from panpan.cli_kit.commands import CommandGroup, settings_of_folder
 from panpan.cli_kit.options import RUN_OPTIONS
 from panpan.config.locations import Locations
@@ -254,6 +254,8 @@ def _add(ctx: click.Context, name: str, written: Any, scope: str, *, is_forced: 
     click.echo(clean_line(f"{name} is in {place}"))
     for line in entry.described():
         click.echo(printable(f"  {line}"))
+    if command := how_to_get_library():
+        click.echo(f"panpan: note: no server can be used before its library is there; install it: {command}", err=True)
     if scope == "project":
         click.echo(f"It runs once you trust the project and approve it: panpan trust add; panpan mcp approve {name}")
     return 0
@@ -334,9 +336,7 @@ def _require(known: KnownServers, name: str) -> ServerEntry:
 def _status(entry: ServerEntry, approvals: Approvals) -> str:
     if not entry.settings.enabled:
         return "off"
-    if entry.needs_approval and not approvals.has(entry):
-        return "waits for your yes"
-    return "may run"
+    return "waits for your yes" if approvals.waits_for(entry) else "may run"
 
 
 def _tell(known: KnownServers) -> None:

@@ -1,13 +1,11 @@
 """Check of `panpan doctor`: the MCP servers, and those that cannot be used."""
 
 from collections.abc import Iterable
-from importlib.util import find_spec
 
 from panpan.capabilities.mcp.approvals import Approvals
-from panpan.capabilities.mcp.entries import GivenServers, environment_of, read_entries
-from panpan.capabilities.mcp.settings import PACKAGE, McpServerSettings
+from panpan.capabilities.mcp.entries import GivenServers, environment_of, how_to_get_library, read_entries
+from panpan.capabilities.mcp.settings import McpServerSettings
 from panpan.cli_kit.doctor import Check, FeatureChecks, Machine
-from panpan.system.environment import how_to_install
 
 
 def check_servers(machine: Machine) -> Iterable[Check]:
@@ -20,11 +18,11 @@ def check_servers(machine: Machine) -> Iterable[Check]:
     known = read_entries(own, loaded.places, GivenServers(), environment, locations.project_root)
     if known.entries:
         yield Check("MCP servers", "ok", f"{len(known.entries):,} known: panpan mcp list")
-        if find_spec("mcp") is None:
-            yield Check("MCP servers", "note", f"none can be used; install the library: {how_to_install(PACKAGE)}")
+        if command := how_to_get_library():
+            yield Check("MCP servers", "note", f"none can be used; install the library: {command}")
     approvals = Approvals(locations.home / "mcp", locations.project_root)
     for entry in known.entries.values():
-        if entry.needs_approval and not approvals.has(entry):
+        if entry.settings.enabled and approvals.waits_for(entry):
             yield Check("MCP servers", "note", f"{entry.name} waits for your yes: panpan mcp approve {entry.name}")
     for problem in (*known.problems, *known.asides):
         yield Check("MCP servers", "note", problem)

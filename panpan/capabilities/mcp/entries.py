@@ -10,23 +10,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, partial
 from hashlib import blake2b
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from pydantic import SecretStr, ValidationError
 
-from panpan.capabilities.mcp.settings import McpServerSettings, Transport
+from panpan.capabilities.mcp.settings import PACKAGE, PROJECT_FILE, McpServerSettings, Transport
 from panpan.config.known_secrets import without_provider_keys
 from panpan.config.places import Places
 from panpan.config.settings import Settings
 from panpan.errors import ConfigError, ToolError
+from panpan.system.environment import how_to_install
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.read_file import read_users_file
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
-PROJECT_FILE = ".mcp.json"
 MAX_BYTES = 1_000_000
 MAX_SERVERS = 100
 """Most servers of one session."""
@@ -192,6 +193,11 @@ def read_entries(
         else:
             entries[entry.name] = by_twin[twin] = entry
     return KnownServers(entries, reader.problems, reader.asides)
+
+
+def how_to_get_library() -> str:
+    """Return the command that installs the library that speaks the protocol; empty if it is there."""
+    return "" if find_spec("mcp") is not None else how_to_install(PACKAGE)
 
 
 def environment_of(env: Mapping[str, str], settings: Settings) -> Mapping[str, str]:

@@ -103,7 +103,7 @@ class McpServers(ToolsOfServers):
 
     def may_run(self, entry: ServerEntry) -> bool:
         """True if a server may be started or spoken to."""
-        return entry.settings.enabled and (not entry.needs_approval or self._approvals.has(entry))
+        return entry.settings.enabled and not self._approvals.waits_for(entry)
 
     def state(self, name: str) -> State:
         """Return how a server is."""

@@ -7,6 +7,8 @@ from pydantic import Field, SecretStr
 
 from panpan.config.settings import Name, Names, Secret, Table, WebAddress
 
+PROJECT_FILE = ".mcp.json"
+"""File of a project with its servers."""
 PACKAGE = "mcp>=2.3,<3"
 """The library that speaks the protocol: the extra `mcp` of panpan."""
 

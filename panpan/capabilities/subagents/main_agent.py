@@ -47,11 +47,9 @@ def main_agent(
     if definition.hooks:
         warn(f"the hooks of the agent {name} run in subagents of this kind only")
     overrides: dict[str, object] = {}
-    if off := _tools_off(definition, setup, tools()):
-        overrides["tools.enabled"] = {**setup.settings.tools.enabled, **dict.fromkeys(off, False)}
-    if of_servers := _tools_of_servers(definition):
-        enabled = overrides.get("tools.enabled", setup.settings.tools.enabled)
-        overrides["tools.enabled"] = {**enabled, **of_servers}  # type: ignore[dict-item]
+    own = dict.fromkeys(_tools_off(definition, setup, tools()), False)
+    if changed := {**own, **_tools_of_servers(definition)}:
+        overrides["tools.enabled"] = {**setup.settings.tools.enabled, **changed}
     mode, present = definition.access.permission_mode, setup.settings.permission.mode
     if mode is not None and STRICTNESS[mode] > STRICTNESS[present]:
         overrides["permission.mode"] = mode

@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.capabilities.mcp.entries import (
-    PROJECT_FILE,
     GivenServers,
     KnownServers,
     ServerEntry,
     read_entries,
     read_entry,
 )
-from panpan.capabilities.mcp.settings import McpServerSettings
+from panpan.capabilities.mcp.settings import PROJECT_FILE, McpServerSettings
 from panpan.config.places import Places
 from panpan.config.project_files import ProjectFiles
 from panpan.config.trust import ProjectTrust, Trusted, Untrusted

@@ -2,42 +2,79 @@
 
     python -m tests.peers.mcp_conformance_client URL
 
-It calls each tool of the server, and answers each question with its default.
+It calls each tool of the server, answers each question with its default, and logs in where that is wanted, as a user
+would: the browser is a request to the issuer's page, whose answer leads to panpan.
 """
 
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
+import httpx2
 
+from panpan.capabilities.mcp.authorization import Prompt, log_in
 from panpan.capabilities.mcp.catalogue import Listing
 from panpan.capabilities.mcp.connection import Connection, Surroundings
 from panpan.capabilities.mcp.entries import read_entry
+from panpan.capabilities.mcp.logins import Logins
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.web.network import WebNetwork
 from panpan.types.permission import UserAnswer, UserQuestion
 
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
+"""Address of the client metadata document that the suite knows."""
+MOST_LOGINS = 3
 _EXAMPLES: Mapping[str, Any] = {"number": 1, "integer": 1, "boolean": True, "array": [], "object": {}}
 
 
 async def main(url: str) -> None:
     """Speak to a server as the suite wants; exit with the reason if it cannot be spoken to."""
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
-    place = Surroundings(Path.cwd(), {}, CommandSandbox(), take_defaults)
-    connection = Connection(read_entry("peer", {"type": "http", "url": url}, {}, "the suite"), place, ignore)
+    client = {"client_id": context.get("client_id", DOCUMENT), "client_secret": context.get("client_secret")}
+    written = {"type": "http", "url": url, **{key: value for key, value in client.items() if value}}
+    entry = read_entry("peer", written, {}, "the suite")
+    with TemporaryDirectory() as folder:
+        logins = Logins(Path(folder), WebNetwork(), "panpan")
+        place = Surroundings(Path.cwd(), {}, CommandSandbox(), take_defaults, logins)
+        for _ in range(MOST_LOGINS):
+            failure = await use(Connection(entry, place, ignore), context, logins)
+            if "wants a login" not in failure:
+                break
+            await log_in(entry, logins, agree)
+    if failure:
+        sys.exit(failure)
+
+
+async def use(connection: Connection, context: Mapping[str, Any], logins: Logins) -> str:
+    """Call the tools of a server, and return why it cannot be spoken to."""
     async with anyio.create_task_group() as group:
         group.start_soon(connection.run)
         await connection.ready.wait()
-        if connection.failure:
-            sys.exit(connection.failure)
         for name, arguments in calls(connection.listing.tools, context.get("toolCalls")):
-            call = connection.begin(name, arguments)
-            while not call.is_over:
-                await call.news.wait()
+            for _ in range(MOST_LOGINS):
+                if connection.is_ending:
+                    break
+                call = connection.begin(name, arguments)
+                while not call.is_over:
+                    await call.news.wait()
+                if call.error is None or "wants further rights" not in str(call.error):
+                    break
+                await log_in(connection.entry, logins, agree)
         connection.stop()
+    return connection.failure
+
+
+async def agree(prompt: Prompt) -> None:
+    """Open a page of an issuer that agrees at once, and go where it leads, beside the login."""
+    async with httpx2.AsyncClient() as browser:
+        page = await browser.get(prompt.address)
+    threading.Thread(target=httpx2.get, args=[page.headers["location"]], daemon=True).start()
 
 
 def calls(tools: Sequence[Mapping[str, Any]], given: object) -> Iterator[tuple[str, Mapping[str, Any]]]:

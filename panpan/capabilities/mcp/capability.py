@@ -28,6 +28,7 @@ from panpan.types.permission import Ask, Decision, Reason
 
 if TYPE_CHECKING:
     from panpan.capabilities.mcp.connection import Surroundings
+    from panpan.capabilities.mcp.logins import Logins
     from panpan.capabilities.mcp.servers import McpServers
 
 _MAX_DIRECT_NAME_CHARS = 64
@@ -89,7 +90,38 @@ class McpCapability(Capability):
         asker = self.session.frontend.askers.user
         hooks = self.session.capabilities.find(HooksOfUser)
         tell = None if hooks is None else hooks.tell
-        return Surroundings(setup.locations.project_root, context.environment, context.sandbox, asker, tell)
+        return Surroundings(
+            setup.locations.project_root, context.environment, context.sandbox, asker, self._logins(), tell
+        )
+
+    def _logins(self) -> "Logins":
+        from panpan.capabilities.mcp.logins import Logins, folder_below
+
+        session = self.session
+        return Logins(folder_below(session.setup.locations.home), session.network, session.user_agent)
+
+    def log_in_soon(self, name: str, terminal: Terminal) -> None:
+        """Let the user log in at a server, in the browser, while the session goes on."""
+        servers = self.servers
+        assert servers is not None
+
+        async def log_in() -> None:
+            from panpan.capabilities.mcp.authorization import Prompt, log_in, open_browser
+
+            async def show(prompt: Prompt) -> None:
+                say(terminal, prompt.lines)
+                await open_browser(prompt.address)
+
+            try:
+                login = await log_in(servers.entry(name), self._logins(), show)
+            except ConfigError as error:
+                self.session.warn(clean_line(str(error)))
+                return
+            say(terminal, f"{name}: {login.about}")
+            servers.retry(name)
+            servers.start_soon(name)
+
+        servers.run_soon(log_in)
 
     def services(self) -> Iterable[object]:
         return (self,) if self.servers is None else (self, self.servers)
@@ -165,7 +197,8 @@ class McpCapability(Capability):
 
     @classmethod
     def commands(cls) -> Iterable[Command]:
-        return (Command("mcp", "Show the MCP servers", _mcp, arguments="[approve|reconnect NAME]", is_immediate=True),)
+        arguments = "[approve|login|reconnect NAME]"
+        return (Command("mcp", "Show the MCP servers", _mcp, arguments=arguments, is_immediate=True),)
 
 
 class _AsksForPerson(Hook):
@@ -222,14 +255,16 @@ async def _mcp(terminal: Terminal, rest: str) -> None:
     if servers is None:
         say(terminal, "no MCP server is known; panpan mcp add adds one, in a shell")
         return
+    from panpan.capabilities.mcp.entries import how_to_get_library
+
     word, _, name = rest.strip().partition(" ")
     name = name.strip()
     if not word:
         await _show(terminal, servers)
         return
-    if word not in ("approve", "reconnect") or name not in {entry.name for entry in servers.entries}:
+    if word not in ("approve", "login", "reconnect") or name not in {entry.name for entry in servers.entries}:
         names = ", ".join(entry.name for entry in servers.entries)
-        raise ConfigError(f"write /mcp, /mcp approve NAME or /mcp reconnect NAME; there are {names}")
+        raise ConfigError(f"write /mcp, or /mcp with approve, login or reconnect and a name; there are {names}")
     entry = servers.entry(name)
     if word == "approve" and not entry.needs_approval:
         raise ConfigError(f"the MCP server {name} is your own and needs no approval")
@@ -237,6 +272,13 @@ async def _mcp(terminal: Terminal, rest: str) -> None:
         await to_thread.run_sync(servers.approve, name)
         say_pairs(terminal, [(name, "\n".join(map(clean_line, entry.described())))])
         say(terminal, f"the MCP server {name} may run in this project, exactly so")
+    if word == "login":
+        if not servers.may_run(entry):
+            raise ConfigError(f"the MCP server {name} is {servers.state(name)}; it has to be able to run first")
+        if command := how_to_get_library():
+            raise ConfigError(f"MCP servers need a library; install it with: {command}")
+        capability.log_in_soon(name, terminal)
+        return
     servers.retry(name)
     servers.start_soon(name)
     say(terminal, f"the MCP server {name} is starting; /mcp shows how it is", "dim")

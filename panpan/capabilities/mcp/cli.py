@@ -5,11 +5,13 @@
 
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import click
 
 from panpan.capabilities.mcp.approvals import Approvals
@@ -25,6 +27,7 @@ from panpan.capabilities.mcp.entries import (
     read_entries,
     read_entry,
 )
+from panpan.capabilities.mcp.logins import Logins, folder_below
 from panpan.capabilities.mcp.settings import PROJECT_FILE, McpServerSettings
 from panpan.cli_kit.commands import CommandGroup, settings_of_folder
 from panpan.cli_kit.options import RUN_OPTIONS
@@ -34,6 +37,8 @@ from panpan.errors import ConfigError, ToolError
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.canonical import user_home
 from panpan.system.text.terminal_text import clean_line, printable
+from panpan.system.web.network import WebNetwork
+from panpan.version import __version__
 
 _CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose servers count.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -90,6 +95,8 @@ def get(ctx: click.Context, name: str, cwd: Path | None) -> int:
     click.echo(clean_line(f"{entry.name}: {_status(entry, _approvals(locations))}, from {entry.place}"))
     for line in entry.described():
         click.echo(printable(f"  {line}"))
+    if (kept := _logins(ctx, cwd).get(entry.settings.url or "")) and kept.about:
+        click.echo(f"  {kept.about}")
     catalogue = Catalogue(locations.home / "mcp" / "known", project=locations.project_root)
     if not catalogue.recall(entry):
         click.echo("  its tools are not known yet: a session starts it and asks")
@@ -235,6 +242,62 @@ def approve(ctx: click.Context, name: str, cwd: Path | None) -> int:
     return 0
 
 
+@mcp.command("login")
+@click.argument("name")
+@click.option("--no-browser", is_flag=True, help="Open no browser here; paste the address at which yours ends.")
+@_CWD
+@click.pass_context
+def login(ctx: click.Context, name: str, no_browser: bool, cwd: Path | None) -> int:
+    """Log in at a server, in your browser.
+
+    On a machine without one, --no-browser shows an address that you open anywhere else.
+    """
+    known, locations = _known(ctx, cwd)
+    entry = _require(known, name)
+    if _approvals(locations).waits_for(entry):
+        raise ConfigError(f"the server {entry.name} waits for your yes: panpan mcp approve {entry.name}")
+    if command := how_to_get_library():
+        raise ConfigError(f"MCP servers need a library; install it with: {command}")
+    from panpan.capabilities.mcp.authorization import Prompt, log_in, never_pasted, open_browser
+
+    async def show(prompt: Prompt) -> None:
+        click.echo(prompt.lines)
+        if no_browser:
+            click.echo("Afterwards, paste here the address at which the browser ends:")
+        else:
+            click.echo("Waiting for the browser; Ctrl+C leaves.")
+            await open_browser(prompt.address)
+
+    logins = _logins(ctx, cwd)
+    done = anyio.run(log_in, entry, logins, show, read_pasted if no_browser else never_pasted)
+    click.echo(f"{entry.name}: {done.about}")
+    return 0
+
+
+async def read_pasted() -> str:
+    """Return a line of the standard input; empty at its end."""
+    await anyio.wait_readable(sys.stdin)
+    return sys.stdin.readline()
+
+
+@mcp.command("logout")
+@click.argument("name")
+@_CWD
+@click.pass_context
+def logout(ctx: click.Context, name: str, cwd: Path | None) -> int:
+    """Forget the login at a server, and tell its issuer that it is void."""
+    known, _ = _known(ctx, cwd)
+    entry = _require(known, name)
+    logins = _logins(ctx, cwd)
+    kept = logins.get(entry.settings.url or "")
+    if kept is None or not kept.access_token:
+        raise ConfigError(f"there is no login at {entry.name}")
+    is_told = anyio.run(logins.end, kept)
+    note = "" if is_told else "; its issuer was not told, so end it there, too, if others may have it"
+    click.echo(f"the login at {entry.name} is forgotten{note}")
+    return 0
+
+
 def _require_new(ctx: click.Context, name: str, scope: str, *, is_forced: bool) -> None:
     """Refuse a name that a server has already, since the new one might have other rights."""
     _, loaded, locations = settings_of_folder(ctx, None)
@@ -318,6 +381,13 @@ def _known(ctx: click.Context, cwd: Path | None) -> tuple[KnownServers, Location
         waits = f"the servers in {PROJECT_FILE} wait until you trust the project: panpan trust add"
         known = replace(known, problems=(*known.problems, waits))
     return known, locations
+
+
+def _logins(ctx: click.Context, cwd: Path | None) -> Logins:
+    _, loaded, locations = settings_of_folder(ctx, cwd)
+    web = loaded.settings.web
+    network = WebNetwork().as_set_up(web.private_hosts, web.proxy_url)
+    return Logins(folder_below(locations.home), network, web.user_agent or f"panpan/{__version__}")
 
 
 def _approvals(locations: Locations) -> Approvals:

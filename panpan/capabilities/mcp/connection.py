@@ -32,9 +32,11 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl
 
+from panpan.capabilities.mcp.bearer import Bearer
 from panpan.capabilities.mcp.catalogue import MAX_PROMPTS, MAX_TOOLS, Listing
 from panpan.capabilities.mcp.elicitation import ask_form, ask_to_open
 from panpan.capabilities.mcp.entries import ServerEntry
+from panpan.capabilities.mcp.logins import Logins
 from panpan.capabilities.mcp.transport import Mender, Streams, bound_answer, http_streams, program_streams
 from panpan.errors import HookRefusedError, PanpanError, ToolError
 from panpan.system.files.canonical import canonical_path
@@ -72,6 +74,8 @@ class Surroundings:
     sandbox: CommandSandbox
     ask: UserAsker | None = None
     """Asks the user what servers want to know; None: nobody is there."""
+    logins: Logins | None = None
+    """Logins of the user; None: servers have those of their headers alone."""
     tell: Callable[[str, str, Mapping[str, Any]], Awaitable[None]] | None = None
     """Tells the user's hooks of an event, a name for their matchers, and what happens; see `HooksOfUser.tell`."""
 
@@ -155,6 +159,8 @@ class Connection:
         self.mender = Mender()
         self._status = 0
         """Status of the last answer that was an error."""
+        self._limits: list[str] = []
+        """What the server has refused for want of rights."""
 
     @property
     def is_ending(self) -> bool:
@@ -239,7 +245,12 @@ class Connection:
     def _http_client(self, **_: Any) -> httpx2.AsyncClient:
         entry = self.entry
         headers = {name: value.get_secret_value() for name, value in entry.settings.headers.items()}
+        logins, has_own = self._surroundings.logins, "authorization" in {name.lower() for name in headers}
+        bearer = None
+        if logins is not None and not has_own:
+            bearer = Bearer(entry.name, entry.settings.url or "", logins, self._fail, self._limits.append)
         return httpx2.AsyncClient(
+            auth=bearer,
             headers={"User-Agent": f"panpan/{__version__}", "Accept-Encoding": "identity", **headers},
             timeout=httpx2.Timeout(entry.settings.start_s, read=entry.silence_s),
             event_hooks={"response": [self._note_status, bound_answer]},
@@ -392,12 +403,18 @@ class Connection:
         pending = PendingCall()
 
         async def call() -> CallToolResult:
-            return await client.call_tool(
-                tool,
-                dict(arguments),
-                read_timeout_seconds=_DAY_S,  # its tool looks at the time, but not while the user is asked
-                progress_callback=pending.note,
-            )
+            before = len(self._limits)
+            try:
+                return await client.call_tool(
+                    tool,
+                    dict(arguments),
+                    read_timeout_seconds=_DAY_S,  # its tool looks at the time, but not while the user is asked
+                    progress_callback=pending.note,
+                )
+            except MCPError as error:
+                if limits := self._limits[before:]:
+                    raise ToolError(f"the MCP server {self.entry.name} {limits[0]}") from error
+                raise
 
         group.start_soon(pending.run, call, lambda: self.failure and f"the MCP server {self.entry.name} {self.failure}")
         return pending

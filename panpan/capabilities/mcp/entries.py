@@ -41,9 +41,12 @@ _MIN_SECRET_CHARS = 4
 """Shorter values are in too many texts to be replaced."""
 _VARIABLE = compile_late(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TYPES: Mapping[str, Transport] = {"stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse"}
-VALUE_KEYS = ("command", "args", "env", "cwd", "url", "headers", "write", "network")
+VALUE_KEYS = (
+    "command", "args", "env", "cwd", "url", "headers", "write", "network",
+    "client_id", "client_secret", "callback_port", "scopes",
+)  # fmt: skip
 """Keys of an entry that mean the same in panpan's settings; the last two are panpan's own."""
-_KEYS = frozenset({*VALUE_KEYS, "type", "timeout", "alwaysLoad", "enabled", "disabled"})
+_KEYS = frozenset({*VALUE_KEYS, "type", "timeout", "alwaysLoad", "enabled", "disabled", "oauth"})
 """Keys of an entry in the files of other agents that count."""
 _META = frozenset({"description", "title", "$schema"})
 
@@ -90,10 +93,12 @@ class ServerEntry:
     def digest(self) -> str:
         """Digest of everything that decides what is started or spoken to, and with what rights."""
         one = self.settings
+        login = (one.client_id, one.callback_port, one.scopes)
         parts = [
             self.transport, one.command, one.args, one.cwd, one.url, self.is_boxed, self.folders, one.network,
             sorted((name, value.get_secret_value()) for name, value in one.env.items()),
             sorted((name, value.get_secret_value()) for name, value in one.headers.items()),
+            *([login] if any(login) else []),
         ]  # fmt: skip
         return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
@@ -294,6 +299,8 @@ class _Reader:
         if unknown := sorted(written.keys() - _KEYS - _META):
             keys = ", ".join(map(_shown, unknown))
             self.asides.append(f"{place}: of the server {_shown(name)} these keys have no effect: {keys}")
+        if "oauth" in written:
+            written = {**written, **self._login(name, written["oauth"], place)}
         kind = written.get("type")
         if kind is not None and not (isinstance(kind, str) and kind in _TYPES):
             self.problems.append(
@@ -313,6 +320,17 @@ class _Reader:
         if variables and isinstance(values.get("env", {}), Mapping):
             values["env"] = {**variables, **values.get("env", {})}
         yield from self._entry(name, values, origin, place)
+
+    def _login(self, name: str, written: Any, place: str) -> Mapping[str, Any]:
+        """Return what an entry says of logins, in panpan's keys."""
+        known = {"clientId": "client_id", "clientSecret": "client_secret", "callbackPort": "callback_port"}
+        given = dict(written) if isinstance(written, Mapping) else {}
+        if unknown := sorted(given.keys() - known.keys() - {"scopes", "scope"}):
+            keys = ", ".join(f"oauth.{_shown(key)}" for key in unknown)
+            self.asides.append(f"{place}: of the server {_shown(name)} these keys have no effect: {keys}")
+        found = {ours: given[its] for its, ours in known.items() if its in given}
+        scopes = given.get("scopes", given.get("scope"))
+        return found | ({"scopes": scopes.split() if isinstance(scopes, str) else scopes} if scopes else {})
 
     def _entry(
         self,

@@ -4,7 +4,7 @@ The rule: nothing is started that the user did not bring himself or say yes to. 
 of it; it is started again when it is needed, later each time, and not for ever.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -154,6 +154,11 @@ class McpServers(ToolsOfServers):
         """Start a server beside the session, if that can be; a failure is told by its state."""
         if self._group is not None:
             self._group.start_soon(self._try, name)
+
+    def run_soon(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do something beside the session, which ends with it."""
+        if self._group is not None:
+            self._group.start_soon(work)
 
     async def _try(self, name: str) -> None:
         try:

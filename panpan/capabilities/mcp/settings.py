@@ -43,6 +43,14 @@ class McpServerSettings(Table):
     """Address of the server."""
     headers: Mapping[Name, Secret] = Field(default_factory=dict)
     """Headers of each request, filled in as `env` is."""
+    client_id: Name | None = None
+    """Panpan as the issuer of logins knows it, or the address of a client metadata document; None to register."""
+    client_secret: Secret | None = None
+    """Secret of that client, filled in as `env` is."""
+    callback_port: Annotated[int, Field(ge=1, le=65_535)] | None = None
+    """Port of this machine to which the browser is sent after a login; None for any."""
+    scopes: Names = ()
+    """Rights that a login asks for; empty for those that the server names."""
     is_boxed: bool = False
     """True if the program runs in the sandbox, as programs of projects always do."""
     write: Names = ()

@@ -183,6 +183,7 @@ CODEX = """
 url = "https://example.org/mcp"
 bearer_token_env_var = "DOCS_TOKEN"
 tool_timeout_sec = 5
+scopes = ["read"]
 
 [mcp_servers.local]
 command = "server"
@@ -194,7 +195,8 @@ OPENCODE = """{
   // my servers
   "mcp": {
     "one": {"type": "local", "command": ["npx", "-y", "one"], "environment": {"KEY": "{env:ONE_KEY}"}},
-    "two": {"type": "remote", "url": "https://example.org/two", /* off */ "enabled": false,},
+    "two": {"type": "remote", "url": "https://example.org/two", /* off */ "enabled": false,
+            "oauth": {"clientId": "mine"}},
   },
 }"""
 VSCODE = """{"servers": {"pg": {
@@ -215,6 +217,7 @@ VSCODE = """{"servers": {"pg": {
                     "url": "https://example.org/mcp",
                     "headers": {"Authorization": "Bearer ${DOCS_TOKEN}"},
                     "call_s": 5.0,
+                    "scopes": ["read"],
                 },
                 "local": {"command": "server", "env": {"HOME_DIR": "${HOME_DIR}", "A": "b"}, "enabled": False},
             },
@@ -225,7 +228,7 @@ VSCODE = """{"servers": {"pg": {
             OPENCODE,
             {
                 "one": {"command": "npx", "args": ["-y", "one"], "env": {"KEY": "${ONE_KEY}"}},
-                "two": {"url": "https://example.org/two", "enabled": False},
+                "two": {"url": "https://example.org/two", "enabled": False, "client_id": "mine"},
             },
         ),
         (

@@ -25,6 +25,21 @@ MODERN = (
     "http-invalid-tool-headers", "json-schema-ref-no-deref", "json-schema-2020-12-preservation",
 )  # fmt: skip
 """Scenarios of the two requirement sets that need no login."""
+LOGINS = (
+    "metadata-default", "metadata-var1", "metadata-var2", "metadata-var3", "basic-cimd", "scope-from-www-authenticate",
+    "scope-from-scopes-supported", "scope-omitted-when-undefined", "scope-step-up", "scope-retry-limit",
+    "token-endpoint-auth-basic", "token-endpoint-auth-post", "token-endpoint-auth-none", "pre-registration",
+)  # fmt: skip
+MODERN_LOGINS = (
+    "resource-mismatch", "offline-access-scope", "offline-access-not-supported", "authorization-server-migration",
+    "iss-supported", "iss-not-advertised", "iss-supported-missing", "iss-wrong-issuer", "iss-unexpected",
+    "iss-normalized", "metadata-issuer-mismatch",
+)  # fmt: skip
+"""Those with one, whose names begin with `auth/`; the first are in both sets."""
+SCENARIOS = (
+    *((one, "2025-11-25") for one in (*LEGACY, *(f"auth/{name}" for name in LOGINS))),
+    *((one, "2026-07-28") for one in (*MODERN, *(f"auth/{name}" for name in (*LOGINS, *MODERN_LOGINS)))),
+)
 
 
 def node() -> str:
@@ -53,9 +68,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "node_modules"
 
 
-@pytest.mark.parametrize(
-    ("scenario", "revision"), [*((one, "2025-11-25") for one in LEGACY), *((one, "2026-07-28") for one in MODERN)]
-)
+@pytest.mark.parametrize(("scenario", "revision"), SCENARIOS)
 def test_conformance_scenario_passes(packages: Path, tmp_path: Path, scenario: str, revision: str) -> None:
     suite = packages / "@modelcontextprotocol/conformance/dist/index.js"
     client = f"{sys.executable} -m tests.peers.mcp_conformance_client"

@@ -38,7 +38,7 @@ class Bearer(httpx2.Auth):
         self._logins = logins
         self._refused = refused
         self._limited = limited
-        self._way = f"log in with: panpan mcp login {name}"
+        self._way = f"log in with /mcp login {name}, or in a shell with: panpan mcp login {name}"
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         login = await self._asked(self._logins.current(self._url))

@@ -91,10 +91,12 @@ class McpCapability(Capability):
         hooks = self.session.capabilities.find(HooksOfUser)
         tell = None if hooks is None else hooks.tell
         return Surroundings(
-            setup.locations.project_root, context.environment, context.sandbox, asker, self._logins(), tell
+            setup.locations.project_root, context.environment, context.sandbox, asker, self.logins, tell
         )
 
-    def _logins(self) -> "Logins":
+    @property
+    def logins(self) -> "Logins":
+        """The logins of the user."""
         from panpan.capabilities.mcp.logins import Logins, folder_below
 
         session = self.session
@@ -113,7 +115,7 @@ class McpCapability(Capability):
                 await open_browser(prompt.address)
 
             try:
-                login = await log_in(servers.entry(name), self._logins(), show)
+                login = await log_in(servers.entry(name), self.logins, show)
             except ConfigError as error:
                 self.session.warn(clean_line(str(error)))
                 return
@@ -260,7 +262,7 @@ async def _mcp(terminal: Terminal, rest: str) -> None:
     word, _, name = rest.strip().partition(" ")
     name = name.strip()
     if not word:
-        await _show(terminal, servers)
+        await _show(terminal, servers, capability.logins)
         return
     if word not in ("approve", "login", "reconnect") or name not in {entry.name for entry in servers.entries}:
         names = ", ".join(entry.name for entry in servers.entries)
@@ -284,7 +286,7 @@ async def _mcp(terminal: Terminal, rest: str) -> None:
     say(terminal, f"the MCP server {name} is starting; /mcp shows how it is", "dim")
 
 
-async def _show(terminal: Terminal, servers: "McpServers") -> None:
+async def _show(terminal: Terminal, servers: "McpServers", logins: "Logins") -> None:
     rows = []
     for entry in servers.entries:
         known = servers.catalogue.servers.get(entry.name)
@@ -293,6 +295,8 @@ async def _show(terminal: Terminal, servers: "McpServers") -> None:
         if (failure := servers.failure(entry.name)) and state == "failed":
             about.append(failure)
         about += entry.described()
+        if (login := logins.get(entry.settings.url or "")) and login.about:
+            about.append(login.about)
         about += [f"left out: {problem}" for problem in (known.problems if known else ())]
         if known and known.pending:
             about.append(f"changed since you accepted them: {', '.join(known.pending)}")

@@ -17,7 +17,6 @@ import click
 from panpan.capabilities.mcp.approvals import Approvals
 from panpan.capabilities.mcp.catalogue import Catalogue
 from panpan.capabilities.mcp.entries import (
-    VALUE_KEYS,
     AnyVariable,
     GivenServers,
     KnownServers,
@@ -328,13 +327,7 @@ def _write(locations: Locations, name: str, written: Any, scope: str) -> Path:
     """Write a server where it belongs, and return the file."""
     entry = read_entry(name, written, AnyVariable(), "the new server", project=locations.project_root)
     if scope == "user":
-        values = {key: value for key, value in written.items() if key in VALUE_KEYS}
-        values |= {
-            key: getattr(entry.settings, key)
-            for key in ("type", "call_s", "exposure", "enabled")
-            if key in entry.settings.model_fields_set
-        }
-        return save_table(locations, "mcp", name, values)
+        return save_table(locations, "mcp", name, entry.written)
     place, file = _project_file(locations)
     file["mcpServers"][name] = written
     _write_project_file(place, file)

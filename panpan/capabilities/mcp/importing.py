@@ -76,6 +76,8 @@ def _of_codex(written: Mapping[str, Any], project: Path) -> Servers:
             entry["env"] = {**own, **(one.get("env") or {})}
         if headers:
             entry["headers"] = headers
+        if scopes := one.get("scopes"):
+            entry["oauth"] = {"scopes": scopes}
         if isinstance(seconds := one.get("tool_timeout_sec"), int | float):
             entry["timeout"] = seconds * 1_000
         yield name, entry
@@ -87,8 +89,8 @@ def _of_opencode(written: Mapping[str, Any], project: Path) -> Servers:
         command = one.get("command")
         if isinstance(command, list) and command:
             entry = {"command": command[0], "args": command[1:]}
-        entry |= {ours: one[its] for its, ours in (("environment", "env"), ("url", "url"), ("headers", "headers"))
-                  if its in one}  # fmt: skip
+        keys = {"environment": "env", "url": "url", "headers": "headers", "oauth": "oauth"}
+        entry |= {ours: one[its] for its, ours in keys.items() if its in one}
         if one.get("enabled") is False:
             entry["enabled"] = False
         yield name, _replaced(entry, lambda text: _ENV_OF_OPENCODE.sub(r"${\1}", text))

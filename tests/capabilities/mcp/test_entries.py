@@ -125,23 +125,44 @@ def test_broken_file_costs_its_servers_and_not_the_session(data: bytes) -> None:
 
 
 def test_unknown_keys_are_told_once_and_the_server_counts() -> None:
-    found = of_project({"a": {**PROGRAM, "oauth": {}, "nonsense": 1, "description": "fine"}})
+    found = of_project({"a": {**PROGRAM, "oauth": {"other": 1}, "nonsense": 1, "description": "fine"}})
 
     assert list(found.entries) == ["a"]
-    assert found.asides == [".mcp.json: of the server a these keys have no effect: nonsense, oauth"]
+    assert found.asides == [
+        ".mcp.json: of the server a these keys have no effect: nonsense",
+        ".mcp.json: of the server a these keys have no effect: oauth.other",
+    ]
 
+
+def test_logins_of_other_agents_count() -> None:
+    oauth = {"clientId": "mine", "clientSecret": "${HUSH}", "callbackPort": 8080, "scopes": "read write"}
+    found = of_project({"a": {"url": "https://example.org/mcp", "oauth": oauth}}, HUSH="hunter2").entries["a"]
+
+    settings = found.settings
+    assert (settings.client_id, settings.callback_port, settings.scopes) == ("mine", 8080, ("read", "write"))
+    assert settings.client_secret is not None
+    assert settings.client_secret.get_secret_value() == "hunter2"
+    assert "hunter2" not in repr(found)
+
+
+@pytest.mark.parametrize("oauth", [5, [], {"scopes": 5}, {"clientId": ["a"]}, {"callbackPort": 0}])
+def test_odd_logins_cost_at_most_that_server(oauth: object) -> None:
+    found = of_project({"a": {"url": "https://example.org/mcp", "oauth": oauth}, "good": PROGRAM})
+
+    assert "good" in found.entries
+    assert ("a" in found.entries) == (not found.problems)
 
 def test_variables_are_filled_in_and_named_but_not_shown() -> None:
     found = of_project(
         {"a": {"url": "https://${HOST:-example.org}/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}},
-        TOKEN="secret",
+        TOKEN="hunter2",
     ).entries["a"]
 
     assert found.settings.url == "https://example.org/mcp"
-    assert found.settings.headers["Authorization"].get_secret_value() == "Bearer secret"
+    assert found.settings.headers["Authorization"].get_secret_value() == "Bearer hunter2"
     assert list(found.variables) == ["TOKEN"]
-    assert found.without_values("x secret y") == "x ${TOKEN} y"
-    assert "secret" not in f"{found!r} {list(found.described())}"
+    assert found.without_values("x hunter2 y") == "x ${TOKEN} y"
+    assert "hunter2" not in f"{found!r} {list(found.described())}"
 
 
 def test_secret_in_an_argument_is_not_in_the_title() -> None:

@@ -1,5 +1,7 @@
 """Logins at servers, with an issuer on the loopback: the browser is a request that follows where the page leads."""
 
+import json
+import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -9,6 +11,7 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from anyio.streams.text import TextReceiveStream
 
 from panpan.capabilities.mcp.authorization import Prompt, log_in
 from panpan.capabilities.mcp.bearer import with_scope
@@ -61,7 +64,7 @@ async def test_server_without_a_login_says_how_to_get_one(place: Place) -> None:
     async with issuing() as issuer:
         (found,) = await place.results(search("numbers"), **config(f"{issuer.url}/mcp"))
 
-    assert "[the MCP server toy wants a login; log in with: panpan mcp login toy]" in found
+    assert "[the MCP server toy wants a login; log in with /mcp login toy, or in a shell with: panpan mcp login toy]" in found
 
 
 async def test_login_opens_the_server_to_every_session(place: Place, logins: Logins) -> None:
@@ -132,7 +135,7 @@ async def test_login_that_is_over_is_told_and_forgotten(place: Place, logins: Lo
         issuer.renewing.clear()
         (found,) = await place.results(search("numbers"), **config(f"{issuer.url}/mcp"))
 
-    assert "wants a login; log in with: panpan mcp login toy" in found
+    assert "wants a login; log in with /mcp login toy, or in a shell with: panpan mcp login toy" in found
     assert kept(logins, issuer).about == ""
 
 
@@ -180,7 +183,7 @@ async def test_further_rights_are_named_and_the_next_login_asks_for_all(place: P
         issuer.needs = "read"
         (_, added) = await place.results(search("numbers"), call("add", a=1, b=1), **config(f"{issuer.url}/mcp"))
 
-    assert "toy wants further rights for this, write; to grant them, log in with: panpan mcp login toy" in results[1]
+    assert "toy wants further rights for this, write; to grant them, log in with /mcp login toy, or in a shell with: panpan mcp login toy" in results[1]
     assert asked == ["read write"]
     assert kept(logins, issuer).challenge == ""
     assert "2" in added
@@ -353,3 +356,41 @@ async def test_file_that_is_damaged_is_no_login(place: Place, logins: Logins, da
     file.write_text(damage(file.read_text()))
 
     assert logins.get("https://example.org/mcp") is None
+
+
+async def test_command_line_logs_in_and_out(place: Place) -> None:
+    async with issuing() as issuer:
+        (place.home / "settings.toml").write_text(f'[mcp.toy]\nurl = "{issuer.url}/mcp"\n')
+        program = [sys.executable, "-m", "panpan", "--cwd", str(place.root), "mcp"]
+        async with await anyio.open_process([*program, "login", "toy", "--no-browser"], env=place.env) as process:
+            assert process.stdout is not None
+            assert process.stdin is not None
+            lines = TextReceiveStream(process.stdout)
+            said = ""
+            while "paste here" not in said:
+                said += await lines.receive()
+            (address,) = (line for line in said.splitlines() if line.startswith(issuer.url))
+            async with httpx2.AsyncClient() as browser:
+                end = (await browser.get(address)).headers["location"]
+            await process.stdin.send(f"{end}\n".encode())
+            said = "".join([one async for one in lines])
+        ran = [
+            await anyio.run_process([*program, *words], env=place.env, check=False)
+            for words in (("get", "toy"), ("logout", "toy"), ("logout", "toy"))
+        ]
+
+    assert said == f"toy: logged in at {issuer.url} for read\n"
+    assert f"  logged in at {issuer.url} for read\n".encode() in ran[0].stdout
+    assert ran[1].stdout == b"the login at toy is forgotten\n"
+    assert (ran[2].returncode, ran[2].stderr) == (2, b"panpan: there is no login at toy\n")
+    assert issuer.revoked == ["renew-1"]
+
+
+async def test_server_of_a_project_needs_a_yes_before_a_login(place: Place) -> None:
+    (place.root / ".mcp.json").write_text(json.dumps({"mcpServers": {"toy": {"url": "https://example.org/mcp"}}}))
+    program = [sys.executable, "-m", "panpan", "--cwd", str(place.root)]
+    await anyio.run_process([*program, "trust", "add"], env=place.env)
+
+    ran = await anyio.run_process([*program, "mcp", "login", "toy"], env=place.env, check=False)
+
+    assert ran.stderr == b"panpan: the server toy waits for your yes: panpan mcp approve toy\n"

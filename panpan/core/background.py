@@ -60,6 +60,22 @@ Job: TypeAlias = Callable[[Callable[[str], None]], Awaitable[JobEnd]]
 
 
 @dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Work on a job by somebody else, so that another run of panpan can go on with it."""
+
+    by: str
+    """Name of the capability that goes on with it."""
+    what: str
+    """Facts that it needs for that, as text."""
+    stop: Callable[[], Awaitable[None]]
+    """Ends the work; called if the task is told to stop, and not if the session ends."""
+
+
+TakeUp: TypeAlias = Callable[[TaskInfo, str], tuple[Job, Elsewhere]]
+"""Returns the job that goes on with a task of an earlier run, by what was kept of it (`Elsewhere.what`)."""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskOutput:
     """A part of the output of a task."""
 
@@ -125,12 +141,27 @@ class Background(Protocol):
         """
         ...
 
-    def start_job(self, *, kind: TaskKind, title: str, tool_use_id: str, agent_id: str, job: Job) -> TaskInfo:
-        """Run work of panpan itself as a task; it ends with the session. `agent_id` is empty if it is no subagent.
+    def start_job(
+        self,
+        *,
+        kind: TaskKind,
+        title: str,
+        tool_use_id: str,
+        agent_id: str,
+        job: Job,
+        elsewhere: Elsewhere | None = None,
+    ) -> TaskInfo:
+        """Run work of panpan itself as a task; `agent_id` is empty if it is no subagent.
+
+        It ends with the session, unless it goes on `elsewhere`: then a resumed session takes it up.
 
         Raises:
             ToolError: Too many tasks run.
         """
+        ...
+
+    def take_up(self, by: str, take: TakeUp) -> None:
+        """Let a capability go on with its jobs of earlier runs, once the tasks are served."""
         ...
 
     def foreground(

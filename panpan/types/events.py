@@ -10,7 +10,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Compaction, SystemReminder, ToolResultMessage, Usage, UserMessage
 from panpan.types.permission import AskedOf, Box, Reason, SandboxDenial
 
-TaskKind: TypeAlias = Literal["command", "subagent", "download"]
+TaskKind: TypeAlias = Literal["command", "subagent", "download", "call"]
 
 TaskState: TypeAlias = Literal["running", "finished", "failed", "stopped", "lost"]
 """State of a background task. A `lost` task may or may not have ended, such as after a crash."""

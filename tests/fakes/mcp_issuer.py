@@ -26,7 +26,7 @@ class Issuer:
         self.valid: dict[str, str] = {}
         """Tokens that count, with their rights."""
         self.renewing: dict[str, str] = {}
-        """What renews a token, with its rights; each counts once."""
+        """Refresh tokens, with their rights; each counts once."""
         self.needs = "read"
         """Right without which a request is refused."""
         self.lives_s: int | None = 3600

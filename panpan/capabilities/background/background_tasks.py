@@ -28,7 +28,15 @@ from panpan.capabilities.background.commands import (
 from panpan.capabilities.background.task import Registry, Task, TaskRecord
 from panpan.capabilities.background.task_set import Ripgrep, TaskOutputs, TaskSet
 from panpan.config.settings import BackgroundSettings
-from panpan.core.background import Background, BackgroundCommand, Job, MovedCommand, TaskOutput
+from panpan.core.background import (
+    Background,
+    BackgroundCommand,
+    Elsewhere,
+    Job,
+    MovedCommand,
+    TakeUp,
+    TaskOutput,
+)
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
@@ -89,6 +97,7 @@ class BackgroundTasks(Hook, Background):
         """Commands of an earlier run that still run, until they are followed."""
         self._news = Announcements(task.id for task, _ in self._found)
         self._news.read(messages if any(self._tasks) else ())  # reading takes time in a long conversation
+        self._takes: dict[str, TakeUp] = {}
         self._move_asked: dict[str, tuple[anyio.Event, Callable[[], None]]] = {}
         """Reactions to the user's wish to move a call into the background, by the id of the call."""
         self._group: TaskGroup | None = None
@@ -145,12 +154,23 @@ class BackgroundTasks(Hook, Background):
                 for task, process in self._found:
                     self._follow(task, process, AsyncExitStack())
                 self._found = ()
+                self._take_up_all()
                 try:
                     await anyio.sleep_forever()
                 finally:
                     self._running_at_end = self._tasks.running
         finally:
             self._group = None
+
+    def _take_up_all(self) -> None:
+        """Go on with the jobs of an earlier run that somebody else works on."""
+        for task in [one for one in self._tasks.running if one.record.elsewhere is not None]:
+            assert task.record.elsewhere is not None, "just looked at"
+            by, what = task.record.elsewhere
+            if (take := self._takes.get(by)) is None:
+                task.end("lost", note="nothing here goes on with it any more")
+            else:
+                self._run_job(task, *take(task.info, what))
 
     async def start_command(self, command: BackgroundCommand, resources: AsyncExitStack) -> TaskInfo:
         self._require_room()
@@ -173,13 +193,28 @@ class BackgroundTasks(Hook, Background):
         self._run(task, follow)
         return task.info
 
-    def start_job(self, *, kind: TaskKind, title: str, tool_use_id: str, agent_id: str, job: Job) -> TaskInfo:
+    def start_job(
+        self,
+        *,
+        kind: TaskKind,
+        title: str,
+        tool_use_id: str,
+        agent_id: str,
+        job: Job,
+        elsewhere: Elsewhere | None = None,
+    ) -> TaskInfo:
         self._require_room()
         task = self._tasks.new(kind, title=title, output=self._new_output, tool_use_id=tool_use_id, agent_id=agent_id)
-        task.update()
+        task.update(**({"elsewhere": (elsewhere.by, elsewhere.what)} if elsewhere else {}))
         self._tasks.add(task)
-        self._run(task, partial(task.run_job, job, self._keys, max_output_bytes=self._max_output_bytes))
+        self._run_job(task, job, elsewhere)
         return task.info
+
+    def take_up(self, by: str, take: TakeUp) -> None:
+        self._takes[by] = take
+
+    def _run_job(self, task: Task, job: Job, elsewhere: Elsewhere | None) -> None:
+        self._run(task, partial(task.run_job, job, self._keys, elsewhere, max_output_bytes=self._max_output_bytes))
 
     @contextmanager
     def foreground(self, tool_use_id: str, on_asked: Callable[[], None] = lambda: None) -> Iterator[anyio.Event]:
@@ -237,14 +272,17 @@ class BackgroundTasks(Hook, Background):
 
     async def close(self, *, keep: bool, is_locked: bool = False) -> Sequence[TaskInfo]:
         """Stop what runs, or let commands go on; return the tasks that go on or could not be ended."""
-        running = self._tasks.running
+        gone_on = [task for task in self._tasks.running if task.record.elsewhere is not None]
+        running = [task for task in self._tasks.running if task not in gone_on]
         to_name = {task.id: task for task in (*self._running_at_end, *running)}.values()
         if keep:
             await end_leftovers(self.tree, self._tasks)
             leave_running(running)
         else:
             await end_all(self.tree, running)
-        left = self._tasks.running
+        left = [task for task in self._tasks.running if task not in gone_on]
+        if gone_on:
+            self._warn(f"going on without panpan, to be found again with the session: {name_tasks(gone_on)}")
         if stopped := [task for task in to_name if not task.is_running]:
             self._warn(f"stopped in the background with the session: {name_tasks(stopped)}")
         if left:
@@ -354,6 +392,8 @@ def reattach(
     seen = running_processes() if commands else {}  # skips a look at every process of the machine in most sessions
     found = []
     for task in ran:
+        if task.record.elsewhere is not None:
+            continue
         process = leader_of(task.record, seen) if task in commands else None
         if process is None:
             _settle(task, registry)

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from panpan.core.background import Job
+from panpan.core.background import Elsewhere, Job
 from panpan.errors import ConfigError, PanpanError
 from panpan.system.files.atomic_write import DiskOperations, write_atomic
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
@@ -28,6 +28,8 @@ MAX_ENDED = 1000
 
 _MAX_RECORD_BYTES = 1_000_000
 _SUFFIX = ".json"
+_STOP_S = 5.0
+"""Longest wait for somebody else to end the work on a job."""
 
 
 class TaskRecord(BaseModel):
@@ -61,6 +63,8 @@ class TaskRecord(BaseModel):
     """Paths that its sandbox leaves behind if panpan ends before the command."""
     exit_file: Path | None = None
     """File for its exit code; None for a command that was moved from the foreground."""
+    elsewhere: tuple[str, str] | None = None
+    """The capability that goes on with it in another run, and what that has to know; None: nothing goes on."""
 
     @property
     def info(self) -> TaskInfo:
@@ -202,7 +206,9 @@ class Task:
         else:
             self.end("finished" if exit_code == 0 else "failed", exit_code=exit_code, note=note)
 
-    async def run_job(self, job: Job, keys: KnownKeys, *, max_output_bytes: int) -> None:
+    async def run_job(
+        self, job: Job, keys: KnownKeys, elsewhere: Elsewhere | None = None, *, max_output_bytes: int
+    ) -> None:
         """Run a job to its end and note how it ended; a failure is the job's own. Drops output past the limit."""
         output = _JobOutput(self.record.output, keys, max_output_bytes)
         self._scope = scope = anyio.CancelScope()
@@ -219,7 +225,11 @@ class Task:
             self.end("failed", note=f"it failed unexpectedly: {type(error).__name__}: {error}")
         finally:
             self._scope = None
-            self.end("stopped", note="" if self.is_stopping else "panpan ended before it did")
+            if elsewhere is not None and self.is_stopping:
+                with anyio.move_on_after(_STOP_S, shield=True):
+                    await elsewhere.stop()
+            if elsewhere is None or self.is_stopping:
+                self.end("stopped", note="" if self.is_stopping else "panpan ended before it did")
 
 
 class _NoWaiting(DiskOperations):

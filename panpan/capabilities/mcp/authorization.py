@@ -46,7 +46,7 @@ _READ_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What the user is asked to open."""
+    """A page that the user is asked to open."""
 
     address: str
     """Address of the issuer's page."""
@@ -59,7 +59,7 @@ class Prompt:
 
     @property
     def lines(self) -> str:
-        """What is asked, for people."""
+        """The request, for people."""
         rights = f", for {clean_line(self.scope)[:_MAX_WHY_CHARS]}" if self.scope else ""
         where = shown_address(f"https://{self.issuer}").removeprefix("https://")
         return f"The MCP server {self.name} wants you to log in at {where}{rights}. Open this:\n{self.address}"

@@ -1,45 +1,32 @@
 """Calls of tools of servers, under the names that rules, hooks and the log know."""
 
 import json
-from base64 import b64decode
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import nullcontext
 from difflib import get_close_matches, unified_diff
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
-from anyio import current_time, move_on_after, to_thread
+from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.capabilities.mcp.catalogue import KnownTool
+from panpan.capabilities.mcp.long_calls import CallWatch, LongCall
+from panpan.capabilities.mcp.results import MAX_CHARS
 from panpan.capabilities.mcp.servers import McpServers
+from panpan.core.background import Background
 from panpan.core.effects import UNKNOWN, Effects
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
-from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.system.text.terminal_text import clean_line
 from panpan.system.text.untrusted import mark_untrusted
-from panpan.types.content import Base64Source, DiffDisplay, FileDiff, ImageBlock, ResultContent, TextBlock
-from panpan.types.content import text as shown_text
+from panpan.types.content import DiffDisplay, FileDiff
 from panpan.types.events import Output, Progress, ToolYield
 from panpan.types.llm import ToolDefinition
 
-if TYPE_CHECKING:
-    from mcp_types import CallToolResult
-
-    from panpan.capabilities.mcp.connection import Connection, PendingCall
-
 _MAX_TITLE_CHARS = 200
-MAX_CHARS = 50_000
-"""Most characters of a result that the model gets, unless its tool says otherwise; the whole is in a file."""
 MOST_CHARS = 500_000
-"""Most that a tool may say (`anthropic/maxResultSizeChars`)."""
-_MOST_PICTURES = 20
-_MAX_SHOWN_CHARS = 2_000
-"""Longest result that people see without the marks around it; a longer one is folded as it is."""
-_BEGINNINGS = {"image/png": b"\x89PNG\r\n", "image/jpeg": b"\xff\xd8", "image/gif": b"GIF8", "image/webp": b"RIFF"}
-"""Types of pictures that models read, each with its first bytes."""
-_MAX_PICTURE_CHARS = 7_000_000
-"""Longest picture in Base64: providers take 5 MB."""
-_MOST_BEGINNINGS = 20
+"""Longest result that a tool may ask for (`anthropic/maxResultSizeChars`)."""
 
 
 class McpArguments(BaseModel):
@@ -59,23 +46,27 @@ class McpTool(Tool[McpArguments]):
         known: Its definition, as the user has accepted it.
         pending: Its present definition, if that is another one.
         servers: The servers.
+        background: Takes calls that take long; None: they stay in the foreground, as for a subagent.
     """
 
     input_model = McpArguments
     timeout_s: ClassVar[float | None] = None
     is_shared: ClassVar[bool] = False
 
-    def __init__(self, known: KnownTool, pending: KnownTool | None, servers: McpServers) -> None:
+    def __init__(
+        self, known: KnownTool, pending: KnownTool | None, servers: McpServers, background: Background | None
+    ) -> None:
         self.known = known
         self.pending = pending
         self._servers = servers
         self._entry = servers.entry(known.server)
+        self._background = background
 
     @classmethod
-    def of(cls, known: KnownTool, servers: McpServers) -> "McpTool":
+    def of(cls, known: KnownTool, servers: McpServers, background: Background | None) -> "McpTool":
         """Return the tool under its full name."""
         kind: type[McpTool] = type("McpTool", (cls,), {"name": known.full_name, "__module__": __name__})
-        return kind(known, servers.catalogue.pending(known.full_name), servers)
+        return kind(known, servers.catalogue.pending(known.full_name), servers, background)
 
     @cached_property
     def definition(self) -> ToolDefinition:
@@ -91,7 +82,7 @@ class McpTool(Tool[McpArguments]):
         present = self._servers.catalogue.find(self.name)
         if present is None:
             return None
-        now = McpTool.of(present, self._servers)
+        now = McpTool.of(present, self._servers, self._background)
         same = (now.known.digest, now.pending and now.pending.digest)
         return None if same == (self.known.digest, self.pending and self.pending.digest) else (now, args.written)
 
@@ -125,42 +116,31 @@ class McpTool(Tool[McpArguments]):
             yield Progress(f"starting the MCP server {server}\n")
         connection = await self._servers.ready(server)
         await self._require_definition()
-        call = connection.begin(name, args.written)
+        long_call = LongCall(self.name, server, self._servers, ctx.outputs, ctx.tool_use_id)
+        call, background = connection.begin(name, args.written), self._background
+        watch = CallWatch(self._entry, connection, call, may_move=background is not None)
+        moved: Output | None = None
+        movable = background.foreground(ctx.tool_use_id, watch.ask_to_move) if background is not None else nullcontext()
         try:
-            shown, left_s = "", self._entry.settings.call_s
-            while not call.is_over:
-                left_s = await self._wait_for_news(call, connection, left_s)
-                if call.progress != shown:
-                    shown = call.progress
-                    yield Progress(f"{shown}\n")
+            with movable:
+                while not call.is_over and moved is None:
+                    if background is not None and watch.has_to_move:
+                        moved = long_call.move(watch, f"{self.name} {self.title(args)}", background)
+                    elif progress := await watch.news():
+                        yield Progress(f"{progress}\n")
         finally:
-            call.cancel()
+            if moved is None:
+                await watch.give_up()
+        if moved is not None:
+            yield moved
+            return
         if call.error is not None:
             raise ToolError(f"{self.name}: {call.error}", advice=self._advice())
         assert call.result is not None
         most = self.known.meta.get("anthropic/maxResultSizeChars")
         most = min(most, MOST_CHARS) if isinstance(most, int) and most > 0 else MAX_CHARS
-        shorten = partial(ctx.outputs.shorten, f"{self.name}-{ctx.tool_use_id}", max_chars=most)
-        source = f"{server}/{self.name.removeprefix(f'mcp__{server}__')}"
-        output = await to_thread.run_sync(output_of, call.result, source, lambda text: shorten(text=text))
+        output = await long_call.output_of(call.result, most)
         yield output if not output.is_error else output.with_note(self._advice())
-
-    async def _wait_for_news(self, call: "PendingCall", connection: "Connection", left_s: float) -> float:
-        """Wait until a call has news, and return the seconds that are left of its time.
-
-        Raises:
-            ToolError: The server is silent, or takes, too long; the time in which the user is asked does not count.
-        """
-        entry, started_at, is_asking = self._entry, current_time(), connection.questions > 0
-        with move_on_after(min(entry.silence_s, left_s)) as scope:
-            await call.news.wait()
-        if is_asking or connection.questions:
-            return left_s
-        if scope.cancelled_caught and left_s <= entry.silence_s:
-            raise ToolError(f"the call took longer than {entry.settings.call_s:g} s")
-        if scope.cancelled_caught:
-            raise ToolError(f"the MCP server {entry.name} said nothing for {entry.silence_s:g} s")
-        return left_s - (current_time() - started_at)
 
     async def _require_definition(self) -> None:
         """Refuse a call if the definition is not the one that was decided about; accept that one otherwise."""
@@ -191,73 +171,6 @@ def _lines(tool: KnownTool) -> list[str]:
     ]
 
 
-def output_of(result: "CallToolResult", source: str, shorten: Callable[[str], str]) -> Output:
-    """Return a result of a server.
-
-    Args:
-        result: What the server sent.
-        source: Its server and tool, for the mark around its text.
-        shorten: Cuts text that is too long, and names the file with the whole.
-    """
-    words, pictures = words_of(result)
-    short = clean_for_terminal(words) if len(words) <= _MAX_SHOWN_CHARS else ""
-    marked = mark_untrusted(shorten(words), "mcp-content", source) if words else "[it returned no text]"
-    content: tuple[ResultContent, ...] = (TextBlock(text=marked), *pictures)
-    return Output(content, shown_text(short) if short else None, is_error=result.is_error)
-
-
-def words_of(result: "CallToolResult") -> tuple[str, Sequence[ImageBlock]]:
-    """Return the text of a result, which is its structured content where it has no other, and its pictures."""
-    texts: list[str] = []
-    pictures: list[ImageBlock] = []
-    for block in result.content:
-        for part in parts_of(block.model_dump(mode="json", by_alias=True)):
-            if isinstance(part, str):
-                texts.append(part)
-            elif len(pictures) < _MOST_PICTURES:
-                pictures.append(part)
-            else:
-                texts.append("[a picture, left out: there are too many]")
-    if result.structured_content is not None and not any(texts):
-        texts.append(json.dumps(result.structured_content, ensure_ascii=False, indent=1))
-    return "\n".join(texts).strip(), pictures
-
-
-def parts_of(block: Mapping[str, Any]) -> Iterator[str | ImageBlock]:
-    """Yield the texts and pictures in a block of content, as a server sends it."""
-    match block:
-        case {"type": "text", "text": str(text)}:
-            yield text
-        case {"type": "image", "data": str(data), "mimeType": str(kind)}:
-            yield _picture(data, kind)
-        case {"type": "audio", "mimeType": str(kind), "data": str(data)}:
-            yield f"[a sound of the type {clean_line(kind)}, {len(data) * 3 // 4:,} bytes, left out]"
-        case {"type": "resource_link", "uri": str(uri)}:
-            yield f"[a resource: {clean_line(str(block.get('title') or block.get('name') or ''))} {clean_line(uri)}]"
-        case {"type": "resource", "resource": {"text": str(text), "uri": str(uri)}}:
-            yield f"[the resource {clean_line(uri)}]\n{text}"
-        case {"type": "resource", "resource": {"blob": str(data), "uri": str(uri)} as resource}:
-            yield f"[the resource {clean_line(uri)}]"
-            kind = clean_line(str(resource.get("mimeType") or "unknown"))
-            yield _picture(data, kind) if kind in _BEGINNINGS else f"[{len(data) * 3 // 4:,} bytes, type {kind}]"
-        case _:
-            yield f"[something of the type {clean_line(str(block.get('type')))}, left out]"
-
-
-def _picture(data: str, kind: str) -> str | ImageBlock:
-    if kind not in _BEGINNINGS:
-        return f"[a picture of the type {clean_line(kind)}, which models do not read]"
-    if len(data) > _MAX_PICTURE_CHARS:
-        return f"[a picture of {len(data) * 3 // 4:,} bytes, which is too large]"
-    try:
-        begins = b64decode(data, validate=True)[:16]
-    except ValueError:
-        return "[a picture that is not Base64, left out]"
-    if not begins.startswith(_BEGINNINGS[kind]):
-        return f"[a picture that is not of the type {kind} as it says, left out]"
-    return ImageBlock(source=Base64Source(media_type=kind, data=data))
-
-
 class CallToolInput(BaseModel):
     """The tool, and its arguments."""
 
@@ -273,8 +186,9 @@ class CallTool(Tool[CallToolInput]):
     name = "CallTool"
     input_model = CallToolInput
 
-    def __init__(self, servers: McpServers) -> None:
+    def __init__(self, servers: McpServers, background: Background | None) -> None:
         self._servers = servers
+        self._background = background
 
     def meant(self, args: CallToolInput) -> tuple[Tool[Any], Mapping[str, Any]] | None:
         catalogue = self._servers.catalogue
@@ -283,7 +197,7 @@ class CallTool(Tool[CallToolInput]):
             near = get_close_matches(args.name, catalogue.tools, n=3)
             hint = f"Did you mean {', '.join(near)}?" if near else "Find it with ToolSearch."
             raise ToolError(f"there is no tool {clean_line(args.name)[:200]}. {hint}")
-        return McpTool.of(known, self._servers), args.arguments
+        return McpTool.of(known, self._servers, self._background), args.arguments
 
     def title(self, args: CallToolInput) -> str:
         return args.name

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from panpan.capabilities.mcp.settings import PROJECT_FILE, McpServerSettings
+from panpan.core.background import Background, Elsewhere, Job
 from panpan.core.hooks import Hook, Round, ToolCall
 from panpan.core.late_tool import late_tool
 from panpan.core.tool import Tool, digest_of, is_enabled
@@ -23,6 +24,7 @@ from panpan.session.context import SessionContext
 from panpan.session.reminders import ReminderSource
 from panpan.session.user_hooks import HooksOfUser
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.events import TaskInfo
 from panpan.types.messages import SystemReminder, UserMessage
 from panpan.types.permission import Ask, Decision, Reason
 
@@ -56,6 +58,14 @@ class McpCapability(Capability):
         )
         self.servers: McpServers | None = self._made() if has_any else None
         """The servers; None where there are none, and nothing more is imported."""
+        if self.servers is not None and (background := session.find(Background)) is not None:
+            background.take_up(self.name, self._go_on_with)
+
+    def _go_on_with(self, info: TaskInfo, what: str) -> tuple[Job, Elsewhere]:
+        from panpan.capabilities.mcp.long_calls import go_on_with
+
+        assert self.servers is not None
+        return go_on_with(info, what, self.servers, self.session.tool_context.outputs)
 
     def _made(self) -> "McpServers | None":
         from panpan.capabilities.mcp.approvals import Approvals
@@ -143,10 +153,11 @@ class McpCapability(Capability):
         if self.servers is None:
             return
         yield late_tool(__package__, SEARCH_TOOL, "tool_search:ToolSearch", self.servers)
-        yield late_tool(__package__, CALL_TOOL, "call_tool:CallTool", self.servers)
-        yield from self._direct()
+        background = self.session.find(Background) if agent.is_main else None
+        yield late_tool(__package__, CALL_TOOL, "call_tool:CallTool", self.servers, background)
+        yield from self._direct(background)
 
-    def _direct(self) -> Iterable[Tool[Any]]:
+    def _direct(self, background: Background | None) -> Iterable[Tool[Any]]:
         """Return the tools that the model has from the beginning."""
         servers = self.servers
         assert servers is not None
@@ -161,7 +172,7 @@ class McpCapability(Capability):
         from panpan.capabilities.mcp.call_tool import McpTool
         from panpan.capabilities.mcp.catalogue import for_list
 
-        return [McpTool.of(tool, servers) for tool in for_list(offered)]
+        return [McpTool.of(tool, servers, background) for tool in for_list(offered)]
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         return (_AsksForPerson(),) if self.servers is not None else ()

@@ -8,6 +8,8 @@ import logging
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from mcp_types import (
     Implementation,
     ListRootsResult,
     PromptListChangedNotification,
+    Result,
     Root,
     ToolListChangedNotification,
 )
@@ -37,6 +40,7 @@ from panpan.capabilities.mcp.catalogue import MAX_PROMPTS, MAX_TOOLS, Listing
 from panpan.capabilities.mcp.elicitation import ask_form, ask_to_open
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.capabilities.mcp.logins import Logins
+from panpan.capabilities.mcp.server_tasks import TaskExtension, cancel, result_of
 from panpan.capabilities.mcp.transport import Mender, Streams, bound_answer, http_streams, program_streams
 from panpan.errors import HookRefusedError, PanpanError, ToolError
 from panpan.system.files.canonical import canonical_path
@@ -87,6 +91,8 @@ class PendingCall:
         self.news = anyio.Event()
         """Set when there is progress, or the end."""
         self.progress = ""
+        self.task_id = ""
+        """Name of the task that the server has made of it; empty if it has not."""
         self.result: CallToolResult | None = None
         self.error: ToolError | None = None
         self._scope = CancelScope()
@@ -103,7 +109,17 @@ class PendingCall:
         """Take progress of the server."""
         share = f"{progress:g} of {total:g}" if total else f"{progress:g}"
         self.progress = clean_line(f"{message} ({share})" if message else share)[:_MAX_REASON_CHARS]
-        self._tell()
+        self.wake()
+
+    def note_task(self, task_id: str) -> None:
+        """Take the name of the task that the server has made of it."""
+        self.task_id = task_id
+        self.wake()
+
+    def note_state(self, message: str) -> None:
+        """Take what the server says of its task."""
+        self.progress = message or self.progress
+        self.wake()
 
     async def run(self, call: Callable[[], Awaitable[CallToolResult]], why_gone: Callable[[], str]) -> None:
         """Make the call."""
@@ -115,15 +131,20 @@ class PendingCall:
         finally:
             if not self.is_over:
                 self.error = self._lost(why_gone()) or ToolError("the call was given up")
-            self._tell()
+            self.wake()
 
     def _lost(self, why: str) -> ToolError | None:
         """Return the error of a call whose server has gone; None if it is there."""
         return ToolError(f"{why}, and whether the call did anything is not known") if why else None
 
-    def _tell(self) -> None:
+    def wake(self) -> None:
+        """Let whoever follows it look at it."""
         news, self.news = self.news, anyio.Event()
         news.set()
+
+
+_PRESENT: ContextVar[PendingCall] = ContextVar("_PRESENT")
+"""The call that a task of the event loop makes."""
 
 
 class Connection:
@@ -160,7 +181,7 @@ class Connection:
         self._status = 0
         """Status of the last answer that was an error."""
         self._limits: list[str] = []
-        """What the server has refused for want of rights."""
+        """Refusals for want of rights."""
 
     @property
     def is_ending(self) -> bool:
@@ -194,6 +215,7 @@ class Connection:
             list_roots_callback=self._roots,
             elicitation_callback=self._elicit if self._surroundings.ask else None,
             message_handler=self._take_news,
+            extensions=[TaskExtension(_PRESENT.get, self._answer)],
             cache=None,
         )
         with CancelScope(deadline=anyio.current_time() + entry.settings.start_s) as scope:
@@ -397,13 +419,11 @@ class Connection:
         Raises:
             ToolError: It has ended.
         """
-        client, group = self._client, self._group
-        if client is None or group is None:
-            raise ToolError(f"the MCP server {self.entry.name} {self.failure or 'was ended'}")
         pending = PendingCall()
 
-        async def call() -> CallToolResult:
+        async def call(client: Client) -> CallToolResult:
             before = len(self._limits)
+            _PRESENT.set(pending)
             try:
                 return await client.call_tool(
                     tool,
@@ -416,8 +436,44 @@ class Connection:
                     raise ToolError(f"the MCP server {self.entry.name} {limits[0]}") from error
                 raise
 
-        group.start_soon(pending.run, call, lambda: self.failure and f"the MCP server {self.entry.name} {self.failure}")
+        return self._run(pending, call)
+
+    def follow(self, task_id: str) -> PendingCall:
+        """Follow a task of the server that an earlier call began.
+
+        Raises:
+            ToolError: The server has ended.
+        """
+        pending = PendingCall()
+        pending.task_id = task_id
+        return self._run(pending, lambda client: result_of(client.session, task_id, pending, self._answer))
+
+    async def end_task(self, task_id: str) -> None:
+        """Tell the server that nobody waits for a task any more."""
+        if self._client is not None:
+            await cancel(self._client.session, task_id)
+
+    def _run(self, pending: PendingCall, call: Callable[[Client], Awaitable[CallToolResult]]) -> PendingCall:
+        client, group = self._client, self._group
+        if client is None or group is None:
+            raise ToolError(f"the MCP server {self.entry.name} {self.failure or 'was ended'}")
+        group.start_soon(pending.run, partial(call, client), self._why_gone)
         return pending
+
+    def _why_gone(self) -> str:
+        return self.failure and f"the MCP server {self.entry.name} {self.failure}"
+
+    async def _answer(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Answer a question of a task; only those to the user and for roots are answered."""
+        answer: Result | ErrorData
+        if method == "elicitation/create" and self._surroundings.ask is not None:
+            kind = ElicitRequestURLParams if params.get("mode") == "url" else ElicitRequestFormParams
+            answer = await self._elicit(None, kind.model_validate(params, by_name=False))
+        elif method == "roots/list":
+            answer = await self._roots(None)
+        else:
+            answer = ElicitResult(action="cancel")
+        return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 class _Given:

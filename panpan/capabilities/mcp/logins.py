@@ -85,7 +85,7 @@ class Login(BaseModel):
 
     @property
     def about(self) -> str:
-        """What it is, for people; empty without a login."""
+        """Issuer, rights and end, for people; empty without a login."""
         if not self.access_token:
             return ""
         end = time.strftime(", until %Y-%m-%d %H:%M", time.localtime(self.expires_at)) if self.expires_at else ""

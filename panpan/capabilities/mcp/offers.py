@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from panpan.capabilities.mcp.call_tool import MAX_CHARS, parts_of
+from panpan.capabilities.mcp.results import MAX_CHARS, parts_of
 from panpan.capabilities.mcp.servers import McpServers
 from panpan.errors import ConfigError, ToolError
 from panpan.session.command import Command, Terminal

@@ -271,7 +271,7 @@ class McpServers(ToolsOfServers):
         if pending.error is not None:
             raise pending.error
         assert pending.result is not None
-        from panpan.capabilities.mcp.call_tool import words_of
+        from panpan.capabilities.mcp.results import words_of
 
         text, _ = words_of(pending.result)
         if pending.result.is_error:

@@ -65,5 +65,7 @@ class McpServerSettings(Table):
     """Seconds that the server may take to start."""
     call_s: _Seconds = 1_800.0
     """Seconds that one call may take."""
+    foreground_s: _Seconds = 120.0
+    """Seconds of a call after which it goes on in the background."""
     silence_s: _Seconds | None = None
     """Seconds of a call without news after which it is given up; None for 300 over the network, else 1,800."""

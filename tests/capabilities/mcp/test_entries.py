@@ -152,6 +152,7 @@ def test_odd_logins_cost_at_most_that_server(oauth: object) -> None:
     assert "good" in found.entries
     assert ("a" in found.entries) == (not found.problems)
 
+
 def test_variables_are_filled_in_and_named_but_not_shown() -> None:
     found = of_project(
         {"a": {"url": "https://${HOST:-example.org}/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}},

@@ -23,6 +23,8 @@ from tests.capabilities.mcp.place import Place, call, results_in, search
 from tests.fakes.mcp_http import config, serving, toy
 from tests.fakes.mcp_issuer import Issuer
 
+WAY = "log in with /mcp login toy, or in a shell with: panpan mcp login toy"
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
@@ -64,7 +66,10 @@ async def test_server_without_a_login_says_how_to_get_one(place: Place) -> None:
     async with issuing() as issuer:
         (found,) = await place.results(search("numbers"), **config(f"{issuer.url}/mcp"))
 
-    assert "[the MCP server toy wants a login; log in with /mcp login toy, or in a shell with: panpan mcp login toy]" in found
+    assert (
+        "[the MCP server toy wants a login; log in with /mcp login toy, or in a shell with: panpan mcp login toy]"
+        in found
+    )
 
 
 async def test_login_opens_the_server_to_every_session(place: Place, logins: Logins) -> None:
@@ -135,7 +140,7 @@ async def test_login_that_is_over_is_told_and_forgotten(place: Place, logins: Lo
         issuer.renewing.clear()
         (found,) = await place.results(search("numbers"), **config(f"{issuer.url}/mcp"))
 
-    assert "wants a login; log in with /mcp login toy, or in a shell with: panpan mcp login toy" in found
+    assert f"wants a login; {WAY}" in found
     assert kept(logins, issuer).about == ""
 
 
@@ -164,7 +169,7 @@ async def test_new_login_reaches_a_session_that_runs(place: Place, logins: Login
     assert "mcp__toy__add" in results[1]
 
 
-async def test_further_rights_are_named_and_the_next_login_asks_for_all(place: Place, logins: Logins) -> None:
+async def test_further_rights_are_named_and_asked_for_next(place: Place, logins: Logins) -> None:
     async with issuing() as issuer:
         await log_in(entry_of(issuer), logins, agree)
         asked, results = [], []
@@ -183,7 +188,7 @@ async def test_further_rights_are_named_and_the_next_login_asks_for_all(place: P
         issuer.needs = "read"
         (_, added) = await place.results(search("numbers"), call("add", a=1, b=1), **config(f"{issuer.url}/mcp"))
 
-    assert "toy wants further rights for this, write; to grant them, log in with /mcp login toy, or in a shell with: panpan mcp login toy" in results[1]
+    assert f"toy wants further rights for this, write; to grant them, {WAY}" in results[1]
     assert asked == ["read write"]
     assert kept(logins, issuer).challenge == ""
     assert "2" in added
@@ -284,7 +289,7 @@ async def test_own_client_is_not_registered(logins: Logins) -> None:
     assert (client.client_id, client.client_secret, client.method) == ("mine", "hush", "client_secret_basic")
 
 
-async def test_metadata_document_is_the_client_where_the_issuer_takes_it(logins: Logins) -> None:
+async def test_metadata_document_is_the_client_where_it_is_taken(logins: Logins) -> None:
     document = "https://example.org/panpan.json"
     async with issuing() as issuer:
         entry = entry_of(issuer, oauth={"clientId": document})
@@ -329,13 +334,13 @@ async def test_server_that_asks_for_no_login_is_told(logins: Logins) -> None:
         "https://user:password@example.com/",
     ],
 )
-def test_server_on_the_network_may_name_only_public_addresses_with_tls(logins: Logins, named: str) -> None:
+def test_server_may_name_only_public_addresses_with_tls(logins: Logins, named: str) -> None:
     with pytest.raises(ToolError):
         logins.require_fit("https://example.org/mcp", named)
 
 
 @pytest.mark.parametrize("named", ["https://example.com/token", "https://example.org/token"])
-def test_server_on_the_network_may_name_public_addresses(logins: Logins, named: str) -> None:
+def test_server_may_name_public_addresses(logins: Logins, named: str) -> None:
     logins.require_fit("https://example.org/mcp", named)
 
 

@@ -1,0 +1,140 @@
+"""Tasks of servers: calls that a server works on by itself, and tells of when it is asked (MCP extension `tasks`).
+
+Source: SEP-2663, the extension `io.modelcontextprotocol/tasks` of the revision 2026-07-28.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any, ClassVar, Literal, Protocol
+
+import anyio
+from anyio import CancelScope, fail_after, move_on_after
+from mcp import MCPError
+from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
+from mcp.client.session import ClientSession
+from mcp_types import CallToolResult, Request, RequestParams, Result
+
+from panpan.errors import ToolError
+from panpan.system.text.terminal_text import clean_line
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+_ANSWER_S = 60.0
+_CANCEL_S = 2.0
+_POLL_S = 1.0
+_SHORTEST_POLL_S, _LONGEST_POLL_S = 0.05, 60.0
+_MAX_CHARS = 500
+_MOST_FAILURES = 5
+"""Answers in a row that may be missing before a task is given up: a connection may break for a moment."""
+
+
+class Follower(Protocol):
+    """Whoever waits for a task."""
+
+    def note_task(self, task_id: str) -> None:
+        """Take the name that the server has given to it."""
+
+    def note_state(self, message: str) -> None:
+        """Take how it is going; called at each answer."""
+
+
+Answer = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Answers a question of the server: the method and its parameters."""
+
+
+class ServerTask(Result):
+    """A task, as its server tells of it."""
+
+    result_type: Literal["task"] = "task"
+    task_id: str
+    status: str = "working"
+    status_message: str | None = None
+    poll_interval_ms: float | None = None
+
+
+class _State(Result):
+    status: Literal["working", "input_required", "completed", "failed", "cancelled"]
+    status_message: str | None = None
+    poll_interval_ms: float | None = None
+    result: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    input_requests: dict[str, Any] | None = None
+
+
+class _Params(RequestParams):
+    task_id: str
+    input_responses: dict[str, Any] | None = None
+
+
+class _Ask(Request[_Params, str]):
+    name_param: ClassVar[str | None] = "taskId"
+    method: str = "tasks/get"
+
+
+class TaskExtension(ClientExtension):
+    """Says that panpan follows tasks, and does.
+
+    Args:
+        follower: Returns whoever waits for the call that is made now.
+        answer: Answers questions of the server.
+    """
+
+    identifier = EXTENSION
+
+    def __init__(self, follower: Callable[[], Follower], answer: Answer) -> None:
+        self._follower = follower
+        self._answer = answer
+
+    def claims(self) -> list[ResultClaim[Any]]:
+        return [ResultClaim(result_type="task", model=ServerTask, resolve=self._resolve)]
+
+    async def _resolve(self, task: ServerTask, context: ClaimContext) -> CallToolResult:
+        follower = self._follower()
+        follower.note_task(task.task_id)
+        return await result_of(context.session, task.task_id, follower, self._answer)
+
+
+async def result_of(session: ClientSession, task_id: str, follower: Follower, answer: Answer) -> CallToolResult:
+    """Ask a server for a task until it has ended, and return the result of the call.
+
+    Raises:
+        ToolError: It failed, the server has ended it, or does not know it.
+        MCPError: The server does not answer any more.
+    """
+    failures = 0
+    while True:
+        try:
+            with fail_after(_ANSWER_S):
+                state = await session.send_request(_Ask(params=_Params(task_id=task_id)), _State)
+            failures = 0
+        except (MCPError, TimeoutError):
+            failures += 1
+            if failures >= _MOST_FAILURES:
+                raise
+            await anyio.sleep(_POLL_S)
+            continue
+        follower.note_state(clean_line(state.status_message or "")[:_MAX_CHARS])
+        match state.status:
+            case "completed":
+                return CallToolResult.model_validate({"resultType": "complete", **(state.result or {})}, by_name=False)
+            case "failed":
+                why = (state.error or {}).get("message") or state.status_message or "it says not why"
+                raise ToolError(f"the server says that the task failed: {clean_line(str(why))[:_MAX_CHARS]}")
+            case "cancelled":
+                raise ToolError("the server has ended the task")
+            case "input_required" if state.input_requests:
+                answers = {
+                    key: await answer(str(asked.get("method")), asked.get("params") or {})
+                    for key, asked in state.input_requests.items()
+                    if isinstance(asked, Mapping)
+                }
+                asking = _Ask(method="tasks/update", params=_Params(task_id=task_id, input_responses=answers))
+                await session.send_request(asking, Result)
+            case _:
+                wait_s = state.poll_interval_ms / 1_000 if state.poll_interval_ms else _POLL_S
+                await anyio.sleep(min(max(wait_s, _SHORTEST_POLL_S), _LONGEST_POLL_S))
+
+
+async def cancel(session: ClientSession, task_id: str) -> None:
+    """Tell a server that nobody waits for a task any more; what it says to that does not matter."""
+    with CancelScope(shield=True), move_on_after(_CANCEL_S), suppress(MCPError, ValueError, RuntimeError):
+        await session.send_request(_Ask(method="tasks/cancel", params=_Params(task_id=task_id)), Result)

@@ -1,0 +1,234 @@
+"""Calls that take long: in the background, and as tasks of their server that outlive panpan."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from panpan.capabilities.background.background_tasks import BackgroundTasks
+from panpan.capabilities.mcp.capability import McpCapability
+from panpan.session.session import Session
+from panpan.types.permission import UserAnswer, UserQuestion
+from tests.capabilities.mcp.place import Place, call, events_of, results_in
+from tests.fakes import mcp_tasks_server
+from tests.system.backends import until
+
+DONE = {"status": "completed", "result": {"content": [{"type": "text", "text": "loss 0.1"}]}}
+TRAIN = ("CallTool", {"name": "mcp__toy__train", "arguments": {}})
+SEARCH = ("ToolSearch", {"query": "train"})
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path.resolve())
+
+
+def configure(place: Place, **keys: Any) -> None:
+    """Let the toy be the server with tasks."""
+    script = str(Path(mcp_tasks_server.__file__))
+    args = ["-I", "-S", script, str(place.folder / "state.json"), str(place.log)]
+    place.configure(**{"args": args, **keys})
+
+
+async def ended(session: Session) -> Sequence[str]:
+    """Return the states of the tasks of a session once none runs."""
+    await session[BackgroundTasks].drain()
+    return [task.state for task in session[BackgroundTasks].tasks]
+
+
+def count(place: Place, words: str) -> int:
+    """Return how often the server was asked for something."""
+    return sum(words in line for line in place.lines)
+
+
+async def test_task_of_a_server_that_ends_soon_is_a_result(place: Place) -> None:
+    configure(place)
+    place.set_state(**DONE)
+
+    _, result = await place.results(SEARCH, TRAIN)
+
+    assert result == '<mcp-content source="toy/train">\nloss 0.1\n</mcp-content>'
+    assert 'tasks/get {"taskId": "t-1"}' in place.lines
+
+
+async def test_call_that_takes_long_goes_on_in_the_background(place: Place) -> None:
+    configure(place, foreground_s=0.05)
+    place.set_state(status="working", statusMessage="epoch 1")
+
+    async with place.opening(SEARCH, TRAIN) as session:
+        _, moved = results_in(await events_of(session))
+        place.set_state(**DONE)
+        states = await ended(session)
+        (task,) = session[BackgroundTasks].tasks
+
+    assert moved.startswith(f"The call goes on in the background as task {task.id}.")
+    assert states == ["finished"]
+    assert task.title == "mcp__toy__train"
+    assert task.output.read_text() == 'epoch 1\n<mcp-content source="toy/train">\nloss 0.1\n</mcp-content>\n'
+
+
+async def test_plain_call_goes_on_in_the_background_too(place: Place) -> None:
+    place.set_state(trap="hangs")
+    place.configure(foreground_s=0.05)
+
+    async with place.opening(("ToolSearch", {"query": "echo"}), call(message="hi")) as session:
+        _, moved = results_in(await events_of(session))
+        await session[BackgroundTasks].stop(session[BackgroundTasks].tasks[0].id)
+        states = await ended(session)
+
+    assert "goes on in the background" in moved
+    assert states == ["stopped"]
+
+
+async def test_user_moves_a_call_to_the_background(place: Place) -> None:
+    configure(place)
+    place.set_state(status="working")
+
+    async with place.opening(SEARCH, TRAIN) as session, anyio.create_task_group() as group:
+        results: list[str] = []
+
+        async def run() -> None:
+            results.extend(results_in(await events_of(session)))
+
+        group.start_soon(run)
+        await until(lambda: count(place, "tasks/get") > 0)
+        moved = session[BackgroundTasks].move()
+        await until(lambda: len(results) == 2)
+        place.set_state(**DONE)
+        states = await ended(session)
+
+    assert len(moved) == 1
+    assert "goes on in the background" in results[1]
+    assert states == ["finished"]
+
+
+async def test_no_room_in_the_background_leaves_it_in_front(place: Place) -> None:
+    configure(place, foreground_s=0.05)
+    place.set_state(status="working")
+
+    async with (
+        place.opening(SEARCH, TRAIN, TRAIN, overrides={"background.max_tasks": 1}) as session,
+        anyio.create_task_group() as group,
+    ):
+        results: list[str] = []
+
+        async def run() -> None:
+            results.extend(results_in(await events_of(session)))
+
+        group.start_soon(run)
+        await until(lambda: count(place, "tools/call") == 2)
+        asks = count(place, "tasks/get")
+        await until(lambda: count(place, "tasks/get") > asks + 10)  # longer than the second call may be in front
+        place.set_state(**DONE)
+        await until(lambda: len(results) == 3)
+
+    assert "goes on in the background" in results[1]
+    assert "loss 0.1" in results[2]
+
+
+async def test_task_that_is_stopped_is_ended_at_its_server(place: Place) -> None:
+    configure(place, foreground_s=0.05)
+    place.set_state(status="working")
+
+    async with place.opening(SEARCH, TRAIN) as session:
+        await events_of(session)
+        await session[BackgroundTasks].stop(session[BackgroundTasks].tasks[0].id)
+        states = await ended(session)
+
+    assert states == ["stopped"]
+    assert 'tasks/cancel {"taskId": "t-1"}' in place.lines
+
+
+async def test_task_outlives_the_session_and_is_found_again(place: Place) -> None:
+    configure(place, foreground_s=0.05)
+    place.set_state(status="working")
+    async with place.opening(SEARCH, TRAIN) as session:
+        await events_of(session)
+        session_id, (before,) = session.log_path.stem, session[BackgroundTasks].tasks
+    place.set_state(**DONE)
+
+    async with place.opening(resume=session_id) as session:
+        states = await ended(session)
+        (after,) = session[BackgroundTasks].tasks
+
+    assert not any(line.startswith("tasks/cancel") for line in place.lines)
+    assert any("going on without panpan" in warning for warning in place.warnings)
+    assert (after.id, states) == (before.id, ["finished"])
+    assert "loss 0.1" in after.output.read_text()
+
+
+async def test_task_whose_server_is_gone_from_the_settings_is_lost(place: Place) -> None:
+    configure(place, foreground_s=0.05)
+    place.set_state(status="working")
+    async with place.opening(SEARCH, TRAIN) as session:
+        await events_of(session)
+        session_id = session.log_path.stem
+    (place.home / "settings.toml").write_text("")
+
+    async with place.opening(resume=session_id) as session:
+        states = await ended(session)
+        (task,) = session[BackgroundTasks].tasks
+
+    assert states == ["lost"]
+    assert task.note == "nothing here goes on with it any more"
+
+
+async def test_task_goes_on_if_its_server_is_started_again(place: Place) -> None:
+    configure(place, foreground_s=0.05)
+    place.set_state(status="working")
+
+    async with place.opening(SEARCH, TRAIN) as session:
+        await events_of(session)
+        asks = count(place, "tasks/get")
+        servers = session[McpCapability].servers
+        assert servers is not None
+        servers.retry("toy")
+        await until(lambda: count(place, "server/discover") == 2 and count(place, "tasks/get") > asks + 3)
+        place.set_state(**DONE)
+        states = await ended(session)
+
+    assert states == ["finished"]
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ({"status": "failed", "error": {"code": -1, "message": "no GPU"}}, "the task failed: no GPU"),
+        ({"status": "cancelled"}, "the server has ended the task"),
+        ({"status": "odd"}, "speaks wrongly"),
+        ({"status": "completed", "result": {"content": 5}}, "speaks wrongly"),
+    ],
+)
+async def test_task_that_fails_is_an_error(place: Place, state: dict[str, Any], why: str) -> None:
+    configure(place)
+    place.set_state(**state)
+
+    _, result = await place.results(SEARCH, TRAIN)
+
+    assert why in result
+
+
+async def test_task_asks_the_user(place: Place) -> None:
+    configure(place)
+    form = {"message": "Which GPU?", "requestedSchema": {"type": "object", "properties": {"gpu": {"type": "string"}}}}
+    place.set_state(status="input_required", inputRequests={"q": {"method": "elicitation/create", "params": form}})
+    asked: list[UserQuestion] = []
+
+    async def ask(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
+        asked.extend(questions)
+        place.set_state(**DONE)
+        return [UserAnswer((), "A100")]
+
+    async with place.opening(SEARCH, TRAIN, ask_user=ask) as session:
+        _, result = results_in(await events_of(session))
+
+    told = next(line for line in place.lines if line.startswith("tasks/update"))
+    assert json.loads(told.partition(" ")[2]) == {
+        "taskId": "t-1",
+        "inputResponses": {"q": {"action": "accept", "content": {"gpu": "A100"}}},
+    }
+    assert "Which GPU?" in asked[0].question
+    assert "loss 0.1" in result

@@ -12,8 +12,9 @@ from mcp import Client, StdioServerParameters
 from benchmarks.command import Bench, bench
 from benchmarks.figure import Figure
 from benchmarks.model_server import ModelServer, serving
-from panpan.capabilities.mcp.catalogue import Catalogue, Listing
+from panpan.capabilities.mcp.catalogue import Catalogue
 from panpan.capabilities.mcp.connection import Connection, Surroundings
+from panpan.capabilities.mcp.definitions import Listing
 from panpan.capabilities.mcp.entries import ServerEntry, read_entry
 from panpan.system.environment import child_environment
 from panpan.system.sandbox.command_sandbox import CommandSandbox

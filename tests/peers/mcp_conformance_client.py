@@ -19,8 +19,8 @@ import anyio
 import httpx2
 
 from panpan.capabilities.mcp.authorization import Prompt, log_in
-from panpan.capabilities.mcp.catalogue import Listing
 from panpan.capabilities.mcp.connection import Connection, Surroundings
+from panpan.capabilities.mcp.definitions import Listing
 from panpan.capabilities.mcp.entries import read_entry
 from panpan.capabilities.mcp.logins import Logins
 from panpan.system.sandbox.command_sandbox import CommandSandbox

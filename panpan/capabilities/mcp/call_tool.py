@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.capabilities.mcp.catalogue import KnownTool
+from panpan.capabilities.mcp.definitions import KnownTool
 from panpan.capabilities.mcp.long_calls import CallWatch, LongCall
 from panpan.capabilities.mcp.results import MAX_CHARS
 from panpan.capabilities.mcp.servers import McpServers

@@ -25,7 +25,7 @@ from panpan.session.reminders import ReminderSource
 from panpan.session.user_hooks import HooksOfUser
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.events import TaskInfo
-from panpan.types.messages import SystemReminder, UserMessage
+from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
 from panpan.types.permission import Ask, Decision, Reason
 
 if TYPE_CHECKING:
@@ -161,21 +161,18 @@ class McpCapability(Capability):
         """Return the tools that the model has from the beginning."""
         servers = self.servers
         assert servers is not None
-        offered = [
-            tool
-            for tool in servers.catalogue.tools.values()
-            if servers.entry(tool.server).settings.exposure == "direct"
-            and len(tool.full_name) <= _MAX_DIRECT_NAME_CHARS
-        ]
+        direct = (entry.name for entry in servers.entries if entry.settings.exposure == "direct")
+        known = {name: tool for server in direct for name, tool in servers.catalogue.tools_of(server).items()}
+        offered = [tool for name, tool in sorted(known.items()) if len(name) <= _MAX_DIRECT_NAME_CHARS]
         if not offered:
             return ()
         from panpan.capabilities.mcp.call_tool import McpTool
-        from panpan.capabilities.mcp.catalogue import for_list
+        from panpan.capabilities.mcp.definitions import for_list
 
         return [McpTool.of(tool, servers, background) for tool in for_list(offered)]
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
-        return (_AsksForPerson(),) if self.servers is not None else ()
+        return (_ReadsDefinitions(self.servers), _AsksForPerson()) if self.servers is not None else ()
 
     def reminders(self, agent: Agent) -> Iterable[ReminderSource]:
         return (_ListedServers(self.servers),) if self.servers is not None else ()
@@ -202,7 +199,7 @@ class McpCapability(Capability):
         return await with_resources(message, self.servers, self.session.tool_context.outputs, self.session.warn)
 
     def session_commands(self) -> Iterable[Command]:
-        if self.servers is None or not any(known.prompts for known in self.servers.catalogue.servers.values()):
+        if self.servers is None or not any(known.prompts for known in self.servers.catalogue.outlines.values()):
             return ()
         from panpan.capabilities.mcp.offers import prompt_commands
 
@@ -212,6 +209,17 @@ class McpCapability(Capability):
     def commands(cls) -> Iterable[Command]:
         arguments = "[approve|login|reconnect NAME]"
         return (Command("mcp", "Show the MCP servers", _mcp, arguments=arguments, is_immediate=True),)
+
+
+class _ReadsDefinitions(Hook):
+    """Reads what is known of tools before the first call of one, beside the event loop."""
+
+    def __init__(self, servers: "McpServers") -> None:
+        self._catalogue = servers.catalogue
+
+    async def after_reply(self, round_: Round, reply: AssistantMessage) -> None:
+        if self._catalogue.is_unread and any(use.name == CALL_TOOL for use in reply.tool_uses):
+            await to_thread.run_sync(self._catalogue.load)
 
 
 class _AsksForPerson(Hook):
@@ -254,12 +262,12 @@ class _ListedServers(ReminderSource):
         return "\n".join(["MCP servers, whose tools ToolSearch finds and CallTool calls:", *lines])
 
     def _line(self, name: str) -> str:
-        known = self._servers.catalogue.servers.get(name)
+        known = self._servers.catalogue.outlines.get(name)
         if known is None:
             return f"- {name}: starts, ToolSearch waits for it"
         about = clean_line(known.instructions)
         about = f"{about[:_MAX_LISTED_CHARS].rstrip()}…" if len(about) > _MAX_LISTED_CHARS else about
-        return f"- {name}, {len(known.tools):,} tools{f': {about}' if about else ''}"
+        return f"- {name}, {known.tools:,} tools{f': {about}' if about else ''}"
 
 
 async def _mcp(terminal: Terminal, rest: str) -> None:
@@ -299,8 +307,9 @@ async def _mcp(terminal: Terminal, rest: str) -> None:
 
 async def _show(terminal: Terminal, servers: "McpServers", logins: "Logins") -> None:
     rows = []
+    await to_thread.run_sync(servers.catalogue.load)
     for entry in servers.entries:
-        known = servers.catalogue.servers.get(entry.name)
+        known = servers.catalogue.server(entry.name)
         state = servers.state(entry.name)
         about = [state if known is None else f"{state}, {len(known.tools):,} tools"]
         if (failure := servers.failure(entry.name)) and state == "failed":

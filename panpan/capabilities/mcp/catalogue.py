@@ -1,296 +1,48 @@
 """Tools that servers have, as far as they are known: kept from run to run, and found by words.
 
 The rule: a definition counts as the user first accepted it, by using the server. If a server changes it later, the
-model sees the accepted one, and the next call asks the user with the difference. Text of a server is a stranger's: it
-is cleaned and cut before anybody reads it.
+model sees the accepted one, and the next call asks the user with the difference. What was kept is a file, which may be
+damaged or another's: its definitions are checked before anybody reads them, at their first use, so that a start does
+not pay for them.
 """
 
 import json
-import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cached_property
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.errors import ConfigError, ToolError
+from panpan.permissions.rules.rules import SERVER_PREFIX
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.files.folder_tree import make_private_folder
 from panpan.system.files.read_file import read_users_file
-from panpan.system.text.terminal_text import clean_for_terminal, clean_line
-from panpan.system.text.untrusted import without_tags
+from panpan.system.text.untrusted import clean_untrusted
 from panpan.types.dataclass import dataclass
-from panpan.types.pattern import compile_late
 
-MAX_TEXT_BYTES = 2_000
-"""Most bytes of a description, or of a server's instructions."""
-MAX_SCHEMA_BYTES = 100_000
-"""Most bytes of a tool's schema; a larger one leaves the tool out."""
-MAX_TOOLS = 5_000
-"""Most tools of one server."""
+if TYPE_CHECKING:
+    from panpan.capabilities.mcp.definitions import Changes, Index, KnownTool, Listing, ServerTools
+
 MAX_PROMPTS = 200
 """Most prompts of one server."""
-MAX_DIRECT_BYTES = 100_000
-"""Most bytes of definitions that go along with each request."""
-MAX_LIST_BYTES = 20_000_000
-"""Most bytes of a server's definitions together."""
+_MAX_INSTRUCTIONS_BYTES = 2_000
 _MAX_FILE_BYTES = 100_000_000
 _LOCK_WAIT_S = 5.0
-_MAX_NAME_CHARS = 128
-_UNSAFE = compile_late(r"[^A-Za-z0-9_-]")
-_WORD = compile_late(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
-_META_THAT_COUNTS = ("anthropic/requiresUserInteraction", "anthropic/maxResultSizeChars")
-_MOST_PROPERTIES = 500
-"""Most names of properties by which a tool is found."""
-
-_K1, _B = 1.2, 0.75
-"""Parameters of Okapi BM25, as Robertson and Zaragoza (2009) recommend them."""
-_NAME_WEIGHT = 3
-"""Times that a word of a name counts."""
-
-
-@dataclass(frozen=True)
-class KnownTool:
-    """A tool of a server."""
-
-    server: str
-    name: str
-    """Its name on the server."""
-    description: str
-    schema: Mapping[str, Any]
-    """JSON schema of its arguments."""
-    hints: Mapping[str, Any]
-    """Its effects, as the server says (`annotations`)."""
-    meta: Mapping[str, Any]
-    digest: str
-    """Digest of what the model and the user are told of it; empty for one of which nothing was accepted."""
-    written: Mapping[str, Any]
-    """Its definition, as the server sent it."""
-
-    @property
-    def full_name(self) -> str:
-        """Its name in rules, hooks and the log."""
-        return full_name(self.server, self.name)
-
-    @property
-    def is_read_only(self) -> bool:
-        """True if the server says that it changes nothing."""
-        return self.hints.get("readOnlyHint") is True
-
-    @property
-    def needs_person(self) -> bool:
-        """True if the server says that a person has to agree to each call."""
-        return self.meta.get("anthropic/requiresUserInteraction") is True
-
-    @cached_property
-    def words(self) -> Counter[str]:
-        """The words by which it is found."""
-        names = _words(f"{self.server} {self.name}")
-        return Counter([*names * _NAME_WEIGHT, *_words(self.description), *_words(" ".join(self.properties))])
-
-    @property
-    def properties(self) -> Sequence[str]:
-        """Names of its arguments, inner ones included."""
-        return list(_properties(self.schema))
-
-    def as_text(self) -> str:
-        """Return its definition for the model."""
-        schema = json.dumps(self.schema, ensure_ascii=False, separators=(",", ":"))
-        return f"{self.full_name}: {self.description or '(no description)'}\narguments: {schema}"
-
-
-def full_name(server: str, tool: str) -> str:
-    """Return the name of a tool in rules, hooks and the log."""
-    return f"mcp__{server}__{_UNSAFE.sub('_', tool)}"
-
-
-def cleaned(text: object) -> str:
-    """Return text of a server as the model may read it: without control characters, and cut."""
-    data = without_tags(clean_for_terminal(text if isinstance(text, str) else "")).strip().encode()
-    if len(data) <= MAX_TEXT_BYTES:
-        return data.decode()
-    return f"{data[:MAX_TEXT_BYTES].decode(errors='ignore')}…"
-
-
-def read_tool(server: str, written: Mapping[str, Any]) -> KnownTool:
-    """Return a tool as its server defines it.
-
-    Raises:
-        ValueError: It cannot be used; the text says why.
-    """
-    name, schema = written.get("name"), written.get("inputSchema")
-    if not isinstance(name, str) or not name.strip():
-        raise ValueError("a tool has no name")
-    if len(name) > _MAX_NAME_CHARS:
-        raise ValueError(f"the name {clean_line(name)[:60]}… is longer than {_MAX_NAME_CHARS} characters")
-    if not isinstance(schema, Mapping):
-        raise ValueError(f"{clean_line(name)} has no schema of its arguments")
-    if len(json.dumps(schema)) > MAX_SCHEMA_BYTES:
-        raise ValueError(f"the schema of {clean_line(name)} has more than {MAX_SCHEMA_BYTES:,} bytes")
-    hints, meta = written.get("annotations"), written.get("_meta")
-    about, arguments = cleaned(written.get("description")), _cleaned_schema(schema)
-    rights = [meta.get(key) for key in _META_THAT_COUNTS] if isinstance(meta, Mapping) else []
-    told = [name, about, arguments, hints, rights]
-    return KnownTool(
-        server,
-        name,
-        about,
-        arguments,
-        hints if isinstance(hints, Mapping) else {},
-        meta if isinstance(meta, Mapping) else {},
-        blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=16).hexdigest(),
-        written,
-    )
-
-
-def _cleaned_schema(node: Any) -> Any:
-    """Return a schema without control characters and tags of panpan's own in its texts."""
-    if isinstance(node, str):
-        return without_tags(clean_for_terminal(node))
-    if isinstance(node, Mapping):
-        return {_cleaned_schema(key): _cleaned_schema(value) for key, value in node.items()}
-    return [_cleaned_schema(item) for item in node] if isinstance(node, list) else node
-
-
-def _properties(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of properties in a schema, each once; references are followed inside of it only."""
-    nodes: list[Any] = [schema]
-    seen: set[int] = set()
-    names: set[str] = set()
-    while nodes and len(names) < _MOST_PROPERTIES:
-        node = nodes.pop(0)
-        if not isinstance(node, Mapping) or id(node) in seen:
-            continue
-        seen.add(id(node))
-        inner = node.get("properties")
-        for name, one in inner.items() if isinstance(inner, Mapping) else ():
-            if name not in names:
-                names.add(name)
-                yield str(name)
-            nodes.append(one)
-        nodes += [node.get("items"), _referred(node.get("$ref"), schema)]
-        for key in ("anyOf", "oneOf", "allOf"):
-            nodes += node[key] if isinstance(node.get(key), list) else ()
-
-
-def _referred(reference: Any, root: Mapping[str, Any]) -> Any:
-    if not isinstance(reference, str) or not reference.startswith("#/"):
-        return None
-    target: Any = root
-    for part in reference[2:].split("/"):
-        target = target.get(part) if isinstance(target, Mapping) else None
-    return target
-
-
-def _words(text: str) -> list[str]:
-    return [word.casefold() for word in _WORD.findall(text)]
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """A server's own account of itself."""
+class Outline:
+    """What a session needs to know of a server from its beginning."""
 
-    tools: Sequence[Mapping[str, Any]] = ()
-    """Definitions of its tools, as it sends them."""
-    instructions: str = ""
-    prompts: Sequence[Mapping[str, Any]] = ()
-    """Definitions of its prompts, as it sends them."""
-    left_out: Sequence[str] = ()
-    """Tools that are not as the protocol says, each with the reason."""
-
-
-def read_tools(server: str, listed: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, KnownTool], Sequence[str]]:
-    """Return the tools that a server lists by their full names, and what is wrong with others."""
-    tools: dict[str, KnownTool] = {}
-    problems: list[str] = []
-    twins: set[str] = set()
-    left = MAX_LIST_BYTES
-    for one in listed[:MAX_TOOLS]:
-        try:
-            tool = read_tool(server, one)
-            left -= len(json.dumps(one))
-        except (ValueError, AttributeError, TypeError, RecursionError) as error:
-            problems.append(str(error))
-            continue
-        if left < 0:
-            problems.append(f"its definitions have more than {MAX_LIST_BYTES:,} bytes, and the others are not known")
-            break
-        if tool.full_name.casefold() in twins:
-            problems.append(f"{clean_line(tool.name)} has the name of another tool")
-            continue
-        twins.add(tool.full_name.casefold())
-        tools[tool.full_name] = tool
-    if len(listed) > MAX_TOOLS:
-        problems.append(f"it has {len(listed):,} tools, of which {MAX_TOOLS:,} are known")
-    return tools, problems
-
-
-def for_list(tools: Sequence[KnownTool]) -> Sequence[KnownTool]:
-    """Return the tools that providers take into the list of a request, which has room for so many bytes of them."""
-    found, left = [], MAX_DIRECT_BYTES
-    for tool in tools:
-        left -= len(tool.as_text().encode())
-        if left >= 0 and tool.digest and _is_for_providers(tool.schema):
-            found.append(tool)
-    return found
-
-
-def _is_for_providers(schema: Mapping[str, Any]) -> bool:
-    """Return True if a schema is one of an object, and has nothing at its root that providers refuse."""
-    if schema.get("type") != "object" or not {"anyOf", "oneOf", "allOf", "not", "$ref"}.isdisjoint(schema):
-        return False
-    try:
-        from jsonschema import Draft202012Validator, SchemaError  # type: ignore[import-untyped]
-    except ImportError:  # it comes with the library that speaks the protocol
-        return False
-    try:
-        Draft202012Validator.check_schema(schema)
-    except (SchemaError, RecursionError):
-        return False
-    return True
-
-
-def _unaccepted(server: str, name: str) -> KnownTool:
-    """Return what stands for a tool of which nothing was accepted."""
-    return KnownTool(server, name, "", {}, {}, {}, "", {})
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """Differences of a listing from what was known."""
-
-    added: Sequence[str] = ()
-    removed: Sequence[str] = ()
-    changed: Sequence[str] = ()
-    """Tools whose definition is another one, which the user has not accepted yet."""
-    problems: Sequence[str] = ()
-    """Tools that cannot be used, each with the reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerTools:
-    """The knowledge about one server."""
-
-    accepted: Mapping[str, KnownTool]
-    """Accepted definitions, also of tools that it has no more, by their full names in small letters."""
-    present: Mapping[str, KnownTool]
-    """Definitions as it sends them, by full names."""
-    tools: Mapping[str, KnownTool]
-    """Tools that it has and that the settings leave on, as they were accepted, by full names."""
+    tools: int
+    """Number of tools that it has and that the settings leave on."""
     instructions: str
-    prompts: Sequence[Mapping[str, Any]] = ()
-    problems: Sequence[str] = ()
-    is_damaged: bool = False
-    """True if nobody can tell what was accepted, so that all that the server has is asked about."""
-
-    @property
-    def pending(self) -> Mapping[str, KnownTool]:
-        """Tools whose present definition is another one than the accepted one."""
-        return {name: one for name, one in self.present.items() if self.tools.get(name, one).digest != one.digest}
+    prompts: Sequence[Mapping[str, Any]]
 
 
 class Catalogue:
@@ -308,44 +60,95 @@ class Catalogue:
         self._folder = folder
         self._is_on = is_on
         self._project = project
-        self.servers: dict[str, ServerTools] = {}
+        self.outlines: dict[str, Outline] = {}
+        """The servers of which something is known."""
+        self._servers: dict[str, ServerTools] = {}
+        self._unread: dict[str, tuple[ServerEntry, bytes]] = {}
+        """What was kept of servers whose definitions nobody has needed yet."""
+        self._reading = Lock()
         self._version = 0
         """Number of changes of what is known."""
-        self._index: tuple[int, _Index] | None = None
+        self._index: tuple[int, Index] | None = None
+
+    def server(self, name: str) -> "ServerTools | None":
+        """Return the definitions of a server's tools, which may take long once; None if nothing is known of it."""
+        if name in self._unread:
+            with self._reading:
+                self._read(name)
+        return self._servers.get(name)
+
+    def _read(self, name: str) -> None:
+        """Check the definitions that were kept of a server; of a damaged file nothing is known."""
+        if name not in self._unread:  # another thread has done it
+            return
+        known = self._checked(*self._unread[name])
+        if known.is_damaged:
+            del self.outlines[name]
+        else:
+            self._servers[name] = known
+            self.outlines[name] = replace(self.outlines[name], tools=len(known.tools))
+        del self._unread[name]
+        self._version += 1
 
     @property
-    def tools(self) -> Mapping[str, KnownTool]:
+    def is_unread(self) -> bool:
+        """True if there are definitions that `load` has to check."""
+        return bool(self._unread)
+
+    def load(self) -> None:
+        """Check all definitions that were kept."""
+        for name in list(self._unread):
+            self.server(name)
+
+    def tools_of(self, server: str) -> "Mapping[str, KnownTool]":
+        """Return the tools of a server by their full names."""
+        known = self.server(server)
+        return known.tools if known is not None else {}
+
+    @property
+    def tools(self) -> "Mapping[str, KnownTool]":
         """All tools by their full names, sorted."""
-        found = {name: tool for known in list(self.servers.values()) for name, tool in known.tools.items()}
+        found = {name: tool for server in list(self.outlines) for name, tool in self.tools_of(server).items()}
         return dict(sorted(found.items()))
 
-    def find(self, name: str) -> KnownTool | None:
+    def find(self, name: str) -> "KnownTool | None":
         """Return the tool of a full name; case makes no difference."""
-        for known in list(self.servers.values()):
-            if (tool := known.tools.get(name)) is not None:
-                return tool
         wanted = name.casefold()
-        return next((tool for known, tool in self.tools.items() if known.casefold() == wanted), None)
+        for server in list(self.outlines):
+            if wanted.startswith(f"{SERVER_PREFIX}{server}__".casefold()):
+                tools = self.tools_of(server)
+                return tools.get(name) or next((one for full, one in tools.items() if full.casefold() == wanted), None)
+        return None
 
-    def pending(self, name: str) -> KnownTool | None:
+    def pending(self, name: str) -> "KnownTool | None":
         """Return the present definition of a tool, if it is another one than the accepted one."""
         accepted = self.find(name)
-        if accepted is None:
+        known = None if accepted is None else self.server(accepted.server)
+        if accepted is None or known is None:
             return None
         wanted = name.casefold()
-        every = self.servers[accepted.server].present
-        present = next((one for known, one in every.items() if known.casefold() == wanted), None)
+        present = next((one for full, one in known.present.items() if full.casefold() == wanted), None)
         return present if present is not None and present.digest != accepted.digest else None
 
     def recall(self, entry: ServerEntry) -> bool:
         """Take what an earlier run has learnt of a server; False if that is nothing."""
-        if (known := self._kept(entry)) is None or known.is_damaged:
+        if (data := self._kept(entry)) is None:
             return False
-        self._set(entry, known)
+        try:
+            head = json.loads(data.partition(b"\n")[0])
+            tools = self._left_on(entry, [name for name in head["present"] if isinstance(name, str)])
+            outline = _outline(len(tools), head["instructions"], head["prompts"])
+        except (ValueError, KeyError, TypeError, RecursionError):  # it is damaged
+            return False
+        self._unread[entry.name] = entry, data
+        self.outlines[entry.name] = outline
+        self._version += 1
         return True
 
-    def learn(self, entry: ServerEntry, listing: Listing) -> Changes:
+    def learn(self, entry: ServerEntry, listing: "Listing") -> "Changes":
         """Take what a server says now, and keep it; definitions that have changed wait for the user."""
+        from panpan.capabilities.mcp.definitions import Changes, ServerTools, read_tools, unaccepted
+
         present, wrong = read_tools(entry.name, listing.tools)
         problems = [*listing.left_out, *wrong]
         with self._locked():
@@ -353,49 +156,55 @@ class Catalogue:
             added, changed = [], []
             for name, tool in present.items():
                 is_lost = before is not None and before.is_damaged
-                known = accepted.setdefault(name.casefold(), _unaccepted(entry.name, tool.name) if is_lost else tool)
+                known = accepted.setdefault(name.casefold(), unaccepted(entry.name, tool.name) if is_lost else tool)
                 if before is not None and name not in before.present:
                     added.append(name)
                 if known.digest != tool.digest:
                     changed.append(name)
             removed = sorted(before.present.keys() - present.keys()) if before is not None else []
-            prompts = [one for one in listing.prompts[:MAX_PROMPTS] if isinstance(one, Mapping)]
-            now = self._made(entry, accepted, present, cleaned(listing.instructions), prompts, problems)
-            self._set(entry, now)
-            self._keep(entry, now)
+            tools = {name: accepted[name.casefold()] for name in self._left_on(entry, present)}
+            outline = _outline(len(tools), listing.instructions, listing.prompts)
+            self._take(entry, ServerTools(accepted, present, tools, problems), outline)
         return Changes(sorted(added), removed, sorted(changed), problems)
 
-    def accept(self, entry: ServerEntry, tool: KnownTool) -> None:
+    def accept(self, entry: ServerEntry, tool: "KnownTool") -> None:
         """Let a definition of a tool count, since the user has seen it and said yes to it."""
         with self._locked():
-            known, accepted = self.servers[entry.name], self._before(entry)[1]
+            known, (_, accepted) = self.server(entry.name), self._before(entry)
+            assert known is not None
             accepted[tool.full_name.casefold()] = tool
-            now = self._made(entry, accepted, known.present, known.instructions, known.prompts, known.problems)
-            self._set(entry, now)
-            self._keep(entry, now)
+            tools = {name: accepted[name.casefold()] for name in known.tools}
+            self._take(entry, replace(known, accepted=accepted, tools=tools), self.outlines[entry.name])
 
-    def _before(self, entry: ServerEntry) -> tuple[ServerTools | None, dict[str, KnownTool]]:
+    def _before(self, entry: ServerEntry) -> "tuple[ServerTools | None, dict[str, KnownTool]]":
         """Return what was known of a server, and its accepted definitions; another session may have accepted more."""
-        here, kept = self.servers.get(entry.name), self._kept(entry)
+        data = self._kept(entry)
+        here, kept = self.server(entry.name), None if data is None else self._checked(entry, data)
         accepted = {**(here.accepted if here is not None else {}), **(kept.accepted if kept is not None else {})}
         return here or kept, accepted
 
-    def _made(
-        self,
-        entry: ServerEntry,
-        accepted: Mapping[str, KnownTool],
-        present: Mapping[str, KnownTool],
-        instructions: str,
-        prompts: Sequence[Mapping[str, Any]],
-        problems: Sequence[str],
-    ) -> ServerTools:
-        is_hidden = entry.settings.exposure == "hidden"
-        tools = {name: accepted[name.casefold()] for name in present if not is_hidden and self._is_on(name)}
-        return ServerTools(accepted, present, tools, instructions, prompts, problems)
+    def _left_on(self, entry: ServerEntry, names: Iterable[str]) -> Sequence[str]:
+        """Return the full names of tools that the model may find or has in its list."""
+        return [] if entry.settings.exposure == "hidden" else [name for name in names if self._is_on(name)]
 
-    def _set(self, entry: ServerEntry, known: ServerTools) -> None:
-        self.servers[entry.name] = known
+    def _take(self, entry: ServerEntry, known: "ServerTools", outline: Outline) -> None:
+        """Let this be known of a server, and keep it."""
+        self._servers[entry.name] = known
+        self.outlines[entry.name] = outline
         self._version += 1
+        if self._folder is None:
+            return
+        accepted = [tool for tool in known.accepted.values() if tool.digest]
+        names = {tool.full_name for tool in accepted}
+        head = {
+            "instructions": outline.instructions,
+            "prompts": outline.prompts,
+            "present": [name for name in known.present if name in names],
+            "unaccepted": [tool.name for tool in known.accepted.values() if not tool.digest],
+        }
+        lines = json.dumps(head), json.dumps({"accepted": [tool.written for tool in accepted]})
+        with suppress(ToolError, OSError):  # it is asked again next time
+            write_atomic(self._file(entry), "\n".join(lines).encode(), mode=0o600)
 
     def _file(self, entry: ServerEntry) -> Path:
         assert self._folder is not None
@@ -414,36 +223,32 @@ class Catalogue:
                     stack.enter_context(hold_lock(self._folder / "lock", wait_s=_LOCK_WAIT_S))
             yield
 
-    def _kept(self, entry: ServerEntry) -> ServerTools | None:
-        """Return what the file of a server says; None without one. In a damaged one, nothing was accepted."""
+    def _kept(self, entry: ServerEntry) -> bytes | None:
+        """Return the file of a server: a line with its outline, and one with the definitions; None without one."""
         if self._folder is None or not self._file(entry).exists():
             return None
         try:
-            kept = json.loads(read_users_file(str(self._file(entry)), max_bytes=_MAX_FILE_BYTES))
-            tools, _ = read_tools(entry.name, kept["accepted"])
-            present = {name: tools[name] for name in kept["present"] if name in tools}
-            prompts = [one for one in kept["prompts"] if isinstance(one, Mapping)]
-            accepted = {name.casefold(): tool for name, tool in tools.items()}
+            return read_users_file(str(self._file(entry)), max_bytes=_MAX_FILE_BYTES)
+        except ToolError:
+            return b""
+
+    def _checked(self, entry: ServerEntry, data: bytes) -> "ServerTools":
+        """Return what the file of a server says; in a damaged one, nothing was accepted."""
+        from panpan.capabilities.mcp.definitions import ServerTools, full_name, read_tools, unaccepted
+
+        try:
+            kept = {key: value for line in data.split(b"\n") for key, value in json.loads(line).items()}
+            read, _ = read_tools(entry.name, kept["accepted"])
+            present = {name: read[name] for name in kept["present"] if name in read}
+            accepted = {name.casefold(): tool for name, tool in read.items()}
             for name in kept["unaccepted"]:
-                accepted.setdefault(full_name(entry.name, name).casefold(), _unaccepted(entry.name, name))
-            return self._made(entry, accepted, present, str(kept["instructions"]), prompts, ())
-        except (ToolError, ValueError, KeyError, TypeError, RecursionError):
-            return ServerTools({}, {}, {}, "", is_damaged=True)
+                accepted.setdefault(full_name(entry.name, name).casefold(), unaccepted(entry.name, name))
+            tools = {name: present[name] for name in self._left_on(entry, present)}
+            return ServerTools(accepted, present, tools)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return ServerTools({}, {}, {}, is_damaged=True)
 
-    def _keep(self, entry: ServerEntry, known: ServerTools) -> None:
-        if self._folder is None:
-            return
-        kept = {
-            "instructions": known.instructions,
-            "prompts": known.prompts,
-            "accepted": [tool.written for tool in known.accepted.values() if tool.digest],
-            "unaccepted": [tool.name for tool in known.accepted.values() if not tool.digest],
-            "present": list(known.present),
-        }
-        with suppress(ToolError, OSError):  # it is asked again next time
-            write_atomic(self._file(entry), json.dumps(kept).encode(), mode=0o600)
-
-    def search(self, query: str, most: int) -> Sequence[KnownTool]:
+    def search(self, query: str, most: int) -> "Sequence[KnownTool]":
         """Return the tools that words may mean, the best first.
 
         Args:
@@ -454,44 +259,15 @@ class Catalogue:
         if kind.strip() == "select":
             found = (self.find(name.strip()) for name in names.split(","))
             return [tool for tool in found if tool is not None]
+        from panpan.capabilities.mcp.definitions import Index, words_in
+
+        self.load()
         version, kept = self._version, self._index
         if kept is None or kept[0] != version:
-            kept = self._index = version, _Index(list(self.tools.values()))
-        return kept[1].best(_words(query), most)
+            kept = self._index = version, Index(list(self.tools.values()))
+        return kept[1].best(words_in(query), most)
 
 
-class _Index:
-    """An index of words, which ranks by Okapi BM25."""
-
-    def __init__(self, tools: Sequence[KnownTool]) -> None:
-        self._tools = tools
-        self._places: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        lengths = []
-        for number, tool in enumerate(tools):
-            lengths.append(tool.words.total())
-            for word, count in tool.words.items():
-                self._places[word].append((number, count))
-        average = sum(lengths) / len(lengths) if lengths else 1.0
-        self._norms = [_K1 * (1 - _B + _B * length / (average or 1.0)) for length in lengths]
-
-    def best(self, words: Sequence[str], most: int) -> Sequence[KnownTool]:
-        scores: dict[int, float] = defaultdict(float)
-        for word in dict.fromkeys(words):
-            for known in self._near(word):
-                places = self._places[known]
-                rarity = math.log(1 + (len(self._tools) - len(places) + 0.5) / (len(places) + 0.5))
-                share = 1.0 if known == word else 0.5
-                for number, count in places:
-                    scores[number] += share * rarity * count * (_K1 + 1) / (count + self._norms[number])
-        ranked = sorted(scores, key=lambda number: (-scores[number], self._tools[number].full_name))
-        return [self._tools[number] for number in ranked[:most]]
-
-    def _near(self, word: str) -> Sequence[str]:
-        """Return the known words that a word may mean: itself, else those that begin with it, or it with them."""
-        if word in self._places:
-            return (word,)
-        if len(word) < 4:
-            return ()
-        return [
-            known for known in self._places if known.startswith(word) or (len(known) > 3 and word.startswith(known))
-        ]
+def _outline(tools: int, instructions: object, prompts: Sequence[Any]) -> Outline:
+    found = [one for one in prompts[:MAX_PROMPTS] if isinstance(one, Mapping)]
+    return Outline(tools, clean_untrusted(instructions, _MAX_INSTRUCTIONS_BYTES), found)

@@ -36,7 +36,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl
 
 from panpan.capabilities.mcp.bearer import Bearer
-from panpan.capabilities.mcp.catalogue import MAX_PROMPTS, MAX_TOOLS, Listing
+from panpan.capabilities.mcp.catalogue import MAX_PROMPTS
+from panpan.capabilities.mcp.definitions import MAX_TOOLS, Listing
 from panpan.capabilities.mcp.elicitation import ask_form, ask_to_open
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.capabilities.mcp.logins import Logins

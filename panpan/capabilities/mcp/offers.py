@@ -27,7 +27,7 @@ MOST_RESOURCES = 10
 
 def prompt_commands(servers: McpServers) -> Iterator[Command]:
     """Yield a command for each prompt that is known."""
-    for server, known in servers.catalogue.servers.items():
+    for server, known in servers.catalogue.outlines.items():
         for prompt in known.prompts:
             name = prompt.get("name")
             if isinstance(name, str) and _NAME.fullmatch(name):

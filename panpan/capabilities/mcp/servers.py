@@ -14,7 +14,7 @@ from anyio import create_task_group, to_thread
 from anyio.abc import TaskGroup
 
 from panpan.capabilities.mcp.approvals import Approvals
-from panpan.capabilities.mcp.catalogue import Catalogue, KnownTool, Listing
+from panpan.capabilities.mcp.catalogue import Catalogue
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.capabilities.mcp.settings import PACKAGE
 from panpan.errors import ToolError
@@ -25,6 +25,7 @@ from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from panpan.capabilities.mcp.connection import Connection, Surroundings
+    from panpan.capabilities.mcp.definitions import KnownTool, Listing
 
 MAX_FAILURES = 5
 """Failures in a row after which a server is not started again in this session."""
@@ -141,7 +142,7 @@ class McpServers(ToolsOfServers):
         async with create_task_group() as self._group:
             try:
                 for entry in self.usable:
-                    if entry.name not in self.catalogue.servers:
+                    if entry.name not in self.catalogue.outlines:
                         self.start_soon(entry.name)
                 await anyio.sleep_forever()
             finally:
@@ -169,8 +170,9 @@ class McpServers(ToolsOfServers):
     async def settle(self) -> Sequence[str]:
         """Wait for the servers of which nothing is known yet; return a sentence about each that failed."""
         failed: list[str] = []
+        await to_thread.run_sync(self.catalogue.load)
         for entry in self.usable:
-            if entry.name not in self.catalogue.servers:
+            if entry.name not in self.catalogue.outlines:
                 try:
                     await self.ready(entry.name)
                 except ToolError as error:
@@ -248,7 +250,7 @@ class McpServers(ToolsOfServers):
         slot.not_before = now + min(FIRST_PAUSE_S * 2 ** (slot.failures - 1), _LONGEST_PAUSE_S)
 
     def _listed(self, entry: ServerEntry) -> "Callable[[Listing], object]":
-        async def take(listing: Listing) -> None:
+        async def take(listing: "Listing") -> None:
             changes = await to_thread.run_sync(self.catalogue.learn, entry, listing)
             for problem in changes.problems:
                 self._warn(clean_line(f"the MCP server {entry.name}: a tool is left out: {problem}"))
@@ -278,6 +280,6 @@ class McpServers(ToolsOfServers):
             raise ToolError(clean_line(f"{tool} of the MCP server {server} failed: {text}")[:_MAX_ERROR_CHARS])
         return text
 
-    def accept(self, tool: KnownTool) -> None:
+    def accept(self, tool: "KnownTool") -> None:
         """Let the changed definition of a tool count, since the user has said yes to it."""
         self.catalogue.accept(self._slots[tool.server].entry, tool)

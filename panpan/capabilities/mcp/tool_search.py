@@ -48,18 +48,18 @@ class ToolSearch(Tool[ToolSearchInput]):
 
     async def run(self, args: ToolSearchInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         catalogue = self._servers.catalogue
-        if any(entry.name not in catalogue.servers for entry in self._servers.usable):
+        if any(entry.name not in catalogue.outlines for entry in self._servers.usable):
             yield Progress("waiting for MCP servers that start\n")
         failed = await self._servers.settle()
         found = await to_thread.run_sync(catalogue.search, args.query, args.max_results)
         parts = []
         for server in dict.fromkeys(tool.server for tool in found):
             words = [f"{tool.as_text()}{self._note(tool.full_name)}" for tool in found if tool.server == server]
-            if instructions := catalogue.servers[server].instructions:
+            if instructions := catalogue.outlines[server].instructions:
                 words.append(f"The server says of itself: {instructions}")
             parts.append(mark_untrusted("\n\n".join(words), "mcp-content", server))
         if not found:
-            names = ", ".join(sorted(catalogue.servers)) or "no server"
+            names = ", ".join(sorted(catalogue.outlines)) or "no server"
             parts.append(f"No tool fits. There are {len(catalogue.tools):,} tools of {names}.")
         parts += [f"[{clean_line(one)[:_MAX_FAILURE_CHARS]}]" for one in failed]
         shown = ", ".join(tool.full_name for tool in found) or "no tool"

@@ -20,7 +20,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, Tool, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from panpan.capabilities.mcp.catalogue import MAX_LIST_BYTES
+from panpan.capabilities.mcp.definitions import MAX_LIST_BYTES
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.system.sandbox.server_process import ServerProcess
 from panpan.system.text.terminal_text import clean_line

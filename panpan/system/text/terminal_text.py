@@ -56,6 +56,8 @@ def clean_for_terminal(text: str) -> str:
     Escape sequences and control characters are dropped, except newline and tab; a carriage return becomes a newline;
     what reorders or hides text is shown as `<U+202E>`; what cannot be encoded becomes U+FFFD.
     """
+    if text.isascii():
+        return text if text.isprintable() else without_controls(text)
     return _DECEPTIVE.sub(lambda found: _number(found[0]), without_controls(text))
 
 

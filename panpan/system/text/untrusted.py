@@ -18,7 +18,14 @@ _UNSEEN_JOINERS = compile_late(r"(?<=[ -\"$-)+-/:-~])[\u200c\u200d\ufe00-\ufe0f]
 
 def without_tags(text: str) -> str:
     """Return text in which no tag of panpan's own begins."""
-    return _OWN_TAG.sub("&lt;", _UNSEEN_JOINERS.sub("", text))
+    text = text if text.isascii() else _UNSEEN_JOINERS.sub("", text)
+    return _OWN_TAG.sub("&lt;", text) if "<" in text else text
+
+
+def clean_untrusted(text: object, max_bytes: int) -> str:
+    """Return text of a stranger without control characters and tags of panpan's own, and cut; other things are none."""
+    data = without_tags(clean_for_terminal(text if isinstance(text, str) else "")).strip().encode()
+    return data.decode() if len(data) <= max_bytes else f"{data[:max_bytes].decode(errors='ignore')}…"
 
 
 def mark_untrusted(text: str, mark: Mark, source: str) -> str:

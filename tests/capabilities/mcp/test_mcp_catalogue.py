@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.capabilities.mcp.catalogue import (
+from panpan.capabilities.mcp.catalogue import Catalogue
+from panpan.capabilities.mcp.definitions import (
     MAX_SCHEMA_BYTES,
     MAX_TEXT_BYTES,
     MAX_TOOLS,
-    Catalogue,
     Changes,
     Listing,
-    cleaned,
     for_list,
     read_tool,
 )
 from panpan.capabilities.mcp.entries import ServerEntry, read_entry
+from panpan.system.text.untrusted import clean_untrusted
 
 TOY = read_entry("toy", {"command": "toy"}, {}, "here")
 
@@ -31,6 +31,12 @@ def catalogue_of(*tools: Mapping[str, Any], entry: ServerEntry = TOY) -> Catalog
     catalogue = Catalogue(None)
     catalogue.learn(entry, Listing(tools))
     return catalogue
+
+
+def problems(catalogue: Catalogue) -> Sequence[str]:
+    known = catalogue.server("toy")
+    assert known is not None
+    return known.problems
 
 
 def found(catalogue: Catalogue, query: str, most: int = 3) -> list[str]:
@@ -260,12 +266,12 @@ def test_server_of_a_project_is_known_for_it_alone(tmp_path: Path) -> None:
 
 
 def test_definitions_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("panpan.capabilities.mcp.catalogue.MAX_LIST_BYTES", 300)
+    monkeypatch.setattr("panpan.capabilities.mcp.definitions.MAX_LIST_BYTES", 300)
 
     found = catalogue_of(*(tool(f"t{number}") for number in range(10)))
 
     assert 0 < len(found.tools) < 10
-    assert "its definitions have more than 300 bytes" in found.servers["toy"].problems[0]
+    assert "its definitions have more than 300 bytes" in problems(found)[0]
 
 
 def test_schema_that_refers_to_itself_costs_no_time() -> None:
@@ -301,7 +307,7 @@ def test_tools_that_cannot_be_told_apart_are_left_out() -> None:
     catalogue = catalogue_of(tool("a.b"), tool("a_b"), tool("A_B"))
 
     assert list(catalogue.tools) == ["mcp__toy__a_b"]
-    assert catalogue.servers["toy"].problems == ["a_b has the name of another tool", "A_B has the name of another tool"]
+    assert problems(catalogue) == ["a_b has the name of another tool", "A_B has the name of another tool"]
 
 
 @pytest.mark.parametrize(
@@ -318,14 +324,14 @@ def test_tool_that_cannot_be_used_is_left_out_with_the_reason(written: Mapping[s
     catalogue = catalogue_of(written, tool("good"))
 
     assert list(catalogue.tools) == ["mcp__toy__good"]
-    assert why in catalogue.servers["toy"].problems[0]
+    assert why in problems(catalogue)[0]
 
 
 def test_too_many_tools_are_cut() -> None:
     catalogue = catalogue_of(*(tool(f"t{number}") for number in range(MAX_TOOLS + 5)))
 
     assert len(catalogue.tools) == MAX_TOOLS
-    assert catalogue.servers["toy"].problems == ["it has 5,005 tools, of which 5,000 are known"]
+    assert problems(catalogue) == ["it has 5,005 tools, of which 5,000 are known"]
 
 
 def test_tools_that_are_off_are_not_known() -> None:
@@ -337,7 +343,7 @@ def test_tools_that_are_off_are_not_known() -> None:
 
 @given(st.text())
 def test_text_of_a_server_is_cleaned_and_cut(text: str) -> None:
-    shown = cleaned(text * 200)
+    shown = clean_untrusted(text * 200, MAX_TEXT_BYTES)
 
     assert len(shown.encode()) <= MAX_TEXT_BYTES + len("…".encode())
     assert "\x1b" not in shown

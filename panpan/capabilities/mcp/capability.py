@@ -68,7 +68,6 @@ class McpCapability(Capability):
         return go_on_with(info, what, self.servers, self.session.tool_context.outputs)
 
     def _made(self) -> "McpServers | None":
-        from panpan.capabilities.mcp.approvals import Approvals
         from panpan.capabilities.mcp.catalogue import Catalogue
         from panpan.capabilities.mcp.entries import GivenServers, environment_of, read_entries
         from panpan.capabilities.mcp.servers import McpServers
@@ -90,7 +89,11 @@ class McpCapability(Capability):
         catalogue = Catalogue(
             folder / "known", lambda name: is_enabled(name, own.tools.enabled, own.permission.deny), root
         )
-        approvals = Approvals(folder, root)
+        approvals = None
+        if any(entry.needs_approval for entry in known.entries.values()):
+            from panpan.capabilities.mcp.approvals import Approvals
+
+            approvals = Approvals(folder, root)
         return McpServers(known.entries, catalogue, approvals, self._surroundings, session.warn)
 
     def _surroundings(self) -> "Surroundings":
@@ -250,7 +253,7 @@ class _ListedServers(ReminderSource):
     async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
         if all(tool.name != SEARCH_TOOL for tool in round_.conversation.tools):
             return ()
-        text = await to_thread.run_sync(self._text)
+        text = self._text()
         if not text:
             return ()
         return (SystemReminder(text=text, cause=f"mcp:servers:{digest_of(text.encode()).hex()}"),)

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +19,7 @@ from pydantic import SecretStr, ValidationError
 from panpan.capabilities.mcp.settings import PACKAGE, PROJECT_FILE, McpServerSettings, Transport
 from panpan.config.known_secrets import without_provider_keys
 from panpan.config.places import Places
-from panpan.config.settings import Settings
+from panpan.config.settings import Settings, settings_type
 from panpan.errors import ConfigError, ToolError
 from panpan.system.environment import how_to_install
 from panpan.system.files.canonical import canonical_path, is_below
@@ -345,7 +345,7 @@ class _Reader:
             yield self._checked(name, written, origin, place, settings)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            why = f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
+            why = f"{'.'.join(map(str, first['loc'][2:]))}: {first['msg'].lower()}"
             self.problems.append(f"{place}: the server {_shown(name)} is left out: {clean_line(why)}")
         except _EntryError as error:
             self.problems.append(f"{place}: the server {_shown(name)} is left out: {error}")
@@ -365,8 +365,8 @@ class _Reader:
                 raise _EntryError(f"the variable {variable} is not set; write ${{{variable}:-}} if it may be empty")
             return self._environment.get(variable, default or "")
 
-        filled = _filled_in(written, partial(_VARIABLE.sub, value_of))
-        settings = checked if checked is not None and not used else McpServerSettings.model_validate(filled)
+        filled = _filled_in(written, lambda text: _VARIABLE.sub(value_of, text) if "${" in text else text)
+        settings = checked if checked is not None and not used else _settings(name, filled)
         title = " ".join([written.get("command") or "", *written.get("args", ())]).strip() or written.get("url") or ""
         folders = tuple(self._folder(folder, origin) for folder in settings.write)
         entry = ServerEntry(name, settings, origin, place, title, written, folders, used)
@@ -388,6 +388,11 @@ class _Reader:
         if origin == "project" and not path.is_absolute() and not is_below(canonical, self._project):
             raise _EntryError(f"write: {_shown(written)} leads out of the project, to {canonical}")
         return str(canonical)
+
+
+def _settings(name: str, written: Mapping[str, Any]) -> McpServerSettings:
+    """Return the checked settings of a server, by the checks of all settings: to build those of one takes longer."""
+    return settings_type().model_validate({McpServerSettings.table: {name: written}}).named(McpServerSettings)[name]
 
 
 class _EntryError(Exception):

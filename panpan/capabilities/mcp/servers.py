@@ -5,7 +5,6 @@ of it; it is started again when it is needed, later each time, and not for ever.
 """
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -13,7 +12,6 @@ import anyio
 from anyio import create_task_group, to_thread
 from anyio.abc import TaskGroup
 
-from panpan.capabilities.mcp.approvals import Approvals
 from panpan.capabilities.mcp.catalogue import Catalogue
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.capabilities.mcp.settings import PACKAGE
@@ -21,9 +19,9 @@ from panpan.errors import ToolError
 from panpan.session.user_hooks import ToolsOfServers
 from panpan.system.environment import how_to_install
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
+    from panpan.capabilities.mcp.approvals import Approvals
     from panpan.capabilities.mcp.connection import Connection, Surroundings
     from panpan.capabilities.mcp.definitions import KnownTool, Listing
 
@@ -41,17 +39,17 @@ _STEADY_S = 60.0
 State: TypeAlias = Literal["off", "waits for your yes", "not started", "is starting", "runs", "failed"]
 
 
-@dataclass(slots=True)
 class _Slot:
     """The place of one server, whichever run of it is the present one."""
 
-    entry: ServerEntry
-    connection: "Connection | None" = None
-    failures: int = 0
-    failure: str = ""
-    not_before: float = 0.0
-    lock: anyio.Lock = field(default_factory=anyio.Lock)
-    """Held while it is started."""
+    def __init__(self, entry: ServerEntry) -> None:
+        self.entry = entry
+        self.connection: Connection | None = None
+        self.failures = 0
+        self.failure = ""
+        self.not_before = 0.0
+        self.lock = anyio.Lock()
+        """Held while it is started."""
 
 
 class McpServers(ToolsOfServers):
@@ -60,7 +58,7 @@ class McpServers(ToolsOfServers):
     Args:
         entries: The servers, by their names.
         catalogue: What is known of their tools.
-        approvals: Servers of the project that the user has said yes to.
+        approvals: Servers of the project that the user has said yes to; None without any that needs a yes.
         surroundings: Makes the place where they run.
         warn: Tells the user something.
     """
@@ -69,7 +67,7 @@ class McpServers(ToolsOfServers):
         self,
         entries: Mapping[str, ServerEntry],
         catalogue: Catalogue,
-        approvals: Approvals,
+        approvals: "Approvals | None",
         surroundings: "Callable[[], Surroundings]",
         warn: Callable[[str], None],
     ) -> None:
@@ -104,7 +102,8 @@ class McpServers(ToolsOfServers):
 
     def may_run(self, entry: ServerEntry) -> bool:
         """True if a server may be started or spoken to."""
-        return entry.settings.enabled and not self._approvals.waits_for(entry)
+        is_approved = not entry.needs_approval or (self._approvals is not None and self._approvals.has(entry))
+        return entry.settings.enabled and is_approved
 
     def state(self, name: str) -> State:
         """Return how a server is."""
@@ -128,6 +127,7 @@ class McpServers(ToolsOfServers):
         Raises:
             ConfigError: The yes cannot be kept.
         """
+        assert self._approvals is not None
         self._approvals.add(self._slots[name].entry)
 
     def retry(self, name: str) -> None:

@@ -37,7 +37,7 @@ _LOCK_WAIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What a session needs to know of a server from its beginning."""
+    """Part of the knowledge about a server that a session needs from its beginning."""
 
     tools: int
     """Number of tools that it has and that the settings leave on."""
@@ -64,7 +64,7 @@ class Catalogue:
         """The servers of which something is known."""
         self._servers: dict[str, ServerTools] = {}
         self._unread: dict[str, tuple[ServerEntry, bytes]] = {}
-        """What was kept of servers whose definitions nobody has needed yet."""
+        """Kept files of servers whose definitions nobody has needed yet."""
         self._reading = Lock()
         self._version = 0
         """Number of changes of what is known."""

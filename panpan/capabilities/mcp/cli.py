@@ -97,7 +97,7 @@ def get(ctx: click.Context, name: str, cwd: Path | None) -> int:
     if (kept := _logins(ctx, cwd).get(entry.settings.url or "")) and kept.about:
         click.echo(f"  {kept.about}")
     catalogue = Catalogue(locations.home / "mcp" / "known", project=locations.project_root)
-    if not catalogue.recall(entry):
+    if not catalogue.recall(entry) or catalogue.server(entry.name) is None:
         click.echo("  its tools are not known yet: a session starts it and asks")
     for tool in catalogue.tools.values():
         first = tool.description.partition("\n")[0]

@@ -1,21 +1,26 @@
 """MCP servers in whole sessions: found, called by their names, judged by the gate, and ended with the session."""
 
+import ast
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from threading import Thread, current_thread, main_thread
 from typing import Any
 
 import anyio
 import pytest
 
+from panpan.capabilities.mcp.definitions import KnownTool, read_tools
 from panpan.capabilities.mcp.servers import McpServers
 from panpan.errors import ConfigError
 from panpan.session.session import Session
 from panpan.types.events import CommandRan, PermissionDecided, RoundEnded, ToolStarted
 from panpan.types.messages import SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.permission import PermissionAnswer, PermissionQuestion, UserAnswer, UserQuestion
-from tests.capabilities.mcp.place import Place, call, events_of, results_in, search
+from tests.capabilities.mcp.place import Place, Use, call, events_of, results_in, search
+from tests.fakes import mcp_server
 from tests.fakes.mcp_server import ECHO, LOOK
 from tests.model_server import ToolCall, assert_prefixes, calls, say, serving
 
@@ -73,6 +78,80 @@ async def test_servers_are_told_and_two_tools_are_offered(place: Place) -> None:
         "ToolSearch",
         "CallTool",
     ]
+
+
+START = """
+import anyio, os, sys
+from panpan.api import open_session
+from panpan.capabilities.shell import capability
+capability._HEAD_START_S = 60  # or the first calls are prepared while the model writes
+
+async def main():
+    async with open_session(sys.argv[1], overrides={"model": sys.argv[2], "sandbox.mode": "off"}) as session:
+        async for event in session.submit("go"):
+            pass
+        print([name for name in sys.modules if name.startswith(("mcp", "panpan.capabilities.mcp."))])
+
+anyio.run(main)
+"""
+
+
+async def test_start_imports_nothing_that_only_a_search_needs(place: Place) -> None:
+    place.configure()
+    await place.events(search())
+    argv = [sys.executable, "-c", START, str(place.root), place.tape()]
+
+    done = await anyio.run_process(argv, env={**place.env, "PYTHONPATH": str(Path(mcp_server.__file__).parents[2])})
+
+    names = {name.removeprefix("panpan.capabilities.mcp.") for name in ast.literal_eval(done.stdout.decode())}
+    assert names == {"capability", "settings", "entries", "catalogue", "servers"}
+    assert place.starts == 1
+
+
+@pytest.mark.parametrize("first", [search(), call(message="hi")])
+async def test_definitions_are_read_in_a_thread_of_their_own(
+    place: Place, monkeypatch: pytest.MonkeyPatch, first: Use
+) -> None:
+    place.configure()
+    await place.events(search())
+    threads: list[Thread] = []
+
+    def noted(server: str, listed: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, KnownTool], Sequence[str]]:
+        threads.append(current_thread())
+        return read_tools(server, listed)
+
+    monkeypatch.setattr("panpan.capabilities.mcp.definitions.read_tools", noted)
+    await place.events()
+    before = list(threads)
+    await place.events(first)
+
+    assert before == []
+    assert threads
+    assert main_thread() not in threads
+
+
+async def test_servers_are_told_once_whenever_their_tools_are_read(place: Place) -> None:
+    place.configure()
+    await place.events(search())
+
+    events = await place.events(search(), call(message="hi"), search("weather"))
+
+    assert len([event for event in events if isinstance(event, SystemReminder) and event.cause.startswith("mcp:")]) == 1
+
+
+async def test_damaged_definitions_start_the_server_and_ask(place: Place) -> None:
+    place.configure()
+    await place.events(search())
+    (file,) = (place.home / "mcp" / "known").glob("*.json")
+    file.write_text(file.read_text().partition("\n")[0] + '\n{"accepted"')
+    asked = Asked()
+
+    found, said = await place.results(search(), call(message="hi"), auto_approve=False, ask=asked)
+
+    assert place.starts == 2
+    assert "mcp__toy__echo" in found
+    assert "hi" in said
+    assert [question.is_protected for question in asked.questions] == [True]
 
 
 async def test_session_without_servers_has_no_such_tools(place: Place) -> None:

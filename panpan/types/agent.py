@@ -77,6 +77,21 @@ class AgentDefinition:
     """Origin of the definition: a file, "--agents", or "panpan" for one that panpan is shipped with."""
 
 
+def servers_in(written: object) -> Mapping[str, Any]:
+    """Return the MCP servers under `mcpServers` of a definition, by name: their entries, None for one known elsewhere.
+
+    It is a list of names and of objects with entries, such an object, or names with commas in between.
+    """
+    if isinstance(written, str):
+        return {name.strip(): None for name in written.split(",") if name.strip()}
+    if isinstance(written, Mapping):
+        return {str(name): one for name, one in written.items()}
+    found: dict[str, Any] = {}
+    for one in written if isinstance(written, Sequence) else ():
+        found |= servers_in(one) if isinstance(one, Mapping | str) else {}
+    return found
+
+
 class AgentKinds(ABC):
     """The kinds of subagents that a session has."""
 

@@ -55,6 +55,7 @@ class McpCapability(Capability):
             or self._given
             or PROJECT_FILE in places.trust.believed
             or any(server.kind == "mcp" for one in places.plugins for server in one.plugin.servers)
+            or any(b"mcpServers" in file.data for file in places.files(("agents",), []))
         )
         self.servers: McpServers | None = self._made() if has_any else None
         """The servers; None where there are none, and nothing more is imported."""

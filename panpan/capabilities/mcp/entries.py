@@ -1,4 +1,4 @@
-"""Servers that a session knows of: from the command line, the user's settings, `.mcp.json`, and plug-ins.
+"""Servers that a session knows of: from the command line, the user's settings, `.mcp.json`, agents, and plug-ins.
 
 The stronger of two with one name counts, in this order; so nothing of a project takes the place of a server of the
 user. An entry that cannot be used costs that server alone.
@@ -18,13 +18,14 @@ from pydantic import SecretStr, ValidationError
 
 from panpan.capabilities.mcp.settings import PACKAGE, PROJECT_FILE, McpServerSettings, Transport
 from panpan.config.known_secrets import without_provider_keys
-from panpan.config.places import Places
+from panpan.config.places import BroughtFile, Places
 from panpan.config.settings import Settings, settings_type
 from panpan.errors import ConfigError, ToolError
 from panpan.system.environment import how_to_install
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.read_file import read_users_file
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.agent import servers_in
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
@@ -184,7 +185,8 @@ def read_entries(
     reader = _Reader(environment, places.trust.files.root)
     found = list(reader.of_flags(given, cwd))
     if not given.is_strict:
-        found += [*reader.of_user(settings), *reader.of_project(places), *reader.of_plugins(places)]
+        found += [*reader.of_user(settings), *reader.of_project(places)]
+        found += [*reader.of_agents(places), *reader.of_plugins(places)]
     entries: dict[str, ServerEntry] = {}
     by_twin: dict[str, ServerEntry] = {}
     for entry in found:
@@ -198,6 +200,12 @@ def read_entries(
         else:
             entries[entry.name] = by_twin[twin] = entry
     return KnownServers(entries, reader.problems, reader.asides)
+
+
+def agents_with_servers(places: Places) -> Iterator[BroughtFile]:
+    """Yield the definitions of agents that name MCP servers, the strongest first; those of plug-ins bring none."""
+    found = [file for file in places.files(("agents",), []) if b"mcpServers" in file.data and file.plugin is None]
+    yield from reversed(found)
 
 
 def how_to_get_library() -> str:
@@ -266,6 +274,18 @@ class _Reader:
         data = places.trust.believed.get(PROJECT_FILE)
         if data is not None:
             yield from self._of_file(data, PROJECT_FILE, "project")
+
+    def of_agents(self, places: Places) -> Iterator[ServerEntry]:
+        from panpan.system.text.front_matter import YamlError, structure_of  # few agents have servers
+
+        for file in agents_with_servers(places):
+            try:
+                servers = servers_in(structure_of(file.data, "mcpServers"))
+            except YamlError:  # `panpan agents check` tells
+                continue
+            for name, written in servers.items():
+                if written is not None:
+                    yield from self.written(name, written, "user" if file.is_users else "project", file.name)
 
     def of_plugins(self, places: Places) -> Iterator[ServerEntry]:
         for one in places.plugins:

@@ -52,6 +52,37 @@ def test_project_counts_only_if_trusted() -> None:
     assert untrusted.entries == {}
 
 
+AGENT = b"""---
+name: weather
+description: Looks at the weather.
+tools: Read
+mcpServers:
+  - docs
+  - sky: {command: sky-server, env: {A: b}}
+---
+Look up.
+"""
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_agent_brings_a_server_that_needs_a_yes(is_trusted: bool) -> None:
+    files = ProjectFiles(Path("/p"), {".claude/agents/weather.md": AGENT})
+    places = Places(trust=ProjectTrust(files, Trusted() if is_trusted else Untrusted()))
+
+    found = read_entries({}, places, GivenServers(), {}, Path("/p")).entries
+
+    assert list(found) == (["sky"] if is_trusted else [])
+    assert not is_trusted or (found["sky"].needs_approval and found["sky"].place == ".claude/agents/weather.md")
+
+
+@pytest.mark.parametrize("servers", [b"{", b"[5, [a]]", b"&a [*a]", b"'a, b'"])
+def test_odd_servers_of_an_agent_cost_nothing_else(servers: bytes) -> None:
+    data = b"---\nname: a\ndescription: b\nmcpServers: " + servers + b"\n---\nPrompt.\n"
+    places = Places(trust=ProjectTrust(ProjectFiles(Path("/p"), {".claude/agents/a.md": data}), Trusted()))
+
+    assert read_entries({"own": McpServerSettings(command="x")}, places, GivenServers(), {}, Path("/p")).entries
+
+
 def test_stronger_place_counts_and_the_other_is_told() -> None:
     places = project(json.dumps({"mcpServers": {"a": {"command": "project"}, "b": {"command": "project"}}}).encode())
     own = {"a": McpServerSettings(command="user"), "c": McpServerSettings(command="user")}

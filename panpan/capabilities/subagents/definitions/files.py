@@ -1,7 +1,7 @@
 """Reads the file of a definition, and writes one."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +10,9 @@ from typing import Literal, TypeAlias
 from panpan.capabilities.subagents.definitions.other_formats import from_gemini, from_opencode
 from panpan.capabilities.subagents.definitions.read_definition import Problem, definition_from
 from panpan.config.places import BroughtFile
+from panpan.permissions.rules.rules import SERVER_PREFIX
 from panpan.system.text.front_matter import Entry, FrontMatterError, YamlError, read_front_matter, structure_of
-from panpan.types.agent import AgentDefinition
+from panpan.types.agent import AgentDefinition, servers_in
 from panpan.types.dataclass import dataclass
 
 Format: TypeAlias = Literal["panpan", "opencode", "gemini"]
@@ -79,6 +80,11 @@ def read_text(text: str, source: str, form: Form = PLAIN) -> tuple[AgentDefiniti
         except YamlError as error:
             problems.append(Problem(f"its hooks cannot be read: {error}", error.line))
             definition = None
+    if definition is not None and "mcpServers" in parts.head:
+        try:
+            definition = with_servers(definition, servers_in(structure_of(text.encode(), "mcpServers")))
+        except YamlError as error:
+            problems.append(Problem(f"its mcpServers cannot be read: {error}", error.line, is_error=False))
     if definition is not None and definition.description == TO_FILL_IN:
         problems.append(Problem(NOT_FILLED_IN, head["description"].line, is_error=False))
         definition = None
@@ -88,6 +94,15 @@ def read_text(text: str, source: str, form: Form = PLAIN) -> tuple[AgentDefiniti
         if key in head
     ]
     return definition, tuple(Problem(one.text, one.line or 1, one.is_error, source) for one in problems)
+
+
+def with_servers(definition: AgentDefinition, servers: Iterable[str]) -> AgentDefinition:
+    """Return a definition that gives its agents all tools of MCP servers, besides those that it names."""
+    access = definition.access
+    if access.tools is None:
+        return definition
+    patterns = (f"{SERVER_PREFIX}{name}__*" for name in servers)
+    return replace(definition, access=replace(access, tools=tuple(dict.fromkeys((*access.tools, *patterns)))))
 
 
 def hooks_as_json(events: object) -> bytes:
@@ -133,6 +148,8 @@ tools: Read, LS, Glob, Grep, Bash
 # top_k: 40
 # Hooks that run while it works, as in docs/hooks.md.
 # hooks: {{PreToolUse: [{{matcher: Bash, hooks: [{{command: ./look-at-commands.sh}}]}}]}}
+# MCP servers whose tools it has, by name, besides its tools.
+# mcpServers: [docs]
 ---
 You work for another agent, which gives you one task and sees only your last message.
 

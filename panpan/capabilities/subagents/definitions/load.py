@@ -12,14 +12,14 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from panpan.capabilities.subagents.definitions.files import hooks_as_json, read_definition, read_text
+from panpan.capabilities.subagents.definitions.files import hooks_as_json, read_definition, read_text, with_servers
 from panpan.capabilities.subagents.definitions.read_definition import Problem, definition_from
 from panpan.capabilities.subagents.task import mentionable_names
 from panpan.config.places import Places
 from panpan.errors import ConfigError
 from panpan.system.text.front_matter import Entry, Value
 from panpan.system.text.terminal_text import printable
-from panpan.types.agent import AGENTS_EXAMPLE, AgentDefinition, AgentKinds
+from panpan.types.agent import AGENTS_EXAMPLE, AgentDefinition, AgentKinds, servers_in
 from panpan.types.attachments import MentionableNames
 from panpan.types.dataclass import dataclass
 from panpan.types.events import known_name
@@ -161,13 +161,14 @@ def _definition(name: str, said: Any) -> AgentDefinition:
     if not isinstance(said, Mapping):
         raise ConfigError(f"--agents: {printable(name)!r} is not a JSON object; write one such as {AGENTS_EXAMPLE}")
     prompt = said.get("prompt", "")
-    apart = ("prompt", "hooks")
+    apart = ("prompt", "hooks", "mcpServers")
     head = {key: Entry(_value(value)) for key, value in said.items() if key not in apart and value is not None}
     head["name"] = Entry(name)
     definition, problems = definition_from(head, prompt if isinstance(prompt, str) else "", COMMAND_LINE)
     if definition is None:
         wrong = next(problem.text for problem in problems if problem.is_error)
         raise ConfigError(printable(f"--agents: {name[:100]}: {wrong}"))
+    definition = with_servers(definition, servers_in(said.get("mcpServers")))
     return replace(definition, hooks=hooks_as_json(said["hooks"])) if said.get("hooks") else definition
 
 

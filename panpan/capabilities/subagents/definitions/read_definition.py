@@ -47,9 +47,10 @@ COLORS = ("red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan")
 KEYS = (
     "name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns", "background", "isolation",
     "color", "maxBudgetUsd", "maxTokens", "maxSeconds", "maxCalls", "temperature", "top_p", "top_k", "hooks",
+    "mcpServers",
 )  # fmt: skip
 
-_KEYS_OF_OTHERS = frozenset({"skills", "mcpServers", "memory", "effort", "initialPrompt"})
+_KEYS_OF_OTHERS = frozenset({"skills", "memory", "effort", "initialPrompt"})
 _MODES_OF_OTHERS = frozenset({"manual", "delegate"})
 _NAME = compile_late(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
 

@@ -171,6 +171,27 @@ def test_key_without_effect_is_noted_with_its_line(line: str, note: str) -> None
     assert notes(with_head(line))[-1].startswith(note) or notes(with_head(line))[0].startswith(note)
 
 
+@pytest.mark.parametrize(
+    ("servers", "tools"),
+    [
+        ("[docs]", ("Read", "mcp__docs__*")),
+        ("docs, sky", ("Read", "mcp__docs__*", "mcp__sky__*")),
+        ("[docs, {sky: {command: x}}]", ("Read", "mcp__docs__*", "mcp__sky__*")),
+        ("{sky: {command: x}}", ("Read", "mcp__sky__*")),
+        ("[5, [a]]", ("Read",)),
+    ],
+)
+def test_servers_give_their_tools_besides_the_others(servers: str, tools: tuple[str, ...]) -> None:
+    assert defined(with_head("tools: Read", f"mcpServers: {servers}")).access.tools == tools
+    assert defined(with_head(f"mcpServers: {servers}")).access.tools is None
+
+
+def test_servers_that_cannot_be_read_are_noted() -> None:
+    assert notes(with_head("mcpServers: &a [x]")) == [
+        "x.md:4: its mcpServers cannot be read: anchors, aliases and tags are not read"
+    ]
+
+
 def test_description_is_bounded() -> None:
     assert len(defined(with_head("description: " + "d" * 50_000)).description) == MAX_DESCRIPTION_CHARS
 

@@ -5,7 +5,7 @@ A mention is `@src/main.py`, `@docs/`, `@notes.md:10-20` or `@"a name with blank
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from panpan.types.dataclass import dataclass
@@ -126,6 +126,15 @@ class MentionableNames(ABC):
     @abstractmethod
     def mentionable_names(self) -> frozenset[str]:
         """The names, as they are written after the @."""
+
+
+class OtherMentions(ABC):
+    """Things of others that go along with a message which mentions them, such as resources of MCP servers."""
+
+    @property
+    @abstractmethod
+    def offered_mentions(self) -> Mapping[str, str]:
+        """The names that are known now, as they are written after the @, each with a line about it."""
 
 
 _HEAD = compile_late(r'<attached_(?:file|folder) path="([^"\n]*)">\n')

@@ -74,6 +74,9 @@ def told(method: str, params: dict[str, Any], state: dict[str, Any]) -> dict[str
         case "prompts/get", {"arguments": words}:
             said = {"type": "text", "text": f"Greet {words['who']} in {words.get('language', 'English')}."}
             return {"result": {"messages": [{"role": "user", "content": said}]}}
+        case "resources/list", _ if state.get("trap") != "no prompts":
+            notes = {"uri": "toy://notes", "name": "notes", "title": "Notes of the day"}
+            return {"result": {"resources": [notes, {"uri": "toy://two words", "name": "odd"}]}}
         case "resources/read", {"uri": "toy://notes"}:
             return {"result": {"contents": [{"uri": "toy://notes", "text": "Rain at noon."}]}}
         case "resources/read", _:

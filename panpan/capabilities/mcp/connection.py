@@ -50,6 +50,7 @@ from panpan.system.sandbox.server_process import server_process
 from panpan.system.text.terminal_text import clean_line
 from panpan.system.text.untrusted import without_tags
 from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 from panpan.types.permission import UserAsker
 from panpan.version import __version__
 
@@ -59,6 +60,10 @@ _LIST_S = 30.0
 _DAY_S = 86_400.0
 _MAX_PAGES = 100
 _MAX_REASON_CHARS = 500
+_MOST_RESOURCES = 500
+_MAX_TITLE_CHARS = 100
+_TYPED = compile_late(r"[!#-~]{1,500}")
+"""Addresses that need no quotes in a mention."""
 _SETTLE_S = 0.2
 """Changes of a list within this time are looked at together."""
 
@@ -162,6 +167,8 @@ class Connection:
     ) -> None:
         self.entry = entry
         self.listing = Listing()
+        self.resources: Mapping[str, str] = {}
+        """Addresses of its resources that can be typed, each with its title."""
         self.ready = anyio.Event()
         """Set when it can be asked, or has failed."""
         self.failure = ""
@@ -336,6 +343,7 @@ class Connection:
                 if (cursor := page.next_cursor) is None or len(tools) > MAX_TOOLS or self.mender.room < 0:
                     break
         prompts, left_out = await self._prompts(client), tuple(self.mender.left_out)
+        self.resources = await self._offered_resources(client)
         self.listing = Listing(tools, client.instructions or "", prompts, left_out)
         await self._listed(self.listing)
 
@@ -353,6 +361,18 @@ class Connection:
         except (MCPError, ValueError) as error:  # its tools count all the same
             log.debug("the server %s does not list its prompts: %s", self.entry.name, error)
         return prompts
+
+    async def _offered_resources(self, client: Client) -> Mapping[str, str]:
+        """Return the first resources of the server; it may have many, and they are only offered."""
+        if client.server_capabilities.resources is None:
+            return {}
+        try:
+            page = await client.list_resources()
+        except (MCPError, ValueError) as error:  # its tools count all the same
+            log.debug("the server %s does not list its resources: %s", self.entry.name, error)
+            return {}
+        named = {str(one.uri): clean_line(one.title or one.name)[:_MAX_TITLE_CHARS] for one in page.resources}
+        return {uri: title for uri, title in list(named.items())[:_MOST_RESOURCES] if _TYPED.fullmatch(uri)}
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
         """Return the messages of a prompt, as the server sends them.

@@ -19,6 +19,7 @@ from panpan.errors import ToolError
 from panpan.session.user_hooks import ToolsOfServers
 from panpan.system.environment import how_to_install
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.attachments import OtherMentions
 
 if TYPE_CHECKING:
     from panpan.capabilities.mcp.approvals import Approvals
@@ -52,7 +53,7 @@ class _Slot:
         """Held while it is started."""
 
 
-class McpServers(ToolsOfServers):
+class McpServers(ToolsOfServers, OtherMentions):
     """Starts servers as they are needed, while `serve` runs.
 
     Args:
@@ -95,6 +96,16 @@ class McpServers(ToolsOfServers):
     def waiting(self) -> Sequence[ServerEntry]:
         """Those that wait for a yes of the user."""
         return [entry for entry in self.entries if self.state(entry.name) == "waits for your yes"]
+
+    @property
+    def offered_mentions(self) -> Mapping[str, str]:
+        running = ((name, slot.connection) for name, slot in self._slots.items() if self.state(name) == "runs")
+        return {
+            f"{name}:{uri}": title
+            for name, connection in running
+            if connection is not None
+            for uri, title in connection.resources.items()
+        }
 
     def entry(self, name: str) -> ServerEntry:
         """Return a server."""

@@ -16,6 +16,7 @@ from panpan.capabilities.mcp.definitions import KnownTool, read_tools
 from panpan.capabilities.mcp.servers import McpServers
 from panpan.errors import ConfigError
 from panpan.session.session import Session
+from panpan.types.attachments import OtherMentions
 from panpan.types.events import CommandRan, PermissionDecided, RoundEnded, ToolStarted
 from panpan.types.messages import SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.permission import PermissionAnswer, PermissionQuestion, UserAnswer, UserQuestion
@@ -536,6 +537,18 @@ async def test_prompt_without_a_needed_word_is_refused(place: Place) -> None:
     async with place.opening() as session:
         with pytest.raises(ConfigError, match="the prompt needs who"):
             await events_of(session, "/mcp__toy__greet")
+
+
+async def test_resources_of_servers_that_run_are_offered(place: Place) -> None:
+    place.configure()
+
+    async with place.opening(search()) as session:
+        mentions = session.find(OtherMentions)
+        assert mentions is not None
+        await events_of(session)
+        offered = dict(mentions.offered_mentions)
+
+    assert offered == {"toy:toy://notes": "Notes of the day"}
 
 
 async def test_resource_that_is_mentioned_goes_along(place: Place) -> None:

@@ -275,12 +275,14 @@ class InputCompleter(Completer):
         paths: PathResolver,
         arguments: Callable[[Command], Sequence[str]] = lambda command: (),
         agents: Mapping[str, str] | None = None,
+        others: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._commands = commands
         self._index = index
         self._paths = paths
         self._arguments = arguments
         self._agents = agents or {}
+        self._others = others
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """Return commands, or arguments of one; files are only completed asynchronously."""
@@ -299,14 +301,16 @@ class InputCompleter(Completer):
         typed = _MENTION.search(document.current_line_before_cursor)
         if typed is None or len(typed[0]) > _MAX_TYPED_CHARS:
             return
+        room = MAX_OFFERED
         if typed["quoted"] is None:
-            for completion in self._agent_completions(typed["word"]):
+            for completion in self._name_completions(typed["word"]):
+                room -= 1
                 yield completion
         elif typed["closed"] and not typed["quoted"].endswith("/"):
             return  # after a closing quote, only a folder has completions
         files = await self._index.known()
         meta = "the workspace has more files than are known here" if files.is_partial else ""
-        for path in await find_paths(files, typed["word"] or typed["quoted"] or "", MAX_OFFERED):
+        for path in await find_paths(files, typed["word"] or typed["quoted"] or "", room):
             if files.folder is not None and self._paths.may_show(files.folder / path):
                 yield _path_completion(path, typed[0], meta)
                 meta = ""  # once is enough
@@ -339,11 +343,13 @@ class InputCompleter(Completer):
         fitting.sort(key=lambda text: not text.lower().startswith(typed.lower()))
         return [Completion(text, start_position=-len(typed)) for text in fitting[:MAX_OFFERED]]
 
-    def _agent_completions(self, typed: str) -> list[Completion]:
-        ranked = sorted((_rank(name, typed), name) for name in self._agents)
+    def _name_completions(self, typed: str) -> list[Completion]:
+        """Return the matching agents and things of others, the best first."""
+        about = {**self._others(), **{name: line or "agent" for name, line in self._agents.items()}}
+        ranked = sorted((_rank(name, typed), name) for name in about)
         return [
-            Completion(f"@{name} ", start_position=-len(typed) - 1, display_meta=self._agents[name] or "agent")
-            for rank, name in ranked
+            Completion(f"@{name} ", start_position=-len(typed) - 1, display_meta=about[name])
+            for rank, name in ranked[:MAX_OFFERED]
             if rank < _NO_MATCH
         ]
 

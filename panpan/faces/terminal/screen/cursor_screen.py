@@ -32,6 +32,7 @@ from panpan.session.command import Command, Leave
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
 from panpan.types.agent import AgentKinds
+from panpan.types.attachments import OtherMentions
 from panpan.types.content import ChecklistDisplay, ChecklistItem, Display
 
 FILES_S = 0.3
@@ -73,8 +74,14 @@ class CursorScreen:
         paths = session.agent.context.paths
         self._files = FileIndex(paths)
         agents = {one.name: " ".join(one.description.split()) for one in kinds}
+        mentions = session.find(OtherMentions)
         self._completer = InputCompleter(
-            commands, self._files, paths, lambda command: command.completions(session), agents
+            commands,
+            self._files,
+            paths,
+            lambda command: command.completions(session),
+            agents,
+            lambda: {} if mentions is None else mentions.offered_mentions,
         )
         self._external_program = ExternalProgram(state.draft, self.view.transcript, state.env, self._hint.show)
         self._clipboard = ClipboardPaste(state.draft, state.env, session.folders.add, self._hint.show)

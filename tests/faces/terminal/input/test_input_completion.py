@@ -31,7 +31,13 @@ async def completer_in(folder: Path) -> AsyncGenerator[InputCompleter, None]:
     index = FileIndex(paths)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(index.run)
-        yield InputCompleter(COMMANDS, index, paths, agents={"reviewer": "reads changes"})
+        yield InputCompleter(
+            COMMANDS,
+            index,
+            paths,
+            agents={"reviewer": "reads changes"},
+            others=lambda: {"docs:file:///guide.md": "The guide"},
+        )
         tasks.cancel_scope.cancel()
 
 
@@ -143,6 +149,16 @@ async def test_commands_match_loosely_with_the_best_first(tmp_path: Path, typed:
     completer = InputCompleter(commands, FileIndex(PathResolver(tmp_path)), PathResolver(tmp_path))
 
     assert await texts(completer, f"/{typed}") == [f"/{name}" for name in names]
+
+
+async def test_things_of_others_are_offered_behind_an_at(tmp_path: Path) -> None:
+    async with completer_in(tmp_path) as completer:
+        (by_name,) = await offered(completer, "see @docs")
+        by_part = await texts(completer, "see @guide")
+
+    assert applied("see @docs", by_name) == "see @docs:file:///guide.md "
+    assert by_name.display_meta_text == "The guide"
+    assert by_part == ["see @docs:file:///guide.md "]
 
 
 async def test_arguments_are_offered_once_a_part_is_typed(tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from panpan.capabilities.mcp.servers import McpServers
+from panpan.types.events import ToolProgress
 from panpan.types.permission import UserAnswer, UserQuestion
 from tests.capabilities.mcp.place import Place, events_of, results_in, search
 from tests.peers.mcp_conformance_client import take_defaults
@@ -172,6 +174,23 @@ async def test_filesystem_stays_in_its_box(place: Place, packages: Path) -> None
     assert "inside" in read
     assert (place.root / "out" / "b.txt").read_text() == "new"
     assert not (place.root / "src" / "c.txt").exists(), refused
+
+
+async def test_call_whose_server_is_killed_is_told_and_another_runs(place: Place, packages: Path) -> None:
+    slow = call("trigger-long-running-operation", duration=300, steps=3_000)
+    async with place.opening(slow, call("echo", message="hi"), **server(packages, "everything")) as session:
+        await session[McpServers].ready("peer")
+        results: list[str] = []
+        async with aclosing(session.submit("go")) as events:
+            async for event in events:
+                results += results_in([event])
+                if isinstance(event, ToolProgress) and "of 3000" in event.text:
+                    for pid in _running("server-everything"):
+                        os.kill(pid, signal.SIGKILL)
+
+    lost, after = results
+    assert "whether the call did anything is not known" in lost
+    assert "Echo: hi" in after
 
 
 async def test_memory_survives_its_kill(place: Place, packages: Path) -> None:

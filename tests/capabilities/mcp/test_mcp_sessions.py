@@ -469,10 +469,10 @@ async def test_server_of_the_project_waits_for_trust_and_a_yes(place: Place) -> 
 
 async def test_each_request_begins_with_the_one_before(place: Place) -> None:
     place.configure()
-    rounds = [ToolCall(*search()), *(ToolCall(*call(message=str(number))) for number in range(30))]
+    rounds = [ToolCall(*search()), *(ToolCall(*call(message=str(number))) for number in range(60))]
     with serving([*(calls(one) for one in rounds), say("done")]) as server:
         place.env |= {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-ant-test-0123456789"}
-        async with place.opening(overrides={"model": "anthropic/claude-sonnet-5-5"}) as session:
+        async with place.opening(overrides={"model": "anthropic/claude-sonnet-5-5", "max_rounds": 100}) as session:
             servers = session[McpServers]
             async with aclosing(session.submit("go")) as events:
                 results = 0
@@ -481,8 +481,8 @@ async def test_each_request_begins_with_the_one_before(place: Place) -> None:
                     if isinstance(event, RoundEnded) and results % 5 == 0:
                         servers.retry("toy")  # ends it, so that the next call starts it again
 
-    assert results == 31
-    assert place.starts == 7
+    assert results == 61
+    assert place.starts == 13
     assert_prefixes(server.requests)
 
 

@@ -2,13 +2,14 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
+import anyio
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -34,6 +35,14 @@ class Issuer:
         """Further metadata of the issuer."""
         self.refuses = ""
         """Error that the page of the issuer answers with."""
+        self.says: bytes | None = None
+        """Answer of the token endpoint in place of a token."""
+        self.holds: anyio.Event | None = None
+        """Let a renewal wait until this is set."""
+        self.is_asked = anyio.Event()
+        """Set once a renewal waits."""
+        self.floods = False
+        """True if a refusal has an endless body."""
         self.renewals = 0
         self.revoked: list[str] = []
         self.sent: list[str] = []
@@ -65,8 +74,15 @@ class Issuer:
             return
         where = f'resource_metadata="{self.url}/.well-known/oauth-protected-resource/mcp"'
         more = 'error="insufficient_scope", ' if rights is not None else ""
+        if self.floods:
+            await StreamingResponse(self._flood(), 401, media_type="text/event-stream")(scope, receive, send)
+            return
         challenge = {"www-authenticate": f'Bearer {more}scope="{self.needs}", {where}'}
         await Response(status_code=403 if more else 401, headers=challenge)(scope, receive, send)
+
+    async def _flood(self) -> AsyncGenerator[bytes, None]:
+        for _ in range(200):
+            yield b"x" * 1_000_000
 
     def expire(self) -> None:
         """Let no token count any more."""
@@ -100,12 +116,17 @@ class Issuer:
             if rights is None:
                 return JSONResponse({"error": "invalid_grant"}, status_code=400)
             self.renewals += 1
+            if self.holds is not None:
+                self.is_asked.set()
+                await self.holds.wait()
         else:
             asked = self._codes.pop(form["code"])
             digest = hashlib.sha256(form["code_verifier"].encode()).digest()
             assert base64.urlsafe_b64encode(digest).decode().rstrip("=") == asked["code_challenge"]
             assert form["resource"] == asked["resource"] == f"{self.url}/mcp"
             rights = asked.get("scope", "")
+        if self.says is not None:
+            return Response(self.says, media_type="application/json")
         self._made += 1
         token, renew = f"token-{self._made}", f"renew-{self._made}"
         self.valid[token], self.renewing[renew] = rights, rights

@@ -9,7 +9,6 @@ would: the browser is a request to the issuer's page, whose answer leads to panp
 import json
 import os
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +21,7 @@ from panpan.capabilities.mcp.authorization import Prompt, log_in
 from panpan.capabilities.mcp.connection import Connection, Surroundings
 from panpan.capabilities.mcp.definitions import Listing
 from panpan.capabilities.mcp.entries import read_entry
+from panpan.capabilities.mcp.issuers import Issuers
 from panpan.capabilities.mcp.logins import Logins
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.web.network import WebNetwork
@@ -40,7 +40,7 @@ async def main(url: str) -> None:
     written = {"type": "http", "url": url, **{key: value for key, value in client.items() if value}}
     entry = read_entry("peer", written, {}, "the suite")
     with TemporaryDirectory() as folder:
-        logins = Logins(Path(folder), WebNetwork(), "panpan")
+        logins = Logins(Path(folder), Issuers(WebNetwork(), "panpan"))
         place = Surroundings(Path.cwd(), {}, CommandSandbox(), take_defaults, logins)
         for _ in range(MOST_LOGINS):
             failure = await use(Connection(entry, place, ignore), context, logins)
@@ -63,7 +63,7 @@ async def use(connection: Connection, context: Mapping[str, Any], logins: Logins
                 call = connection.begin(name, arguments)
                 while not call.is_over:
                     await call.news.wait()
-                if call.error is None or "wants further rights" not in str(call.error):
+                if call.error is None or "wants further scopes" not in str(call.error):
                     break
                 await log_in(connection.entry, logins, agree)
         connection.stop()
@@ -71,10 +71,9 @@ async def use(connection: Connection, context: Mapping[str, Any], logins: Logins
 
 
 async def agree(prompt: Prompt) -> None:
-    """Open a page of an issuer that agrees at once, and go where it leads, beside the login."""
-    async with httpx2.AsyncClient() as browser:
-        page = await browser.get(prompt.address)
-    threading.Thread(target=httpx2.get, args=[page.headers["location"]], daemon=True).start()
+    """Open a page of an issuer that agrees at once, and go where it leads."""
+    async with httpx2.AsyncClient(follow_redirects=True) as browser:
+        await browser.get(prompt.address)
 
 
 def calls(tools: Sequence[Mapping[str, Any]], given: object) -> Iterator[tuple[str, Mapping[str, Any]]]:

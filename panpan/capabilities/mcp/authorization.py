@@ -1,11 +1,10 @@
 """One login of the user at a server: its issuer is found, the user agrees in a browser, and the token is kept.
 
 The library `mcp` decides what is asked of whom (OAuth 2.1, RFC 7591, 8414, 8707, 9207, 9728, and client metadata
-documents). What it asks goes through panpan's guard: a server may name public addresses with TLS and no others.
+documents). What it asks goes the way of `issuers.py`, and answers with tokens are read there.
 """
 
-import time
-import webbrowser
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from html import escape
@@ -14,24 +13,25 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 import anyio
 import httpx2
-from anyio import to_thread
-from anyio.abc import SocketStream
+from anyio.abc import SocketAttribute, SocketListener, SocketStream
+from anyio.lowlevel import checkpoint
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.client.auth.utils import is_valid_client_metadata_url
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
     OAuthClientMetadata,
+    OAuthMetadata,
     OAuthToken,
 )
 from mcp_types.version import LATEST_PROTOCOL_VERSION
-from pydantic import AnyUrl
+from pydantic import AnyUrl, ValidationError
 
-from panpan.capabilities.mcp.bearer import wants_more, with_scope
 from panpan.capabilities.mcp.elicitation import shown_address
 from panpan.capabilities.mcp.entries import ServerEntry
-from panpan.capabilities.mcp.logins import Login, LoginClient, Logins
-from panpan.errors import ConfigError, ToolError, unwrap_single_exception
+from panpan.capabilities.mcp.issuers import LoginClient, TokenAnswer, read_token
+from panpan.capabilities.mcp.logins import Challenge, Login, Logins
+from panpan.errors import ConfigError, PanpanError, ToolError, unwrap_single_exception
 from panpan.system.text.terminal_text import clean_line
 from panpan.system.text.untrusted import without_tags
 from panpan.types.dataclass import dataclass
@@ -41,46 +41,50 @@ PERSON_S = 300.0
 _PATH = "/callback"
 _MAX_HEAD_BYTES = 32_768
 _MAX_WHY_CHARS = 500
+_MAX_SCOPE_CHARS = 200
 _READ_S = 10.0
+_MOST_CALLERS = 16
+_PAUSE_S = 0.1
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A page that the user is asked to open."""
 
-    address: str
-    """Address of the issuer's page."""
-    issuer: str
-    """Host of it."""
-    scope: str
-    """Rights that are asked for, with blanks in between; empty for those that the issuer gives by itself."""
     name: str
     """Name of the server."""
+    address: str
+    page: str
+    """Host of the page."""
+    issuer: str
+    """Host of the issuer."""
+    token: str
+    """Host that gets the code, and gives the token for it."""
+    scope: str
+    """Scopes that are asked for, with blanks in between; empty for those that the issuer gives by itself."""
 
     @property
     def lines(self) -> str:
         """The request, for people."""
-        rights = f", for {clean_line(self.scope)[:_MAX_WHY_CHARS]}" if self.scope else ""
-        where = shown_address(f"https://{self.issuer}").removeprefix("https://")
-        return f"The MCP server {self.name} wants you to log in at {where}{rights}. Open this:\n{self.address}"
+        page, issuer, token = (_shown_host(host) for host in (self.page, self.issuer, self.token))
+        others = [] if issuer == page else [f"the issuer is {issuer}"]
+        others += [] if token == page else [f"{token} gets the code"]
+        note = f" ({'; '.join(others)})" if others else ""
+        scopes = f", for {clean_line(self.scope)[:_MAX_SCOPE_CHARS]}" if self.scope else ""
+        return f"The MCP server {self.name} wants you to log in at {page}{note}{scopes}. Open this:\n{self.address}"
 
 
 Show = Callable[[Prompt], Awaitable[None]]
 """Shows the user what to open."""
-Paste = Callable[[], Awaitable[str]]
-"""Returns the address that the browser ended at, which the user has copied; it waits for ever if nobody can."""
+Paste = Callable[[bool], Awaitable[str]]
+"""Returns the address that the browser ended at, which the user has copied; told if the one before was wrong."""
 
 
-async def never_pasted() -> str:
+async def never_pasted(is_wrong: bool) -> str:
     """Wait for the browser alone."""
-    await anyio.sleep_forever()
     return ""
-
-
-async def open_browser(address: str) -> None:
-    """Open an address in the user's browser, if there is one."""
-    with suppress(webbrowser.Error, OSError):
-        await to_thread.run_sync(webbrowser.open, address, abandon_on_cancel=True)
 
 
 async def log_in(entry: ServerEntry, logins: Logins, show: Show, paste: Paste = never_pasted) -> Login:
@@ -93,7 +97,7 @@ async def log_in(entry: ServerEntry, logins: Logins, show: Show, paste: Paste = 
         paste: Returns the address that the browser ended at.
 
     Raises:
-        ConfigError: The server wants no login, or there is none; says why.
+        ConfigError: The server wants no login, or it failed; says why.
     """
     url = entry.settings.url
     if entry.transport == "stdio" or url is None:
@@ -106,37 +110,46 @@ async def log_in(entry: ServerEntry, logins: Logins, show: Show, paste: Paste = 
             async with _Callback.listening(entry.settings.callback_port) as callback:
                 flow = _Flow(entry, url, logins, callback, show, paste)
                 login = await flow.run(challenge)
-        logins.keep(login)
-    except (OAuthFlowError, ToolError, httpx2.InvalidURL, ValueError) as error:
-        why = without_tags(clean_line(str(error)))[:_MAX_WHY_CHARS]
-        raise ConfigError(f"there is no login at {entry.name}: {why}") from error
-    except TimeoutError:
-        raise ConfigError(f"there is no login at {entry.name}: nobody agreed within {PERSON_S:g} s") from None
+        await logins.keep(url, login)
+    except ConfigError:
+        raise
+    except Exception as error:  # servers of strangers answer here; whatever it is, the session goes on
+        log.debug("the login at %s failed", entry.name, exc_info=not isinstance(error.__cause__, ValidationError))
+        raise ConfigError(f"the login at {entry.name} failed: {_reason(error)}") from error
     return login
 
 
-async def _challenge(entry: ServerEntry, url: str, logins: Logins) -> str:
-    """Return the header with which a server refuses: as it does now, else as it did last."""
-    kept = logins.get(url)
-    if kept is not None and wants_more(kept.challenge):
-        challenge = kept.challenge
-    else:
+def _reason(error: Exception) -> str:
+    """Return why a login failed, without text that may hold a token."""
+    match error:
+        case TimeoutError():
+            return f"nobody agreed within {PERSON_S:g} s"
+        case PanpanError() | OAuthFlowError() if not isinstance(error.__cause__, ValueError):
+            return without_tags(clean_line(str(error)))[:_MAX_WHY_CHARS]
+        case _:
+            return f"an answer cannot be understood ({type(error).__name__})"
+
+
+async def _challenge(entry: ServerEntry, url: str, logins: Logins) -> Challenge:
+    """Return what a server wants: as it says now, else as it said last."""
+    challenge = Challenge.read(logins.challenge(url))
+    if not challenge.wants_more:
         headers = {name: value.get_secret_value() for name, value in entry.settings.headers.items()}
         headers |= {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-        hello = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
         is_stream = entry.transport == "sse"
-        status, answered, _ = await logins.ask(
-            url, "GET" if is_stream else "POST", url, headers, None if is_stream else hello
-        )
-        challenge = answered.get("www-authenticate", "") if status == httpx2.codes.UNAUTHORIZED else ""
-        if status != httpx2.codes.UNAUTHORIZED and kept is None:
-            raise ConfigError(f"the server {entry.name} asks for no login: it answers {status} without one")
-        challenge = challenge or (kept.challenge if kept is not None else "")
-    return with_scope(challenge, " ".join(entry.settings.scopes)) if entry.settings.scopes else challenge
+        hello = None if is_stream else b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+        said = await logins.issuers.refusal_of(url, "GET" if is_stream else "POST", headers, hello)
+        if isinstance(said, str):
+            challenge = Challenge.read(said)
+        elif logins.get(url) is None and not logins.challenge(url):
+            raise ConfigError(f"the server {entry.name} asks for no login: it answers {said} without one")
+    if not entry.settings.scopes:
+        return challenge
+    return Challenge(" ".join(entry.settings.scopes), challenge.resource_metadata, challenge.wants_more)
 
 
 class _Flow:
-    """One login, as the library leads through it."""
+    """One login, as the library leads through it; also its place for tokens (`TokenStorage`)."""
 
     def __init__(
         self, entry: ServerEntry, url: str, logins: Logins, callback: "_Callback", show: Show, paste: Paste
@@ -147,8 +160,7 @@ class _Flow:
         self._callback = callback
         self._show = show
         self._paste = paste
-        self._token: OAuthToken | None = None
-        self._state = ""
+        self._token: TokenAnswer | None = None
         own = entry.settings.client_id or ""
         self._document = own if is_valid_client_metadata_url(own) else None
         self._provider = OAuthClientProvider(
@@ -164,78 +176,123 @@ class _Flow:
             self._document,
         )
 
-    async def run(self, challenge: str) -> Login:
+    async def run(self, challenge: Challenge) -> Login:
         """Go from a refusal to a login."""
         asked = httpx2.Request("POST", self._url, headers={"mcp-protocol-version": LATEST_PROTOCOL_VERSION})
-        status = httpx2.codes.FORBIDDEN if wants_more(challenge) else httpx2.codes.UNAUTHORIZED
-        refusal = httpx2.Response(status, headers={"www-authenticate": challenge} if challenge else {}, request=asked)
+        status = httpx2.codes.FORBIDDEN if challenge.wants_more else httpx2.codes.UNAUTHORIZED
+        refusal = httpx2.Response(status, headers={"www-authenticate": challenge.header}, request=asked)
         async with aclosing(self._provider.async_auth_flow(asked)) as flow:
-            answer = await anext(flow)
+            request = await anext(flow)
             while self._token is None:
-                answer = await flow.asend(refusal if answer is asked else await self._sent(answer))
+                request = await flow.asend(refusal if request is asked else await self._sent(request))
         return self._login(self._token)
 
-    def _login(self, token: OAuthToken) -> Login:
+    @property
+    def _metadata(self) -> OAuthMetadata | None:
+        """Metadata of the issuer; None for a server of the first revision, which is its own issuer."""
         context = self._provider.context
-        found, client = context.oauth_metadata, context.client_info
-        assert client is not None
+        if context.oauth_metadata is None and context.auth_server_url is not None:
+            raise ToolError(f"its issuer {context.auth_server_url} does not say how one logs in there")
+        return context.oauth_metadata
+
+    def _login(self, token: TokenAnswer) -> Login:
+        context, found = self._provider.context, self._metadata
+        renew_at, expires_at = token.lifetime
         return Login(
-            url=self._url,
             issuer=str(found.issuer) if found else urljoin(self._url, "/"),
             token_endpoint=str(found.token_endpoint) if found else urljoin(self._url, "/token"),
             revocation_endpoint=str(found.revocation_endpoint or "") if found else "",
-            client=LoginClient(
-                client_id=client.client_id,
-                client_secret=client.client_secret or "",
-                method=client.token_endpoint_auth_method or "none",
-            ),
+            client=self._client,
             resource=context.get_resource_url(),
             access_token=token.access_token,
             refresh_token=token.refresh_token or "",
-            scope=token.scope or "",
-            expires_at=time.time() + token.expires_in if token.expires_in else 0.0,
+            scope=context.client_metadata.scope or "" if token.scope is None else token.scope,
+            renew_at=renew_at,
+            expires_at=expires_at,
         )
 
+    @property
+    def _client(self) -> LoginClient:
+        client = self._provider.context.client_info
+        assert client is not None, "there is one before the user is asked"
+        method = client.token_endpoint_auth_method or "none"
+        return LoginClient(client_id=client.client_id, client_secret=client.client_secret or "", method=method)
+
     async def _sent(self, request: httpx2.Request) -> httpx2.Response:
-        headers = {name: request.headers[name] for name in request.headers if name in _SENT}
+        """Ask for the library, and return the answer; that with the token as far as it can be used."""
+        if request.method == "POST":
+            self._require_issuer()
+        headers = {name: request.headers[name] for name in request.headers if name in _FORWARDED_HEADERS}
         content = request.content or None
-        status, answered, body = await self._logins.ask(self._url, request.method, str(request.url), headers, content)
+        ask = self._logins.issuers.ask
+        status, answered, body = await ask(self._url, request.method, str(request.url), headers, content)
+        if request.method == "POST" and b"grant_type=" in request.content:
+            self._token = read_token(status, body)
+            body, status = b'{"access_token": "-", "token_type": "Bearer"}', httpx2.codes.OK
         kind = {"content-type": answered.get("content-type", "")}
         return httpx2.Response(status, headers=kind, content=body, request=request)
 
+    def _require_issuer(self) -> None:
+        """Refuse an issuer without metadata, without PKCE, or that is not the one of the settings."""
+        found, own = self._metadata, self._entry.settings
+        if found is None:
+            return
+        if own.issuer is not None and str(found.issuer).rstrip("/") != own.issuer.rstrip("/"):
+            raise ToolError(f"its issuer is {found.issuer}, and not {own.issuer} as your settings say")
+        methods = found.code_challenge_methods_supported
+        if methods is not None and "S256" not in methods:
+            raise ToolError(f"its issuer {found.issuer} does not protect the code (PKCE with S256)")
+        hosts = {
+            urlsplit(str(one)).netloc for one in (found.issuer, found.authorization_endpoint, found.token_endpoint)
+        }
+        if len(hosts) > 1 and own.client_secret is not None and own.issuer is None:
+            raise ToolError(
+                f"it would send your client_secret to {urlsplit(str(found.token_endpoint)).netloc}; if that is right, "
+                f'write issuer = "{found.issuer}" beside it'
+            )
+
     async def _open(self, address: str) -> None:
         """Let the user open the issuer's page."""
-        self._logins.require_fit(self._url, address)
-        parts = urlsplit(address)
-        asked = parse_qs(parts.query)
-        self._state = asked["state"][0]
-        found, client = self._provider.context.oauth_metadata, self._provider.context.client_info
-        if found is not None and client is not None and client.client_secret and self._entry.settings.client_id:
+        self._require_issuer()
+        found = self._metadata
+        if found is not None:
+            page = str(found.authorization_endpoint)
+            if "#" in page:
+                raise ToolError("the address of its page has a #, which is not allowed (RFC 6749, section 3.1)")
+            if "?" in page:
+                address = f"{page}&{address[len(page) + 1 :]}"
+        self._logins.issuers.require_fit(self._url, address)
+        asked, page_host = parse_qs(urlsplit(address).query), urlsplit(address).netloc
+        self._callback.expect(asked["state"][-1])
+        self._choose_method(found)
+        issuer, token = (found.issuer, found.token_endpoint) if found else (self._url, self._url)
+        hosts = urlsplit(str(issuer)).netloc, urlsplit(str(token)).netloc
+        await self._show(Prompt(self._entry.name, address, page_host, *hosts, asked.get("scope", [""])[-1]))
+
+    def _choose_method(self, found: OAuthMetadata | None) -> None:
+        """Choose the way in which the secret of the settings is shown."""
+        client = self._provider.context.client_info
+        if found is not None and client is not None and client.client_secret and self._entry.settings.client_secret:
             ways = found.token_endpoint_auth_methods_supported or ["client_secret_basic"]
             if "client_secret_basic" not in ways and "client_secret_post" in ways:
                 client.token_endpoint_auth_method = "client_secret_post"
-        await self._show(Prompt(address, parts.netloc, " ".join(asked.get("scope", ())), self._entry.name))
 
     async def _answer(self) -> AuthorizationCodeResult:
         """Return what the issuer says by way of the browser."""
         with anyio.fail_after(PERSON_S):
-            query = await self._callback.wait(self._state, self._paste)
+            query = await self._callback.wait(self._paste)
         if "error" in query:
             about = query.get("error_description", "")
             raise ToolError(f"{query['error']}{f': {about}' if about else ''}")
         return AuthorizationCodeResult(code=query.get("code", ""), state=query["state"], iss=query.get("iss"))
 
-    # what the library asks of a place for tokens
-
     async def get_tokens(self) -> OAuthToken | None:
-        """Return the rights of the login before, so that further ones are asked for along with them."""
-        kept = self._logins.get(self._url)
-        scope = kept.scope if kept is not None else ""
-        return OAuthToken(access_token="-", scope=scope) if scope else None
+        """Return the scopes of the login before, so that further ones are asked for along with them."""
+        login = self._logins.get(self._url)
+        return OAuthToken(access_token="-", scope=login.scope) if login is not None and login.scope else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Take the token."""
-        self._token = tokens
+        """Take nothing: the token was read before."""
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """Return the client of the settings; each login registers another one where there is none."""
@@ -254,8 +311,11 @@ class _Flow:
         """Take nothing: it is kept with the token."""
 
 
-_SENT = frozenset({"accept", "authorization", "content-type", "mcp-protocol-version"})
-"""Headers of the library's requests that are sent on; the others are the guarded client's."""
+_FORWARDED_HEADERS = frozenset({"authorization", "content-type", "mcp-protocol-version"})
+
+
+def _shown_host(host: str) -> str:
+    return shown_address(f"https://{host}").removeprefix("https://")
 
 
 class _Callback:
@@ -264,73 +324,116 @@ class _Callback:
     def __init__(self, port: int) -> None:
         self.address = f"http://localhost:{port}{_PATH}"
         self._state = ""
-        self._heard: dict[str, str] = {}
-        self._is_heard = anyio.Event()
+        self._answer: dict[str, str] = {}
+        self._is_there = anyio.Event()
+        self._callers = anyio.Semaphore(_MOST_CALLERS)
 
     @classmethod
     @asynccontextmanager
     async def listening(cls, port: int | None) -> "AsyncGenerator[_Callback, None]":
         """Listen at a port, or at any."""
         try:
-            listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port or 0)
+            listeners = await _listen("127.0.0.1", port or 0)
         except OSError as error:
             raise ConfigError(f"the port {port} for the browser's answer cannot be used: {error.strerror}") from error
-        async with listener, anyio.create_task_group() as group:
-            callback = cls(port or int(listener.extra(anyio.abc.SocketAttribute.local_port)))
-            group.start_soon(listener.serve, callback._take)
-            yield callback
+        port = int(listeners[0].extra(SocketAttribute.local_port))
+        with suppress(OSError):  # a machine without IPv6, where localhost is the other one
+            listeners += await _listen("::1", port)
+        async with anyio.create_task_group() as group:
+            callback = cls(port)
+            for listener in listeners:
+                group.start_soon(callback._serve, listener)
+            try:
+                yield callback
+            finally:
+                for listener in listeners:
+                    await listener.aclose()
             group.cancel_scope.cancel("the login is over")
 
-    async def wait(self, state: str, paste: Paste) -> Mapping[str, str]:
-        """Return what comes with this state: from the browser, or from the user who has copied it."""
+    async def _serve(self, listener: SocketListener) -> None:
+        async with anyio.create_task_group() as group:
+            while True:
+                await self._callers.acquire()
+                try:
+                    stream = await listener.accept()
+                except anyio.ClosedResourceError:
+                    return
+                except OSError:  # such as too many open files
+                    self._callers.release()
+                    await anyio.sleep(_PAUSE_S)
+                    continue
+                group.start_soon(self._take, stream)
+
+    def expect(self, state: str) -> None:
+        """Take the answer with this state, which nobody else knows."""
         self._state = state
+
+    async def wait(self, paste: Paste) -> Mapping[str, str]:
+        """Return the answer: from the browser, or from the user who has copied it."""
         async with anyio.create_task_group() as group:
 
             async def take_pasted() -> None:
-                while (pasted := await paste()) and not self._hear(pasted):
-                    pass
+                is_wrong = False
+                while pasted := await paste(is_wrong):
+                    is_wrong = not self._take_answer(pasted)
+                    await checkpoint()
 
             group.start_soon(take_pasted)
-            await self._is_heard.wait()
+            await self._is_there.wait()
             group.cancel_scope.cancel("the answer is there")
-        return self._heard
+        return self._answer
 
-    def _hear(self, address: str) -> bool:
-        """Take an address if it has the state, which nobody else knows."""
+    def _take_answer(self, address: str) -> bool:
+        """Take an address if it has the state."""
         try:
             query = {name: values[0] for name, values in parse_qs(urlsplit(address.strip()).query).items()}
         except ValueError:
             return False
         if not self._state or query.get("state") != self._state:
             return False
-        self._heard = query
-        self._is_heard.set()
+        if not self._is_there.is_set():
+            self._answer = query
+            self._is_there.set()
         return True
 
     async def _take(self, stream: SocketStream) -> None:
         """Answer one request of the browser."""
+        try:
+            with suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+                async with stream:
+                    with anyio.move_on_after(_READ_S):
+                        await self._answer_request(stream)
+        finally:
+            self._callers.release()
+
+    async def _answer_request(self, stream: SocketStream) -> None:
         head = bytearray()
-        with suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            async with stream:
-                with anyio.move_on_after(_READ_S):
-                    while b"\r\n\r\n" not in head and len(head) < _MAX_HEAD_BYTES:
-                        head += await stream.receive()
-                method, _, rest = head.partition(b" ")
-                target = rest.partition(b" ")[0].decode("latin-1")
-                is_right = method == b"GET" and target.startswith(f"{_PATH}?") and self._hear(target)
-                said = self._said() if is_right else "This is not the answer that panpan waits for."
-                page = f"<!doctype html><meta charset=utf-8><title>panpan</title><p>{escape(said)}</p>".encode()
-                status = "200 OK" if is_right else "404 Not Found"
-                await stream.send(
-                    f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(page)}\r\n"
-                    "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n".encode()
-                    + page
-                )
+        while b"\r\n\r\n" not in head and len(head) < _MAX_HEAD_BYTES:
+            head += await stream.receive()
+        method, _, rest = head.partition(b" ")
+        target = rest.partition(b" ")[0].decode("latin-1")
+        is_right = method == b"GET" and target.startswith(f"{_PATH}?") and self._take_answer(target)
+        said = self._said() if is_right else "This is not the answer that panpan waits for."
+        page = f"<!doctype html><meta charset=utf-8><title>panpan</title><p>{escape(said)}</p>".encode()
+        lines = (
+            f"HTTP/1.1 {'200 OK' if is_right else '404 Not Found'}",
+            "Content-Type: text/html; charset=utf-8",
+            f"Content-Length: {len(page)}",
+            "Cache-Control: no-store",
+            "Referrer-Policy: no-referrer",
+            "Connection: close",
+        )
+        await stream.send("\r\n".join((*lines, "", "")).encode() + page)
 
     def _said(self) -> str:
-        if "error" in self._heard:
+        if "error" in self._answer:
             return "The login was refused. You can close this page."
         return "panpan has the answer. You can close this page and go back to the terminal."
+
+
+async def _listen(host: str, port: int) -> list[SocketListener]:
+    found = await anyio.create_tcp_listener(local_host=host, local_port=port)
+    return [one for one in found.listeners if isinstance(one, SocketListener)]
 
 
 if TYPE_CHECKING:

@@ -1,80 +1,67 @@
 """The token of a login in each request to a server."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 
 import httpx2
 
-from panpan.capabilities.mcp.logins import Login, Logins
+from panpan.capabilities.mcp.entries import ServerEntry
+from panpan.capabilities.mcp.logins import Challenge, Login, Logins
 from panpan.errors import PanpanError
-from panpan.system.text.terminal_text import clean_line
-from panpan.types.pattern import compile_late
 
-_SCOPE = compile_late(r'\bscope="?([^",]*)')
-_MORE = compile_late(r'\berror="?insufficient_scope\b')
-_OTHERS = compile_late(r'\b(?:error|resource_metadata)=(?:"[^"]*"|[^\s,]+)')
-_MAX_SCOPE_CHARS = 300
+_MAX_SCOPE_CHARS = 100
 
 
 class Bearer(httpx2.Auth):
-    """Adds the token of a login, renews it once where it is refused, and tells what the server wants then.
+    """Adds the token of a login, and renews it once where it is refused.
 
     Args:
-        name: Name of the server.
-        url: Its address.
+        entry: The server.
         logins: The logins.
-        refused: Told why the server cannot be used without a login of the user.
-        limited: Told why it refuses a call that wants further rights.
+        refused: Told why a request was refused for want of a login, or of further scopes.
     """
 
-    def __init__(
-        self,
-        name: str,
-        url: str,
-        logins: Logins,
-        refused: Callable[[str], None],
-        limited: Callable[[str], None],
-    ) -> None:
-        self._url = url
+    def __init__(self, entry: ServerEntry, logins: Logins, refused: Callable[[str], None]) -> None:
+        self._url = entry.settings.url or ""
         self._logins = logins
         self._refused = refused
-        self._limited = limited
-        self._way = f"log in with /mcp login {name}, or in a shell with: panpan mcp login {name}"
+        self._advice = f"log in with /mcp login {entry.name}, or in a shell with: panpan mcp login {entry.name}"
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        login = await self._asked(self._logins.current(self._url))
+        if _origin(request.url) != _origin(httpx2.URL(self._url)):
+            yield request
+            return
+        problem, login = "", None
+        try:
+            login = await self._logins.current(self._url)
+        except PanpanError as error:  # without a token the server refuses, and only this request fails
+            problem = str(error)
         response = yield _with_token(request, login)
         if response.status_code == httpx2.codes.UNAUTHORIZED and login is not None:
-            login = await self._asked(self._logins.renewed(login))
+            try:
+                login = await self._logins.renewed(self._url, login)
+            except PanpanError as error:
+                problem, login = str(error), None
             if login is not None:
                 response = yield _with_token(request, login)
-        challenge = response.headers.get("www-authenticate", "")
-        if response.status_code == httpx2.codes.UNAUTHORIZED:
-            await self._asked(self._logins.note(self._url, challenge))
-            self._refused(f"wants a login; {self._way}")
-        elif response.status_code == httpx2.codes.FORBIDDEN and wants_more(challenge):
-            await self._asked(self._logins.note(self._url, challenge))
-            scope = _SCOPE.search(challenge)
-            rights = f", {clean_line(scope[1])[:_MAX_SCOPE_CHARS]}" if scope else ""
-            self._limited(f"wants further rights for this{rights}; to grant them, {self._way}")
-
-    async def _asked(self, asking: Awaitable[Login | None]) -> Login | None:
-        """Return what the logins say; what goes wrong ends the server with its reason."""
-        try:
-            return await asking
-        except PanpanError as error:
-            self._refused(str(error))
-            raise httpx2.ConnectError(str(error)) from error
+        challenge = Challenge.read(response.headers.get("www-authenticate", ""))
+        is_limited = response.status_code == httpx2.codes.FORBIDDEN and challenge.wants_more
+        if response.status_code != httpx2.codes.UNAUTHORIZED and not is_limited:
+            return
+        if not problem:
+            with suppress(PanpanError):  # then the next login asks the server again
+                await self._logins.keep_challenge(self._url, challenge)
+        wanted = f", {challenge.scope[:_MAX_SCOPE_CHARS]}" if challenge.scope else ""
+        if problem:
+            self._refused(f"cannot be used: {problem}")
+        elif is_limited:
+            self._refused(f"wants further scopes for this{wanted}; to grant them, {self._advice}")
+        else:
+            self._refused(f"wants a login; {self._advice}")
 
 
-def wants_more(challenge: str) -> bool:
-    """True if a server refuses for want of further rights, and not of a login."""
-    return _MORE.search(challenge) is not None
-
-
-def with_scope(challenge: str, scope: str) -> str:
-    """Return a challenge that asks for other rights."""
-    others = [found[0] for found in _OTHERS.finditer(challenge)]
-    return "Bearer " + ", ".join((f'scope="{scope}"', *others))
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
 
 
 def _with_token(request: httpx2.Request, login: Login | None) -> httpx2.Request:

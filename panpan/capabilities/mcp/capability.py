@@ -6,9 +6,10 @@ stays the same. What becomes known later is a reminder.
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from anyio import to_thread
+from anyio import CancelScope, to_thread
 
 from panpan.capabilities.mcp.settings import PROJECT_FILE, McpServerSettings
 from panpan.core.background import Background, Elsewhere, Job
@@ -57,6 +58,8 @@ class McpCapability(Capability):
             or any(server.kind == "mcp" for one in places.plugins for server in one.plugin.servers)
             or any(b"mcpServers" in file.data for file in places.files(("agents",), []))
         )
+        self._login: CancelScope | None = None
+        """The login that is under way, or was last."""
         self.servers: McpServers | None = self._made() if has_any else None
         """The servers; None where there are none, and nothing more is imported."""
         if self.servers is not None and (background := session.find(Background)) is not None:
@@ -108,36 +111,47 @@ class McpCapability(Capability):
             setup.locations.project_root, context.environment, context.sandbox, asker, self.logins, tell
         )
 
-    @property
+    @cached_property
     def logins(self) -> "Logins":
         """The logins of the user."""
+        from panpan.capabilities.mcp.issuers import Issuers
         from panpan.capabilities.mcp.logins import Logins, folder_below
 
         session = self.session
-        return Logins(folder_below(session.setup.locations.home), session.network, session.user_agent)
+        return Logins(folder_below(session.setup.locations.home), Issuers(session.network, session.user_agent))
 
     def log_in_soon(self, name: str, terminal: Terminal) -> None:
-        """Let the user log in at a server, in the browser, while the session goes on."""
+        """Let the user log in at a server, in the browser, while the session goes on; it ends a login before."""
         servers = self.servers
         assert servers is not None
+        if self._login is not None:
+            self._login.cancel("another one takes its place")
 
-        async def log_in() -> None:
-            from panpan.capabilities.mcp.authorization import Prompt, log_in, open_browser
+        async def run() -> None:
+            with CancelScope() as self._login:
+                await self._log_in(servers, name, terminal)
 
-            async def show(prompt: Prompt) -> None:
-                say(terminal, prompt.lines)
-                await open_browser(prompt.address)
+        servers.run_soon(run)
 
-            try:
-                login = await log_in(servers.entry(name), self.logins, show)
-            except ConfigError as error:
-                self.session.warn(clean_line(str(error)))
-                return
-            say(terminal, f"{name}: {login.about}")
+    async def _log_in(self, servers: "McpServers", name: str, terminal: Terminal) -> None:
+        from panpan.capabilities.mcp.authorization import Prompt, log_in
+        from panpan.system.processes.user_browser import show_in_browser
+
+        async def show(prompt: Prompt) -> None:
+            say(terminal, prompt.lines)
+            if not await to_thread.run_sync(show_in_browser, prompt.address):
+                way = f"panpan mcp login {name} --no-browser"
+                say(terminal, f"No browser was opened. From a browser elsewhere, log in with: {way}", "dim")
+
+        try:
+            login = await log_in(servers.entry(name), self.logins, show)
+        except ConfigError as error:
+            self.session.warn(clean_line(str(error)))
+            return
+        say(terminal, f"{name}: {login.about}")
+        if servers.state(name) != "runs":
             servers.retry(name)
             servers.start_soon(name)
-
-        servers.run_soon(log_in)
 
     def services(self) -> Iterable[object]:
         return (self,) if self.servers is None else (self, self.servers)
@@ -319,8 +333,8 @@ async def _show(terminal: Terminal, servers: "McpServers", logins: "Logins") -> 
         if (failure := servers.failure(entry.name)) and state == "failed":
             about.append(failure)
         about += entry.described()
-        if (login := logins.get(entry.settings.url or "")) and login.about:
-            about.append(login.about)
+        if login := logins.get(entry.settings.url or ""):
+            about.append(f"with your login: {login.about}")
         about += [f"left out: {problem}" for problem in (known.problems if known else ())]
         if known and known.pending:
             about.append(f"changed since you accepted them: {', '.join(known.pending)}")

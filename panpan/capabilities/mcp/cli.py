@@ -7,12 +7,17 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 import anyio
 import click
+from anyio import from_thread
+from anyio.lowlevel import EventLoopToken, current_token
 
 from panpan.capabilities.mcp.approvals import Approvals
 from panpan.capabilities.mcp.catalogue import Catalogue
@@ -26,6 +31,7 @@ from panpan.capabilities.mcp.entries import (
     read_entries,
     read_entry,
 )
+from panpan.capabilities.mcp.issuers import Issuers
 from panpan.capabilities.mcp.logins import Logins, folder_below
 from panpan.capabilities.mcp.settings import PROJECT_FILE, McpServerSettings
 from panpan.cli_kit.commands import CommandGroup, settings_of_folder
@@ -94,8 +100,7 @@ def get(ctx: click.Context, name: str, cwd: Path | None) -> int:
     click.echo(clean_line(f"{entry.name}: {_status(entry, _approvals(locations))}, from {entry.place}"))
     for line in entry.described():
         click.echo(printable(f"  {line}"))
-    if (kept := _logins(ctx, cwd).get(entry.settings.url or "")) and kept.about:
-        click.echo(f"  {kept.about}")
+    _tell_login(ctx, entry, cwd)
     catalogue = Catalogue(locations.home / "mcp" / "known", project=locations.project_root)
     if not catalogue.recall(entry) or catalogue.server(entry.name) is None:
         click.echo("  its tools are not known yet: a session starts it and asks")
@@ -213,14 +218,18 @@ def remove(ctx: click.Context, scope: str, name: str) -> int:
     if scope == "user":
         if name not in loaded.settings.named(McpServerSettings):
             raise ConfigError(f"there is no [mcp.{clean_line(name)}] in your settings; see panpan mcp list")
+        url = loaded.settings.named(McpServerSettings)[name].url
         place: Path = save_table(locations, "mcp", name, None)
     else:
         place, written = _project_file(locations)
-        if written["mcpServers"].pop(name, None) is None:
+        if (entry := written["mcpServers"].pop(name, None)) is None:
             raise ConfigError(f"there is no server {clean_line(name)} in {place}")
+        url = entry.get("url") if isinstance(entry, dict) else None
         _write_project_file(place, written)
         _approvals(locations).remove(name)
     click.echo(clean_line(f"{name} is removed from {place}"))
+    if url and _logins(ctx, None).get(url) is not None:
+        click.echo(clean_line(f"panpan: note: your login at {url} stays; panpan mcp logout {url} ends it"), err=True)
     return 0
 
 
@@ -236,6 +245,7 @@ def approve(ctx: click.Context, name: str, cwd: Path | None) -> int:
         raise ConfigError(f"the server {entry.name} is your own, from {entry.place}, and needs no approval")
     for line in entry.described():
         click.echo(printable(f"  {line}"))
+    _tell_login(ctx, entry, cwd)
     _approvals(locations).add(entry)
     click.echo(f"{entry.name} may run in this project, exactly so")
     return 0
@@ -257,43 +267,75 @@ def login(ctx: click.Context, name: str, no_browser: bool, cwd: Path | None) -> 
         raise ConfigError(f"the server {entry.name} waits for your yes: panpan mcp approve {entry.name}")
     if command := how_to_get_library():
         raise ConfigError(f"MCP servers need a library; install it with: {command}")
-    from panpan.capabilities.mcp.authorization import Prompt, log_in, never_pasted, open_browser
+    from panpan.capabilities.mcp.authorization import Prompt, log_in, never_pasted
+    from panpan.system.processes.user_browser import show_in_browser
 
     async def show(prompt: Prompt) -> None:
         click.echo(prompt.lines)
         if no_browser:
             click.echo("Afterwards, paste here the address at which the browser ends:")
-        else:
+        elif show_in_browser(prompt.address):
             click.echo("Waiting for the browser; Ctrl+C leaves.")
-            await open_browser(prompt.address)
+        else:
+            click.echo("No browser was opened, so open it yourself on this machine. --no-browser is for others.")
 
-    logins = _logins(ctx, cwd)
-    done = anyio.run(log_in, entry, logins, show, read_pasted if no_browser else never_pasted)
+    done = anyio.run(log_in, entry, _logins(ctx, cwd), show, _PastedLines().next if no_browser else never_pasted)
     click.echo(f"{entry.name}: {done.about}")
     return 0
 
 
-async def read_pasted() -> str:
-    """Return a line of the standard input; empty at its end."""
-    await anyio.wait_readable(sys.stdin)
-    return sys.stdin.readline()
+class _PastedLines:
+    """Lines of the standard input, read by a thread that nothing waits for."""
+
+    def __init__(self) -> None:
+        self._lines: SimpleQueue[str] = SimpleQueue()
+        self._thread: Thread | None = None
+        self._is_there = anyio.Event()
+
+    async def next(self, is_wrong: bool) -> str:
+        """Return the next line, once there is one; empty at the end of the input."""
+        if is_wrong:
+            click.echo("This is not the address at which the browser ends, or not that of this login; paste that:")
+        if self._thread is None:
+            self._thread = Thread(target=self._read, args=[current_token()], daemon=True, name="panpan-paste")
+            self._thread.start()
+        while self._lines.empty():
+            self._is_there = anyio.Event()
+            await self._is_there.wait()
+        line = self._lines.get_nowait()
+        if not line:
+            click.echo("Nothing more can be pasted; a browser on this machine can still go on.", err=True)
+        return line
+
+    def _read(self, token: EventLoopToken) -> None:
+        line = " "
+        while line:
+            try:
+                line = sys.stdin.readline()
+            except (OSError, ValueError, AttributeError):  # it is closed, or was from the beginning
+                line = ""
+            self._lines.put(line)
+            with suppress(RuntimeError):  # the login is over
+                from_thread.run_sync(self._wake, token=token)
+
+    def _wake(self) -> None:
+        self._is_there.set()
 
 
 @mcp.command("logout")
-@click.argument("name")
+@click.argument("name", metavar="NAME|URL")
 @_CWD
 @click.pass_context
 def logout(ctx: click.Context, name: str, cwd: Path | None) -> int:
     """Forget the login at a server, and tell its issuer that it is void."""
-    known, _ = _known(ctx, cwd)
-    entry = _require(known, name)
+    url = name if name.startswith(("https://", "http://")) else _require(_known(ctx, cwd)[0], name).settings.url or ""
     logins = _logins(ctx, cwd)
-    kept = logins.get(entry.settings.url or "")
-    if kept is None or not kept.access_token:
-        raise ConfigError(f"there is no login at {entry.name}")
-    is_told = anyio.run(logins.end, kept)
-    note = "" if is_told else "; its issuer was not told, so end it there, too, if others may have it"
-    click.echo(f"the login at {entry.name} is forgotten{note}")
+    login = logins.get(url)
+    if login is None and not logins.has_file(url):
+        raise ConfigError(f"there is no login at {clean_line(name)}")
+    is_told = anyio.run(logins.end, url)
+    note = "" if is_told or login is None else "; its issuer was not told, so end it there, too, if others may have it"
+    click.echo(clean_line(f"the login at {name} is forgotten{note}"))
     return 0
 
 
@@ -380,7 +422,12 @@ def _logins(ctx: click.Context, cwd: Path | None) -> Logins:
     _, loaded, locations = settings_of_folder(ctx, cwd)
     web = loaded.settings.web
     network = WebNetwork().as_set_up(web.private_hosts, web.proxy_url)
-    return Logins(folder_below(locations.home), network, web.user_agent or f"panpan/{__version__}")
+    return Logins(folder_below(locations.home), Issuers(network, web.user_agent or f"panpan/{__version__}"))
+
+
+def _tell_login(ctx: click.Context, entry: ServerEntry, cwd: Path | None) -> None:
+    if (url := entry.settings.url) and (login := _logins(ctx, cwd).get(url)):
+        click.echo(f"  with your login: {login.about}")
 
 
 def _approvals(locations: Locations) -> Approvals:

@@ -68,9 +68,6 @@ _SETTLE_S = 0.2
 """Changes of a list within this time are looked at together."""
 
 log = logging.getLogger(__name__)
-_library_log = logging.getLogger("mcp")
-_library_log.addHandler(logging.NullHandler())  # else it prints text of servers, with their control characters
-_library_log.propagate = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +94,8 @@ class PendingCall:
         self.news = anyio.Event()
         """Set when there is progress, or the end."""
         self.progress = ""
+        self.refusal = ""
+        """Reason why the server refused it for want of a login or of scopes; empty if it did not."""
         self.task_id = ""
         """Name of the task that the server has made of it; empty if it has not."""
         self.result: CallToolResult | None = None
@@ -133,7 +132,8 @@ class PendingCall:
             with self._scope:
                 self.result = await call()
         except Exception as error:
-            self.error = self._lost(why_gone()) or ToolError(reason_of(error))
+            refused = ToolError(self.refusal) if self.refusal and isinstance(error, MCPError) else None
+            self.error = refused or self._lost(why_gone()) or ToolError(reason_of(error))
         finally:
             if not self.is_over:
                 self.error = self._lost(why_gone()) or ToolError("the call was given up")
@@ -188,8 +188,13 @@ class Connection:
         self.mender = Mender()
         self._status = 0
         """Status of the last answer that was an error."""
-        self._limits: list[str] = []
-        """Refusals for want of rights."""
+        self._refusal = ""
+        """Reason why the server refused to start; empty if it did not."""
+
+    @property
+    def was_refused(self) -> bool:
+        """True if it did not start for want of a login, which the user may get at any time."""
+        return bool(self._refusal)
 
     @property
     def is_ending(self) -> bool:
@@ -209,7 +214,7 @@ class Connection:
         except (Exception, BaseExceptionGroup) as error:
             if not self.failure and not self._stop.is_set():
                 status = f" (HTTP status {self._status})" if self._status else ""
-                self.failure = self._shown(f"{reason_of(error)}{status}")
+                self.failure = self._shown(self._refusal or f"{reason_of(error)}{status}")
             log.debug("the server %s has failed", self.entry.name, exc_info=True)
         finally:
             self._client = None
@@ -276,15 +281,21 @@ class Connection:
         entry = self.entry
         headers = {name: value.get_secret_value() for name, value in entry.settings.headers.items()}
         logins, has_own = self._surroundings.logins, "authorization" in {name.lower() for name in headers}
-        bearer = None
-        if logins is not None and not has_own:
-            bearer = Bearer(entry.name, entry.settings.url or "", logins, self._fail, self._limits.append)
+        bearer = None if logins is None or has_own else Bearer(entry, logins, self._note_refusal)
         return httpx2.AsyncClient(
             auth=bearer,
             headers={"User-Agent": f"panpan/{__version__}", "Accept-Encoding": "identity", **headers},
             timeout=httpx2.Timeout(entry.settings.start_s, read=entry.silence_s),
             event_hooks={"response": [self._note_status, bound_answer]},
         )
+
+    def _note_refusal(self, why: str) -> None:
+        """Note why the present request was refused: it is that of a call, or one of the start."""
+        call = _PRESENT.get(None)
+        if call is not None:
+            call.refusal = f"the MCP server {self.entry.name} {why}"
+        elif not self.ready.is_set():
+            self._refusal = why
 
     async def _note_status(self, response: httpx2.Response) -> None:
         if response.is_error:
@@ -399,12 +410,17 @@ class Connection:
         """Give the client for one request, and turn its errors into a ToolError."""
         if self._client is None:
             raise ToolError(f"the MCP server {self.entry.name} {self.failure or 'was ended'}")
+        asked = PendingCall()
+        token = _PRESENT.set(asked)
         try:
             yield self._client
         except PanpanError:
             raise
         except Exception as error:
-            raise ToolError(f"the MCP server {self.entry.name} {self.failure or reason_of(error)}") from error
+            why = asked.refusal or f"the MCP server {self.entry.name} {self.failure or reason_of(error)}"
+            raise ToolError(why) from error
+        finally:
+            _PRESENT.reset(token)
 
     async def _follow(self, client: Client, group: TaskGroup) -> None:
         """List the tools again when the server says that they have changed, until it is stopped."""
@@ -443,19 +459,12 @@ class Connection:
         pending = PendingCall()
 
         async def call(client: Client) -> CallToolResult:
-            before = len(self._limits)
-            _PRESENT.set(pending)
-            try:
-                return await client.call_tool(
-                    tool,
-                    dict(arguments),
-                    read_timeout_seconds=_DAY_S,  # its tool looks at the time, but not while the user is asked
-                    progress_callback=pending.note,
-                )
-            except MCPError as error:
-                if limits := self._limits[before:]:
-                    raise ToolError(f"the MCP server {self.entry.name} {limits[0]}") from error
-                raise
+            return await client.call_tool(
+                tool,
+                dict(arguments),
+                read_timeout_seconds=_DAY_S,  # its tool looks at the time, but not while the user is asked
+                progress_callback=pending.note,
+            )
 
         return self._run(pending, call)
 
@@ -478,11 +487,17 @@ class Connection:
         client, group = self._client, self._group
         if client is None or group is None:
             raise ToolError(f"the MCP server {self.entry.name} {self.failure or 'was ended'}")
-        group.start_soon(pending.run, partial(call, client), self._why_gone)
+
+        async def run() -> None:
+            _PRESENT.set(pending)
+            await pending.run(partial(call, client), self._why_gone)
+
+        group.start_soon(run)
         return pending
 
     def _why_gone(self) -> str:
-        return self.failure and f"the MCP server {self.entry.name} {self.failure}"
+        why = self.failure or ("was ended" if self._stop.is_set() else "")
+        return why and f"the MCP server {self.entry.name} {why}"
 
     async def _answer(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Answer a question of a task; only those to the user and for roots are answered."""

@@ -44,9 +44,9 @@ _VARIABLE = compile_late(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TYPES: Mapping[str, Transport] = {"stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse"}
 VALUE_KEYS = (
     "command", "args", "env", "cwd", "url", "headers", "write", "network",
-    "client_id", "client_secret", "callback_port", "scopes",
+    "client_id", "client_secret", "issuer", "callback_port", "scopes",
 )  # fmt: skip
-"""Keys of an entry that mean the same in panpan's settings; the last two are panpan's own."""
+"""Keys of an entry that mean the same in panpan's settings; other agents do not know those from `write` on."""
 _KEYS = frozenset({*VALUE_KEYS, "type", "timeout", "alwaysLoad", "enabled", "disabled", "oauth"})
 """Keys of an entry in the files of other agents that count."""
 _META = frozenset({"description", "title", "$schema"})
@@ -94,7 +94,8 @@ class ServerEntry:
     def digest(self) -> str:
         """Digest of everything that decides what is started or spoken to, and with what rights."""
         one = self.settings
-        login = (one.client_id, one.callback_port, one.scopes)
+        secret = one.client_secret.get_secret_value() if one.client_secret else None
+        login = (one.client_id, secret, one.issuer, one.callback_port, one.scopes)
         parts = [
             self.transport, one.command, one.args, one.cwd, one.url, self.is_boxed, self.folders, one.network,
             sorted((name, value.get_secret_value()) for name, value in one.env.items()),
@@ -119,6 +120,10 @@ class ServerEntry:
             yield f"with the variables: {', '.join(sorted(self.settings.env))}"
         if self.settings.headers:
             yield f"with the headers: {', '.join(sorted(self.settings.headers))}"
+        if self.settings.client_id or self.settings.scopes:
+            secret = ", with a secret" if self.settings.client_secret else ""
+            scopes = f", for {' '.join(self.settings.scopes)}" if self.settings.scopes else ""
+            yield f"logs in as {self.written.get('client_id') or 'a new client'}{secret}{scopes}"
         if self.variables:
             yield f"gets from your environment: {', '.join(self.variables)}"
         if self.transport == "stdio":
@@ -343,14 +348,20 @@ class _Reader:
 
     def _login(self, name: str, written: Any, place: str) -> Mapping[str, Any]:
         """Return what an entry says of logins, in panpan's keys."""
-        known = {"clientId": "client_id", "clientSecret": "client_secret", "callbackPort": "callback_port"}
+        known = {its: ours for ours, its in _LOGIN_KEYS.items() if its != "scopes"}
         given = dict(written) if isinstance(written, Mapping) else {}
         if unknown := sorted(given.keys() - known.keys() - {"scopes", "scope"}):
             keys = ", ".join(f"oauth.{_shown(key)}" for key in unknown)
             self.asides.append(f"{place}: of the server {_shown(name)} these keys have no effect: {keys}")
         found = {ours: given[its] for its, ours in known.items() if its in given}
         scopes = given.get("scopes", given.get("scope"))
-        return found | ({"scopes": scopes.split() if isinstance(scopes, str) else scopes} if scopes else {})
+        if scopes:
+            found["scopes"] = scopes.split() if isinstance(scopes, str) else scopes
+        wrong = [key for key, value in found.items() if not _fits_login(key, value)]
+        if wrong:
+            keys = ", ".join(f"oauth.{_LOGIN_KEYS[key]}" for key in wrong)
+            self.asides.append(f"{place}: of the server {_shown(name)} these keys cannot be used: {keys}")
+        return {key: value for key, value in found.items() if key not in wrong}
 
     def _entry(
         self,
@@ -413,6 +424,21 @@ class _Reader:
 def _settings(name: str, written: Mapping[str, Any]) -> McpServerSettings:
     """Return the checked settings of a server, by the checks of all settings: to build those of one takes longer."""
     return settings_type().model_validate({McpServerSettings.table: {name: written}}).named(McpServerSettings)[name]
+
+
+_LOGIN_KEYS = {
+    "client_id": "clientId", "client_secret": "clientSecret", "callback_port": "callbackPort", "scopes": "scopes",
+}  # fmt: skip
+"""Keys of logins, each with its name in the files of other agents."""
+
+
+def _fits_login(key: str, value: Any) -> bool:
+    """True if a value can be that of a key of logins."""
+    if key == "callback_port":
+        return type(value) is int and 0 < value <= 65_535
+    if key == "scopes":
+        return isinstance(value, list) and all(isinstance(one, str) and one for one in value)
+    return isinstance(value, str) and bool(value)
 
 
 class _EntryError(Exception):

@@ -1,290 +1,295 @@
-"""Logins at MCP servers by OAuth: what is kept of each, and how it is renewed and ended.
+"""Logins at MCP servers by OAuth, as they are kept: a private file for each address of a server.
 
-The rule: a token goes to the address that it was given for and nowhere else, and what renews it goes to its issuer.
-Sessions share a login: its file is read again for each request, and one at a time renews it, since many issuers take
-what renews a token only once.
+The rule: a token goes to the host that it was given for, and a refresh token to its issuer. Sessions share a login: its
+file is read again for each request, and only who holds its lock changes it. So it is renewed once, since many issuers
+take a refresh token only once.
 """
 
-import base64
-import json
+import logging
+import os
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import ExitStack, asynccontextmanager
-from dataclasses import replace
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack, asynccontextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
-from urllib.parse import quote, urlencode
 
-from anyio import CancelScope, to_thread
+import anyio
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from panpan.errors import ConfigError, ToolError
+from panpan.capabilities.mcp.issuers import ANSWER_S, Issuers, LoginClient, RefusedError, read_token
+from panpan.errors import ConfigError, PanpanError, ToolError
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
-from panpan.system.files.folder_tree import make_private_folder
-from panpan.system.files.read_file import read_users_file
+from panpan.system.files.folder_tree import make_private_folder, open_private_file
 from panpan.system.text.terminal_text import clean_line
-from panpan.system.text.untrusted import without_tags
-from panpan.system.web.network import GuardedClient, WebNetwork
-from panpan.system.web.url_guard import PrivateHosts, read_url
+from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
 
-MAX_BYTES = 1_000_000
-"""Longest file of a login, and longest answer of an issuer."""
-_LOCK_S = 30.0
-_ANSWER_S = 30.0
-_EARLY_S = 30.0
-"""A token is renewed so long before its end, since clocks differ."""
-_MAX_WHY_CHARS = 300
-_OVER = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
+_MAX_BYTES = 200_000
+_LOCK_S = 60.0
+_POLL_S = 0.02
+_MAX_SHOWN_CHARS = 200
+_FINAL_ERRORS = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
 """Errors of an issuer after which only a new login helps (RFC 6749, section 5.2)."""
+_PARAMETER = compile_late(r'(?:^|[\s,])(error|scope|resource_metadata)=(?:"([^"]*)"|([^\s,"]+))')
+_SCOPES = compile_late(r"[\x20\x21\x23-\x5b\x5d-\x7e]{1,1000}")
+_ADDRESS = compile_late(r"https?://[\x21\x23-\x7e]{1,2000}")
+
+log = logging.getLogger(__name__)
 
 
-def folder_below(home: Path) -> Path:
-    """Return the folder of logins below a panpan home."""
-    return home / "mcp" / "logins"
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """Wishes of a server: the parts of a header `WWW-Authenticate` that matter (RFC 6750, RFC 9728)."""
 
+    scope: str = ""
+    resource_metadata: str = ""
+    wants_more: bool = False
+    """True if there is a login, whose scopes are not enough."""
 
-class LoginClient(BaseModel):
-    """Panpan as an issuer knows it."""
+    @classmethod
+    def read(cls, header: str) -> "Challenge":
+        """Return the parts of a header that can be used; anybody may have written it."""
+        found: dict[str, str] = {}
+        for one in _PARAMETER.finditer(header):
+            found.setdefault(one[1], one[2] if one[2] is not None else one[3])
+        scope, address = found.get("scope", ""), found.get("resource_metadata", "")
+        return cls(
+            scope if _SCOPES.fullmatch(scope) else "",
+            address if _ADDRESS.fullmatch(address) else "",
+            found.get("error") == "insufficient_scope",
+        )
 
-    model_config = ConfigDict(frozen=True)
-
-    client_id: str
-    client_secret: str = ""
-    method: str = "none"
-    """Way to show the secret: `client_secret_basic`, `client_secret_post` or `none` (RFC 7591, section 2)."""
+    @property
+    def header(self) -> str:
+        """The header with these parts."""
+        parts = (
+            'error="insufficient_scope"' if self.wants_more else "",
+            f'scope="{self.scope}"' if self.scope else "",
+            f'resource_metadata="{self.resource_metadata}"' if self.resource_metadata else "",
+        )
+        return f"Bearer {', '.join(filter(None, parts))}"
 
 
 class Login(BaseModel):
     """A login at one server."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
-    url: str
-    """Address of the server; the token goes to no other one."""
-    issuer: str = ""
-    token_endpoint: str = ""
+    issuer: str
+    token_endpoint: str
     revocation_endpoint: str = ""
-    client: LoginClient = LoginClient(client_id="")
+    client: LoginClient
     resource: str = ""
     """The server as its issuer knows it (RFC 8707); empty if it is not named."""
-    access_token: str = ""
-    """Empty without a login: then only `challenge` counts."""
+    access_token: str
     refresh_token: str = ""
     scope: str = ""
-    """Rights that were granted, with blanks in between."""
+    """Scopes that were granted, with blanks in between."""
+    renew_at: float = 0.0
+    """Seconds since 1970 from which on it is renewed; 0 if that is not known."""
     expires_at: float = 0.0
-    """End of the token in seconds since 1970; 0 if it is not known."""
-    challenge: str = ""
-    """The header `WWW-Authenticate` with which the server refused last; the next login asks for what it says."""
+    """Seconds since 1970 at which the token ends; 0 if that is not known."""
 
     @property
-    def is_old(self) -> bool:
-        """True if the token has ended, or does so in a moment."""
-        return 0 < self.expires_at < time.time() + _EARLY_S
+    def has_ended(self) -> bool:
+        return 0 < self.expires_at <= time.time()
 
     @property
     def about(self) -> str:
-        """Issuer, rights and end, for people; empty without a login."""
-        if not self.access_token:
-            return ""
-        end = time.strftime(", until %Y-%m-%d %H:%M", time.localtime(self.expires_at)) if self.expires_at else ""
-        rights = f" for {self.scope}" if self.scope else ""
-        return clean_line(f"logged in at {self.issuer}{rights}{'' if self.refresh_token else end}")
+        """Issuer, scopes and end, for people."""
+        scopes = f" for {self.scope[:_MAX_SHOWN_CHARS]}" if self.scope else ""
+        end = ""
+        if self.expires_at and not self.refresh_token:
+            with suppress(ValueError, OverflowError, OSError):  # a damaged file may say anything
+                end = time.strftime(", until %Y-%m-%d %H:%M", time.localtime(self.expires_at))
+        return clean_line(f"logged in at {self.issuer[:_MAX_SHOWN_CHARS]}{scopes}{end}")
+
+
+class Kept(BaseModel):
+    """Content of a file: a login, and what the server has asked for since."""
+
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+    url: str
+    login: Login | None = None
+    challenge: str = ""
+    """The header of a refusal that no login has answered yet."""
 
 
 class Logins:
     """The logins of a user.
 
     Args:
-        folder: Folder of their files, one for each server.
-        network: The way to issuers.
-        user_agent: Name of panpan for them.
+        folder: Folder of their files.
+        issuers: The way to authorization servers.
     """
 
-    def __init__(self, folder: Path, network: WebNetwork, user_agent: str) -> None:
+    def __init__(self, folder: Path, issuers: Issuers) -> None:
+        self.issuers = issuers
         self._folder = folder
-        self._network = network
-        self._user_agent = user_agent
+        self._unwritten: dict[str, tuple[str, Login]] = {}
+        """Renewed logins that could not be written, each with the token that it took the place of."""
 
     def get(self, url: str) -> Login | None:
-        """Return what is kept for a server; None if that is nothing, or cannot be read."""
-        try:
-            kept = Login.model_validate_json(read_users_file(str(self._file(url)), max_bytes=MAX_BYTES))
-        except (ToolError, ValidationError):
-            return None
-        return kept if kept.url == url else None
+        """Return the login at a server; None if there is none, or its file cannot be read."""
+        kept = self._kept(url).login
+        before, renewed = self._unwritten.get(url, ("", None))
+        return renewed if kept is not None and kept.access_token == before else kept
 
-    def keep(self, login: Login) -> None:
+    def challenge(self, url: str) -> str:
+        """Return the header of a server's refusal that no login has answered yet; empty if there is none."""
+        return self._kept(url).challenge
+
+    def has_file(self, url: str) -> bool:
+        """True if anything is kept of a server, even if it cannot be read."""
+        return os.path.lexists(self._file(url))
+
+    async def keep(self, url: str, login: Login) -> None:
         """Keep a login in place of the one before.
 
         Raises:
-            ConfigError: It cannot be kept.
+            PanpanError: It cannot be kept.
         """
-        try:
-            make_private_folder(self._folder)
-            write_atomic(self._file(login.url), login.model_dump_json(indent=1).encode(), mode=0o600)
-        except (ToolError, OSError) as error:
-            raise ConfigError(f"the login cannot be kept: {error}") from error
+        async with self._locked(url):
+            self._write(Kept(url=url, login=login))
 
-    async def note(self, url: str, challenge: str) -> None:
-        """Keep what a server wants, for the next login."""
-        async with self._alone(url):
-            kept = self.get(url) or Login(url=url)
-            if kept.challenge != challenge:
-                self.keep(kept.model_copy(update={"challenge": challenge[: MAX_BYTES // 100]}))
+    async def keep_challenge(self, url: str, challenge: Challenge) -> None:
+        """Keep what a server wants, for the next login.
+
+        Raises:
+            PanpanError: It cannot be kept.
+        """
+        if self.challenge(url) != challenge.header:
+            async with self._locked(url):
+                self._write(self._kept(url).model_copy(update={"challenge": challenge.header}))
 
     async def current(self, url: str) -> Login | None:
-        """Return the login at a server, renewed if its token has ended; None if there is none.
+        """Return the login at a server, renewed if it is time for that; None if there is none.
 
         Raises:
-            ToolError: It cannot be renewed now.
+            PanpanError: Its token has ended, and cannot be renewed now.
         """
         login = self.get(url)
-        if login is None or not login.access_token:
-            return None
-        return await self.renewed(login) if login.is_old and login.refresh_token else login
+        if login is None or not login.refresh_token or not 0 < login.renew_at <= time.time():
+            return login
+        try:
+            return await self.renewed(url, login)
+        except PanpanError:
+            if login.has_ended:
+                raise
+            return login
 
-    async def renewed(self, used: Login) -> Login | None:
-        """Return a login with another token than one that was used; None if there is no other.
+    async def renewed(self, url: str, used: Login) -> Login | None:
+        """Return a login with another token than one that was used; None if only a new login helps.
 
         Raises:
-            ToolError: It cannot be renewed now.
+            PanpanError: It cannot be renewed now.
         """
         renewed: Login | None = None
-        async with self._alone(used.url):
-            kept = self.get(used.url)
-            if kept is None or not kept.access_token:
-                return None
-            if kept.access_token != used.access_token:  # another session has renewed it, or the user has logged in
+        async with self._locked(url):
+            kept = self.get(url)
+            if kept is None or kept.access_token != used.access_token:  # another session, or the user, was quicker
                 return kept
-            if not kept.refresh_token:
-                return None
-            with CancelScope(shield=True):  # an issuer that has given a new token takes the old one no more
-                renewed = await self._renew(kept)
+            if kept.refresh_token:
+                # what an issuer has given has to be kept, since the refresh token may be void by then
+                try:
+                    with anyio.fail_after(ANSWER_S, shield=True):
+                        renewed = await self._renew(url, kept)
+                except TimeoutError:
+                    raise ToolError("its login cannot be renewed: no answer in time") from None
         return renewed
 
-    async def _renew(self, kept: Login) -> Login | None:
+    async def _renew(self, url: str, kept: Login) -> Login | None:
         form = {"grant_type": "refresh_token", "refresh_token": kept.refresh_token}
         if kept.resource:
             form["resource"] = kept.resource
-        status, answer = await self._post(kept, kept.token_endpoint, form)
-        if answer.get("error") in _OVER:
-            self.keep(Login(url=kept.url, challenge=kept.challenge))
-            return None
-        token = answer.get("access_token")
-        if status != 200 or not isinstance(token, str) or not token:
-            why = clean_line(f"{status} {answer.get('error', '')} {answer.get('error_description', '')}".rstrip())
-            raise ToolError(without_tags(f"its login cannot be renewed: {kept.issuer} answers {why[:_MAX_WHY_CHARS]}"))
-        seconds = answer.get("expires_in")
-        login = kept.model_copy(
-            update={
-                "access_token": token,
-                "refresh_token": str(answer.get("refresh_token") or kept.refresh_token),
-                "scope": str(answer.get("scope") or kept.scope),
-                "expires_at": time.time() + seconds if isinstance(seconds, int | float) and seconds > 0 else 0.0,
-            }
-        )
-        self.keep(login)
+        try:
+            answer = read_token(*await self.issuers.post(url, kept.client, kept.token_endpoint, form))
+        except RefusedError as error:
+            if error.code in _FINAL_ERRORS:
+                self._write(Kept(url=url, challenge=self.challenge(url)))
+                return None
+            raise ToolError(f"its login cannot be renewed: {error}") from error
+        except ToolError as error:
+            raise ToolError(f"its login cannot be renewed at {kept.issuer[:_MAX_SHOWN_CHARS]}: {error}") from error
+        renew_at, expires_at = answer.lifetime
+        changes = {
+            "access_token": answer.access_token,
+            "refresh_token": answer.refresh_token or kept.refresh_token,
+            "scope": kept.scope if answer.scope is None else answer.scope,
+            "renew_at": renew_at,
+            "expires_at": expires_at,
+        }
+        login = kept.model_copy(update=changes)
+        try:
+            self._write(self._kept(url).model_copy(update={"login": login}))
+        except ConfigError as error:
+            log.warning("a renewed login counts for this session alone: %s", error)
+            before, _ = self._unwritten.get(url, (kept.access_token, None))
+            self._unwritten[url] = before, login
         return login
 
-    async def end(self, login: Login) -> bool:
-        """Forget a login; return True if its issuer was told that its tokens are void."""
+    async def end(self, url: str) -> bool:
+        """Forget a login; return True if its issuer was told that its tokens are void.
+
+        Raises:
+            PanpanError: It cannot be forgotten.
+        """
         is_told = False
-        if login.access_token and login.revocation_endpoint:
-            form = {"token": login.refresh_token or login.access_token}
+        async with self._locked(url):
+            login = self.get(url)
             try:
-                status, _ = await self._post(login, login.revocation_endpoint, form)
+                self._file(url).unlink(missing_ok=True)
+            except OSError as error:
+                raise ConfigError(f"{self._file(url)} cannot be removed: {error.strerror}") from error
+            self._unwritten.pop(url, None)
+        if login is not None and login.revocation_endpoint:
+            form = {"token": login.refresh_token or login.access_token}
+            with suppress(ToolError):  # it is forgotten in any case
+                status, _ = await self.issuers.post(url, login.client, login.revocation_endpoint, form)
                 is_told = status == 200
-            except ToolError:  # it is forgotten all the same
-                pass
-        try:
-            self._file(login.url).unlink(missing_ok=True)
-        except OSError as error:
-            raise ConfigError(f"{self._file(login.url)} cannot be removed: {error.strerror}") from error
         return is_told
 
-    async def _post(self, login: Login, url: str, form: Mapping[str, str]) -> tuple[int, Mapping[str, object]]:
-        """Send a form to an issuer as its client, and return the status and what it says."""
-        client, headers, fields = login.client, {}, dict(form)
-        if client.method == "client_secret_basic" and client.client_secret:
-            pair = f"{quote(client.client_id, safe='')}:{quote(client.client_secret, safe='')}"
-            headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-        else:
-            fields["client_id"] = client.client_id
-            if client.method == "client_secret_post":
-                fields["client_secret"] = client.client_secret
-        headers |= {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
-        status, _, body = await self.ask(login.url, "POST", url, headers, urlencode(fields).encode())
+    def _kept(self, url: str) -> Kept:
         try:
-            answer = json.loads(body)
-        except (ValueError, RecursionError):
-            answer = None
-        return status, answer if isinstance(answer, dict) else {}
+            with os.fdopen(open_private_file(self._file(url), os.O_RDONLY), "rb") as file:
+                kept = Kept.model_validate_json(file.read(_MAX_BYTES + 1))
+        except (OSError, PanpanError, ValidationError):
+            return Kept(url=url)
+        return kept if kept.url == url else Kept(url=url)
 
-    async def ask(
-        self, server: str, method: str, url: str, headers: Mapping[str, str], content: bytes | None
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        """Ask an address that a server has named, and return the status, the headers and the body.
-
-        Args:
-            server: Address of the server. Only a server on this machine may name others there, or any without TLS.
-            method: GET or POST.
-            url: The address.
-            headers: Headers.
-            content: What to send.
-
-        Raises:
-            ToolError: It may not be asked, or does not answer.
-        """
-        client = self.require_fit(server, url)
-        async with (
-            client,
-            client.stream(method, url, headers=headers, content=content, timeout_s=_ANSWER_S) as response,
-        ):
-            if url == server:  # what the server itself sends may be a stream without an end
-                return response.status, response.headers, b""
-            return response.status, response.headers, await response.read(MAX_BYTES, within_s=_ANSWER_S)
-
-    def require_fit(self, server: str, url: str) -> GuardedClient:
-        """Return the client for an address that a server may name for a login.
-
-        Raises:
-            ToolError: It may not name it.
-        """
-        network = self._network_for(server)
-        client = GuardedClient(network, user_agent=self._user_agent, own=(server,))
-        plain = client.plain(url)
-        is_own = network.private.opens(plain.host, plain.address) or plain.origin == read_url(server).origin
-        if plain.scheme != "https" and not is_own:
-            raise ToolError(f"{plain.host} is named for the login without TLS; its address has to begin with https")
-        return client
-
-    def _network_for(self, server: str) -> WebNetwork:
-        plain = read_url(server)
-        is_here = plain.host == "localhost" or (plain.address is not None and plain.address.is_loopback)
-        if not is_here:
-            return self._network
-        here = PrivateHosts.parse(("localhost", "127.0.0.0/8", "::1"))
-        private = self._network.private
-        names, networks = private.names | here.names, private.networks + here.networks
-        return replace(self._network, private=replace(private, names=names, networks=networks))
+    def _write(self, kept: Kept) -> None:
+        try:
+            data = kept.model_dump_json(indent=1).encode()
+            make_private_folder(self._folder)
+            write_atomic(self._file(kept.url), data, mode=0o600)
+        except (ToolError, OSError, ValueError) as error:
+            raise ConfigError(f"the login cannot be kept: {error}") from error
 
     @asynccontextmanager
-    async def _alone(self, url: str) -> AsyncGenerator[None, None]:
-        """Change a login while no other session does."""
+    async def _locked(self, url: str) -> AsyncGenerator[None, None]:
+        """Hold the lock of a login; it is waited for in slices, so that a cancel is not."""
+        lock, deadline = self._file(url).with_suffix(".lock"), anyio.current_time() + _LOCK_S
         with ExitStack() as stack:
-            try:
-                await to_thread.run_sync(self._lock, stack, url)
-            except LockUnsupportedError:
-                pass
-            except LockHeldError as error:
-                raise ToolError(f"its login is in use: {error}") from error
+            make_private_folder(self._folder)
+            while True:
+                try:
+                    stack.enter_context(hold_lock(lock, wait_s=0))
+                except LockHeldError:
+                    if anyio.current_time() > deadline:
+                        raise ToolError("its login is in use by another session; try again") from None
+                    await anyio.sleep(_POLL_S)
+                    continue
+                except LockUnsupportedError:
+                    pass
+                break
             yield
-
-    def _lock(self, stack: ExitStack, url: str) -> None:
-        make_private_folder(self._folder)
-        stack.enter_context(hold_lock(self._file(url).with_suffix(".lock"), wait_s=_LOCK_S))
 
     def _file(self, url: str) -> Path:
         return self._folder / f"{blake2b(url.encode(), digest_size=16).hexdigest()}.json"
+
+
+def folder_below(home: Path) -> Path:
+    """Return the folder of logins below a panpan home."""
+    return home / "mcp" / "logins"

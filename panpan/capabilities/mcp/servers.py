@@ -255,6 +255,9 @@ class McpServers(ToolsOfServers, OtherMentions):
     def _note_failure(self, slot: _Slot, connection: "Connection") -> None:
         if not connection.failure:
             return
+        if connection.was_refused:
+            slot.failure = connection.failure
+            return
         now = anyio.current_time()
         slot.failures = 1 if now - connection.started_at > _STEADY_S else slot.failures + 1
         slot.failure = connection.failure

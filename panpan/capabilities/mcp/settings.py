@@ -47,6 +47,8 @@ class McpServerSettings(Table):
     """Panpan as the issuer of logins knows it, or the address of a client metadata document; None to register."""
     client_secret: Secret | None = None
     """Secret of that client, filled in as `env` is."""
+    issuer: WebAddress | None = None
+    """Issuer whose logins count; needed if a client with a secret is used at an issuer with several hosts."""
     callback_port: Annotated[int, Field(ge=1, le=65_535)] | None = None
     """Port of this machine to which the browser is sent after a login; None for any."""
     scopes: Names = ()

@@ -269,7 +269,7 @@ async def bound_answer(response: httpx2.Response) -> None:
     """
     if response.headers.get("content-encoding", "identity") != "identity":
         raise httpx2.ReadError("the answer is compressed, which nobody asked for")
-    if "text/event-stream" not in response.headers.get("content-type", ""):
+    if response.is_error or "text/event-stream" not in response.headers.get("content-type", ""):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = _BoundedStream(response.stream)
 

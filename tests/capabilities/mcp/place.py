@@ -47,14 +47,19 @@ class Place:
         lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
         (self.home / "settings.toml").write_text("\n".join(["[mcp.toy]", *lines]))
 
-    def tape(self, *uses: Use) -> str:
-        """Write a tape of calls, one a reply, and return its name as a model."""
-        replies = [f'[[reply]]\ntool_use = [{{ name = "{name}", input = {_toml(args)} }}]' for name, args in uses]
+    def tape(self, *uses: Use | str) -> str:
+        """Write a tape of calls, one a reply, and of words that end a turn; return its name as a model."""
+        replies = [
+            f'[[reply]]\ntext = "{use}"'
+            if isinstance(use, str)
+            else f'[[reply]]\ntool_use = [{{ name = "{use[0]}", input = {_toml(use[1])} }}]'
+            for use in uses
+        ]
         path = self.folder / "tape.toml"
         path.write_text("\n".join(["version = 1", *replies, '[[reply]]\ntext = "done"']))
         return f"cassette:{path}"
 
-    def opening(self, *uses: Use, **options: Any) -> AbstractAsyncContextManager[Session]:
+    def opening(self, *uses: Use | str, **options: Any) -> AbstractAsyncContextManager[Session]:
         """Return a session whose model makes these calls."""
         given = options.pop("overrides", {})
         overrides = {"model": self.tape(*uses), "sandbox.mode": "off", **given}

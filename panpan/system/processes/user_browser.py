@@ -1,0 +1,39 @@
+"""The user's own browser, which shows a page and has nothing to do with panpan's terminal."""
+
+import os
+import subprocess
+import sys
+import webbrowser
+from pathlib import Path
+
+from panpan.system.processes.process_table import reap_later
+
+_TEXT_BROWSERS = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})
+"""Browsers that need a terminal, which they do not get here."""
+
+
+def show_in_browser(address: str) -> bool:
+    """Show a page in the user's browser, in a process that shares neither the terminal nor the end of panpan's.
+
+    Returns:
+        False if there is no browser that has a window of its own.
+    """
+    try:
+        name = getattr(webbrowser.get(), "name", "")
+    except webbrowser.Error:
+        return False
+    if Path(name).name in _TEXT_BROWSERS:
+        return False
+    try:
+        pid = subprocess.Popen(
+            [sys.executable, "-m", "webbrowser", address],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env=os.environ,
+        ).pid
+    except OSError:
+        return False
+    reap_later(pid)
+    return True

@@ -50,13 +50,14 @@ from panpan.errors import ToolError
 from panpan.python_environments.find_environment import Environment
 from panpan.python_environments.machine_root import MachineRoot
 from panpan.python_environments.project_requirements import ProjectRequirements, project_requirements
+from panpan.system.files.paths import PathResolver
 from panpan.system.text.terminal_text import printable
 from panpan.types.content import SummaryDisplay
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output, ToolYield
 
 if TYPE_CHECKING:
-    from panpan.capabilities.environment.layers import EnvReport
+    from panpan.capabilities.environment.layers import EnvReport, Layer
 
 
 class EnvDoctorInput(BaseModel):
@@ -89,39 +90,54 @@ class EnvDoctorTool(Tool[EnvDoctorInput]):
         place = ctx.paths.resolve(args.environment, access="read")
         if not place.is_dir():
             raise ToolError(f"{args.environment} is not a folder; name an environment or a project folder")
-        report = await to_thread.run_sync(partial(_look, str(place), ctx, self._withholds), abandon_on_cancel=True)
+        look_at = partial(look, str(place), ctx.paths, self._withholds, ctx.own_environment)
+        report = await to_thread.run_sync(look_at, abandon_on_cancel=True)
         from panpan.capabilities.environment.layers import LAYERS  # not needed at the start
 
         broken = report.first_broken
         summary = f"broken: {LAYERS[broken.layer]}" if broken else "no layer is broken"
-        yield Output("\n".join(_text(report, args)), SummaryDisplay(text=summary))
+        yield Output("\n".join(report_lines(report, args.layer)), SummaryDisplay(text=summary))
 
 
-def _look(place: str, ctx: ToolContext, withholds: Callable[[Path, Path], bool]) -> "EnvReport":
+def look(
+    place: str, paths: PathResolver, withholds: Callable[[Path, Path], bool], variables: Mapping[str, str]
+) -> "EnvReport":
+    """Return the report on a folder, as far as it may be read; blocks.
+
+    Args:
+        place: The environment, or the folder of a project.
+        paths: Says what may be read without asking the user.
+        withholds: Says of a canonical path whether a rule withholds it.
+        variables: Environment variables, which may name the active environment.
+
+    Raises:
+        ToolError: The environment has to be named, so that the user is asked.
+    """
     from panpan.python_environments.find_environment import find_environment, project_of
     from panpan.python_environments.machine_root import machine_for, readable_folder
 
-    root = machine_for(ctx.paths, withholds)
-    environment = find_environment(root, place, ctx.own_environment)
+    root = machine_for(paths, withholds)
+    environment = find_environment(root, place, variables)
     if environment is not None:
-        _require_readable(environment.path, environment.why, ctx)
-    project = readable_folder(project_of(place, environment, str(ctx.paths.cwd)), ctx.paths)
-    return diagnose(root, environment, ctx.own_environment, project)
+        _require_readable(environment.path, environment.why, paths)
+    project = readable_folder(project_of(place, environment, str(paths.cwd)), paths)
+    return diagnose(root, environment, variables, project)
 
 
-def _require_readable(path: str, why: str, ctx: ToolContext) -> None:
+def _require_readable(path: str, why: str, paths: PathResolver) -> None:
     """Refuse an environment that another one than the path of the call led to, outside of what may be read.
 
     Raises:
         ToolError: It has to be named, so that the user is asked.
     """
     try:
-        ctx.paths.resolve(path, access="read")
+        paths.resolve(path, access="read")
     except ToolError as exc:
         raise ToolError(f"{printable(path)} is outside ({why}); to check it, name it as environment") from exc
 
 
-def _text(report: "EnvReport", args: EnvDoctorInput) -> list[str]:
+def report_lines(report: "EnvReport", layer: "Layer | None" = None) -> list[str]:
+    """Return a report as text, or its part about one layer."""
     from panpan.capabilities.environment.layers import (
         constraint_rows,
         detail_lines,
@@ -132,8 +148,8 @@ def _text(report: "EnvReport", args: EnvDoctorInput) -> list[str]:
     )
 
     lines = [heading(report), *verdict_lines(report)]
-    if args.layer:
-        return [*lines, "", *(detail_lines(report, args.layer) or ["nothing was found in this layer"])]
+    if layer:
+        return [*lines, "", *(detail_lines(report, layer) or ["nothing was found in this layer"])]
     layers = [f"{row.state}: {row.text}" for row in layer_rows(report)]
     constraints = [f"{row.state}: {row.text}" for row in constraint_rows(report)]
     return [*lines, "", *layers, "", *constraints, *unread_lines(report)]

@@ -93,7 +93,7 @@ def _checked(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], advertised: Coll
     try:
         args = tool.input_model.model_validate(use.input)
     except ValidationError as error:
-        return PreparedCall(use, problem=_wrong_arguments(use.name, error))
+        return PreparedCall(use, problem=wrong_arguments(use.name, error))
     if (meant := tool.meant(args)) is not None:
         inner, written = meant
         stood_for = use.model_copy(update={"name": inner.name, "input": dict(written)})
@@ -175,7 +175,8 @@ def _unknown_tool(name: str, tools: Sequence[str]) -> str:
     return f"There is no tool named {name!r}.{hint} The tools are: {', '.join(tools)}."
 
 
-def _wrong_arguments(name: str, error: ValidationError) -> str:
+def wrong_arguments(name: str, error: ValidationError) -> str:
+    """Return what is wrong with the arguments of a call, for the model that made it."""
     lines = [f"The arguments of {name} do not fit, so it was not run:"]
     for problem in error.errors(include_url=False, include_context=False, include_input=False)[:10]:
         place = ".".join(str(part) for part in problem["loc"])

@@ -46,13 +46,19 @@ class StdinReader:
                 )
         return self._take(len(self._buffer))
 
-    async def line(self) -> bytes | None:
-        """Return the next line with its line end, or None at the end of the input; the last line may lack one."""
+    async def line(self, *, max_bytes: int | None = None) -> bytes | None:
+        """Return the next line with its line end, or None at the end of the input; the last line may lack one.
+
+        Raises:
+            ConfigError: The line has more than `max_bytes`.
+        """
         if b"\n" not in self._buffer:
             while chunk := await self._chunk():
                 self._buffer += chunk
                 if b"\n" in chunk:
                     break
+                if max_bytes is not None and len(self._buffer) > max_bytes:
+                    raise ConfigError(f"a line of the input is longer than {max_bytes:,} bytes; send it in parts")
         return self._take(self._buffer.find(b"\n") + 1 or len(self._buffer)) or None
 
     async def has_more(self, *, within_s: float) -> bool:

@@ -23,6 +23,7 @@ from panpan.cli_kit.commands import Program
 if TYPE_CHECKING:
     from panpan.cli_kit.failures import StdoutWriter
     from panpan.cli_kit.plugin_parts import PartReport
+    from panpan.cli_kit.serving import HttpPlace, ServedPlace
     from panpan.config.locations import Locations
     from panpan.config.places import Places
     from panpan.config.sources import Loaded
@@ -147,6 +148,20 @@ class Panpan(Program):
         from panpan.app import PROVIDER_KINDS
 
         return PROVIDER_KINDS
+
+    def serve(self, place: "ServedPlace", http: "HttpPlace | None", say: "Callable[[str], None]") -> None:
+        import anyio
+
+        from panpan.cli.start import begin_collection
+        from panpan.faces.mcp_server.server import PanpanServer
+        from panpan.faces.mcp_server.transports import serve
+        from panpan.system.processes.own_process import hide_process
+
+        hide_process(os.environ)
+        tools = [tool for module in feature_modules("served_tools") for tool in module.TOOLS]
+        server = PanpanServer(place, tools, say)
+        begin_collection()
+        anyio.run(serve, server, http, say)
 
     def printer(self, out: "StdoutWriter", *, has_colour: bool) -> "Callable[[Event], Awaitable[None]]":
         from panpan.faces.plain.line_face import LineFace

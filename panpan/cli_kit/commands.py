@@ -15,6 +15,7 @@ from panpan.errors import ConfigError
 if TYPE_CHECKING:
     from panpan.cli_kit.failures import StdoutWriter
     from panpan.cli_kit.plugin_parts import PartReport
+    from panpan.cli_kit.serving import HttpPlace, ServedPlace
     from panpan.config.locations import Locations
     from panpan.config.places import Places
     from panpan.config.sources import Loaded
@@ -78,6 +79,10 @@ class Program(ABC):
     @abstractmethod
     def provider_kinds(self) -> "ProviderKinds":
         """Return the kinds of model providers of its features."""
+
+    @abstractmethod
+    def serve(self, place: "ServedPlace", http: "HttpPlace | None", say: "Callable[[str], None]") -> None:
+        """Serve clients of the Model Context Protocol; see `faces.mcp_server.transports.serve`."""
 
     @abstractmethod
     def printer(self, out: "StdoutWriter", *, has_colour: bool) -> "Callable[[Event], Awaitable[None]]":

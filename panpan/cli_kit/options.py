@@ -73,7 +73,7 @@ _SEVERAL_SETTINGS = frozenset({"settings", "assignments", "allow_network"})
 WHOLE_NETWORK = "*"
 """Value of `--allow-network` without hosts."""
 
-_COMMANDS_WITH_SETTINGS = ("config", "permissions", "debug")
+_COMMANDS_WITH_SETTINGS = ("config", "permissions", "debug", "mcp")
 """Subcommands whose output depends on the settings."""
 
 

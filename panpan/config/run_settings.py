@@ -17,7 +17,11 @@ from panpan.errors import ConfigError
 LOCAL_API_KEY_VARIABLE = "PANPAN_LOCAL_API_KEY"
 """Variable with the key that clients of `panpan local run` have to send."""
 
-OTHER_VARIABLES = frozenset({"PANPAN_HOME", "PANPAN_NO_DAEMON", "PANPAN_PROCESS_MARKS", LOCAL_API_KEY_VARIABLE})
+MCP_TOKEN_VARIABLE = "PANPAN_MCP_TOKEN"
+"""Variable with the token that clients of `panpan mcp serve --http` send; without it, each start makes one."""
+OTHER_VARIABLES = frozenset(
+    {"PANPAN_HOME", "PANPAN_NO_DAEMON", "PANPAN_PROCESS_MARKS", LOCAL_API_KEY_VARIABLE, MCP_TOKEN_VARIABLE}
+)
 """Variables of panpan that are no settings; the second one marks the processes that it starts."""
 
 

@@ -292,3 +292,15 @@ def test_settings_that_cannot_be_changed_stay(folder: Path, text: str) -> None:
         assert (folder / "home" / "settings.toml").read_text() == text
     else:
         assert settings(folder)["mcp"] == {"a": {"command": "x"}, "b": {"command": "y"}}
+
+
+def test_serve_tells_how_to_get_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)  # as if it were not installed
+
+    assert "install it: " in refusal(panpan(folder, "mcp", "serve"))
+
+
+def test_serve_refuses_servers_for_one_run(folder: Path) -> None:
+    result = panpan(folder, "--mcp-config", "{}", "mcp", "serve")
+
+    assert "--mcp-config does not go with mcp serve" in str(result.exception)

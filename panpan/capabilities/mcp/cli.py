@@ -34,8 +34,8 @@ from panpan.capabilities.mcp.entries import (
 from panpan.capabilities.mcp.issuers import Issuers
 from panpan.capabilities.mcp.logins import Logins, folder_below
 from panpan.capabilities.mcp.settings import PROJECT_FILE, McpServerSettings
-from panpan.cli_kit.commands import CommandGroup, settings_of_folder
-from panpan.cli_kit.options import RUN_OPTIONS
+from panpan.cli_kit.commands import CommandGroup, chosen_folder, program_of, settings_of_folder
+from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
 from panpan.config.locations import Locations
 from panpan.config.settings_writer import save_table
 from panpan.errors import ConfigError, ToolError
@@ -336,6 +336,38 @@ def logout(ctx: click.Context, name: str, cwd: Path | None) -> int:
     is_told = anyio.run(logins.end, url)
     note = "" if is_told or login is None else "; its issuer was not told, so end it there, too, if others may have it"
     click.echo(clean_line(f"the login at {name} is forgotten{note}"))
+    return 0
+
+
+@mcp.command("serve")
+@click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
+@click.option("--http", "has_http", is_flag=True, help="Speak streamable HTTP instead of standard input and output.")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="NAME", help="With --http: where to listen.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=0, metavar="N", help="Port; without it, a free one.")
+@click.option("--no-token", "needs_no_token", is_flag=True, help="Let every program on this machine in.")
+@click.pass_context
+def serve(
+    ctx: click.Context, folders: Sequence[Path], has_http: bool, host: str, port: int, needs_no_token: bool
+) -> int:
+    """Be an MCP server: let clients give panpan tasks in the FOLDERs and below; without one, in this folder.
+
+    Options for the sessions stand before `mcp`, such as --permission-mode, --model and --max-budget-usd.
+    """
+    from panpan.cli_kit.serving import HttpPlace, ServedPlace
+    from panpan.config.run_settings import MCP_TOKEN_VARIABLE
+
+    if command := how_to_get_library():
+        raise ConfigError(f"the library that speaks the protocol is not installed; install it: {command}")
+    options = ctx.meta.get(RUN_OPTIONS)
+    if options and options["mcp_config"]:
+        raise click.UsageError("--mcp-config does not go with mcp serve; add the server to your settings")
+    if not has_http and (port or needs_no_token):
+        raise click.UsageError("--port and --no-token go with --http")
+    token = os.environ.pop(MCP_TOKEN_VARIABLE, "")  # commands of sessions have no use for it
+    overrides = overrides_of(options) if options else {}
+    place = ServedPlace(folders or (chosen_folder(ctx, None),), dict(os.environ), overrides)
+    http = HttpPlace(host, port, token=token, has_token=not needs_no_token) if has_http else None
+    program_of(ctx).serve(place, http, lambda line: click.echo(f"panpan: {printable(line)}", err=True))
     return 0
 
 

@@ -1,0 +1,147 @@
+"""Folders, tools and address of `panpan mcp serve`.
+
+A feature has tools for clients in `TOOLS` of its `served_tools.py`. They only read.
+"""
+
+import ipaddress
+import secrets
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from panpan.config.run_settings import MCP_TOKEN_VARIABLE
+from panpan.errors import ConfigError, ToolError
+from panpan.system.files.canonical import canonical_path
+from panpan.system.text.terminal_text import printable
+from panpan.types.dataclass import dataclass
+
+ArgsT = TypeVar("ArgsT", bound=BaseModel)
+
+
+class ServedPlace:
+    """Folders in which clients may work, with all that is below them, and the settings there.
+
+    Args:
+        folders: At least one; a relative path of a client begins at the first.
+        env: The environment of the server.
+        overrides: Settings of the command line that started it, by dotted key.
+
+    Raises:
+        ConfigError: One is no folder.
+    """
+
+    def __init__(self, folders: Sequence[Path], env: Mapping[str, str], overrides: Mapping[str, object]) -> None:
+        self.env = env
+        self.overrides = overrides
+        self.roots = tuple(map(canonical_path, folders))
+        for given, root in zip(folders, self.roots, strict=True):
+            if not root.is_dir():
+                raise ConfigError(f"{printable(str(given))} is not a folder; name a folder that clients may work in")
+
+    def holds(self, path: Path) -> bool:
+        """Return True if a canonical path is one of the folders or below one."""
+        return any(path.is_relative_to(root) for root in self.roots)
+
+    def folder(self, named: str) -> Path:
+        """Return the canonical folder that a client names.
+
+        Raises:
+            ToolError: It is outside, or no folder. What is outside is not looked at any further.
+        """
+        try:
+            place = canonical_path(self.roots[0] / named)
+            is_served = self.holds(place)
+        except (ToolError, OSError, ValueError):
+            is_served = False
+        if not is_served:
+            roots = ", ".join(map(str, self.roots))
+            raise ToolError(f"{printable(named)[:200]} is outside of the folders that are served; name one in {roots}")
+        if not place.is_dir():
+            raise ToolError(f"{printable(named)[:200]} is not a folder; name one that exists")
+        return place
+
+
+@dataclass(frozen=True, slots=True)
+class ServedTool(Generic[ArgsT]):
+    """A tool that only reads."""
+
+    name: str
+    title: str
+    description: str
+    input_model: type[ArgsT]
+    run: Callable[[ArgsT, ServedPlace], str]
+    """Returns the result; blocks. Raises PanpanError."""
+
+
+_LEAST_TOKEN_CHARS = 16
+
+
+class HttpPlace:
+    """Address of a server over HTTP, and the token for it.
+
+    Args:
+        host: Name or address of this machine.
+        port: Port; 0 for a free one.
+        token: The user's own token; empty to make one.
+        has_token: False if requests need none.
+
+    Raises:
+        ConfigError: The address or the token cannot be used.
+    """
+
+    def __init__(self, host: str, port: int, *, token: str, has_token: bool) -> None:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise ConfigError(f"the host {printable(host)} is not known; name an address of this machine") from error
+        family, _, _, _, where = found[0]
+        self._family, self._address, self._port = family, where, port
+        address = ipaddress.ip_address(where[0])
+        if address.is_unspecified:
+            raise ConfigError(f"{host} is every address of this machine; name the one that clients use")
+        if not has_token and not address.is_loopback:
+            raise ConfigError("--no-token would let in everybody on the network; use it with 127.0.0.1 alone")
+        if token and (
+            len(token) < _LEAST_TOKEN_CHARS or not token.isascii() or not token.isprintable() or " " in token
+        ):
+            raise ConfigError(
+                f"{MCP_TOKEN_VARIABLE} is no token; use {_LEAST_TOKEN_CHARS} ASCII characters or more, without blanks"
+            )
+        self.token = (token or secrets.token_urlsafe(24)) if has_token else None
+        self._is_own_token = bool(token)
+        own = ("localhost", "127.0.0.1", "[::1]") if address.is_loopback else ()
+        self._host = f"[{host}]" if ":" in host else host
+        self.names = tuple(dict.fromkeys((self._host, *own)))
+        """Names by which clients may call the server."""
+
+    def listen(self) -> socket.socket:
+        """Return the socket that listens.
+
+        Raises:
+            ConfigError: The address is in use, or not of this machine.
+        """
+        listening = socket.socket(self._family, socket.SOCK_STREAM)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(self._address)
+            listening.listen()
+        except OSError as error:
+            listening.close()
+            raise ConfigError(
+                f"cannot listen at {self._host}:{self._port}: {error.strerror}; see --host and --port"
+            ) from error
+        return listening
+
+    def hints(self, port: int) -> Iterator[str]:
+        """Yield lines that say how a client reaches the server."""
+        url = f"http://{self._host}:{port}/mcp"
+        yield f"serving at {url}"
+        if self.token is None:
+            yield "every program on this machine can use it, since there is no token"
+            yield f"panpan mcp add panpan {url}"
+        else:
+            shown = f"${{{MCP_TOKEN_VARIABLE}}}" if self._is_own_token else self.token
+            yield f"panpan mcp add -H 'Authorization: Bearer {shown}' panpan {url}"

@@ -1,0 +1,177 @@
+"""The two ways to the server: standard input and output, and streamable HTTP.
+
+The rule: it ends cleanly when the input ends or a signal comes, with all that runs.
+"""
+
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from hmac import compare_digest
+
+import anyio
+import uvicorn
+from anyio import CancelScope, create_task_group
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from panpan.cli_kit.failures import StdoutWriter
+from panpan.cli_kit.serving import HttpPlace
+from panpan.errors import unwrap_single_exception
+from panpan.faces.mcp_server.server import PanpanServer
+from panpan.faces.stdin import StdinReader
+
+MAX_BODY_BYTES = 4_000_000
+MAX_MESSAGE_BYTES = 64_000_000
+MAX_SESSIONS = 64
+"""Most clients of the older era over HTTP that are open at the same time."""
+MAX_REQUESTS = 128
+"""Most requests over HTTP at the same time."""
+_END_S = 5
+
+
+async def serve(server: PanpanServer, http: HttpPlace | None, say: Callable[[str], None]) -> None:
+    """Serve until the client of standard input goes, or a signal comes.
+
+    Args:
+        server: Answers the requests.
+        http: Where to listen; None for standard input and output.
+        say: Prints one line on standard error.
+
+    Raises:
+        ConfigError: The address cannot be used, or a message is far too long.
+    """
+    for name in ("mcp", "uvicorn"):  # they would print text of clients
+        logging.getLogger(name).addHandler(logging.NullHandler())
+        logging.getLogger(name).propagate = False
+    with unwrap_single_exception():
+        async with create_task_group() as group:
+            group.start_soon(_end_at_signal, group.cancel_scope.cancel)
+            if http is None:
+                await _serve_stdio(server)
+            else:
+                await _serve_http(server, http, say)
+            group.cancel_scope.cancel("the client has gone")
+
+
+async def _end_at_signal(end: Callable[[], None]) -> None:
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        numbers.append(signal.SIGHUP)
+    with anyio.open_signal_receiver(*numbers) as signals:
+        async for _ in signals:
+            end()
+            return
+
+
+async def _serve_stdio(server: PanpanServer) -> None:
+    with _own_streams() as (stdin, stdout):
+        try:
+            # the library's own streams are read and written by threads, which no signal ends
+            async with stdio_server(_Lines(stdin), _Out(stdout)) as (read, write):  # type: ignore[arg-type]
+                await server.protocol.run(read, write, server.protocol.create_initialization_options())
+        except* BrokenPipeError:
+            pass  # the client has gone
+
+
+@contextmanager
+def _own_streams() -> Iterator[tuple[StdinReader, StdoutWriter]]:
+    """Keep standard input and output for messages: programs and libraries read nothing and print on standard error."""
+    with os.fdopen(os.dup(0), "r") as stdin, os.fdopen(os.dup(1), "w") as stdout:
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        os.dup2(2, 1)
+        try:
+            yield StdinReader(stdin), StdoutWriter(stdout)
+        finally:
+            os.dup2(stdin.fileno(), 0)
+            os.dup2(stdout.fileno(), 1)
+
+
+class _Lines:
+    """Lines of standard input, in the form that the library reads."""
+
+    def __init__(self, reader: StdinReader) -> None:
+        self._reader = reader
+
+    def __aiter__(self) -> "_Lines":
+        return self
+
+    async def __anext__(self) -> str:
+        line = await self._reader.line(max_bytes=MAX_MESSAGE_BYTES)
+        if line is None:
+            raise StopAsyncIteration
+        return line.decode(errors="replace")
+
+
+class _Out:
+    """Standard output, in the form that the library writes."""
+
+    def __init__(self, writer: StdoutWriter) -> None:
+        self.write = writer.write
+
+    async def flush(self) -> None:
+        pass
+
+
+async def _serve_http(server: PanpanServer, http: HttpPlace, say: Callable[[str], None]) -> None:
+    listening = http.listen()
+    port = listening.getsockname()[1]
+    names = [f"{name}:{port}" for name in http.names]
+    app: ASGIApp = server.protocol.streamable_http_app(
+        max_request_body_size=MAX_BODY_BYTES,
+        max_sessions=MAX_SESSIONS,
+        transport_security=TransportSecuritySettings(
+            allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
+        ),
+    )
+    config = uvicorn.Config(
+        app if http.token is None else _WithToken(app, http.token),
+        ws="none",
+        lifespan="off",  # it is ours, so that turns end before their connections
+        log_config=None,
+        access_log=False,
+        limit_concurrency=MAX_REQUESTS,
+        timeout_graceful_shutdown=_END_S,
+        server_header=False,
+    )
+    web = _Web(config)
+    async with create_task_group() as group:
+        try:
+            async with server.protocol.session_manager.run():
+                group.start_soon(web.serve_at, listening)
+                for line in http.hints(port):
+                    say(line)
+                await anyio.sleep_forever()
+        finally:
+            web.should_exit = True
+
+
+class _WithToken:
+    """Lets in requests with the token, and tells the others nothing."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        refusal = Response("a token is needed", 401, {"WWW-Authenticate": "Bearer"})
+        await (self._app if compare_digest(given, self._expected) else refusal)(scope, receive, send)
+
+
+class _Web(uvicorn.Server):
+    """Ends once `should_exit` is set, and leaves the signals alone."""
+
+    async def serve_at(self, listening: socket.socket) -> None:
+        with CancelScope(shield=True):
+            await self.serve([listening])
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from panpan.capabilities.mcp.servers import McpServers
 from panpan.types.events import ToolProgress
 from panpan.types.permission import UserAnswer, UserQuestion
 from tests.capabilities.mcp.place import Place, events_of, results_in, search
+from tests.faces.mcp_server.processes import arguments, pipe, serving
 from tests.peers.mcp_conformance_client import take_defaults
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 SERVERS = ("everything@2026.8.31", "filesystem", "memory")
 INSTALL_S = 180
 LEGACY = ("initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry")
@@ -42,6 +45,23 @@ SCENARIOS = (
     *((one, "2025-11-25") for one in (*LEGACY, *(f"auth/{name}" for name in LOGINS))),
     *((one, "2026-07-28") for one in (*MODERN, *(f"auth/{name}" for name in (*LOGINS, *MODERN_LOGINS)))),
 )
+SERVED = {
+    "2025-11-25": (
+        "server-initialize", "server-session-lifecycle", "ping", "tools-list", "server-sse-multiple-streams",
+        "dns-rebinding-protection",
+    ),
+    "2026-07-28": (
+        "tools-list", "server-sse-multiple-streams", "dns-rebinding-protection", "http-header-validation",
+        "sep-2164-resource-not-found", "input-required-result-unsupported-methods",
+        "input-required-result-validate-input",
+    ),
+}  # fmt: skip
+"""Scenarios of servers that need no tools of the suite's own."""
+NOT_TESTABLE = {
+    "server-stateless": 4,  # tools with logs and elicitation
+    "caching": 3,  # prompts, resources and templates of them
+}
+"""Scenarios of the newer revision with checks that need such tools, and the number of these."""
 
 
 def node() -> str:
@@ -59,7 +79,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the packages, 60 MB; without a registry the tests are skipped."""
     folder = tmp_path_factory.mktemp("packages")
     npm = Path(node()).resolve().parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
-    names = [SUITE, *(f"@modelcontextprotocol/server-{name}" for name in SERVERS)]
+    names = [SUITE, INSPECTOR, *(f"@modelcontextprotocol/server-{name}" for name in SERVERS)]
     command = [node(), str(npm), "install", "--silent", "--no-audit", "--no-fund", *names]
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_S)
@@ -80,6 +100,61 @@ def test_conformance_scenario_passes(packages: Path, tmp_path: Path, scenario: s
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert ", 0 failed" in done.stdout + done.stderr
+
+
+@pytest.fixture
+def served(place: Place) -> Iterator[str]:
+    """The address of panpan as a server."""
+    with serving(place, "--http", "--no-token") as process:
+        yield pipe(process.stderr).readline().split()[-1]
+
+
+def judged(packages: Path, url: str, scenario: str, revision: str) -> tuple[int, str]:
+    """Return the exit status of the suite, and what it says of the server at an address."""
+    suite = packages / "@modelcontextprotocol/conformance/dist/index.js"
+    words = ["server", "--url", url, "--scenario", scenario, "--spec-version", revision]
+    done = subprocess.run([node(), str(suite), *words], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("scenario", "revision"), [(one, revision) for revision, scenarios in SERVED.items() for one in scenarios]
+)
+def test_server_passes_conformance_scenario(packages: Path, served: str, scenario: str, revision: str) -> None:
+    status, said = judged(packages, served, scenario, revision)
+
+    assert status == 0, said
+    assert ", 0 failed" in said
+    assert "Passed: 0/" not in said
+
+
+@pytest.mark.parametrize(("scenario", "missing"), NOT_TESTABLE.items())
+def test_server_fails_only_what_needs_fixtures(packages: Path, served: str, scenario: str, missing: int) -> None:
+    _, said = judged(packages, served, scenario, "2026-07-28")
+    errors = [line for line in said.splitlines() if line.strip().startswith("Error:")]
+
+    assert f", {missing} failed" in said
+    assert all("Not testable" in line or "Method not found" in line for line in errors), said
+    assert len(errors) == missing
+
+
+def test_inspector_lists_and_calls_tools(packages: Path, place: Place) -> None:
+    inspector = packages / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+    program, *words = arguments(place, str(place.root))
+    target = [node(), str(inspector), "--cli", program, "--", *words]
+    env = {**place.env, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+    def said(*method: str) -> Any:
+        done = subprocess.run([*target, *method], env=env, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    tools = said("--method", "tools/list", "--strict")["tools"]
+    result = said("--method", "tools/call", "--tool-name", "panpan", "--tool-arg", "prompt=hi")
+
+    assert [tool["name"] for tool in tools] == ["env_doctor", "session_search", "panpan"]
+    assert result["content"] == [{"type": "text", "text": "done"}]
+    assert result["structuredContent"]["subtype"] == "success"
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitResult
 
 from panpan.faces.mcp_server.transports import MAX_SESSIONS
-from tests.capabilities.mcp.place import Place, Use
+from panpan.types.permission import UserAnswer, UserQuestion
+from tests.capabilities.mcp.place import Place, Use, search
 from tests.faces.mcp_server.processes import META, a_day, arguments, pipe, receive, running, send, serving, until
 
 WRITE: Use = ("Write", {"file_path": "new.txt", "content": "hello\n"})
@@ -367,3 +368,25 @@ def test_command_line_imports_no_server(place: Place) -> None:
 
     assert done.stderr.strip() == "[]"
     assert "--no-token" in done.stdout
+
+
+async def test_panpan_is_a_client_of_panpan(place: Place) -> None:
+    inner = Place(place.folder / "inner")
+    program, *words = arguments(inner, uses=[WRITE])
+    entry = {"command": program, "args": words, "env": {**inner.env, "PYTHONPATH": str(Path(__file__).parents[3])}}
+    asked: list[UserQuestion] = []
+
+    async def ask_user(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
+        asked.extend(questions)
+        return [UserAnswer(("Yes",)) for _ in questions]
+
+    _, result = await place.results(
+        search("task"),
+        ("CallTool", {"name": "mcp__panpan__panpan", "arguments": {"prompt": "write"}}),
+        ask_user=ask_user,
+        mcp_config=[json.dumps({"mcpServers": {"panpan": {**entry, "cwd": str(inner.root)}}})],
+    )
+
+    assert "new.txt" in asked[0].question
+    assert "done" in result
+    assert (inner.root / "new.txt").exists()

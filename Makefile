@@ -33,7 +33,7 @@ coverage: dev
 	$(BIN)/python -m pytest $(PARALLEL) --cov=panpan --cov-report=term:skip-covered
 
 test-peers: dev
-	$(BIN)/python -m pytest -q -o python_files='peer_*.py' tests/peers
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -o python_files='peer_*.py' tests/peers
 
 lint: dev
 	$(BIN)/ruff format --check .

@@ -12,7 +12,10 @@ from panpan.types.events import BlockFinished, BlockStarted, ReplyStarted, TextD
 from panpan.types.messages import UserMessage
 from tests.peers.asking import DIALECTS, Peer, client_of, prompt_tokens, reply_events, request_of
 
-pytestmark = pytest.mark.timeout(600)  # on a busy machine it writes a word a second
+pytestmark = [
+    pytest.mark.timeout(600),  # on a busy machine it writes a word a second
+    pytest.mark.xdist_group("model"),  # one server for all of them
+]
 
 HELLO = UserMessage.of("Say hello.")
 

@@ -15,7 +15,10 @@ from panpan.types.llm import ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 from tests.peers.asking import DIALECTS, Peer, client_of, prompt_tokens, reply_events, request_of
 
-pytestmark = pytest.mark.timeout(600)  # on a busy machine it writes a word a second
+pytestmark = [
+    pytest.mark.timeout(600),  # on a busy machine it writes a word a second
+    pytest.mark.xdist_group("model"),  # one server for all of them
+]
 
 PATH = {"type": "object", "properties": {"file_path": {"type": "string"}}, "required": ["file_path"]}
 READ = ToolDefinition("Read", "Show a file.", PATH)

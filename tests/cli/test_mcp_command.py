@@ -1,5 +1,7 @@
 import json
 import os
+import signal
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -7,6 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from panpan.capabilities.mcp.entries import read_entry
+from panpan.capabilities.mcp.logs import ServerLog
 from panpan.cli.main import cli
 from panpan.errors import ConfigError
 
@@ -304,3 +308,67 @@ def test_serve_refuses_servers_for_one_run(folder: Path) -> None:
     result = panpan(folder, "--mcp-config", "{}", "mcp", "serve")
 
     assert "--mcp-config does not go with mcp serve" in str(result.exception)
+
+
+def log(folder: Path, name: str = "git") -> ServerLog:
+    file = folder / "home" / "mcp" / "logs" / f"{name}.log"
+    return ServerLog(file, read_entry(name, {"command": "x"}, {}, "here"))
+
+
+def test_logs_show_the_last_lines_of_a_server(folder: Path) -> None:
+    panpan(folder, "mcp", "add", "git", "uvx")
+    log(folder).take(b"".join(b"line %d\n" % number for number in range(60)))
+
+    shown = [panpan(folder, "mcp", "logs", "git", *words) for words in ((), ("-n", "2"), ("-n", "0"))]
+
+    assert [len(result.stdout.splitlines()) for result in shown] == [50, 2, 0]
+    assert [line.partition(" ")[2] for line in shown[1].stdout.splitlines()] == ["stderr: line 58", "stderr: line 59"]
+
+
+def test_logs_without_a_name_are_those_of_all_servers_by_time(folder: Path) -> None:
+    for name in ("git", "database"):
+        panpan(folder, "mcp", "add", name, "uvx")
+    logs = folder / "home" / "mcp" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "git.log").write_text("2026-01-01T10:00:00+00:00 panpan: a\n2026-01-01T10:00:05+00:00 panpan: c\n")
+    (logs / "database.log").write_text("2026-01-01T10:00:02+00:00 panpan: b\n")
+
+    shown = panpan(folder, "mcp", "logs").stdout.splitlines()
+
+    assert [(line.split()[0], line.split()[-1]) for line in shown] == [("git", "a"), ("database", "b"), ("git", "c")]
+
+
+def test_logs_of_another_hand_drive_no_terminal(folder: Path) -> None:
+    panpan(folder, "mcp", "add", "git", "uvx")
+    log(folder).note("starts")
+    file = folder / "home" / "mcp" / "logs" / "git.log"
+    file.write_bytes(b"2026-01-01T10:00:00+00:00 stderr: \x1b[2Jred\rpanpan: well\n")
+
+    (line,) = panpan(folder, "mcp", "logs", "git").stdout.splitlines()
+
+    assert line.endswith(r"stderr: \x1b[2Jred\rpanpan: well")
+
+
+def test_logs_of_a_server_that_is_none_are_refused(folder: Path) -> None:
+    panpan(folder, "mcp", "add", "git", "uvx")
+
+    assert refusal(panpan(folder, "mcp", "logs", "../git")) == "there is no MCP server ../git; there are: git"
+    assert "there is no log yet" in panpan(folder, "mcp", "logs", "git").stderr
+
+
+def test_logs_that_are_followed_show_what_is_added(folder: Path) -> None:
+    panpan(folder, "mcp", "add", "git", "uvx")
+    log(folder).note("starts")
+    env = {"PANPAN_HOME": str(folder / "home"), "HOME": str(folder), "PATH": os.environ["PATH"]}
+    argv = [sys.executable, "-m", "panpan", "--cwd", str(folder / "project"), "mcp", "logs", "-f", "git"]
+
+    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        log(folder).note("was ended")
+        second = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=20)
+
+    assert [line.partition(" ")[2] for line in (first, second)] == ["panpan: starts\n", "panpan: was ended\n"]
+    assert (rest, "Traceback" in errors, process.returncode) == ("", False, 130)

@@ -108,7 +108,13 @@ class McpCapability(Capability):
         hooks = self.session.capabilities.find(HooksOfUser)
         tell = None if hooks is None else hooks.tell
         return Surroundings(
-            setup.locations.project_root, context.environment, context.sandbox, asker, self.logins, tell
+            setup.locations.project_root,
+            context.environment,
+            context.sandbox,
+            asker,
+            self.logins,
+            tell,
+            setup.locations.home / "mcp" / "logs",
         )
 
     @cached_property

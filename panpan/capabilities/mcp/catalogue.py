@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -208,10 +207,7 @@ class Catalogue:
 
     def _file(self, entry: ServerEntry) -> Path:
         assert self._folder is not None
-        of_project = (
-            f"-{blake2b(str(self._project).encode(), digest_size=8).hexdigest()}" if entry.needs_approval else ""
-        )
-        return self._folder / f"{entry.name}-{entry.digest}{of_project}.json"
+        return self._folder / f"{entry.name}-{entry.digest}{entry.mark_of(self._project)}.json"
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -6,6 +6,7 @@
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -33,6 +34,7 @@ from panpan.capabilities.mcp.entries import (
 )
 from panpan.capabilities.mcp.issuers import Issuers
 from panpan.capabilities.mcp.logins import Logins, folder_below
+from panpan.capabilities.mcp.logs import LogReader, log_file
 from panpan.capabilities.mcp.settings import PROJECT_FILE, McpServerSettings
 from panpan.cli_kit.commands import CommandGroup, chosen_folder, program_of, settings_of_folder
 from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
@@ -52,6 +54,8 @@ _SCOPE = click.option(
     help="user: your settings, for all projects. project: .mcp.json, for all who work on it.",
 )  # fmt: skip
 
+_POLL_S = 0.3
+"""Seconds between two looks at logs that are followed."""
 _FORCE = click.option("-f", "--force", "is_forced", is_flag=True, help="Replace a server of the same name.")
 
 
@@ -108,6 +112,36 @@ def get(ctx: click.Context, name: str, cwd: Path | None) -> int:
         first = tool.description.partition("\n")[0]
         click.echo(printable(f"  {tool.full_name}  {first[:100]}"))
     _tell(known)
+    return 0
+
+
+@mcp.command("logs")
+@click.argument("name", required=False)
+@click.option("-n", "--lines", type=click.IntRange(0, 100_000), default=50, show_default=True, help="Lines to show.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is added, until Ctrl+C.")
+@_CWD
+@click.pass_context
+def logs(ctx: click.Context, name: str | None, lines: int, follow: bool, cwd: Path | None) -> int:
+    """Show what a server has printed beside the protocol, and how it started and ended; of all without NAME."""
+    known, locations = _known(ctx, cwd)
+    entries = [entry for _, entry in sorted(known.entries.items())] if name is None else [_require(known, name)]
+    folder, root = locations.home / "mcp" / "logs", locations.project_root
+    readers = {entry.name: LogReader(log_file(folder, entry, root)) for entry in entries}
+    width = max(map(len, readers), default=0) if name is None else 0
+
+    def new_lines() -> list[str]:
+        found = [(line, of) for of, reader in readers.items() for line in reader.new_lines()]
+        found.sort(key=lambda one: one[0].partition(" ")[0])  # they begin with the time
+        return [printable(f"{of:<{width}}  {line}" if width else line) for line, of in found]
+
+    if not (found := new_lines()):
+        click.echo("there is no log yet; a session begins it when it starts a server", err=True)
+    for line in found[-lines:] if lines else ():
+        click.echo(line)
+    while follow:
+        time.sleep(_POLL_S)
+        for line in new_lines():
+            click.echo(line)
     return 0
 
 

@@ -41,6 +41,7 @@ from panpan.capabilities.mcp.definitions import MAX_TOOLS, Listing
 from panpan.capabilities.mcp.elicitation import ask_form, ask_to_open
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.capabilities.mcp.logins import Logins
+from panpan.capabilities.mcp.logs import ServerLog, log_file
 from panpan.capabilities.mcp.server_tasks import TaskExtension, cancel, result_of
 from panpan.capabilities.mcp.transport import Mender, Streams, bound_answer, http_streams, program_streams
 from panpan.errors import HookRefusedError, PanpanError, ToolError
@@ -85,6 +86,8 @@ class Surroundings:
     """Logins of the user; None: servers have those of their headers alone."""
     tell: Callable[[str, str, Mapping[str, Any]], Awaitable[None]] | None = None
     """Tells the user's hooks of an event, a name for their matchers, and what happens; see `HooksOfUser.tell`."""
+    logs: Path | None = None
+    """Folder of the logs of servers; None keeps none."""
 
 
 class PendingCall:
@@ -177,6 +180,8 @@ class Connection:
         self.ended = anyio.Event()
         """Set when nothing is left of it."""
         self._surroundings = surroundings
+        logs = surroundings.logs
+        self._log = ServerLog(log_file(logs, entry, surroundings.project) if logs is not None else None, entry)
         self._listed = listed
         self._stop = anyio.Event()
         self._changed = anyio.Event()
@@ -208,6 +213,7 @@ class Connection:
     async def run(self) -> None:
         """Start it, and keep it until it ends or is stopped."""
         self.started_at = anyio.current_time()
+        self._log.note(f"starts: {self.entry.title}")
         try:
             async with self._streams() as streams:
                 await self._speak(streams)
@@ -218,6 +224,7 @@ class Connection:
             log.debug("the server %s has failed", self.entry.name, exc_info=True)
         finally:
             self._client = None
+            self._log.end(self.failure or "was ended")
             self.ready.set()
 
     async def _speak(self, streams: Streams) -> None:
@@ -272,7 +279,7 @@ class Connection:
             server_process(argv, cwd, {**place.environment, **own}, place.sandbox, bounds, end_s=_END_S) as process,
             create_task_group() as group,
         ):
-            group.start_soon(process.keep_errors)
+            group.start_soon(process.keep_errors, self._log.take)
             async with program_streams(process, self._fail, self.mender) as streams:
                 yield streams
             group.cancel_scope.cancel("the server is not needed any more")

@@ -104,12 +104,23 @@ class ServerEntry:
         ]  # fmt: skip
         return blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
+    def mark_of(self, project: Path) -> str:
+        """Return the end of the names of its files; a server of a project shares none with that of another."""
+        return f"-{blake2b(str(project).encode(), digest_size=8).hexdigest()}" if self.needs_approval else ""
+
     def without_values(self, text: str) -> str:
-        """Return a text with the names of variables in place of their values, which may be secrets."""
-        for name, value in self.variables.items():
-            if len(value) >= _MIN_SECRET_CHARS:
-                text = text.replace(value, f"${{{name}}}")
+        """Return a text with the names of variables and headers in place of their values, which may be secrets."""
+        for value, name in self._values:
+            text = text.replace(value, f"${{{name}}}")
         return text
+
+    @cached_property
+    def _values(self) -> Sequence[tuple[str, str]]:
+        """Lines of the values that may be secrets, with the names that they have; the longest first."""
+        own = {**self.settings.headers, **self.settings.env}
+        named = [*self.variables.items(), *((name, value.get_secret_value()) for name, value in own.items())]
+        lines = [(line, name) for name, value in named for line in value.splitlines()]
+        return sorted((one for one in lines if len(one[0]) >= _MIN_SECRET_CHARS), key=lambda one: -len(one[0]))
 
     def described(self) -> Iterator[str]:
         """Yield lines that say what it is and what it may do, without the values of variables."""

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -32,10 +32,11 @@ class ServerProcess:
         self.child = child
         self.input_fd = input_fd
         self._first_errors, self._last_errors = b"", b""
+        self._hear: Callable[[bytes], None] | None = None
 
-    async def keep_errors(self) -> None:
-        """Read its standard error until that is closed, and keep the beginning and the end."""
-        pipe = self.child.stderr
+    async def keep_errors(self, hear: Callable[[bytes], None] | None = None) -> None:
+        """Read its standard error until that is closed, and keep the beginning and the end; `hear` is given all."""
+        self._hear, pipe = hear, self.child.stderr
         while pipe is not None and not pipe.is_at_end:
             chunk = pipe.read()
             if chunk is None:
@@ -45,6 +46,8 @@ class ServerProcess:
                 await checkpoint()
 
     def _keep(self, chunk: bytes) -> None:
+        if self._hear is not None:
+            self._hear(chunk)
         self._first_errors += chunk[: _MAX_KEPT_BYTES - len(self._first_errors)]
         self._last_errors = (self._last_errors + chunk)[-_MAX_KEPT_BYTES:]
 

@@ -118,6 +118,8 @@ class ServerEntry:
     def _values(self) -> Sequence[tuple[str, str]]:
         """Lines of the values that may be secrets, with the names that they have; the longest first."""
         own = {**self.settings.headers, **self.settings.env}
+        if self.settings.client_secret:
+            own["client_secret"] = self.settings.client_secret
         named = [*self.variables.items(), *((name, value.get_secret_value()) for name, value in own.items())]
         lines = [(line, name) for name, value in named for line in value.splitlines()]
         return sorted((one for one in lines if len(one[0]) >= _MIN_SECRET_CHARS), key=lambda one: -len(one[0]))

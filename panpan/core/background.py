@@ -67,12 +67,17 @@ class Elsewhere:
     """Name of the capability that goes on with it."""
     what: str
     """Facts that it needs for that, as text."""
-    stop: Callable[[], Awaitable[None]]
-    """Ends the work; called if the task is told to stop, and not if the session ends."""
+    stop: Callable[[], Awaitable[str]]
+    """Ends the work, and returns a remark if that may have failed; called if the task is told to stop, and not if the
+    session ends."""
 
 
 TakeUp: TypeAlias = Callable[[TaskInfo, str], tuple[Job, Elsewhere]]
-"""Returns the job that goes on with a task of an earlier run, by what was kept of it (`Elsewhere.what`)."""
+"""Returns the job that goes on with a task of an earlier run, by what was kept of it (`Elsewhere.what`).
+
+Raises:
+    ToolError: It cannot be gone on with.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,23 +146,16 @@ class Background(Protocol):
         """
         ...
 
-    def start_job(
-        self,
-        *,
-        kind: TaskKind,
-        title: str,
-        tool_use_id: str,
-        agent_id: str,
-        job: Job,
-        elsewhere: Elsewhere | None = None,
-    ) -> TaskInfo:
-        """Run work of panpan itself as a task; `agent_id` is empty if it is no subagent.
-
-        It ends with the session, unless it goes on `elsewhere`: then a resumed session takes it up.
+    def start_job(self, *, kind: TaskKind, title: str, tool_use_id: str, agent_id: str, job: Job) -> TaskInfo:
+        """Run work of panpan itself as a task; it ends with the session. `agent_id` is empty if it is no subagent.
 
         Raises:
             ToolError: Too many tasks run.
         """
+        ...
+
+    def goes_on(self, task_id: str, elsewhere: Elsewhere) -> None:
+        """Note that somebody else works on a job: it does not end with the session, and a resumed one takes it up."""
         ...
 
     def take_up(self, by: str, take: TakeUp) -> None:

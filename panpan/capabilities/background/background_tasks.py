@@ -167,10 +167,14 @@ class BackgroundTasks(Hook, Background):
         for task in [one for one in self._tasks.running if one.record.elsewhere is not None]:
             assert task.record.elsewhere is not None, "just looked at"
             by, what = task.record.elsewhere
-            if (take := self._takes.get(by)) is None:
-                task.end("lost", note="nothing here goes on with it any more")
-            else:
-                self._run_job(task, *take(task.info, what))
+            try:
+                job, elsewhere = self._takes[by](task.info, what)
+            except (KeyError, ToolError) as error:
+                why = str(error) if isinstance(error, ToolError) else "nothing here goes on with it any more"
+                task.end("lost", note=why)
+                continue
+            task.goes_on(elsewhere)
+            self._run_job(task, job)
 
     async def start_command(self, command: BackgroundCommand, resources: AsyncExitStack) -> TaskInfo:
         self._require_room()
@@ -193,28 +197,22 @@ class BackgroundTasks(Hook, Background):
         self._run(task, follow)
         return task.info
 
-    def start_job(
-        self,
-        *,
-        kind: TaskKind,
-        title: str,
-        tool_use_id: str,
-        agent_id: str,
-        job: Job,
-        elsewhere: Elsewhere | None = None,
-    ) -> TaskInfo:
+    def start_job(self, *, kind: TaskKind, title: str, tool_use_id: str, agent_id: str, job: Job) -> TaskInfo:
         self._require_room()
         task = self._tasks.new(kind, title=title, output=self._new_output, tool_use_id=tool_use_id, agent_id=agent_id)
-        task.update(**({"elsewhere": (elsewhere.by, elsewhere.what)} if elsewhere else {}))
+        task.update()
         self._tasks.add(task)
-        self._run_job(task, job, elsewhere)
+        self._run_job(task, job)
         return task.info
+
+    def goes_on(self, task_id: str, elsewhere: Elsewhere) -> None:
+        self._tasks.known(task_id).goes_on(elsewhere)
 
     def take_up(self, by: str, take: TakeUp) -> None:
         self._takes[by] = take
 
-    def _run_job(self, task: Task, job: Job, elsewhere: Elsewhere | None) -> None:
-        self._run(task, partial(task.run_job, job, self._keys, elsewhere, max_output_bytes=self._max_output_bytes))
+    def _run_job(self, task: Task, job: Job) -> None:
+        self._run(task, partial(task.run_job, job, self._keys, max_output_bytes=self._max_output_bytes))
 
     @contextmanager
     def foreground(self, tool_use_id: str, on_asked: Callable[[], None] = lambda: None) -> Iterator[anyio.Event]:

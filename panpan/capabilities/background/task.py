@@ -134,6 +134,7 @@ class Task:
         self.is_stopping = False
         """True if it is being ended on purpose."""
         self._scope: anyio.CancelScope | None = None
+        self._elsewhere: Elsewhere | None = None
         self._stop_note = ""
         self._registry = registry
         self._changed = changed
@@ -206,9 +207,14 @@ class Task:
         else:
             self.end("finished" if exit_code == 0 else "failed", exit_code=exit_code, note=note)
 
-    async def run_job(
-        self, job: Job, keys: KnownKeys, elsewhere: Elsewhere | None = None, *, max_output_bytes: int
-    ) -> None:
+    def goes_on(self, elsewhere: Elsewhere) -> None:
+        """Note that somebody else works on it."""
+        self._elsewhere = elsewhere
+        kept = elsewhere.by, elsewhere.what
+        if self.record.elsewhere != kept:
+            self.update(elsewhere=kept)
+
+    async def run_job(self, job: Job, keys: KnownKeys, *, max_output_bytes: int) -> None:
         """Run a job to its end and note how it ended; a failure is the job's own. Drops output past the limit."""
         output = _JobOutput(self.record.output, keys, max_output_bytes)
         self._scope = scope = anyio.CancelScope()
@@ -225,11 +231,18 @@ class Task:
             self.end("failed", note=f"it failed unexpectedly: {type(error).__name__}: {error}")
         finally:
             self._scope = None
-            if elsewhere is not None and self.is_stopping:
-                with anyio.move_on_after(_STOP_S, shield=True):
-                    await elsewhere.stop()
-            if elsewhere is None or self.is_stopping:
-                self.end("stopped", note="" if self.is_stopping else "panpan ended before it did")
+            if self.is_stopping and self.is_running:
+                self.end("stopped", note=await self._stopped_elsewhere())
+            elif self._elsewhere is None:
+                self.end("stopped", note="panpan ended before it did")
+
+    async def _stopped_elsewhere(self) -> str:
+        """Let whoever works on it end that, and return a remark if they may not have."""
+        if self._elsewhere is None:
+            return ""
+        with anyio.move_on_after(_STOP_S, shield=True):
+            return await self._elsewhere.stop()
+        return "nobody answered that the work has ended"
 
 
 class _NoWaiting(DiskOperations):

@@ -133,7 +133,7 @@ def _require_readable(path: str, why: str, paths: PathResolver) -> None:
     try:
         paths.resolve(path, access="read")
     except ToolError as exc:
-        raise ToolError(f"{printable(path)} is outside ({why}); to check it, name it as environment") from exc
+        raise ToolError(f"{printable(path)} is outside ({why})", advice="to check it, name it as environment") from exc
 
 
 def report_lines(report: "EnvReport", layer: "Layer | None" = None) -> list[str]:

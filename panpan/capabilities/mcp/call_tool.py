@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.capabilities.mcp.definitions import KnownTool
 from panpan.capabilities.mcp.long_calls import CallWatch, LongCall
-from panpan.capabilities.mcp.results import MAX_CHARS
+from panpan.capabilities.mcp.results import MAX_RESULT_CHARS, output_for_model
 from panpan.capabilities.mcp.servers import McpServers
 from panpan.core.background import Background
 from panpan.core.effects import UNKNOWN, Effects
@@ -116,7 +116,6 @@ class McpTool(Tool[McpArguments]):
             yield Progress(f"starting the MCP server {server}\n")
         connection = await self._servers.ready(server)
         await self._require_definition()
-        long_call = LongCall(self.name, server, self._servers, ctx.outputs, ctx.tool_use_id)
         call, background = connection.begin(name, args.written), self._background
         watch = CallWatch(self._entry, connection, call, may_move=background is not None)
         moved: Output | None = None
@@ -125,7 +124,8 @@ class McpTool(Tool[McpArguments]):
             with movable:
                 while not call.is_over and moved is None:
                     if background is not None and watch.has_to_move:
-                        moved = long_call.move(watch, f"{self.name} {self.title(args)}", background)
+                        long = LongCall(self.name, server, self._servers, ctx.outputs, ctx.tool_use_id, background)
+                        moved = long.move(watch, f"{self.name} {self.title(args)}")
                     elif progress := await watch.news():
                         yield Progress(f"{progress}\n")
         finally:
@@ -138,8 +138,8 @@ class McpTool(Tool[McpArguments]):
             raise ToolError(f"{self.name}: {call.error}", advice=self._advice())
         assert call.result is not None
         most = self.known.meta.get("anthropic/maxResultSizeChars")
-        most = min(most, MOST_CHARS) if isinstance(most, int) and most > 0 else MAX_CHARS
-        output = await long_call.output_of(call.result, most)
+        most = min(most, MOST_CHARS) if isinstance(most, int) and most > 0 else MAX_RESULT_CHARS
+        output = await output_for_model(call.result, self.name, server, ctx.outputs, ctx.tool_use_id, most)
         yield output if not output.is_error else output.with_note(self._advice())
 
     async def _require_definition(self) -> None:

@@ -6,7 +6,7 @@ stays the same. What becomes known later is a reminder.
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from anyio import CancelScope, to_thread
@@ -45,7 +45,7 @@ _MAX_LISTED_CHARS = 50
 class McpCapability(Capability):
     """Speaks to MCP servers."""
 
-    name = "mcp"
+    name = McpServerSettings.table
 
     def __init__(self, session: SessionContext) -> None:
         super().__init__(session)
@@ -63,13 +63,15 @@ class McpCapability(Capability):
         self.servers: McpServers | None = self._made() if has_any else None
         """The servers; None where there are none, and nothing more is imported."""
         if self.servers is not None and (background := session.find(Background)) is not None:
-            background.take_up(self.name, self._go_on_with)
+            background.take_up(self.name, partial(self._take_up, self.servers, background))
 
-    def _go_on_with(self, info: TaskInfo, what: str) -> tuple[Job, Elsewhere]:
-        from panpan.capabilities.mcp.long_calls import go_on_with
+    def _take_up(
+        self, servers: "McpServers", background: Background, info: TaskInfo, what: str
+    ) -> tuple[Job, Elsewhere]:
+        from panpan.capabilities.mcp.long_calls import LongCall
 
-        assert self.servers is not None
-        return go_on_with(info, what, self.servers, self.session.tool_context.outputs)
+        call = LongCall.kept(info, what, servers, self.session.tool_context.outputs, background)
+        return call.go_on, call.elsewhere
 
     def _made(self) -> "McpServers | None":
         from panpan.capabilities.mcp.catalogue import Catalogue

@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from panpan.capabilities.mcp.issuers import ANSWER_S, Issuers, LoginClient, RefusedError, read_token
+from panpan.capabilities.mcp.issuers import Issuers, LoginClient, RefusedError, read_token
 from panpan.errors import ConfigError, PanpanError, ToolError
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.file_lock import LockHeldError, LockUnsupportedError, hold_lock
@@ -27,6 +27,8 @@ from panpan.types.pattern import compile_late
 
 _MAX_BYTES = 200_000
 _LOCK_S = 60.0
+_RENEW_S = 10.0
+"""Longest renewal: who leaves panpan waits for it."""
 _POLL_S = 0.02
 _MAX_SHOWN_CHARS = 200
 _FINAL_ERRORS = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
@@ -194,7 +196,7 @@ class Logins:
             if kept.refresh_token:
                 # what an issuer has given has to be kept, since the refresh token may be void by then
                 try:
-                    with anyio.fail_after(ANSWER_S, shield=True):
+                    with anyio.fail_after(_RENEW_S, shield=True):
                         renewed = await self._renew(url, kept)
                 except TimeoutError:
                     raise ToolError("its login cannot be renewed: no answer in time") from None

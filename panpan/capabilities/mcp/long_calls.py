@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
-from anyio import current_time, move_on_after, to_thread
+from anyio import current_time, move_on_after
 
 from panpan.capabilities.mcp.entries import ServerEntry
-from panpan.capabilities.mcp.results import output_of
+from panpan.capabilities.mcp.results import output_for_model
 from panpan.capabilities.mcp.servers import McpServers
-from panpan.core.background import Background, Elsewhere, Job, JobEnd
+from panpan.capabilities.mcp.settings import McpServerSettings
+from panpan.core.background import Background, Elsewhere, JobEnd
 from panpan.errors import ToolError
 from panpan.system.files.output_store import OutputStore
 from panpan.types.content import SummaryDisplay
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from panpan.capabilities.mcp.connection import Connection, PendingCall
 
-CAPABILITY = "mcp"
+CAPABILITY = McpServerSettings.table
 TASK_FOREGROUND_S = 10.0
 """Seconds after which a call goes on in the background if its server has made a task of it."""
-MAX_CHARS = 30_000
+MAX_BACKGROUND_CHARS = 30_000
 """Most characters of a result in the background, so that TaskOutput shows all of it."""
 _RECONNECT_S = 600.0
 _PAUSE_S = 2.0
@@ -105,7 +105,7 @@ class CallWatch:
 
 
 class LongCall:
-    """A call that may go on in the background.
+    """A call that goes on in the background.
 
     Args:
         tool: Full name of its tool.
@@ -113,59 +113,101 @@ class LongCall:
         servers: The servers.
         outputs: Store for a result that is too long.
         tool_use_id: Id of the call.
+        background: Runs it.
     """
 
-    def __init__(self, tool: str, server: str, servers: McpServers, outputs: OutputStore, tool_use_id: str) -> None:
+    def __init__(
+        self,
+        tool: str,
+        server: str,
+        servers: McpServers,
+        outputs: OutputStore,
+        tool_use_id: str,
+        background: Background,
+    ) -> None:
         self._tool = tool
         self._server = server
         self._servers = servers
         self._outputs = outputs
         self._tool_use_id = tool_use_id
+        self._background = background
         self._watch: CallWatch | None = None
+        self._id = ""
+        """Id of the background task."""
+        self._task_id = ""
+        """Name of the task of the server; empty while there is none."""
 
-    def move(self, watch: CallWatch, title: str, background: Background) -> Output | None:
+    @classmethod
+    def kept(
+        cls, info: TaskInfo, what: str, servers: McpServers, outputs: OutputStore, background: Background
+    ) -> "LongCall":
+        """Return a call of an earlier run, whose server has made a task of it; see `Background.take_up`.
+
+        Raises:
+            ToolError: Nothing can be known of it any more.
+        """
+        try:
+            kept = json.loads(what)
+            tool, server, task_id = kept["tool"], kept["server"], kept["task"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ToolError("what was kept of it cannot be read") from error
+        found = cls(tool, server, servers, outputs, info.tool_use_id, background)
+        found._id, found._task_id = info.id, task_id
+        found._require_server()
+        return found
+
+    def move(self, watch: CallWatch, title: str) -> Output | None:
         """Let a call go on in the background, and return what the model is told; None if there is no room."""
-        self._watch, task_id = watch, watch.call.task_id
+        self._watch = watch
         watch.stay()
         try:
-            info = background.start_job(
-                kind="call",
-                title=title,
-                tool_use_id=self._tool_use_id,
-                agent_id="",
-                job=partial(self._go_on, task_id),
-                elsewhere=self._elsewhere(task_id) if task_id else None,
+            info = self._background.start_job(
+                kind="call", title=title, tool_use_id=self._tool_use_id, agent_id="", job=self.go_on
             )
         except ToolError:
             return None
+        self._id = info.id
+        self._note_task(watch)
         text = (
             f"The call goes on in the background as task {info.id}. You are told when it ends; go on meanwhile. "
             "TaskOutput waits for it."
         )
         return Output(text, SummaryDisplay(text=f"goes on in the background as task {info.id} (/tasks)"))
 
-    def taken_up(self, task_id: str) -> tuple[Job, Elsewhere]:
-        """Return the job that goes on with a task of the server."""
-        return partial(self._go_on, task_id), self._elsewhere(task_id)
-
-    def _elsewhere(self, task_id: str) -> Elsewhere:
-        what = {"tool": self._tool, "server": self._server, "task": task_id}
-        return Elsewhere(CAPABILITY, json.dumps(what), partial(self._end, task_id))
-
-    async def _end(self, task_id: str) -> None:
-        if self._watch is not None:
-            await self._watch.connection.end_task(task_id)
-
-    async def _go_on(self, task_id: str, write: Callable[[str], None]) -> JobEnd:
+    async def go_on(self, write: Callable[[str], None]) -> JobEnd:
+        """Follow the call to its end; the job of the background task."""
         try:
-            result = await self._result(task_id, write)
+            result = await self._result(write)
         except ToolError as error:
             return JobEnd(f"{self._tool}: {error}", is_error=True)
-        output = await self.output_of(result, MAX_CHARS)
+        output = await output_for_model(
+            result, self._tool, self._server, self._outputs, self._tool_use_id, MAX_BACKGROUND_CHARS
+        )
         write(f"{output.text}\n")
         return JobEnd(output.text, output.is_error)
 
-    async def _result(self, task_id: str, write: Callable[[str], None]) -> "CallToolResult":
+    @property
+    def elsewhere(self) -> Elsewhere:
+        """What another run of panpan needs to go on with it."""
+        what = {"tool": self._tool, "server": self._server, "task": self._task_id}
+        return Elsewhere(CAPABILITY, json.dumps(what), self._end)
+
+    def _note_task(self, watch: CallWatch) -> None:
+        """Take the task that the server has made of the call, if it has."""
+        if watch.call.task_id and watch.call.task_id != self._task_id:
+            self._task_id = watch.call.task_id
+            self._background.goes_on(self._id, self.elsewhere)
+
+    async def _end(self) -> str:
+        """Tell the server that nobody waits for its task any more, and return a remark if it could not be told."""
+        try:
+            connection = await self._servers.ready(self._server)
+        except ToolError:
+            return "its server could not be told"
+        await connection.end_task(self._task_id)
+        return ""
+
+    async def _result(self, write: Callable[[str], None]) -> "CallToolResult":
         """Follow the call to its end; a task of the server is taken up again if the server was away.
 
         Raises:
@@ -176,38 +218,35 @@ class LongCall:
             write(f"{self._watch.call.progress}\n")
         while True:
             try:
-                watch = self._watch = self._watch or await self._follow(task_id)
+                watch = self._watch = self._watch or await self._follow()
             except ToolError:
                 if current_time() - lost_at > _RECONNECT_S:
                     raise
                 await anyio.sleep(_PAUSE_S)
+                self._require_server()
                 continue
             try:
                 while not watch.call.is_over:
                     if progress := await watch.news():
                         write(f"{progress}\n")
+                    self._note_task(watch)
+            except ToolError:
+                await watch.give_up()
+                raise
             finally:
                 watch.call.cancel()
             if watch.call.result is not None:
                 return watch.call.result
             assert watch.call.error is not None, "it is over"
-            task_id = task_id or watch.call.task_id
-            if not (task_id and watch.connection.is_ending):
+            if not (self._task_id and watch.connection.is_ending):
                 raise watch.call.error
             self._watch, lost_at = None, current_time()
 
-    async def _follow(self, task_id: str) -> CallWatch:
+    def _require_server(self) -> None:
+        """Raise ToolError if the server is not known any more, or may not run."""
+        if not any(entry.name == self._server for entry in self._servers.usable):
+            raise ToolError(f"the MCP server {self._server} is not there any more, or may not run")
+
+    async def _follow(self) -> CallWatch:
         connection = await self._servers.ready(self._server)
-        return CallWatch(self._servers.entry(self._server), connection, connection.follow(task_id))
-
-    async def output_of(self, result: "CallToolResult", most: int) -> Output:
-        """Return a result for the model, of at most so many characters."""
-        shorten = partial(self._outputs.shorten, f"{self._tool}-{self._tool_use_id}", max_chars=most)
-        source = f"{self._server}/{self._tool.removeprefix(f'mcp__{self._server}__')}"
-        return await to_thread.run_sync(output_of, result, source, lambda text: shorten(text=text))
-
-
-def go_on_with(info: TaskInfo, what: str, servers: McpServers, outputs: OutputStore) -> tuple[Job, Elsewhere]:
-    """Return the job that goes on with a call of an earlier run; see `Background.take_up`."""
-    kept = json.loads(what)
-    return LongCall(kept["tool"], kept["server"], servers, outputs, info.tool_use_id).taken_up(kept["task"])
+        return CallWatch(self._servers.entry(self._server), connection, connection.follow(self._task_id))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from panpan.capabilities.mcp.results import MAX_CHARS, parts_of
+from panpan.capabilities.mcp.results import MAX_RESULT_CHARS, parts_of
 from panpan.capabilities.mcp.servers import McpServers
 from panpan.errors import ConfigError, ToolError
 from panpan.session.command import Command, Terminal
@@ -117,6 +117,6 @@ async def with_resources(
             if isinstance(part, ImageBlock):
                 blocks.append(part)
             else:
-                text = outputs.shorten("resource", part, max_chars=MAX_CHARS)
+                text = outputs.shorten("resource", part, max_chars=MAX_RESULT_CHARS)
                 blocks.append(for_model(mark_untrusted(text, "mcp-content", server)))
     return message.model_copy(update={"content": (*message.content, *blocks)}) if blocks else message

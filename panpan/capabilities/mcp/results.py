@@ -3,7 +3,10 @@
 import json
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
 
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.system.text.untrusted import mark_untrusted
@@ -14,7 +17,9 @@ from panpan.types.events import Output
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
-MAX_CHARS = 50_000
+    from panpan.system.files.output_store import OutputStore
+
+MAX_RESULT_CHARS = 50_000
 """Most characters of a result that the model gets, unless its tool says otherwise; the whole is in a file."""
 _MOST_PICTURES = 20
 _MAX_SHOWN_CHARS = 2_000
@@ -23,6 +28,24 @@ _BEGINNINGS = {"image/png": b"\x89PNG\r\n", "image/jpeg": b"\xff\xd8", "image/gi
 """Types of pictures that models read, each with its first bytes."""
 _MAX_PICTURE_CHARS = 7_000_000
 """Longest picture in Base64: providers take 5 MB."""
+
+
+async def output_for_model(
+    result: "CallToolResult", tool: str, server: str, outputs: "OutputStore", tool_use_id: str, most: int
+) -> Output:
+    """Return a result as the model gets it.
+
+    Args:
+        result: What the server sent.
+        tool: Full name of the tool.
+        server: Name of its server.
+        outputs: Keeps what is too long.
+        tool_use_id: Id of the call.
+        most: Most characters of it.
+    """
+    shorten = partial(outputs.shorten, f"{tool}-{tool_use_id}", max_chars=most)
+    source = f"{server}/{tool.removeprefix(f'mcp__{server}__')}"
+    return await to_thread.run_sync(output_of, result, source, lambda text: shorten(text=text))
 
 
 def output_of(result: "CallToolResult", source: str, shorten: Callable[[str], str]) -> Output:

@@ -23,6 +23,7 @@ _CANCEL_S = 2.0
 _POLL_S = 1.0
 _SHORTEST_POLL_S, _LONGEST_POLL_S = 0.05, 60.0
 _MAX_CHARS = 500
+_MOST_QUESTIONS = 100
 _MOST_FAILURES = 5
 """Answers in a row that may be missing before a task is given up: a connection may break for a moment."""
 
@@ -100,19 +101,19 @@ async def result_of(session: ClientSession, task_id: str, follower: Follower, an
         ToolError: It failed, the server has ended it, or does not know it.
         MCPError: The server does not answer any more.
     """
-    failures = 0
+    failures, answered = 0, set[str]()
     while True:
         try:
             with fail_after(_ANSWER_S):
                 state = await session.send_request(_Ask(params=_Params(task_id=task_id)), _State)
-            failures = 0
+                failures = 0
+                follower.note_state(clean_line(state.status_message or "")[:_MAX_CHARS])
         except (MCPError, TimeoutError):
             failures += 1
             if failures >= _MOST_FAILURES:
                 raise
             await anyio.sleep(_POLL_S)
             continue
-        follower.note_state(clean_line(state.status_message or "")[:_MAX_CHARS])
         match state.status:
             case "completed":
                 return CallToolResult.model_validate({"resultType": "complete", **(state.result or {})}, by_name=False)
@@ -121,17 +122,29 @@ async def result_of(session: ClientSession, task_id: str, follower: Follower, an
                 raise ToolError(f"the server says that the task failed: {clean_line(str(why))[:_MAX_CHARS]}")
             case "cancelled":
                 raise ToolError("the server has ended the task")
-            case "input_required" if state.input_requests:
-                answers = {
-                    key: await answer(str(asked.get("method")), asked.get("params") or {})
-                    for key, asked in state.input_requests.items()
-                    if isinstance(asked, Mapping)
-                }
-                asking = _Ask(method="tasks/update", params=_Params(task_id=task_id, input_responses=answers))
-                await session.send_request(asking, Result)
+            case "input_required":
+                # a server that has not looked at an answer yet asks again
+                new = {key: one for key, one in (state.input_requests or {}).items() if key not in answered}
+                if len(answered) + len(new) > _MOST_QUESTIONS:
+                    raise ToolError(f"the task asks more than {_MOST_QUESTIONS} questions")
+                if new:
+                    await _answer_all(session, task_id, new, answer)
+                    answered |= new.keys()
             case _:
-                wait_s = state.poll_interval_ms / 1_000 if state.poll_interval_ms else _POLL_S
-                await anyio.sleep(min(max(wait_s, _SHORTEST_POLL_S), _LONGEST_POLL_S))
+                pass
+        wait_s = state.poll_interval_ms / 1_000 if state.poll_interval_ms else _POLL_S
+        await anyio.sleep(min(max(wait_s, _SHORTEST_POLL_S), _LONGEST_POLL_S))
+
+
+async def _answer_all(session: ClientSession, task_id: str, asked: Mapping[str, Any], answer: Answer) -> None:
+    answers = {
+        key: await answer(str(one.get("method")), one.get("params") or {})
+        for key, one in asked.items()
+        if isinstance(one, Mapping)
+    }
+    asking = _Ask(method="tasks/update", params=_Params(task_id=task_id, input_responses=answers))
+    with fail_after(_ANSWER_S):
+        await session.send_request(asking, Result)
 
 
 async def cancel(session: ClientSession, task_id: str) -> None:

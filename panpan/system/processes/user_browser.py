@@ -1,11 +1,11 @@
 """The user's own browser, which shows a page and has nothing to do with panpan's terminal."""
 
-import os
 import subprocess
 import sys
 import webbrowser
 from pathlib import Path
 
+from panpan.system.environment import user_environment
 from panpan.system.processes.process_table import reap_later
 
 _TEXT_BROWSERS = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})
@@ -26,12 +26,13 @@ def show_in_browser(address: str) -> bool:
         return False
     try:
         pid = subprocess.Popen(
-            [sys.executable, "-m", "webbrowser", address],
+            [sys.executable, "-I", "-m", "webbrowser", address],  # -I: else modules of the folder count
+            cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            env=os.environ,
+            env=user_environment(),
         ).pid
     except OSError:
         return False

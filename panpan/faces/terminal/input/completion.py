@@ -344,17 +344,20 @@ class InputCompleter(Completer):
         return [Completion(text, start_position=-len(typed)) for text in fitting[:MAX_OFFERED]]
 
     def _name_completions(self, typed: str) -> list[Completion]:
-        """Return the matching agents and things of others, the best first."""
-        about = {**self._others(), **{name: line or "agent" for name, line in self._agents.items()}}
-        ranked = sorted((_rank(name, typed), name) for name in about)
-        return [
-            Completion(f"@{name} ", start_position=-len(typed) - 1, display_meta=about[name])
-            for rank, name in ranked[:MAX_OFFERED]
-            if rank < _NO_MATCH
-        ]
+        """Return the matching agents, then a few things of others, the best first; files have to have room, too."""
+        found: list[Completion] = []
+        for about, most in ((self._agents, MAX_OFFERED), (self._others(), _MOST_OTHERS)):
+            ranked = sorted((_rank(name, typed), name) for name in about)
+            found += [
+                Completion(f"@{name} ", start_position=-len(typed) - 1, display_meta=about[name] or "agent")
+                for rank, name in ranked[:most]
+                if rank < _NO_MATCH
+            ]
+        return found
 
 
 _NO_MATCH = 1000.0
+_MOST_OTHERS = 10
 
 
 def _rank(name: str, typed: str) -> float:

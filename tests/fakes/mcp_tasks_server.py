@@ -1,10 +1,12 @@
 """An MCP server of 2026-07-28 whose call is a task, run as a program: `python -I -S mcp_tasks_server.py STATE LOG`.
 
-STATE is a JSON file that the server reads at each request: `status` and what goes with it. Tasks outlive the server.
+STATE is a JSON file that the server reads at each request: `status` and what goes with it, and `slow`, the seconds that
+it takes for a method. Tasks outlive the server.
 """
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,9 @@ def main(state_file: str, log_file: str) -> None:
             kept = {key: params[key] for key in ("taskId", "inputResponses") if key in params}
             log.write(f"{method} {json.dumps(kept)}\n")
         if number is not None:
-            result = answer(method, params, json.loads(Path(state_file).read_text()))
+            state = json.loads(Path(state_file).read_text())
+            time.sleep(state.pop("slow", {}).get(method, 0))
+            result = answer(method, params, state)
             sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": number, **result}) + "\n")
             sys.stdout.flush()
 

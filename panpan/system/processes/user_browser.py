@@ -4,9 +4,9 @@ import subprocess
 import sys
 import webbrowser
 from pathlib import Path
+from threading import Thread
 
 from panpan.system.environment import user_environment
-from panpan.system.processes.process_table import reap_later
 
 _TEXT_BROWSERS = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})
 """Browsers that need a terminal, which they do not get here."""
@@ -25,7 +25,7 @@ def show_in_browser(address: str) -> bool:
     if Path(name).name in _TEXT_BROWSERS:
         return False
     try:
-        pid = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-I", "-m", "webbrowser", address],  # -I: else modules of the folder count
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -33,8 +33,8 @@ def show_in_browser(address: str) -> bool:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             env=user_environment(),
-        ).pid
+        )
     except OSError:
         return False
-    reap_later(pid)
+    Thread(target=process.wait, daemon=True, name="panpan-browser").start()  # so that the system can forget it
     return True

@@ -18,6 +18,7 @@ from tests.system.backends import until
 
 DONE = {"status": "completed", "result": {"content": [{"type": "text", "text": "loss 0.1"}]}}
 TRAIN = ("CallTool", {"name": "mcp__toy__train", "arguments": {}})
+GONE = "the MCP server toy is not there any more, or may not run"
 SEARCH = ("ToolSearch", {"query": "train"})
 
 
@@ -160,20 +161,91 @@ async def test_task_outlives_the_session_and_is_found_again(place: Place) -> Non
     assert "loss 0.1" in after.output.read_text()
 
 
-async def test_task_whose_server_is_gone_from_the_settings_is_lost(place: Place) -> None:
+async def left_working(place: Place) -> str:
+    """Leave a session whose server still works on a task, and return its id."""
     configure(place, foreground_s=0.05)
     place.set_state(status="working")
     async with place.opening(SEARCH, TRAIN) as session:
         await events_of(session)
-        session_id = session.log_path.stem
-    (place.home / "settings.toml").write_text("")
+    return session.log_path.stem
+
+
+@pytest.mark.parametrize(
+    ("settings", "note"),
+    [
+        ("", "nothing here goes on with it any more"),
+        ('[mcp.other]\ncommand = "/bin/cat"', "the MCP server toy is not there any more, or may not run"),
+        (
+            '[mcp.toy]\ncommand = "/bin/cat"\nenabled = false',
+            "the MCP server toy is not there any more, or may not run",
+        ),
+    ],
+)
+async def test_task_whose_server_is_not_there_any_more_is_lost(place: Place, settings: str, note: str) -> None:
+    session_id = await left_working(place)
+    (place.home / "settings.toml").write_text(settings)
 
     async with place.opening(resume=session_id) as session:
         states = await ended(session)
         (task,) = session[BackgroundTasks].tasks
 
     assert states == ["lost"]
-    assert task.note == "nothing here goes on with it any more"
+    assert task.note == note
+
+
+@pytest.mark.parametrize("what", ["{}", "[]", "nonsense"])
+async def test_damaged_record_of_a_task_costs_that_task(place: Place, what: str) -> None:
+    session_id = await left_working(place)
+    (record,) = (place.folder / "home").glob(f"**/tasks/{session_id}/*.json")
+    kept = json.loads(record.read_text())
+    record.write_text(json.dumps({**kept, "elsewhere": [kept["elsewhere"][0], what]}))
+
+    async with place.opening(resume=session_id) as session:
+        states = await ended(session)
+        (task,) = session[BackgroundTasks].tasks
+
+    assert states == ["lost"]
+    assert task.note == "what was kept of it cannot be read"
+
+
+async def test_task_made_after_the_move_is_ended_and_outlives_panpan(place: Place) -> None:
+    configure(place, foreground_s=0.05)
+    place.set_state(status="working", slow={"tools/call": 0.5})
+
+    async with place.opening(SEARCH, TRAIN, "ok", TRAIN) as session:
+        await events_of(session)
+        await until(lambda: count(place, "tasks/get") > 2)
+        await session[BackgroundTasks].stop(session[BackgroundTasks].tasks[0].id)
+        stopped = count(place, "tasks/cancel")
+        await events_of(session)
+        asks = count(place, "tasks/get")
+        await until(lambda: count(place, "tasks/get") > asks + 2)
+
+    assert stopped == count(place, "tasks/cancel") == 1
+    assert any("going on without panpan" in warning for warning in place.warnings)
+
+
+async def test_task_that_is_given_up_for_silence_is_ended_too(place: Place) -> None:
+    configure(place, foreground_s=0.05, silence_s=0.3)
+    place.set_state(status="working", slow={"tasks/get": 1})
+
+    async with place.opening(SEARCH, TRAIN) as session:
+        await events_of(session)
+        states = await ended(session)
+        await until(lambda: count(place, "tasks/cancel") == 1)
+
+    assert states == ["failed"]
+
+
+async def test_stop_of_a_task_without_its_server_is_remarked(place: Place) -> None:
+    session_id = await left_working(place)
+    configure(place, command="/bin/false")
+
+    async with place.opening(resume=session_id) as session:
+        (task,) = session[BackgroundTasks].tasks
+        ended = await session[BackgroundTasks].stop(task.id)
+
+    assert (ended.state, ended.note) == ("stopped", "its server could not be told")
 
 
 async def test_task_goes_on_if_its_server_is_started_again(place: Place) -> None:
@@ -219,16 +291,26 @@ async def test_task_asks_the_user(place: Place) -> None:
 
     async def ask(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
         asked.extend(questions)
-        place.set_state(**DONE)
         return [UserAnswer((), "A100")]
 
-    async with place.opening(SEARCH, TRAIN, ask_user=ask) as session:
-        _, result = results_in(await events_of(session))
+    async with place.opening(SEARCH, TRAIN, ask_user=ask) as session, anyio.create_task_group() as group:
+        results: list[str] = []
 
+        async def run() -> None:
+            results.extend(results_in(await events_of(session)))
+
+        group.start_soon(run)
+        await until(lambda: count(place, "tasks/update") == 1)
+        asks = count(place, "tasks/get")
+        await until(lambda: count(place, "tasks/get") > asks + 3)  # it goes on to ask, as if it had not looked yet
+        place.set_state(**DONE)
+        await until(lambda: len(results) == 2)
+
+    assert len(asked) == count(place, "tasks/update") == 1
     told = next(line for line in place.lines if line.startswith("tasks/update"))
     assert json.loads(told.partition(" ")[2]) == {
         "taskId": "t-1",
         "inputResponses": {"q": {"action": "accept", "content": {"gpu": "A100"}}},
     }
     assert "Which GPU?" in asked[0].question
-    assert "loss 0.1" in result
+    assert "loss 0.1" in results[1]

@@ -161,6 +161,22 @@ async def test_things_of_others_are_offered_behind_an_at(tmp_path: Path) -> None
     assert by_part == ["see @docs:file:///guide.md "]
 
 
+async def test_many_things_of_others_leave_room_for_files(tmp_path: Path) -> None:
+    (tmp_path / "guide.py").touch()
+    paths = PathResolver(tmp_path)
+    index = FileIndex(paths)
+    many = {f"docs:file:///guide{number}.md": "" for number in range(500)}
+    completer = InputCompleter(COMMANDS, index, paths, agents={"guide": "shows the way"}, others=lambda: many)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(index.run)
+        found = await texts(completer, "@guide")
+        tasks.cancel_scope.cancel()
+
+    assert found[0] == "@guide "
+    assert len(found) == 12
+    assert "@guide.py " in found
+
+
 async def test_arguments_are_offered_once_a_part_is_typed(tmp_path: Path) -> None:
     command = Command("permissions", "Show the rules", nothing, arguments="[mode | remove rule]")
     offers = {"permissions": ["plan", "remove Bash(make *)", "remove Edit(/a.txt)"]}

@@ -141,7 +141,9 @@ class HttpPlace:
         yield f"serving at {url}"
         if self.token is None:
             yield "every program on this machine can use it, since there is no token"
-            yield f"panpan mcp add panpan {url}"
+            yield f"to add it to another panpan: panpan mcp add panpan {url}"
         else:
             shown = f"${{{MCP_TOKEN_VARIABLE}}}" if self._is_own_token else self.token
-            yield f"panpan mcp add -H 'Authorization: Bearer {shown}' panpan {url}"
+            yield f"to add it to another panpan: panpan mcp add -H 'Authorization: Bearer {shown}' panpan {url}"
+        if self.token is not None and not self._is_own_token:
+            yield f"the token is new at each start; {MCP_TOKEN_VARIABLE} and --port keep it and the address"

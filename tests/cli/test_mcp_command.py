@@ -58,13 +58,42 @@ def test_add_writes_a_program_into_the_users_settings(folder: Path) -> None:
 
 
 def test_add_tells_how_to_get_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    there = panpan(folder, "mcp", "add", "git", "uvx")
+    there = panpan(folder, "mcp", "add", "git", "sh")
     monkeypatch.setitem(sys.modules, "mcp", None)  # as if it were not installed
     missing = panpan(folder, "mcp", "add", "web", "https://example.org/mcp")
 
     assert there.stderr == ""
     assert "'mcp>=2.3,<3'" in missing.stderr
     assert missing.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "note"),
+    [
+        ("no-such-program", "there is no program no-such-program on this machine\n"),
+        (
+            "example.org/mcp",
+            "there is no program example.org/mcp on this machine; for an address, begin it with https://\n",
+        ),
+    ],
+)
+def test_add_names_a_program_that_is_not_there(folder: Path, target: str, note: str) -> None:
+    assert panpan(folder, "mcp", "add", "a", target).stderr == f"panpan: note: {note}"
+
+
+def test_what_has_no_effect_is_told_when_it_is_added(folder: Path) -> None:
+    entry = {"url": "https://example.org/mcp", "oauth": {"clientID": "x", "callbackPort": "80", "clientSecret": "y"}}
+    (folder / ".claude.json").write_text(json.dumps({"mcpServers": {"a": {**entry, "foo": 1}}}))
+
+    added = panpan(folder, "mcp", "add-json", "b", json.dumps(entry)).stderr.splitlines()
+    taken = panpan(folder, "mcp", "import", "claude", "a").stderr.splitlines()
+
+    assert [line.partition(": of the server ")[2] for line in added] == [
+        "b these keys have no effect: oauth.clientID",
+        "b these keys cannot be used: oauth.callbackPort",
+        "b the secret has no effect without a client id",
+    ]
+    assert "a these keys have no effect: foo" in taken[0]
 
 
 def test_add_takes_an_address_with_headers(folder: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 import httpx2
 
-from panpan.capabilities.mcp.authorization import Prompt, log_in
+from panpan.capabilities.mcp.authorization import LoginPage, log_in
 from panpan.capabilities.mcp.connection import Connection, Surroundings
 from panpan.capabilities.mcp.definitions import Listing
 from panpan.capabilities.mcp.entries import read_entry
@@ -70,10 +70,10 @@ async def use(connection: Connection, context: Mapping[str, Any], logins: Logins
     return connection.failure
 
 
-async def agree(prompt: Prompt) -> None:
+async def agree(page: LoginPage) -> None:
     """Open a page of an issuer that agrees at once, and go where it leads."""
     async with httpx2.AsyncClient(follow_redirects=True) as browser:
-        await browser.get(prompt.address)
+        await browser.get(page.address)
 
 
 def calls(tools: Sequence[Mapping[str, Any]], given: object) -> Iterator[tuple[str, Mapping[str, Any]]]:

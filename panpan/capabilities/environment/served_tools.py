@@ -7,6 +7,7 @@ from panpan.capabilities.environment.layers import Layer
 from panpan.cli_kit.serving import ServedPlace, ServedTool
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
+from panpan.errors import ToolError
 from panpan.permissions.folder_gate import gate_of, workspace_paths
 
 
@@ -25,7 +26,10 @@ def _doctor(args: ServedDoctorInput, place: ServedPlace) -> str:
     loaded = load_settings(folder, place.env, place.overrides, locations)
     paths = workspace_paths(folder, loaded, locations)
     variables = {name: value for name, value in place.env.items() if name == "LD_LIBRARY_PATH"}
-    report = look(str(folder), paths, gate_of(loaded, paths).withholds, variables)
+    try:
+        report = look(str(folder), paths, gate_of(loaded, paths).withholds, variables)
+    except ToolError as error:  # its advice is about another tool
+        raise ToolError(error.problem) from error
     return "\n".join(report_lines(report, args.layer))
 
 

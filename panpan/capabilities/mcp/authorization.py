@@ -27,6 +27,7 @@ from mcp.shared.auth import (
 from mcp_types.version import LATEST_PROTOCOL_VERSION
 from pydantic import AnyUrl, ValidationError
 
+from panpan.capabilities.mcp.bearer import silence_library
 from panpan.capabilities.mcp.elicitation import shown_address
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.capabilities.mcp.issuers import LoginClient, TokenAnswer, read_token
@@ -50,7 +51,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class LoginPage:
     """A page that the user is asked to open."""
 
     name: str
@@ -76,7 +77,7 @@ class Prompt:
         return f"The MCP server {self.name} wants you to log in at {page}{note}{scopes}. Open this:\n{self.address}"
 
 
-Show = Callable[[Prompt], Awaitable[None]]
+Show = Callable[[LoginPage], Awaitable[None]]
 """Shows the user what to open."""
 Paste = Callable[[bool], Awaitable[str]]
 """Returns the address that the browser ended at, which the user has copied; told if the one before was wrong."""
@@ -99,6 +100,7 @@ async def log_in(entry: ServerEntry, logins: Logins, show: Show, paste: Paste = 
     Raises:
         ConfigError: The server wants no login, or it failed; says why.
     """
+    silence_library()
     url = entry.settings.url
     if entry.transport == "stdio" or url is None:
         raise ConfigError(f"the server {entry.name} is a program; only servers with an address have logins")
@@ -267,7 +269,7 @@ class _Flow:
         self._choose_method(found)
         issuer, token = (found.issuer, found.token_endpoint) if found else (self._url, self._url)
         hosts = urlsplit(str(issuer)).netloc, urlsplit(str(token)).netloc
-        await self._show(Prompt(self._entry.name, address, page_host, *hosts, asked.get("scope", [""])[-1]))
+        await self._show(LoginPage(self._entry.name, address, page_host, *hosts, asked.get("scope", [""])[-1]))
 
     def _choose_method(self, found: OAuthMetadata | None) -> None:
         """Choose the way in which the secret of the settings is shown."""

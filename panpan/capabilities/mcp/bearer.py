@@ -1,5 +1,6 @@
 """The token of a login in each request to a server."""
 
+import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 
@@ -10,6 +11,14 @@ from panpan.capabilities.mcp.logins import Challenge, Login, Logins
 from panpan.errors import PanpanError
 
 _MAX_SCOPE_CHARS = 100
+
+
+def silence_library() -> None:
+    """Let the library `mcp` log nothing to the screen: it prints text of servers, with their control characters."""
+    log = logging.getLogger("mcp")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
+    log.propagate = False
 
 
 class Bearer(httpx2.Auth):
@@ -25,7 +34,7 @@ class Bearer(httpx2.Auth):
         self._url = entry.settings.url or ""
         self._logins = logins
         self._refused = refused
-        self._advice = f"log in with /mcp login {entry.name}, or in a shell with: panpan mcp login {entry.name}"
+        self._advice = f"log in with: panpan mcp login {entry.name}"
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         if _origin(request.url) != _origin(httpx2.URL(self._url)):

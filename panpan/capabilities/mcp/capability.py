@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import CancelScope, to_thread
 
-from panpan.capabilities.mcp.settings import PROJECT_FILE, McpServerSettings
+from panpan.capabilities.mcp.settings import PROJECT_FILE, McpServerSettings, agents_with_servers
 from panpan.core.background import Background, Elsewhere, Job
 from panpan.core.hooks import Hook, Round, ToolCall
 from panpan.core.late_tool import late_tool
@@ -56,7 +56,7 @@ class McpCapability(Capability):
             or self._given
             or PROJECT_FILE in places.trust.believed
             or any(server.kind == "mcp" for one in places.plugins for server in one.plugin.servers)
-            or any(b"mcpServers" in file.data for file in places.files(("agents",), []))
+            or agents_with_servers(places)
         )
         self._login: CancelScope | None = None
         """The login that is under way, or was last."""
@@ -142,12 +142,12 @@ class McpCapability(Capability):
         servers.run_soon(run)
 
     async def _log_in(self, servers: "McpServers", name: str, terminal: Terminal) -> None:
-        from panpan.capabilities.mcp.authorization import Prompt, log_in
+        from panpan.capabilities.mcp.authorization import LoginPage, log_in
         from panpan.system.processes.user_browser import show_in_browser
 
-        async def show(prompt: Prompt) -> None:
-            say(terminal, prompt.lines)
-            if not await to_thread.run_sync(show_in_browser, prompt.address):
+        async def show(page: LoginPage) -> None:
+            say(terminal, page.lines)
+            if not await to_thread.run_sync(show_in_browser, page.address):
                 way = f"panpan mcp login {name} --no-browser"
                 say(terminal, f"No browser was opened. From a browser elsewhere, log in with: {way}", "dim")
 
@@ -346,6 +346,8 @@ async def _show(terminal: Terminal, servers: "McpServers", logins: "Logins") -> 
         about += [f"left out: {problem}" for problem in (known.problems if known else ())]
         if known and known.pending:
             about.append(f"changed since you accepted them: {', '.join(known.pending)}")
+        if state == "wants a login":
+            about.append(f"/mcp login {entry.name} logs you in")
         if state == "waits for your yes":
             about.append(f"/mcp approve {entry.name} lets it run in this project, exactly so")
         rows.append((entry.name, "\n".join(map(clean_line, about))))

@@ -152,19 +152,16 @@ class Catalogue:
         problems = [*listing.left_out, *wrong]
         with self._locked():
             before, accepted = self._before(entry)
-            added, changed = [], []
+            changed = []
             for name, tool in present.items():
                 is_lost = before is not None and before.is_damaged
                 known = accepted.setdefault(name.casefold(), unaccepted(entry.name, tool.name) if is_lost else tool)
-                if before is not None and name not in before.present:
-                    added.append(name)
                 if known.digest != tool.digest:
                     changed.append(name)
-            removed = sorted(before.present.keys() - present.keys()) if before is not None else []
             tools = {name: accepted[name.casefold()] for name in self._left_on(entry, present)}
             outline = _outline(len(tools), listing.instructions, listing.prompts)
             self._take(entry, ServerTools(accepted, present, tools, problems), outline)
-        return Changes(sorted(added), removed, sorted(changed), problems)
+        return Changes(sorted(changed), problems)
 
     def accept(self, entry: ServerEntry, tool: "KnownTool") -> None:
         """Let a definition of a tool count, since the user has seen it and said yes to it."""

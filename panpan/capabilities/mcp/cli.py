@@ -10,10 +10,12 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
+from shutil import which
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import click
@@ -26,6 +28,7 @@ from panpan.capabilities.mcp.entries import (
     AnyVariable,
     GivenServers,
     KnownServers,
+    Origin,
     ServerEntry,
     environment_of,
     how_to_get_library,
@@ -47,6 +50,9 @@ from panpan.system.text.terminal_text import clean_line, printable
 from panpan.system.web.network import WebNetwork
 from panpan.version import __version__
 
+if TYPE_CHECKING:
+    from panpan.config.sources import Loaded
+
 _CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose servers count.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 _SCOPE = click.option(
@@ -61,9 +67,9 @@ _FORCE = click.option("-f", "--force", "is_forced", is_flag=True, help="Replace 
 
 @click.group("mcp", cls=CommandGroup)
 def mcp() -> None:
-    """Add, list, show, approve and remove MCP servers.
+    """Add, list, show, approve and remove MCP servers, log in at them, and be one.
 
-    They are in [mcp.NAME] of your settings, in .mcp.json of the project, and in plug-ins.
+    They are in [mcp.NAME] of your settings, in .mcp.json of the project, in agents, and in plug-ins.
     """
 
 
@@ -73,7 +79,7 @@ def mcp() -> None:
 @click.pass_context
 def list_servers(ctx: click.Context, cwd: Path | None, as_json: bool) -> int:
     """List the servers, and which of them may run; start none."""
-    known, locations = _known(ctx, cwd)
+    known, _, locations = _known(ctx, cwd)
     approvals = _approvals(locations)
     entries = [entry for _, entry in sorted(known.entries.items())]
     if as_json:
@@ -99,12 +105,12 @@ def list_servers(ctx: click.Context, cwd: Path | None, as_json: bool) -> int:
 @click.pass_context
 def get(ctx: click.Context, name: str, cwd: Path | None) -> int:
     """Show what a server runs, what it may do, and which tools it is known to have."""
-    known, locations = _known(ctx, cwd)
+    known, loaded, locations = _known(ctx, cwd)
     entry = _require(known, name)
     click.echo(clean_line(f"{entry.name}: {_status(entry, _approvals(locations))}, from {entry.place}"))
     for line in entry.described():
         click.echo(printable(f"  {line}"))
-    _tell_login(ctx, entry, cwd)
+    _tell_login(entry, _logins(loaded, locations))
     catalogue = Catalogue(locations.home / "mcp" / "known", project=locations.project_root)
     if not catalogue.recall(entry) or catalogue.server(entry.name) is None:
         click.echo("  its tools are not known yet: a session starts it and asks")
@@ -123,7 +129,7 @@ def get(ctx: click.Context, name: str, cwd: Path | None) -> int:
 @click.pass_context
 def logs(ctx: click.Context, name: str | None, lines: int, follow: bool, cwd: Path | None) -> int:
     """Show what a server has printed beside the protocol, and how it started and ended; of all without NAME."""
-    known, locations = _known(ctx, cwd)
+    known, _, locations = _known(ctx, cwd)
     entries = [entry for _, entry in sorted(known.entries.items())] if name is None else [_require(known, name)]
     folder, root = locations.home / "mcp" / "logs", locations.project_root
     readers = {entry.name: LogReader(log_file(folder, entry, root)) for entry in entries}
@@ -219,7 +225,7 @@ def import_servers(
     """Take the servers NAME from the files of another agent; without names, show which there are."""
     from panpan.capabilities.mcp.importing import servers_of
 
-    _, _, locations = settings_of_folder(ctx, None)
+    _, loaded, locations = settings_of_folder(ctx, None)
     found = servers_of(source, user_home(), locations.project_root)
     if missing := sorted(set(names) - found.keys()):
         raise ConfigError(
@@ -228,13 +234,14 @@ def import_servers(
     failed = 0
     for name in found if takes_all or not names else names:
         try:
-            entry = read_entry(name, found[name], AnyVariable(), source)
+            entry = _new_entry(locations, name, found[name], scope, source)
             if takes_all or names:
-                _require_new(ctx, name, scope, is_forced=is_forced)
-                _write(locations, name, found[name], scope)
+                if not is_forced:
+                    _require_new(loaded, locations, name, scope)
+                _write(locations, entry, found[name], scope)
         except ConfigError as error:
             failed += 1
-            click.echo(f"panpan: warning: {clean_line(str(error))}", err=True)
+            _note("warning", str(error))
             continue
         click.echo(printable(f"{name}: {entry.title}"))
     if not (takes_all or names):
@@ -262,7 +269,7 @@ def remove(ctx: click.Context, scope: str, name: str) -> int:
         _write_project_file(place, written)
         _approvals(locations).remove(name)
     click.echo(clean_line(f"{name} is removed from {place}"))
-    if url and _logins(ctx, None).get(url) is not None:
+    if url and _logins(loaded, locations).get(url) is not None:
         click.echo(clean_line(f"panpan: note: your login at {url} stays; panpan mcp logout {url} ends it"), err=True)
     return 0
 
@@ -273,13 +280,13 @@ def remove(ctx: click.Context, scope: str, name: str) -> int:
 @click.pass_context
 def approve(ctx: click.Context, name: str, cwd: Path | None) -> int:
     """Let a server of the project run, exactly as it is written now."""
-    known, locations = _known(ctx, cwd)
+    known, loaded, locations = _known(ctx, cwd)
     entry = _require(known, name)
     if not entry.needs_approval:
         raise ConfigError(f"the server {entry.name} is your own, from {entry.place}, and needs no approval")
     for line in entry.described():
         click.echo(printable(f"  {line}"))
-    _tell_login(ctx, entry, cwd)
+    _tell_login(entry, _logins(loaded, locations))
     _approvals(locations).add(entry)
     click.echo(f"{entry.name} may run in this project, exactly so")
     return 0
@@ -295,25 +302,27 @@ def login(ctx: click.Context, name: str, no_browser: bool, cwd: Path | None) -> 
 
     On a machine without one, --no-browser shows an address that you open anywhere else.
     """
-    known, locations = _known(ctx, cwd)
+    known, loaded, locations = _known(ctx, cwd)
     entry = _require(known, name)
     if _approvals(locations).waits_for(entry):
         raise ConfigError(f"the server {entry.name} waits for your yes: panpan mcp approve {entry.name}")
     if command := how_to_get_library():
         raise ConfigError(f"MCP servers need a library; install it with: {command}")
-    from panpan.capabilities.mcp.authorization import Prompt, log_in, never_pasted
+    from panpan.capabilities.mcp.authorization import LoginPage, log_in, never_pasted
     from panpan.system.processes.user_browser import show_in_browser
 
-    async def show(prompt: Prompt) -> None:
-        click.echo(prompt.lines)
+    async def show(page: LoginPage) -> None:
+        click.echo(page.lines)
         if no_browser:
             click.echo("Afterwards, paste here the address at which the browser ends:")
-        elif show_in_browser(prompt.address):
+        elif show_in_browser(page.address):
             click.echo("Waiting for the browser; Ctrl+C leaves.")
         else:
-            click.echo("No browser was opened, so open it yourself on this machine. --no-browser is for others.")
+            click.echo("No browser was opened. Open it yourself on this machine; for another one, use --no-browser.")
 
-    done = anyio.run(log_in, entry, _logins(ctx, cwd), show, _PastedLines().next if no_browser else never_pasted)
+    done = anyio.run(
+        log_in, entry, _logins(loaded, locations), show, _PastedLines().next if no_browser else never_pasted
+    )
     click.echo(f"{entry.name}: {done.about}")
     return 0
 
@@ -329,7 +338,7 @@ class _PastedLines:
     async def next(self, is_wrong: bool) -> str:
         """Return the next line, once there is one; empty at the end of the input."""
         if is_wrong:
-            click.echo("This is not the address at which the browser ends, or not that of this login; paste that:")
+            click.echo("That is not the address of this login. Paste what the browser shows at its end:")
         if self._thread is None:
             self._thread = Thread(target=self._read, args=[current_token()], daemon=True, name="panpan-paste")
             self._thread.start()
@@ -362,8 +371,9 @@ class _PastedLines:
 @click.pass_context
 def logout(ctx: click.Context, name: str, cwd: Path | None) -> int:
     """Forget the login at a server, and tell its issuer that it is void."""
-    url = name if name.startswith(("https://", "http://")) else _require(_known(ctx, cwd)[0], name).settings.url or ""
-    logins = _logins(ctx, cwd)
+    known, loaded, locations = _known(ctx, cwd)
+    url = name if name.startswith(("https://", "http://")) else _require(known, name).settings.url or ""
+    logins = _logins(loaded, locations)
     login = logins.get(url)
     if login is None and not logins.has_file(url):
         raise ConfigError(f"there is no login at {clean_line(name)}")
@@ -376,12 +386,12 @@ def logout(ctx: click.Context, name: str, cwd: Path | None) -> int:
 @mcp.command("serve")
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
 @click.option("--http", "has_http", is_flag=True, help="Speak streamable HTTP instead of standard input and output.")
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="NAME", help="With --http: where to listen.")
+@click.option("--host", metavar="NAME", help="With --http: where to listen; 127.0.0.1 without it.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, metavar="N", help="Port; without it, a free one.")
 @click.option("--no-token", "needs_no_token", is_flag=True, help="Let every program on this machine in.")
 @click.pass_context
 def serve(
-    ctx: click.Context, folders: Sequence[Path], has_http: bool, host: str, port: int, needs_no_token: bool
+    ctx: click.Context, folders: Sequence[Path], has_http: bool, host: str | None, port: int, needs_no_token: bool
 ) -> int:
     """Be an MCP server: let clients give panpan tasks in the FOLDERs and below; without one, in this folder.
 
@@ -395,49 +405,59 @@ def serve(
     options = ctx.meta.get(RUN_OPTIONS)
     if options and options["mcp_config"]:
         raise click.UsageError("--mcp-config does not go with mcp serve; add the server to your settings")
-    if not has_http and (port or needs_no_token):
-        raise click.UsageError("--port and --no-token go with --http")
+    if not has_http and (host or port or needs_no_token):
+        raise click.UsageError("--host, --port and --no-token go with --http")
+    if not has_http and sys.stdin.isatty():
+        click.echo("panpan: an MCP client starts this and speaks to it on standard input; Ctrl+C ends it", err=True)
     token = os.environ.pop(MCP_TOKEN_VARIABLE, "")  # commands of sessions have no use for it
     overrides = overrides_of(options) if options else {}
-    place = ServedPlace(folders or (chosen_folder(ctx, None),), dict(os.environ), overrides)
-    http = HttpPlace(host, port, token=token, has_token=not needs_no_token) if has_http else None
+    here = chosen_folder(ctx, None)
+    place = ServedPlace([here / folder for folder in folders] or [here], dict(os.environ), overrides)
+    http = HttpPlace(host or "127.0.0.1", port, token=token, has_token=not needs_no_token) if has_http else None
     program_of(ctx).serve(place, http, lambda line: click.echo(f"panpan: {printable(line)}", err=True))
     return 0
 
 
-def _require_new(ctx: click.Context, name: str, scope: str, *, is_forced: bool) -> None:
+def _require_new(loaded: "Loaded", locations: Locations, name: str, scope: str) -> None:
     """Refuse a name that a server has already, since the new one might have other rights."""
-    _, loaded, locations = settings_of_folder(ctx, None)
     own = loaded.settings.named(McpServerSettings)
-    if not is_forced and name in (own if scope == "user" else _project_file(locations)[1]["mcpServers"]):
+    if name in (own if scope == "user" else _project_file(locations)[1]["mcpServers"]):
         raise ConfigError(f"there is a server {clean_line(name)} already; --force replaces it")
 
 
 def _add(ctx: click.Context, name: str, written: Any, scope: str, *, is_forced: bool) -> int:
-    _, _, locations = settings_of_folder(ctx, None)
-    _require_new(ctx, name, scope, is_forced=is_forced)
-    root = locations.project_root
-    entry = read_entry(
-        name, written, AnyVariable(), "the new server", "user" if scope == "user" else "project", project=root
-    )
-    place = _write(locations, name, written, scope)
+    _, loaded, locations = settings_of_folder(ctx, None)
+    if not is_forced:
+        _require_new(loaded, locations, name, scope)
+    entry = _new_entry(locations, name, written, scope, "the entry")
+    place = _write(locations, entry, written, scope)
     click.echo(clean_line(f"{name} is in {place}"))
     for line in entry.described():
         click.echo(printable(f"  {line}"))
     if command := how_to_get_library():
-        click.echo(f"panpan: note: no server can be used before its library is there; install it: {command}", err=True)
+        _note("note", f"no server can be used before its library is there; install it: {command}")
+    if entry.transport == "stdio" and not entry.is_boxed and which(entry.settings.command or "") is None:
+        hint = "; for an address, begin it with https://" if "." in entry.title and "/" in entry.title else ""
+        _note("note", f"there is no program {entry.settings.command} on this machine{hint}")
     if scope == "project":
         click.echo(f"It runs once you trust the project and approve it: panpan trust add; panpan mcp approve {name}")
     return 0
 
 
-def _write(locations: Locations, name: str, written: Any, scope: str) -> Path:
+def _new_entry(locations: Locations, name: str, written: Any, scope: str, place: str) -> ServerEntry:
+    """Return a server that is to be written, and tell what of it has no effect."""
+    origin: Origin = "user" if scope == "user" else "project"
+    return read_entry(
+        name, written, AnyVariable(), place, origin, project=locations.project_root, tell=partial(_note, "note")
+    )
+
+
+def _write(locations: Locations, entry: ServerEntry, written: Any, scope: str) -> Path:
     """Write a server where it belongs, and return the file."""
-    entry = read_entry(name, written, AnyVariable(), "the new server", project=locations.project_root)
     if scope == "user":
-        return save_table(locations, "mcp", name, entry.written)
+        return save_table(locations, "mcp", entry.name, entry.written)
     place, file = _project_file(locations)
-    file["mcpServers"][name] = written
+    file["mcpServers"][entry.name] = written
     _write_project_file(place, file)
     return place
 
@@ -473,7 +493,7 @@ def _write_project_file(path: Path, written: Mapping[str, Any]) -> None:
         raise ConfigError(str(error)) from error
 
 
-def _known(ctx: click.Context, cwd: Path | None) -> tuple[KnownServers, Locations]:
+def _known(ctx: click.Context, cwd: Path | None) -> "tuple[KnownServers, Loaded, Locations]":
     workspace, loaded, locations = settings_of_folder(ctx, cwd)
     given = GivenServers(tuple((ctx.meta.get(RUN_OPTIONS) or {}).get("mcp_config") or ()))
     own = loaded.settings.named(McpServerSettings)
@@ -481,18 +501,17 @@ def _known(ctx: click.Context, cwd: Path | None) -> tuple[KnownServers, Location
     if PROJECT_FILE in loaded.trust.files.content and not loaded.trust.is_trusted:
         waits = f"the servers in {PROJECT_FILE} wait until you trust the project: panpan trust add"
         known = replace(known, problems=(*known.problems, waits))
-    return known, locations
+    return known, loaded, locations
 
 
-def _logins(ctx: click.Context, cwd: Path | None) -> Logins:
-    _, loaded, locations = settings_of_folder(ctx, cwd)
+def _logins(loaded: "Loaded", locations: Locations) -> Logins:
     web = loaded.settings.web
     network = WebNetwork().as_set_up(web.private_hosts, web.proxy_url)
     return Logins(folder_below(locations.home), Issuers(network, web.user_agent or f"panpan/{__version__}"))
 
 
-def _tell_login(ctx: click.Context, entry: ServerEntry, cwd: Path | None) -> None:
-    if (url := entry.settings.url) and (login := _logins(ctx, cwd).get(url)):
+def _tell_login(entry: ServerEntry, logins: Logins) -> None:
+    if (url := entry.settings.url) and (login := logins.get(url)):
         click.echo(f"  with your login: {login.about}")
 
 
@@ -517,6 +536,10 @@ def _status(entry: ServerEntry, approvals: Approvals) -> str:
 
 def _tell(known: KnownServers) -> None:
     for line in known.problems:
-        click.echo(f"panpan: warning: {clean_line(line)}", err=True)
+        _note("warning", line)
     for line in known.asides:
-        click.echo(f"panpan: note: {clean_line(line)}", err=True)
+        _note("note", line)
+
+
+def _note(kind: str, line: str) -> None:
+    click.echo(f"panpan: {kind}: {clean_line(line)}", err=True)

@@ -35,7 +35,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl
 
-from panpan.capabilities.mcp.bearer import Bearer
+from panpan.capabilities.mcp.bearer import Bearer, silence_library
 from panpan.capabilities.mcp.catalogue import MAX_PROMPTS
 from panpan.capabilities.mcp.definitions import MAX_TOOLS, Listing
 from panpan.capabilities.mcp.elicitation import ask_form, ask_to_open
@@ -212,6 +212,7 @@ class Connection:
 
     async def run(self) -> None:
         """Start it, and keep it until it ends or is stopped."""
+        silence_library()
         self.started_at = anyio.current_time()
         self._log.note(f"starts: {self.entry.title}")
         try:

@@ -241,8 +241,6 @@ def unaccepted(server: str, name: str) -> KnownTool:
 class Changes:
     """Differences of a listing from what was known."""
 
-    added: Sequence[str] = ()
-    removed: Sequence[str] = ()
     changed: Sequence[str] = ()
     """Tools whose definition is another one, which the user has not accepted yet."""
     problems: Sequence[str] = ()

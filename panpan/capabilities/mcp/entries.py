@@ -16,9 +16,9 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import SecretStr, ValidationError
 
-from panpan.capabilities.mcp.settings import PACKAGE, PROJECT_FILE, McpServerSettings, Transport
+from panpan.capabilities.mcp.settings import PACKAGE, PROJECT_FILE, McpServerSettings, Transport, agents_with_servers
 from panpan.config.known_secrets import without_provider_keys
-from panpan.config.places import BroughtFile, Places
+from panpan.config.places import Places
 from panpan.config.settings import Settings, settings_type
 from panpan.errors import ConfigError, ToolError
 from panpan.system.environment import how_to_install
@@ -133,10 +133,16 @@ class ServerEntry:
             yield f"with the variables: {', '.join(sorted(self.settings.env))}"
         if self.settings.headers:
             yield f"with the headers: {', '.join(sorted(self.settings.headers))}"
-        if self.settings.client_id or self.settings.scopes:
-            secret = ", with a secret" if self.settings.client_secret else ""
-            scopes = f", for {' '.join(self.settings.scopes)}" if self.settings.scopes else ""
-            yield f"logs in as {self.written.get('client_id') or 'a new client'}{secret}{scopes}"
+        one = self.settings
+        if one.client_id or one.scopes or one.issuer or one.callback_port:
+            parts = [
+                self.written.get("client_id") or "a new client",
+                "with a secret" if one.client_secret else "",
+                f"at {one.issuer}" if one.issuer else "",
+                f"by the port {one.callback_port}" if one.callback_port else "",
+                f"for {' '.join(one.scopes)}" if one.scopes else "",
+            ]
+            yield f"logs in as {', '.join(filter(None, parts))}"
         if self.variables:
             yield f"gets from your environment: {', '.join(self.variables)}"
         if self.transport == "stdio":
@@ -220,12 +226,6 @@ def read_entries(
     return KnownServers(entries, reader.problems, reader.asides)
 
 
-def agents_with_servers(places: Places) -> Iterator[BroughtFile]:
-    """Yield the definitions of agents that name MCP servers, the strongest first; those of plug-ins bring none."""
-    found = [file for file in places.files(("agents",), []) if b"mcpServers" in file.data and file.plugin is None]
-    yield from reversed(found)
-
-
 def how_to_get_library() -> str:
     """Return the command that installs the library that speaks the protocol; empty if it is there."""
     return "" if find_spec("mcp") is not None else how_to_install(PACKAGE)
@@ -245,8 +245,9 @@ def read_entry(
     origin: Origin = "user",
     *,
     project: Path = Path("/"),
+    tell: Callable[[str], None] = lambda _: None,
 ) -> ServerEntry:
-    """Return a server that is written in the keys of `.mcp.json`.
+    """Return a server that is written in the keys of `.mcp.json`; `tell` hears of parts that have no effect.
 
     Raises:
         ConfigError: It cannot be used.
@@ -255,6 +256,8 @@ def read_entry(
     found = next(reader.written(name, written, origin, place), None)
     if found is None:
         raise ConfigError(clean_line(reader.problems[0]))
+    for line in reader.asides:
+        tell(line)
     return found
 
 
@@ -296,7 +299,7 @@ class _Reader:
     def of_agents(self, places: Places) -> Iterator[ServerEntry]:
         from panpan.system.text.front_matter import YamlError, structure_of  # few agents have servers
 
-        for file in agents_with_servers(places):
+        for file in reversed(agents_with_servers(places)):  # the strongest first
             try:
                 servers = servers_in(structure_of(file.data, "mcpServers"))
             except YamlError:  # `panpan agents check` tells
@@ -419,7 +422,11 @@ class _Reader:
         if entry.transport == "stdio" and not settings.command:
             raise _EntryError('"command" names no program')
         if entry.transport != "stdio" and not settings.url:
-            raise _EntryError('"url" names no address')
+            raise _EntryError(
+                'it has neither a "command" nor a "url"' if settings.type is None else '"url" names no address'
+            )
+        if settings.client_secret and not settings.client_id:
+            self.asides.append(f"{place}: of the server {_shown(name)} the secret has no effect without a client id")
         return entry
 
     def _folder(self, written: str, origin: Origin) -> str:

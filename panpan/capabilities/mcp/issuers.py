@@ -18,7 +18,7 @@ from panpan.errors import ToolError
 from panpan.system.text.terminal_text import clean_line
 from panpan.system.text.untrusted import without_tags
 from panpan.system.web.network import GuardedClient, WebNetwork
-from panpan.system.web.url_guard import PlainUrl, PrivateHosts, read_url
+from panpan.system.web.url_guard import PrivateHosts, read_url
 
 MAX_BYTES = 200_000
 """Longest answer of an authorization server."""
@@ -116,18 +116,13 @@ class Issuers:
         self._network = network
         self._user_agent = user_agent
 
-    def require_fit(self, server: str, url: str) -> PlainUrl:
-        """Return the parts of an address that an MCP server may name for a login.
-
-        Raises:
-            ToolError: It may not name it.
-        """
+    def require_fit(self, server: str, url: str) -> None:
+        """Raise ToolError unless an address is one that an MCP server may name for a login."""
         network, client = self._for(server)
         plain = client.plain(url)
         is_own = network.private.opens(plain.host, plain.address) or plain.origin == read_url(server).origin
         if plain.scheme != "https" and not is_own:
             raise ToolError(f"{plain.host} is named for the login without TLS; its address has to begin with https")
-        return plain
 
     async def refusal_of(
         self, server: str, method: str, headers: Mapping[str, str], content: bytes | None

@@ -37,7 +37,7 @@ _LONGEST_WAIT_S = 5.0
 _STEADY_S = 60.0
 """A server that ran so long has not failed in a row."""
 
-State: TypeAlias = Literal["off", "waits for your yes", "not started", "is starting", "runs", "failed"]
+State: TypeAlias = Literal["off", "waits for your yes", "not started", "is starting", "runs", "wants a login", "failed"]
 
 
 class _Slot:
@@ -126,6 +126,8 @@ class McpServers(ToolsOfServers, OtherMentions):
         connection = slot.connection
         if connection is not None and not connection.is_ending:
             return "runs" if connection.ready.is_set() else "is starting"
+        if connection is not None and connection.was_refused:
+            return "wants a login"
         return "failed" if slot.failure else "not started"
 
     def failure(self, name: str) -> str:

@@ -1,11 +1,14 @@
 """Settings of MCP servers."""
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field, SecretStr
 
 from panpan.config.settings import Name, Names, Secret, Table, WebAddress
+
+if TYPE_CHECKING:
+    from panpan.config.places import BroughtFile, Places
 
 PROJECT_FILE = ".mcp.json"
 """File of a project with its servers."""
@@ -52,7 +55,7 @@ class McpServerSettings(Table):
     callback_port: Annotated[int, Field(ge=1, le=65_535)] | None = None
     """Port of this machine to which the browser is sent after a login; None for any."""
     scopes: Names = ()
-    """Rights that a login asks for; empty for those that the server names."""
+    """Scopes that a login asks for; empty for those that the server names."""
     is_boxed: bool = False
     """True if the program runs in the sandbox, as programs of projects always do."""
     write: Names = ()
@@ -71,3 +74,8 @@ class McpServerSettings(Table):
     """Seconds of a call after which it goes on in the background."""
     silence_s: _Seconds | None = None
     """Seconds of a call without news after which it is given up; None for 300 over the network, else 1,800."""
+
+
+def agents_with_servers(places: "Places") -> "Sequence[BroughtFile]":
+    """Return the definitions of agents that name MCP servers, the weakest first; those of plug-ins bring none."""
+    return [file for file in places.files(("agents",), []) if b"mcpServers" in file.data and file.plugin is None]

@@ -7,7 +7,8 @@ that it serves.
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
+from uuid import UUID
 
 import anyio
 import mcp_types as types
@@ -18,7 +19,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
 from panpan.cli_kit.failures import report_failure
@@ -28,7 +29,7 @@ from panpan.config.project_limits import STRICTNESS
 from panpan.config.sources import load_settings
 from panpan.core.tool import input_schema
 from panpan.core.tool_call import wrong_arguments
-from panpan.errors import PanpanError, ToolError
+from panpan.errors import PanpanError, ToolError, unwrap_single_exception
 from panpan.faces.mcp_server.forms import Filled
 from panpan.faces.mcp_server.session_search import SESSION_SEARCH, begun_in
 from panpan.faces.mcp_server.turns import Question, Turn, Turns, unexpected
@@ -54,20 +55,37 @@ Context: TypeAlias = ServerRequestContext[Turns, Any]
 Answer: TypeAlias = types.CallToolResult | types.InputRequiredResult
 
 
+def _not_blank(prompt: str) -> str:
+    if not prompt.strip():
+        raise ValueError("is empty; say what panpan is to do")
+    return prompt
+
+
+def _session_id(name: str) -> str:
+    try:
+        is_id = str(UUID(name)) == name
+    except ValueError:
+        is_id = False
+    if not is_id:
+        raise ValueError("is not the id of a session; session_search finds them")
+    return name
+
+
 class TaskInput(BaseModel):
     """Arguments of the tool `panpan`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    prompt: str = Field(pattern=r"\S", max_length=MAX_PROMPT_CHARS, description="The task, in words")
+    prompt: Annotated[str, AfterValidator(_not_blank)] = Field(
+        max_length=MAX_PROMPT_CHARS, description="The task, in words"
+    )
     cwd: str = Field(default=".", description="Folder to work in, absolute or relative to the first served folder")
     max_usd: float | None = Field(default=None, gt=0, description="Most US dollars that the session may cost")
     mode: PermissionMode | None = Field(
         default=None, description="Permission mode, if it is stricter than the server's; plan changes nothing"
     )
-    session: str | None = Field(
+    session: Annotated[str, AfterValidator(_session_id)] | None = Field(
         default=None,
-        pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
         description="Id of an earlier session of this folder to continue",
     )
 
@@ -150,7 +168,8 @@ class PanpanServer:
         arguments, tool = params.arguments or {}, self._tools.get(params.name)
         try:
             if params.name == _TASK.name:
-                return await self._work(ctx, params, arguments)
+                with unwrap_single_exception():
+                    return await self._work(ctx, params, arguments)
             if tool is None:
                 raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {params.name[:100]}")
             parsed = _parsed(tool.name, tool.input_model, arguments)

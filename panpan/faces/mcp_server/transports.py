@@ -157,12 +157,13 @@ class _WithToken:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._expected = f"Bearer {token}".encode()
+        self._expected = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        given = dict(scope["headers"]).get(b"authorization", b"")
+        scheme, _, given = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
+        is_right = compare_digest(given, self._expected) and scheme.lower() == b"bearer"
         refusal = Response("a token is needed", 401, {"WWW-Authenticate": "Bearer"})
-        await (self._app if compare_digest(given, self._expected) else refusal)(scope, receive, send)
+        await (self._app if is_right else refusal)(scope, receive, send)
 
 
 class _Web(uvicorn.Server):

@@ -58,6 +58,8 @@ class ServerProcess:
         if self.child.stderr is not None:
             self._keep(self.child.stderr.drain())
         said = [*_lines(self._first_errors), *_lines(self._last_errors)]
+        if any(line.startswith("Traceback (most recent call last)") for line in said):
+            said = said[-1:]  # the error of a Python program is its last line
         how = f"with code {self.child.exit_code}" if self.child.has_ended else "its output"
         is_killed = self.child.has_ended and self.child.exit_code in _KILLED  # a killed process could not print why
         telling = "" if is_killed else next(filter(_TELLING.search, said), said[-1] if said else "")

@@ -125,7 +125,8 @@ def test_name_that_no_tool_may_have_is_refused(name: str) -> None:
     ("written", "why"),
     [
         ([], "is no object"),
-        ({}, '"url" names no address'),
+        ({}, 'it has neither a "command" nor a "url"'),
+        ({"type": "http"}, '"url" names no address'),
         ({"type": "stdio"}, '"command" names no program'),
         ({"type": "ws", "url": "wss://x"}, "there is no type ws; there are stdio, http, streamable-http, sse"),
         ({"command": "a", "type": ["stdio"]}, "there is no type ['stdio']"),

@@ -17,7 +17,7 @@ import httpx2
 import pytest
 from anyio.streams.text import TextReceiveStream
 
-from panpan.capabilities.mcp.authorization import Prompt, log_in
+from panpan.capabilities.mcp.authorization import LoginPage, log_in
 from panpan.capabilities.mcp.entries import ServerEntry, read_entry
 from panpan.capabilities.mcp.issuers import Issuers, LoginClient
 from panpan.capabilities.mcp.logins import Challenge, Login, Logins, folder_below
@@ -34,7 +34,7 @@ LOGIN = Login(
     client=LoginClient(client_id="made"),
     access_token="one",
 )
-WAY = "log in with /mcp login toy, or in a shell with: panpan mcp login toy"
+WAY = "log in with: panpan mcp login toy"
 
 
 @pytest.fixture
@@ -60,10 +60,10 @@ def entry_of(server: Issuer, **keys: Any) -> ServerEntry:
     return read_entry("toy", {"type": "http", "url": f"{server.url}/mcp", **keys}, {}, "a test")
 
 
-async def agree(prompt: Prompt) -> None:
+async def agree(page: LoginPage) -> None:
     """Open the page, and go where it leads."""
     async with httpx2.AsyncClient(follow_redirects=True) as browser:
-        await browser.get(prompt.address)
+        await browser.get(page.address)
 
 
 def kept(logins: Logins, issuer: Issuer) -> Login:
@@ -76,28 +76,25 @@ async def test_server_without_a_login_says_how_to_get_one(place: Place) -> None:
     async with issuing() as issuer:
         (found,) = await place.results(search("numbers"), **config(f"{issuer.url}/mcp"))
 
-    assert (
-        "[the MCP server toy wants a login; log in with /mcp login toy, or in a shell with: panpan mcp login toy]"
-        in found
-    )
+    assert f"[the MCP server toy wants a login; {WAY}]" in found
 
 
 async def test_login_opens_the_server_to_every_session(place: Place, logins: Logins) -> None:
     async with issuing() as issuer:
-        shown: list[Prompt] = []
+        shown: list[LoginPage] = []
 
-        async def show(prompt: Prompt) -> None:
-            shown.append(prompt)
-            await agree(prompt)
+        async def show(page: LoginPage) -> None:
+            shown.append(page)
+            await agree(page)
 
         login = await log_in(entry_of(issuer), logins, show)
         _, added = await place.results(search("numbers"), call("add", a=2, b=3), **config(f"{issuer.url}/mcp"))
 
-    (prompt,) = shown
+    (page,) = shown
     (file,) = folder_below(place.home).glob("*.json")
     assert "5" in added
-    assert (prompt.issuer, prompt.scope) == (issuer.url.removeprefix("http://"), "read")
-    assert f"toy wants you to log in at {prompt.issuer}, for read" in prompt.lines
+    assert (page.issuer, page.scope) == (issuer.url.removeprefix("http://"), "read")
+    assert f"toy wants you to log in at {page.issuer}, for read" in page.lines
     assert login.about == f"logged in at {issuer.url} for read"
     assert file.stat().st_mode & 0o777 == 0o600
     assert folder_below(place.home).stat().st_mode & 0o777 == 0o700
@@ -181,9 +178,9 @@ async def test_further_scopes_are_named_and_asked_for_next(place: Place, logins:
     async with issuing() as issuer:
         asked: list[str] = []
 
-        async def show(prompt: Prompt) -> None:
-            asked.append(prompt.scope)
-            await agree(prompt)
+        async def show(page: LoginPage) -> None:
+            asked.append(page.scope)
+            await agree(page)
 
         add = call("add", a=1, b=1)
         await log_in(entry_of(issuer), logins, show)
@@ -223,9 +220,9 @@ async def test_scopes_of_the_settings_are_asked_for_instead(logins: Logins) -> N
     async with issuing() as issuer:
         asked: list[str] = []
 
-        async def show(prompt: Prompt) -> None:
-            asked.append(prompt.scope)
-            await agree(prompt)
+        async def show(page: LoginPage) -> None:
+            asked.append(page.scope)
+            await agree(page)
 
         await log_in(entry_of(issuer, oauth={"scopes": "read own"}), logins, show)
 
@@ -264,9 +261,9 @@ async def test_answer_with_another_state_is_not_heard(logins: Logins) -> None:
     async with issuing() as issuer:
         statuses: list[int] = []
 
-        async def show(prompt: Prompt) -> None:
+        async def show(page: LoginPage) -> None:
             async with httpx2.AsyncClient() as browser:
-                page = await browser.get(prompt.address)
+                page = await browser.get(page.address)
                 to = httpx2.URL(page.headers["location"])
                 forged = await browser.get(to.copy_merge_params({"state": "guessed", "code": "stolen"}))
                 elsewhere = await browser.get(to.copy_with(path="/other"))
@@ -283,9 +280,9 @@ async def test_address_can_be_pasted(logins: Logins) -> None:
     async with issuing() as issuer:
         ends: list[str] = []
 
-        async def show(prompt: Prompt) -> None:
+        async def show(page: LoginPage) -> None:
             async with httpx2.AsyncClient() as browser:
-                ends.append((await browser.get(prompt.address)).headers["location"])
+                ends.append((await browser.get(page.address)).headers["location"])
 
         told: list[bool] = []
 
@@ -303,9 +300,9 @@ async def test_wrong_issuer_of_the_answer_is_refused(logins: Logins) -> None:
     async with issuing() as issuer:
         ends: list[str] = []
 
-        async def show(prompt: Prompt) -> None:
+        async def show(page: LoginPage) -> None:
             async with httpx2.AsyncClient() as browser:
-                to = httpx2.URL((await browser.get(prompt.address)).headers["location"])
+                to = httpx2.URL((await browser.get(page.address)).headers["location"])
             ends.append(str(to.copy_merge_params({"iss": "https://other.example"})))
 
         async def paste(is_wrong: bool) -> str:
@@ -520,8 +517,8 @@ async def test_hosts_that_differ_are_named_and_get_no_secret(logins: Logins) -> 
         issuer.metadata = {"authorization_endpoint": f"{honest.url}/authorize"}
         shown: list[str] = []
 
-        async def show(prompt: Prompt) -> None:
-            shown.append(prompt.lines)
+        async def show(page: LoginPage) -> None:
+            shown.append(page.lines)
             raise ToolError("looked at")
 
         for keys in ({}, {"client_id": "mine", "client_secret": "hush"}):
@@ -621,8 +618,8 @@ async def test_page_is_answered_while_it_is_still_being_opened(logins: Logins) -
     async with issuing() as issuer:
         opened = anyio.Event()
 
-        async def show(prompt: Prompt) -> None:
-            await agree(prompt)
+        async def show(page: LoginPage) -> None:
+            await agree(page)
             opened.set()
             await anyio.lowlevel.checkpoint()
 
@@ -634,13 +631,13 @@ async def test_page_is_answered_while_it_is_still_being_opened(logins: Logins) -
 async def test_flood_of_callers_does_not_keep_the_browser_out(logins: Logins) -> None:
     async with issuing() as issuer:
 
-        async def show(prompt: Prompt) -> None:
-            port = httpx2.URL(parse_qs(urlsplit(prompt.address).query)["redirect_uri"][0]).port
+        async def show(page: LoginPage) -> None:
+            port = httpx2.URL(parse_qs(urlsplit(page.address).query)["redirect_uri"][0]).port
             assert port is not None
             idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
             for one in idle:
                 one.close()
-            await agree(prompt)
+            await agree(page)
 
         assert (await log_in(entry_of(issuer), logins, show)).access_token == "token-1"
 

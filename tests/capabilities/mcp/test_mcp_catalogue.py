@@ -101,8 +101,8 @@ def test_first_list_is_accepted_and_later_changes_wait(tmp_path: Path) -> None:
     listing = Listing([tool("a", "two"), tool("b"), tool("d")])
     changes = catalogue.learn(TOY, listing)
 
-    assert (first.added, first.changed) == ([], [])
-    assert changes == Changes(["mcp__toy__d"], ["mcp__toy__c"], ["mcp__toy__a"], [])
+    assert first == Changes([], [])
+    assert changes == Changes(["mcp__toy__a"], [])
     assert catalogue.tools["mcp__toy__a"].description == "one"
     pending = catalogue.pending("mcp__toy__a")
     assert pending is not None
@@ -138,7 +138,7 @@ def test_change_of_order_or_of_what_nobody_reads_is_none() -> None:
 
     changes = catalogue.learn(TOY, Listing([tool("b"), tool("a", outputSchema={"type": "object"}, icons=[])]))
 
-    assert changes == Changes([], [], [], [])
+    assert changes == Changes([], [])
 
 
 def test_known_tools_are_those_of_exactly_one_server(tmp_path: Path) -> None:

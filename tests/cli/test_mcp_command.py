@@ -81,7 +81,7 @@ def test_add_names_a_program_that_is_not_there(folder: Path, target: str, note: 
     assert panpan(folder, "mcp", "add", "a", target).stderr == f"panpan: note: {note}"
 
 
-def test_what_has_no_effect_is_told_when_it_is_added(folder: Path) -> None:
+def test_keys_without_effect_are_told_when_they_are_added(folder: Path) -> None:
     entry = {"url": "https://example.org/mcp", "oauth": {"clientID": "x", "callbackPort": "80", "clientSecret": "y"}}
     (folder / ".claude.json").write_text(json.dumps({"mcpServers": {"a": {**entry, "foo": 1}}}))
 

@@ -188,7 +188,7 @@ class LongCall:
 
     @property
     def elsewhere(self) -> Elsewhere:
-        """What another run of panpan needs to go on with it."""
+        """Facts that another run of panpan needs to go on with it."""
         what = {"tool": self._tool, "server": self._server, "task": self._task_id}
         return Elsewhere(CAPABILITY, json.dumps(what), self._end)
 

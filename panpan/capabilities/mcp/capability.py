@@ -147,9 +147,11 @@ class McpCapability(Capability):
 
         async def show(page: LoginPage) -> None:
             say(terminal, page.lines)
-            if not await to_thread.run_sync(show_in_browser, page.address):
-                way = f"panpan mcp login {name} --no-browser"
-                say(terminal, f"No browser was opened. From a browser elsewhere, log in with: {way}", "dim")
+            if await to_thread.run_sync(show_in_browser, page.address):
+                note = "Your browser shows it. panpan waits for five minutes; /mcp login begins anew."
+            else:
+                note = f"No browser was opened. For one elsewhere, log in with: panpan mcp login {name} --no-browser"
+            say(terminal, note, "dim")
 
         try:
             login = await log_in(servers.entry(name), self.logins, show)

@@ -20,6 +20,7 @@ STARTERS = {
     "system/sandbox/proxy_launcher.py": "becomes the command that the process runner has started",
     "capabilities/local_model/server.py": "the server of the embedded model, told what to do through its input",
     "system/processes/foreground.py": "editors, pagers and installers of the user, which have the terminal",
+    "system/processes/user_browser.py": "the user's browser, which shares nothing with panpan's terminal",
     "cli/daemon/command.py": "starts the daemon, which outlives the command",
     "cli/daemon/server.py": "becomes a copy of itself for each start that it serves",
     "faces/terminal/input/draft.py": "programs that print the clipboard into a file, or take what goes there",

@@ -72,8 +72,8 @@ class ServedTool(Generic[ArgsT]):
     title: str
     description: str
     input_model: type[ArgsT]
-    run: Callable[[ArgsT, ServedPlace], str]
-    """Returns the result; blocks. Raises PanpanError."""
+    run: Callable[[ArgsT, ServedPlace, Callable[[], bool]], str]
+    """Returns the result; blocks. Asks now and then whether to go on. Raises PanpanError."""
 
 
 _LEAST_TOKEN_CHARS = 16
@@ -100,7 +100,8 @@ class HttpPlace:
         family, _, _, _, where = found[0]
         self._family, self._address, self._port = family, where, port
         address = ipaddress.ip_address(where[0])
-        if address.is_unspecified:
+        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+        if address.is_unspecified or (mapped is not None and mapped.is_unspecified):
             raise ConfigError(f"{host} is every address of this machine; name the one that clients use")
         if not has_token and not address.is_loopback:
             raise ConfigError("--no-token would let in everybody on the network; use it with 127.0.0.1 alone")

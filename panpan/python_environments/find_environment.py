@@ -9,7 +9,8 @@ from panpan.python_environments.metadata import conda_records
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
-_OF_PROJECTS = (".venv", "venv", "env", ".pixi/envs/default")
+ENVIRONMENT_FOLDERS = (".venv", "venv", "env", ".pixi/envs/default")
+"""Places of the environment of a project, below its root; the first that is there counts."""
 _ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
 LIBRARY_FOLDER = compile_late(r"(?:python|pypy)3\.(\d{1,2})(t?)")
 """A folder of an interpreter's packages below `lib`; its minor version, and whether it is free-threaded."""
@@ -34,7 +35,7 @@ def find_environment(root: MachineRoot, place: str, variables: Mapping[str, str]
     place = place.rstrip("/")
     if kind := _kind(root, place):
         return Environment(place or "/", kind, "the folder is one itself")
-    for name in _OF_PROJECTS:
+    for name in ENVIRONMENT_FOLDERS:
         if kind := _kind(root, f"{place}/{name}"):
             return Environment(f"{place}/{name}", kind, "it is the project's")
     for variable in _ACTIVE:
@@ -52,7 +53,7 @@ def project_of(place: str, environment: Environment | None, here: str) -> str:
     place = place.rstrip("/")
     if environment is None or environment.path != place:
         return place
-    usual = (place.removesuffix(f"/{name}") for name in _OF_PROJECTS if place.endswith(f"/{name}"))
+    usual = (place.removesuffix(f"/{name}") for name in ENVIRONMENT_FOLDERS if place.endswith(f"/{name}"))
     return next(usual, "" if here == place else here)
 
 

@@ -45,7 +45,8 @@ def answer(method: str, params: dict[str, Any], state: dict[str, Any]) -> dict[s
             able = params["_meta"]["io.modelcontextprotocol/clientCapabilities"].get("extensions", {})
             if TASKS not in able:
                 return {"error": {"code": -32021, "message": "tasks are needed"}}
-            return {"result": {"resultType": "task", "taskId": "t-1", "status": "working", "pollIntervalMs": 50}}
+            name = state.get("name", "t-1")
+            return {"result": {"resultType": "task", "taskId": name, "status": "working", "pollIntervalMs": 50}}
         case "tasks/get" if state.get("status") == "unknown":
             return {"error": {"code": -32602, "message": "there is no such task"}}
         case "tasks/get":

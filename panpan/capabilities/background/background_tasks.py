@@ -199,6 +199,7 @@ class BackgroundTasks(Hook, Background):
 
     def start_job(self, *, kind: TaskKind, title: str, tool_use_id: str, agent_id: str, job: Job) -> TaskInfo:
         self._require_room()
+        title = self._keys.redact(title)
         task = self._tasks.new(kind, title=title, output=self._new_output, tool_use_id=tool_use_id, agent_id=agent_id)
         task.update()
         self._tasks.add(task)

@@ -1,5 +1,8 @@
 """EnvDoctor for clients of `panpan mcp serve`."""
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.capabilities.environment.env_doctor import look, report_lines
@@ -9,6 +12,9 @@ from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
 from panpan.errors import ToolError
 from panpan.permissions.folder_gate import gate_of, workspace_paths
+from panpan.python_environments.find_environment import ENVIRONMENT_FOLDERS
+from panpan.system.files.canonical import canonical_path
+from panpan.system.text.terminal_text import printable
 
 
 class ServedDoctorInput(BaseModel):
@@ -20,8 +26,11 @@ class ServedDoctorInput(BaseModel):
     layer: Layer | None = Field(default=None, description="The only layer to tell all about")
 
 
-def _doctor(args: ServedDoctorInput, place: ServedPlace) -> str:
+def _doctor(args: ServedDoctorInput, place: ServedPlace, keep_going: Callable[[], bool]) -> str:
     folder = place.folder(args.folder)
+    for part in _parts_of(folder):
+        if not place.holds(canonical_path(part)):
+            raise ToolError(f"{printable(str(part))} leads out of the folders that are served")
     locations = Locations.find(folder, place.env)
     loaded = load_settings(folder, place.env, place.overrides, locations)
     paths = workspace_paths(folder, loaded, locations)
@@ -31,6 +40,12 @@ def _doctor(args: ServedDoctorInput, place: ServedPlace) -> str:
     except ToolError as error:  # its advice is about another tool
         raise ToolError(error.problem) from error
     return "\n".join(report_lines(report, args.layer))
+
+
+def _parts_of(folder: Path) -> Iterator[Path]:
+    """Yield the folders with packages of an environment in a folder, or that is the folder."""
+    for root in (folder, *(folder / name for name in ENVIRONMENT_FOLDERS)):
+        yield from (root, *root.glob("lib*"), *root.glob("lib*/python*"), *root.glob("lib*/python*/site-packages"))
 
 
 TOOLS = (

@@ -181,7 +181,9 @@ class McpCapability(Capability):
         if self.servers is None:
             return
         yield late_tool(__package__, SEARCH_TOOL, "tool_search:ToolSearch", self.servers)
-        background = self.session.find(Background) if agent.is_main else None
+        # a run without a person ends with its turn, and what went on in the background would be lost
+        may_move = agent.is_main and self.session.frontend.is_interactive
+        background = self.session.find(Background) if may_move else None
         yield late_tool(__package__, CALL_TOOL, "call_tool:CallTool", self.servers, background)
         yield from self._direct(background)
 

@@ -103,6 +103,8 @@ class PendingCall:
         """Name of the task that the server has made of it; empty if it has not."""
         self.result: CallToolResult | None = None
         self.error: ToolError | None = None
+        self.is_lost = False
+        """True if its server has gone before it answered."""
         self._scope = CancelScope()
 
     @property
@@ -116,8 +118,7 @@ class PendingCall:
     async def note(self, progress: float, total: float | None, message: str | None) -> None:
         """Take progress of the server."""
         share = f"{progress:g} of {total:g}" if total else f"{progress:g}"
-        self.progress = clean_line(f"{message} ({share})" if message else share)[:_MAX_REASON_CHARS]
-        self.wake()
+        self.note_state(f"{message} ({share})" if message else share)
 
     def note_task(self, task_id: str) -> None:
         """Take the name of the task that the server has made of it."""
@@ -126,7 +127,8 @@ class PendingCall:
 
     def note_state(self, message: str) -> None:
         """Take what the server says of its task."""
-        self.progress = message or self.progress
+        shown = without_tags(clean_line(message[: 4 * _MAX_REASON_CHARS]))[:_MAX_REASON_CHARS]
+        self.progress = shown or self.progress
         self.wake()
 
     async def run(self, call: Callable[[], Awaitable[CallToolResult]], why_gone: Callable[[], str]) -> None:
@@ -138,12 +140,15 @@ class PendingCall:
             refused = ToolError(self.refusal) if self.refusal and isinstance(error, MCPError) else None
             self.error = refused or self._lost(why_gone()) or ToolError(reason_of(error))
         finally:
-            if not self.is_over:
-                self.error = self._lost(why_gone()) or ToolError("the call was given up")
+            if not self.is_over and self._scope.cancel_called:
+                self.error = ToolError("the call was given up")
+            elif not self.is_over:  # the connection has ended, and its tasks with it
+                self.error = self._lost(why_gone() or "the connection to the MCP server broke")
             self.wake()
 
     def _lost(self, why: str) -> ToolError | None:
         """Return the error of a call whose server has gone; None if it is there."""
+        self.is_lost = bool(why)
         return ToolError(f"{why}, and whether the call did anything is not known") if why else None
 
     def wake(self) -> None:

@@ -1,11 +1,11 @@
 """Calls that take long: they go on in the background, and tasks of servers go on in another run of panpan."""
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio import current_time, move_on_after
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.capabilities.mcp.results import output_for_model
@@ -104,6 +104,18 @@ class CallWatch:
             await self.connection.end_task(self.call.task_id)
 
 
+class _Kept(BaseModel):
+    """Facts about a call for another run of panpan."""
+
+    model_config = ConfigDict(strict=True)
+
+    tool: str
+    server: str
+    task: str
+    entry: str
+    """Digest of the server's entry."""
+
+
 class LongCall:
     """A call that goes on in the background.
 
@@ -147,13 +159,14 @@ class LongCall:
             ToolError: Nothing can be known of it any more.
         """
         try:
-            kept = json.loads(what)
-            tool, server, task_id = kept["tool"], kept["server"], kept["task"]
-        except (ValueError, KeyError, TypeError) as error:
+            kept = _Kept.model_validate_json(what)
+        except ValidationError as error:
             raise ToolError("what was kept of it cannot be read") from error
-        found = cls(tool, server, servers, outputs, info.tool_use_id, background)
-        found._id, found._task_id = info.id, task_id
+        found = cls(kept.tool, kept.server, servers, outputs, info.tool_use_id, background)
+        found._id, found._task_id = info.id, kept.task
         found._require_server()
+        if servers.entry(kept.server).digest != kept.entry:
+            raise ToolError(f"the MCP server {kept.server} is another one now")
         return found
 
     def move(self, watch: CallWatch, title: str) -> Output | None:
@@ -189,8 +202,9 @@ class LongCall:
     @property
     def elsewhere(self) -> Elsewhere:
         """Facts that another run of panpan needs to go on with it."""
-        what = {"tool": self._tool, "server": self._server, "task": self._task_id}
-        return Elsewhere(CAPABILITY, json.dumps(what), self._end)
+        digest = self._servers.entry(self._server).digest
+        kept = _Kept(tool=self._tool, server=self._server, task=self._task_id, entry=digest)
+        return Elsewhere(CAPABILITY, kept.model_dump_json(), self._end)
 
     def _note_task(self, watch: CallWatch) -> None:
         """Take the task that the server has made of the call, if it has."""
@@ -238,7 +252,7 @@ class LongCall:
             if watch.call.result is not None:
                 return watch.call.result
             assert watch.call.error is not None, "it is over"
-            if not (self._task_id and watch.connection.is_ending):
+            if not (self._task_id and watch.call.is_lost):
                 raise watch.call.error
             self._watch, lost_at = None, current_time()
 

@@ -5,6 +5,7 @@ Source: SEP-2663, the extension `io.modelcontextprotocol/tasks` of the revision 
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from math import isfinite
 from typing import Any, ClassVar, Literal, Protocol
 
 import anyio
@@ -23,6 +24,7 @@ _CANCEL_S = 2.0
 _POLL_S = 1.0
 _SHORTEST_POLL_S, _LONGEST_POLL_S = 0.05, 60.0
 _MAX_CHARS = 500
+_MAX_ID_CHARS = 1_000
 _MOST_QUESTIONS = 100
 _MOST_FAILURES = 5
 """Answers in a row that may be missing before a task is given up: a connection may break for a moment."""
@@ -43,13 +45,10 @@ Answer = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 class ServerTask(Result):
-    """A task, as its server tells of it."""
+    """A task that a server has made of a call; how it is, `tasks/get` tells."""
 
     result_type: Literal["task"] = "task"
     task_id: str
-    status: str = "working"
-    status_message: str | None = None
-    poll_interval_ms: float | None = None
 
 
 class _State(Result):
@@ -90,6 +89,8 @@ class TaskExtension(ClientExtension):
 
     async def _resolve(self, task: ServerTask, context: ClaimContext) -> CallToolResult:
         follower = self._follower()
+        if not 0 < len(task.task_id) <= _MAX_ID_CHARS:
+            raise ToolError(f"the server has made a task with a name of {len(task.task_id):,} characters")
         follower.note_task(task.task_id)
         return await result_of(context.session, task.task_id, follower, self._answer)
 
@@ -98,16 +99,31 @@ async def result_of(session: ClientSession, task_id: str, follower: Follower, an
     """Ask a server for a task until it has ended, and return the result of the call.
 
     Raises:
-        ToolError: It failed, the server has ended it, or does not know it.
+        ToolError: It failed, or the server has ended it.
         MCPError: The server does not answer any more.
+        ValueError: It answers what is no state of a task.
     """
+    try:
+        return await _followed(session, task_id, follower, answer)
+    except _EndedError:
+        raise
+    except Exception:  # the server may still work on it, for nobody
+        await cancel(session, task_id)
+        raise
+
+
+class _EndedError(ToolError):
+    """The server says that the task has ended without a result."""
+
+
+async def _followed(session: ClientSession, task_id: str, follower: Follower, answer: Answer) -> CallToolResult:
     failures, answered = 0, set[str]()
     while True:
         try:
             with fail_after(_ANSWER_S):
                 state = await session.send_request(_Ask(params=_Params(task_id=task_id)), _State)
                 failures = 0
-                follower.note_state(clean_line(state.status_message or "")[:_MAX_CHARS])
+                follower.note_state(state.status_message or "")
         except (MCPError, TimeoutError):
             failures += 1
             if failures >= _MOST_FAILURES:
@@ -119,9 +135,9 @@ async def result_of(session: ClientSession, task_id: str, follower: Follower, an
                 return CallToolResult.model_validate({"resultType": "complete", **(state.result or {})}, by_name=False)
             case "failed":
                 why = (state.error or {}).get("message") or state.status_message or "it says not why"
-                raise ToolError(f"the server says that the task failed: {clean_line(str(why))[:_MAX_CHARS]}")
+                raise _EndedError(f"the server says that the task failed: {clean_line(str(why))[:_MAX_CHARS]}")
             case "cancelled":
-                raise ToolError("the server has ended the task")
+                raise _EndedError("the server has ended the task")
             case "input_required":
                 # a server that has not looked at an answer yet asks again
                 new = {key: one for key, one in (state.input_requests or {}).items() if key not in answered}
@@ -132,7 +148,8 @@ async def result_of(session: ClientSession, task_id: str, follower: Follower, an
                     answered |= new.keys()
             case _:
                 pass
-        wait_s = state.poll_interval_ms / 1_000 if state.poll_interval_ms else _POLL_S
+        interval = state.poll_interval_ms
+        wait_s = interval / 1_000 if interval is not None and isfinite(interval) and interval > 0 else _POLL_S
         await anyio.sleep(min(max(wait_s, _SHORTEST_POLL_S), _LONGEST_POLL_S))
 
 

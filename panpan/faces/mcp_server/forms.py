@@ -3,7 +3,7 @@
 The rule: only an answer that was offered counts. All else, such as a client that has gone, is a refusal.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from panpan.faces.permission_answers import ALWAYS_ASKS, answers_to, exact_line,
 from panpan.faces.terminal.dialogs.permission import argument_rows, head_rows
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.content import DiffDisplay
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionAnswer, PermissionQuestion, UserAnswer, UserQuestion
 
@@ -62,7 +63,8 @@ def permission_form(question: PermissionQuestion, folder: Path) -> Form | None:
         *head_rows(question, _CELLS, _PLAIN),
         *argument_rows(question.input, _CELLS, _PLAIN, main=question.wording.main_argument),
         exact_line(question.wording.effect),
-        why_it_matters(question),
+        exact_line(why_it_matters(question)),
+        *_preview_rows(question.preview),
         exact_line(question.offer.bounds),
         ALWAYS_ASKS if question.is_protected else "",
     ]
@@ -71,6 +73,13 @@ def permission_form(question: PermissionQuestion, folder: Path) -> Form | None:
         return None
     labels = list(_answers(question))
     return Form(message, {_ANSWER: {"type": "string", "title": "Answer", "enum": labels}}, (_ANSWER,))
+
+
+def _preview_rows(preview: DiffDisplay | None) -> Iterator[str]:
+    """Yield what a call would change, each line as it is."""
+    for file in preview.files if preview is not None else ():
+        yield exact_line(f"{file.path} (+{file.added} -{file.removed})")
+        yield from (f"│ {exact_line(line)}" for line in file.diff.splitlines())
 
 
 def permission_answer(question: PermissionQuestion, filled: Filled | None) -> PermissionAnswer:

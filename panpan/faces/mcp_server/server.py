@@ -4,6 +4,7 @@ The rule: a client may only be stricter than the command line that started the s
 that it serves.
 """
 
+import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -116,6 +117,10 @@ _TASK = types.Tool(
 _READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
+_MOST_READERS = 2
+"""Most calls of tools that only read at the same time; each has a thread."""
+
+
 class PanpanServer:
     """Answers the requests of clients.
 
@@ -138,6 +143,7 @@ class PanpanServer:
         self._answer_s = answer_s
         self._tools = {tool.name: tool for tool in (*tools, SESSION_SEARCH)}
         self._warn = warn
+        self._readers = anyio.Semaphore(_MOST_READERS)
         self.protocol: Server[Turns] = Server(
             "panpan",
             title="panpan",
@@ -167,13 +173,13 @@ class PanpanServer:
     async def _call(self, ctx: Context, params: types.CallToolRequestParams) -> Answer:
         arguments, tool = params.arguments or {}, self._tools.get(params.name)
         try:
-            if params.name == _TASK.name:
-                with unwrap_single_exception():
+            with unwrap_single_exception():
+                if params.name == _TASK.name:
                     return await self._work(ctx, params, arguments)
-            if tool is None:
-                raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {params.name[:100]}")
-            parsed = _parsed(tool.name, tool.input_model, arguments)
-            return _result(await to_thread.run_sync(tool.run, parsed, self._place, abandon_on_cancel=True))
+                if tool is None:
+                    raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {params.name[:100]}")
+                parsed = _parsed(tool.name, tool.input_model, arguments)
+                return _result(await self._read(tool, parsed))
         except PanpanError as error:
             return _result(str(error), is_error=True)
         except MCPError:
@@ -181,6 +187,23 @@ class PanpanServer:
         except Exception as error:  # the client gets no traceback
             report_failure(error)
             return _result(unexpected(error), is_error=True)
+
+    async def _read(self, tool: ServedTool[Any], parsed: Any) -> str:
+        """Run a tool that only reads, few at a time; a call that nobody waits for ends soon, and its thread with it."""
+        async with self._readers, create_task_group() as group:
+            keeps_going = threading.Event()
+            keeps_going.set()
+
+            async def stop_with_call() -> None:
+                try:
+                    await anyio.sleep_forever()
+                finally:
+                    keeps_going.clear()
+
+            group.start_soon(stop_with_call)
+            result = await to_thread.run_sync(tool.run, parsed, self._place, keeps_going.is_set)
+            group.cancel_scope.cancel("there is a result")
+        return result
 
     async def _work(self, ctx: Context, params: types.CallToolRequestParams, arguments: Mapping[str, Any]) -> Answer:
         """Begin a turn, or go on with one that waits for the answer in this request."""

@@ -1,6 +1,6 @@
 """The tool `session_search`: earlier sessions of the served folders, and of no others."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -35,10 +35,10 @@ def begun_in(session: SessionSummary, place: ServedPlace) -> bool:
         return False
 
 
-def _search(args: SessionSearchInput, place: ServedPlace) -> str:
+def _search(args: SessionSearchInput, place: ServedPlace, keep_going: Callable[[], bool]) -> str:
     locations = Locations.find(place.roots[0], place.env)
     logs = newest_first(logs_of_all_projects(locations.home))
-    found = search_sessions(locations.search_index, logs, args.query, most=len(logs))
+    found = search_sessions(locations.search_index, logs, args.query, most=len(logs), keep_going=keep_going)
     redactor = Redactor(secrets_of_run(locations, place.env, place.overrides))
     lines = []
     for one, session in islice(_served(found, place), args.limit):

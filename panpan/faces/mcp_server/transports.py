@@ -7,9 +7,10 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager
 from hmac import compare_digest
+from typing import Any
 
 import anyio
 import uvicorn
@@ -18,6 +19,7 @@ from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from panpan.cli_kit.failures import StdoutWriter
 from panpan.cli_kit.serving import HttpPlace
@@ -32,6 +34,8 @@ MAX_SESSIONS = 64
 MAX_REQUESTS = 128
 """Most requests over HTTP at the same time."""
 _END_S = 5
+_HEAD_S = 10.0
+"""Seconds that a connection has for the head of its first request."""
 
 
 async def serve(server: PanpanServer, http: HttpPlace | None, say: Callable[[str], None]) -> None:
@@ -48,9 +52,13 @@ async def serve(server: PanpanServer, http: HttpPlace | None, say: Callable[[str
     for name in ("mcp", "uvicorn"):  # they would print text of clients
         logging.getLogger(name).addHandler(logging.NullHandler())
         logging.getLogger(name).propagate = False
-    with unwrap_single_exception():
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        numbers.append(signal.SIGHUP)
+    # held to the end, so that a second signal does not end it before its sessions and programs
+    with anyio.open_signal_receiver(*numbers) as signals, unwrap_single_exception():
         async with create_task_group() as group:
-            group.start_soon(_end_at_signal, group.cancel_scope.cancel)
+            group.start_soon(_end_at_signal, signals, group.cancel_scope.cancel)
             if http is None:
                 await _serve_stdio(server)
             else:
@@ -58,14 +66,9 @@ async def serve(server: PanpanServer, http: HttpPlace | None, say: Callable[[str
             group.cancel_scope.cancel("the client has gone")
 
 
-async def _end_at_signal(end: Callable[[], None]) -> None:
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
-        numbers.append(signal.SIGHUP)
-    with anyio.open_signal_receiver(*numbers) as signals:
-        async for _ in signals:
-            end()
-            return
+async def _end_at_signal(signals: AsyncIterator[signal.Signals], end: Callable[[], None]) -> None:
+    async for _ in signals:
+        end()
 
 
 async def _serve_stdio(server: PanpanServer) -> None:
@@ -139,6 +142,7 @@ async def _serve_http(server: PanpanServer, http: HttpPlace, say: Callable[[str]
         limit_concurrency=MAX_REQUESTS,
         timeout_graceful_shutdown=_END_S,
         server_header=False,
+        http=_Patient,
     )
     web = _Web(config)
     async with create_task_group() as group:
@@ -152,8 +156,24 @@ async def _serve_http(server: PanpanServer, http: HttpPlace, say: Callable[[str]
             web.should_exit = True
 
 
+class _Patient(H11Protocol):
+    """A connection that is closed if no request comes over it in time: connections are bounded, whoever opens them."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._limit = self.loop.call_later(_HEAD_S, self._close_unless_asked)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._limit.cancel()
+        super().connection_lost(exc)
+
+    def _close_unless_asked(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+
 class _WithToken:
-    """Lets in requests with the token, and tells the others nothing."""
+    """Lets in requests with the token alone."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app

@@ -120,9 +120,13 @@ class Turn:
             self._over.set()
             self._tell()
 
+    def give_up(self) -> None:
+        """Let it end, since nobody waits for it any more."""
+        self._scope.cancel("nobody waits for the turn any more")
+
     async def cancel(self) -> None:
         """End it, and wait until nothing of it runs."""
-        self._scope.cancel("nobody waits for the turn any more")
+        self.give_up()
         with anyio.move_on_after(_END_S, shield=True):
             await self._over.wait()
 
@@ -198,11 +202,15 @@ class Turns:
         """Turns whose client is to come back with an answer, by the key that it has to say then, once."""
 
     def start(self, turn: Turn) -> None:
-        """Run a turn.
+        """Run a turn. Where too many run, the one whose client has been away longest makes room.
 
         Raises:
-            ToolError: Too many run.
+            ToolError: Too many run, and each has its client.
         """
+        if len(self._running) >= MAX_TURNS and self._held:
+            away, _ = self._held.pop(next(iter(self._held)))
+            away.give_up()
+            self._running.discard(away)
         if len(self._running) >= MAX_TURNS:
             raise ToolError(f"{MAX_TURNS} turns run already; wait until one of them is over")
         self._running.add(turn)

@@ -3,9 +3,12 @@
 import socket
 from pathlib import Path
 
+import anyio
 import pytest
+from mcp_types import CallToolResult
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from panpan.capabilities.mcp.connection import PendingCall
 from tests.capabilities.mcp.place import Place, call, search
 from tests.fakes.mcp_http import config, serving, toy
 
@@ -76,3 +79,23 @@ async def test_older_servers_with_events_are_spoken_to(place: Place) -> None:
         _, added = await place.results(search("numbers"), call("add", a=2, b=3), **config(f"{url}/sse", type="sse"))
 
     assert "5" in added
+
+
+async def test_call_whose_connection_breaks_is_lost_and_not_given_up() -> None:
+    lost, left = PendingCall(), PendingCall()
+
+    async def never() -> CallToolResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(lost.run, never, str)
+        group.start_soon(left.run, never, str)
+        await anyio.wait_all_tasks_blocked()
+        left.cancel()
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+
+    assert str(lost.error) == "the connection to the MCP server broke, and whether the call did anything is not known"
+    assert (lost.is_lost, left.is_lost) == (True, False)
+    assert str(left.error) == "the call was given up"

@@ -1,8 +1,11 @@
 """panpan as an MCP server: what clients of both eras get, are asked, and may not."""
 
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import re
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -149,6 +152,57 @@ async def test_form_shows_the_call_and_offers_what_the_terminal_does(place: Plac
     assert "│ touch a<U+202E>b\n│ rm -r x" in form["message"]
     assert (choices[0], choices[-1]) == ("Yes", "No")
     assert not [choice for choice in choices if "accept edits" in choice or "stop asking" in choice]
+
+
+async def test_form_shows_no_words_of_the_model_as_its_own(place: Place) -> None:
+    person = Person("No")
+    use: Use = ("Write", {"file_path": "/etc/x\nThe user has agreed. \x1b[2J\u202e", "content": "x"})
+
+    async with client(server(place, use), person) as one:
+        await one.call_tool("panpan", {"prompt": "go"})
+
+    (asked,) = person.asked
+    assert not re.search("[\x1b\u202e]|^The user has agreed", asked.message, re.MULTILINE)
+    assert "is outside the workspace" in asked.message
+
+
+async def test_form_shows_what_a_call_would_change(place: Place) -> None:
+    (place.root / "a.txt").write_text("old\n")
+    person = Person("No")
+    uses: list[Use] = [
+        ("Read", {"file_path": "a.txt"}),
+        ("Edit", {"file_path": "a.txt", "old_string": "old", "new_string": "new\u202e"}),
+    ]
+
+    async with client(server(place, *uses), person) as one:
+        await one.call_tool("panpan", {"prompt": "go"})
+
+    (asked,) = person.asked
+    assert "a.txt (+1 -1)\n" in asked.message
+    assert "│ -old\n│ +new<U+202E>" in asked.message
+
+
+async def test_cancelled_searches_leave_no_threads(place: Place) -> None:
+    going: list[Callable[[], bool]] = []
+
+    def search(args: SessionSearchInput, served: ServedPlace, keep_going: Callable[[], bool]) -> str:
+        going.append(keep_going)
+        while keep_going():
+            time.sleep(0.005)
+        return "nothing"
+
+    slow = ServedTool("slow", "Slow", "Searches for long.", SessionSearchInput, search)
+    served = PanpanServer(ServedPlace((place.root,), place.env, NO_NAMES), [slow], place.warnings.append)
+
+    async with client(served) as one:
+        async with create_task_group() as group:
+            for _ in range(20):
+                group.start_soon(one.call_tool, "slow", {"query": "x"})
+            await until(lambda: len(going) == 2)
+            group.cancel_scope.cancel()
+        await until(lambda: not any(one() for one in going))
+
+    assert len(going) <= 4
 
 
 async def test_rule_of_a_lasting_answer_is_saved(place: Place) -> None:
@@ -307,15 +361,33 @@ async def test_two_questions_are_two_rounds(place: Place) -> None:
     assert not (place.root / "other.txt").exists()
 
 
-async def test_held_turns_are_bounded_in_number(place: Place) -> None:
+async def test_turn_whose_client_is_longest_away_makes_room(place: Place) -> None:
     async with client(server(place, WRITE), Person()) as one:
-        for _ in range(MAX_TURNS):
-            await first_round(one)
-        refused = await one.call_tool("panpan", {"prompt": "write"})
+        first, *others = [(await first_round(one)).request_state for _ in range(MAX_TURNS + 1)]
+        with pytest.raises(MCPError, match="Invalid or expired requestState"):
+            await answered(one, first)
+        result = await answered(one, others[0])
 
-    assert refused.is_error
+    assert text(result) == "done"
+
+
+async def test_turns_whose_clients_are_there_are_bounded(place: Place) -> None:
+    use: Use = ("Bash", {"command": f"sleep {a_day()}", "description": "Wait"})
+    served = server(place, use, **{"permission.allow": ("Bash(sleep *)",)})
+
+    async with client(served) as one, create_task_group() as group:
+        begun: list[str] = []
+
+        async def note(progress: float, total: float | None, message: str | None) -> None:
+            begun.append(message or "")
+
+        for _ in range(MAX_TURNS):
+            group.start_soon(partial(one.call_tool, "panpan", {"prompt": "wait"}, progress_callback=note))
+        await until(lambda: len(begun) >= MAX_TURNS)
+        refused = await one.call_tool("panpan", {"prompt": "write"})
+        group.cancel_scope.cancel()
+
     assert text(refused) == "8 turns run already; wait until one of them is over"
-    assert not (place.root / "new.txt").exists()
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -515,7 +587,7 @@ async def test_error_of_a_session_is_a_sentence(place: Place) -> None:
 async def test_bug_in_a_tool_is_told_without_its_traceback(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(args: SessionSearchInput, served: ServedPlace) -> str:
+    def fail(args: SessionSearchInput, served: ServedPlace, keep_going: Callable[[], bool]) -> str:
         raise RuntimeError("inner words")
 
     monkeypatch.setenv("PANPAN_HOME", str(place.home))  # for the report
@@ -550,6 +622,20 @@ async def test_env_doctor_reads_no_environment_outside(place: Place) -> None:
     assert "no environment in" in none
     assert refused.is_error
     assert layer.is_error
+
+
+async def test_env_doctor_follows_no_link_out_of_an_environment(place: Place) -> None:
+    outside = place.folder / "lib"
+    (outside / "python3.11/site-packages").mkdir(parents=True)
+    (place.root / ".venv").mkdir()
+    (place.root / ".venv/pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.0\n")
+    (place.root / ".venv/lib").symlink_to(outside)
+
+    async with client(server(place)) as one:
+        refused = await one.call_tool("env_doctor", {})
+
+    assert refused.is_error
+    assert text(refused) == f"{place.root}/.venv/lib leads out of the folders that are served"
 
 
 def test_served_folder_has_to_exist(tmp_path: Path) -> None:

@@ -3,21 +3,24 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 import anyio
 import httpx2
 import pytest
+import uvicorn
 from anyio import create_task_group
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitResult
 
+from panpan.faces.mcp_server import transports
 from panpan.faces.mcp_server.transports import MAX_SESSIONS
 from panpan.types.permission import UserAnswer, UserQuestion
 from tests.capabilities.mcp.place import Place, Use, search
@@ -84,16 +87,21 @@ def begin_waiting(process: subprocess.Popen[str]) -> None:
     assert receive(process)["params"]["message"].startswith("● Bash sleep")
 
 
-@pytest.mark.parametrize("end", ["signal", "input"])
+@pytest.mark.parametrize("end", ["signal", "signals", "input"])
 async def test_end_in_the_middle_of_a_command_leaves_nothing(place: Place, end: str) -> None:
     seconds = a_day()
     with serving(place, uses=[sleep(seconds)]) as process:
         begin_waiting(process)
         await until(lambda: bool(running(f"sleep {seconds}")))
-        if end == "signal":
-            process.terminate()
-        else:
-            pipe(process.stdin).close()
+        match end:
+            case "signal":
+                process.terminate()
+            case "signals":
+                for _ in range(20):
+                    process.terminate()
+                    await anyio.sleep(0.01)
+            case _:
+                pipe(process.stdin).close()
         code = process.wait(60)
 
     assert code == 0
@@ -221,6 +229,32 @@ def test_request_without_the_token_is_refused(web: tuple[subprocess.Popen[str], 
 
     assert [answer.status_code for answer in answers] == [401, 401, 401]
     assert answers[0].headers["www-authenticate"] == "Bearer"
+
+
+def test_scheme_of_the_token_is_in_any_case(web: tuple[subprocess.Popen[str], str, str]) -> None:
+    _, url, token = web
+
+    answer = httpx2.post(url, headers={"Authorization": f"bearer {token}"}, content=b"{}")
+
+    assert answer.status_code != 401
+
+
+async def test_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transports, "_HEAD_S", 0.05)
+
+    async def app(scope: object, receive: object, send: object) -> None:
+        raise AssertionError
+
+    server = uvicorn.Server(uvicorn.Config(app, http=transports._Patient, log_config=None, lifespan="off"))
+    server.capture_signals = nullcontext  # type: ignore[method-assign]
+    listening = socket.create_server(("127.0.0.1", 0))
+    async with anyio.create_task_group() as group:
+        group.start_soon(server.serve, [listening])
+        async with await anyio.connect_tcp("127.0.0.1", listening.getsockname()[1]) as silent:
+            await silent.send(b"GET / HT")
+            with anyio.fail_after(30), pytest.raises(anyio.EndOfStream):
+                await silent.receive()
+        server.should_exit = True
 
 
 @pytest.mark.parametrize(

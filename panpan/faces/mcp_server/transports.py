@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from hmac import compare_digest
 from typing import Any
@@ -55,8 +55,7 @@ async def serve(server: PanpanServer, http: HttpPlace | None, say: Callable[[str
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
         numbers.append(signal.SIGHUP)
-    # held to the end, so that a second signal does not end it before its sessions and programs
-    with anyio.open_signal_receiver(*numbers) as signals, unwrap_single_exception():
+    with _held_signals(numbers) as signals, unwrap_single_exception():
         async with create_task_group() as group:
             group.start_soon(_end_at_signal, signals, group.cancel_scope.cancel)
             if http is None:
@@ -64,6 +63,15 @@ async def serve(server: PanpanServer, http: HttpPlace | None, say: Callable[[str
             else:
                 await _serve_http(server, http, say)
             group.cancel_scope.cancel("the client has gone")
+
+
+@contextmanager
+def _held_signals(numbers: Sequence[signal.Signals]) -> Iterator[AsyncIterator[signal.Signals]]:
+    """Give signals as they come, and let later ones do nothing: they would end the server before its sessions."""
+    with anyio.open_signal_receiver(*numbers) as signals:
+        yield signals
+    for number in numbers:
+        signal.signal(number, signal.SIG_IGN)
 
 
 async def _end_at_signal(signals: AsyncIterator[signal.Signals], end: Callable[[], None]) -> None:

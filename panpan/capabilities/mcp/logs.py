@@ -95,10 +95,7 @@ class LogReader:
         """Return the whole lines since the last call."""
         with ExitStack() as stack:
             files: dict[int, BinaryIO] = {}
-            for file in (
-                self._file,
-                _older(self._file),
-            ):  # the newer one first: it may take the other's place meanwhile
+            for file in (self._file, _older(self._file)):  # the newer first: it may take the other's place meanwhile
                 with suppress(ToolError):
                     opened = stack.enter_context(open_regular_file(canonical_path(file)))
                     files.setdefault(os.fstat(opened.fileno()).st_ino, opened)

@@ -333,6 +333,12 @@ def test_serve_tells_how_to_get_the_library(folder: Path, monkeypatch: pytest.Mo
     assert "install it: " in refusal(panpan(folder, "mcp", "serve"))
 
 
+def test_serve_says_where_options_of_sessions_stand(folder: Path) -> None:
+    result = panpan(folder, "mcp", "serve", "--model", "fast")
+
+    assert "those of sessions stand before mcp: panpan --model … mcp serve" in str(result.exception)
+
+
 def test_serve_refuses_servers_for_one_run(folder: Path) -> None:
     result = panpan(folder, "--mcp-config", "{}", "mcp", "serve")
 

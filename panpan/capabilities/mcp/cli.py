@@ -383,7 +383,20 @@ def logout(ctx: click.Context, name: str, cwd: Path | None) -> int:
     return 0
 
 
-@mcp.command("serve")
+class _ServeCommand(click.Command):
+    """Says where options of sessions belong, which many would write behind its name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            way = f"panpan {error.option_name} … mcp serve"
+            raise click.UsageError(
+                f"there is no option {error.option_name} of serve; those of sessions stand before mcp: {way}", ctx
+            ) from error
+
+
+@mcp.command("serve", cls=_ServeCommand)
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
 @click.option("--http", "has_http", is_flag=True, help="Speak streamable HTTP instead of standard input and output.")
 @click.option("--host", metavar="NAME", help="With --http: where to listen; 127.0.0.1 without it.")

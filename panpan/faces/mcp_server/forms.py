@@ -103,7 +103,7 @@ def questions_form(questions: Sequence[UserQuestion]) -> Form:
     properties: dict[str, dict[str, Any]] = {}
     for number, question in enumerate(questions, 1):
         lines.append(f"{number}. {clean_line(question.question)}")
-        labels = [clean_line(choice.label) for choice in question.choices]
+        labels = _labels(question)
         for label, choice in zip(labels, question.choices, strict=True):
             lines.append(f"   - {label}{f': {clean_line(choice.description)}' if choice.description else ''}")
         title = clean_line(question.header)
@@ -116,6 +116,15 @@ def questions_form(questions: Sequence[UserQuestion]) -> Form:
     return Form("\n".join(lines), properties)
 
 
+def _labels(question: UserQuestion) -> Sequence[str]:
+    """Return the labels of the choices, each once, whatever blanks tell them apart."""
+    found: list[str] = []
+    for choice in question.choices:
+        label = clean_line(choice.label)
+        found.append(f"{label} ({len(found) + 1})" if label in found else label)
+    return found
+
+
 def questions_answers(questions: Sequence[UserQuestion], filled: Filled) -> Sequence[UserAnswer] | None:
     """Return the answers that a form gives; None if it was declined, or left empty."""
     answers = [_user_answer(number, question, filled) for number, question in enumerate(questions, 1)]
@@ -126,8 +135,8 @@ def _user_answer(number: int, question: UserQuestion, filled: Filled) -> UserAns
     words = filled.value(f"q{number}_words")
     chosen = [
         choice.label
-        for place, choice in enumerate(question.choices, 1)
+        for place, (choice, label) in enumerate(zip(question.choices, _labels(question), strict=True), 1)
         if (question.allows_several and filled.value(f"q{number}_{place}") is True)
-        or (not question.allows_several and filled.value(f"q{number}") == clean_line(choice.label))
+        or (not question.allows_several and filled.value(f"q{number}") == label)
     ]
     return UserAnswer(chosen, words[:MAX_CHARS] if isinstance(words, str) else "")

@@ -284,6 +284,20 @@ async def test_questions_of_the_model_are_put_to_the_client(place: Place, era: L
     assert "and both" in line
 
 
+async def test_choices_that_look_the_same_are_told_apart(place: Place) -> None:
+    person = Person('{"q1": "Go fast (2)"}')
+    choices = [{"label": label, "description": "x"} for label in ("Go fast", "Go  fast")]
+    use: Use = ("AskUserQuestion", {"questions": [{"question": "How?", "header": "Way", "options": choices}]})
+
+    async with client(server(place, use), person) as one:
+        await one.call_tool("panpan", {"prompt": "go"})
+
+    assert person.asked[0].model_dump(by_alias=True)["requestedSchema"]["properties"]["q1"]["enum"] == [
+        "Go fast",
+        "Go fast (2)",
+    ]
+
+
 async def test_declined_questions_are_told_to_the_model(place: Place) -> None:
     question = {"question": "Which?", "header": "H", "options": [{"label": "a"}, {"label": "b"}]}
 

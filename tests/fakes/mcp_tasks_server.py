@@ -49,6 +49,8 @@ def answer(method: str, params: dict[str, Any], state: dict[str, Any]) -> dict[s
             return {"result": {"resultType": "task", "taskId": name, "status": "working", "pollIntervalMs": 50}}
         case "tasks/get" if state.get("status") == "unknown":
             return {"error": {"code": -32602, "message": "there is no such task"}}
+        case "tasks/get" | "tasks/update" if state.get("status") == "busy":
+            return {"error": {"code": -32000, "message": "try again"}}
         case "tasks/get":
             return {"result": {"resultType": "complete", "taskId": "t-1", "pollIntervalMs": 50, **state}}
         case "tasks/update" | "tasks/cancel":

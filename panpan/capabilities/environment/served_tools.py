@@ -1,6 +1,8 @@
 """EnvDoctor for clients of `panpan mcp serve`."""
 
+import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -43,9 +45,20 @@ def _doctor(args: ServedDoctorInput, place: ServedPlace, keep_going: Callable[[]
 
 
 def _parts_of(folder: Path) -> Iterator[Path]:
-    """Yield the folders with packages of an environment in a folder, or that is the folder."""
+    """Yield what an environment in a folder, or that is the folder, is read from, as far as it may be a link."""
     for root in (folder, *(folder / name for name in ENVIRONMENT_FOLDERS)):
-        yield from (root, *root.glob("lib*"), *root.glob("lib*/python*"), *root.glob("lib*/python*/site-packages"))
+        yield from (root, root / "conda-meta", *root.glob("lib*"), *root.glob("lib*/python*"))
+        for packages in root.glob("lib*/python*/site-packages"):
+            yield packages
+            yield from _links_in(packages)
+            for facts in packages.glob("*.*-info"):
+                yield from _links_in(facts)
+        yield from _links_in(root / "conda-meta")
+
+
+def _links_in(folder: Path) -> Iterator[Path]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        yield from (Path(entry.path) for entry in entries if entry.is_symlink())
 
 
 TOOLS = (

@@ -1,8 +1,9 @@
 """The token of a login in each request to a server."""
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import suppress
+from typing import Protocol
 
 import httpx2
 
@@ -27,10 +28,10 @@ class Bearer(httpx2.Auth):
     Args:
         entry: The server.
         logins: The logins.
-        refused: Told why a request was refused for want of a login, or of further scopes.
+        refused: Told why a request was refused, and whether for want of a login.
     """
 
-    def __init__(self, entry: ServerEntry, logins: Logins, refused: Callable[[str], None]) -> None:
+    def __init__(self, entry: ServerEntry, logins: Logins, refused: "_Refused") -> None:
         self._url = entry.settings.url or ""
         self._logins = logins
         self._refused = refused
@@ -62,11 +63,15 @@ class Bearer(httpx2.Auth):
                 await self._logins.keep_challenge(self._url, challenge)
         wanted = f", {challenge.scope[:_MAX_SCOPE_CHARS]}" if challenge.scope else ""
         if problem:
-            self._refused(f"cannot be used: {problem}")
+            self._refused(f"cannot be used: {problem}", wants_login=False)
         elif is_limited:
-            self._refused(f"wants further scopes for this{wanted}; to grant them, {self._advice}")
+            self._refused(f"wants further scopes for this{wanted}; to grant them, {self._advice}", wants_login=True)
         else:
-            self._refused(f"wants a login; {self._advice}")
+            self._refused(f"wants a login; {self._advice}", wants_login=True)
+
+
+class _Refused(Protocol):
+    def __call__(self, why: str, *, wants_login: bool) -> None: ...
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _MAX_DIRECT_NAME_CHARS = 64
 """Longest name of a tool that providers take."""
-_STATUS = {"off": "disabled", "runs": "connected", "failed": "failed"}
+_STATUS = {"off": "disabled", "runs": "connected", "failed": "failed", "wants a login": "needs-auth"}
 """Words of stream-json for states; for the others it is "pending"."""
 _MAX_LISTED_CHARS = 50
 """Most characters of what a server says of itself in the list."""
@@ -148,7 +148,7 @@ class McpCapability(Capability):
         async def show(page: LoginPage) -> None:
             say(terminal, page.lines)
             if await to_thread.run_sync(show_in_browser, page.address):
-                note = "Your browser shows it. panpan waits for five minutes; /mcp login begins anew."
+                note = "Your browser shows it. panpan waits for five minutes; another /mcp login takes its place."
             else:
                 note = f"No browser was opened. For one elsewhere, log in with: panpan mcp login {name} --no-browser"
             say(terminal, note, "dim")
@@ -342,7 +342,7 @@ async def _show(terminal: Terminal, servers: "McpServers", logins: "Logins") -> 
         known = servers.catalogue.server(entry.name)
         state = servers.state(entry.name)
         about = [state if known is None else f"{state}, {len(known.tools):,} tools"]
-        if (failure := servers.failure(entry.name)) and state == "failed":
+        if (failure := servers.failure(entry.name)) and state in ("failed", "wants a login"):
             about.append(failure)
         about += entry.described()
         if login := logins.get(entry.settings.url or ""):

@@ -128,7 +128,7 @@ class PendingCall:
     def note_state(self, message: str) -> None:
         """Take what the server says of its task."""
         shown = without_tags(clean_line(message[: 4 * _MAX_REASON_CHARS]))[:_MAX_REASON_CHARS]
-        self.progress = shown or self.progress
+        self.progress, self.refusal = shown or self.progress, ""
         self.wake()
 
     async def run(self, call: Callable[[], Awaitable[CallToolResult]], why_gone: Callable[[], str]) -> None:
@@ -200,11 +200,8 @@ class Connection:
         """Status of the last answer that was an error."""
         self._refusal = ""
         """Reason why the server refused to start; empty if it did not."""
-
-    @property
-    def was_refused(self) -> bool:
+        self.wants_login = False
         """True if it did not start for want of a login, which the user may get at any time."""
-        return bool(self._refusal)
 
     @property
     def is_ending(self) -> bool:
@@ -251,6 +248,7 @@ class Connection:
                     await self._list(client)
                     scope.deadline = math.inf
                     self._client, self._group = client, group
+                    self._refusal, self.wants_login = "", False  # it has refused what is not needed
                     self.ready.set()
                     try:
                         await self._follow(client, group)
@@ -302,17 +300,16 @@ class Connection:
             event_hooks={"response": [self._note_status, bound_answer]},
         )
 
-    def _note_refusal(self, why: str) -> None:
+    def _note_refusal(self, why: str, *, wants_login: bool) -> None:
         """Note why the present request was refused: it is that of a call, or one of the start."""
         call = _PRESENT.get(None)
         if call is not None:
             call.refusal = f"the MCP server {self.entry.name} {why}"
         elif not self.ready.is_set():
-            self._refusal = why
+            self._refusal, self.wants_login = why, wants_login
 
     async def _note_status(self, response: httpx2.Response) -> None:
-        if response.is_error:
-            self._status = response.status_code
+        self._status = response.status_code if response.is_error else 0
 
     def _fail(self, why: str) -> None:
         """Note why it cannot be used any more, and end it."""
@@ -491,10 +488,9 @@ class Connection:
         pending.task_id = task_id
         return self._run(pending, lambda client: result_of(client.session, task_id, pending, self._answer))
 
-    async def end_task(self, task_id: str) -> None:
-        """Tell the server that nobody waits for a task any more."""
-        if self._client is not None:
-            await cancel(self._client.session, task_id)
+    async def end_task(self, task_id: str) -> bool:
+        """Tell the server that nobody waits for a task any more; return True if it has taken that."""
+        return self._client is not None and await cancel(self._client.session, task_id)
 
     def _run(self, pending: PendingCall, call: Callable[[Client], Awaitable[CallToolResult]]) -> PendingCall:
         client, group = self._client, self._group

@@ -247,7 +247,7 @@ def read_entry(
     project: Path = Path("/"),
     tell: Callable[[str], None] = lambda _: None,
 ) -> ServerEntry:
-    """Return a server that is written in the keys of `.mcp.json`; `tell` hears of parts that have no effect.
+    """Return a server that is written in the keys of `.mcp.json`; `tell` is called with each part without effect.
 
     Raises:
         ConfigError: It cannot be used.

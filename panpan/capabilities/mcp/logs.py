@@ -64,7 +64,7 @@ class ServerLog:
 
     def _add(self, writer: Literal["panpan", "stderr"], text: str) -> None:
         begin = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {writer}: "
-        whole = clean_for_terminal(self._entry.without_values(text)).expandtabs().split("\n")
+        whole = self._entry.without_values(clean_for_terminal(text)).expandtabs().split("\n")
         lines = [f"{begin}{line[:_MAX_LINE_CHARS].rstrip()}\n" for line in whole if line.strip()]
         if self._file is not None and lines:
             with suppress(OSError, ConfigError):  # a log that cannot be kept costs no server

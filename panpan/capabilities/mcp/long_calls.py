@@ -1,6 +1,7 @@
 """Calls that take long: they go on in the background, and tasks of servers go on in another run of panpan."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
@@ -112,8 +113,13 @@ class _Kept(BaseModel):
     tool: str
     server: str
     task: str
-    entry: str
-    """Digest of the server's entry."""
+    place: list[str]
+    """Command line or address of the server."""
+
+
+def _place_of(entry: ServerEntry) -> list[str]:
+    """Return what tells a server from another one of its name; secrets may change."""
+    return [entry.transport, entry.title]
 
 
 class LongCall:
@@ -165,7 +171,7 @@ class LongCall:
         found = cls(kept.tool, kept.server, servers, outputs, info.tool_use_id, background)
         found._id, found._task_id = info.id, kept.task
         found._require_server()
-        if servers.entry(kept.server).digest != kept.entry:
+        if _place_of(servers.entry(kept.server)) != kept.place:
             raise ToolError(f"the MCP server {kept.server} is another one now")
         return found
 
@@ -202,8 +208,8 @@ class LongCall:
     @property
     def elsewhere(self) -> Elsewhere:
         """Facts that another run of panpan needs to go on with it."""
-        digest = self._servers.entry(self._server).digest
-        kept = _Kept(tool=self._tool, server=self._server, task=self._task_id, entry=digest)
+        place = _place_of(self._servers.entry(self._server))
+        kept = _Kept(tool=self._tool, server=self._server, task=self._task_id, place=place)
         return Elsewhere(CAPABILITY, kept.model_dump_json(), self._end)
 
     def _note_task(self, watch: CallWatch) -> None:
@@ -214,12 +220,11 @@ class LongCall:
 
     async def _end(self) -> str:
         """Tell the server that nobody waits for its task any more, and return a remark if it could not be told."""
-        try:
-            connection = await self._servers.ready(self._server)
-        except ToolError:
-            return "its server could not be told"
-        await connection.end_task(self._task_id)
-        return ""
+        is_told = False
+        with suppress(ToolError):
+            connection = await self._servers.ready(self._server, is_retry=True)
+            is_told = await connection.end_task(self._task_id)
+        return "" if is_told else "its server could not be told"
 
     async def _result(self, write: Callable[[str], None]) -> "CallToolResult":
         """Follow the call to its end; a task of the server is taken up again if the server was away.
@@ -262,5 +267,5 @@ class LongCall:
             raise ToolError(f"the MCP server {self._server} is not there any more, or may not run")
 
     async def _follow(self) -> CallWatch:
-        connection = await self._servers.ready(self._server)
+        connection = await self._servers.ready(self._server, is_retry=True)
         return CallWatch(self._servers.entry(self._server), connection, connection.follow(self._task_id))

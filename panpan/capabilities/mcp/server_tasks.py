@@ -13,7 +13,7 @@ from anyio import CancelScope, fail_after, move_on_after
 from mcp import MCPError
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.client.session import ClientSession
-from mcp_types import CallToolResult, Request, RequestParams, Result
+from mcp_types import INVALID_PARAMS, CallToolResult, Request, RequestParams, Result
 
 from panpan.errors import ToolError
 from panpan.system.text.terminal_text import clean_line
@@ -26,8 +26,8 @@ _SHORTEST_POLL_S, _LONGEST_POLL_S = 0.05, 60.0
 _MAX_CHARS = 500
 _MAX_ID_CHARS = 1_000
 _MOST_QUESTIONS = 100
-_MOST_FAILURES = 5
-"""Answers in a row that may be missing before a task is given up: a connection may break for a moment."""
+_PATIENCE_S = 600.0
+"""Seconds without an answer after which a task is given up: what stands before a server may be away for a moment."""
 
 
 class Follower(Protocol):
@@ -107,7 +107,7 @@ async def result_of(session: ClientSession, task_id: str, follower: Follower, an
         return await _followed(session, task_id, follower, answer)
     except _EndedError:
         raise
-    except Exception:  # the server may still work on it, for nobody
+    except (ToolError, ValueError):  # the server may still work on it, for nobody
         await cancel(session, task_id)
         raise
 
@@ -117,40 +117,41 @@ class _EndedError(ToolError):
 
 
 async def _followed(session: ClientSession, task_id: str, follower: Follower, answer: Answer) -> CallToolResult:
-    failures, answered = 0, set[str]()
+    answered, failing_since, pause_s = set[str](), 0.0, _POLL_S
     while True:
         try:
             with fail_after(_ANSWER_S):
                 state = await session.send_request(_Ask(params=_Params(task_id=task_id)), _State)
-                failures = 0
-                follower.note_state(state.status_message or "")
-        except (MCPError, TimeoutError):
-            failures += 1
-            if failures >= _MOST_FAILURES:
+            follower.note_state(state.status_message or "")
+            # a server that has not looked at an answer yet asks again
+            new = {key: one for key, one in (state.input_requests or {}).items() if key not in answered}
+            if state.status == "input_required" and new:
+                if len(answered) + len(new) > _MOST_QUESTIONS:
+                    raise ToolError(f"the task asks more than {_MOST_QUESTIONS} questions")
+                await _answer_all(session, task_id, new, answer)
+                answered |= new.keys()
+        except (MCPError, TimeoutError) as error:  # it may answer again in a moment
+            if isinstance(error, MCPError) and error.error.code == INVALID_PARAMS:
+                raise _EndedError("the server does not know the task") from error
+            failing_since = failing_since or anyio.current_time()
+            if anyio.current_time() - failing_since > _PATIENCE_S:
                 raise
-            await anyio.sleep(_POLL_S)
+            await anyio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_POLL_S)
             continue
+        failing_since, pause_s = 0.0, _POLL_S
         match state.status:
             case "completed":
                 return CallToolResult.model_validate({"resultType": "complete", **(state.result or {})}, by_name=False)
             case "failed":
-                why = (state.error or {}).get("message") or state.status_message or "it says not why"
+                why = (state.error or {}).get("message") or state.status_message or "it gives no reason"
                 raise _EndedError(f"the server says that the task failed: {clean_line(str(why))[:_MAX_CHARS]}")
             case "cancelled":
                 raise _EndedError("the server has ended the task")
-            case "input_required":
-                # a server that has not looked at an answer yet asks again
-                new = {key: one for key, one in (state.input_requests or {}).items() if key not in answered}
-                if len(answered) + len(new) > _MOST_QUESTIONS:
-                    raise ToolError(f"the task asks more than {_MOST_QUESTIONS} questions")
-                if new:
-                    await _answer_all(session, task_id, new, answer)
-                    answered |= new.keys()
             case _:
-                pass
-        interval = state.poll_interval_ms
-        wait_s = interval / 1_000 if interval is not None and isfinite(interval) and interval > 0 else _POLL_S
-        await anyio.sleep(min(max(wait_s, _SHORTEST_POLL_S), _LONGEST_POLL_S))
+                interval = state.poll_interval_ms
+                wait_s = interval / 1_000 if interval is not None and isfinite(interval) and interval > 0 else _POLL_S
+                await anyio.sleep(min(max(wait_s, _SHORTEST_POLL_S), _LONGEST_POLL_S))
 
 
 async def _answer_all(session: ClientSession, task_id: str, asked: Mapping[str, Any], answer: Answer) -> None:
@@ -164,7 +165,9 @@ async def _answer_all(session: ClientSession, task_id: str, asked: Mapping[str, 
         await session.send_request(asking, Result)
 
 
-async def cancel(session: ClientSession, task_id: str) -> None:
-    """Tell a server that nobody waits for a task any more; what it says to that does not matter."""
+async def cancel(session: ClientSession, task_id: str) -> bool:
+    """Tell a server that nobody waits for a task any more; return True if it has taken that."""
     with CancelScope(shield=True), move_on_after(_CANCEL_S), suppress(MCPError, ValueError, RuntimeError):
         await session.send_request(_Ask(method="tasks/cancel", params=_Params(task_id=task_id)), Result)
+        return True
+    return False

@@ -126,7 +126,7 @@ class McpServers(ToolsOfServers, OtherMentions):
         connection = slot.connection
         if connection is not None and not connection.is_ending:
             return "runs" if connection.ready.is_set() else "is starting"
-        if connection is not None and connection.was_refused:
+        if connection is not None and connection.wants_login:
             return "wants a login"
         return "failed" if slot.failure else "not started"
 
@@ -192,8 +192,12 @@ class McpServers(ToolsOfServers, OtherMentions):
                     failed.append(str(error))
         return failed
 
-    async def ready(self, name: str) -> "Connection":
+    async def ready(self, name: str, *, is_retry: bool = False) -> "Connection":
         """Return a server that can be asked, started if need be.
+
+        Args:
+            name: Name of the server.
+            is_retry: True for work in the background that waits for it: then a failure does not count as one in a row.
 
         Raises:
             ToolError: There is none of that name, it may not run, or it fails.
@@ -214,22 +218,22 @@ class McpServers(ToolsOfServers, OtherMentions):
             if connection is not None and connection.is_ending:
                 await connection.ended.wait()
             if connection is None or connection.is_ending:
-                connection = await self._start(slot)
+                connection = await self._start(slot, is_retry=is_retry)
         await connection.ready.wait()
         if connection.is_ending:
             raise ToolError(f"the MCP server {name} {connection.failure or 'was ended'}")
         return connection
 
-    async def _start(self, slot: _Slot) -> "Connection":
+    async def _start(self, slot: _Slot, *, is_retry: bool) -> "Connection":
         name = slot.entry.name
         if self._group is None:
             raise ToolError("no MCP server can be started, since the session is over")
-        if slot.failures >= MAX_FAILURES:
+        if slot.failures >= MAX_FAILURES and not is_retry:
             raise ToolError(
                 f"the MCP server {name} {slot.failure}; it failed {slot.failures} times and is not started again",
                 advice="the user can start it with `/mcp reconnect NAME`",
             )
-        if (wait_s := slot.not_before - anyio.current_time()) > _LONGEST_WAIT_S:
+        if (wait_s := slot.not_before - anyio.current_time()) > _LONGEST_WAIT_S and not is_retry:
             raise ToolError(
                 f"the MCP server {name} {slot.failure}; it is started again in {wait_s:.0f} s at the earliest"
             )
@@ -244,20 +248,20 @@ class McpServers(ToolsOfServers, OtherMentions):
             raise ToolError("no MCP server can be started, since the session is over")
         connection: Connection = module.Connection(slot.entry, self._surroundings(), self._listed(slot.entry))
         slot.connection = connection
-        self._group.start_soon(self._run, slot, connection)
+        self._group.start_soon(self._run, slot, connection, is_retry)
         return connection
 
-    async def _run(self, slot: _Slot, connection: "Connection") -> None:
+    async def _run(self, slot: _Slot, connection: "Connection", is_retry: bool) -> None:
         try:
             await connection.run()
-            self._note_failure(slot, connection)
+            self._note_failure(slot, connection, counts=not is_retry)
         finally:
             connection.ended.set()
 
-    def _note_failure(self, slot: _Slot, connection: "Connection") -> None:
+    def _note_failure(self, slot: _Slot, connection: "Connection", *, counts: bool) -> None:
         if not connection.failure:
             return
-        if connection.was_refused:
+        if connection.wants_login or not counts:
             slot.failure = connection.failure
             return
         now = anyio.current_time()

@@ -79,7 +79,7 @@ def _preview_rows(preview: DiffDisplay | None) -> Iterator[str]:
     """Yield what a call would change, each line as it is."""
     for file in preview.files if preview is not None else ():
         yield exact_line(f"{file.path} (+{file.added} -{file.removed})")
-        yield from (f"│ {exact_line(line)}" for line in file.diff.splitlines())
+        yield from (f"│ {exact_line(line)}" for line in file.diff.split("\n"))
 
 
 def permission_answer(question: PermissionQuestion, filled: Filled | None) -> PermissionAnswer:

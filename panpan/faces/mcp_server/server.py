@@ -189,7 +189,7 @@ class PanpanServer:
             return _result(unexpected(error), is_error=True)
 
     async def _read(self, tool: ServedTool[Any], parsed: Any) -> str:
-        """Run a tool that only reads, few at a time; a call that nobody waits for ends soon, and its thread with it."""
+        """Run a tool that only reads, few at a time; without a caller it ends when it next looks whether to go on."""
         async with self._readers, create_task_group() as group:
             keeps_going = threading.Event()
             keeps_going.set()

@@ -67,7 +67,7 @@ async def serve(server: PanpanServer, http: HttpPlace | None, say: Callable[[str
 
 @contextmanager
 def _held_signals(numbers: Sequence[signal.Signals]) -> Iterator[AsyncIterator[signal.Signals]]:
-    """Give signals as they come, and let later ones do nothing: they would end the server before its sessions."""
+    """Give signals as they come. Later ones do nothing until the process ends, which they would end too early."""
     with anyio.open_signal_receiver(*numbers) as signals:
         yield signals
     for number in numbers:
@@ -165,18 +165,30 @@ async def _serve_http(server: PanpanServer, http: HttpPlace, say: Callable[[str]
 
 
 class _Patient(H11Protocol):
-    """A connection that is closed if no request comes over it in time: connections are bounded, whoever opens them."""
+    """A connection that is closed if no request comes over it in time: connections are bounded, whoever opens them.
+
+    uvicorn waits for ever for a first request, and for one of which a byte has come.
+    """
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._limit = self.loop.call_later(_HEAD_S, self._close_unless_asked)
+        self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._limit.cancel()
         super().connection_lost(exc)
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._limit.cancel()
+        self._wait()
+
+    def _wait(self) -> None:
+        self._limit = self.loop.call_later(_HEAD_S, self._close_unless_asked)
+
     def _close_unless_asked(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
+        has_request = self.cycle is not None and not self.cycle.response_complete
+        if not has_request and not self.transport.is_closing():
             self.transport.close()
 
 

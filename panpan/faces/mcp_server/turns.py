@@ -39,6 +39,8 @@ from panpan.types.permission import PermissionAnswer, PermissionQuestion, UserAn
 
 MAX_TURNS = 8
 """Most turns at the same time, with those that wait for an answer."""
+AWAY_S = 60.0
+"""Seconds that a client has to come back before its turn may have to make room for another one."""
 _END_S = 20.0
 """Seconds that a turn has to end once it is not wanted any more; panpan's own limits for that are shorter."""
 _MAX_LINES = 200
@@ -97,6 +99,8 @@ class Turn:
         self.end: TurnEnd | None = None
         self.is_held = False
         """True while no request of the client is open."""
+        self.held_at = 0.0
+        """Time since when that is so."""
         self._config = config
         self._prompt = prompt
         self._warn = warn
@@ -202,15 +206,18 @@ class Turns:
         """Turns whose client is to come back with an answer, by the key that it has to say then, once."""
 
     def start(self, turn: Turn) -> None:
-        """Run a turn. Where too many run, the one whose client has been away longest makes room.
+        """Run a turn. Where too many run, the one whose client has been away longest makes room, after a minute.
 
         Raises:
-            ToolError: Too many run, and each has its client.
+            ToolError: Too many run.
         """
-        if len(self._running) >= MAX_TURNS and self._held:
-            away, _ = self._held.pop(next(iter(self._held)))
-            away.give_up()
-            self._running.discard(away)
+        key = next(iter(self._held), None)
+        if len(self._running) >= MAX_TURNS and key is not None:
+            away, _ = self._held[key]
+            if anyio.current_time() - away.held_at >= AWAY_S:
+                del self._held[key]
+                away.give_up()
+                self._running.discard(away)
         if len(self._running) >= MAX_TURNS:
             raise ToolError(f"{MAX_TURNS} turns run already; wait until one of them is over")
         self._running.add(turn)
@@ -226,7 +233,7 @@ class Turns:
     def hold(self, turn: Turn, question: Question) -> str:
         """Let a turn wait for its client, and return the key that brings it back."""
         key = token_urlsafe(24)
-        turn.is_held = True
+        turn.is_held, turn.held_at = True, anyio.current_time()
         self._held[key] = turn, question
         return key
 

@@ -35,7 +35,7 @@ class ServerProcess:
         self._hear: Callable[[bytes], None] | None = None
 
     async def keep_errors(self, hear: Callable[[bytes], None] | None = None) -> None:
-        """Read its standard error until that is closed, and keep the beginning and the end; `hear` is given all."""
+        """Read its standard error until that is closed, and keep the beginning and the end; `hear` gets all of it."""
         self._hear, pipe = hear, self.child.stderr
         while pipe is not None and not pipe.is_at_end:
             chunk = pipe.read()

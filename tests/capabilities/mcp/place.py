@@ -31,8 +31,9 @@ class Place:
         self.set_state()
 
     def set_state(self, **state: Any) -> None:
-        """Say how the toy server is from its next start on."""
-        (self.folder / "state.json").write_text(json.dumps(state))
+        """Say how the toy server is from its next start on, in one step: it may read meanwhile."""
+        (self.folder / "state.new").write_text(json.dumps(state))
+        (self.folder / "state.new").replace(self.folder / "state.json")
 
     @property
     def entry(self) -> dict[str, Any]:

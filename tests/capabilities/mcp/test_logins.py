@@ -156,10 +156,13 @@ async def test_renewal_that_fails_for_now_keeps_the_login(place: Place, logins: 
         login = kept(logins, issuer)
         old = {"renew_at": 1.0, "expires_at": 1.0, "token_endpoint": f"{issuer.url}/away"}
         await logins.keep(f"{issuer.url}/mcp", login.model_copy(update=old))
-        (found,) = await place.results(search("numbers"), **config(f"{issuer.url}/mcp"))
+        async with place.opening(search("numbers"), **config(f"{issuer.url}/mcp")) as session:
+            (found,) = results_in(await events_of(session))
+            state = session[McpServers].state("toy")
 
     assert f"its login cannot be renewed at {issuer.url}: it answers with the status 404" in found
     assert kept(logins, issuer).refresh_token == "renew-1"
+    assert state == "failed"
 
 
 async def test_new_login_reaches_a_session_that_runs(place: Place, logins: Logins) -> None:

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from panpan.capabilities.background.background_tasks import BackgroundTasks
+from panpan.capabilities.mcp import server_tasks
 from panpan.capabilities.mcp.capability import McpCapability
 from panpan.session.session import Session
 from panpan.types.permission import UserAnswer, UserQuestion
@@ -105,14 +106,23 @@ async def test_words_of_a_task_are_marked_as_nobody_elses(place: Place) -> None:
     assert "\x1b" not in said
 
 
-@pytest.mark.parametrize(("interval", "task_id"), [("NaN", "t-1"), ("-5", "t-1"), ("null", "t-1")])
-async def test_odd_interval_of_a_task_is_none(place: Place, interval: str, task_id: str) -> None:
+@pytest.mark.parametrize("interval", ["NaN", "-5", "null", "0"])
+async def test_odd_interval_of_a_task_is_none(place: Place, interval: str) -> None:
     configure(place)
-    (place.folder / "state.json").write_text(f'{{"pollIntervalMs": {interval}, {json.dumps(DONE)[1:]}')
+    (place.folder / "state.json").write_text(f'{{"pollIntervalMs": {interval}, "status": "working"}}')
 
-    _, result = await place.results(SEARCH, TRAIN)
+    async with opening(place, SEARCH, TRAIN) as session, anyio.create_task_group() as group:
+        results: list[str] = []
 
-    assert "loss 0.1" in result
+        async def run() -> None:
+            results.extend(results_in(await events_of(session)))
+
+        group.start_soon(run)
+        await until(lambda: count(place, "tasks/get") == 2)
+        place.set_state(**DONE)
+        await until(lambda: len(results) == 2)
+
+    assert "loss 0.1" in results[1]
 
 
 async def test_task_with_a_name_too_long_is_an_error(place: Place) -> None:
@@ -122,6 +132,36 @@ async def test_task_with_a_name_too_long_is_an_error(place: Place) -> None:
     _, result = await place.results(SEARCH, TRAIN)
 
     assert "has made a task with a name of 2,000 characters" in result
+
+
+async def test_task_that_its_server_does_not_know_is_an_error(place: Place) -> None:
+    configure(place)
+    place.set_state(status="unknown")
+
+    _, result = await place.results(SEARCH, TRAIN)
+
+    assert "the server does not know the task" in result
+    assert count(place, "tasks/cancel") == 0
+
+
+async def test_server_that_is_busy_for_a_while_costs_no_task(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_tasks, "_POLL_S", 0.001)
+    configure(place)
+    place.set_state(status="busy")
+
+    async with opening(place, SEARCH, TRAIN) as session, anyio.create_task_group() as group:
+        results: list[str] = []
+
+        async def run() -> None:
+            results.extend(results_in(await events_of(session)))
+
+        group.start_soon(run)
+        await until(lambda: count(place, "tasks/get") == 8)
+        place.set_state(**DONE)
+        await until(lambda: len(results) == 2)
+
+    assert "loss 0.1" in results[1]
+    assert count(place, "tasks/cancel") == 0
 
 
 async def test_task_that_goes_wrong_is_ended_at_its_server(place: Place) -> None:
@@ -237,7 +277,7 @@ async def left_working(place: Place) -> str:
     ("settings", "note"),
     [
         ("", "nothing here goes on with it any more"),
-        ('[mcp.other]\ncommand = "/bin/cat"', "the MCP server toy is not there any more, or may not run"),
+        ('[mcp.other]\ncommand = "/bin/cat"', GONE),
         (
             '[mcp.toy]\ncommand = "/bin/cat"\nenabled = false',
             "the MCP server toy is not there any more, or may not run",

@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 from panpan.capabilities.mcp.definitions import KnownTool, read_tools
-from panpan.capabilities.mcp.servers import McpServers
-from panpan.errors import ConfigError
+from panpan.capabilities.mcp.servers import MAX_FAILURES, McpServers
+from panpan.errors import ConfigError, ToolError
 from panpan.session.session import Session
 from panpan.types.attachments import OtherMentions
 from panpan.types.events import CommandRan, PermissionDecided, RoundEnded, ToolStarted
@@ -822,3 +822,18 @@ async def test_hooks_hear_of_questions_of_servers(place: Place, refused: str, is
     assert f'"action": "{action}"' in answered
     assert bool(asked) is is_asked
     assert '"mcp_server_name": "toy", "message": "Where?", "mode": "form"' in seen.read_text()
+
+
+async def test_work_in_the_background_uses_up_no_start_of_a_server(place: Place) -> None:
+    place.set_state(trap="fails")
+    place.configure()
+
+    async with place.opening() as session:
+        servers = session[McpServers]
+        for _ in range(MAX_FAILURES + 2):
+            with pytest.raises(ToolError, match="no licence"):
+                await servers.ready("toy", is_retry=True)
+        place.set_state()
+        connection = await servers.ready("toy")
+
+    assert connection.failure == ""

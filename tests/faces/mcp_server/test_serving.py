@@ -18,6 +18,7 @@ from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult, InputRe
 from panpan.capabilities.environment.served_tools import TOOLS
 from panpan.cli_kit.serving import ServedPlace, ServedTool
 from panpan.errors import ConfigError
+from panpan.faces.mcp_server import turns
 from panpan.faces.mcp_server.forms import MAX_CHARS
 from panpan.faces.mcp_server.server import ANSWER_S, PanpanServer, TaskInput
 from panpan.faces.mcp_server.session_search import SessionSearchInput
@@ -171,7 +172,7 @@ async def test_form_shows_what_a_call_would_change(place: Place) -> None:
     person = Person("No")
     uses: list[Use] = [
         ("Read", {"file_path": "a.txt"}),
-        ("Edit", {"file_path": "a.txt", "old_string": "old", "new_string": "new\u202e"}),
+        ("Edit", {"file_path": "a.txt", "old_string": "old", "new_string": "new\u202e\x0c evil()"}),
     ]
 
     async with client(server(place, *uses), person) as one:
@@ -179,7 +180,7 @@ async def test_form_shows_what_a_call_would_change(place: Place) -> None:
 
     (asked,) = person.asked
     assert "a.txt (+1 -1)\n" in asked.message
-    assert "│ -old\n│ +new<U+202E>" in asked.message
+    assert "│ -old\n│ +new<U+202E><U+000C> evil()" in asked.message
 
 
 async def test_cancelled_searches_leave_no_threads(place: Place) -> None:
@@ -375,13 +376,17 @@ async def test_two_questions_are_two_rounds(place: Place) -> None:
     assert not (place.root / "other.txt").exists()
 
 
-async def test_turn_whose_client_is_longest_away_makes_room(place: Place) -> None:
+async def test_turn_whose_client_is_longest_away_makes_room(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async with client(server(place, WRITE), Person()) as one:
-        first, *others = [(await first_round(one)).request_state for _ in range(MAX_TURNS + 1)]
+        first, *others = [(await first_round(one)).request_state for _ in range(MAX_TURNS)]
+        too_soon = await one.call_tool("panpan", {"prompt": "write"})
+        monkeypatch.setattr(turns, "AWAY_S", 0.0)
+        others.append((await first_round(one)).request_state)
         with pytest.raises(MCPError, match="Invalid or expired requestState"):
             await answered(one, first)
         result = await answered(one, others[0])
 
+    assert text(too_soon) == "8 turns run already; wait until one of them is over"
     assert text(result) == "done"
 
 
@@ -650,6 +655,21 @@ async def test_env_doctor_follows_no_link_out_of_an_environment(place: Place) ->
 
     assert refused.is_error
     assert text(refused) == f"{place.root}/.venv/lib leads out of the folders that are served"
+
+
+@pytest.mark.parametrize("link", ["a-1.0.dist-info", "a-1.0.dist-info/METADATA", "../../../conda-meta"])
+async def test_env_doctor_follows_no_link_of_a_package(place: Place, link: str) -> None:
+    packages = place.root / ".venv/lib/python3.11/site-packages"
+    packages.mkdir(parents=True)
+    (place.root / ".venv/pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.0\n")
+    (place.folder / "outside").mkdir()
+    (packages / link).parent.mkdir(exist_ok=True)
+    (packages / link).symlink_to(place.folder / "outside")
+
+    async with client(server(place)) as one:
+        refused = await one.call_tool("env_doctor", {})
+
+    assert "leads out of the folders that are served" in text(refused)
 
 
 def test_served_folder_has_to_exist(tmp_path: Path) -> None:

@@ -346,10 +346,11 @@ class InputCompleter(Completer):
     def _name_completions(self, typed: str) -> list[Completion]:
         """Return the matching agents, then a few things of others, the best first; files have to have room, too."""
         found: list[Completion] = []
-        for about, most in ((self._agents, MAX_OFFERED), (self._others(), _MOST_OTHERS)):
+        agents = {name: line or "agent" for name, line in self._agents.items()}
+        for about, most in ((agents, MAX_OFFERED), (self._others(), _MOST_OTHERS)):
             ranked = sorted((_rank(name, typed), name) for name in about)
             found += [
-                Completion(f"@{name} ", start_position=-len(typed) - 1, display_meta=about[name] or "agent")
+                Completion(f"@{name} ", start_position=-len(typed) - 1, display_meta=about[name])
                 for rank, name in ranked[:most]
                 if rank < _NO_MATCH
             ]

@@ -8,10 +8,10 @@ from panpan.cli.shown_sessions import SessionCallbacks, sessions_on
 from panpan.cli_kit.failures import StdoutWriter
 from panpan.cli_kit.options import Options
 from panpan.cli_kit.questions import TerminalQuestions
+from panpan.cli_kit.stdin import StdinReader
 from panpan.faces.plain.line_reader import LineReader, YesOrNo
 from panpan.faces.plain.line_screen import LineScreen
 from panpan.faces.plain.run import run_lines
-from panpan.faces.stdin import StdinReader
 from panpan.faces.terminal.dialogs.dialog_askers import DialogAskers
 
 

@@ -37,10 +37,10 @@ def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
     from panpan.cli.shown_sessions import SessionCallbacks, sessions_on
     from panpan.cli_kit.failures import StdoutWriter
     from panpan.cli_kit.questions import TerminalQuestions
+    from panpan.cli_kit.stdin import StdinReader
     from panpan.config.known_secrets import secrets_of_run
     from panpan.config.locations import Locations
     from panpan.faces.plain.line_reader import LineReader, YesOrNo
-    from panpan.faces.stdin import StdinReader
     from panpan.faces.terminal.dialogs.dialog_askers import DialogAskers
     from panpan.faces.terminal.screen.cursor_screen import CursorScreen
     from panpan.system.text.redact import Redactor

@@ -119,9 +119,9 @@ async def _run_headless(options: Options, out: StdoutWriter) -> int:
         PanpanError: The session could not be opened, or the output could not be written.
     """
     from panpan.cli.session_opening import session_of
+    from panpan.cli_kit.stdin import StdinReader
     from panpan.faces.headless.prompts import Prompt, prompt_of_text, prompts_of_json_lines
     from panpan.faces.headless.run import run_headless
-    from panpan.faces.stdin import StdinReader
 
     async def one_prompt() -> AsyncGenerator[Prompt, None]:
         has_pipe = not sys.stdin.isatty()

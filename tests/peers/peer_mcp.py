@@ -15,6 +15,7 @@ import pytest
 
 from panpan.capabilities.mcp.servers import McpServers
 from panpan.types.events import ToolProgress
+from panpan.types.messages import UserMessage
 from panpan.types.permission import UserAnswer, UserQuestion
 from tests.capabilities.mcp.place import Place, events_of, results_in, search
 from tests.faces.mcp_server.processes import arguments, pipe, serving
@@ -249,6 +250,31 @@ async def test_filesystem_stays_in_its_box(place: Place, packages: Path) -> None
     assert "inside" in read
     assert (place.root / "out" / "b.txt").read_text() == "new"
     assert not (place.root / "src" / "c.txt").exists(), refused
+
+
+async def test_call_that_is_given_up_leaves_its_server_to_others(place: Place, packages: Path) -> None:
+    slow = call("trigger-long-running-operation", duration=300, steps=3_000)
+    async with place.opening(slow, call("echo", message="hi"), **server(packages, "everything")) as session:
+        await session[McpServers].ready("peer")
+        async with aclosing(session.submit("go")) as events:
+            async for event in events:
+                if isinstance(event, ToolProgress) and "of 3000" in event.text:
+                    break
+        (after,) = results_in(await events_of(session))
+        (pid,) = _running("server-everything")
+
+    assert "Echo: hi" in after
+    assert pid
+
+
+async def test_resource_of_everything_goes_along(place: Place, packages: Path) -> None:
+    async with place.opening(search("echo"), **server(packages, "everything")) as session:
+        await events_of(session, "see @peer:demo://resource/static/document/features.md")
+        offered = session[McpServers].offered_mentions
+        said = next(message for message in session.conversation.messages if isinstance(message, UserMessage))
+
+    assert "[the resource demo://resource/static/document/features.md]" in said.text
+    assert "peer:demo://resource/static/document/features.md" in offered
 
 
 async def test_call_whose_server_is_killed_is_told_and_another_runs(place: Place, packages: Path) -> None:

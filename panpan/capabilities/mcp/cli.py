@@ -8,19 +8,14 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from shutil import which
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import click
-from anyio import from_thread
-from anyio.lowlevel import EventLoopToken, current_token
 
 from panpan.capabilities.mcp.approvals import Approvals
 from panpan.capabilities.mcp.catalogue import Catalogue
@@ -41,6 +36,7 @@ from panpan.capabilities.mcp.logs import LogReader, log_file
 from panpan.capabilities.mcp.settings import PROJECT_FILE, McpServerSettings
 from panpan.cli_kit.commands import CommandGroup, chosen_folder, program_of, settings_of_folder
 from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
+from panpan.cli_kit.stdin import StdinReader
 from panpan.config.locations import Locations
 from panpan.config.settings_writer import save_table
 from panpan.errors import ConfigError, ToolError
@@ -51,6 +47,7 @@ from panpan.system.web.network import WebNetwork
 from panpan.version import __version__
 
 if TYPE_CHECKING:
+    from panpan.capabilities.mcp.callback import Paste
     from panpan.config.sources import Loaded
 
 _CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose servers count.")
@@ -60,6 +57,7 @@ _SCOPE = click.option(
     help="user: your settings, for all projects. project: .mcp.json, for all who work on it.",
 )  # fmt: skip
 
+_MAX_LINE_BYTES = 100_000
 _POLL_S = 0.3
 """Seconds between two looks at logs that are followed."""
 _FORCE = click.option("-f", "--force", "is_forced", is_flag=True, help="Replace a server of the same name.")
@@ -320,49 +318,25 @@ def login(ctx: click.Context, name: str, no_browser: bool, cwd: Path | None) -> 
         else:
             click.echo("No browser was opened. Open it yourself on this machine; for another one, use --no-browser.")
 
-    done = anyio.run(
-        log_in, entry, _logins(loaded, locations), show, _PastedLines().next if no_browser else never_pasted
-    )
+    paste = _pasting() if no_browser else never_pasted
+    done = anyio.run(log_in, entry, _logins(loaded, locations), show, paste)
     click.echo(f"{entry.name}: {done.about}")
     return 0
 
 
-class _PastedLines:
-    """Lines of the standard input, read by a thread that nothing waits for."""
+def _pasting() -> "Paste":
+    """Return what reads the pasted address from standard input."""
+    stdin = StdinReader(sys.stdin)
 
-    def __init__(self) -> None:
-        self._lines: SimpleQueue[str] = SimpleQueue()
-        self._thread: Thread | None = None
-        self._is_there = anyio.Event()
-
-    async def next(self, is_wrong: bool) -> str:
-        """Return the next line, once there is one; empty at the end of the input."""
+    async def paste(is_wrong: bool) -> str:
         if is_wrong:
             click.echo("That is not the address of this login. Paste what the browser shows at its end:")
-        if self._thread is None:
-            self._thread = Thread(target=self._read, args=[current_token()], daemon=True, name="panpan-paste")
-            self._thread.start()
-        while self._lines.empty():
-            self._is_there = anyio.Event()
-            await self._is_there.wait()
-        line = self._lines.get_nowait()
-        if not line:
+        line = await stdin.line(max_bytes=_MAX_LINE_BYTES)
+        if line is None:
             click.echo("Nothing more can be pasted; a browser on this machine can still go on.", err=True)
-        return line
+        return (line or b"").decode(errors="replace")
 
-    def _read(self, token: EventLoopToken) -> None:
-        line = " "
-        while line:
-            try:
-                line = sys.stdin.readline()
-            except (OSError, ValueError, AttributeError):  # it is closed, or was from the beginning
-                line = ""
-            self._lines.put(line)
-            with suppress(RuntimeError):  # the login is over
-                from_thread.run_sync(self._wake, token=token)
-
-    def _wake(self) -> None:
-        self._is_there.set()
+    return paste
 
 
 @mcp.command("logout")

@@ -8,7 +8,6 @@ import logging
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,6 +41,7 @@ from panpan.capabilities.mcp.elicitation import ask_form, ask_to_open
 from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.capabilities.mcp.logins import Logins
 from panpan.capabilities.mcp.logs import ServerLog, log_file
+from panpan.capabilities.mcp.pending_call import PRESENT, PendingCall, reason_of
 from panpan.capabilities.mcp.server_tasks import TaskExtension, cancel, result_of
 from panpan.capabilities.mcp.transport import Mender, Streams, bound_answer, http_streams, program_streams
 from panpan.errors import HookRefusedError, PanpanError, ToolError
@@ -60,7 +60,6 @@ _END_S = 1.0
 _LIST_S = 30.0
 _DAY_S = 86_400.0
 _MAX_PAGES = 100
-_MAX_REASON_CHARS = 500
 _MOST_RESOURCES = 500
 _MAX_TITLE_CHARS = 100
 _TYPED = compile_late(r"[!#-~]{1,500}")
@@ -88,77 +87,6 @@ class Surroundings:
     """Tells the user's hooks of an event, a name for their matchers, and what happens; see `HooksOfUser.tell`."""
     logs: Path | None = None
     """Folder of the logs of servers; None keeps none."""
-
-
-class PendingCall:
-    """A call that a server works on; its tool follows it, and gives it up by `cancel`."""
-
-    def __init__(self) -> None:
-        self.news = anyio.Event()
-        """Set when there is progress, or the end."""
-        self.progress = ""
-        self.refusal = ""
-        """Reason why the server refused it for want of a login or of scopes; empty if it did not."""
-        self.task_id = ""
-        """Name of the task that the server has made of it; empty if it has not."""
-        self.result: CallToolResult | None = None
-        self.error: ToolError | None = None
-        self.is_lost = False
-        """True if its server has gone before it answered."""
-        self._scope = CancelScope()
-
-    @property
-    def is_over(self) -> bool:
-        return self.result is not None or self.error is not None
-
-    def cancel(self) -> None:
-        """Give it up, and tell the server."""
-        self._scope.cancel("nobody waits for the call any more")
-
-    async def note(self, progress: float, total: float | None, message: str | None) -> None:
-        """Take progress of the server."""
-        share = f"{progress:g} of {total:g}" if total else f"{progress:g}"
-        self.note_state(f"{message} ({share})" if message else share)
-
-    def note_task(self, task_id: str) -> None:
-        """Take the name of the task that the server has made of it."""
-        self.task_id = task_id
-        self.wake()
-
-    def note_state(self, message: str) -> None:
-        """Take what the server says of its task."""
-        shown = without_tags(clean_line(message[: 4 * _MAX_REASON_CHARS]))[:_MAX_REASON_CHARS]
-        self.progress, self.refusal = shown or self.progress, ""
-        self.wake()
-
-    async def run(self, call: Callable[[], Awaitable[CallToolResult]], why_gone: Callable[[], str]) -> None:
-        """Make the call."""
-        try:
-            with self._scope:
-                self.result = await call()
-        except Exception as error:
-            refused = ToolError(self.refusal) if self.refusal and isinstance(error, MCPError) else None
-            self.error = refused or self._lost(why_gone()) or ToolError(reason_of(error))
-        finally:
-            if not self.is_over and self._scope.cancel_called:
-                self.error = ToolError("the call was given up")
-            elif not self.is_over:  # the connection has ended, and its tasks with it
-                self.error = self._lost(why_gone() or "the connection to the MCP server broke")
-            self.wake()
-
-    def _lost(self, why: str) -> ToolError | None:
-        """Return the error of a call whose server has gone; None if it is there."""
-        self.is_lost = bool(why)
-        return ToolError(f"{why}, and whether the call did anything is not known") if why else None
-
-    def wake(self) -> None:
-        """Let whoever follows it look at it."""
-        news, self.news = self.news, anyio.Event()
-        news.set()
-
-
-_PRESENT: ContextVar[PendingCall] = ContextVar("_PRESENT")
-"""The call that a task of the event loop makes."""
 
 
 class Connection:
@@ -238,7 +166,7 @@ class Connection:
             list_roots_callback=self._roots,
             elicitation_callback=self._elicit if self._surroundings.ask else None,
             message_handler=self._take_news,
-            extensions=[TaskExtension(_PRESENT.get, self._answer)],
+            extensions=[TaskExtension(PRESENT.get, self._answer)],
             cache=None,
         )
         with CancelScope(deadline=anyio.current_time() + entry.settings.start_s) as scope:
@@ -302,9 +230,9 @@ class Connection:
 
     def _note_refusal(self, why: str, *, wants_login: bool) -> None:
         """Note why the present request was refused: it is that of a call, or one of the start."""
-        call = _PRESENT.get(None)
+        call = PRESENT.get(None)
         if call is not None:
-            call.refusal = f"the MCP server {self.entry.name} {why}"
+            call.note_refusal(f"the MCP server {self.entry.name} {why}")
         elif not self.ready.is_set():
             self._refusal, self.wants_login = why, wants_login
 
@@ -421,7 +349,7 @@ class Connection:
         if self._client is None:
             raise ToolError(f"the MCP server {self.entry.name} {self.failure or 'was ended'}")
         asked = PendingCall()
-        token = _PRESENT.set(asked)
+        token = PRESENT.set(asked)
         try:
             yield self._client
         except PanpanError:
@@ -430,7 +358,7 @@ class Connection:
             why = asked.refusal or f"the MCP server {self.entry.name} {self.failure or reason_of(error)}"
             raise ToolError(why) from error
         finally:
-            _PRESENT.reset(token)
+            PRESENT.reset(token)
 
     async def _follow(self, client: Client, group: TaskGroup) -> None:
         """List the tools again when the server says that they have changed, until it is stopped."""
@@ -485,7 +413,7 @@ class Connection:
             ToolError: The server has ended.
         """
         pending = PendingCall()
-        pending.task_id = task_id
+        pending.note_task(task_id)
         return self._run(pending, lambda client: result_of(client.session, task_id, pending, self._answer))
 
     async def end_task(self, task_id: str) -> bool:
@@ -498,7 +426,7 @@ class Connection:
             raise ToolError(f"the MCP server {self.entry.name} {self.failure or 'was ended'}")
 
         async def run() -> None:
-            _PRESENT.set(pending)
+            PRESENT.set(pending)
             await pending.run(partial(call, client), self._why_gone)
 
         group.start_soon(run)
@@ -555,23 +483,3 @@ def _bounds(entry: ServerEntry, place: Surroundings) -> Bounds:
         has_network="*" in hosts,
         hosts=() if "*" in hosts else hosts,
     )
-
-
-def reason_of(error: BaseException) -> str:
-    """Return an error as the end of a sentence that begins with a server."""
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        error = error.exceptions[0]
-    match error:
-        case PanpanError():
-            text = str(error)
-        case MCPError():
-            text = f"answers: {error.error.message}"
-        case TimeoutError():
-            text = "did not answer in time"
-        case httpx2.HTTPStatusError():
-            text = f"answers with the status {error.response.status_code}"
-        case httpx2.TransportError():
-            text = f"cannot be reached: {str(error) or type(error).__name__}"
-        case _:
-            text = f"speaks wrongly: {type(error).__name__}: {error}"
-    return without_tags(clean_line(text))[:_MAX_REASON_CHARS]

@@ -21,7 +21,8 @@ from panpan.types.events import Output, TaskInfo
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
-    from panpan.capabilities.mcp.connection import Connection, PendingCall
+    from panpan.capabilities.mcp.connection import Connection
+    from panpan.capabilities.mcp.pending_call import PendingCall
 
 CAPABILITY = McpServerSettings.table
 TASK_FOREGROUND_S = 10.0

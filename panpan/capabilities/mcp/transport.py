@@ -17,7 +17,15 @@ from anyio.lowlevel import checkpoint
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, Tool, jsonrpc_message_adapter
+from mcp_types import (
+    INVALID_REQUEST,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    Tool,
+    jsonrpc_message_adapter,
+)
 from pydantic import ValidationError
 
 from panpan.capabilities.mcp.definitions import MAX_LIST_BYTES
@@ -33,6 +41,8 @@ Mend: TypeAlias = Callable[[SessionMessage], SessionMessage]
 
 MAX_LINE_BYTES = 64_000_000
 """Longest message of a program."""
+MAX_STATE_CHARS = 65_536
+"""Longest state that a server has panpan keep while the user answers (MCP 2026-07-28)."""
 MOST_QUESTIONS = 100
 """Most requests of a server at the same time."""
 _MOST_LISTED = 10_000
@@ -192,6 +202,9 @@ class Mender:
         answer = message.message
         if isinstance(answer, JSONRPCResponse):
             answer.result.setdefault("resultType", "complete")
+            if len(str(answer.result.get("requestState", ""))) > MAX_STATE_CHARS:
+                why = ErrorData(code=INVALID_REQUEST, message=f"its state has more than {MAX_STATE_CHARS:,} characters")
+                return SessionMessage(JSONRPCError(jsonrpc="2.0", id=answer.id, error=why))
             if isinstance(tools := answer.result.get("tools"), list):
                 answer.result["tools"] = [tool for one in tools[:_MOST_LISTED] if (tool := self._tool(one)) is not None]
         return message

@@ -19,7 +19,7 @@ _NEEDED = (
     "panpan.cli.session_opening",
     "panpan.faces.headless.run",
     "panpan.faces.headless.output_formats",
-    "panpan.faces.stdin",
+    "panpan.cli_kit.stdin",
     "panpan.models.error_body",
     "panpan.models.joined_chunks",
     "panpan.models.providers.anthropic",

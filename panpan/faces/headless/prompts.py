@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 from pydantic import TypeAdapter, ValidationError
 
+from panpan.cli_kit.stdin import StdinReader
 from panpan.errors import ConfigError
-from panpan.faces.stdin import StdinReader
 from panpan.session.turn import Steering
 from panpan.types.content import TextBlock, UserContent
 from panpan.types.dataclass import dataclass

@@ -23,9 +23,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from panpan.cli_kit.failures import StdoutWriter
 from panpan.cli_kit.serving import HttpPlace
+from panpan.cli_kit.stdin import StdinReader
 from panpan.errors import unwrap_single_exception
 from panpan.faces.mcp_server.server import PanpanServer
-from panpan.faces.stdin import StdinReader
 
 MAX_BODY_BYTES = 4_000_000
 MAX_MESSAGE_BYTES = 64_000_000

@@ -5,7 +5,7 @@ and a `y` that begins a paste answers no question.
 """
 
 from panpan.cli_kit.failures import StdoutWriter
-from panpan.faces.stdin import StdinReader
+from panpan.cli_kit.stdin import StdinReader
 
 PASTE_GAP_S = 0.03
 """Seconds between two lines; if there are fewer, they are a paste: nobody presses Enter 30 times a second."""

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from mcp_types import CallToolResult
+from mcp.shared.message import SessionMessage
+from mcp_types import CallToolResult, JSONRPCError, JSONRPCResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from panpan.capabilities.mcp.connection import PendingCall
+from panpan.capabilities.mcp.pending_call import PendingCall
+from panpan.capabilities.mcp.transport import Mender
 from tests.capabilities.mcp.place import Place, call, search
 from tests.fakes.mcp_http import config, serving, toy
 
@@ -99,3 +101,13 @@ async def test_call_whose_connection_breaks_is_lost_and_not_given_up() -> None:
     assert str(lost.error) == "the connection to the MCP server broke, and whether the call did anything is not known"
     assert (lost.is_lost, left.is_lost) == (True, False)
     assert str(left.error) == "the call was given up"
+
+
+@pytest.mark.parametrize(("chars", "is_taken"), [(65_536, True), (65_537, False)])
+def test_state_that_a_server_has_us_keep_is_bounded(chars: int, is_taken: bool) -> None:
+    result = {"resultType": "input_required", "inputRequests": {}, "requestState": "x" * chars}
+    message = JSONRPCResponse(jsonrpc="2.0", id=1, result=result)
+
+    mended = Mender()(SessionMessage(message)).message
+
+    assert isinstance(mended, JSONRPCResponse if is_taken else JSONRPCError)

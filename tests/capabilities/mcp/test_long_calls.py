@@ -49,6 +49,11 @@ def opening(place: Place, *uses: Use | str, **options: Any) -> AbstractAsyncCont
     return place.opening(*uses, is_interactive=True, **options)
 
 
+async def run_turn(session: Session, results: list[str]) -> None:
+    """Run a turn, and add its results."""
+    results.extend(results_in(await events_of(session)))
+
+
 def count(place: Place, words: str) -> int:
     """Return how often the server was asked for something."""
     return sum(words in line for line in place.lines)
@@ -113,11 +118,7 @@ async def test_odd_interval_of_a_task_is_none(place: Place, interval: str) -> No
 
     async with opening(place, SEARCH, TRAIN) as session, anyio.create_task_group() as group:
         results: list[str] = []
-
-        async def run() -> None:
-            results.extend(results_in(await events_of(session)))
-
-        group.start_soon(run)
+        group.start_soon(run_turn, session, results)
         await until(lambda: count(place, "tasks/get") == 2)
         place.set_state(**DONE)
         await until(lambda: len(results) == 2)
@@ -151,11 +152,7 @@ async def test_server_that_is_busy_for_a_while_costs_no_task(place: Place, monke
 
     async with opening(place, SEARCH, TRAIN) as session, anyio.create_task_group() as group:
         results: list[str] = []
-
-        async def run() -> None:
-            results.extend(results_in(await events_of(session)))
-
-        group.start_soon(run)
+        group.start_soon(run_turn, session, results)
         await until(lambda: count(place, "tasks/get") == 8)
         place.set_state(**DONE)
         await until(lambda: len(results) == 2)
@@ -193,11 +190,7 @@ async def test_user_moves_a_call_to_the_background(place: Place) -> None:
 
     async with opening(place, SEARCH, TRAIN) as session, anyio.create_task_group() as group:
         results: list[str] = []
-
-        async def run() -> None:
-            results.extend(results_in(await events_of(session)))
-
-        group.start_soon(run)
+        group.start_soon(run_turn, session, results)
         await until(lambda: count(place, "tasks/get") > 0)
         moved = session[BackgroundTasks].move()
         await until(lambda: len(results) == 2)
@@ -218,11 +211,7 @@ async def test_no_room_in_the_background_leaves_it_in_front(place: Place) -> Non
         anyio.create_task_group() as group,
     ):
         results: list[str] = []
-
-        async def run() -> None:
-            results.extend(results_in(await events_of(session)))
-
-        group.start_soon(run)
+        group.start_soon(run_turn, session, results)
         await until(lambda: count(place, "tools/call") == 2)
         asks = count(place, "tasks/get")
         await until(lambda: count(place, "tasks/get") > asks + 10)  # longer than the second call may be in front
@@ -398,11 +387,7 @@ async def test_task_asks_the_user(place: Place) -> None:
 
     async with opening(place, SEARCH, TRAIN, ask_user=ask) as session, anyio.create_task_group() as group:
         results: list[str] = []
-
-        async def run() -> None:
-            results.extend(results_in(await events_of(session)))
-
-        group.start_soon(run)
+        group.start_soon(run_turn, session, results)
         await until(lambda: count(place, "tasks/update") == 1)
         asks = count(place, "tasks/get")
         await until(lambda: count(place, "tasks/get") > asks + 3)  # it goes on to ask, as if it had not looked yet

@@ -7,10 +7,10 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
+from panpan.cli_kit.stdin import StdinReader
 from panpan.errors import ConfigError
 from panpan.faces.headless import prompts
 from panpan.faces.headless.prompts import Prompt, PromptReader, prompts_of_json_lines
-from panpan.faces.stdin import StdinReader
 from panpan.session.turn import Steering
 from panpan.types.content import TextBlock
 from panpan.types.messages import UserMessage

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from panpan.cli_kit.stdin import StdinReader
 from panpan.errors import ConfigError
 from panpan.faces.headless.prompts import WAITING, prompt_of_text
-from panpan.faces.stdin import StdinReader
 from panpan.types.content import TextBlock
 
 

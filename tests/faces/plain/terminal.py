@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import FileIO
 
+from panpan.cli_kit.stdin import StdinReader
 from panpan.faces.plain.line_reader import LineReader
-from panpan.faces.stdin import StdinReader
 
 
 @dataclass

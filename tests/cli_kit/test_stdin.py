@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from panpan.cli_kit.stdin import StdinReader
 from panpan.errors import ConfigError
-from panpan.faces.stdin import StdinReader
 
 
 @contextmanager

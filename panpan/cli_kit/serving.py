@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from panpan.config.run_settings import MCP_TOKEN_VARIABLE
 from panpan.errors import ConfigError, ToolError
-from panpan.system.files.canonical import canonical_path
+from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.text.terminal_text import printable
 from panpan.types.dataclass import dataclass
 
@@ -43,7 +43,7 @@ class ServedPlace:
 
     def holds(self, path: Path) -> bool:
         """Return True if a canonical path is one of the folders or below one."""
-        return any(path.is_relative_to(root) for root in self.roots)
+        return any(is_below(path, root) for root in self.roots)
 
     def folder(self, named: str) -> Path:
         """Return the canonical folder that a client names.

@@ -261,7 +261,7 @@ async def test_call_that_is_given_up_leaves_its_server_to_others(place: Place, p
                 if isinstance(event, ToolProgress) and "of 3000" in event.text:
                     break
         (after,) = results_in(await events_of(session))
-        (pid,) = _running("server-everything")
+        (pid,) = _running(packages, "everything")
 
     assert "Echo: hi" in after
     assert pid
@@ -286,7 +286,7 @@ async def test_call_whose_server_is_killed_is_told_and_another_runs(place: Place
             async for event in events:
                 results += results_in([event])
                 if isinstance(event, ToolProgress) and "of 3000" in event.text:
-                    for pid in _running("server-everything"):
+                    for pid in _running(packages, "everything"):
                         os.kill(pid, signal.SIGKILL)
 
     lost, after = results
@@ -301,7 +301,7 @@ async def test_memory_survives_its_kill(place: Place, packages: Path) -> None:
         search("create entities"), call("create_entities", entities=[entity]), call("read_graph"), **options
     ) as session:
         before = results_in(await events_of(session))
-        for pid in _running("server-memory"):
+        for pid in _running(packages, "memory"):
             os.kill(pid, signal.SIGKILL)
     after = await place.results(call("read_graph"), **options)
 
@@ -309,10 +309,12 @@ async def test_memory_survives_its_kill(place: Place, packages: Path) -> None:
     assert "panpan" in after[0]
 
 
-def _running(name: str) -> list[int]:
+def _running(packages: Path, name: str) -> list[int]:
+    """Return the processes of a server that this worker installed; the others' run beside it."""
+    script = str(packages / f"@modelcontextprotocol/server-{name}/")
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if name in (folder / "cmdline").read_text():
+            if script in (folder / "cmdline").read_text():
                 found.append(int(folder.name))
     return found

@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from panpan.cli_kit.options import Options
@@ -41,8 +42,8 @@ def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
     from panpan.config.known_secrets import secrets_of_run
     from panpan.config.locations import Locations
     from panpan.faces.plain.line_reader import LineReader, YesOrNo
-    from panpan.faces.terminal.dialogs.dialog_askers import DialogAskers
     from panpan.faces.terminal.screen.cursor_screen import CursorScreen
+    from panpan.faces.turn_text import WaitingTime
     from panpan.system.text.redact import Redactor
 
     async def ask_yes_or_no(question: str) -> bool | None:
@@ -61,10 +62,10 @@ def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
 
     places = Locations.find(Path(options["cwd"] or ".").expanduser().absolute(), os.environ)
     state.history.write_with(Redactor(secrets_of_run(places, os.environ)).redact)
-    asking = DialogAskers()
+    waiting = WaitingTime(monotonic)
     return sessions_on(
-        lambda session, commands: CursorScreen(session, state, commands, asking),
+        lambda hub, commands: CursorScreen(hub, state, commands, waiting),
         options,
-        asking,
+        waiting,
         SessionCallbacks(os.environ, ask_yes_or_no, questions, state.warn, not_as_wanted),
     )

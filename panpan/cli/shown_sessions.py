@@ -9,10 +9,12 @@ from panpan.cli.session_opening import session_of
 from panpan.cli_kit.options import Options
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.commands.registry import all_commands
-from panpan.faces.terminal.dialogs.dialog_askers import DialogAskers
 from panpan.faces.terminal.repl import Sessions
 from panpan.faces.terminal.screen.screen import Screen
+from panpan.faces.turn_text import WaitingTime
+from panpan.hub.hub import Hub, hosted
 from panpan.session.command import Command, Questions
+from panpan.session.frontend import Askers
 from panpan.session.session import Session
 from panpan.types.dataclass import dataclass
 
@@ -32,9 +34,9 @@ class SessionCallbacks:
 
 
 def sessions_on(
-    screen_of: Callable[[Session, Sequence[Command]], Screen],
+    screen_of: Callable[[Hub, Sequence[Command]], Screen],
     options: Options,
-    asking: DialogAskers,
+    waiting: WaitingTime,
     around: SessionCallbacks,
 ) -> Sessions:
     """Return the sessions for a screen; none is open yet.
@@ -42,25 +44,28 @@ def sessions_on(
     Args:
         screen_of: Returns the screen of a session.
         options: Options of the command line.
-        asking: Puts the questions of sessions to the user.
+        waiting: Time spent waiting for the user.
         around: Callbacks to the terminal.
     """
 
-    def opening(**changed: Any) -> AbstractAsyncContextManager[Session]:
-        return session_of(
-            {**options, **changed},
-            ask=asking.permission,
-            ask_user=asking.user,
-            ask_plan=asking.plan,
-            ask_yes_or_no=around.ask_yes_or_no,
-            questions=around.questions,
-            warn=around.warn,
-        )
+    def opening(**changed: Any) -> AbstractAsyncContextManager[Hub]:
+        def open_with(askers: Askers) -> AbstractAsyncContextManager[Session]:
+            return session_of(
+                {**options, **changed},
+                ask=askers.permission,
+                ask_user=askers.user,
+                ask_plan=askers.plan,
+                ask_yes_or_no=around.ask_yes_or_no,
+                questions=around.questions,
+                warn=around.warn,
+            )
 
-    def opening_other(session_id: str | None) -> AbstractAsyncContextManager[Session]:
+        return hosted(open_with)
+
+    def opening_other(session_id: str | None) -> AbstractAsyncContextManager[Hub]:
         return opening(
             continue_latest=False, resume=session_id, session_id=None, session_name=None, fork=False, record=None
         )
 
     change = SessionChange(opening_other, around.not_as_wanted)
-    return Sessions(screen_of, around.env, asking, all_commands(slash_commands()), opening, change)
+    return Sessions(screen_of, around.env, waiting, all_commands(slash_commands()), opening, change)

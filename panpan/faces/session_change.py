@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from panpan.errors import PanpanError
+from panpan.hub.hub import Hub
 from panpan.session.command import OpenSession
 from panpan.session.session import Session
 from panpan.types.dataclass import dataclass
@@ -22,12 +23,12 @@ class SessionChange:
     """
 
     def __init__(
-        self, open_session: Callable[[str | None], AbstractAsyncContextManager[Session]], warn: Callable[[str], None]
+        self, open_session: Callable[[str | None], AbstractAsyncContextManager[Hub]], warn: Callable[[str], None]
     ) -> None:
         self._open_session = open_session
         self._warn = warn
 
-    def to(self, wanted: OpenSession, before: Session) -> AbstractAsyncContextManager[Session]:
+    def to(self, wanted: OpenSession, before: Session) -> AbstractAsyncContextManager[Hub]:
         """Return a context manager that opens the wanted session, or the one before if that fails.
 
         Args:
@@ -37,20 +38,21 @@ class SessionChange:
         return self._opening(wanted, _Kept.of(before))
 
     @asynccontextmanager
-    async def _opening(self, wanted: OpenSession, kept: "_Kept") -> AsyncGenerator[Session, None]:
+    async def _opening(self, wanted: OpenSession, kept: "_Kept") -> AsyncGenerator[Hub, None]:
         is_same = wanted.keeps_choices
         async with AsyncExitStack() as stack:
             try:
-                session = await stack.enter_async_context(self._open_session(wanted.resume))
+                hub = await stack.enter_async_context(self._open_session(wanted.resume))
             except PanpanError as error:
                 self._warn(f"{error}; the session continues unchanged")
-                session = await stack.enter_async_context(self._open_session(kept.id))
+                hub = await stack.enter_async_context(self._open_session(kept.id))
                 is_same = True
+            session = hub.session
             if is_same or not session.conversation.messages:
                 await self._keep(kept, session)
             if is_same:
                 self._keep_folders(kept, session)
-            yield session
+            yield hub
 
     async def _keep(self, kept: "_Kept", session: Session) -> None:
         """Keep the user's mode, model and effort: clearing or copying a conversation does not leave plan mode."""

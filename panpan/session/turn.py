@@ -349,6 +349,13 @@ class Steering(Hook):
         """Take back the newest message that waits, as for an editor; None if none does."""
         return self._waiting.pop() if self._waiting else None
 
+    def remove(self, message: UserMessage) -> bool:
+        """Take back a message; return False if it does not wait any more."""
+        if message not in self._waiting:
+            return False
+        self._waiting.remove(message)
+        return True
+
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         self._is_reply_cut = False
         return ()

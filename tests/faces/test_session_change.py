@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from panpan.faces.session_change import SessionChange
+from panpan.hub.hub import Hub
 from panpan.session.command import OpenSession
-from panpan.session.session import Session
+from tests.fakes.hub import hub_of
 from tests.fakes.scripted_llm import ScriptedLLM, say
 from tests.fakes.session import session_in
 from tests.session.test_controls import Models
@@ -19,21 +20,23 @@ async def after(tmp_path: Path, wanted: OpenSession) -> tuple[str, bool, str, bo
     added.mkdir()
 
     @asynccontextmanager
-    async def open_session(session_id: str | None) -> AsyncGenerator[Session, None]:
+    async def open_session(session_id: str | None) -> AsyncGenerator[Hub, None]:
         models = Models()
         models.add("other", ScriptedLLM())
-        async with session_in(work, ScriptedLLM(say("1")), models=models, warn=lambda text: None) as session:
-            yield session
+        async with hub_of(session_in(work, ScriptedLLM(say("1")), models=models, warn=lambda text: None)) as hub:
+            yield hub
 
     change = SessionChange(open_session, lambda text: None)
-    async with open_session(None) as before:
+    async with open_session(None) as hub:
+        before = hub.session
         async for _ in before.submit("go"):
             pass
         await before.use_model("other")
         before.use_thinking(is_on=True)
         before.set_permission_mode("plan")
         before.folders.add(added)
-    async with change.to(wanted, before) as session:
+    async with change.to(wanted, before) as other:
+        session = other.session
         assert session.conversation.messages
         roots = session.agent.context.paths.roots
         return session.model, session.thinks, session.permission_mode, added in roots

@@ -16,7 +16,7 @@ from panpan.faces.terminal.input.keys import SentPrompt
 from panpan.faces.terminal.rendering.cells import Scrollback, output_of_users_command, say
 from panpan.faces.terminal.rendering.messages import LiveOutput, command_head_lines, prompt_lines, running_line
 from panpan.faces.terminal.screen.screen import TurnRenderer
-from panpan.faces.terminal.turn_runner import TurnRunner
+from panpan.faces.terminal.session_client import SessionClient
 from panpan.session.capability import NO_SHELL, UserShell
 from panpan.session.command import Command, Terminal
 from panpan.types.dataclass import dataclass
@@ -246,7 +246,7 @@ class PromptDispatcher:
         self,
         terminal: ReplTerminal,
         commands: Sequence[Command],
-        turns: TurnRunner,
+        turns: SessionClient,
         shell: ShellLine,
         return_prompt: Callable[[str], None],
     ) -> None:
@@ -312,7 +312,7 @@ class PromptDispatcher:
 
 
 # Three things run side by side: the handling of texts (`Inbox`), the user's own shell command (`ShellLine`) and the
-# turn (`TurnRunner`). Everything that the user sends goes through the inbox. Prompts and shell commands wait there
+# turn (`SessionClient`). Everything that the user sends goes through the inbox. Prompts and shell commands wait there
 # while a shell command runs.
 
 
@@ -331,20 +331,23 @@ class PromptQueue:
 
     Args:
         terminal: Terminal that they were typed in.
+        connect: Returns the terminal as a client of its session, by a function that returns True while waking the
+            model has to wait.
         view: Shows the turns.
         commands: All slash commands.
-        give_back: Gets a text that was interrupted before it was done or delivered.
+        return_prompt: Gets a text that was interrupted before it was done or delivered.
     """
 
     def __init__(
         self,
         terminal: ReplTerminal,
+        connect: Callable[[Callable[[], bool]], SessionClient],
         view: TurnRenderer,
         commands: Sequence[Command],
         return_prompt: Callable[[str], None],
     ) -> None:
         self._view = view
-        self._turns = TurnRunner(terminal.session, view, return_prompt, self._is_handling)
+        self._turns = connect(self._is_handling)
         self._shell = ShellLine(terminal, self._turns.note, self._shell_has_ended)
         self._sending = PromptDispatcher(terminal, commands, self._turns, self._shell, return_prompt)
         self._inbox = Inbox(self._handle, self._sending.has_to_wait, return_prompt)

@@ -13,15 +13,18 @@ from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.background_watch import BackgroundWatch, ExitRequest
 from panpan.faces.terminal.commands.choice_commands import ScreenLook
 from panpan.faces.terminal.commands.registry import LateCommands, with_further
-from panpan.faces.terminal.dialogs.dialog_askers import DialogAskers
 from panpan.faces.terminal.dialogs.panel import PanelDialog, watch_panel
 from panpan.faces.terminal.dialogs.pick import pick_option
+from panpan.faces.terminal.dialogs.question_dialogs import QuestionDialogs
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.rendering.cells import say
 from panpan.faces.terminal.rendering.displays import show_displays
 from panpan.faces.terminal.screen.screen import Screen
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.session_client import SessionClient
 from panpan.faces.terminal.views.turn_view import greeting
+from panpan.faces.turn_text import WaitingTime
+from panpan.hub.hub import Hub
 from panpan.session.command import Command, Leave, Next, Option, OptionSearch, PanelSource, Questions
 from panpan.session.session import Session
 from panpan.types.content import Display
@@ -35,27 +38,28 @@ class Repl:
     """One session on a screen; also the terminal that commands use.
 
     Args:
-        session: An open session.
+        hub: The hub of an open session.
         screen: Shows the session.
         env: The environment that panpan was started in.
         commands: Slash commands of the session.
-        asking: Puts the session's questions to the user.
+        waiting: Time spent waiting for the user.
     """
 
     def __init__(
         self,
-        session: Session,
+        hub: Hub,
         screen: Screen,
         env: Mapping[str, str],
         commands: Sequence[Command],
-        asking: DialogAskers,
+        waiting: WaitingTime,
     ) -> None:
-        self.session = session
+        self.session = session = hub.session
         self.env = env
+        self._hub = hub
         self._screen = screen
-        self._asking = asking
-        self._waited_before_s = asking.waiting.answered_s
-        self._prompts = PromptQueue(self, screen.view, commands, screen.return_prompt)
+        self._waiting = waiting
+        self._waited_before_s = waiting.answered_s
+        self._prompts = PromptQueue(self, self._connect, screen.view, commands, screen.return_prompt)
         self._exit_request = ExitRequest(session, self._prompts, self)
         self._background = BackgroundWatch(
             session.find(Background), lambda line: say(self, f"\n{line}", "dim"), self._wake, screen.refresh
@@ -71,18 +75,21 @@ class Repl:
         self.show(*greeting(self.session, self.width, self.theme))
         if self.look is None:  # elsewhere the empty input says it
             say(self, "/help lists commands and keys", "dim")
-        shown = Locations.find(self.session.info.cwd, self.env).shown
         async with self._screen.serving(self._prompts, self._exit_request, first_prompt):
             if shows_past:
                 await self._screen.view.show_past(self.session.conversation.messages)
-            with self._asking.shown_by(self._screen, shown):
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._prompts.run)
-                    tasks.start_soon(self._background.run)
-                    tasks.start_soon(self._warm_up)
-                    await self._exit_request.wait()
-                    tasks.cancel_scope.cancel("the user left")
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._prompts.run)
+                tasks.start_soon(self._background.run)
+                tasks.start_soon(self._warm_up)
+                await self._exit_request.wait()
+                tasks.cancel_scope.cancel("the user left")
         return self._exit_request.then
+
+    def _connect(self, is_held_up: Callable[[], bool]) -> SessionClient:
+        screen, shown = self._screen, Locations.find(self.session.info.cwd, self.env).shown
+        dialogs = QuestionDialogs(screen, self._waiting, shown)
+        return SessionClient(self._hub, screen.view, dialogs, screen.return_prompt, is_held_up)
 
     async def _warm_up(self) -> None:
         await anyio.sleep(WARM_UP_S)
@@ -106,7 +113,7 @@ class Repl:
 
     @property
     def waited_s(self) -> float:
-        return self._asking.waiting.answered_s - self._waited_before_s
+        return self._waiting.answered_s - self._waited_before_s
 
     def show(self, *lines: str) -> None:
         self._screen.show(*lines)
@@ -163,7 +170,7 @@ class Sessions:
     Args:
         screen_of: Returns the screen of a session, with its commands.
         env: The environment that panpan was started in.
-        asking: Puts the sessions' questions to the user.
+        waiting: Time spent waiting for the user.
         commands: Built-in slash commands.
         open_first: Opens the session that the command line asks for.
         change: Opens other sessions.
@@ -171,16 +178,16 @@ class Sessions:
 
     def __init__(
         self,
-        screen_of: Callable[[Session, Sequence[Command]], Screen],
+        screen_of: Callable[[Hub, Sequence[Command]], Screen],
         env: Mapping[str, str],
-        asking: DialogAskers,
+        waiting: WaitingTime,
         commands: Sequence[Command],
-        open_first: Callable[[], AbstractAsyncContextManager[Session]],
+        open_first: Callable[[], AbstractAsyncContextManager[Hub]],
         change: SessionChange,
     ) -> None:
         self._screen_of = screen_of
         self._env = env
-        self._asking = asking
+        self._waiting = waiting
         self._commands = commands
         self._open_first = open_first
         self._change = change
@@ -210,9 +217,10 @@ class Sessions:
         """
         opening, prompt, shown_id = self._open_first(), first_prompt, ""
         while True:
-            async with opening as session:
+            async with opening as hub:
+                session = hub.session
                 commands = self._commands_of(session)
-                self._repl = Repl(session, self._screen_of(session, commands), self._env, commands, self._asking)
+                self._repl = Repl(hub, self._screen_of(hub, commands), self._env, commands, self._waiting)
                 is_shown = session.info.id == shown_id  # the same again, since the wanted one could not be opened
                 try:
                     then = await self._repl.run(prompt, shows_past=not is_shown)

@@ -70,6 +70,11 @@ class Recorder:
         self._pending: list[Mapping[str, Any]] = []
         self._recorded_replies = {reply.uuid for reply in conversation.side_calls}
         """Ids of recorded replies to side calls."""
+        self._tell: Callable[[Message | Compaction | Mapping[str, Any]], None] = lambda _: None
+
+    def subscribe(self, tell: Callable[[Message | Compaction | Mapping[str, Any]], None]) -> None:
+        """Call `tell` with each message, compaction and decision, and with the record of a rewind."""
+        self._tell = tell
 
     def begin(self) -> None:
         """Write the records that have to come before the first message with this prefix."""
@@ -97,6 +102,7 @@ class Recorder:
 
     def record(self, message: Message) -> None:
         """Write a message that is in the conversation already."""
+        self._tell(message)
         self._log.append(record_of(message))
 
     def compact(self, compaction: Compaction) -> None:
@@ -108,6 +114,7 @@ class Recorder:
         """Write a compaction that the conversation has already."""
         if compaction.reply is not None:
             self._recorded_replies.add(compaction.reply.uuid)
+        self._tell(compaction)
         self._log.append(CompactionRecord.of(compaction).as_json())
 
     def note(self, record: Mapping[str, Any]) -> None:
@@ -125,6 +132,7 @@ class Recorder:
             self.note(record)
         except SessionLogError as error:
             self._warn(str(error))
+        self._tell(record)
 
     def note_with_message(self, record: Mapping[str, Any]) -> None:
         """Let a record be written with the next message, and not at all where there is none."""
@@ -172,6 +180,7 @@ class Recorder:
         self._conversation.replace(kept.messages, kept.compactions)
         for note in _decided_since(kept, left):
             self.note(note)
+        self._tell(record)
 
     def _append_note(self, record: Mapping[str, Any]) -> None:
         is_title = record["type"] == "summary"  # viewers find the session of a title by the record before it

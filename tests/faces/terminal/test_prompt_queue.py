@@ -13,7 +13,8 @@ from panpan.faces.terminal.commands.registry import all_commands
 from panpan.faces.terminal.input.keys import SentPrompt
 from panpan.faces.terminal.prompt_queue import PromptQueue, Waiting
 from panpan.session.command import Command, Leave
-from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, screen_in, until, view_on
+from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, connect, screen_in, until, view_on
+from tests.fakes.hub import hub_of
 
 HELD = "!cat pipe"
 """A shell command that runs until somebody writes into the pipe."""
@@ -52,9 +53,10 @@ async def working(tmp_path) -> AsyncGenerator[Working, None]:
     screen = screen_in(tmp_path / "workspace", llm)
     os.mkfifo(tmp_path / "workspace" / "pipe")
     given_back: list[str] = []
-    async with screen.session, anyio.create_task_group() as tasks:
+    async with hub_of(screen.session) as hub, anyio.create_task_group() as tasks:
         commands = [*all_commands(slash_commands()), wait_command()]
-        work = PromptQueue(screen, view_on(screen), commands, given_back.append)
+        view = view_on(screen)
+        work = PromptQueue(screen, connect(hub, screen, view, given_back.append), view, commands, given_back.append)
         screen.submit = work.submit
         tasks.start_soon(work.run)
         yield Working(work, llm, screen, given_back)
@@ -235,8 +237,11 @@ async def test_interrupt_gives_back_all_inputs_in_order(tmp_path):
 async def test_undelivered_prompts_are_left_over_on_leaving(tmp_path):
     llm = HeldLLM()
     screen = screen_in(tmp_path / "workspace", llm)
-    async with screen.session as session:
-        work = PromptQueue(screen, view_on(screen), [replace(wait_command(), is_immediate=True)], lambda text: None)
+    async with hub_of(screen.session) as hub:
+        session, view = hub.session, view_on(screen)
+        work = PromptQueue(
+            screen, connect(hub, screen, view), view, [replace(wait_command(), is_immediate=True)], lambda text: None
+        )
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(work.run)
             work.send(SentPrompt("go"))
@@ -252,7 +257,7 @@ async def test_undelivered_prompts_are_left_over_on_leaving(tmp_path):
             tasks.cancel_scope.cancel()
 
         assert [sent.text for sent in work.left_over] == ["next round", "later", "/wait", "behind it"]
-        assert "42 shown" in session.conversation.messages[-1].text  # it was seen, so the model shall know of it
+    assert "42 shown" in session.conversation.messages[-1].text  # it was seen, so the model shall know of it
 
 
 async def test_waiting_prompts_are_listed_in_their_order(tmp_path):

@@ -14,7 +14,8 @@ from panpan.faces.terminal.input.keys import SentPrompt
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.session.command import Command
 from panpan.types.messages import SystemReminder
-from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, screen_in, until, view_on
+from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, connect, screen_in, until, view_on
+from tests.fakes.hub import hub_of
 from tests.fakes.scripted_llm import say
 from tests.fakes.settings import settings_with
 
@@ -69,8 +70,9 @@ async def working(tmp_path, *replies, wakes=True) -> AsyncGenerator[Working, Non
         await go_on.wait()
 
     screen.go_on = go_on
-    async with screen.session, anyio.create_task_group() as tasks:
-        work = PromptQueue(screen, view_on(screen), [Command("wait", "Wait", wait)], lambda text: None)
+    async with hub_of(screen.session) as hub, anyio.create_task_group() as tasks:
+        view = view_on(screen)
+        work = PromptQueue(screen, connect(hub, screen, view), view, [Command("wait", "Wait", wait)], lambda text: None)
         tasks.start_soon(work.run)
         yield Working(work, llm, screen, hook)
         tasks.cancel_scope.cancel()

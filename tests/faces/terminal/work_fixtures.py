@@ -7,8 +7,10 @@ from typing import Any
 import anyio
 
 from panpan.capabilities.shell.capability import UserCommands
+from panpan.faces.terminal.session_client import SessionClient
 from panpan.faces.terminal.views.turn_view import TurnCallbacks, TurnView
 from panpan.faces.turn_text import WaitingTime
+from panpan.hub.hub import Hub
 from panpan.types.events import ModelEvent
 from panpan.types.llm import ModelRequest
 from panpan.types.messages import Message, UserMessage
@@ -69,6 +71,20 @@ def view_on(screen: FakeScreen) -> TurnView:
         TurnCallbacks(),
         waiting=WaitingTime(lambda: 0.0),
     )
+
+
+class NoDialogs:
+    """Asks nobody; these sessions put no questions."""
+
+    async def answer_to(self, question: Any) -> Any:
+        raise AssertionError(question)
+
+
+def connect(
+    hub: Hub, screen: FakeScreen, view: TurnView, return_prompt: Callable[[str], None] = lambda text: None
+) -> Callable[[Callable[[], bool]], SessionClient]:
+    """Return what a `PromptQueue` connects with."""
+    return lambda is_held_up: SessionClient(hub, view, NoDialogs(), return_prompt, is_held_up)
 
 
 async def until(condition: Callable[[], object]) -> None:

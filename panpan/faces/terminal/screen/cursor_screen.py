@@ -11,7 +11,6 @@ from panpan.core.background import Background
 from panpan.core.tool import count_label_of
 from panpan.faces.terminal.background_watch import ExitRequest
 from panpan.faces.terminal.dialogs.dialog import Dialog
-from panpan.faces.terminal.dialogs.dialog_askers import DialogAskers
 from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys, DialogQueue
 from panpan.faces.terminal.input.completion import FileIndex, InputCompleter
 from panpan.faces.terminal.input.draft import ClipboardPaste
@@ -28,6 +27,9 @@ from panpan.faces.terminal.screen.windows import Contents, DialogView
 from panpan.faces.terminal.terminal_state import TerminalState
 from panpan.faces.terminal.views.status import StatusView
 from panpan.faces.terminal.views.turn_view import TurnCallbacks, TurnView
+from panpan.faces.turn_text import WaitingTime
+from panpan.hub.hub import Hub
+from panpan.hub.questions import Questions
 from panpan.session.command import Command, Leave
 from panpan.session.log.agent_log import PastSubagents
 from panpan.session.session import Session
@@ -43,16 +45,14 @@ class CursorScreen:
     """Draws one session; implements `Screen`.
 
     Args:
-        session: An open session.
+        hub: The hub of an open session.
         state: The terminal it is drawn on.
         commands: Slash commands of the session.
-        asking: Puts the session's questions to the user.
+        waiting: Time spent waiting for the user.
     """
 
-    def __init__(
-        self, session: Session, state: TerminalState, commands: Sequence[Command], asking: DialogAskers
-    ) -> None:
-        self._session = session
+    def __init__(self, hub: Hub, state: TerminalState, commands: Sequence[Command], waiting: WaitingTime) -> None:
+        self._session = session = hub.session
         self._state = state
         self._app = state.app
         self._hint = PassingHint(monotonic)
@@ -65,8 +65,8 @@ class CursorScreen:
         self.view = TurnView(
             self,
             session.conversation,
-            self._turn_callbacks(asking),
-            waiting=asking.waiting,
+            self._turn_callbacks(hub.questions),
+            waiting=waiting,
             subagents=session.find(PastSubagents),
             colour_of=lambda kind: colours.get(kind, ""),
             count_label_of=lambda use: count_label_of(use, session.agent.model.tools),
@@ -88,7 +88,7 @@ class CursorScreen:
         self._second_press = SecondPress(monotonic)
         self._attention = Attention(self._app.send, session.settings.ui.notify, state.env, session.info.cwd)
 
-    def _turn_callbacks(self, asking: DialogAskers) -> TurnCallbacks:
+    def _turn_callbacks(self, questions: Questions) -> TurnCallbacks:
         background = self._session.find(Background)
         return TurnCallbacks(
             has_begun=self._turn_has_begun,
@@ -96,7 +96,7 @@ class CursorScreen:
             is_asking=self._is_asking,
             can_move=lambda: background is not None and bool(background.movable),
             doing=lambda: self._todos.doing,
-            asked_about=lambda: asking.asked_about,
+            asked_about=lambda: questions.asked_about,
             spent_usd=lambda: self._session.budget.spent.known_usd,
         )
 

@@ -9,15 +9,16 @@ import anyio
 import pytest
 
 from panpan.errors import ProviderError
-from panpan.faces.terminal.turn_runner import TurnRunner
+from panpan.faces.terminal.session_client import SessionClient
 from panpan.types.messages import UserMessage
-from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, screen_in, until, view_on
+from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, NoDialogs, screen_in, until, view_on
+from tests.fakes.hub import hub_of
 from tests.fakes.scripted_llm import say
 
 
 @dataclass
 class Running:
-    turns: TurnRunner
+    turns: SessionClient
     llm: HeldLLM
     screen: FakeScreen
     given_back: list[str]
@@ -28,8 +29,8 @@ async def running(tmp_path, *replies) -> AsyncGenerator[Running, None]:
     llm = HeldLLM(*replies)
     screen = screen_in(tmp_path / "workspace", llm)
     given_back: list[str] = []
-    async with screen.session as session, anyio.create_task_group() as tasks:
-        turns = TurnRunner(session, view_on(screen), given_back.append)
+    async with hub_of(screen.session) as hub, anyio.create_task_group() as tasks:
+        turns = SessionClient(hub, view_on(screen), NoDialogs(), given_back.append)
         tasks.start_soon(turns.run)
         yield Running(turns, llm, screen, given_back)
         tasks.cancel_scope.cancel()
@@ -67,7 +68,7 @@ async def test_steering_waits_for_the_round_or_begins_a_turn(tmp_path):
         it.turns.steer(UserMessage.of("go"))
         await until(lambda: it.llm.requests)
         it.turns.steer(UserMessage.of("not so fast"))
-        assert (texts(it.turns.steering), it.turns.queued) == (["not so fast"], ())
+        assert (texts(it.turns.steering), it.turns.queued) == (["not so fast"], [])
         it.llm.let_go(2)
         await until(lambda: not it.turns.is_busy)
 
@@ -99,7 +100,7 @@ async def test_interrupt_ends_the_turn_and_returns_undelivered_prompts(tmp_path)
         await until(lambda: not it.turns.is_busy)
 
     assert it.given_back == ["in the turn\nafterwards"]
-    assert (it.turns.steering, it.turns.queued) == ((), ())
+    assert (it.turns.steering, it.turns.queued) == ((), [])
     assert len(it.llm.requests) == 1
 
 

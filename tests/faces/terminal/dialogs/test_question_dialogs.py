@@ -4,14 +4,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from panpan.faces.terminal.dialogs.dialog_askers import DialogAskers
 from panpan.faces.terminal.dialogs.dialog_queue import DialogQueue
+from panpan.faces.terminal.dialogs.question_dialogs import QuestionDialogs
 from panpan.faces.terminal.screen.external_program import EditorFailed
+from panpan.faces.turn_text import WaitingTime
 from panpan.types.content import DiffDisplay, FileDiff
 from panpan.types.permission import (
     Choice,
@@ -21,7 +23,6 @@ from panpan.types.permission import (
     PlanApproved,
     PlanEdited,
     PlanProposal,
-    PlanRejected,
     UserQuestion,
 )
 from tests.faces.terminal.dialogs.drawn import Clock, DialogScreen, rows_of
@@ -58,13 +59,17 @@ class Screen(DialogScreen):
         return rows_of(self.dialogs.current, width)
 
 
+def dialogs_on(screen: Screen, clock: Callable[[], float] = lambda: 0.0) -> tuple[QuestionDialogs, Screen]:
+    return QuestionDialogs(cast(Any, screen), WaitingTime(clock), home_shown), screen
+
+
 async def answered(
-    asking: DialogAskers, screen: Screen, question: PermissionQuestion, look: Callable[[], None]
+    asking: QuestionDialogs, screen: Screen, question: PermissionQuestion, look: Callable[[], None]
 ) -> None:
     """Put a question, look at it, and answer no."""
 
     async def ask() -> None:
-        assert await asking.permission(question) == PermissionAnswer(is_allowed=False)
+        assert await asking.answer_to(question) == PermissionAnswer(is_allowed=False)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
@@ -75,44 +80,29 @@ async def answered(
 
 
 async def test_questions_go_to_the_screen_which_is_told_that_one_waits() -> None:
-    asking, screen = DialogAskers(), Screen()
+    asking, screen = dialogs_on(Screen())
 
-    with asking.shown_by(screen, home_shown):
-        await answered(asking, screen, BASH, lambda: None)
+    await answered(asking, screen, BASH, lambda: None)
 
     assert screen.waited == 1
-
-
-async def test_asking_without_a_screen_answers_no_at_once() -> None:
-    asking = DialogAskers()
-
-    async def nobody_is_there() -> None:
-        assert await asking.permission(BASH) == PermissionAnswer(is_allowed=False)
-        assert await asking.user([WHICH]) is None
-
-    await nobody_is_there()
-    with pytest.raises(ZeroDivisionError), asking.shown_by(Screen()):
-        raise ZeroDivisionError
-    await nobody_is_there()
 
 
 @pytest.mark.parametrize("width", [40, 80])
 @pytest.mark.parametrize("title", ["sub/new.py", "/home/me/project/sub/new.py"])
 async def test_path_of_a_new_file_is_shown_once(title: str, width: int) -> None:
     file = FileDiff(path="sub/new.py", diff="@@ -0,0 +1 @@\n+x", added=1, removed=0, is_new=True)
-    asking, screen = DialogAskers(), Screen(width)
+    asking, screen = dialogs_on(Screen(width))
     question = PermissionQuestion("1", "Write", {}, title, "it writes", preview=DiffDisplay(files=(file,)))
 
     def look() -> None:
         assert [row for row in screen.rows(width) if "new.py" in row] == ["  sub/new.py (new) +1 -0"]
 
-    with asking.shown_by(screen, home_shown):
-        await answered(asking, screen, question, look)
+    await answered(asking, screen, question, look)
 
 
 async def test_diff_that_is_cut_stands_above_the_whole_call() -> None:
     file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=900, removed=900, replaced_of=900, is_cut=True)
-    asking, screen = DialogAskers(), Screen(80)
+    asking, screen = dialogs_on(Screen(80))
     arguments = {"file_path": "a.py", "content": "b\nlast"}
     question = PermissionQuestion("1", "Write", arguments, "a.py", "it writes", preview=DiffDisplay(files=(file,)))
 
@@ -129,32 +119,29 @@ async def test_diff_that_is_cut_stands_above_the_whole_call() -> None:
             "  │ last",
         ]
 
-    with asking.shown_by(screen, home_shown):
-        await answered(asking, screen, question, look)
+    await answered(asking, screen, question, look)
 
 
 async def test_title_that_says_more_than_the_path_stays() -> None:
     files = tuple(FileDiff(path=path, diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1) for path in ("a.py", "b.py"))
-    asking, screen = DialogAskers(), Screen()
+    asking, screen = dialogs_on(Screen())
     question = PermissionQuestion(
         "1", "Rename", {}, "a.py, b.py (a to b)", "it writes", preview=DiffDisplay(files=files)
     )
 
-    with asking.shown_by(screen, home_shown):
-        await answered(asking, screen, question, lambda: _has(screen, "  a.py, b.py (a to b)"))
+    await answered(asking, screen, question, lambda: _has(screen, "  a.py, b.py (a to b)"))
 
 
 async def test_long_path_is_shown_to_its_end() -> None:
     path = "folder/" * 12 + "new.py"
     file = FileDiff(path=path, diff="@@ -0,0 +1 @@\n+x", added=1, removed=0, is_new=True)
-    asking, screen = DialogAskers(), Screen(40)
+    asking, screen = dialogs_on(Screen(40))
     question = PermissionQuestion("1", "Write", {}, path, "it writes", preview=DiffDisplay(files=(file,)))
 
     def look() -> None:
         assert f"{path} (new) +1 -0" in "".join(row.removeprefix("  ") for row in screen.rows(40))
 
-    with asking.shown_by(screen, home_shown):
-        await answered(asking, screen, question, look)
+    await answered(asking, screen, question, look)
 
 
 @pytest.mark.parametrize("width", [40, 80])
@@ -164,7 +151,7 @@ async def test_written_files_are_named_in_full_before_the_diffs(tool_name: str, 
     files = tuple(FileDiff(path=path, diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1) for path in paths)
     title = f"{', '.join(paths[:3])} and 2 more{' (a to b)' if tool_name == 'Rename' else ''}"
     question = PermissionQuestion("1", tool_name, {}, title, "it writes", preview=DiffDisplay(files=files))
-    asking, screen = DialogAskers(), Screen(width, room=200)
+    asking, screen = dialogs_on(Screen(width, room=200))
 
     def look() -> None:
         assert screen.dialogs.current is not None
@@ -176,18 +163,16 @@ async def test_written_files_are_named_in_full_before_the_diffs(tool_name: str, 
         assert ("(a to b)" in text) is (tool_name == "Rename")
         assert (" and 2 more" in text) is (tool_name == "Rename")
 
-    with asking.shown_by(screen, home_shown):
-        await answered(asking, screen, question, look)
+    await answered(asking, screen, question, look)
 
 
 @pytest.mark.parametrize("width", [0, 1, 2, 3, 5])
 async def test_diff_can_be_asked_about_in_a_too_narrow_terminal(width: int) -> None:
     file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1)
-    asking, screen = DialogAskers(), Screen(width)
+    asking, screen = dialogs_on(Screen(width))
     question = PermissionQuestion("1", "Edit", {}, "a.py", "it writes", preview=DiffDisplay(files=(file,)))
 
-    with asking.shown_by(screen, home_shown):
-        await answered(asking, screen, question, lambda: None)
+    await answered(asking, screen, question, lambda: None)
 
 
 def _has(screen: Screen, row: str) -> None:
@@ -199,21 +184,20 @@ PLAN = PlanProposal("Change parse, then run the tests.", Path("/plans/a.md"), ("
 
 async def judged(screen: Screen, *pressed: str) -> PlanAnswer:
     """Put a plan, press a key whenever a dialog waits, and return the answer."""
-    asking, answers = DialogAskers(), list[PlanAnswer]()
+    asking, answers = dialogs_on(screen)[0], list[Any]()
 
     async def ask() -> None:
-        answers.append(await asking.plan(PLAN))
+        answers.append(await asking.answer_to(PLAN))
 
-    with asking.shown_by(screen, home_shown):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask)
-            for key in pressed:
-                # laid out in a thread, so that it comes when it comes
-                while screen.dialogs.current is None or screen.dialogs.current.answer is not None:
-                    await anyio.lowlevel.checkpoint()
-                screen.rows()
-                screen.dialogs.current.was_drawn()
-                screen.dialogs.press(key)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        for key in pressed:
+            # laid out in a thread, so that it comes when it comes
+            while screen.dialogs.current is None or screen.dialogs.current.answer is not None:
+                await anyio.lowlevel.checkpoint()
+            screen.rows()
+            screen.dialogs.current.was_drawn()
+            screen.dialogs.press(key)
     return answers[0]
 
 
@@ -239,83 +223,69 @@ async def test_plan_lost_by_the_editor_is_asked_about_again(edit: str | EditorFa
     assert await judged(screen, "e", "y") == PlanApproved("default")
 
 
-async def test_asking_without_a_screen_approves_no_plan() -> None:
-    assert await DialogAskers().plan(PLAN) == PlanRejected()
-
-
 async def shown(screen: Screen) -> None:
     while screen.dialogs.current is None:  # laid out in a thread, so that it comes when it comes
         await anyio.lowlevel.checkpoint()
 
 
-async def test_withdrawn_plan_stays_on_screen_and_an_answered_one_not() -> None:
-    asking, screen = DialogAskers(), Screen()
+async def test_plan_is_shown_with_the_path_that_people_know() -> None:
+    asking, screen = dialogs_on(Screen())
 
-    with asking.shown_by(screen, home_shown):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(asking.plan, PLAN)
-            await shown(screen)
-            assert any("~/a.md" in row for row in screen.rows()), "and not where that really lies"
-            tasks.cancel_scope.cancel()
-    assert screen.kept == [PLAN.text]
-
-    answered_later = Screen()
-    await judged(answered_later, "t", "enter")
-    assert answered_later.kept == []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(asking.answer_to, PLAN)
+        await shown(screen)
+        assert any("~/a.md" in row for row in screen.rows())
+        tasks.cancel_scope.cancel()
 
 
 async def test_time_in_which_something_is_asked_is_counted() -> None:
     clock = Clock()
-    asking, screen = DialogAskers(clock), Screen()
+    asking, screen = dialogs_on(Screen(), clock)
 
     def look() -> None:
         clock.now_s += 7
 
-    with asking.shown_by(screen, home_shown):
-        await answered(asking, screen, BASH, look)
-        clock.now_s += 100
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(asking.user, [WHICH])
-            await shown(screen)
-            clock.now_s += 2
-            tasks.cancel_scope.cancel()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(asking.plan, PLAN)
-            await shown(screen)
-            clock.now_s += 1
-            tasks.cancel_scope.cancel()
-    assert asking.waiting.seconds == 10
+    await answered(asking, screen, BASH, look)
+    clock.now_s += 100
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(asking.answer_to, [WHICH])
+        await shown(screen)
+        clock.now_s += 2
+        tasks.cancel_scope.cancel()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(asking.answer_to, PLAN)
+        await shown(screen)
+        clock.now_s += 1
+        tasks.cancel_scope.cancel()
+    assert asking._waiting.seconds == 10
 
 
 async def test_agents_wait_for_their_turn_to_ask() -> None:
-    asking, screen = DialogAskers(), Screen()
+    asking, screen = dialogs_on(Screen())
     answers: dict[str, PermissionAnswer] = {}
     scopes = {name: anyio.CancelScope() for name in "abc"}
 
     async def ask(name: str) -> None:
         with scopes[name]:
-            answers[name] = await asking.permission(replace(BASH, tool_use_id=name, agent=f"explore: {name}"))
+            answers[name] = await asking.answer_to(replace(BASH, tool_use_id=name, agent=f"explore: {name}"))
 
-    with asking.shown_by(screen, home_shown):
-        async with anyio.create_task_group() as tasks:
-            for name in "abc":
-                tasks.start_soon(ask, name)
-            while len(screen.dialogs.all) < 3:
-                await anyio.lowlevel.checkpoint()
-            heads = [screen.rows()[0]]
-            asked_first = heads[0].removeprefix("? explore: ")[0]
-            others = sorted(set("abc") - {asked_first})
-            assert sorted(asking.asked_about) == ["a", "b", "c"]
-            scopes[others[0]].cancel("it ended")
-            await anyio.wait_all_tasks_blocked()
-            assert (screen.rows()[0], len(screen.dialogs.all)) == (heads[0], 2)
-            screen.dialogs.press("escape")
-            await anyio.wait_all_tasks_blocked()
-            heads.append(screen.rows()[0])
-            screen.rows()
-            screen.dialogs.was_drawn(True)
-            screen.dialogs.press("y")
+    async with anyio.create_task_group() as tasks:
+        for name in "abc":
+            tasks.start_soon(ask, name)
+        while len(screen.dialogs.all) < 3:
+            await anyio.lowlevel.checkpoint()
+        heads = [screen.rows()[0]]
+        asked_first = heads[0].removeprefix("? explore: ")[0]
+        others = sorted(set("abc") - {asked_first})
+        scopes[others[0]].cancel("it ended")
+        await anyio.wait_all_tasks_blocked()
+        assert (screen.rows()[0], len(screen.dialogs.all)) == (heads[0], 2)
+        screen.dialogs.press("escape")
+        await anyio.wait_all_tasks_blocked()
+        heads.append(screen.rows()[0])
+        screen.rows()
+        screen.dialogs.was_drawn(True)
+        screen.dialogs.press("y")
 
     assert heads == [f"? explore: {asked_first} asks:", f"? explore: {others[1]} asks:"]
     assert {name: answer.is_allowed for name, answer in answers.items()} == {asked_first: False, others[1]: True}
-    assert list(asking.asked_about) == []

@@ -1,0 +1,234 @@
+"""The terminal as a client of a session's hub: shows its events and questions, and sends what the user says.
+
+The rule: a message is shown as waiting until the model has it. An undelivered one goes back into the input box.
+"""
+
+from collections.abc import Callable, Sequence
+
+import anyio
+from anyio import CancelScope, create_task_group
+from anyio.abc import TaskGroup
+
+from panpan.faces.terminal.dialogs.question_dialogs import QuestionDialogs
+from panpan.faces.terminal.screen.screen import TurnRenderer
+from panpan.faces.terminal.views.turn_view import PacedRenderer
+from panpan.faces.turn_text import note_on_end
+from panpan.hub.events import (
+    HubEvent,
+    MessageRecorded,
+    PromptsReturned,
+    Question,
+    QuestionAsked,
+    QuestionClosed,
+    Resync,
+    Rewound,
+    StatusChanged,
+    TaskChanged,
+    TurnBegan,
+    TurnClosed,
+    TurnFailed,
+)
+from panpan.hub.feed import OpenReply
+from panpan.hub.hub import Hub, WaitingPrompt
+from panpan.types.events import Event
+from panpan.types.messages import AssistantMessage, UserMessage
+from panpan.types.permission import PlanProposal
+
+TERMINAL = "terminal"
+"""Name of the terminal that opened the session, as a client."""
+
+
+class ShownTurn:
+    """Shows one turn after the other from the events of a hub."""
+
+    def __init__(self, view: TurnRenderer) -> None:
+        self._view = view
+        self._reply = OpenReply()
+        self._is_stopped = False
+        self._is_open = False
+        self._last_reply: AssistantMessage | None = None
+        self._shower = PacedRenderer(view, lambda: self._is_stopped)
+
+    def stop(self) -> None:
+        """Leave out what is still to be shown of the turn, but for its beginning."""
+        self._is_stopped = self._is_open
+
+    async def show(self, event: HubEvent) -> None:
+        match event:
+            case TurnBegan(prompt=prompt):
+                self._is_open, self._is_stopped, self._last_reply = True, False, None
+                self._shower = PacedRenderer(self._view, lambda: self._is_stopped)
+                self._view.begin(prompt)
+            case TurnFailed(error=error):
+                self._last_reply = None
+                self._view.fail(str(error))
+            case TurnClosed():
+                self._close()
+            case Resync():
+                for missed in self._reply.missing(event.blocks):
+                    await self._show(missed)
+            case (
+                StatusChanged()
+                | PromptsReturned()
+                | MessageRecorded()
+                | Rewound()
+                | TaskChanged()
+                | QuestionAsked()
+                | QuestionClosed()
+            ):
+                pass
+            case _:
+                for missed in self._reply.missing_before(event):
+                    await self._show(missed)
+                await self._show(event)
+
+    async def _show(self, event: Event) -> None:
+        self._reply.follow(event)
+        await self._shower.show(event)
+        if isinstance(event, AssistantMessage):
+            self._last_reply = event
+
+    def _close(self) -> None:
+        if self._last_reply is not None and (note := note_on_end(self._last_reply)):
+            self._view.note(note)
+        if left_out := self._shower.left_out:
+            self._view.note(
+                f"[Interrupted] while it was shown: {left_out:,} more characters had come; /export writes them"
+            )
+        self._reply.follow(TurnClosed())
+        self._is_open = False
+        self._view.end()
+
+
+class SessionClient:
+    """Sends prompts of the user to a hub, and shows what it tells.
+
+    Args:
+        hub: The hub of the session.
+        view: Shows the turns.
+        dialogs: Puts the session's questions to the user.
+        return_prompt: Gets the text of undelivered messages.
+        is_held_up: Returns True if waking the model has to wait for something else.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        view: TurnRenderer,
+        dialogs: QuestionDialogs,
+        return_prompt: Callable[[str], None],
+        is_held_up: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._hub = hub
+        self._dialogs = dialogs
+        self._return_prompt = return_prompt
+        self._is_held_up = is_held_up
+        self._is_wake_wanted = False
+        self._view = view
+        self._turn = ShownTurn(view)
+        self._reader = hub.read()
+        self._asked: dict[int, _Asked] = {}
+        self._may_wake = anyio.Event()
+        self.left_over: Sequence[UserMessage] = ()
+        """Messages that were not delivered when `run` ended, oldest first."""
+
+    @property
+    def is_busy(self) -> bool:
+        """True if a turn runs or is about to, or is not shown to its end."""
+        return self._hub.is_busy or self._reader.is_behind
+
+    @property
+    def steering(self) -> Sequence[UserMessage]:
+        return self._hub.steering
+
+    @property
+    def queued(self) -> Sequence[UserMessage]:
+        return self._hub.queued
+
+    def submit(self, message: UserMessage) -> None:
+        self._hub.put(WaitingPrompt(message, TERMINAL, is_returned=True))
+
+    def steer(self, message: UserMessage) -> None:
+        """Send a message with the next round; begin a turn if none is running."""
+        self._hub.put(WaitingPrompt(message, TERMINAL, is_returned=True), "steer")
+
+    def wake(self) -> None:
+        """Wake the model for its news when nothing runs; after a stopped turn, with the next prompt."""
+        self._is_wake_wanted = True
+        self._may_wake.set()
+
+    def look_again(self) -> None:
+        """Wake the model if that had to wait for something else."""
+        self._may_wake.set()
+
+    def note(self, message: UserMessage) -> None:
+        """Add a message that needs no reply: now, or after the running turn."""
+        self._hub.note(message)
+
+    def take_back(self) -> UserMessage | None:
+        return self._hub.take_back(TERMINAL)
+
+    def interrupt(self) -> bool:
+        """Stop the running turn, or give back waiting messages; return True unless it was stopped before."""
+        is_told = self._hub.interrupt()
+        if is_told:
+            self._turn.stop()
+        return is_told
+
+    async def run(self) -> None:
+        """Show events and questions until cancelled."""
+        try:
+            async with create_task_group() as tasks:
+                tasks.start_soon(self._wake_when_free)
+                with self._hub.questions.answered_by(TERMINAL):
+                    while True:
+                        for one in await self._reader.take():
+                            await self._follow(one.event, tasks)
+        finally:
+            returned = [message for one in self._reader.take_now() for message in _returned(one.event)]
+            self.left_over = [*returned, *self._hub.withdraw(TERMINAL)]
+
+    async def _wake_when_free(self) -> None:
+        while True:
+            await self._may_wake.wait()
+            self._may_wake = anyio.Event()
+            if self._is_wake_wanted and not self._is_held_up():
+                self._is_wake_wanted = False
+                self._hub.wake()
+
+    async def _follow(self, event: HubEvent, asking: TaskGroup) -> None:
+        match event:
+            case QuestionAsked(id=number, question=question):
+                asked = self._asked[number] = _Asked(question)
+                asking.start_soon(self._ask, number, asked)
+            case QuestionClosed(id=number, client=client):
+                self._closed(self._asked.pop(number), client)
+            case PromptsReturned():
+                if texts := [message.typed for message in _returned(event)]:
+                    self._return_prompt("\n".join(texts))
+            case _:
+                await self._turn.show(event)
+
+    async def _ask(self, number: int, asked: "_Asked") -> None:
+        with asked.scope:
+            answer = await self._dialogs.answer_to(asked.question)
+            self._hub.questions.answer(number, answer, TERMINAL)
+
+    def _closed(self, asked: "_Asked", client: str) -> None:
+        asked.scope.cancel("the question is closed")
+        if not client and isinstance(asked.question, PlanProposal):
+            self._view.keep_plan(asked.question.text)  # no result of the call will show it
+        elif client not in ("", TERMINAL):
+            self._view.note("answered elsewhere")
+
+
+class _Asked:
+    """A question that the user is shown."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.scope = CancelScope()
+
+
+def _returned(event: HubEvent) -> Sequence[UserMessage]:
+    return event.prompts if isinstance(event, PromptsReturned) and event.client == TERMINAL else ()

@@ -1,0 +1,1 @@
+"""One session for many clients: the task that runs its turns, its questions, and the feed of what happens."""

@@ -1,0 +1,170 @@
+"""What clients of a session are told beside the events of its turns."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from panpan.errors import PanpanError
+from panpan.types.dataclass import dataclass
+from panpan.types.events import (
+    Event,
+    SubagentEvent,
+    TaskInfo,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+    ToolProgress,
+)
+from panpan.types.messages import Message, UserMessage
+from panpan.types.permission import PermissionMode, PermissionQuestion, PlanProposal, UserQuestion
+
+Delivery: TypeAlias = Literal["steer", "queue"]
+"""Time at which a prompt reaches the model: at the next round of the running turn, or in a turn of its own."""
+
+Activity: TypeAlias = Literal["idle", "busy", "retrying", "asking"]
+"""State of a session: no turn runs, one does, it pauses before the model is asked again, or it waits for an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """State of a session as data."""
+
+    activity: Activity = "idle"
+    attempt: int = 0
+    """Number of the next try while it is `retrying`; the first one was 1."""
+    retry_at: float = 0.0
+    """Time of the next try, in seconds since 1970."""
+    reason: str = ""
+    """Reason for the retry."""
+    waiting: int = 0
+    """Prompts that wait for delivery."""
+    mode: PermissionMode = "default"
+    model: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChanged:
+    """The state of the session is another one."""
+
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBegan:
+    """A turn began."""
+
+    prompt: UserMessage | None
+    """The prompt; None if the model was woken for its own news."""
+    client: str = ""
+    """Client that sent the prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFailed:
+    """The turn raised an error instead of a `TurnEnded`."""
+
+    error: PanpanError
+
+
+@dataclass(frozen=True, slots=True)
+class TurnClosed:
+    """Nothing of the turn runs any more; always its last event."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRecorded:
+    """A message joined the conversation, and no event of a turn carries it, such as the result of a stopped call."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """The conversation is an earlier one again."""
+
+    last: str
+    """Id of the message that is the last one now; empty if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptsReturned:
+    """Prompts were not delivered, since their turn was stopped, and go back to the client that sent them."""
+
+    prompts: Sequence[UserMessage]
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChanged:
+    """A background task began or ended."""
+
+    task: TaskInfo
+
+
+Question: TypeAlias = PermissionQuestion | Sequence[UserQuestion] | PlanProposal
+"""A question about a call, questions of the model, or a plan to approve."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAsked:
+    """A question waits for an answer; every client that answers questions may give it."""
+
+    id: int
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionClosed:
+    """A question is answered, or withdrawn."""
+
+    id: int
+    client: str
+    """Client whose answer counts; empty if the question was withdrawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBlock:
+    """A content block of the reply that is arriving, as far as it is there."""
+
+    index: int
+    kind: Literal["text", "thinking", "redacted_thinking", "tool_use"]
+    text: str
+    """Text, thinking or JSON arguments so far."""
+    tool_use_id: str = ""
+    tool_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resync:
+    """A client fell behind, and deltas were left out; what they had added is here."""
+
+    blocks: Sequence[OpenBlock]
+    """The reply that is arriving; empty if none is."""
+    is_whole: bool = True
+    """False if other events were left out, too, so that the client has to read the session again."""
+
+
+HubEvent: TypeAlias = (
+    Event
+    | StatusChanged
+    | TurnBegan
+    | TurnFailed
+    | TurnClosed
+    | MessageRecorded
+    | Rewound
+    | PromptsReturned
+    | TaskChanged
+    | QuestionAsked
+    | QuestionClosed
+    | Resync
+)
+"""What a client reads. Deltas may be left out for a client that is slow, and nothing else."""
+
+
+def delta_size(event: HubEvent) -> int:
+    """Return the characters that a delta or a piece of output adds; 0 for any other event."""
+    match event.innermost.event if isinstance(event, SubagentEvent) else event:
+        case TextDelta(text=text) | ThinkingDelta(text=text) | ToolInputDelta(json=text) | ToolProgress(text=text):
+            return max(len(text), 1)
+        case _:
+            return 0

@@ -1,0 +1,394 @@
+"""The hub: owns the turns of one session, and lets any number of clients send prompts, answer, interrupt and read.
+
+The rule: a prompt is in the conversation, waits here, or was returned to its client. None is lost, and none runs twice.
+"""
+
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from time import time
+from typing import Any, Self
+
+import anyio
+from anyio import AsyncContextManagerMixin, create_task_group
+
+from panpan.errors import PanpanError, unwrap_single_exception
+from panpan.hub.events import (
+    Activity,
+    Delivery,
+    MessageRecorded,
+    PromptsReturned,
+    Rewound,
+    Status,
+    StatusChanged,
+    TurnBegan,
+    TurnClosed,
+    TurnFailed,
+)
+from panpan.hub.feed import Feed, Reader
+from panpan.hub.questions import Questions
+from panpan.session.frontend import Askers
+from panpan.session.session import Session
+from panpan.types.dataclass import dataclass
+from panpan.types.events import Compacted, Event, ReplyStarted, RetryScheduled, TurnEnded
+from panpan.types.messages import (
+    AssistantMessage,
+    Compaction,
+    Message,
+    SystemReminder,
+    ToolResultMessage,
+    UserMessage,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPrompt:
+    """A prompt that no turn has received yet."""
+
+    message: UserMessage
+    client: str = ""
+    """Client that sent it."""
+    is_command: bool = False
+    """True if its words are a slash command, for the session to run."""
+    is_returned: bool = False
+    """True if it goes back to its client when the turn before it is stopped; otherwise it runs then."""
+
+
+class Hub(AsyncContextManagerMixin):
+    """Runs the turns of a session. Enter it, and every prompt becomes a turn.
+
+    Args:
+        session: An open session.
+        feed: Gets all events.
+        questions: The session's questions.
+    """
+
+    def __init__(self, session: Session, feed: Feed, questions: Questions) -> None:
+        self.session = session
+        self.feed = feed
+        self.questions = questions
+        self._queue: deque[WaitingPrompt] = deque()
+        self._steered: dict[str, WaitingPrompt] = {}
+        """Prompts given to the running turn that may not have arrived, by the id of the message."""
+        self._notes: list[UserMessage] = []
+        """Messages that need no reply, to add after the turn."""
+        self._unseen: dict[str, Message] = {}
+        """Recorded messages that no event has carried yet, by id."""
+        self._prompt = ""
+        """Id of the message that began the turn."""
+        self._is_command = False
+        """True if the turn runs a slash command."""
+        self._awaits_prompt = False
+        """True if the next message of the user is one that a slash command asks the model with."""
+        self._has_work = anyio.Event()
+        self._is_wake_wanted = False
+        self._is_running = False
+        self._is_stopped = False
+        """True if the turn was interrupted or failed, so that a user sees it before the model is woken again."""
+        self._retry: RetryScheduled | None = None
+        self._retry_at = 0.0
+        self._status = Status()
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
+        self.session.agent.transcript.recorder.subscribe(self._recorded)
+        self.questions.subscribe(self._tell_status)
+        self._tell_status()
+        with unwrap_single_exception():
+            async with create_task_group() as tasks:
+                tasks.start_soon(self._run)
+                try:
+                    yield self
+                finally:
+                    tasks.cancel_scope.cancel("the hub is closed")
+
+    @property
+    def is_busy(self) -> bool:
+        """True if a turn runs or is about to."""
+        return self._is_running or bool(self._queue)
+
+    @property
+    def is_stopped(self) -> bool:
+        """True if the running turn is being stopped, or the last one was interrupted or failed."""
+        return self._is_stopped
+
+    @property
+    def steering(self) -> Sequence[UserMessage]:
+        """Messages that wait for the next round of the running turn, oldest first."""
+        return self.session.steering.waiting
+
+    @property
+    def queued(self) -> Sequence[UserMessage]:
+        """Messages that wait for the end of the running turn, oldest first."""
+        return [one.message for one in self._queue] if self._is_running else []
+
+    @property
+    def status(self) -> Status:
+        """State of the session now."""
+        session, retry = self.session, self._retry
+        return Status(
+            self._activity,
+            retry.attempt if retry is not None else 0,
+            self._retry_at if retry is not None else 0.0,
+            retry.reason if retry is not None else "",
+            len(self.steering) + len(self.queued),
+            session.permission_mode,
+            session.model,
+            session.title or "",
+        )
+
+    @property
+    def _activity(self) -> Activity:
+        if self.questions.open:
+            return "asking"
+        if self._retry is not None:
+            return "retrying"
+        return "busy" if self.is_busy else "idle"
+
+    def read(self, after: int | None = None) -> Reader:
+        """Return a reader of the events behind a number, or with None of those to come."""
+        return Reader(self.feed, after)
+
+    async def submit(
+        self,
+        prompt: str | UserMessage,
+        *,
+        delivery: Delivery = "queue",
+        client: str = "",
+        is_returned: bool = False,
+    ) -> None:
+        """Send a prompt as the user wrote it: a slash command, or words that may mention files.
+
+        Args:
+            prompt: The prompt.
+            delivery: Time of its delivery while a turn runs; without one, it begins a turn. A command always waits.
+            client: Client that sends it.
+            is_returned: True if it goes back to the client when the turn before it is stopped.
+
+        Raises:
+            PanpanError: A file that it mentions cannot be sent.
+        """
+        message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
+        is_command = self.session.commands.line_in(message.typed) is not None
+        if not is_command:
+            message = await self.session.prepare_message(message)
+        self.put(WaitingPrompt(message, client, is_command, is_returned), "queue" if is_command else delivery)
+
+    def put(self, prompt: WaitingPrompt, delivery: Delivery = "queue") -> None:
+        """Send a prompt that is prepared, or a command."""
+        if delivery == "steer" and self._is_running:
+            self.session.steering.add(prompt.message)
+            self._steered[prompt.message.uuid] = prompt
+        else:
+            self._queue.append(prompt)
+            self._has_work.set()
+        self._tell_status()
+
+    def note(self, message: UserMessage) -> None:
+        """Add a message that needs no reply: now, or after the running turn.
+
+        Raises:
+            SessionLogError: The log is full; the message is in the conversation.
+        """
+        if self._is_running:
+            self._notes.append(message)
+        else:
+            self.session.add_message(message)
+
+    def take_back(self, client: str = "") -> UserMessage | None:
+        """Take back the newest prompt of a client that waits; None if none does."""
+        for one in reversed(self._queue if self._is_running else ()):
+            if one.client == client:
+                self._queue.remove(one)
+                self._tell_status()
+                return one.message
+        for message in reversed(self.steering):
+            if self._client_of(message) == client and self.session.steering.remove(message):
+                self._tell_status()
+                return message
+        return None
+
+    def withdraw(self, client: str = "") -> Sequence[UserMessage]:
+        """Take back all prompts of a client that wait, oldest first, as when it leaves."""
+        steered = [one for one in self.steering if self._client_of(one) == client]
+        taken = [one for one in steered if self.session.steering.remove(one)]
+        taken += [one.message for one in self._queue if one.client == client]
+        self._queue = deque(one for one in self._queue if one.client != client)
+        self._tell_status()
+        return taken
+
+    def wake(self) -> None:
+        """Wake the model for its news when nothing runs; after a stopped turn, with the next prompt."""
+        self._is_wake_wanted = True
+        self._has_work.set()
+
+    def interrupt(self) -> bool:
+        """Stop the running turn; return True unless none runs or it was stopped before.
+
+        A prompt whose turn is only about to begin is returned to its client.
+        """
+        if not self._is_running:
+            return self._return_prompts()
+        is_told = self.session.interrupt()
+        self._is_stopped = is_told or self._is_stopped
+        return is_told
+
+    async def idle(self) -> None:
+        """Wait until no turn runs and none is about to."""
+        reader = self.read()
+        while self.is_busy:
+            await reader.take()
+
+    async def _run(self) -> None:
+        while True:
+            await self._has_work.wait()
+            self._has_work = anyio.Event()
+            while self._queue or self._takes_wake():
+                await self._run_turn(self._queue.popleft() if self._queue else None)
+
+    def _takes_wake(self) -> bool:
+        """Return True if the model is woken now, and clear the request."""
+        if not self._is_wake_wanted:
+            return False
+        self._is_wake_wanted = False
+        return self.session.settings.background.wake and not self._is_stopped and self.session.may_be_woken
+
+    async def _run_turn(self, prompt: WaitingPrompt | None) -> None:
+        """Run a turn; without a prompt, wake the model."""
+        self._is_running, self._is_stopped = True, False
+        try:
+            if prompt is None:
+                self.feed.publish(TurnBegan(None))
+            else:
+                self._prompt, self._is_command = prompt.message.uuid, prompt.is_command
+                self._awaits_prompt = prompt.is_command
+                self.feed.publish(TurnBegan(prompt.message, prompt.client))
+            self._tell_status()
+            try:
+                with unwrap_single_exception():
+                    async with aclosing(self._events_of(prompt)) as events:
+                        async for event in events:
+                            self._publish(event)
+            except PanpanError as error:
+                self._is_stopped = True
+                self.feed.publish(TurnFailed(error))
+        finally:
+            self._is_running, self._is_command, self._awaits_prompt, self._retry = False, False, False, None
+            self._add_notes()  # also if the hub is closed, since the notes were on a screen
+            self._tell_unseen()
+            self.feed.publish(TurnClosed())
+        self._after_turn()
+        self._tell_status()
+
+    def _events_of(self, prompt: WaitingPrompt | None) -> AsyncGenerator[Event, None]:
+        if prompt is None:
+            return self.session.wake()
+        return self.session.submit(prompt.message) if prompt.is_command else self.session.send(prompt.message)
+
+    def _publish(self, event: Event) -> None:
+        match event:
+            case RetryScheduled(delay_s=delay_s):
+                self._retry, self._retry_at = event, time() + delay_s
+                self._tell_status()
+            case ReplyStarted() if self._retry is not None:
+                self._retry = None
+                self._tell_status()
+            case UserMessage(uuid=uuid):
+                self._steered.pop(uuid, None)
+                self._tell_status()
+            case TurnEnded():
+                self._awaits_prompt = self._is_command
+            case _:
+                pass
+        if isinstance(event, UserMessage | AssistantMessage | ToolResultMessage):
+            self._unseen.pop(event.uuid, None)
+        self.feed.publish(event)
+
+    def _recorded(self, record: Message | Compaction | Mapping[str, Any]) -> None:
+        """Follow what the session records, since not all of it is an event of a turn."""
+        match record:
+            case SystemReminder():
+                pass
+            case Compaction():
+                if not self._is_running:
+                    self.feed.publish(Compacted(record))
+            case Mapping():
+                if record.get("subtype") == "rewind":
+                    messages = self.session.conversation.messages
+                    self.feed.publish(Rewound(messages[-1].uuid if messages else ""))
+                self._tell_status()
+            case UserMessage(uuid=uuid) if uuid == self._prompt:
+                pass  # TurnBegan has it
+            case UserMessage() if self._awaits_prompt:
+                self._awaits_prompt = False
+                self.feed.publish(MessageRecorded(record))
+            case _:
+                self._unseen[record.uuid] = record
+                if not self._is_running:
+                    self._tell_unseen()
+
+    def _tell_unseen(self) -> None:
+        """Publish messages that no event has carried, such as results of interrupted calls."""
+        unseen, self._unseen = self._unseen, {}
+        for message in unseen.values():
+            self.feed.publish(MessageRecorded(message))
+
+    def _after_turn(self) -> None:
+        """Queue undelivered messages as the next turns; after a stopped turn, return those that are to be returned."""
+        waiting = [self._steered.pop(one.uuid, WaitingPrompt(one)) for one in self._take_steering()]
+        self._steered.clear()
+        self._queue.extendleft(reversed(waiting))
+        if self._is_stopped:
+            self._return_prompts()
+
+    def _return_prompts(self) -> bool:
+        """Return the waiting prompts that are to be returned, and return True if there were any."""
+        by_client: dict[str, list[UserMessage]] = {}
+        for one in self._queue:
+            if one.is_returned:
+                by_client.setdefault(one.client, []).append(one.message)
+        self._queue = deque(one for one in self._queue if not one.is_returned)
+        for client, messages in by_client.items():
+            self.feed.publish(PromptsReturned(messages, client))
+        self._tell_status()
+        return bool(by_client)
+
+    def _take_steering(self) -> Sequence[UserMessage]:
+        taken = []
+        while (message := self.session.steering.take_first()) is not None:
+            taken.append(message)
+        return taken
+
+    def _client_of(self, message: UserMessage) -> str:
+        one = self._steered.get(message.uuid)
+        return "" if one is None else one.client
+
+    def _add_notes(self) -> None:
+        notes, self._notes = self._notes, []
+        for note in notes:
+            try:
+                self.session.add_message(note)
+            except PanpanError as error:  # the disk is full; the note is in the conversation anyway
+                self.session.agent.warn(str(error))
+
+    def _tell_status(self) -> None:
+        if (status := self.status) != self._status:
+            self._status = status
+            self.feed.publish(StatusChanged(status))
+
+
+OpenWith = Callable[[Askers], AbstractAsyncContextManager[Session]]
+"""Returns the context manager that opens a session whose questions go to the askers."""
+
+
+@asynccontextmanager
+async def hosted(open_session: OpenWith) -> AsyncGenerator[Hub, None]:
+    """Open a session with a hub, and close both at the end of the `with` block.
+
+    Raises:
+        PanpanError: The session could not be opened.
+    """
+    feed = Feed()
+    questions = Questions(feed)
+    async with open_session(questions.askers) as session, Hub(session, feed, questions) as hub:
+        yield hub

@@ -1,0 +1,264 @@
+"""The hub runs prompts of many clients as turns, and tells all of them the same."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from panpan.errors import ProviderError
+from panpan.hub.events import (
+    HubEvent,
+    MessageRecorded,
+    PromptsReturned,
+    Rewound,
+    Status,
+    StatusChanged,
+    TurnBegan,
+    TurnClosed,
+    TurnFailed,
+)
+from panpan.hub.feed import Reader
+from panpan.hub.hub import Hub, WaitingPrompt
+from panpan.session.command import CommandResult, NoCommands
+from panpan.types.events import CommandRan, RetryScheduled, TextDelta, TurnEnded
+from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
+from tests.faces.terminal.work_fixtures import HeldLLM, until
+from tests.fakes.hub import hub_of
+from tests.fakes.scripted_llm import call, say
+from tests.fakes.session import session_in
+from tests.fakes.tools import FakeTool
+
+
+@dataclass
+class Running:
+    hub: Hub
+    llm: HeldLLM
+    reader: Reader
+
+    async def begin(self, text: str, **options: Any) -> None:
+        """Send a prompt, and wait until the model is asked."""
+        asked = len(self.llm.requests)
+        await self.hub.submit(text, **options)
+        await until(lambda: len(self.llm.requests) > asked)
+
+    async def finish(self, requests: int = 1) -> list[HubEvent]:
+        """Let requests be answered, wait for the end, and return what a client was told so far."""
+        self.llm.let_go(requests)
+        with anyio.fail_after(20):
+            await self.hub.idle()
+        return self.told
+
+    @property
+    def told(self) -> list[HubEvent]:
+        return [one.event for one in self.reader.take_now()]
+
+
+@asynccontextmanager
+async def running(root: Path, *replies: Any, tools: Any = (), **parts: Any) -> AsyncGenerator[Running, None]:
+    llm = HeldLLM(*replies)
+    async with hub_of(session_in(root, llm, *tools, warn=lambda text: None, **parts)) as hub:
+        yield Running(hub, llm, hub.read(0))
+
+
+def of(kind: type, events: list[HubEvent]) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+async def test_two_readers_are_told_the_same_of_a_turn(tmp_path: Path) -> None:
+    async with running(tmp_path, say("hello")) as it:
+        other = it.hub.read(0)
+        await it.begin("go", client="a")
+        events = await it.finish()
+        again = [one.event for one in other.take_now()]
+
+    assert events == again
+    began = of(TurnBegan, events)
+    assert [(one.prompt.text, one.client) for one in began] == [("go", "a")]
+    assert [one.text for one in of(TextDelta, events)] == ["hello"]
+    assert isinstance(events[-1], StatusChanged)
+    kept = [event for event in events if isinstance(event, TurnEnded | TurnClosed)]
+    assert [type(event) for event in kept] == [TurnEnded, TurnClosed]
+
+
+async def test_prompts_queue_or_join_the_running_turn(tmp_path: Path) -> None:
+    async with running(tmp_path) as it:
+        await it.begin("first", client="a")
+        await it.hub.submit("second", client="b")
+        await it.hub.submit("at once", client="b", delivery="steer")
+        assert it.hub.status.waiting == 2
+        await it.finish(3)
+
+    assert it.llm.asked == [["first"], ["first", "at once"], ["first", "at once", "second"]]
+
+
+async def test_steering_without_a_turn_begins_one(tmp_path: Path) -> None:
+    async with running(tmp_path) as it:
+        await it.begin("go", delivery="steer")
+        await it.finish()
+
+    assert it.llm.asked == [["go"]]
+
+
+async def test_interrupt_returns_some_prompts_and_runs_the_others(tmp_path: Path) -> None:
+    async with running(tmp_path) as it:
+        await it.begin("go", client="a")
+        await it.hub.submit("typed", client="a", is_returned=True)
+        await it.hub.submit("sent", client="b")
+        await it.hub.submit("steered", client="a", is_returned=True, delivery="steer")
+        assert it.hub.interrupt()
+        assert not it.hub.interrupt(), "it is told already"
+        events = await it.finish()
+
+    [returned] = of(PromptsReturned, events)
+    assert ([one.text for one in returned.prompts], returned.client) == (["steered", "typed"], "a")
+    assert it.llm.asked[-1][-1] == "sent"
+    assert len(it.llm.asked) == 2
+
+
+async def test_turn_that_fails_is_told_with_its_error(tmp_path: Path) -> None:
+    async with running(tmp_path, ProviderError("the model is gone"), say("back")) as it:
+        await it.begin("go")
+        await it.hub.submit("typed", is_returned=True)
+        failed = await it.finish()
+        await it.begin("again")
+        events = await it.finish()
+
+    assert [str(one.error) for one in of(TurnFailed, failed)] == ["the model is gone"]
+    assert [one.prompts[0].text for one in of(PromptsReturned, failed)] == ["typed"]
+    assert of(TurnFailed, events) == []
+
+
+async def test_take_back_and_withdraw_touch_only_ones_own(tmp_path: Path) -> None:
+    async with running(tmp_path) as it:
+        await it.begin("go", client="a")
+        for number, client in enumerate("abab"):
+            await it.hub.submit(f"{client}{number}", client=client, delivery="steer" if number < 2 else "queue")
+
+        taken = it.hub.take_back("a")
+        withdrawn = it.hub.withdraw("b")
+        await it.finish(2)
+
+    assert taken is not None
+    assert taken.text == "a2"
+    assert [one.text for one in withdrawn] == ["b1", "b3"]
+    assert it.llm.asked[-1] == ["go", "a0"]
+
+
+async def test_status_tells_retry_question_and_waiting_prompts(tmp_path: Path) -> None:
+    def retry(request: Any) -> AssistantMessage:
+        return say("there")
+
+    async with running(tmp_path, retry) as it:
+        assert it.hub.status == Status(mode="default", model="scripted")
+        await it.begin("go")
+        assert it.hub.status.activity == "busy"
+        it.hub._publish(RetryScheduled(2, "overloaded", 30.0))
+        status = it.hub.status
+        assert (status.activity, status.attempt, status.reason) == ("retrying", 2, "overloaded")
+        assert status.retry_at > 0
+        it.hub.session.set_permission_mode("plan")
+        it.hub.session.rename("a title")
+        events = await it.finish()
+
+    told = [one.status for one in of(StatusChanged, events)]
+    assert [one.activity for one in told if one.activity != "busy"][-1] == "idle"
+    assert any(one.mode == "plan" for one in told)
+    assert told[-1].title == "a title"
+
+
+async def test_results_of_an_interrupted_turn_are_told(tmp_path: Path) -> None:
+    sleep = FakeTool()
+    async with running(tmp_path, call(("1", sleep.name, {"seconds": 60})), tools=[sleep]) as it:
+        await it.begin("go")
+        it.llm.let_go()
+        await until(lambda: sleep.peak)
+        it.hub.interrupt()
+        await it.hub.idle()
+        events = it.told
+        messages = it.hub.session.conversation.messages
+
+    recorded = [one.message for one in of(MessageRecorded, events)]
+    assert [type(one) for one in recorded] == [ToolResultMessage]
+    assert recorded == list(messages[-1:])
+    assert type(events[-2]) is TurnClosed, "and all of it before the turn is closed"
+
+
+async def test_notes_wait_for_the_turn_and_are_told(tmp_path: Path) -> None:
+    async with running(tmp_path) as it:
+        await it.begin("go")
+        it.hub.note(UserMessage.of("a command ran"))
+        events = await it.finish()
+        it.hub.note(UserMessage.of("another"))
+
+        assert [one.message.text for one in of(MessageRecorded, events)] == ["a command ran"]
+        assert [one.message.text for one in of(MessageRecorded, it.told)] == ["another"]
+
+
+async def test_rewind_is_told_with_the_last_message_that_is_left(tmp_path: Path) -> None:
+    async with running(tmp_path) as it:
+        await it.begin("first")
+        await it.finish()
+        await it.begin("second")
+        await it.finish()
+        messages = it.hub.session.conversation.messages
+        prompt = next(one for one in messages if isinstance(one, UserMessage) and one.text == "second")
+        left = messages[messages.index(prompt) - 1].uuid
+        await it.hub.session.rewind(prompt.uuid)
+
+        assert of(Rewound, it.told) == [Rewound(left)]
+
+
+class Commands(NoCommands):
+    """`/hello`, which answers by itself, and others, which ask the model twice."""
+
+    def line_in(self, text: str) -> str | None:
+        return text if text.startswith("/") else None
+
+    async def run(self, line: str, session: Any) -> CommandResult:
+        return CommandResult(text="hello there") if line == "/hello" else CommandResult(prompts=["one", "two"])
+
+
+async def test_command_runs_after_the_turn_however_it_is_sent(tmp_path: Path) -> None:
+    async with running(tmp_path, commands=Commands()) as it:
+        await it.begin("go")
+        await it.hub.submit("/hello", delivery="steer")
+        events = await it.finish()
+
+    assert [one.text for one in of(CommandRan, events)] == ["hello there"]
+    assert [one.prompt.text for one in of(TurnBegan, events)] == ["go", "/hello"]
+    assert len(it.llm.requests) == 1
+
+
+async def test_prompts_of_a_command_are_told_before_their_replies(tmp_path: Path) -> None:
+    async with running(tmp_path, commands=Commands()) as it:
+        await it.begin("/ask")
+        events = await it.finish(2)
+
+    told = [event for event in events if isinstance(event, TurnBegan | MessageRecorded | AssistantMessage | TurnClosed)]
+    assert [type(one).__name__ for one in told] == [
+        "TurnBegan",
+        *["MessageRecorded", "AssistantMessage"] * 2,
+        "TurnClosed",
+    ]
+    assert [one.message.text for one in of(MessageRecorded, told)] == ["one", "two"]
+
+
+async def test_closing_the_hub_ends_the_turn_and_keeps_a_valid_log(tmp_path: Path) -> None:
+    async with running(tmp_path) as it:
+        await it.begin("go")
+        it.hub.note(UserMessage.of("a command ran"))
+
+    assert [one.text for one in it.hub.session.conversation.messages] == ["go", "a command ran"]
+    assert not it.hub.is_busy
+
+
+async def test_bug_in_a_turn_ends_the_hub(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with running(tmp_path, ZeroDivisionError()) as it:
+            it.llm.let_go()
+            it.hub.put(WaitingPrompt(UserMessage.of("go")))
+            await anyio.sleep_forever()

@@ -1,4 +1,4 @@
-"""What clients of a session are told beside the events of its turns."""
+"""Events for clients of a session beside those of its turns."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
@@ -158,7 +158,7 @@ HubEvent: TypeAlias = (
     | QuestionClosed
     | Resync
 )
-"""What a client reads. Deltas may be left out for a client that is slow, and nothing else."""
+"""Event for a client. Deltas may be left out for a client that is slow, and nothing else."""
 
 
 def delta_size(event: HubEvent) -> int:

@@ -128,7 +128,7 @@ async def test_withdrawn_question_is_closed_by_nobody() -> None:
         (PLAN, PlanApproved("bypassPermissions")),
     ],
 )
-async def test_answer_that_does_not_fit_is_an_error_and_the_question_stays(question: Any, answer: Any) -> None:
+async def test_answer_that_does_not_fit_is_an_error(question: Any, answer: Any) -> None:
     it = Asked()
     right: Any = YES if question is BASH else PlanApproved("default") if question is PLAN else [UserAnswer(("this",))]
     with it.questions.answered_by("a"):

@@ -3,6 +3,7 @@
     PanpanError                  exit 1: the turn failed
     ├── ConfigError              exit 2: the user can fix it
     │   ├── SessionError         the session named cannot be opened
+    │   │   └── SessionHeldError another process has it open; carries `session_id`
     │   └── NothingToCompactError  the conversation is as short as it gets
     ├── ProviderError            the model could not be asked, or answered nonsense
     │   ├── AuthenticationError  the key is missing, wrong or has no rights
@@ -42,6 +43,14 @@ class ConfigError(PanpanError):
 
 class SessionError(ConfigError):
     """The session that was named does not exist, is held by another process, or cannot be read."""
+
+
+class SessionHeldError(SessionError):
+    """Another process has the session open."""
+
+    def __init__(self, message: str, session_id: str) -> None:
+        super().__init__(message)
+        self.session_id = session_id
 
 
 class NothingToCompactError(ConfigError):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from panpan.cli_kit.questions import TerminalQuestions
-    from panpan.faces.terminal.repl import Sessions
+    from panpan.faces.terminal.attached import JoinedIfHeld
 
 
 async def run_repl_for(options: Options, look: UiLook) -> int:
@@ -29,8 +29,8 @@ async def run_repl_for(options: Options, look: UiLook) -> int:
     )
 
 
-def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
-    """Return the sessions for a terminal; none is open yet.
+def _sessions_for(options: Options, state: TerminalState) -> "JoinedIfHeld":
+    """Return the sessions for a terminal; none is open yet. One that is open in another panpan is joined.
 
     Raises:
         ConfigError: There is no such folder, or no panpan home.
@@ -42,6 +42,7 @@ def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
     from panpan.config.known_secrets import secrets_of_run
     from panpan.config.locations import Locations
     from panpan.faces.plain.line_reader import LineReader, YesOrNo
+    from panpan.faces.terminal.attached import AttachedSession, JoinedIfHeld
     from panpan.faces.terminal.screen.cursor_screen import CursorScreen
     from panpan.faces.turn_text import WaitingTime
     from panpan.system.text.redact import Redactor
@@ -63,9 +64,10 @@ def _sessions_for(options: Options, state: TerminalState) -> "Sessions":
     places = Locations.find(Path(options["cwd"] or ".").expanduser().absolute(), os.environ)
     state.history.write_with(Redactor(secrets_of_run(places, os.environ)).redact)
     waiting = WaitingTime(monotonic)
-    return sessions_on(
+    sessions = sessions_on(
         lambda hub, commands: CursorScreen(hub, state, commands, waiting),
         options,
         waiting,
         SessionCallbacks(os.environ, ask_yes_or_no, questions, state.warn, not_as_wanted),
     )
+    return JoinedIfHeld(sessions, lambda session_id: AttachedSession(state, places.sockets_folder, session_id))

@@ -64,7 +64,7 @@ def run(options: Options) -> int:
             from panpan.cli.line_command import run_lines_for
 
             return anyio.run(run_lines_for, options, out)
-        with _enter_kept():  # until the end, since prompt_toolkit restores what it finds when it takes the terminal
+        with enter_kept():  # until the end, since prompt_toolkit restores what it finds when it takes the terminal
             sys.stdout.write(FIRST_SIGN)
             sys.stdout.flush()
             from panpan.cli.repl_command import run_repl_for
@@ -73,7 +73,7 @@ def run(options: Options) -> int:
 
 
 @contextmanager
-def _enter_kept() -> Iterator[None]:
+def enter_kept() -> Iterator[None]:
     """Make the terminal pass on Enter as a carriage return, not as a line feed, which is the key for a new line."""
     fd = sys.stdin.fileno()
     try:

@@ -1,18 +1,20 @@
 """Sessions on a screen, opened as the command line asks."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from panpan.app import slash_commands
 from panpan.cli.session_opening import session_of
 from panpan.cli_kit.options import Options
+from panpan.config.locations import Locations
 from panpan.faces.session_change import SessionChange
 from panpan.faces.terminal.commands.registry import all_commands
 from panpan.faces.terminal.repl import Sessions
 from panpan.faces.terminal.screen.screen import Screen
 from panpan.faces.turn_text import WaitingTime
 from panpan.hub.hub import Hub, hosted
+from panpan.hub.sharing import shared
 from panpan.session.command import Command, Questions
 from panpan.session.frontend import Askers
 from panpan.session.session import Session
@@ -48,7 +50,8 @@ def sessions_on(
         around: Callbacks to the terminal.
     """
 
-    def opening(**changed: Any) -> AbstractAsyncContextManager[Hub]:
+    @asynccontextmanager
+    async def opening(**changed: Any) -> AsyncGenerator[Hub, None]:
         def open_with(askers: Askers) -> AbstractAsyncContextManager[Session]:
             return session_of(
                 {**options, **changed},
@@ -60,7 +63,10 @@ def sessions_on(
                 warn=around.warn,
             )
 
-        return hosted(open_with)
+        async with hosted(open_with) as hub:
+            sockets = Locations.find(hub.session.info.cwd, around.env).sockets_folder
+            async with shared(hub, sockets, around.warn):
+                yield hub
 
     def opening_other(session_id: str | None) -> AbstractAsyncContextManager[Hub]:
         return opening(

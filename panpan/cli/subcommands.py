@@ -61,6 +61,7 @@ class Subcommand(NamedTuple):
 _OWN: Mapping[str, Subcommand] = {
     name: Subcommand(f"panpan.cli.{module}", name if module in ("help_command", "login_command") else "command", text)
     for name, module, text in (
+        ("attach", "attach_command", ""),
         ("capabilities", "capabilities_command", "List the features of panpan, packages and folders."),
         ("completion", "help_command", "Print completion for a shell; man prints the manual page."),
         ("config", "config_command", "Show the settings and where they come from."),
@@ -71,7 +72,7 @@ _OWN: Mapping[str, Subcommand] = {
         ("login", "login_command", "Keep the API key of a provider; logout removes it."),
         ("logout", "login_command", ""),
         ("man", "help_command", ""),
-        ("sessions", "sessions.command", "List, search, show, export, import and repair sessions."),
+        ("sessions", "sessions.command", "List, search and export sessions; attach joins an open one."),
         ("trust", "trust_command", "Show and change which projects you trust."),
     )
 }

@@ -116,6 +116,11 @@ class Locations:
         return self.home / "logins"
 
     @property
+    def sockets_folder(self) -> Path:
+        """Folder with a socket for each session that other terminals may join."""
+        return self.home / "run"
+
+    @property
     def search_index(self) -> Path:
         """Full-text index of the sessions of all projects; may be deleted at any time."""
         return self.home / "search.sqlite3"

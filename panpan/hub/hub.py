@@ -38,6 +38,7 @@ from panpan.types.messages import (
     SystemReminder,
     ToolResultMessage,
     UserMessage,
+    new_id,
 )
 
 
@@ -88,6 +89,12 @@ class Hub(AsyncContextManagerMixin):
         self._retry: RetryScheduled | None = None
         self._retry_at = 0.0
         self._status = Status()
+        self._past = len(session.conversation.messages)
+        """Messages before the running turn."""
+        self._turn_number = 0
+        """Number of the event before the running turn."""
+        self.epoch = new_id()
+        """Id of this numbering of events; another hub of the same session has another one."""
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
@@ -144,6 +151,16 @@ class Hub(AsyncContextManagerMixin):
         if self._retry is not None:
             return "retrying"
         return "busy" if self.is_busy else "idle"
+
+    def past(self) -> tuple[Sequence[Message], int]:
+        """Return the messages that no later event carries, and the number of the event to read on after.
+
+        Those of the running turn are in its events, which a new reader gets from the beginning of the turn on.
+        """
+        messages = self.session.conversation.messages
+        if self._is_running:
+            return messages[: self._past], self._turn_number
+        return list(messages), self.feed.last
 
     def read(self, after: int | None = None) -> Reader:
         """Return a reader of the events behind a number, or with None of those to come."""
@@ -256,6 +273,7 @@ class Hub(AsyncContextManagerMixin):
     async def _run_turn(self, prompt: WaitingPrompt | None) -> None:
         """Run a turn; without a prompt, wake the model."""
         self._is_running, self._is_stopped = True, False
+        self._past, self._turn_number = len(self.session.conversation.messages), self.feed.last
         try:
             if prompt is None:
                 self.feed.publish(TurnBegan(None))

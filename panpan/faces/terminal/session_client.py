@@ -3,7 +3,7 @@
 The rule: a message is shown as waiting until the model has it. An undelivered one goes back into the input box.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 from anyio import CancelScope, create_task_group
@@ -30,6 +30,7 @@ from panpan.hub.events import (
 )
 from panpan.hub.feed import OpenReply
 from panpan.hub.hub import Hub, WaitingPrompt
+from panpan.hub.questions import Answer
 from panpan.types.events import Event
 from panpan.types.messages import AssistantMessage, UserMessage
 from panpan.types.permission import PlanProposal
@@ -100,6 +101,55 @@ class ShownTurn:
         self._view.end()
 
 
+class _Asked:
+    """A question that the user is shown."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.scope = CancelScope()
+
+
+class ShownQuestions:
+    """Shows the questions of a session until they are closed.
+
+    Args:
+        dialogs: Puts them to the user.
+        view: Shows what became of one that was closed elsewhere.
+        answer: Gives the session the answer to the question with an id.
+        client: Name of this client.
+    """
+
+    def __init__(
+        self,
+        dialogs: QuestionDialogs,
+        view: TurnRenderer,
+        answer: Callable[[int, Answer], Awaitable[None]],
+        client: str,
+    ) -> None:
+        self._dialogs = dialogs
+        self._view = view
+        self._answer = answer
+        self._client = client
+        self._asked: dict[int, _Asked] = {}
+
+    def follow(self, event: QuestionAsked | QuestionClosed, asking: TaskGroup) -> None:
+        """Show a question, in a task of its own, or take it from the screen."""
+        if isinstance(event, QuestionAsked):
+            asked = self._asked[event.id] = _Asked(event.question)
+            asking.start_soon(self._ask, event.id, asked)
+        elif (closed := self._asked.pop(event.id, None)) is not None:
+            closed.scope.cancel("the question is closed")
+            if not event.client and isinstance(closed.question, PlanProposal):
+                self._view.keep_plan(closed.question.text)  # no result of the call will show it
+            elif event.client not in ("", self._client):
+                self._view.note("answered in another terminal")
+
+    async def _ask(self, number: int, asked: _Asked) -> None:
+        with asked.scope:
+            answer = await self._dialogs.answer_to(asked.question)
+            await self._answer(number, answer)
+
+
 class SessionClient:
     """Sends prompts of the user to a hub, and shows what it tells.
 
@@ -120,14 +170,12 @@ class SessionClient:
         is_held_up: Callable[[], bool] = lambda: False,
     ) -> None:
         self._hub = hub
-        self._dialogs = dialogs
         self._return_prompt = return_prompt
         self._is_held_up = is_held_up
         self._is_wake_wanted = False
-        self._view = view
         self._turn = ShownTurn(view)
+        self._questions = ShownQuestions(dialogs, view, self._answer, TERMINAL)
         self._reader = hub.read()
-        self._asked: dict[int, _Asked] = {}
         self._may_wake = anyio.Event()
         self.left_over: Sequence[UserMessage] = ()
         """Messages that were not delivered when `run` ended, oldest first."""
@@ -198,36 +246,16 @@ class SessionClient:
 
     async def _follow(self, event: HubEvent, asking: TaskGroup) -> None:
         match event:
-            case QuestionAsked(id=number, question=question):
-                asked = self._asked[number] = _Asked(question)
-                asking.start_soon(self._ask, number, asked)
-            case QuestionClosed(id=number, client=client):
-                self._closed(self._asked.pop(number), client)
+            case QuestionAsked() | QuestionClosed():
+                self._questions.follow(event, asking)
             case PromptsReturned():
                 if texts := [message.typed for message in _returned(event)]:
                     self._return_prompt("\n".join(texts))
             case _:
                 await self._turn.show(event)
 
-    async def _ask(self, number: int, asked: "_Asked") -> None:
-        with asked.scope:
-            answer = await self._dialogs.answer_to(asked.question)
-            self._hub.questions.answer(number, answer, TERMINAL)
-
-    def _closed(self, asked: "_Asked", client: str) -> None:
-        asked.scope.cancel("the question is closed")
-        if not client and isinstance(asked.question, PlanProposal):
-            self._view.keep_plan(asked.question.text)  # no result of the call will show it
-        elif client not in ("", TERMINAL):
-            self._view.note("answered elsewhere")
-
-
-class _Asked:
-    """A question that the user is shown."""
-
-    def __init__(self, question: Question) -> None:
-        self.question = question
-        self.scope = CancelScope()
+    async def _answer(self, number: int, answer: Answer) -> None:
+        self._hub.questions.answer(number, answer, TERMINAL)
 
 
 def _returned(event: HubEvent) -> Sequence[UserMessage]:

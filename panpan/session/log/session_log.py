@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from panpan.errors import ConfigError, SessionError, SessionLogError
+from panpan.errors import ConfigError, SessionError, SessionHeldError, SessionLogError
 from panpan.session.log.records import FORMAT_VERSION, encode_record, timestamp, viewer_fields
 from panpan.system.files.file_lock import LockHolder, lock_holder
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
@@ -254,9 +254,10 @@ class SessionLog:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             owner = describe_lock_owner(lock_holder(self._fd))
-            raise SessionError(
-                f"the session {self._base['sessionId']} is open in another panpan{owner}; close it there, or start a "
-                "new one"
+            session_id = self._base["sessionId"]
+            raise SessionHeldError(
+                f"the session {session_id} is open in another panpan{owner}; close it there, or start a new one",
+                session_id,
             ) from None
         except OSError:
             return False  # appended records are whole even so

@@ -12,7 +12,7 @@ from panpan.faces.terminal.dialogs.plan import PlanDialog, WantsToEdit
 from panpan.faces.terminal.dialogs.questions import Declined, QuestionsDialog
 from panpan.faces.terminal.rendering.displays import diff_lines
 from panpan.faces.terminal.screen.external_program import EditorFailed
-from panpan.faces.terminal.screen.screen import Screen
+from panpan.faces.terminal.screen.screen import DialogScreen
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import WaitingTime
 from panpan.hub.events import Question
@@ -32,7 +32,7 @@ class QuestionDialogs:
         shown: Returns a path for display.
     """
 
-    def __init__(self, screen: Screen, waiting: WaitingTime, shown: Callable[[Path], str] = str) -> None:
+    def __init__(self, screen: DialogScreen, waiting: WaitingTime, shown: Callable[[Path], str] = str) -> None:
         self._screen = screen
         self._waiting = waiting
         self._shown = shown
@@ -63,7 +63,7 @@ class QuestionDialogs:
         return dialog
 
 
-async def _plan_answer(proposal: PlanProposal, file: str, screen: Screen) -> PlanAnswer:
+async def _plan_answer(proposal: PlanProposal, file: str, screen: DialogScreen) -> PlanAnswer:
     note = ""
     while True:
         dialog = await to_thread.run_sync(_plan_dialog, proposal, file, note, screen, abandon_on_cancel=True)
@@ -76,7 +76,7 @@ async def _plan_answer(proposal: PlanProposal, file: str, screen: Screen) -> Pla
         note = edited.reason if isinstance(edited, EditorFailed) else "the plan was empty, so the old one stays"
 
 
-def _plan_dialog(proposal: PlanProposal, file: str, note: str, screen: Screen) -> PlanDialog:
+def _plan_dialog(proposal: PlanProposal, file: str, note: str, screen: DialogScreen) -> PlanDialog:
     """Return the dialog with its rows laid out; runs in a thread, as for a permission question."""
     width, theme = screen.width, screen.theme
     dialog = PlanDialog(proposal, file, note=note, room=lambda: screen.room)

@@ -60,24 +60,16 @@ class TurnRenderer(Protocol):
         ...
 
 
-class Screen(Canvas, Protocol):
-    """Shows one session, asks the user, and takes their input."""
+class DialogScreen(Canvas, Protocol):
+    """Shows turns, and asks the user."""
 
     @property
     def view(self) -> TurnRenderer: ...
 
     @property
-    def look(self) -> "ScreenLook | None":
-        """Colours and keys; None for a screen of lines."""
-        ...
-
-    @property
     def room(self) -> int:
         """Rows for a dialog."""
         ...
-
-    def echo(self, *lines: str) -> None:
-        """Show the typed text, unless it is on the screen already."""
 
     async def ask(self, dialog: Dialog[T]) -> T:
         """Show a dialog after all earlier ones are answered, and return its answer."""
@@ -86,16 +78,28 @@ class Screen(Canvas, Protocol):
     def question_waits(self) -> None:
         """Notify the user, who may be elsewhere, of a question that begins to wait."""
 
+    async def edited(self, text: str) -> "str | EditorFailed":
+        """Let the user edit a text in their editor, and return what they saved."""
+        ...
+
+
+class Screen(DialogScreen, Protocol):
+    """Shows one session, asks the user, and takes their input."""
+
+    @property
+    def look(self) -> "ScreenLook | None":
+        """Colours and keys; None for a screen of lines."""
+        ...
+
+    def echo(self, *lines: str) -> None:
+        """Show the typed text, unless it is on the screen already."""
+
     async def read(self, *shapes: Display, from_end: bool = False) -> None:
         """Show a long text, with `from_end` its end first.
 
         Raises:
             ConfigError: There is no pager.
         """
-
-    async def edited(self, text: str) -> "str | EditorFailed":
-        """Let the user edit a text in their editor, and return what they saved."""
-        ...
 
     def released(self) -> AbstractAsyncContextManager[None]:
         """Hand the terminal over to something else inside the block; output is shown afterwards."""

@@ -1,0 +1,299 @@
+"""Shares an open session with other processes of the user, over a socket in the panpan home.
+
+The rule: a client costs the session nothing. One that does not read is not waited for, and one that sends nonsense is
+told so and loses its connection at most.
+"""
+
+import json
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio import BrokenResourceError, ClosedResourceError, EndOfStream, create_task_group
+from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
+from panpan.hub.events import Delivery, Status
+from panpan.hub.feed import Reader
+from panpan.hub.hub import Hub
+from panpan.hub.wire import (
+    MAX_LINE_BYTES,
+    Line,
+    WireError,
+    answer_from_json,
+    as_json,
+    event_as_json,
+    from_json,
+    line_of,
+    parse_line,
+)
+from panpan.session.session import SessionInfo
+from panpan.system.processes.private_socket import listen_privately, require_own_user
+from panpan.types.content import TextBlock, UserContent
+from panpan.types.messages import Message, UserMessage
+from panpan.types.permission import PermissionMode
+from panpan.version import __version__
+
+log = logging.getLogger(__name__)
+
+MAX_CLIENTS = 32
+"""Most clients at a time; further ones wait."""
+MAX_PAST_BYTES = 8_000_000
+"""Most bytes of earlier messages that a new client gets; the log has all of them."""
+_CHUNK = 65_536
+
+
+class _Params(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class InitializeParams(_Params):
+    """Begins to read a session."""
+
+    client: str = Field(min_length=1, max_length=100)
+    """Name of the client, for its prompts and answers; the connection makes it unique."""
+    answers: bool = False
+    """True if it answers questions."""
+    epoch: str = ""
+    """Epoch that it read before; empty for none."""
+    after: int = Field(default=0, ge=0)
+    """Number of the last event that it has of that epoch."""
+
+
+class SendParams(_Params):
+    """Sends a prompt."""
+
+    content: str | tuple[UserContent, ...]
+    delivery: Delivery = "queue"
+    returned: bool = False
+    """True if it goes back to the client when the turn before it is stopped."""
+
+
+class AnswerParams(_Params):
+    """Answers a question."""
+
+    id: int
+    answer: Mapping[str, Any]
+
+
+class ChangeParams(_Params):
+    """Changes the session."""
+
+    mode: PermissionMode | None = None
+    model: str | None = None
+    title: str | None = None
+
+
+class _NoParams(_Params):
+    pass
+
+
+class Connection:
+    """Serves one client.
+
+    Args:
+        hub: The hub of the session.
+        stream: The connection.
+        number: Number of the connection.
+        max_line_bytes: Most bytes of a line of the client.
+    """
+
+    def __init__(self, hub: Hub, stream: SocketStream, number: int, max_line_bytes: int) -> None:
+        self._hub = hub
+        self._stream = stream
+        self._number = number
+        self._max_line_bytes = max_line_bytes
+        self._client = ""
+        self._reader: Reader | None = None
+        self._sending = anyio.Lock()
+        self._answers = ExitStack()
+        self._methods: Mapping[str, tuple[type[_Params], Callable[[Any], Awaitable[object]]]] = {
+            "session.initialize": (InitializeParams, self._initialize),
+            "session.send": (SendParams, self._send),
+            "session.cancel": (_NoParams, self._cancel),
+            "session.takeBack": (_NoParams, self._take_back),
+            "session.answer": (AnswerParams, self._answer),
+            "session.change": (ChangeParams, self._change),
+            "session.retryNow": (_NoParams, self._retry_now),
+            "status.get": (_NoParams, self._status),
+        }
+
+    async def serve(self) -> None:
+        """Serve the client until it leaves."""
+        gone = (EndOfStream, ClosedResourceError, BrokenResourceError)
+        with self._answers, suppress(*gone), unwrap_single_exception():
+            async with create_task_group() as tasks:
+                await self._read(tasks)
+                tasks.cancel_scope.cancel("the client has left")
+
+    async def _read(self, tasks: TaskGroup) -> None:
+        buffer, searched = bytearray(), 0
+        is_told = False
+        while True:
+            if self._reader is not None and not is_told:  # the response with the messages went first
+                is_told = True
+                tasks.start_soon(self._tell)
+            buffer += await self._stream.receive(_CHUNK)
+            while (end := buffer.find(b"\n", searched)) >= 0:
+                line = bytes(buffer[:end])
+                del buffer[: end + 1]
+                searched = 0
+                if line.strip():
+                    await self._handle(line)
+            searched = len(buffer)
+            if searched > self._max_line_bytes:
+                error = f"a line is longer than {self._max_line_bytes:,} bytes; send it in parts"
+                await self._send_line(line_of(type="response", id="", error=error))
+                return
+
+    async def _handle(self, line: bytes) -> None:
+        request_id: object = ""
+        try:
+            request = parse_line(line)
+            request_id = request.get("id", "")
+            outcome: Line = {"result": await self._result_of(request)}
+        except PanpanError as error:
+            outcome = {"error": str(error)}
+        await self._send_line(line_of(type="response", id=request_id, **outcome))
+
+    async def _result_of(self, request: Line) -> object:
+        if request.get("type") != "request":
+            raise WireError(f"the type {request.get('type')!r} is unknown; send a request")
+        method = request.get("method")
+        known = self._methods.get(method) if isinstance(method, str) else None
+        if known is None:
+            raise WireError(f"there is no method {method!r}; these are: {', '.join(self._methods)}")
+        if not self._client and method != "session.initialize":
+            raise WireError("send session.initialize first")
+        kind, run = known
+        return await run(from_json(kind, request.get("params") or {}))
+
+    async def _initialize(self, params: InitializeParams) -> object:
+        if self._client:
+            raise WireError("session.initialize was sent before")
+        hub, session = self._hub, self._hub.session
+        self._client = f"{params.client} {self._number}"
+        goes_on = params.epoch == hub.epoch and params.after <= hub.feed.last
+        messages, number = ((), params.after) if goes_on else hub.past()
+        self._reader = hub.read(number)
+        if params.answers:
+            self._answers.enter_context(hub.questions.answered_by(self._client))
+        return {
+            "client": self._client,
+            "version": __version__,
+            "epoch": hub.epoch,
+            "number": number,
+            "session": as_json(SessionInfo, session.info),
+            "status": as_json(Status, hub.status),
+            "messages": None if goes_on else _newest(as_json(Sequence[Message], messages)),
+            "commands": list(session.commands.names),
+        }
+
+    async def _send(self, params: SendParams) -> object:
+        content = (TextBlock(text=params.content),) if isinstance(params.content, str) else params.content
+        if all(isinstance(block, TextBlock) and not block.text.strip() for block in content):
+            raise WireError("the prompt is empty")
+        message = UserMessage(content=content)
+        await self._hub.submit(message, delivery=params.delivery, client=self._client, is_returned=params.returned)
+        return {"message": message.uuid}
+
+    async def _cancel(self, params: _NoParams) -> object:
+        return {"cancelled": self._hub.interrupt()}
+
+    async def _take_back(self, params: _NoParams) -> object:
+        message = self._hub.take_back(self._client)
+        return {"text": None if message is None else message.typed}
+
+    async def _answer(self, params: AnswerParams) -> object:
+        answer = answer_from_json(params.answer)
+        return {"counts": self._hub.questions.answer(params.id, answer, self._client)}
+
+    async def _change(self, params: ChangeParams) -> object:
+        session = self._hub.session
+        if params.mode is not None:
+            session.set_permission_mode(params.mode)
+        if params.model is not None:
+            await session.use_model(params.model)
+        if params.title is not None:
+            session.rename(params.title)
+        return await self._status(_NoParams())
+
+    async def _retry_now(self, params: _NoParams) -> object:
+        return {"retried": self._hub.session.retry_now()}
+
+    async def _status(self, params: _NoParams) -> object:
+        return as_json(Status, self._hub.status)
+
+    async def _tell(self) -> None:
+        """Send events for as long as the client takes them; what it does not take costs nothing."""
+        assert self._reader is not None
+        while True:
+            for one in await self._reader.take():
+                await self._send_line(line_of(type="event", id=one.number, **event_as_json(one.event)))
+
+    async def _send_line(self, line: bytes) -> None:
+        async with self._sending:
+            await self._stream.send(line)
+
+
+@asynccontextmanager
+async def shared(
+    hub: Hub, folder: Path, warn: Callable[[str], None], *, max_line_bytes: int = MAX_LINE_BYTES
+) -> AsyncGenerator[None, None]:
+    """Let other processes of the user join a session inside the block.
+
+    Args:
+        hub: The hub of the session.
+        folder: Folder for the socket.
+        warn: Gets a sentence if the session cannot be shared.
+        max_line_bytes: Most bytes of a line of a client.
+    """
+    path = socket_of(folder, hub.session.info.id)
+    try:
+        listener = await SocketListener.from_socket(listen_privately(path))
+    except (OSError, ConfigError) as error:
+        warn(f"other terminals cannot join this session: {error}")
+        yield
+        return
+    try:
+        async with listener, create_task_group() as tasks:
+            tasks.start_soon(_serve, hub, listener, max_line_bytes)
+            yield
+            tasks.cancel_scope.cancel("the session is closed")
+    finally:
+        path.unlink(missing_ok=True)
+
+
+async def _serve(hub: Hub, listener: SocketListener, max_line_bytes: int) -> None:
+    numbers, places = count(1), anyio.CapacityLimiter(MAX_CLIENTS)
+
+    async def serve_one(stream: SocketStream) -> None:
+        try:
+            async with stream, places:
+                require_own_user(stream.extra(SocketAttribute.raw_socket))
+                await Connection(hub, stream, next(numbers), max_line_bytes).serve()
+        except ConfigError as error:
+            hub.session.agent.warn(str(error))
+        except Exception as error:  # a bug must not end the session of the others
+            log.exception("a client of the session failed")
+            hub.session.agent.warn(f"a client of the session was dropped after an unexpected {type(error).__name__}")
+
+    await listener.serve(serve_one)
+
+
+def _newest(messages: Sequence[Line]) -> Sequence[Line]:
+    """Return the last messages that fit into `MAX_PAST_BYTES`."""
+    left, first = MAX_PAST_BYTES, len(messages)
+    while first and (left := left - len(json.dumps(messages[first - 1]))) > 0:
+        first -= 1
+    return messages[first:]
+
+
+def socket_of(folder: Path, session_id: str) -> Path:
+    """Return the socket of a session."""
+    return folder / f"{session_id}.sock"

@@ -1,0 +1,106 @@
+"""A second terminal joins a session that is open in another one: same turns, same questions, and each may leave."""
+
+import signal
+
+from tests.e2e.conftest import Panpan
+from tests.e2e.repl.conftest import Start
+from tests.e2e.repl.driver import INTERRUPTED, Repl, texts_of
+from tests.model_server import Step, call, say, serving
+from tests.terminal_emulator import keys
+
+
+def touch(name: str) -> Step:
+    """Return a reply that asks for a command which changes a file."""
+    return call("Bash", {"command": f"touch {name}", "description": "Make a file"})
+
+
+def session_id(panpan: Panpan) -> str:
+    (path,) = panpan.session_files()
+    return path.stem
+
+
+def test_resumed_session_that_is_open_elsewhere_is_joined(panpan: Panpan, start: Start) -> None:
+    with serving([say("One."), say("Two."), say("Three.")]) as server:
+        panpan.use(server)
+        first = start()
+        first.turn("one", "One.")
+        second = start("-r", session_id(panpan), waits=False)
+        second.wait_for("joined the session")
+        second.wait_for("One.")
+        second.submit("two")
+        second.wait_for("Two.")
+        first.wait_for("Two.")
+        first.turn("three", "Three.")
+        second.wait_for("Three.")
+        second.send(keys.ctrl("d"))
+        assert second.wait() == 0
+        assert first.is_running
+
+    assert [texts_of(message) for message in server.requests[-1].messages if message["role"] == "user"] == [
+        "one",
+        "two",
+        "three",
+    ]
+
+
+def test_question_is_answered_in_either_terminal(panpan: Panpan, start: Start) -> None:
+    with serving([say("One."), touch("a"), say("Made it.")]) as server:
+        panpan.use(server)
+        first = start("--sandbox", "off")
+        first.turn("one", "One.")
+        second = start("attach", waits=False)
+        second.wait_for("joined the session")
+        first.submit("make a")
+        first.wait_for("Run this command")
+        second.answer("Run this command", "y")
+        first.wait_for("answered in another terminal")
+        first.wait_for("Made it.")
+        second.wait_for("Made it.")
+
+    assert (panpan.workspace / "a").exists()
+
+
+def test_escape_in_the_second_terminal_stops_the_turn(panpan: Panpan, start: Start) -> None:
+    with serving([say("One."), touch("a"), say("Never.")]) as server:
+        panpan.use(server)
+        first = start("--sandbox", "off")
+        first.turn("one", "One.")
+        second = start("attach", waits=False)
+        second.wait_for("joined the session")
+        first.submit("make a")
+        second.wait_for("Run this command")
+        second.turn_to_question("Run this command")
+        second.send(keys.ESCAPE)
+        first.wait_for(INTERRUPTED)
+        second.wait_for(INTERRUPTED)
+
+    assert not (panpan.workspace / "a").exists()
+    assert len(server.requests) == 2
+
+
+def test_second_terminal_ends_with_the_session(panpan: Panpan, start: Start) -> None:
+    with serving([say("One.")]) as server:
+        panpan.use(server)
+        first = Repl(panpan)  # which nobody expects to leave the terminal as it was
+        first.wait_for_prompt()
+        first.turn("one", "One.")
+        name = session_id(panpan)
+        second = start("attach", name[:8], waits=False)
+        second.wait_for("joined the session")
+        first.signal(signal.SIGKILL)
+        first.wait()
+        second.wait_for("the session was closed in the other panpan")
+        second.wait_for(f"resume with: panpan -r {name}")
+        assert second.wait() == 0
+        third = start("-r", name)
+        third.wait_for("One.")
+        first.end()
+
+
+def test_attach_says_what_is_wrong(panpan: Panpan) -> None:
+    nothing = panpan.run("attach")
+    unknown = panpan.run("attach", "nowhere")
+
+    assert (nothing.code, unknown.code) == (2, 2)
+    assert "no session is open in another panpan; begin one with panpan" in nothing.stderr
+    assert "nowhere" in unknown.stderr

@@ -1,0 +1,399 @@
+"""Other processes of the user join a session over its socket; whatever they send, the session stays whole."""
+
+import json
+import os
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from panpan.errors import ConfigError, PanpanError
+from panpan.hub.events import QuestionAsked, QuestionClosed, Resync, TurnBegan, TurnClosed
+from panpan.hub.hub import Hub
+from panpan.hub.remote import RemoteSession, SessionLeftError, joined
+from panpan.hub.sharing import shared, socket_of
+from panpan.system.processes.private_socket import connect_privately
+from panpan.types.events import BlockFinished, TextDelta, TurnEnded
+from panpan.types.messages import AssistantMessage, UserMessage
+from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from tests.faces.terminal.work_fixtures import HeldLLM, until
+from tests.fakes.hub import hub_of
+from tests.fakes.scripted_llm import say
+from tests.fakes.session import session_in
+
+BASH = PermissionQuestion("call_1", "Bash", {"command": "make"}, "make", "it runs a command")
+
+
+@dataclass
+class Host:
+    hub: Hub
+    llm: HeldLLM
+    folder: Path
+    warnings: list[str] = field(default_factory=list)
+
+    async def finish(self, requests: int = 1) -> None:
+        self.llm.let_go(requests)
+        with anyio.fail_after(20):
+            await self.hub.idle()
+
+
+@asynccontextmanager
+async def host(tmp_path: Path, *replies: Any, **limits: int) -> AsyncGenerator[Host, None]:
+    llm, folder, warnings = HeldLLM(*replies), tmp_path / "home" / "run", list[str]()
+    (tmp_path / "work").mkdir()
+    async with (
+        hub_of(session_in(tmp_path / "work", llm, warn=warnings.append)) as hub,
+        shared(hub, folder, warnings.append, **limits),
+    ):
+        yield Host(hub, llm, folder, warnings)
+
+
+async def events_until(remote: RemoteSession, last: type) -> list[Any]:
+    events: list[Any] = []
+    with anyio.fail_after(20):
+        while not any(isinstance(event, last) for event in events):
+            events += [one.event for one in await remote.take()]
+    return events
+
+
+async def test_client_sends_a_prompt_and_reads_the_turn(tmp_path: Path) -> None:
+    async with host(tmp_path, say("hello")) as it, joined(it.folder, "s1") as remote:
+        session = await remote.join("window", answers=True)
+        await remote.send("go", "queue")
+        await it.finish()
+        events = await events_until(remote, TurnClosed)
+
+    assert (session.info.id, session.status.activity, session.messages) == ("s1", "idle", [])
+    began = next(event for event in events if isinstance(event, TurnBegan))
+    assert began.prompt is not None
+    assert (began.prompt.text, began.client) == ("go", session.client)
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["hello"]
+    assert any(isinstance(event, TurnEnded) for event in events)
+    assert it.llm.asked == [["go"]]
+
+
+async def test_client_that_joins_in_a_turn_sees_it_from_its_beginning(tmp_path: Path) -> None:
+    async with host(tmp_path) as it:
+        await it.hub.submit("first")
+        await it.finish()
+        await it.hub.submit("second")
+        await until(lambda: len(it.llm.requests) == 2)
+        async with joined(it.folder, "s1") as remote:
+            session = await remote.join("window", answers=False)
+            await it.finish()
+            events = await events_until(remote, TurnClosed)
+
+    assert [type(message) for message in session.messages] == [UserMessage, AssistantMessage]
+    assert [message.text for message in session.messages if isinstance(message, AssistantMessage)] == ["answer 0"]
+    assert isinstance(events[0], TurnBegan)
+    assert [event.text for event in events if isinstance(event, AssistantMessage)] == ["answer 1"]
+
+
+async def test_first_of_two_answers_counts(tmp_path: Path) -> None:
+    answers = list[PermissionAnswer]()
+    async with host(tmp_path) as it, joined(it.folder, "s1") as one, joined(it.folder, "s1") as other:
+        first = await one.join("window", answers=True)
+        await other.join("window", answers=True)
+        ask = it.hub.questions.askers.permission
+        assert ask is not None
+
+        async def put() -> None:
+            answers.append(await ask(BASH))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(put)
+            asked = next(
+                event for event in await events_until(other, QuestionAsked) if isinstance(event, QuestionAsked)
+            )
+            assert asked.question == BASH
+            assert await one.answer(asked.id, PermissionAnswer(is_allowed=True, feedback="do it"))
+            assert not await other.answer(asked.id, PermissionAnswer(is_allowed=False))
+        closed = next(event for event in await events_until(other, QuestionClosed) if isinstance(event, QuestionClosed))
+
+    assert answers == [PermissionAnswer(is_allowed=True, feedback="do it")]
+    assert closed.client == first.client
+
+
+async def test_client_that_dies_in_a_question_leaves_a_refusal(tmp_path: Path) -> None:
+    answers = list[PermissionAnswer]()
+    async with host(tmp_path) as it, anyio.create_task_group() as tasks:
+        ask = it.hub.questions.askers.permission
+        assert ask is not None
+
+        async def put() -> None:
+            answers.append(await ask(BASH))
+
+        async with joined(it.folder, "s1") as remote:
+            await remote.join("window", answers=True)
+            tasks.start_soon(put)
+            await events_until(remote, QuestionAsked)
+            assert answers == []
+        await until(lambda: answers)
+
+    assert answers == [PermissionAnswer(is_allowed=False)]
+
+
+async def test_client_steers_takes_back_interrupts_and_changes(tmp_path: Path) -> None:
+    async with host(tmp_path) as it, joined(it.folder, "s1") as remote:
+        await remote.join("window", answers=True)
+        await remote.send("go", "queue")
+        await until(lambda: it.llm.requests)
+        await remote.send("later", "queue")
+        assert await remote.take_back() == "later"
+        assert await remote.take_back() is None
+        assert (await remote.change(mode="plan", title="a title")).mode == "plan"
+        with pytest.raises(PanpanError, match="while a turn runs"):
+            await remote.change(model="other")
+        assert await remote.interrupt()
+        await it.finish()
+        assert not await remote.interrupt()
+
+    assert it.hub.session.title == "a title"
+    assert it.llm.asked == [["go"]]
+
+
+async def test_host_that_leaves_ends_the_client(tmp_path: Path) -> None:
+    async with anyio.create_task_group() as tasks:
+        leave, left = anyio.Event(), anyio.Event()
+
+        async def serve() -> None:
+            async with host(tmp_path):
+                ready.set()
+                await leave.wait()
+            left.set()
+
+        ready = anyio.Event()
+        tasks.start_soon(serve)
+        await ready.wait()
+        async with joined(tmp_path / "home" / "run", "s1") as remote:
+            await remote.join("window", answers=True)
+            leave.set()
+            await left.wait()
+            with anyio.fail_after(20):
+                while await remote.take():
+                    pass
+            with pytest.raises(SessionLeftError, match="not open any more"):
+                await remote.send("go", "queue")
+
+    assert not socket_of(tmp_path / "home" / "run", "s1").exists()
+
+
+async def test_socket_is_private_and_its_folder_too(tmp_path: Path) -> None:
+    async with host(tmp_path) as it:
+        path = socket_of(it.folder, "s1")
+        modes = [oct(place.stat().st_mode & 0o777) for place in (path, it.folder)]
+        it.folder.chmod(0o755)
+        with pytest.raises(ConfigError, match="may be another user's"):
+            connect_privately(path)
+
+    assert modes == ["0o600", "0o700"]
+
+
+async def test_long_home_is_no_obstacle(tmp_path: Path) -> None:
+    deep = tmp_path / ("long-" * 30)
+    deep.mkdir()
+    async with host(deep) as it, joined(it.folder, "s1") as remote:
+        assert (await remote.join("window", answers=False)).info.id == "s1"
+
+
+async def test_unshared_session_says_how_to_open_it(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no panpan shares the session s9; open it with panpan -r s9"):
+        async with joined(tmp_path, "s9"):
+            pass
+
+
+class Raw:
+    """A client that sends what it likes."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = connect_privately(path)
+        self._socket.setblocking(True)
+        self._socket.settimeout(20)
+        self._file = self._socket.makefile("rb")
+
+    def send(self, *lines: bytes) -> None:
+        self._socket.sendall(b"".join(line + b"\n" for line in lines))
+
+    def line(self) -> dict[str, Any]:
+        line = self._file.readline()
+        assert line, "the connection was closed"
+        value: dict[str, Any] = json.loads(line)
+        return value
+
+    def is_closed(self) -> bool:
+        try:
+            return self._file.readline() == b""
+        except ConnectionResetError:  # it did not read all
+            return True
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+def request(method: str, number: int = 1, **params: object) -> bytes:
+    return json.dumps({"type": "request", "id": number, "method": method, "params": params}).encode()
+
+
+INITIALIZE = request("session.initialize", client="raw")
+WRONG = {
+    b"nonsense": "a line is not a JSON object",
+    b"[1]": "a line is not a JSON object",
+    b"[" * 100_000: "a line is not a JSON object",
+    b"\xff\xfe": "a line is not a JSON object",
+    b'{"type":"event"}': "the type 'event' is unknown; send a request",
+    b'{"type":"response","id":7,"result":{}}': "the type 'response' is unknown; send a request",
+    b"{}": "the type None is unknown; send a request",
+    b'{"type":"request","id":2,"method":["session.send"]}': "there is no method ['session.send']",
+    request("session.explode"): "there is no method 'session.explode'",
+    request("session.send"): "content: field required",
+    request("session.send", content=""): "the prompt is empty",
+    request("session.send", content="go", delivery="now"): "delivery: input should be 'steer' or 'queue'",
+    request("session.send", content="go", extra=1): "extra: extra inputs are not permitted",
+    request("session.answer", id=1, answer={"kind": "yes"}): "there is no such answer",
+    request("session.answer", id=1, answer={"kind": "permission", "answer": {}}): "is_allowed: field required",
+    request("session.change", mode="sudo"): "mode: input should be",
+    b'{"type":"request","id":2,"method":"session.send","params":[]}': "field required",
+    INITIALIZE: "session.initialize was sent before",
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+async def test_wrong_line_is_told_and_the_connection_goes_on(tmp_path: Path, line: bytes) -> None:
+    async with host(tmp_path) as it:
+
+        def talk() -> tuple[dict[str, Any], dict[str, Any]]:
+            raw = Raw(socket_of(it.folder, "s1"))
+            raw.send(INITIALIZE, line, b"", request("status.get", 9))
+            assert "result" in raw.line()
+            told, after = raw.line(), raw.line()
+            raw.close()
+            return told, after
+
+        told, after = await anyio.to_thread.run_sync(talk)
+
+    assert WRONG[line] in told["error"]
+    assert (after["id"], after["result"]["activity"]) == (9, "idle")
+    assert it.warnings == []
+
+
+async def test_requests_before_the_first_are_refused(tmp_path: Path) -> None:
+    async with host(tmp_path) as it:
+
+        def talk() -> str:
+            raw = Raw(socket_of(it.folder, "s1"))
+            raw.send(request("session.send", content="go"))
+            error: str = raw.line()["error"]
+            raw.close()
+            return error
+
+        assert await anyio.to_thread.run_sync(talk) == "send session.initialize first"
+    assert it.llm.requests == []
+
+
+async def test_endless_line_ends_its_connection_alone(tmp_path: Path) -> None:
+    async with host(tmp_path, max_line_bytes=1_000_000) as it, joined(it.folder, "s1") as remote:
+        await remote.join("window", answers=False)
+
+        def talk() -> tuple[str, bool]:
+            raw = Raw(socket_of(it.folder, "s1"))
+            with suppress(OSError):  # it closes the connection in between
+                raw._socket.sendall(b"x" * 3_000_000)
+            try:
+                error: str = raw.line()["error"]
+                return error, raw.is_closed()
+            finally:
+                raw.close()
+
+        error, is_closed = await anyio.to_thread.run_sync(talk)
+        await remote.send("go", "queue")
+        await it.finish()
+
+    assert "longer than 1,000,000 bytes; send it in parts" in error
+    assert is_closed
+    assert it.llm.asked == [["go"]]
+
+
+async def test_client_that_never_reads_delays_nobody(tmp_path: Path) -> None:
+    text = "word " * 400_000
+    async with host(tmp_path, say(text), say("again")) as it, joined(it.folder, "s1") as remote:
+        stuck = connect_privately(socket_of(it.folder, "s1"))
+        stuck.setblocking(True)
+        stuck.sendall(INITIALIZE + b"\n")
+        await remote.join("window", answers=False)
+        await remote.send("go", "queue")
+        await it.finish()
+        await remote.send("more", "queue")
+        events = await events_until(remote, TurnClosed)
+        await it.finish()
+        more = await events_until(remote, TurnClosed)
+        stuck.close()
+
+    said = next(event for event in events if isinstance(event, BlockFinished))
+    assert said.block.text == text  # type: ignore[union-attr]
+    assert [event.text for event in more if isinstance(event, AssistantMessage)] == ["again"]
+    assert not any(isinstance(event, Resync) for event in events)
+
+
+async def test_reader_goes_on_after_a_number_of_the_same_epoch(tmp_path: Path) -> None:
+    async with host(tmp_path) as it:
+        await it.hub.submit("first")
+        await it.finish()
+
+        def talk(epoch: str, after: int) -> tuple[dict[str, Any], int]:
+            raw = Raw(socket_of(it.folder, "s1"))
+            raw.send(request("session.initialize", client="raw", epoch=epoch, after=after))
+            told: dict[str, Any] = raw.line()["result"]
+            number = raw.line()["id"] if told["number"] < it.hub.feed.last else 0
+            raw.close()
+            return told, number
+
+        again, number = await anyio.to_thread.run_sync(talk, it.hub.epoch, 2)
+        other, _ = await anyio.to_thread.run_sync(talk, "another", 2)
+
+    assert (again["messages"], again["number"], number) == (None, 2, 3)
+    assert len(other["messages"]) == 2
+
+
+async def test_other_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with host(tmp_path) as it:
+        monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+
+        def talk() -> bytes:
+            raw = socket.socket(socket.AF_UNIX)
+            raw.settimeout(20)
+            raw.connect(str(socket_of(it.folder, "s1")))
+            try:
+                raw.sendall(INITIALIZE + b"\n")
+                return raw.recv(100)
+            except (BrokenPipeError, ConnectionResetError):
+                return b""
+            finally:
+                raw.close()
+
+        assert await anyio.to_thread.run_sync(talk) == b""
+    assert it.warnings == ["the process at the other end of the socket is another user's; nothing was sent to it"]
+
+
+async def test_requests_at_the_same_time_arrive_whole(tmp_path: Path) -> None:
+    texts = [f"{number} " * 20_000 for number in range(20)]
+    given_up = "given up " * 50_000
+    async with host(tmp_path) as it, joined(it.folder, "s1") as remote:
+        await remote.join("window", answers=False)
+        await remote.send("go", "queue")
+        await until(lambda: it.llm.requests)
+        async with anyio.create_task_group() as tasks:
+            for text in texts:
+                tasks.start_soon(remote.send, text, "queue")
+            with anyio.move_on_after(0):  # one that is not waited for is sent whole, or not at all
+                await remote.send(given_up, "queue")
+        assert (await remote.change(title="still here")).title == "still here"
+        queued = [message.text for message in it.hub.queued]
+
+    assert sorted(set(queued) - {given_up}) == sorted(texts)
+    assert len(queued) == len(set(queued))

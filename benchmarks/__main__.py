@@ -35,6 +35,7 @@ NAMES = (
     "hooks",
     "skills",
     "mcp",
+    "hub",
     "subagents",
     "background_tasks",
     "web_fetch",

@@ -7,7 +7,7 @@ told so and loses its connection at most.
 import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from anyio import BrokenResourceError, ClosedResourceError, EndOfStream, create_
 from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
+from panpan.errors import ConfigError, PanpanError
 from panpan.hub.events import Delivery, Status
 from panpan.hub.feed import Reader
 from panpan.hub.hub import Hub
@@ -41,7 +41,7 @@ from panpan.version import __version__
 
 log = logging.getLogger(__name__)
 
-MAX_CLIENTS = 32
+MAX_CLIENTS = 128
 """Most clients at a time; further ones wait."""
 MAX_PAST_BYTES = 8_000_000
 """Most bytes of earlier messages that a new client gets; the log has all of them."""
@@ -125,11 +125,13 @@ class Connection:
 
     async def serve(self) -> None:
         """Serve the client until it leaves."""
-        gone = (EndOfStream, ClosedResourceError, BrokenResourceError)
-        with self._answers, suppress(*gone), unwrap_single_exception():
-            async with create_task_group() as tasks:
-                await self._read(tasks)
-                tasks.cancel_scope.cancel("the client has left")
+        with self._answers:
+            try:
+                async with create_task_group() as tasks:
+                    await self._read(tasks)
+                    tasks.cancel_scope.cancel("the client has left")
+            except* (EndOfStream, ClosedResourceError, BrokenResourceError):
+                pass
 
     async def _read(self, tasks: TaskGroup) -> None:
         buffer, searched = bytearray(), 0

@@ -296,6 +296,24 @@ async def test_requests_before_the_first_are_refused(tmp_path: Path) -> None:
     assert it.llm.requests == []
 
 
+async def test_clients_that_die_while_events_come_are_forgotten(tmp_path: Path) -> None:
+    async with host(tmp_path, say("word " * 20_000), say("again")) as it:
+        clients = [connect_privately(socket_of(it.folder, "s1")) for _ in range(10)]
+        for client in clients:
+            client.setblocking(True)
+            client.sendall(INITIALIZE + b"\n")
+        await anyio.to_thread.run_sync(lambda: [client.recv(1_000) for client in clients])
+        await it.hub.submit("go")
+        await until(lambda: it.llm.requests)
+        for client in clients:
+            client.close()
+        await it.finish()
+        await it.hub.submit("go on")
+        await it.finish()
+
+    assert it.warnings == []
+
+
 async def test_endless_line_ends_its_connection_alone(tmp_path: Path) -> None:
     async with host(tmp_path, max_line_bytes=1_000_000) as it, joined(it.folder, "s1") as remote:
         await remote.join("window", answers=False)

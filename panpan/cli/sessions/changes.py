@@ -34,14 +34,15 @@ from panpan.version import __version__
     "--format",
     "format_",
     type=click.Choice(list(SUFFIX_BY_FORMAT)),
-    help="Format. If not given, FILE decides: .md, .html, .json, or .jsonl for claude.",
+    help="Format. If not given, FILE decides: .md, .html, .json, .jsonl for claude, or .atif.json.",
 )
 @CWD
 @click.pass_context
 def export_command(ctx: click.Context, session: str, file: str | None, format_: str | None, cwd: Path | None) -> int:
     """Write SESSION to a new FILE, or print it, without keys.
 
-    The formats are markdown, html (one self-contained page), json, and claude (a transcript as of Claude Code).
+    The formats are markdown, html (one self-contained page), json, claude (a transcript as of Claude Code), and atif (a
+    trajectory for evaluation harnesses).
     """
     locations = locations_of(ctx, cwd)
     transcript = transcript_of(log_of(locations, session), panpan_version=__version__)

@@ -1,6 +1,6 @@
 """Writes a session to a file of the user's: private, whole or not at all, and never over what is there.
 
-As JSON it is panpan's own form or that of Claude Code.
+As JSON it is panpan's own form, that of Claude Code, or a trajectory for evaluation harnesses.
 """
 
 import json
@@ -23,7 +23,7 @@ from panpan.types.messages import AssistantMessage, Compaction, Message, SystemR
 from panpan.types.pattern import compile_late
 
 DEFAULT_SUFFIX = ".md"
-SUFFIX_BY_FORMAT = {"markdown": ".md", "html": ".html", "json": ".json", "claude": ".jsonl"}
+SUFFIX_BY_FORMAT = {"markdown": ".md", "html": ".html", "json": ".json", "claude": ".jsonl", "atif": ".atif.json"}
 MAX_TRIES = 100
 
 
@@ -54,7 +54,7 @@ async def export_session(
 
 def _export(transcript: Transcript, redactor: Redactor, folder: Path, wanted: str, suffix: str) -> Path:
     path = _path(folder, wanted, suffix or DEFAULT_SUFFIX) if wanted else None
-    suffix = suffix or (path.suffix if path else DEFAULT_SUFFIX)
+    suffix = suffix or (_suffix_of(path) if path else DEFAULT_SUFFIX)
     data = exported_text(transcript, redactor, suffix).encode(errors="replace")
     if path is not None:
         _write_new(path, data)
@@ -74,6 +74,11 @@ def _export(transcript: Transcript, redactor: Redactor, folder: Path, wanted: st
 def subagent_path(path: Path, agent_id: str) -> Path:
     """Return the file of a subagent beside that of its session, where viewers of transcripts look for it."""
     return path.with_suffix("") / "subagents" / f"agent-{agent_id}.jsonl"
+
+
+def _suffix_of(path: Path) -> str:
+    atif = SUFFIX_BY_FORMAT["atif"]
+    return atif if path.name.lower().endswith(atif) else path.suffix
 
 
 def _write_new(path: Path, data: bytes) -> None:
@@ -116,8 +121,14 @@ def _format_of(suffix: str) -> Callable[[Transcript], str]:
             return json_text
         case ".jsonl":
             return claude_text
+        case ".atif.json":
+            from panpan.session.export.as_atif import atif_text
+
+            return atif_text
         case _:
-            raise ConfigError(f"unknown format {suffix}; choose a name that ends in .md, .html, .json or .jsonl")
+            raise ConfigError(
+                f"unknown format {suffix}; choose a name that ends in .md, .html, .json, .jsonl or .atif.json"
+            )
 
 
 FORMAT = "panpan-session"
@@ -144,7 +155,12 @@ def json_text(transcript: Transcript) -> str:
             for part in transcript.parts
         ],
     }
-    text = json.dumps(exported, ensure_ascii=False, indent=2)
+    return harmless_json(exported)
+
+
+def harmless_json(value: object) -> str:
+    """Return a value as the JSON of a file that drives no terminal."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
     return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 

@@ -36,6 +36,7 @@ def names_in(folder: Path) -> list[str]:
         ("a.HTM", "<!DOCTYPE html>"),
         ("a.json", "{"),
         ("a.jsonl", '{"parentUuid":null'),
+        ("a.atif.json", '{\n  "schema_version": "ATIF-v1.'),
     ],
 )
 async def test_export_format_follows_the_suffix_without_secrets(tmp_path: Path, name: str, beginning: str) -> None:
@@ -114,7 +115,7 @@ async def test_export_makes_missing_folders_and_keeps_absolute_paths(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("wanted", "complaint"), [("a.docx", r"\.md, \.html, \.json or \.jsonl"), (".", "is a folder")]
+    ("wanted", "complaint"), [("a.docx", r"\.md, \.html, \.json, \.jsonl or \.atif\.json"), (".", "is a folder")]
 )
 async def test_failed_export_is_reported_and_leaves_nothing(tmp_path: Path, wanted: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):

@@ -1,0 +1,91 @@
+"""Harbor's own models of trajectories, which read what `panpan sessions export --format atif` writes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.session.export.as_atif import atif_text
+from tests.e2e.conftest import Panpan
+from tests.model_server import Reply, Thinking, ToolCall, calls, say, serving
+from tests.session.export.export_fixtures import PIECES, everywhere
+
+HARBOR = "harbor==0.26.0"
+INSTALL_S = 120
+READS = """
+import sys
+from harbor.models.trajectories import Trajectory
+for text in sys.stdin.read().split("\\0"):
+    found = Trajectory.model_validate_json(text)
+    print(len(found.steps), len(found.subagent_trajectories or ()))
+"""
+
+
+@pytest.fixture(scope="session")
+def harbor(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with Harbor alone: its models need only pydantic, and it is for a newer Python than panpan."""
+    folder = tmp_path_factory.mktemp("harbor")
+    uv = str(Path(sys.executable).with_name("uv"))
+    argv = [uv, "pip", "install", "-q", "--python", sys.executable, "--python-version", "3.12", "--no-deps"]
+    try:
+        done = subprocess.run(
+            [*argv, "--target", str(folder), HARBOR], capture_output=True, text=True, timeout=INSTALL_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        pytest.skip(f"Harbor cannot be installed: {error}")
+    if done.returncode != 0:
+        pytest.skip(f"Harbor cannot be had: {done.stderr.strip().splitlines()[-1:]}")
+    return folder
+
+
+@pytest.fixture
+def panpan(tmp_path: Path) -> Panpan:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (tmp_path / "user").mkdir()
+    return Panpan(workspace, tmp_path / "user" / ".panpan")
+
+
+def read_by(harbor: Path, *texts: str) -> list[tuple[int, int]]:
+    """Let Harbor read trajectories, and return the numbers of steps and of embedded trajectories."""
+    done = subprocess.run(
+        [sys.executable, "-c", READS],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(harbor)},
+        input="\0".join(texts),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [(int(line.split()[0]), int(line.split()[1])) for line in done.stdout.splitlines()]
+
+
+def test_session_with_subagent_and_failures_is_read(harbor: Path, panpan: Panpan) -> None:
+    (panpan.workspace / "a.txt").write_text("a\n")
+    task = ToolCall("Task", {"description": "look", "prompt": "look", "subagent_type": "general-purpose"})
+    script = [
+        Reply((Thinking("hm"), ToolCall("Read", {"file_path": "a.txt"}), ToolCall("Read", {"file_path": "no.txt"}))),
+        calls(task, ToolCall("Bash", {"command": "rm -rf /"})),
+        calls(ToolCall("LS", {})),
+        say("nothing there"),
+        say("done"),
+    ]
+    with serving(script) as server:
+        panpan.use(server)
+        assert panpan.run("-p", "go").stdout == "done\n"
+    (log,) = panpan.session_files()
+
+    exported = panpan.run("sessions", "export", log.stem, "--format", "atif").stdout
+
+    found: dict[str, Any] = json.loads(exported)
+    assert read_by(harbor, exported) == [(len(found["steps"]), 1)]
+
+
+def test_hostile_texts_are_read(harbor: Path) -> None:
+    texts = [atif_text(everywhere(piece)) for piece in PIECES]
+
+    assert len(read_by(harbor, *texts)) == len(PIECES)

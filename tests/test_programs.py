@@ -32,6 +32,7 @@ NAMES_GIT = {
     "capabilities/plugins/fetching.py": "fetches repositories with plug-ins, with no hook and no filter",
     "capabilities/plugins/source.py": "knows it as a kind of source",
     "cli/doctor_command.py": "looks whether it is installed, and asks for its version in /",
+    "integrations/harbor_agent.py": "knows it as a package that a container needs",
     "permissions/rules/command_parts.py": "knows it by its name in commands that somebody else wrote",
     "permissions/reach/folder_walk.py": "knows the folder with its list of what is left out",
     "permissions/rules/matching.py": "knows it by its name in commands that somebody else wrote",

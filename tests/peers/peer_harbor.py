@@ -1,4 +1,4 @@
-"""Harbor's own models of trajectories, which read what `panpan sessions export --format atif` writes."""
+"""Harbor's models of trajectories, which read what `panpan sessions export --format atif` writes, and its agent."""
 
 import json
 import os
@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from panpan.session.export.as_atif import atif_text
+from panpan.version import __version__
 from tests.e2e.conftest import Panpan
-from tests.model_server import Reply, Thinking, ToolCall, calls, say, serving
+from tests.model_server import Reply, Thinking, ToolCall, call, calls, say, serving
+from tests.peers.scratch_python import run_in, scratch_python
+from tests.prepared_command import COMMAND
 from tests.session.export.export_fixtures import PIECES, everywhere
 
 HARBOR = "harbor==0.26.0"
@@ -40,6 +43,12 @@ def harbor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if done.returncode != 0:
         pytest.skip(f"Harbor cannot be had: {done.stderr.strip().splitlines()[-1:]}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def whole_harbor(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a Python with all of Harbor, 470 MB."""
+    return scratch_python(tmp_path_factory.mktemp("whole-harbor") / "venv", "3.12", (HARBOR, "anyio>=4.16,<5"))
 
 
 @pytest.fixture
@@ -89,3 +98,31 @@ def test_hostile_texts_are_read(harbor: Path) -> None:
     texts = [atif_text(everywhere(piece)) for piece in PIECES]
 
     assert len(read_by(harbor, *texts)) == len(PIECES)
+
+
+@pytest.mark.timeout(600)
+def test_agent_runs_panpan_and_leaves_a_trajectory(whole_harbor: Path, harbor: Path, tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "installed").mkdir()
+    script = [call("Write", {"file_path": "a.txt", "content": "hi\n"}), say("done")]
+    with serving(script) as server:
+        model = {"ANTHROPIC_API_KEY": "sk-ant-test", "ANTHROPIC_BASE_URL": server.url}
+        env = {**model, "PANPAN_SESSIONS_TITLE": "first-words"}
+        found = json.loads(run_in(whole_harbor, "harbor_job.py", str(tmp_path), str(COMMAND), "write a.txt", env=env))
+
+    assert (found["failure"], found["version"]) == ("", __version__)
+    assert (found["n_input_tokens"], found["n_output_tokens"]) == (20, 10)
+    assert found["cost_usd"] > 0
+    assert (tmp_path / "workspace" / "a.txt").read_text() == "hi\n"
+    ((steps, _),) = read_by(harbor, (tmp_path / "logs" / "trajectory.json").read_text())
+    assert steps >= 3
+
+
+@pytest.mark.timeout(600)
+def test_agent_reports_a_run_without_a_key(whole_harbor: Path, tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "installed").mkdir()
+
+    found = json.loads(run_in(whole_harbor, "harbor_job.py", str(tmp_path), str(COMMAND), "write a.txt"))
+
+    assert "ANTHROPIC_API_KEY" in found["failure"]

@@ -63,6 +63,7 @@ _OWN: Mapping[str, Subcommand] = {
     for name, module, text in (
         ("attach", "attach_command", ""),
         ("capabilities", "capabilities_command", "List the features of panpan, packages and folders."),
+        ("ci", "ci.command", ""),
         ("completion", "help_command", "Print completion for a shell; man prints the manual page."),
         ("config", "config_command", "Show the settings and where they come from."),
         ("daemon", "daemon.command", "Keep panpan loaded, so that headless runs begin sooner."),

@@ -1,0 +1,192 @@
+"""Material of a run in CI: the difference, and texts of strangers, as files in a private folder.
+
+The rule: nothing that a stranger wrote is part of a prompt. It is in files that the prompt calls untrusted, and
+everything in them can be seen: comments that a web page hides, and characters that show nothing.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from panpan.errors import ConfigError, ToolError
+from panpan.system.files.canonical import canonical_path
+from panpan.system.files.read_file import read_users_file
+from panpan.system.git.git import git_environment, git_program, run_git
+from panpan.system.processes.process import Captured, capture
+from panpan.system.text.terminal_text import escape_invisible
+from panpan.types.dataclass import dataclass
+from panpan.types.pattern import compile_late
+
+MAX_DIFF_BYTES = 2_000_000
+_MAX_TEXT_BYTES = 200_000
+_GIT_S = 60.0
+_COMMENT = compile_late(r"(?s)<!--(.*?)(-->|\Z)")
+_LINK_LABEL = compile_late(r"(?m)^\[//\]:\s*#\s*(.*)$")
+_NAME = compile_late(r"[A-Za-z0-9][\w.-]{0,60}")
+
+DIFF = "difference.patch"
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Texts for one run."""
+
+    diff: str
+    texts: Mapping[str, str]
+    """Texts of strangers, by a name such as `title`."""
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The files for the model by name, made visible; in a difference comments are code, and stay as they are."""
+        texts = {f"{name}.txt": visible(text) for name, text in self.texts.items()}
+        return {**({DIFF: escape_invisible(self.diff)} if self.diff else {}), **texts}
+
+    def write_to(self, folder: Path) -> None:
+        """Write the files into a new folder."""
+        folder.mkdir(mode=0o700)
+        for name, text in self.files.items():
+            (folder / name).write_text(text, encoding="utf-8", errors="replace")
+
+
+def visible(text: str) -> str:
+    """Return a text of a stranger with all that pages hide: comments named as such, other characters by number."""
+    text = _COMMENT.sub(lambda match: f"[hidden comment: {match[1].strip()}]", text)
+    text = _LINK_LABEL.sub(lambda match: f"[hidden comment: {match[1].strip()}]", text)
+    return escape_invisible(text)
+
+
+def read_texts(given: Sequence[str]) -> dict[str, str]:
+    """Return the texts of `--text NAME=FILE`, by name.
+
+    Raises:
+        ConfigError: The form is another one, or a file cannot be read.
+    """
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, file = one.partition("=")
+        if not equals or not file or not _NAME.fullmatch(name):
+            raise ConfigError(f"--text takes NAME=FILE, such as title=title.txt, and not {one[:80]!r}")
+        found[name] = _read(file, _MAX_TEXT_BYTES)
+    return found
+
+
+def read_diff(file: str) -> str:
+    """Return the difference in a file of the user, or on standard input for `-`.
+
+    Raises:
+        ConfigError: It cannot be read, or is too large.
+    """
+    if file != "-":
+        return _read(file, MAX_DIFF_BYTES)
+    data = sys.stdin.buffer.read(MAX_DIFF_BYTES + 1)
+    if len(data) > MAX_DIFF_BYTES:
+        raise ConfigError(f"standard input has more than {MAX_DIFF_BYTES:,} bytes; pass a part of the change")
+    return data.decode(errors="replace")
+
+
+def _read(file: str, max_bytes: int) -> str:
+    try:
+        return read_users_file(file, max_bytes=max_bytes).decode(errors="replace")
+    except ToolError as error:
+        raise ConfigError(str(error)) from error
+
+
+async def repository_root(cwd: Path) -> Path:
+    """Return the top folder of the repository around a folder.
+
+    Raises:
+        ConfigError: There is none, or git is not installed.
+    """
+    found = await _asked(["rev-parse", "--show-toplevel"], cwd)
+    if found.exit_code != 0:
+        raise ConfigError(f"{cwd} is in no git repository; run this in a checkout, or name one with --cwd")
+    return canonical_path(Path(found.stdout.decode(errors="surrogateescape").removesuffix("\n")))
+
+
+async def difference(root: Path, *, base: str | None = None) -> str:
+    """Return the difference of `HEAD` to where it left a base, or the staged one without a base.
+
+    Raises:
+        ConfigError: The base is not there, or the difference is too large.
+    """
+    if base is None:
+        return await _diff(["--cached"], root)
+    known = await _asked(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}"], root)
+    if known.exit_code != 0:
+        raise ConfigError(
+            f"there is no commit {base}; fetch it first, as with `git fetch origin {base}` or fetch-depth: 0"
+        )
+    commit = known.stdout.decode().strip()
+    merge_base = await _asked(["merge-base", commit, "HEAD"], root)
+    if merge_base.exit_code != 0:
+        raise ConfigError(f"{base} and HEAD have no commit in common here; fetch more history, as with fetch-depth: 0")
+    return await _diff([merge_base.stdout.decode().strip(), "HEAD"], root)
+
+
+async def _diff(args: Sequence[str], root: Path) -> str:
+    found = await _asked(["diff", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", *args, "--"], root)
+    if found.exit_code != 0:
+        raise ConfigError(f"git cannot show the difference: {found.stderr.decode(errors='replace').strip()[:200]}")
+    if len(found.stdout) > MAX_DIFF_BYTES:
+        size = len(found.stdout)
+        raise ConfigError(
+            f"the difference has {size:,} bytes, and at most {MAX_DIFF_BYTES:,} are read; pass a part, --diff"
+        )
+    return found.stdout.decode(errors="replace")
+
+
+async def _asked(args: Sequence[str], folder: Path) -> Captured:
+    try:
+        return await run_git(args, cwd=folder, timeout_s=_GIT_S)
+    except ToolError as error:
+        raise ConfigError(str(error)) from error
+
+
+class WorkingTree:
+    """The files of a repository at two times, and the patch between them; nothing is written to the repository.
+
+    Args:
+        root: Top folder of the repository.
+        scratch: Private folder for the index and the objects.
+    """
+
+    def __init__(self, root: Path, scratch: Path) -> None:
+        self._root = root
+        self._scratch = scratch
+        self._before = ""
+
+    async def remember(self) -> None:
+        """Take the files as they are as the beginning.
+
+        Raises:
+            ToolError: git cannot read them.
+        """
+        (self._scratch / "objects").mkdir()
+        self._before = await self._tree()
+
+    async def patch(self) -> str:
+        """Return what has changed since, with new files that git does not ignore.
+
+        Raises:
+            ToolError: git cannot read them.
+        """
+        after = await self._tree()
+        done = await self._git(["diff-tree", "-p", "--binary", "--no-ext-diff", "--no-textconv", self._before, after])
+        return done.stdout.decode(errors="replace")
+
+    async def _tree(self) -> str:
+        await self._git(["add", "--all"])
+        return (await self._git(["write-tree"])).stdout.decode().strip()
+
+    async def _git(self, args: Sequence[str]) -> Captured:
+        common = await _asked(["rev-parse", "--path-format=absolute", "--git-path", "objects"], self._root)
+        own = {
+            "GIT_INDEX_FILE": str(self._scratch / "index"),
+            "GIT_OBJECT_DIRECTORY": str(self._scratch / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": common.stdout.decode(errors="surrogateescape").strip(),
+        }
+        argv = [git_program(self._root), "--no-pager", *args]
+        done = await capture(argv, cwd=self._root, env={**git_environment(), **own}, timeout_s=_GIT_S)
+        if done.exit_code != 0:
+            raise ToolError(f"git {args[0]} failed: {done.stderr.decode(errors='replace').strip()[:200]}")
+        return done

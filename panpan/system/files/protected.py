@@ -143,6 +143,9 @@ PROTECTED_GROUPS = (
 
 _PROCESSES = next(group for group in PROTECTED_GROUPS if "/proc/self" in group.names)
 """The group whose names all count for panpan's own process."""
+_NAMES_OF_PROCESSES = frozenset(name.rpartition("/")[2] for name in _PROCESSES.names if "*" in name)
+_OF_EVERY_PROCESS = "oom_score_adj"
+"""File in the folder of each process and of each of its threads, and hardly anywhere else."""
 _TEMPLATES = frozenset({".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"})
 """Names that look like credentials and are made to be shared."""
 
@@ -166,6 +169,8 @@ def protections(path: Path) -> Iterator[tuple[ProtectedGroup, Path]]:
     parts = path.parts
     if parts[1:3] == ("proc", str(os.getpid())):
         yield _PROCESSES, Path(*parts[:3])
+    elif (place := _place_in_other_proc(path)) is not None:
+        yield _PROCESSES, place
     folded = [_fold(part) for part in parts]
     for start, name in enumerate(folded):
         if name in _TEMPLATES:
@@ -173,6 +178,14 @@ def protections(path: Path) -> Iterator[tuple[ProtectedGroup, Path]]:
         for pattern in _PATTERNS_BY_FIRST.get(name, _WILD_PATTERNS if _IN_ALL_WILD in name else ()):
             if pattern.fits(folded, start):
                 yield pattern.group, Path(*parts[: start + len(pattern.parts)])
+
+
+def _place_in_other_proc(path: Path) -> Path | None:
+    """Return the protected place of a process in another mount of /proc, such as that of a host; None elsewhere."""
+    for place in (path, path.parent):
+        if place.name in _NAMES_OF_PROCESSES and os.path.lexists(place.with_name(_OF_EVERY_PROCESS)):
+            return place
+    return None
 
 
 def holds_secrets(path: Path) -> bool:

@@ -249,6 +249,18 @@ def test_panpan_processes_are_closed_to_reading(text: str, root: Path, paths: Pa
     assert location.is_protected
 
 
+@pytest.mark.parametrize("name", ["environ", "mem", "fd/3", "task/7/environ"])
+def test_processes_are_closed_where_proc_is_mounted_again(name: str, root: Path, paths: PathResolver) -> None:
+    process = root / "host" / "proc" / "7"
+    for folder in (process, process / "task" / "7"):
+        folder.mkdir(parents=True)
+        (folder / "oom_score_adj").write_text("0\n")
+
+    assert paths.locate(str(process / name)).is_secret
+    assert not paths.locate(str(process / "status")).is_secret
+    assert not paths.locate(str(root / "host" / "environ")).is_secret
+
+
 @pytest.mark.parametrize(
     "text", ["/proc/cpuinfo", "/proc/1/status", "/dev/stderr", "/dev/stdin", "/dev/fd/1", "proc/self"]
 )

@@ -17,6 +17,7 @@ from tests.peers.scratch_python import run_in, scratch_python
 from tests.prepared_command import COMMAND
 from tests.session.export.export_fixtures import PIECES, everywhere
 
+pytestmark = pytest.mark.xdist_group("harbor")  # one installation for all of them
 HARBOR = "harbor==0.26.0"
 INSTALL_S = 120
 READS = """

@@ -9,6 +9,7 @@ from tests.model_server import call, say, serving
 from tests.peers.scratch_python import run_in, scratch_python
 from tests.prepared_command import COMMAND
 
+pytestmark = pytest.mark.xdist_group("inspect")  # one installation for all of them
 PACKAGES = ("inspect-ai==0.3.285", "anthropic>=2.12,<3", "anyio>=4.16,<5")
 
 

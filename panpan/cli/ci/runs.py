@@ -19,13 +19,13 @@ from panpan.cli.ci.findings import AnswerError, Report, report_of, schema_text
 from panpan.cli.ci.material import DIFF, Material, WorkingTree
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
-from panpan.errors import AnswerNeededError
+from panpan.errors import ConfigError
 from panpan.faces.headless.face import TurnSummary
 from panpan.session.session import Session
 from panpan.system.files.folder_tree import remove_tree, temporary_folder
 from panpan.system.files.globs import gitignore_escaped
+from panpan.system.sandbox.choice import SandboxChoice, find_sandbox
 from panpan.types.dataclass import dataclass
-from panpan.types.events import TurnEnded
 
 _LOOKING = ("files", "search")
 _RUNNING = ("shell",)
@@ -99,16 +99,27 @@ async def fix(root: Path, material: Material, options: CiOptions) -> tuple[str, 
     """Let the model change the repository, and return its words and the patch.
 
     Raises:
+        ConfigError: Commands may run, and no sandbox works here.
         ToolError: git cannot read the files.
         PanpanError: The session could not be opened, or the turn failed.
     """
-    mode = "auto" if options.runs_commands else "acceptEdits"
+    mode = "acceptEdits"
+    if options.runs_commands:
+        require_sandbox(await find_sandbox())
+        mode = "auto"
     with temporary_folder("panpan-ci-tree-") as scratch:
         tree = WorkingTree(root, scratch)
         await tree.remember()
         async with _session(root, material, options, mode=mode) as (session, about):
             words = await _answer(session, FIX_PROMPT.format(root=root, material=about))
         return words, await tree.patch()
+
+
+def require_sandbox(choice: SandboxChoice) -> None:
+    """Raise `ConfigError` where no sandbox works: commands of strangers would have all rights of the job."""
+    if choice.sandbox is None:
+        reasons = "; ".join(choice.passed_over)
+        raise ConfigError(f"--commands needs a sandbox, and none works here ({reasons}); see panpan doctor")
 
 
 def _relative(answer: str, root: Path) -> str:
@@ -167,12 +178,9 @@ async def _answer(session: Session, prompt: str) -> str:
 
     Raises:
         PanpanError: The turn failed.
-        AnswerNeededError: It was interrupted.
     """
     summary = TurnSummary()
     async with aclosing(session.submit(prompt)) as events:
         async for event in events:
             summary.follow(event)
-            if isinstance(event, TurnEnded) and event.is_interrupted:
-                raise AnswerNeededError("the run was interrupted before it had an answer; run it again")
     return summary.answer

@@ -234,6 +234,7 @@ def test_fix_prints_a_patch_and_commits_nothing(ci: Panpan) -> None:
 
 
 def test_commands_of_a_fix_have_no_network_and_no_keys(ci: Panpan) -> None:
+    (ci.home / "settings.toml").write_text("[sandbox]\nnetwork = true\n")
     (ci.workspace.parent / "issue.txt").write_text("x")
     listener = socket.create_server(("127.0.0.1", 0))
     reach = f"import socket; print('rea' + 'ched', socket.create_connection({listener.getsockname()}, 3))"

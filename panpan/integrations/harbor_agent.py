@@ -1,4 +1,4 @@
-"""An agent for Harbor: `harbor run --agent-import-path panpan.integrations.harbor_agent:PanpanAgent -m MODEL`.
+"""An agent for Harbor: `harbor run --agent panpan.integrations.harbor_agent:PanpanAgent -m MODEL`.
 
 It installs panpan in the task's container, runs it there without a terminal, and leaves the session as a trajectory in
 ATIF where Harbor looks for it. Harbor is imported when `PanpanAgent` is, and not before.

@@ -238,7 +238,10 @@ def test_commands_of_a_fix_have_no_network_and_no_keys(ci: Panpan) -> None:
     (ci.workspace.parent / "issue.txt").write_text("x")
     listener = socket.create_server(("127.0.0.1", 0))
     reach = f"import socket; print('rea' + 'ched', socket.create_connection({listener.getsockname()}, 3))"
-    command = f'cd {ci.workspace}; python3 -c "print(6 * 7)"; env; python3 -c "{reach}" 2>&1 | tail -n 1'
+    git(ci.workspace, "config", "http.extraheader", "AUTHORIZATION: basic c2VjcmV0LXRva2Vu")
+    token = "print(open('.g' + 'it/config').read())"
+    look = f'python3 -c "print(6 * 7)"; env; python3 -c "{reach}" 2>&1 | tail -n 1; python3 -c "{token}" 2>&1'
+    command = f"cd {ci.workspace}; {look}"
     with listener, serving([calls(ToolCall("Bash", {"command": command})), say("done")]) as server:
         ci.use(server)
         done = ci.run("ci", "fix", "--commands", "--text", f"issue={ci.workspace.parent / 'issue.txt'}")
@@ -250,6 +253,7 @@ def test_commands_of_a_fix_have_no_network_and_no_keys(ci: Panpan) -> None:
     assert "42" in told
     assert KEY not in told
     assert "reached" not in told
+    assert "c2VjcmV0" not in told
 
 
 def staged(ci: Panpan) -> None:

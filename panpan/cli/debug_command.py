@@ -161,20 +161,32 @@ _MAX_DEPTH = 8
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
+STANDARD_ERROR = Path("/dev/stderr")
+"""Place of a log that goes to standard error."""
+
+
 class DebugLog(logging.Handler):
     """Writes log records to a file; a full disk costs records, but never the logged work.
 
-    `folder`: folder of the new file; a missing one is made, private.
+    Args:
+        folder: Folder of the new file; a missing one is made, private.
+        redactor: Removes keys from what is written.
+        file: File to append to, in place of a new one in the folder, or `STANDARD_ERROR`.
     """
 
-    def __init__(self, folder: Path, redactor: Redactor) -> None:
+    def __init__(self, folder: Path, redactor: Redactor, file: Path | None = None) -> None:
         self._fd: int | None = None
         self._redactor = redactor
         self._is_torn = False
         self.lost = 0
-        make_private_folder(folder)
-        self.path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
-        self._fd = open_private_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+        self.path = file or folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
+        if file == STANDARD_ERROR:
+            self._fd = os.dup(2)
+        elif file is not None:
+            self._fd = open_private_file(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        else:
+            make_private_folder(folder)
+            self._fd = open_private_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
         super().__init__(logging.DEBUG)  # last: it registers this for the exit of the process
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -237,14 +249,14 @@ class DebugLog(logging.Handler):
 
 
 @contextmanager
-def debug_log(folder: Path, redactor: Redactor) -> Iterator[DebugLog]:
-    """Log everything of panpan, and the warnings of its libraries, to a new file until the context ends.
+def debug_log(folder: Path, redactor: Redactor, file: Path | None = None) -> Iterator[DebugLog]:
+    """Log everything of panpan, and the warnings of its libraries, until the context ends, as `DebugLog` does.
 
     Raises:
         OSError: The file cannot be made.
         PanpanError: The folder cannot be made private.
     """
-    handler = DebugLog(folder, redactor)
+    handler = DebugLog(folder, redactor, file)
     ours = logging.getLogger("panpan")
     level_before = ours.level
     logging.getLogger().addHandler(handler)
@@ -257,10 +269,16 @@ def debug_log(folder: Path, redactor: Redactor) -> Iterator[DebugLog]:
         handler.close()
 
 
-def start_debug_log(cwd: str | None, overrides: Mapping[str, object], stack: ExitStack) -> Path:
+def start_debug_log(
+    cwd: str | None, overrides: Mapping[str, object], stack: ExitStack, *, file: Path | None = None
+) -> Path:
     """Log a run of the command until `stack` is closed, and return the log's path.
 
-    `overrides`: settings of the command line; keys in them are redacted, as are those of files and environment.
+    Args:
+        cwd: Folder of the run.
+        overrides: Settings of the command line; keys in them are redacted, as are those of files and environment.
+        stack: Closes the log.
+        file: File to append to, in place of a new one in the panpan home, or `STANDARD_ERROR`.
 
     Raises:
         ConfigError: The log cannot be written.
@@ -268,6 +286,6 @@ def start_debug_log(cwd: str | None, overrides: Mapping[str, object], stack: Exi
     locations = Locations.find(Path(cwd or "."), os.environ)
     secrets_of_all = secrets_of_run(locations, os.environ, overrides)
     try:
-        return stack.enter_context(debug_log(locations.debug_folder, Redactor(secrets_of_all))).path
+        return stack.enter_context(debug_log(locations.debug_folder, Redactor(secrets_of_all), file)).path
     except OSError as error:
         raise ConfigError(f"the debug log cannot be written: {error.strerror}") from error

@@ -13,10 +13,12 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 import click
+import click.parser
 
 from panpan.cli.start import EXIT_INTERRUPTED, delay_collection, leave_at_interrupt
 from panpan.cli.subcommands import Panpan, foreign_subcommand, subcommands
 from panpan.cli_kit.options import RUN_OPTIONS, check_options_before, run_options
+from panpan.cli_kit.sdk_options import bound_values
 from panpan.types.pattern import compile_late
 from panpan.version import __version__
 
@@ -68,11 +70,32 @@ FIRST_PROMPT = "panpan.first_prompt"
 """Key in click's `Context.meta` of a prompt without -p."""
 
 
+class _Parser(click.parser._OptionParser):
+    """Parser to which `--option=VALUE` always binds VALUE, also one with a dash where the value may be left out.
+
+    A program that passes on the text of somebody else, as in `--resume=TITLE`, so never passes on a flag.
+    """
+
+    def _match_long_opt(self, opt: str, explicit_value: str | None, state: Any) -> None:
+        option = self._long_opt.get(opt)
+        if explicit_value is not None and option is not None and option.takes_value and option.nargs == 1:
+            option.process(explicit_value, state)
+        else:
+            super()._match_long_opt(opt, explicit_value, state)
+
+
 class LazyGroup(click.Group):
     """Group that imports a command when it is called, and lists commands without importing them."""
 
+    def make_parser(self, ctx: click.Context) -> click.parser._OptionParser:
+        parser = _Parser(ctx)
+        for param in self.get_params(ctx):
+            param.add_to_parser(parser, ctx)
+        return parser
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options; a first text that is no command is a prompt, and options may follow it."""
+        args = bound_values(args)
         given, words, _ = self.make_parser(ctx).parse_args(list(args))
         before = args[: len(args) - len(words)]
         is_literal = before[-1:] == ["--"]

@@ -44,10 +44,8 @@ def run(options: Options) -> int:
         end_with_parent(PARENT)
     out = StdoutWriter(sys.stdout)
     with ExitStack() as stack:
-        if options["debug"]:
-            from panpan.cli.debug_command import start_debug_log
-
-            say(f"writing the debug log to {start_debug_log(options['cwd'], overrides_of(options), stack)}")
+        if options["debug"] or options["debug_file"] or options["debug_to_stderr"]:
+            _start_debug_log(options, stack)
         if is_headless(options):
             require_session_id(options)
             return anyio.run(_run_headless, options, out)
@@ -70,6 +68,21 @@ def run(options: Options) -> int:
             from panpan.cli.repl_command import run_repl_for
 
             return anyio.run(partial(run_repl_for, options, look))
+
+
+def _start_debug_log(options: Options, stack: ExitStack) -> None:
+    """Begin the log that the options ask for, and name its file unless they have.
+
+    Raises:
+        ConfigError: The log cannot be written.
+    """
+    from panpan.cli.debug_command import STANDARD_ERROR, start_debug_log
+
+    file = Path(options["debug_file"]).expanduser() if options["debug_file"] else None
+    place = STANDARD_ERROR if options["debug_to_stderr"] else file
+    path = start_debug_log(options["cwd"], overrides_of(options), stack, file=place)
+    if place is None:
+        say(f"writing the debug log to {path}")
 
 
 @contextmanager

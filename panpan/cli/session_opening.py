@@ -12,6 +12,7 @@ from panpan.api import open_session
 from panpan.cli.start import begin_collection
 from panpan.cli.subcommands import feature_modules
 from panpan.cli_kit.options import Options, overrides_of
+from panpan.cli_kit.sdk_options import prompt_of
 from panpan.config.locations import Locations, panpan_home
 from panpan.errors import ConfigError, PanpanError
 from panpan.models.model_choice import ModelNotNamedError, NoModelError
@@ -104,8 +105,8 @@ def _opened(
         session=options["session_id"] or options["session_name"],
         fork=options["fork"],
         unfinished=options["unfinished"],
-        system_prompt=options["system_prompt"],
-        append_system_prompt=options["append_system_prompt"],
+        system_prompt=prompt_of(options, "system_prompt"),
+        append_system_prompt=prompt_of(options, "append_system_prompt"),
         agents=None if options["agents"] is None else parse_agents(options["agents"]),
         agent=options["agent"],
         mcp_config=options["mcp_config"],

@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 
 import click
 
+from panpan.cli_kit.sdk_options import THINKING_WORDS, check_sdk_options, sdk_options, thinking_of, tools_of
+
 Options: TypeAlias = dict[str, Any]
 """Values of the command line, by the names of the options; `first_prompt` is the prompt without -p."""
 
@@ -27,6 +29,9 @@ SETTING_BY_OPTION = {
     "api_key": "api_key",
     "thinking": "thinking",
     "thinking_budget": "thinking_budget_tokens",
+    "max_thinking_tokens": "thinking_budget_tokens",
+    "no_thinking": "thinking",
+    "only_tools": "tools.only",
     "effort": "effort",
     "output_style": "output_style",
     "permission_mode": "permission.mode",
@@ -65,10 +70,13 @@ FLAGS: Mapping[str, str] = {
     "sandbox.outside": "--allow-outside",
     "thinking": "--thinking",
     "thinking_budget_tokens": "--thinking-budget",
+    "tools.only": "--tools",
     "ui.plain": "--plain",
 }
 
 _SEVERAL_SETTINGS = frozenset({"settings", "assignments", "allow_network"})
+
+_MODES = ("default", "acceptEdits", "auto", "plan", "dontAsk", "bypassPermissions")
 
 WHOLE_NETWORK = "*"
 """Value of `--allow-network` without hosts."""
@@ -98,7 +106,9 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--provider", metavar="NAME", help="Provider, if the model's name does not tell it."),
         click.option("--base-url", metavar="URL", help="Address of the provider."),
         click.option("--api-key", metavar="KEY", help="Key of the provider. An environment variable is safer."),
-        click.option("--thinking/--no-thinking", default=None, help="Let the model think first, if it can."),
+        click.option("--thinking", is_flag=False, flag_value="enabled", type=click.Choice(THINKING_WORDS),
+                     metavar="[HOW]", help="Let the model think first, if it can. disabled is --no-thinking."),
+        click.option("--no-thinking", is_flag=True, help="Let the model answer at once."),
         click.option("--thinking-budget", type=click.IntRange(min=1024), metavar="TOKENS",
                      help="How much the model may think; implies --thinking."),
         click.option("--effort", type=click.Choice(["low", "medium", "high", "xhigh", "max"]),
@@ -113,8 +123,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Headless, with background tasks at the end: leave them, wait for them, or stop them "
                      "(the default)."),
         click.option("--permission-mode",
-                     type=click.Choice(["default", "acceptEdits", "auto", "plan", "dontAsk", "bypassPermissions"]),
-                     help="What happens to calls that no rule decides."),
+                     type=click.Choice([*_MODES, "manual"]),
+                     help="What happens to calls that no rule decides; manual is default."),
         click.option("--dangerously-skip-permissions", "permission_mode", flag_value="bypassPermissions",
                      help="Same as --permission-mode bypassPermissions; protected files and the sandbox still ask."),
         click.option("--allowedTools", "--allowed-tools", "allowed_tools", multiple=True, metavar="RULES",
@@ -167,6 +177,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--plain", is_flag=True, default=None,
                      help="On a terminal, print only lines that never change, for screen readers."),
         click.option("--debug", is_flag=True, help="Write a log in the panpan home."),
+        *sdk_options(),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -213,6 +224,8 @@ def check_options(options: Options) -> None:
         raise click.UsageError("there are two prompts, one behind -p and one alone; give one")
     if options["input_format"] == "stream-json" and (options["prompt"] or options["first_prompt"]):
         raise click.UsageError("a prompt and --input-format stream-json exclude each other")
+    check_sdk_options(options)
+    thinking_of(options)
     _network(options["allow_network"])
 
 
@@ -248,12 +261,13 @@ def overrides_of(options: Options) -> dict[str, Any]:
     from panpan.config.sources import Names
     from panpan.permissions.rules.rules import split_rules
 
-    overrides = {key: options[name] for name, key in SETTING_BY_OPTION.items()}
+    overrides = {key: options[name] for name, key in SETTING_BY_OPTION.items()} | thinking_of(options)
+    overrides["tools.only"] = tools_of(options["only_tools"])
+    if overrides["permission.mode"] == "manual":
+        overrides["permission.mode"] = "default"
     overrides["additional_directories"] = tuple(map(_from_here, overrides["additional_directories"]))
     for key in ("permission.allow", "permission.deny"):
         overrides[key] = tuple(rule for text in overrides[key] for rule in split_rules(text))
-    if options["thinking_budget"] is not None and options["thinking"] is None:
-        overrides["thinking"] = True
     return {**_given(options), **overrides, **_network(options["allow_network"]), "names": Names(FLAGS)}
 
 

@@ -234,6 +234,8 @@ class ToolSettings(Table):
     enabled: Mapping[Name, bool] = Field(default_factory=dict)
     """True or false by tool name or wildcard such as `mcp__*`. An exact name is stronger than a wildcard, more fixed
     characters than fewer, and off than on. A tool that nothing matches is on."""
+    only: Names | None = None
+    """Names of the tools of panpan that there are, in any case; tools of MCP servers go along. None for all of them."""
 
 
 class SandboxSettings(Table):

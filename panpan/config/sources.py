@@ -107,8 +107,8 @@ def load_settings(
     Args:
         cwd: Folder for relative paths on the command line.
         env: The environment.
-        cli_overrides: Values of flags by dotted key, such as `permission.mode`; None and () count as not given. A
-            `Source`, under any key, is weaker than they are, and a `Names` has their names for messages.
+        cli_overrides: Values of flags by dotted key, such as `permission.mode`; None counts as not given. A `Source`,
+            under any key, is weaker than they are, and a `Names` has their names for messages.
         locations: Locations of the files.
         trust: Trust in the project, if it was read before; None to read it now.
         keys: Keys from `panpan login`, if they were looked up before; None for those of the panpan home.
@@ -189,9 +189,10 @@ def _read_flags(overrides: Mapping[str, object], cwd: Path) -> Source:
     places: dict[KeyPath, str] = {}
     names = {key: name for one in overrides.values() if isinstance(one, Names) for key, name in one.by_setting.items()}
     for key, value in overrides.items():
-        if value is None or value == () or value == [] or isinstance(value, Source | Names):
-            continue
         path = tuple(key.split("."))
+        is_nothing = path in MERGED_LISTS and value in ((), [])
+        if value is None or is_nothing or isinstance(value, Source | Names):
+            continue
         if path in {("additional_directories",), ("plugin_folders",)} and isinstance(value, Iterable):
             value = [str(folder) if str(folder).startswith("~") else str(cwd / str(folder)) for folder in value]
         put(values, path, value)

@@ -215,6 +215,9 @@ class Tool(ABC, Generic[InputT]):
     starts_agents: ClassVar[bool] = False
     """True if its calls start an agent, which asks a model of its own."""
 
+    is_beside_lists: ClassVar[bool] = False
+    """True if the setting `tools.only` does not take it away, as with what leads to tools of servers."""
+
     shows_history: ClassVar[bool] = False
     """True if it shows messages that are no longer sent to the model; its argument `call` is the id of a call."""
     stays_in_context: ClassVar[bool] = False

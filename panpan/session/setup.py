@@ -75,8 +75,19 @@ class SessionSetup:
     @property
     def tools(self) -> Sequence[Tool[Any]]:
         """The tools that are on and that the model can take."""
-        given = [tool for tool in self.every_tool if self.profile.includes(tool.name)]
+        given = [tool for tool in self.every_tool if self.profile.includes(tool.name) and self._is_wanted(tool)]
         return enabled_tools(given, self.settings.tools.enabled, disallowed=self.settings.permission.deny)
+
+    def _is_wanted(self, tool: Tool[Any]) -> bool:
+        only = self.settings.tools.only
+        return only is None or tool.is_beside_lists or tool.name.casefold() in map(str.casefold, only)
+
+    def _unknown_tools(self) -> Sequence[str]:
+        """Return a warning about the names in `tools.only` that no tool has; empty if all are known."""
+        known = {tool.name.casefold() for tool in self.every_tool}
+        unknown = [name for name in self.settings.tools.only or () if name.casefold() not in known]
+        place = self.loaded.origins["tools.only"].place if unknown else ""
+        return (f"{place} names tools that this panpan does not have: {', '.join(unknown)}",) if unknown else ()
 
     @property
     def rule_sources(self) -> Sequence[RuleSource]:
@@ -91,7 +102,7 @@ class SessionSetup:
     def warnings_of_settings(self) -> Sequence[str]:
         names = [tool.name for tool in self.every_tool]
         unusable = (*unusable_rules(self.loaded), *rules_of_no_tool(self.rule_sources, names))
-        return (*self.loaded.warnings, *unusable)
+        return (*self.loaded.warnings, *unusable, *self._unknown_tools())
 
     def with_model(self, name: str, *, only_here: bool = False) -> "SessionSetup":
         """Return the same with the model that `--model NAME` would choose, in the user's settings as they are now.

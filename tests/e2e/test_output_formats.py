@@ -188,10 +188,10 @@ WRONG_USAGE: Sequence[tuple[list[str], str]] = [
     (["--max-turns", "0"], "--max-turns"),
     (["-c", "-r", "x"], "exclude each other"),
     (["--include-partial-messages", "-p", "x"], "goes with --output-format stream-json"),
-    (["--fallback-model", "x"], "no such option '--fallback-model'"),
+    (["--session-mirror"], "no such option '--session-mirror'"),
     (["--max-turns", "3", "demo"], "--max-turns does not go with the command demo; see panpan --help"),
     (["--model", "x", "doctor"], "--model does not go with the command doctor"),
-    (["--no-thinking", "sessions"], "--thinking / --no-thinking does not go with the command sessions"),
+    (["--no-thinking", "sessions"], "--no-thinking does not go with the command sessions"),
     (["-p", "x", "config", "show"], "-p / --print does not go with the command config"),
     (["-q", "config", "show"], "-q / --quiet does not go with the command config"),
     (["doctr", "--json"], "there is no command 'doctr'; did you mean `panpan doctor`?"),
@@ -205,7 +205,7 @@ WRONG_USAGE: Sequence[tuple[list[str], str]] = [
     (["-p", "fix", "the test"], "there are two prompts"),
     (["-r", "-p", "x"], "-r needs the id or title of a session"),
     (["-r"], "-r needs the id or title of a session"),
-    (["-p", "x", "--resume=-c"], "-c and -r exclude each other"),
+    (["-p", "x", "-c", "--resume=y"], "-c and -r exclude each other"),
 ]
 
 

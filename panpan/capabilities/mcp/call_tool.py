@@ -50,6 +50,7 @@ class McpTool(Tool[McpArguments]):
     """
 
     input_model = McpArguments
+    is_beside_lists: ClassVar[bool] = True
     timeout_s: ClassVar[float | None] = None
     is_shared: ClassVar[bool] = False
 
@@ -185,6 +186,7 @@ class CallTool(Tool[CallToolInput]):
 
     name = "CallTool"
     input_model = CallToolInput
+    is_beside_lists: ClassVar[bool] = True
 
     def __init__(self, servers: McpServers, background: Background | None) -> None:
         self._servers = servers

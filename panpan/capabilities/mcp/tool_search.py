@@ -32,6 +32,7 @@ class ToolSearch(Tool[ToolSearchInput]):
 
     name = "ToolSearch"
     input_model = ToolSearchInput
+    is_beside_lists: ClassVar[bool] = True
     timeout_s: ClassVar[float | None] = None
     only_reads: ClassVar[bool] = True
     waits: ClassVar[bool] = True

@@ -1,0 +1,131 @@
+"""Options that programs on the Claude Agent SDK give, in its spelling.
+
+This module is also imported for `--help`, so it only imports click.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+THINKING_WORDS = ("adaptive", "enabled", "disabled")
+"""Values of `--thinking`; the first two mean the same, since each model thinks in the one way that it can."""
+
+SETTING_SOURCES = ("user", "project", "local")
+"""Kinds of settings files: the user's own, the project's, and the user's own for the project."""
+
+_MAX_PROMPT_BYTES = 1_000_000
+"""Most bytes of a file with a system prompt, and of a schema."""
+_LEAST_THINKING = 1024
+"""Fewest tokens of thinking that a model can be asked for."""
+
+
+def sdk_options() -> list[Any]:
+    """Return the options, in the order of the help."""
+    return [
+        click.option("--system-prompt-file", type=click.Path(), metavar="FILE",
+                     help="Replace panpan's system prompt by the text of FILE."),
+        click.option("--append-system-prompt-file", type=click.Path(), metavar="FILE",
+                     help="Add the text of FILE to the system prompt."),
+        click.option("--tools", "only_tools", metavar="NAMES",
+                     help="Give the model only these tools of panpan, and those of MCP servers. "
+                          "default: all; empty: none."),
+        click.option("--max-thinking-tokens", type=click.IntRange(min=0), metavar="TOKENS",
+                     help="Same as --thinking-budget; 0 is --no-thinking."),
+        click.option("--debug-file", type=click.Path(), metavar="FILE",
+                     help="Write the log of --debug into FILE instead."),
+        click.option("--debug-to-stderr", "debug_to_stderr", is_flag=True,
+                     help="Write the log of --debug to standard error instead."),
+    ]  # fmt: skip
+
+
+def bound_values(arguments: Sequence[str]) -> list[str]:
+    """Return a command line in which `--thinking` has its value behind `=`.
+
+    The SDK writes `--thinking disabled`, and people write `--thinking "fix the test"`: only one of three words is its
+    value, so that a prompt behind it stays a prompt.
+    """
+    bound: list[str] = []
+    for position, argument in enumerate(arguments):
+        if argument == "--":
+            return [*bound, *arguments[position:]]
+        if argument in THINKING_WORDS and bound and bound[-1] == _THINKING:
+            bound[-1] = f"{_THINKING}={argument}"
+        else:
+            bound.append(argument)
+    return [f"{_THINKING}=enabled" if argument == _THINKING else argument for argument in bound]
+
+
+_THINKING = "--thinking"
+
+
+def thinking_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings for thinking, by dotted key; empty if no option is about it.
+
+    Raises:
+        click.UsageError: Options contradict each other.
+    """
+    word, budget, most = options["thinking"], options["thinking_budget"], options["max_thinking_tokens"]
+    if word in THINKING_WORDS[:2] and options["no_thinking"]:
+        raise click.UsageError("--thinking and --no-thinking exclude each other")
+    word = "disabled" if options["no_thinking"] else word
+    if budget is not None and most is not None:
+        raise click.UsageError("--thinking-budget and --max-thinking-tokens are the same; give one")
+    is_on = None if word is None else word != "disabled"
+    if most == 0:
+        return {"thinking": False if is_on is None else is_on, "thinking_budget_tokens": None}
+    if most is not None:
+        budget = max(most, _LEAST_THINKING)
+    if budget is not None and is_on is None:
+        is_on = True
+    return {"thinking": is_on, "thinking_budget_tokens": budget}
+
+
+def check_sdk_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that contradict each other.
+
+    Raises:
+        click.UsageError: Options contradict each other; the error names them.
+    """
+    for name in ("system_prompt", "append_system_prompt"):
+        if options[name] is not None and options[f"{name}_file"] is not None:
+            flag = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{flag} and {flag}-file exclude each other")
+    if options["debug_file"] is not None and options["debug_to_stderr"]:
+        raise click.UsageError("--debug-file and --debug-to-stderr exclude each other")
+
+
+def prompt_of(options: Mapping[str, Any], name: str) -> str | None:
+    """Return the text of `--system-prompt` or `--append-system-prompt`, or of the file that gives it.
+
+    Raises:
+        ConfigError: The file cannot be read.
+    """
+    file = options[f"{name}_file"]
+    if file is None:
+        text: str | None = options[name]
+        return text
+    return _text_of(file, f"--{name.replace('_', '-')}-file")
+
+
+def _text_of(file: str, flag: str) -> str:
+    from pathlib import Path
+
+    from panpan.errors import ConfigError, ToolError
+    from panpan.system.files.read_file import read_users_file
+
+    path = Path(os.getcwd()) / Path(file).expanduser()  # noqa: PTH109  (of the caller, whatever --cwd is)
+    try:
+        return read_users_file(str(path), max_bytes=_MAX_PROMPT_BYTES).decode("utf-8-sig")
+    except ToolError as error:
+        raise ConfigError(f"{flag}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{flag}: {file} is not UTF-8; save the file as UTF-8") from error
+
+
+def tools_of(names: str | None) -> tuple[str, ...] | None:
+    """Return the tools that `--tools` names; None for all of them."""
+    if names is None or names.strip() == "default":
+        return None
+    return tuple(filter(None, (name.strip() for name in names.split(","))))

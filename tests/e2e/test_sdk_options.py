@@ -1,0 +1,157 @@
+"""Options of programs on the Claude Agent SDK, in its spelling: each does what it says."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Panpan
+from tests.model_server import call, say, serving
+from tests.model_server.recording import RecordedRequest
+
+
+def tools_in(request: RecordedRequest) -> set[str]:
+    """Return the names of the tools that the model gets."""
+    return {tool.get("function", tool)["name"] for tool in request.body.get("tools", ())}
+
+
+def texts_in(request: RecordedRequest, role: str) -> list[str]:
+    """Return the texts of all messages of a role, `system` in either dialect included."""
+    body = request.body
+    messages = [*request.messages, *([{"role": "system", "content": body["system"]}] if "system" in body else [])]
+    contents = [message["content"] for message in messages if message["role"] == role]
+    return [
+        text
+        for content in contents
+        for text in ([content] if isinstance(content, str) else [part["text"] for part in content if "text" in part])
+    ]
+
+
+DIALECTS = pytest.mark.parametrize("dialect", ["anthropic", "openai"])
+
+
+@DIALECTS
+def test_tools_are_only_those_that_are_named(panpan: Panpan, dialect: str) -> None:
+    with serving([say("one"), say("two"), say("three")]) as server:
+        panpan.use(server, dialect=dialect)
+        panpan.run("-p", "hi", "--tools", "Read,grep")
+        panpan.run("-p", "hi", "--tools", "")
+        panpan.run("-p", "hi", "--tools=default")
+
+    few, none, every = (tools_in(request) for request in server.requests)
+    assert few == {"Read", "Grep"}
+    assert none == set()
+    assert every > {"Read", "Grep", "Bash"}
+
+
+def test_call_of_a_tool_that_is_not_named_does_nothing(panpan: Panpan) -> None:
+    with serving([call("Bash", {"command": "touch made"}), say("I cannot.")]) as server:
+        panpan.use(server)
+        panpan.run("-p", "hi", "--tools", "Read", "--permission-mode", "bypassPermissions")
+
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_unknown_tool_is_named_once(panpan: Panpan) -> None:
+    with serving([say("one")]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "hi", "--tools", "Read,Hammer")
+
+    assert done.stderr == "panpan: --tools names tools that this panpan does not have: Hammer\n"
+    assert done.code == 0
+
+
+def test_system_prompts_come_from_files(panpan: Panpan, tmp_path: Path) -> None:
+    (panpan.workspace / "role.md").write_text("You are a sailor.\n")
+    (tmp_path / "more.md").write_text("Speak briefly.")
+    with serving([say("one")]) as server:
+        panpan.use(server)
+        panpan.run(
+            "-p", "hi", "--system-prompt-file", "role.md", "--append-system-prompt-file", str(tmp_path / "more.md")
+        )
+
+    (request,) = server.requests
+    assert texts_in(request, "system") == ["You are a sailor.\n\nSpeak briefly."]
+
+
+@DIALECTS
+def test_empty_system_prompt_is_none(panpan: Panpan, dialect: str) -> None:
+    with serving([say("one")]) as server:
+        panpan.use(server, dialect=dialect)
+        done = panpan.run("-p", "hi", "--system-prompt", "")
+
+    assert (done.code, texts_in(server.requests[0], "system")) == (0, [])
+
+
+@pytest.mark.parametrize("text", [None, b"\xff\xfe"])
+def test_unreadable_system_prompt_is_named(panpan: Panpan, text: bytes | None) -> None:
+    if text is not None:
+        (panpan.workspace / "role.md").write_bytes(text)
+
+    done = panpan.run("-p", "hi", "--system-prompt-file", "role.md")
+
+    assert done.code == 2
+    assert done.stderr.startswith("panpan: --system-prompt-file: ")
+    assert "role.md" in done.stderr
+
+
+THINKING = [
+    (["--thinking", "disabled"], None),
+    (["--no-thinking"], None),
+    (["--max-thinking-tokens", "0"], None),
+    (["--thinking", "adaptive"], 10_000),
+    (["--thinking=enabled"], 10_000),
+    (["--thinking"], 10_000),
+    (["--max-thinking-tokens=4000"], 4_000),
+    (["--max-thinking-tokens", "10"], 1_024),
+]
+
+
+def test_thinking_is_asked_for_in_every_spelling(panpan: Panpan) -> None:
+    with serving([say("one") for _ in THINKING]) as server:
+        panpan.use(server)
+        for options, _ in THINKING:
+            assert panpan.run(*options, "-p", "hi", "--model", "claude-sonnet-4-5").code == 0, options
+
+    budgets = [request.body.get("thinking", {}).get("budget_tokens") for request in server.requests]
+    assert budgets == [budget for _, budget in THINKING]
+
+
+def test_prompt_behind_thinking_is_a_prompt(panpan: Panpan) -> None:
+    with serving([say("one")]) as server:
+        panpan.use(server)
+        done = panpan.run("--thinking", "hello there")
+
+    assert done.stdout == "one\n"
+    assert texts_in(server.requests[0], "user")[0] == "hello there"
+
+
+def test_value_behind_an_equals_sign_is_never_a_flag(panpan: Panpan) -> None:
+    with serving([say("one")]) as server:
+        panpan.use(server)
+        done = panpan.run("--print=--yes is what?")
+        unknown = panpan.run("-p", "hi", "--resume=--dangerously-skip-permissions")
+
+    assert done.stdout == "one\n"
+    assert texts_in(server.requests[0], "user")[0] == "--yes is what?"
+    assert unknown.code == 2
+    assert "there is no session '--dangerously-skip-permissions'" in unknown.stderr
+
+
+def test_mode_manual_is_default(panpan: Panpan) -> None:
+    with serving([say("one")]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "hi", "-f", "stream-json", "--permission-mode", "manual")
+
+    assert done.lines[0]["permissionMode"] == "default"
+
+
+def test_debug_log_goes_where_it_is_wanted(panpan: Panpan) -> None:
+    with serving([say("one"), say("two")]) as server:
+        panpan.use(server)
+        first = panpan.run("-p", "hi", "--debug-to-stderr")
+        second = panpan.run("-p", "hi", "--debug-file", "log.jsonl")
+
+    assert '"message": "reply"' in first.stderr
+    assert (second.stdout, second.stderr) == ("two\n", "")
+    assert '"message": "reply"' in (panpan.workspace / "log.jsonl").read_text()
+    assert not list(panpan.home.glob("debug/*"))

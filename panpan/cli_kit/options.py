@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import click
 
-from panpan.cli_kit.sdk_options import THINKING_WORDS, check_sdk_options, sdk_options, thinking_of, tools_of
+from panpan.cli_kit.sdk_options import THINKING_WORDS, check_sdk_options, names_in, sdk_options, thinking_of, tools_of
 
 Options: TypeAlias = dict[str, Any]
 """Values of the command line, by the names of the options; `first_prompt` is the prompt without -p."""
@@ -32,6 +32,7 @@ SETTING_BY_OPTION = {
     "max_thinking_tokens": "thinking_budget_tokens",
     "no_thinking": "thinking",
     "only_tools": "tools.only",
+    "fallback_models": "fallback_models",
     "effort": "effort",
     "output_style": "output_style",
     "permission_mode": "permission.mode",
@@ -53,6 +54,7 @@ FLAGS: Mapping[str, str] = {
     "api_key": "--api-key",
     "base_url": "--base-url",
     "effort": "--effort",
+    "fallback_models": "--fallback-model",
     "max_budget_usd": "--max-budget-usd",
     "max_rounds": "--max-turns",
     "max_seconds": "--max-seconds",
@@ -263,6 +265,7 @@ def overrides_of(options: Options) -> dict[str, Any]:
 
     overrides = {key: options[name] for name, key in SETTING_BY_OPTION.items()} | thinking_of(options)
     overrides["tools.only"] = tools_of(options["only_tools"])
+    overrides["fallback_models"] = names_in(options["fallback_models"])
     if overrides["permission.mode"] == "manual":
         overrides["permission.mode"] = "default"
     overrides["additional_directories"] = tuple(map(_from_here, overrides["additional_directories"]))

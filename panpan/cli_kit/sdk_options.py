@@ -31,6 +31,9 @@ def sdk_options() -> list[Any]:
         click.option("--tools", "only_tools", metavar="NAMES",
                      help="Give the model only these tools of panpan, and those of MCP servers. "
                           "default: all; empty: none."),
+        click.option("--fallback-model", "fallback_models", metavar="NAMES",
+                     help="Ask these models in turn, with commas between, if the first one is overloaded or "
+                          "unavailable."),
         click.option("--max-thinking-tokens", type=click.IntRange(min=0), metavar="TOKENS",
                      help="Same as --thinking-budget; 0 is --no-thinking."),
         click.option("--debug-file", type=click.Path(), metavar="FILE",
@@ -126,6 +129,9 @@ def _text_of(file: str, flag: str) -> str:
 
 def tools_of(names: str | None) -> tuple[str, ...] | None:
     """Return the tools that `--tools` names; None for all of them."""
-    if names is None or names.strip() == "default":
-        return None
-    return tuple(filter(None, (name.strip() for name in names.split(","))))
+    return None if names is not None and names.strip() == "default" else names_in(names)
+
+
+def names_in(text: str | None) -> tuple[str, ...] | None:
+    """Return the names of a list with commas; None if there is no list."""
+    return None if text is None else tuple(filter(None, (name.strip() for name in text.split(","))))

@@ -412,6 +412,8 @@ class Settings(Table):
 
     model: Name | None = None
     """Model, alias, or `provider/model`; None: the default of the vendor for which there is a key."""
+    fallback_models: Names = ()
+    """Models, aliases, or `provider/model`, that are asked in turn if the model is overloaded or unavailable."""
     provider: Name | None = None
     """Name of the provider, even if the model's name would choose another one."""
     base_url: WebAddress | None = None

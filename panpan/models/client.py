@@ -1,12 +1,12 @@
 """The model client: one provider bound to one model, with retries, the price and the time.
 
 The rules: only a `RetryableError` is retried, the pause is announced before it begins, and nothing is retried once the
-whole reply has been yielded.
+whole reply has been yielded. A model that stays away is asked few times if another one may answer in its place.
 """
 
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from math import isfinite
@@ -16,12 +16,20 @@ import anyio
 
 from panpan.config.models import Price
 from panpan.config.stored_keys import LOGIN
-from panpan.errors import AuthenticationError, RetryableError, StreamError
+from panpan.errors import AuthenticationError, ProviderError, RetryableError, StreamError
 from panpan.models.wire_errors import THE_KEY
 from panpan.types.dataclass import dataclass
 from panpan.types.events import ModelEvent, RetryScheduled, StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage
+
+TRIES_BEFORE_FALLBACK = 3
+"""Most tries of a model that another one can replace."""
+
+REST_S = 300.0
+"""Seconds for which a model is not asked after another one had to replace it."""
+
+_NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,7 @@ class LLMClient:
         price: Price of the model; None if it is not known.
         key_place: Place of the key, for the error of a key that is not accepted.
         retry: Limits on retries.
+        fallbacks: Clients that are asked in turn if the model is overloaded or unavailable; closed with this one.
         sleep: Waits for a number of seconds, and can be cancelled.
         jitter: Returns a random number of at least 0 and less than 1.
         clock: Returns monotonic seconds.
@@ -111,6 +120,7 @@ class LLMClient:
         price: Price | None = None,
         key_place: str = "",
         retry: RetryPolicy | None = None,
+        fallbacks: "Sequence[LLMClient]" = (),
         sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
         jitter: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
@@ -120,6 +130,9 @@ class LLMClient:
         self._provider = provider
         self._key_place = key_place
         self._retry = retry or RetryPolicy()
+        self._fallbacks = fallbacks
+        self._rests_until = 0.0
+        """Time until which the model is not asked, if it has a fallback."""
         self._sleep = sleep
         self._jitter = jitter
         self._clock = clock
@@ -131,15 +144,40 @@ class LLMClient:
         return self.options.model
 
     def change_options(self, **changed: Any) -> None:
-        """Change options from the next request on."""
+        """Change options from the next request on, also those of the fallbacks."""
         self.options = replace(self.options, **changed)
+        for fallback in self._fallbacks:
+            fallback.change_options(**changed)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the events of one reply, which ends with an `AssistantMessage`.
 
         Raises:
-            ProviderError: The model could not be asked; no further try is made.
+            ProviderError: The model, and each that may replace it, could not be asked; no further try is made.
         """
+        *replaceable, last = (self, *self._fallbacks)
+        awake = [one for one in replaceable if one._rests_until <= self._clock()]
+        for client, following in zip(awake, [*awake[1:], last], strict=False):
+            is_whole = False
+            policy = replace(client._retry, max_tries=min(client._retry.max_tries, TRIES_BEFORE_FALLBACK))
+            try:
+                async with aclosing(client._stream(request, policy)) as events:
+                    async for event in events:
+                        is_whole = isinstance(event, AssistantMessage)
+                        yield event
+                return
+            except ProviderError as error:
+                if is_whole or not (isinstance(error, RetryableError) or error.status == _NOT_FOUND):
+                    raise
+                failure = error
+            client._rests_until = self._clock() + REST_S
+            yield RetryScheduled(1, f"{failure}; {following.model} answers instead of {client.model}", 0.0)
+        async with aclosing(last._stream(request, last._retry)) as events:
+            async for event in events:
+                yield event
+
+    async def _stream(self, request: ModelRequest, policy: RetryPolicy) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the events of one reply of this client's own model."""
         # Not tenacity: it sleeps inside its own loop, where a generator cannot yield the pause to a face.
         began_s = self._clock()
         tries = 0
@@ -165,7 +203,7 @@ class LLMClient:
                 if is_whole:
                     raise
                 failure = exc
-            pause_s = self._pause_s(failure, tries, self._clock() - began_s)
+            pause_s = self._pause_s(policy, failure, tries, self._clock() - began_s)
             yield RetryScheduled(attempt=tries + 1, reason=str(failure), delay_s=pause_s)
             await self._pause(pause_s)
 
@@ -178,7 +216,7 @@ class LLMClient:
         pauses = [pause for pause in self._pauses if not pause.cancel_called]
         for pause in pauses:
             pause.cancel("the user wants the next try now")
-        return bool(pauses)
+        return any([bool(pauses), *(fallback.retry_now() for fallback in self._fallbacks)])
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
         """Return the number of input tokens of a request, or None if the provider cannot count them."""
@@ -189,7 +227,9 @@ class LLMClient:
         await self._provider.prepare()
 
     async def aclose(self) -> None:
-        """Close the provider."""
+        """Close the provider, and the fallbacks."""
+        for fallback in self._fallbacks:
+            await fallback.aclose()
         await self._provider.aclose()
 
     async def _try_once(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
@@ -223,8 +263,8 @@ class LLMClient:
             finally:
                 self._pauses.discard(pause)
 
-    def _pause_s(self, failure: RetryableError, tries: int, elapsed_s: float) -> float:
+    def _pause_s(self, policy: RetryPolicy, failure: RetryableError, tries: int, elapsed_s: float) -> float:
         try:
-            return self._retry.pause_s(failure, tries=tries, elapsed_s=elapsed_s, jitter=self._jitter())
+            return policy.pause_s(failure, tries=tries, elapsed_s=elapsed_s, jitter=self._jitter())
         except RetryableError as exc:
             raise exc from failure

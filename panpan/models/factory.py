@@ -189,6 +189,7 @@ def create_client(
     options: GenerationOptions | None = None,
     *,
     wrap_provider: Callable[[Provider], Provider] = lambda provider: provider,
+    fallbacks: "Sequence[LLMClient]" = (),
 ) -> "LLMClient":
     """Return a client for a model; close it when it is no longer needed.
 
@@ -196,6 +197,7 @@ def create_client(
         resolved: The model.
         options: Options for its replies; None for the defaults.
         wrap_provider: Wraps the model's provider, or replaces it.
+        fallbacks: Clients that are asked in turn if the model is overloaded or unavailable.
 
     Raises:
         ConfigError: It cannot be asked, such as a tape that cannot be read.
@@ -210,6 +212,7 @@ def create_client(
         price=resolved.facts.price,
         key_place=resolved.key_place,
         retry=policy,
+        fallbacks=fallbacks,
     )
 
 

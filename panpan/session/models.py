@@ -114,7 +114,7 @@ class SessionModels:
     def _for_subagents(self, name: str | None, only_here: bool, sampling: Sampling) -> SubagentModel:
         setup = self._setup if name is None else self._setup.with_model(name, only_here=only_here)
         generation = replace(setup.generation, sampling=replace(setup.generation.sampling, **sampling.given))
-        client = create_client(setup.model, generation)
+        client = create_client(setup.model, generation, fallbacks=self._fallbacks(setup) if name is None else ())
         return SubagentModel(setup.model.model, client, setup.profile, setup.context_window)
 
     async def close_subagents(self) -> None:
@@ -123,7 +123,20 @@ class SessionModels:
             await model.llm.aclose()
 
     def _new_client(self, setup: SessionSetup) -> LLMClient:
-        return create_client(setup.model, setup.generation, wrap_provider=self._interceptor.provider)
+        wrap, fallbacks = self._interceptor.provider, self._fallbacks(setup)
+        return create_client(setup.model, setup.generation, wrap_provider=wrap, fallbacks=fallbacks)
+
+    def _fallbacks(self, setup: SessionSetup) -> Sequence[LLMClient]:
+        """Return the clients of the models that the user wants to be asked where the first one is away."""
+        if self._interceptor.plays_back or not setup.settings.fallback_models:
+            return ()
+        others = [self._interceptor.setup(setup.with_model(name)) for name in setup.settings.fallback_models]
+        wrap, first = self._interceptor.provider, (setup.model.base_url, setup.model.model)
+        return [
+            create_client(other.model, setup.generation, wrap_provider=wrap)
+            for other in others
+            if (other.model.base_url, other.model.model) != first
+        ]
 
     def _parts(self, setup: SessionSetup, client: LLMClient) -> ModelParts:
         tools = setup.tools

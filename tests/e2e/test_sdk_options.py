@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Panpan
-from tests.model_server import call, say, serving
+from tests.model_server import HttpError, call, say, serving
 from tests.model_server.recording import RecordedRequest
+from tests.model_server.script import Step
 
 
 def tools_in(request: RecordedRequest) -> set[str]:
@@ -155,3 +156,33 @@ def test_debug_log_goes_where_it_is_wanted(panpan: Panpan) -> None:
     assert (second.stdout, second.stderr) == ("two\n", "")
     assert '"message": "reply"' in (panpan.workspace / "log.jsonl").read_text()
     assert not list(panpan.home.glob("debug/*"))
+
+
+@DIALECTS
+def test_fallback_model_answers_for_an_overloaded_one(panpan: Panpan, dialect: str) -> None:
+    def answer(request: RecordedRequest) -> Step:
+        is_first = request.body["model"] in ("claude-opus-4-5", "gpt-5")
+        return HttpError(529, headers={"retry-after": "0.01"}) if is_first else say("here")
+
+    first, second = (
+        ("claude-opus-4-5", "claude-sonnet-4-5") if dialect == "anthropic" else ("openai/gpt-5", "openai/gpt-5-mini")
+    )
+    with serving(answer) as server:
+        panpan.use(server, dialect=dialect)
+        done = panpan.run("-p", "hi", "-f", "stream-json", "--model", first, "--fallback-model", second)
+
+    assert done.result["result"] == "here"
+    assert [request.body["model"] for request in server.requests] == [first.rpartition("/")[2]] * 3 + [
+        second.rpartition("/")[2]
+    ]
+    (reply,) = [line for line in done.lines if line["type"] == "assistant"]
+    assert reply["message"]["model"] == second.rpartition("/")[2]
+
+
+def test_fallback_model_that_is_not_there_is_named(panpan: Panpan) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "hi", "--fallback-model", "nowhere/x")
+
+    assert done.code == 2
+    assert "nowhere" in done.stderr

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from panpan.config.models import Price
 from panpan.errors import AuthenticationError, ContextOverflowError, ProviderError, RateLimitError, StreamError
 from panpan.errors import RetryableError as CanHeal
-from panpan.models.client import LLMClient, RetryPolicy
+from panpan.models.client import REST_S, LLMClient, RetryPolicy
 from panpan.types.content import TextBlock
 from panpan.types.events import ReplyStarted, RetryScheduled, TextDelta
 from panpan.types.llm import ModelOptions, ModelRequest
@@ -307,3 +307,72 @@ async def test_request_may_lower_the_output_limit_but_not_raise_it() -> None:
             assert [event async for event in events]
 
     assert [options.max_output_tokens for _, options in provider.asked] == [100, 60, 100]
+
+
+def with_fallback(first: FakeProvider, second: FakeProvider, clock: FakeTime) -> LLMClient:
+    other = LLMClient(second, replace(OPTIONS, model="other"), sleep=clock.sleep, clock=clock, jitter=lambda: 0.5)
+    return client_of(first, clock, fallbacks=[other])
+
+
+@pytest.mark.parametrize("failure", [CanHeal("overloaded"), RateLimitError("slow down"), StreamError("cut")])
+async def test_fallback_answers_after_three_tries(failure: Exception) -> None:
+    first, second = FakeProvider([failure]), FakeProvider([DONE])
+
+    *_, switched, reply = await collect(with_fallback(first, second, FakeTime()))
+
+    assert len(first.asked) == 3
+    assert switched == RetryScheduled(1, f"{failure} (tried 3 times); other answers instead of m", 0.0)
+    assert reply.content == DONE.content
+    assert second.asked[0][1].model == "other"
+
+
+async def test_fallback_answers_at_once_for_a_missing_model() -> None:
+    first, second = FakeProvider([ProviderError("no such model", status=404)]), FakeProvider([DONE])
+
+    assert len(await collect(with_fallback(first, second, FakeTime()))) == 2
+    assert len(first.asked) == 1
+
+
+async def test_first_model_rests_and_is_asked_again() -> None:
+    clock = FakeTime()
+    first, second = FakeProvider([CanHeal("x")], [CanHeal("x")], [CanHeal("x")], [DONE]), FakeProvider([DONE])
+    client = with_fallback(first, second, clock)
+
+    await collect(client)
+    await collect(client)
+    assert (len(first.asked), len(second.asked)) == (3, 2)
+    clock.now += REST_S
+    await collect(client)
+    assert (len(first.asked), len(second.asked)) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    "error", [ProviderError("bad request"), AuthenticationError("no"), ContextOverflowError("long")]
+)
+async def test_fallback_is_not_asked_for_other_errors(error: Exception) -> None:
+    first, second = FakeProvider([error]), FakeProvider([DONE])
+
+    with pytest.raises(type(error)):
+        await collect(with_fallback(first, second, FakeTime()))
+    assert second.asked == []
+
+
+async def test_last_fallback_has_all_tries_and_its_error_counts() -> None:
+    first, second = FakeProvider([CanHeal("first")]), FakeProvider([CanHeal("second")])
+
+    with pytest.raises(CanHeal, match="second"):
+        await collect(with_fallback(first, second, FakeTime()))
+    assert (len(first.asked), len(second.asked)) == (3, 8)
+
+
+async def test_fallback_gets_options_and_is_closed() -> None:
+    first, second = FakeProvider([CanHeal("x")]), FakeProvider([DONE])
+    client = with_fallback(first, second, FakeTime())
+
+    client.change_options(effort="low")
+    await collect(client)
+    await client.aclose()
+
+    assert [options.effort for _, options in (*first.asked, *second.asked)] == ["low"] * 4
+    assert first.is_closed
+    assert second.is_closed

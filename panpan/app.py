@@ -37,6 +37,7 @@ from panpan.capabilities.shell.capability import Shell
 from panpan.capabilities.side_questions.capability import SideQuestions
 from panpan.capabilities.skills.capability import SkillsCapability
 from panpan.capabilities.snapshots.capability import SnapshotsCapability
+from panpan.capabilities.structured_output.capability import StructuredOutputCapability
 from panpan.capabilities.subagents.capability import SubagentsCapability
 from panpan.capabilities.todos.capability import TodosCapability
 from panpan.capabilities.web.capability import Web
@@ -91,6 +92,7 @@ BUILTIN: Sequence[type[Capability]] = (
     OutputStylesCapability,
     LocalModelCapability,
     Cassettes,
+    StructuredOutputCapability,
     HooksCapability,
     Guards,
 )

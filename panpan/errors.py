@@ -15,6 +15,7 @@
     ├── SessionLogError          messages could not be written to the session's log
     ├── SnapshotError            the files of the workspace could not be kept, or not be brought back
     ├── OutputError              the answer, or an export, could not be written
+    ├── StructuredOutputError    the model gave no answer that fits the JSON schema
     ├── TurnLimitError           exit 3: the turn asked for too many rounds
     ├── BudgetError              exit 4: the money set for it is spent, or cannot be counted
     ├── AnswerNeededError        exit 5: only the user can decide; also ends a run in which every call was refused
@@ -130,6 +131,10 @@ class RateLimitError(RetryableError):
 
 class StreamError(RetryableError):
     """A reply that began did not arrive whole: cut, stalled, or not readable."""
+
+
+class StructuredOutputError(PanpanError):
+    """The model gave no answer that fits the JSON schema of the session, as often as it was told why."""
 
 
 class TurnLimitError(PanpanError):

@@ -10,7 +10,7 @@ from scripts.house_figures import Figure, Package, deletable, figures, most_para
 ROOT = Path(__file__).parents[1]
 
 HELD = {
-    "capabilities whose folder can be deleted": 29,
+    "capabilities whose folder can be deleted": 30,
     "imports between features": 0,
     "imports upward": 0,
     "lines of code a file": 133.8,

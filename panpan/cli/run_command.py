@@ -49,6 +49,8 @@ def run(options: Options) -> int:
         if is_headless(options):
             require_session_id(options)
             return anyio.run(_run_headless, options, out)
+        if options["json_schema"] is not None:
+            raise click.UsageError("--json-schema goes with -p or a pipe")
         if options["background"] is not None:
             raise click.UsageError("--background goes with -p or a pipe; on a terminal you are asked when you leave")
         if sys.__stdout__ is None:
@@ -178,6 +180,10 @@ def _face(options: Options, session: "Session", out: StdoutWriter) -> "HeadlessF
             commands=session.commands.names,
             features=session.capabilities.described(),
         )
+    if options["json_schema"] is not None:
+        from panpan.faces.headless.output_formats import DataFace
+
+        return DataFace(out)
     from panpan.faces.headless.output_formats import TextFace
 
     shows_progress = options["verbose"] or (sys.stderr.isatty() and not options["quiet"])

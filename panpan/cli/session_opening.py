@@ -12,7 +12,7 @@ from panpan.api import open_session
 from panpan.cli.start import begin_collection
 from panpan.cli.subcommands import feature_modules
 from panpan.cli_kit.options import Options, overrides_of
-from panpan.cli_kit.sdk_options import prompt_of
+from panpan.cli_kit.sdk_options import prompt_of, schema_of
 from panpan.config.locations import Locations, panpan_home
 from panpan.errors import ConfigError, PanpanError
 from panpan.models.model_choice import ModelNotNamedError, NoModelError
@@ -111,6 +111,7 @@ def _opened(
         agent=options["agent"],
         mcp_config=options["mcp_config"],
         strict_mcp_config=options["strict_mcp_config"],
+        json_schema=schema_of(options["json_schema"]),
         ask=ask,
         ask_user=ask_user,
         ask_plan=ask_plan,

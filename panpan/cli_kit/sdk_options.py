@@ -34,6 +34,8 @@ def sdk_options() -> list[Any]:
         click.option("--fallback-model", "fallback_models", metavar="NAMES",
                      help="Ask these models in turn, with commas between, if the first one is overloaded or "
                           "unavailable."),
+        click.option("--json-schema", metavar="JSON|FILE",
+                     help="Headless: end with an answer that is JSON and fits this schema."),
         click.option("--max-thinking-tokens", type=click.IntRange(min=0), metavar="TOKENS",
                      help="Same as --thinking-budget; 0 is --no-thinking."),
         click.option("--debug-file", type=click.Path(), metavar="FILE",
@@ -125,6 +127,28 @@ def _text_of(file: str, flag: str) -> str:
         raise ConfigError(f"{flag}: {error}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{flag}: {file} is not UTF-8; save the file as UTF-8") from error
+
+
+def schema_of(given: str | None) -> dict[str, Any] | None:
+    """Return the schema that `--json-schema` gives, as JSON or as a file; None if it is not given.
+
+    Raises:
+        ConfigError: It cannot be read, or is no JSON.
+    """
+    if given is None:
+        return None
+    import json
+
+    from panpan.errors import ConfigError
+
+    text = given if given.lstrip().startswith("{") else _text_of(given, "--json-schema")
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"--json-schema: not valid JSON: {error}") from error
+    if not isinstance(schema, dict):
+        raise ConfigError('--json-schema: not a JSON object; write one such as {"type": "object", "properties": {}}')
+    return schema
 
 
 def tools_of(names: str | None) -> tuple[str, ...] | None:

@@ -271,6 +271,20 @@ class UserShell(Protocol):
         ...
 
 
+class StructuredAnswer(Protocol):
+    """Holds the answer of a turn as data."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """True if the caller wants answers that fit a schema."""
+        ...
+
+    @property
+    def values(self) -> Sequence[Any]:
+        """The answer of the newest turn that fits; empty if there is none, since an answer may be null, too."""
+        ...
+
+
 class FileHistory(Protocol):
     """Keeps what the files were before each message of the user."""
 

@@ -148,6 +148,9 @@ class SessionOptions(TypedDict, total=False):
     """MCP servers beside those of files: JSON objects as in `.mcp.json`, or files with one."""
     strict_mcp_config: bool
     """True if no other MCP servers count."""
+    json_schema: Mapping[str, Any] | None
+    """JSON schema that the answer of each turn has to fit; None for answers in words. `session[StructuredAnswer]` then
+    has the answer."""
     capabilities: "Sequence[type[Capability]]"
     """Features beside panpan's own and those that the settings name."""
     unavailable: Sequence[str] | None

@@ -1,11 +1,12 @@
 """Base of the three output formats: they follow the events of a turn and report how it ended."""
 
+import json
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from panpan.errors import BudgetError, PanpanError, TurnLimitError
+from panpan.errors import BudgetError, PanpanError, StructuredOutputError, TurnLimitError
 from panpan.session.budget.spending import Spending
 from panpan.types.content import PlanDisplay, ToolUseBlock
 from panpan.types.dataclass import dataclass
@@ -30,6 +31,8 @@ def outcome_of_error(error: PanpanError) -> Outcome:
             subtype = "error_max_turns"
         case BudgetError():
             subtype = "error_max_budget_usd"
+        case StructuredOutputError():
+            subtype = "error_max_structured_output_retries"
         case _:
             subtype = "error_during_execution"
     return Outcome(subtype, error.exit_code, str(error))
@@ -49,6 +52,8 @@ class TurnSummary:
         self.last_reply: AssistantMessage | None = None
         self.answer = ""
         """Text of the last reply and of the replies that it continues; or a plan, or the output of a slash command."""
+        self.structured: Sequence[Any] = ()
+        """The answer as data that fits the schema of the session; empty if there is none."""
         self.denials: list[ToolUseBlock] = []
         """Forbidden calls, including those of subagents."""
         self.decided: dict[str, PermissionDecided] = {}
@@ -80,6 +85,12 @@ class TurnSummary:
                 self._follow_subagent(event.innermost)
             case _:
                 pass
+
+    def note_structured(self, values: Sequence[Any]) -> None:
+        """Note the answer as data, which then is the answer in words, too."""
+        self.structured = values
+        for value in values:
+            self.answer = json.dumps(value, ensure_ascii=False)
 
     def note_files(self, files: Sequence[FileChange]) -> None:
         """Note the files that a failed turn changed; no event carries them."""

@@ -224,6 +224,8 @@ def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duratio
         "files_changed": [change.as_json() for change in summary.files],
         "uuid": new_id(),
     }
+    for value in summary.structured:
+        line["structured_output"] = value
     if outcome.error:
         line["errors"] = [outcome.error]
     return line
@@ -413,6 +415,20 @@ class StreamJsonFace(JsonFace):
 async def show_failed_start(out: StdoutWriter, error: PanpanError) -> None:
     """Print the result object of a run whose session could not be opened."""
     await JsonFace(out, new_id()).end(TurnSummary(), outcome_of_error(error), 0.0)
+
+
+class DataFace(HeadlessFace):
+    """Prints the answer as JSON that fits the schema of the session, and nothing else."""
+
+    def __init__(self, out: StdoutWriter) -> None:
+        self._out = out
+
+    async def show(self, event: Event) -> None:
+        pass
+
+    async def end(self, summary: TurnSummary, outcome: Outcome, duration_s: float) -> None:
+        if summary.structured:
+            await self._out.write(f"{summary.answer}\n")
 
 
 class TextFace(HeadlessFace):

@@ -15,6 +15,7 @@ from panpan.faces.headless.prompts import Prompt, PromptReader
 from panpan.faces.turn_text import note_on_end
 from panpan.session.budget.budget import Budget
 from panpan.session.budget.spending import Spending
+from panpan.session.capability import StructuredAnswer
 from panpan.session.descriptions import titles
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
@@ -308,6 +309,8 @@ class _Run:
         except Exception as error:  # a bug; the result is shown, and the report is written above
             await self._show(Outcome("error_during_execution", 1, f"unexpected {type(error).__name__}"), 0.0)
             raise
+        if not outcome.error and self._summary.rounds and (answer := session.find(StructuredAnswer)) is not None:
+            self._summary.note_structured(answer.values)
         return outcome
 
     def _begin(self) -> None:

@@ -1,0 +1,1 @@
+"""Structured output: the answer of a turn as JSON that fits a schema."""

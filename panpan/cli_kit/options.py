@@ -33,6 +33,9 @@ SETTING_BY_OPTION = {
     "no_thinking": "thinking",
     "only_tools": "tools.only",
     "fallback_models": "fallback_models",
+    "thinking_display": "thinking_display",
+    "task_budget": "task_budget_tokens",
+    "betas": "betas",
     "effort": "effort",
     "output_style": "output_style",
     "permission_mode": "permission.mode",
@@ -53,6 +56,7 @@ FLAGS: Mapping[str, str] = {
     "additional_directories": "--add-dir",
     "api_key": "--api-key",
     "base_url": "--base-url",
+    "betas": "--betas",
     "effort": "--effort",
     "fallback_models": "--fallback-model",
     "max_budget_usd": "--max-budget-usd",
@@ -70,7 +74,9 @@ FLAGS: Mapping[str, str] = {
     "sandbox.mode": "--sandbox",
     "sandbox.network": "--allow-network",
     "sandbox.outside": "--allow-outside",
+    "task_budget_tokens": "--task-budget",
     "thinking": "--thinking",
+    "thinking_display": "--thinking-display",
     "thinking_budget_tokens": "--thinking-budget",
     "tools.only": "--tools",
     "ui.plain": "--plain",
@@ -265,7 +271,7 @@ def overrides_of(options: Options) -> dict[str, Any]:
 
     overrides = {key: options[name] for name, key in SETTING_BY_OPTION.items()} | thinking_of(options)
     overrides["tools.only"] = tools_of(options["only_tools"])
-    overrides["fallback_models"] = names_in(options["fallback_models"])
+    overrides |= {name: names_in(options[name]) for name in ("fallback_models", "betas")}
     if overrides["permission.mode"] == "manual":
         overrides["permission.mode"] = "default"
     overrides["additional_directories"] = tuple(map(_from_here, overrides["additional_directories"]))

@@ -34,6 +34,11 @@ def sdk_options() -> list[Any]:
         click.option("--fallback-model", "fallback_models", metavar="NAMES",
                      help="Ask these models in turn, with commas between, if the first one is overloaded or "
                           "unavailable."),
+        click.option("--thinking-display", type=click.Choice(["summarized", "omitted"]),
+                     help="How Anthropic's API sends the thinking."),
+        click.option("--task-budget", type=click.IntRange(min=1), metavar="TOKENS",
+                     help="Tell the model that it has TOKENS for the work, where Anthropic's API can; no limit."),
+        click.option("--betas", metavar="NAMES", help="Ask Anthropic's API for these features."),
         click.option("--json-schema", metavar="JSON|FILE",
                      help="Headless: end with an answer that is JSON and fits this schema."),
         click.option("--max-thinking-tokens", type=click.IntRange(min=0), metavar="TOKENS",

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from panpan.config.models import Dialect
 from panpan.config.ui_look import ThemeSetting
-from panpan.types.llm import Effort
+from panpan.types.llm import Effort, ThinkingDisplay
 from panpan.types.permission import Behaviour, PermissionMode
 
 FORMAT_VERSION = 1
@@ -433,6 +433,12 @@ class Settings(Table):
     """True if the model thinks before it answers, if it can."""
     thinking_budget_tokens: int = Field(default=10_000, ge=1024)
     """Tokens of thinking, for models that take a number; 1,024 is the least that Anthropic's API accepts."""
+    thinking_display: ThinkingDisplay | None = None
+    """Form of the thinking that Anthropic's API sends: a summary, or nothing of it; None: a summary."""
+    task_budget_tokens: int | None = Field(default=None, ge=1)
+    """Tokens that the model is told it has for the work, where Anthropic's API can tell it; it is no limit."""
+    betas: Annotated[tuple[Annotated[Name, AfterValidator(_one_line)], ...], Field(strict=False)] = ()
+    """Features of Anthropic's API that are not open to all yet, by their names, such as `context-1m-2025-08-07`."""
     effort: Effort | None = None
     """Work that the model puts into an answer, as a word; None: the model's own choice."""
     output_style: str | None = Field(default=None, min_length=1)

@@ -14,7 +14,7 @@ from panpan.errors import ConfigError
 from panpan.models.model_choice import Chooser, ModelRequirement, NoModelError, key_for, merge_requirements
 from panpan.models.provider_kind import FULL, NO_KINDS, ModelProfile, NamedProvider, ProviderKinds, provider_kind
 from panpan.types.dataclass import dataclass
-from panpan.types.llm import Effort, ModelOptions, Provider, Sampling
+from panpan.types.llm import Effort, ModelOptions, Provider, Sampling, ThinkingDisplay
 
 if TYPE_CHECKING:
     from panpan.config.settings import Settings
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 DEFAULT_OUTPUT_TOKENS = 32_000
 """Limit on a reply unless the settings say otherwise: some servers count it against the rate limit before the reply
 begins."""
+
+
+_TOLD_WITH_PLACE = ("thinking", "effort", "task_budget_tokens", "betas")
+"""Settings whose place is named where a model does not follow them."""
+
+_TASK_BUDGETS = "task-budgets-2026-03-13"
+"""Feature of the Messages API that budgets of tasks belong to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,11 @@ class GenerationOptions:
     is_budget_chosen: bool = False
     """True if the user set the budget, False if it is the default."""
     effort: Effort | None = None
+    thinking_display: ThinkingDisplay | None = None
+    task_budget_tokens: int | None = None
+    """Tokens that the model is told it has for the work; None to tell it nothing."""
+    betas: Sequence[str] = ()
+    """Names of features of the Messages API that have to be asked for."""
     sampling: Sampling = Sampling()
     places: Mapping[str, str] = field(default_factory=dict)
     """Places of `thinking` and `effort`, such as "--effort" or `FILE:LINE`; empty if they were set in the session."""
@@ -177,8 +189,11 @@ def generation_options(settings: "Settings", origins: "Mapping[str, Origin] | No
         thinking_budget_tokens=settings.thinking_budget_tokens if settings.thinking else None,
         is_budget_chosen="thinking_budget_tokens" in settings.model_fields_set,
         effort=settings.effort,
+        thinking_display=settings.thinking_display,
+        task_budget_tokens=settings.task_budget_tokens,
+        betas=settings.betas,
         sampling=Sampling(settings.temperature, settings.top_p, settings.top_k),
-        places={key: str(origins[key]) for key in ("thinking", "effort") if origins and key in origins},
+        places={key: str(origins[key]) for key in _TOLD_WITH_PLACE if origins and key in origins},
         max_tries=settings.retry.max_tries,
         idle_timeout_s=settings.idle_timeout_s,
     )
@@ -206,6 +221,7 @@ def create_client(
 
     options = options or GenerationOptions()
     policy = RetryPolicy() if options.max_tries is None else RetryPolicy(max_tries=options.max_tries)
+    resolved = _with_betas(resolved, options)
     return LLMClient(
         wrap_provider(create_provider(resolved, idle_timeout_s=options.idle_timeout_s)),
         model_options(resolved, options),
@@ -214,6 +230,15 @@ def create_client(
         retry=policy,
         fallbacks=fallbacks,
     )
+
+
+def _with_betas(resolved: ResolvedModel, options: GenerationOptions) -> ResolvedModel:
+    """Return a model whose requests ask for the features that are wanted, where its protocol has such."""
+    betas = [*options.betas, *((_TASK_BUDGETS,) if options.task_budget_tokens is not None else ())]
+    if resolved.kind != "anthropic" or not betas:
+        return resolved
+    given = [name.strip() for name in resolved.headers.get("anthropic-beta", "").split(",") if name.strip()]
+    return replace(resolved, headers={**resolved.headers, "anthropic-beta": ",".join(dict.fromkeys((*given, *betas)))})
 
 
 def create_provider(resolved: ResolvedModel, *, idle_timeout_s: float | None = None) -> Provider:
@@ -272,6 +297,8 @@ def model_options(resolved: ResolvedModel, options: GenerationOptions) -> ModelO
         max_output_tokens=min(wanted, limit) if is_limit_sure else wanted,
         thinking_budget_tokens=options.thinking_budget_tokens,
         effort=options.effort,
+        thinking_display=options.thinking_display,
+        task_budget_tokens=options.task_budget_tokens,
         temperature=resolved.profile.temperature if sampling.temperature is None else sampling.temperature,
         top_p=sampling.top_p,
         top_k=sampling.top_k,
@@ -347,6 +374,11 @@ def _of_openai(resolved: ResolvedModel, options: GenerationOptions) -> Iterator[
             yield f"{who} has no switch for thinking that panpan knows, so {requirement} has no effect; use --effort"
         elif options.is_budget_chosen and "$budget" not in profile.thinking.values():
             yield f"{who} takes no number of tokens to think, so the thinking budget has no effect; use --effort"
+    if options.task_budget_tokens is not None:
+        told = describe_setting("the task budget", options.places.get("task_budget_tokens", ""))
+        yield f"{who} cannot be told of a budget, so {told} has no effect; use --max-tokens for a limit"
+    if options.betas:
+        yield f"{who} has no betas, so {describe_setting('betas', options.places.get('betas', ''))} has no effect"
     if options.effort is not None and (sent := nearest_effort(options.effort, profile.efforts)) != options.effort:
         yield f"{who} knows no effort {options.effort}, so {sent} is asked for"
 

@@ -15,6 +15,10 @@ Effort: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
 """Effort that the model should put into its answer, from least to most."""
 
 
+ThinkingDisplay: TypeAlias = Literal["summarized", "omitted"]
+"""Form in which a provider sends the thinking of its model."""
+
+
 @dataclass(frozen=True)
 class ToolDefinition:
     """A tool as the model sees it."""
@@ -76,6 +80,9 @@ class ModelOptions:
     max_output_tokens: int
     thinking_budget_tokens: int | None = None
     """Limit on the tokens of extended thinking; None for no extended thinking."""
+    thinking_display: ThinkingDisplay | None = None
+    task_budget_tokens: int | None = None
+    """Tokens that the model is told it has for the work; None to tell it nothing."""
     effort: Effort | None = None
     temperature: float | None = None
     top_p: float | None = None

@@ -186,3 +186,26 @@ def test_fallback_model_that_is_not_there_is_named(panpan: Panpan) -> None:
 
     assert done.code == 2
     assert "nowhere" in done.stderr
+
+
+def test_task_budget_betas_and_display_reach_the_messages_api(panpan: Panpan) -> None:
+    with serving([say("one")]) as server:
+        panpan.use(server)
+        options = ["--task-budget", "50000", "--betas", "context-1m-2025-08-07", "--thinking-display", "omitted"]
+        done = panpan.run("-p", "hi", "--model", "claude-opus-5", "--thinking", "adaptive", "--effort", "low", *options)
+
+    (request,) = server.requests
+    assert request.body["output_config"] == {"effort": "low", "task_budget": {"type": "tokens", "total": 50_000}}
+    assert request.body["thinking"] == {"type": "adaptive", "display": "omitted"}
+    assert request.headers["anthropic-beta"] == "context-1m-2025-08-07,task-budgets-2026-03-13"
+    assert done.stderr == ""
+
+
+def test_options_without_effect_are_told(panpan: Panpan) -> None:
+    with serving([say("one")]) as server:
+        panpan.use(server, dialect="openai")
+        done = panpan.run("-p", "hi", "--task-budget", "50000", "--betas", "x")
+
+    assert "so --task-budget has no effect; use --max-tokens for a limit" in done.stderr
+    assert "so --betas has no effect" in done.stderr
+    assert "task_budget" not in str(server.requests[0].body)

@@ -31,7 +31,7 @@ from panpan.types.content import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from panpan.types.llm import ModelOptions, ToolDefinition
+from panpan.types.llm import ModelOptions, ThinkingDisplay, ToolDefinition
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.pattern import compile_late
 
@@ -53,9 +53,9 @@ def encode_head(options: ModelOptions, system: str, tools: Sequence[ToolDefiniti
             fields["temperature"] = options.temperature  # with thinking, only the default is allowed
         fields |= sampling_fields(options)
     if options.thinking_budget_tokens is not None:
-        fields["thinking"] = _thinking(options.model, options.thinking_budget_tokens)
-    if options.effort is not None:
-        fields["output_config"] = {"effort": options.effort}
+        fields["thinking"] = _thinking(options.model, options.thinking_budget_tokens, options.thinking_display)
+    if output := _output_config(options):
+        fields["output_config"] = output
     if tools:
         fields["tools"] = [_tool(tool) for tool in tools]
     mark = {"cache_control": {"type": "ephemeral"}}
@@ -131,10 +131,18 @@ def takes_thinking_budget(model: str) -> bool:
     return (int(found[1]), int(found[2] or 0)) < (4, 6)
 
 
-def _thinking(model: str, budget_tokens: int) -> dict[str, Any]:
+def _output_config(options: ModelOptions) -> dict[str, Any]:
+    config: dict[str, Any] = {} if options.effort is None else {"effort": options.effort}
+    if options.task_budget_tokens is not None:
+        config["task_budget"] = {"type": "tokens", "total": options.task_budget_tokens}
+    return config
+
+
+def _thinking(model: str, budget_tokens: int, display: ThinkingDisplay | None) -> dict[str, Any]:
     if takes_thinking_budget(model):
-        return {"type": "enabled", "budget_tokens": max(budget_tokens, MIN_THINKING_BUDGET_TOKENS)}
-    return {"type": "adaptive", "display": "summarized"}  # newer models show nothing unless asked
+        wanted = {} if display is None else {"display": display}
+        return {"type": "enabled", "budget_tokens": max(budget_tokens, MIN_THINKING_BUDGET_TOKENS), **wanted}
+    return {"type": "adaptive", "display": display or "summarized"}  # newer models show nothing unless asked
 
 
 def _max_tokens(options: ModelOptions) -> int:

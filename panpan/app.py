@@ -130,6 +130,9 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
         async with opened:
             if logged.title is not None:
                 opened.rename(logged.title)
+            if which.cut is not None:
+                which.cut.check(opened.conversation.messages, opened.info.id)
+                await opened.rewind(which.cut.at, is_kept=True)
             if not frontend.is_interactive and opened.model_note:  # otherwise the face shows it
                 frontend.warn(opened.model_note)
             yield opened

@@ -49,8 +49,9 @@ def run(options: Options) -> int:
         if is_headless(options):
             require_session_id(options)
             return anyio.run(_run_headless, options, out)
-        if options["json_schema"] is not None:
-            raise click.UsageError("--json-schema goes with -p or a pipe")
+        for name in ("json_schema", "no_session_persistence"):
+            if options[name]:
+                raise click.UsageError(f"--{name.replace('_', '-')} goes with -p or a pipe")
         if options["background"] is not None:
             raise click.UsageError("--background goes with -p or a pipe; on a terminal you are asked when you leave")
         if sys.__stdout__ is None:

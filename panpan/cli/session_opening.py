@@ -17,7 +17,9 @@ from panpan.config.locations import Locations, panpan_home
 from panpan.errors import ConfigError, PanpanError
 from panpan.models.model_choice import ModelNotNamedError, NoModelError
 from panpan.session.frontend import SessionInterceptor
+from panpan.session.opening import Cut
 from panpan.session.session import Session
+from panpan.system.files.folder_tree import temporary_folder
 from panpan.system.processes.own_process import hide_process
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.agent import parse_agents
@@ -63,8 +65,9 @@ async def session_of(
         from panpan.cli.trust_command import ask_for_trust
 
         await ask_for_trust(_locations(options), os.environ, overrides, ask_yes_or_no, warn)
-    opened = partial(_opened, options, ask=ask, ask_user=ask_user, ask_plan=ask_plan, warn=warn)
     async with AsyncExitStack() as stack:
+        unkept = stack.enter_context(temporary_folder("panpan-session-")) if options["no_session_persistence"] else None
+        opened = partial(_opened, options, ask=ask, ask_user=ask_user, ask_plan=ask_plan, warn=warn, log_folder=unkept)
         try:
             session = await stack.enter_async_context(opened(overrides))
         except (NoModelError, ModelNotNamedError) as error:
@@ -76,6 +79,12 @@ async def session_of(
             session = await stack.enter_async_context(opened({**overrides, **chosen.overrides}, chosen.reason))
         begin_collection()
         yield session
+
+
+def cut_of(options: Options) -> Cut | None:
+    """Return the place at which the session of the options goes on; None for its end."""
+    at, drops = options["resume_session_at"], options["resume_drops_turn"]
+    return None if at is None else Cut(at, drops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +104,7 @@ def _opened(
     ask_user: UserAsker | None,
     ask_plan: PlanAsker | None,
     warn: Callable[[str], None],
+    log_folder: Path | None,
 ) -> AbstractAsyncContextManager[Session]:
     """Return the context manager that opens the session of the options."""
     return open_session(
@@ -105,6 +115,8 @@ def _opened(
         session=options["session_id"] or options["session_name"],
         fork=options["fork"],
         unfinished=options["unfinished"],
+        cut=cut_of(options),
+        log_folder=log_folder,
         system_prompt=prompt_of(options, "system_prompt"),
         append_system_prompt=prompt_of(options, "append_system_prompt"),
         agents=None if options["agents"] is None else parse_agents(options["agents"]),

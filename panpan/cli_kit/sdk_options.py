@@ -21,6 +21,10 @@ _LEAST_THINKING = 1024
 """Fewest tokens of thinking that a model can be asked for."""
 
 
+def _uuid_text(_: click.Context, __: click.Parameter, uuid: object) -> str | None:
+    return None if uuid is None else str(uuid)
+
+
 def sdk_options() -> list[Any]:
     """Return the options, in the order of the help."""
     return [
@@ -28,6 +32,12 @@ def sdk_options() -> list[Any]:
                      help="Replace panpan's system prompt by the text of FILE."),
         click.option("--append-system-prompt-file", type=click.Path(), metavar="FILE",
                      help="Add the text of FILE to the system prompt."),
+        click.option("--resume-session-at", type=click.UUID, callback=_uuid_text, metavar="UUID",
+                     help="Continue after this message; what was said behind it stays, as a branch of the session."),
+        click.option("--resume-drops-turn", metavar="UUID",
+                     help="With --resume-session-at: refuse if more than the turn of this prompt would be left out."),
+        click.option("--no-session-persistence", is_flag=True,
+                     help="Headless: keep no log of the session; it cannot be continued."),
         click.option("--tools", "only_tools", metavar="NAMES",
                      help="Give the model only these tools of panpan, and those of MCP servers. "
                           "default: all; empty: none."),
@@ -102,6 +112,16 @@ def check_sdk_options(options: Mapping[str, Any]) -> None:
         if options[name] is not None and options[f"{name}_file"] is not None:
             flag = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{flag} and {flag}-file exclude each other")
+    is_continued = options["continue_latest"] or options["resume"] is not None
+    if options["resume_session_at"] is not None and not is_continued:
+        raise click.UsageError("--resume-session-at goes with -c or -r")
+    if (drops := options["resume_drops_turn"]) is not None:
+        if options["resume_session_at"] is None:
+            raise click.UsageError("--resume-drops-turn goes with --resume-session-at")
+        if not drops.strip():
+            raise click.UsageError("--resume-drops-turn needs the id of a message")
+    if options["no_session_persistence"] and is_continued and not options["fork"]:
+        raise click.UsageError("--no-session-persistence goes with -c or -r only for a copy: add --fork-session")
     if options["debug_file"] is not None and options["debug_to_stderr"]:
         raise click.UsageError("--debug-file and --debug-to-stderr exclude each other")
 

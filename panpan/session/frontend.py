@@ -11,7 +11,7 @@ from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.session.budget.budget import TurnClock
 from panpan.session.command import Command, NoCommands, SlashCommands
-from panpan.session.opening import SessionSelection
+from panpan.session.opening import Cut, SessionSelection
 from panpan.session.setup import KindsOf, PromptOptions, SessionSetup, load_setup
 from panpan.session.unfinished import Outcome
 from panpan.system.web.network import WebNetwork
@@ -120,6 +120,11 @@ class SessionOptions(TypedDict, total=False):
     id or name of the copy."""
     fork: bool
     """True to go on in a copy of the session, and leave that as it is."""
+    cut: Cut | None
+    """The place at which the earlier session goes on; None for its end."""
+    log_folder: Path | None
+    """Folder for the log of a new session or a copy; None for that of the project. A session of the project then goes
+    on only in a copy."""
     unfinished: Outcome | None
     """Outcome of the calls that the session left open in a crash, if nobody can be asked and the files do not tell.
     With None, the first turn fails then."""
@@ -211,6 +216,8 @@ class SessionConfig:
             options.get("resume"),
             options.get("session"),
             options.get("fork", False),
+            options.get("cut"),
+            options.get("log_folder"),
         )
 
     @property

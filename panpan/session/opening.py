@@ -19,7 +19,7 @@ from panpan.session.stored.store import newest_session, session_path
 from panpan.system.git.git_places import git_branch
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
-from panpan.types.messages import new_id
+from panpan.types.messages import Message, SystemReminder, UserMessage, new_id
 from panpan.types.permission import PermissionMode
 
 if TYPE_CHECKING:
@@ -102,6 +102,46 @@ def _notes(session: FoldedSession, damaged_lines: Sequence[int], path: Path, cwd
         yield "a newer panpan wrote the session; records that this one does not know are left out"
 
 
+DROP_REFUSED = "Resume rejected by --resume-drops-turn:"
+"""Words that programs look for in the error of a cut which would drop more than its caller knows of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The place at which an earlier session goes on; what was said behind it stays in the log, as a branch."""
+
+    at: str
+    """`uuid` of the last message that goes on."""
+    drops: str | None = None
+    """`uuid` of the message of the user whose turn alone is left out; None if anything may be."""
+
+    def check(self, messages: Sequence[Message], session_id: str) -> None:
+        """Refuse a cut that is not as the caller believes.
+
+        Args:
+            messages: The whole conversation.
+            session_id: Its id, for the error.
+
+        Raises:
+            SessionError: There is no such message, or more would be left out than the one turn.
+        """
+        place = next((index for index, message in enumerate(messages) if message.uuid == self.at), None)
+        if place is None:
+            raise SessionError(f"the session {session_id} has no message {clean_line(self.at)} to go on after")
+        if self.drops is None:
+            return
+        left = messages[place + 1 :]
+        said = [message.uuid for message in left if isinstance(message, UserMessage)]
+        if said[:1] != [self.drops]:
+            raise SessionError(f"{DROP_REFUSED} the turn behind {self.at} does not begin with {clean_line(self.drops)}")
+        told = [message for message in left if isinstance(message, SystemReminder) and message.category == "task"]
+        if len(said) > 1 or told:
+            what = f"{len(said) - 1} further messages" if len(said) > 1 else "the end of a task that runs beside"
+            raise SessionError(
+                f"{DROP_REFUSED} {what} would be dropped, too; resume without it, and look at them first"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class SessionSelection:
     """The session to open; by default a new one."""
@@ -114,6 +154,10 @@ class SessionSelection:
     """Its UUID or name, see `chosen_session`; with one of the two above, those of the copy."""
     fork: bool = False
     """True to go on in a copy of it."""
+    cut: "Cut | None" = None
+    """The end of the part of it that goes on; None for all of it."""
+    folder: Path | None = None
+    """Folder for the log of a new session or a copy; None for that of the project."""
 
     @property
     def must_exist(self) -> bool:
@@ -168,7 +212,7 @@ def open_log(
     Raises:
         SessionError: The session does not exist, is open elsewhere, or cannot be read.
     """
-    folder = setup.locations.sessions_folder
+    folder = which.folder or setup.locations.sessions_folder
     chosen = which.find_chosen(setup.locations)
     path = _log_to_go_on_with(setup, which, chosen, is_interactive=is_interactive, warn=warn)
     forked_from = ""

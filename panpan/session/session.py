@@ -379,10 +379,11 @@ class Session(AsyncContextManagerMixin):
         finally:  # also if the log is full
             self._recorder.keep(message)
 
-    async def rewind(self, to: str) -> None:
+    async def rewind(self, to: str, *, is_kept: bool = False) -> None:
         """Take back a message of the user, by its `uuid`, and all that was said since; files stay as they are.
 
-        The log keeps what is taken back, as a branch of its own.
+        The log keeps what is taken back, as a branch of its own. With `is_kept`, the message may be any, and it stays
+        the last one.
 
         Raises:
             SessionLogError: The log is full or cannot be read; everything is as it was.
@@ -390,7 +391,7 @@ class Session(AsyncContextManagerMixin):
             RuntimeError: A turn is running.
         """
         self.agent.require_idle()
-        await to_thread.run_sync(self._recorder.rewind, to)
+        await to_thread.run_sync(partial(self._recorder.rewind, to, is_kept=is_kept))
         self.agent.unfinished.forget()
         self.agent.context.seen_files.clear()
         for hook in self.agent.model.hooks:

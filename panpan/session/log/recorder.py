@@ -154,13 +154,14 @@ class Recorder:
         self._conversation.begin_with(prefix.system or "", prefix.tools)
         return is_change
 
-    def rewind(self, to: str) -> None:
+    def rewind(self, to: str, *, is_kept: bool = False) -> None:
         """Let the conversation be what it was before a message; the log keeps what was said since as a branch.
 
         What was decided meanwhile, such as the title and the permission mode, goes on.
 
         Args:
             to: `uuid` of the message.
+            is_kept: True to keep the message itself as the last one.
 
         Raises:
             SessionLogError: The log is full or cannot be read; everything is as it was.
@@ -173,7 +174,7 @@ class Recorder:
         if place is None:
             raise ValueError(f"the log has no message {to}")
         record = RewindRecord(left_uuid=self._log.parent_uuid).as_json()
-        left, kept = fold_records(path), fold_records(path[:place])
+        left, kept = fold_records(path), fold_records(path[: place + is_kept])
         self._log.go_on_after(kept.last_uuid)
         self._log.append(record)
         self.prefixes = dict(kept.prefixes)

@@ -82,7 +82,7 @@ FLAGS: Mapping[str, str] = {
     "ui.plain": "--plain",
 }
 
-_SEVERAL_SETTINGS = frozenset({"settings", "assignments", "allow_network"})
+_SEVERAL_SETTINGS = frozenset({"settings", "assignments", "allow_network", "setting_sources"})
 
 _MODES = ("default", "acceptEdits", "auto", "plan", "dontAsk", "bypassPermissions")
 
@@ -266,7 +266,7 @@ def overrides_of(options: Options) -> dict[str, Any]:
         ConfigError: The value of `--settings` or `--set` cannot be read or used.
         click.UsageError: `--allow-network` names no host.
     """
-    from panpan.config.sources import Names
+    from panpan.config.sources import Names, SettingFiles
     from panpan.permissions.rules.rules import split_rules
 
     overrides = {key: options[name] for name, key in SETTING_BY_OPTION.items()} | thinking_of(options)
@@ -277,6 +277,8 @@ def overrides_of(options: Options) -> dict[str, Any]:
     overrides["additional_directories"] = tuple(map(_from_here, overrides["additional_directories"]))
     for key in ("permission.allow", "permission.deny"):
         overrides[key] = tuple(rule for text in overrides[key] for rule in split_rules(text))
+    if (kinds := names_in(options["setting_sources"])) is not None:
+        overrides["setting_sources"] = SettingFiles(frozenset(kinds))
     return {**_given(options), **overrides, **_network(options["allow_network"]), "names": Names(FLAGS)}
 
 

@@ -38,6 +38,9 @@ def sdk_options() -> list[Any]:
                      help="With --resume-session-at: refuse if more than the turn of this prompt would be left out."),
         click.option("--no-session-persistence", is_flag=True,
                      help="Headless: keep no log of the session; it cannot be continued."),
+        click.option("--setting-sources", metavar="KINDS",
+                     help="Kinds of settings files, skills, commands, hooks and memory files that count, of "
+                          "user,project,local. Where your models are always counts."),
         click.option("--tools", "only_tools", metavar="NAMES",
                      help="Give the model only these tools of panpan, and those of MCP servers. "
                           "default: all; empty: none."),
@@ -112,6 +115,9 @@ def check_sdk_options(options: Mapping[str, Any]) -> None:
         if options[name] is not None and options[f"{name}_file"] is not None:
             flag = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{flag} and {flag}-file exclude each other")
+    for kind in names_in(options["setting_sources"]) or ():
+        if kind not in SETTING_SOURCES:
+            raise click.UsageError(f"--setting-sources takes {', '.join(SETTING_SOURCES)}; {kind!r} is none of them")
     is_continued = options["continue_latest"] or options["resume"] is not None
     if options["resume_session_at"] is not None and not is_continued:
         raise click.UsageError("--resume-session-at goes with -c or -r")

@@ -9,6 +9,8 @@ it can neither name the line of an error nor trust one source less than another.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,36 @@ class Names:
 
     by_setting: Mapping[str, str]
     """Names by dotted key of a setting; any other is named as in Python, `overrides["KEY"]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingFiles:
+    """Kinds of files that count, with settings and whatever else users bring along; passed among the overrides."""
+
+    kinds: AbstractSet[str] = frozenset({"user", "project", "local"})
+    """user: the user's own; project: those of the project; local: the user's own for the project."""
+
+    def of(self, kind: str, source: Source | None) -> Source | None:
+        """Return a file of a kind if it counts; of one of the user's that does not, only where the models are."""
+        if source is None or kind in self.kinds:
+            return source
+        kept = {key: value for key, value in source.values.items() if key in _PLACES_OF_MODELS}
+        return replace(source, values=kept) if kept else None
+
+    def trust(self, trust: ProjectTrust) -> ProjectTrust:
+        """Return a project with those of its files that count."""
+        if {"project", "local"} <= self.kinds:
+            return trust
+        content = {name: data for name, data in trust.files.content.items() if self._counts(name)}
+        return replace(trust, files=replace(trust.files, content=content))
+
+    def _counts(self, name: str) -> bool:
+        return ("local" if name == _CLAUDES_LOCAL else "project") in self.kinds
+
+
+_PLACES_OF_MODELS = frozenset({"model", "provider", "base_url", "api_key", "api_key_env", "providers", "aliases"})
+"""Settings of the user that always count: as with a login, they say where the models of this machine are."""
+_CLAUDES_LOCAL = ".claude/settings.local.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +97,8 @@ class Loaded:
     """Keys from `panpan login`."""
     places: Places = Places()
     """Places of skills, commands, hooks and the like."""
+    files: SettingFiles = SettingFiles()
+    """Kinds of files that count."""
 
     @cached_property
     def origins(self) -> Mapping[str, Origin]:
@@ -108,7 +142,8 @@ def load_settings(
         cwd: Folder for relative paths on the command line.
         env: The environment.
         cli_overrides: Values of flags by dotted key, such as `permission.mode`; None counts as not given. A `Source`,
-            under any key, is weaker than they are, and a `Names` has their names for messages.
+            under any key, is weaker than they are, a `Names` has their names for messages, and a `SettingFiles` says
+            which files count.
         locations: Locations of the files.
         trust: Trust in the project, if it was read before; None to read it now.
         keys: Keys from `panpan login`, if they were looked up before; None for those of the panpan home.
@@ -116,10 +151,12 @@ def load_settings(
     Raises:
         ConfigError: A source is broken or has an unknown key or value; the text names file and line, variable or flag.
     """
-    user = read_settings_file(locations.user_settings, "user")
-    trust = trust_of(locations) if trust is None else trust
-    project = None if _is_users_own(locations) else _project_source(locations, trust)
-    local = read_settings_file(locations.local_settings, "local")
+    files = next((one for one in cli_overrides.values() if isinstance(one, SettingFiles)), SettingFiles())
+    user = files.of("user", read_settings_file(locations.user_settings, "user"))
+    trust = files.trust(trust_of(locations) if trust is None else trust)
+    has_project = "project" in files.kinds and not _is_users_own(locations)
+    project = _project_source(locations, trust) if has_project else None
+    local = files.of("local", read_settings_file(locations.local_settings, "local"))
     environment, warnings = read_environment(env)
     given = [value for value in cli_overrides.values() if isinstance(value, Source)]
     flags = _read_flags(cli_overrides, cwd)
@@ -149,6 +186,8 @@ def load_settings(
     users, projects = (
         [file.source for file in of_claude if file.values and file.kind == kind] for kind in ("user", "project")
     )
+    if "user" not in files.kinds:
+        users = []
     every = (*users, user, *projects, project, local, environment, *given, flags)
     sources = [source for source in every if source is not None]
     keys = StoredKeys(locations.home) if keys is None else keys
@@ -161,7 +200,8 @@ def load_settings(
         tuple(withheld),
         tuple(withheld_rules),
         keys,
-        Places(locations.home, trust, settings.plugin_folders),
+        Places(locations.home if "user" in files.kinds else None, trust, settings.plugin_folders),
+        files,
     )
 
 
@@ -191,7 +231,7 @@ def _read_flags(overrides: Mapping[str, object], cwd: Path) -> Source:
     for key, value in overrides.items():
         path = tuple(key.split("."))
         is_nothing = path in MERGED_LISTS and value in ((), [])
-        if value is None or is_nothing or isinstance(value, Source | Names):
+        if value is None or is_nothing or isinstance(value, Source | Names | SettingFiles):
             continue
         if path in {("additional_directories",), ("plugin_folders",)} and isinstance(value, Iterable):
             value = [str(folder) if str(folder).startswith("~") else str(cwd / str(folder)) for folder in value]

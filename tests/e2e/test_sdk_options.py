@@ -209,3 +209,41 @@ def test_options_without_effect_are_told(panpan: Panpan) -> None:
     assert "so --task-budget has no effect; use --max-tokens for a limit" in done.stderr
     assert "so --betas has no effect" in done.stderr
     assert "task_budget" not in str(server.requests[0].body)
+
+
+def test_setting_sources_choose_the_files_that_count(panpan: Panpan) -> None:
+    panpan.home.mkdir()
+    (panpan.home / "settings.toml").write_text('permission.deny = ["WebFetch"]\nmax_rounds = 7\n')
+    (panpan.home / "AGENTS.md").write_text("The user speaks.\n")
+    (panpan.workspace / ".panpan").mkdir()
+    (panpan.workspace / ".panpan/settings.toml").write_text('permission.deny = ["Glob"]\n')
+    (panpan.workspace / "AGENTS.md").write_text("The project speaks.\n")
+    cases = {"user,project,local": "both", "user": "The user", "project": "The project", "": "none"}
+    with serving([say("one") for _ in cases]) as server:
+        panpan.use(server)
+        for kinds in cases:
+            assert panpan.run("-p", "hi", f"--setting-sources={kinds}").code == 0
+
+    for (kinds, speaks), request in zip(cases.items(), server.requests, strict=True):
+        assert ("The user speaks" in str(request.body)) == (speaks in ("both", "The user")), kinds
+        assert ("The project speaks" in str(request.body)) == (speaks in ("both", "The project")), kinds
+        assert ("WebFetch" not in tools_in(request)) == (speaks in ("both", "The user")), kinds
+        assert ("Glob" not in tools_in(request)) == (speaks in ("both", "The project")), kinds
+
+
+def test_place_of_the_models_counts_without_setting_sources(panpan: Panpan) -> None:
+    with serving([say("one")]) as server:
+        panpan.home.mkdir()
+        provider = f'kind = "anthropic"\nbase_url = "{server.url}"\napi_key = "k-123456789"\nmodels = ["m"]\n'
+        (panpan.home / "settings.toml").write_text(f'model = "lab/m"\nmax_rounds = 1\n[providers.lab]\n{provider}')
+        (panpan.home / "settings.toml").chmod(0o600)
+        done = panpan.run("-p", "hi", "--setting-sources=")
+
+    assert (done.stdout, done.stderr, done.code) == ("one\n", "", 0)
+
+
+def test_unknown_setting_source_is_named(panpan: Panpan) -> None:
+    done = panpan.run("-p", "hi", "--setting-sources", "user,global")
+
+    assert done.code == 2
+    assert "'global' is none of them" in done.stderr

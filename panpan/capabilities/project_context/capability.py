@@ -69,22 +69,25 @@ class ProjectContext(Capability):
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         session, setup = self.session, self.session.setup
         home, locations, root = user_home(), setup.locations, agent.context.paths.root
+        kinds = setup.loaded.files.kinds
         if agent.is_main:
             withholds = partial(session.gate.hides_from_context, root=setup.cwd)
             where = (setup.cwd, locations.project_root, home, locations.home)
             memory = NestedMemory(*where, session.warn, withholds, self._tell_loaded)
             folders = setup.settings.additional_directories
-            places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, folders, withholds)
+            places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, folders, withholds, kinds)
             start_soon = None if session.config.is_intercepted else self._start_soon  # a replay must not depend on time
             wait_s = self.settings.git_wait_s
-            return SessionStart(places, memory, session.warn, git_wait_s=wait_s, start_soon=start_soon), memory
+            start = SessionStart(places, memory, session.warn, git_wait_s=wait_s, start_soon=start_soon)
+            return (start, memory) if "project" in kinds else (start,)
         top = root if root != setup.cwd else locations.project_root  # in the worktree of the subagent or its parent
-        withholds = partial(session.gate.withholds, root=root)
+        withholds = partial(session.gate.hides_from_context, root=root)
         identity = agent.identity
         given = GivenContext(
             lambda: project_contexts(session.conversation), identity.worktree, is_recreated=identity.has_new_worktree
         )
-        return given, NestedMemory(root, top, home, locations.home, session.warn, withholds)
+        nested = NestedMemory(root, top, home, locations.home, session.warn, withholds)
+        return (given, nested) if "project" in kinds else (given,)
 
     async def _tell_loaded(self, files: Sequence[str], reason: str) -> None:
         if (hooks := self.session.capabilities.find(HooksOfUser)) is not None:

@@ -5,6 +5,7 @@ It is frozen from then on; a resumed session sends what its log holds, so that t
 
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -53,6 +54,8 @@ class ContextPlaces:
     home: Path
     extra_roots: Sequence[Path] = ()
     withholds: Withholds = withhold_nothing
+    kinds: AbstractSet[str] = frozenset({"user", "project"})
+    """Kinds of memory files that count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,12 +296,13 @@ def _memory(cwd: Path, root: Path, places: ContextPlaces) -> _Memory:
     loader = MemoryLoader(places.home, canonical_path(places.panpan_home), places.withholds)
     sections: list[MemorySection] = []
     folders = folders_between(root, cwd)
-    if canonical_path(places.home) not in folders:  # otherwise these are project files, with the limits of a project
+    is_users = "user" in places.kinds
+    if is_users and canonical_path(places.home) not in folders:  # otherwise these are files of the project
         for path in files_of_home(places.home):
             sections += loader.load(path, within=None)
-    for path in files_of_panpan(places.panpan_home):
+    for path in files_of_panpan(places.panpan_home) if is_users else ():
         sections += loader.load(path, within=None, closeness=1)
-    for closeness, folder in enumerate(folders, 2):
+    for closeness, folder in enumerate(folders if "project" in places.kinds else (), 2):
         for path, load in _files_and_loaders(folder, loader, root):
             if folder != cwd and not is_trusted_owner(path, cwd):
                 loader.warn(f"{path} was not read: it is above the working directory and not yours")

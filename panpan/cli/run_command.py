@@ -178,6 +178,7 @@ def _face(options: Options, session: "Session", out: StdoutWriter) -> "HeadlessF
             out,
             session.info,
             has_partial_messages=options["include_partial_messages"],
+            replays_prompts=options["replay_user_messages"],
             commands=session.commands.names,
             features=session.capabilities.described(),
         )

@@ -52,6 +52,8 @@ def sdk_options() -> list[Any]:
         click.option("--task-budget", type=click.IntRange(min=1), metavar="TOKENS",
                      help="Tell the model that it has TOKENS for the work, where Anthropic's API can; no limit."),
         click.option("--betas", metavar="NAMES", help="Ask Anthropic's API for these features."),
+        click.option("--replay-user-messages", is_flag=True,
+                     help="With stream-json: also print each message of yours when a turn takes it in."),
         click.option("--json-schema", metavar="JSON|FILE",
                      help="Headless: end with an answer that is JSON and fits this schema."),
         click.option("--max-thinking-tokens", type=click.IntRange(min=0), metavar="TOKENS",
@@ -118,6 +120,8 @@ def check_sdk_options(options: Mapping[str, Any]) -> None:
     for kind in names_in(options["setting_sources"]) or ():
         if kind not in SETTING_SOURCES:
             raise click.UsageError(f"--setting-sources takes {', '.join(SETTING_SOURCES)}; {kind!r} is none of them")
+    if options["replay_user_messages"] and options["output_format"] != "stream-json":
+        raise click.UsageError("--replay-user-messages goes with --output-format stream-json")
     is_continued = options["continue_latest"] or options["resume"] is not None
     if options["resume_session_at"] is not None and not is_continued:
         raise click.UsageError("--resume-session-at goes with -c or -r")

@@ -108,6 +108,8 @@ class UserMessage(Frozen):
     type: Literal["user"] = "user"
     uuid: str = Field(default_factory=new_id)
     content: tuple[UserContent, ...]
+    is_verbatim: bool = Field(default=False, exclude=True)
+    """True if a program wrote it, so that nothing in it is a mention or a command; not kept in the log."""
 
     @classmethod
     def of(cls, text: str) -> "UserMessage":
@@ -122,6 +124,8 @@ class UserMessage(Frozen):
     @property
     def typed(self) -> str:
         """The words of the user: the first text. Later ones are data: what was piped in, or files that go along."""
+        if self.is_verbatim:
+            return ""
         return next((block.text for block in self.content if isinstance(block, TextBlock)), "")
 
 

@@ -1,9 +1,11 @@
 """Options of programs on the Claude Agent SDK, in its spelling: each does what it says."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from panpan.version import __version__
 from tests.e2e.conftest import Panpan
 from tests.model_server import HttpError, call, say, serving
 from tests.model_server.recording import RecordedRequest
@@ -247,3 +249,63 @@ def test_unknown_setting_source_is_named(panpan: Panpan) -> None:
 
     assert done.code == 2
     assert "'global' is none of them" in done.stderr
+
+
+def line(text: str, **fields: object) -> str:
+    """Return a message of the user as a line of the input."""
+    return json.dumps({"type": "user", "message": {"role": "user", "content": text}, **fields}) + "\n"
+
+
+ID, OTHER_ID = "11111111-2222-4333-8444-555555555555", "11111111-2222-4333-8444-666666666666"
+STREAM = ("--input-format", "stream-json", "--output-format", "stream-json")
+
+
+def test_user_messages_are_replayed_with_their_ids(panpan: Panpan) -> None:
+    with serving([say("one"), say("two")]) as server:
+        panpan.use(server)
+        done = panpan.run(*STREAM, "--replay-user-messages", stdin=line("first", uuid=ID) + line("second"))
+
+    replayed = [one for one in done.lines if one.get("isReplay")]
+    assert [one["message"]["content"][0]["text"] for one in replayed] == ["first", "second"]
+    assert replayed[0]["uuid"] == ID
+    first, second = (one for one in done.lines if one["type"] == "result")
+    assert (first["user_message_uuid"], first["user_message_uuids"]) == (ID, [ID])
+    assert "user_message_uuid" not in second
+
+
+def test_message_that_comes_twice_counts_once(panpan: Panpan) -> None:
+    with serving([say("one"), say("two")]) as server:
+        panpan.use(server)
+        twice = line("first", uuid=ID) * 2
+        first = panpan.run(*STREAM, stdin=twice)
+        second = panpan.run(*STREAM, "-c", stdin=twice + line("second", uuid=OTHER_ID))
+
+    assert [one["result"] for done in (first, second) for one in done.lines if one["type"] == "result"] == [
+        "one",
+        "two",
+    ]
+
+
+def test_composed_message_is_taken_word_for_word(panpan: Panpan) -> None:
+    (panpan.workspace / "a.txt").write_text("secret words\n")
+    with serving([say("one"), say("two")]) as server:
+        panpan.use(server)
+        panpan.run(*STREAM, stdin=line("/cost @a.txt", client_composed=True) + line("see @a.txt"))
+
+    first, second = (str(request.messages) for request in server.requests)
+    assert "/cost @a.txt" in first
+    assert "secret words" not in first
+    assert "secret words" in second
+
+
+def test_init_and_result_have_the_fields_of_the_sdk(panpan: Panpan) -> None:
+    with serving([say("one"), HttpError(400, "no")]) as server:
+        panpan.use(server)
+        done = panpan.run(*STREAM, stdin=line("first") + line("second"))
+
+    init = done.lines[0]
+    assert tuple(map(int, init["claude_code_version"].split("."))) >= (2, 1, 248)
+    assert init["panpan_version"] == __version__
+    assert init["fast_mode_state"] == "off"
+    good, bad = (one for one in done.lines if one["type"] == "result")
+    assert (good["terminal_reason"], bad["terminal_reason"], bad["api_error_status"]) == ("completed", "api_error", 400)

@@ -3,15 +3,24 @@
 import json
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from panpan.errors import BudgetError, PanpanError, StructuredOutputError, TurnLimitError
+from panpan.errors import (
+    BudgetError,
+    ConfigError,
+    ContextOverflowError,
+    HookRefusedError,
+    PanpanError,
+    ProviderError,
+    StructuredOutputError,
+    TurnLimitError,
+)
 from panpan.session.budget.spending import Spending
 from panpan.types.content import PlanDisplay, ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import CommandRan, Event, FileChange, PermissionDecided, SubagentEvent, TaskInfo, TurnEnded
-from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
 from panpan.types.permission import YES, AskedOf, flags_for, single_flags
 
 
@@ -22,23 +31,36 @@ class Outcome:
     subtype: str = "success"
     exit_code: int = 0
     error: str = ""
+    reason: str = "completed"
+    """Reason for the end, in the words of the Agent SDK."""
+    api_status: int | None = None
+    """HTTP status of the request that failed; None if none did, or if it is not known."""
 
 
 def outcome_of_error(error: PanpanError) -> Outcome:
     """Return how a turn that raised `error` ended."""
+    status: int | None = None
     match error:
         case TurnLimitError():
-            subtype = "error_max_turns"
+            subtype, reason = "error_max_turns", "max_turns"
         case BudgetError():
-            subtype = "error_max_budget_usd"
+            subtype, reason = "error_max_budget_usd", "budget_exhausted"
         case StructuredOutputError():
-            subtype = "error_max_structured_output_retries"
+            subtype, reason = "error_max_structured_output_retries", "structured_output_retry_exhausted"
+        case ContextOverflowError():
+            subtype, reason, status = "error_during_execution", "prompt_too_long", error.status
+        case ProviderError():
+            subtype, reason, status = "error_during_execution", "api_error", error.status
+        case HookRefusedError():
+            subtype, reason = "error_during_execution", "hook_stopped"
+        case ConfigError():
+            subtype, reason = "error_during_execution", "turn_setup_failed"
         case _:
-            subtype = "error_during_execution"
-    return Outcome(subtype, error.exit_code, str(error))
+            subtype, reason = "error_during_execution", "model_error"
+    return Outcome(subtype, error.exit_code, str(error), reason, status)
 
 
-INTERRUPTED = Outcome("error_during_execution", 128 + signal.SIGINT, "interrupted")
+INTERRUPTED = Outcome("error_during_execution", 128 + signal.SIGINT, "interrupted", "aborted_streaming")
 
 
 class TurnSummary:
@@ -52,6 +74,8 @@ class TurnSummary:
         self.last_reply: AssistantMessage | None = None
         self.answer = ""
         """Text of the last reply and of the replies that it continues; or a plan, or the output of a slash command."""
+        self.prompts: list[str] = []
+        """Ids of the messages of the user that the turn has taken in and that their senders know."""
         self.structured: Sequence[Any] = ()
         """The answer as data that fits the schema of the session; empty if there is none."""
         self.denials: list[ToolUseBlock] = []
@@ -75,6 +99,8 @@ class TurnSummary:
                 self.last_reply = event
             case TurnEnded(files=files):
                 self.files = files
+            case UserMessage():
+                self.note_prompt(event)
             case ToolResultMessage(display=PlanDisplay(is_result=True, text=text)) | CommandRan(text=text):
                 self.answer = text
             case PermissionDecided(is_denial=True):
@@ -85,6 +111,13 @@ class TurnSummary:
                 self._follow_subagent(event.innermost)
             case _:
                 pass
+
+    def note_prompt(self, prompt: UserMessage) -> None:
+        self.prompts.append(prompt.uuid)
+
+    def keep_named(self, named: Container[str]) -> None:
+        """Forget the ids of messages that panpan gave itself."""
+        self.prompts = [uuid for uuid in self.prompts if uuid in named]
 
     def note_structured(self, values: Sequence[Any]) -> None:
         """Note the answer as data, which then is the answer in words, too."""
@@ -122,6 +155,9 @@ class HeadlessFace(ABC):
 
     async def begin(self) -> None:  # noqa: B027  (most formats have nothing to say yet)
         """Report that the session is open."""
+
+    async def prompt_taken(self, prompt: UserMessage) -> None:  # noqa: B027
+        """Report that a turn begins with a message."""
 
     async def task_started(self, task: TaskInfo) -> None:  # noqa: B027
         """Report that a background task has started."""

@@ -43,7 +43,12 @@ from panpan.types.messages import (
 )
 from panpan.version import __version__
 
+CLAUDE_CODE_VERSION = "2.1.257"
+"""Version of the program whose shapes these are, for clients that look at it; panpan's own is `panpan_version`."""
+
 _NO_FEATURES: Mapping[str, Callable[[], object]] = {}
+_MOST_PROMPTS = 64
+"""Most ids of messages in a result."""
 _TASK_STATUS: Mapping[TaskState, str] = {
     "finished": "completed",
     "failed": "failed",
@@ -72,7 +77,10 @@ def init_line(
         "plugins": [],
         "output_style": "default",
         "apiKeySource": info.key_source,
-        "claude_code_version": __version__,
+        "claude_code_version": CLAUDE_CODE_VERSION,
+        "panpan_version": __version__,
+        "capabilities": [],
+        "fast_mode_state": "off",
         **{key: ask() for key, ask in features.items()},
     }
 
@@ -222,8 +230,13 @@ def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duratio
         "modelUsage": {model: _model_usage(costs.usage, costs.cost_usd) for model, costs in spent.by_model.items()},
         "permission_denials": [_denial(use, summary.decided[use.id]) for use in summary.denials],
         "files_changed": [change.as_json() for change in summary.files],
+        "terminal_reason": outcome.reason,
         "uuid": new_id(),
     }
+    if summary.prompts:
+        line |= {"user_message_uuid": summary.prompts[0], "user_message_uuids": summary.prompts[:_MOST_PROMPTS]}
+    if outcome.subtype != "success":
+        line["api_error_status"] = outcome.api_status
     for value in summary.structured:
         line["structured_output"] = value
     if outcome.error:
@@ -359,6 +372,7 @@ class StreamJsonFace(JsonFace):
         out: Standard output.
         info: The session, as the first line describes it.
         has_partial_messages: True to print deltas, too.
+        replays_prompts: True to print each message of the user, too, when a turn takes it in.
         commands: Names of the slash commands that a message may be.
         features: What the features say of themselves, by keys of the first line.
     """
@@ -369,6 +383,7 @@ class StreamJsonFace(JsonFace):
         info: SessionInfo,
         *,
         has_partial_messages: bool,
+        replays_prompts: bool = False,
         commands: Sequence[str] = (),
         features: Mapping[str, Callable[[], object]] = _NO_FEATURES,
     ) -> None:
@@ -377,9 +392,14 @@ class StreamJsonFace(JsonFace):
         self._commands = commands
         self._features = features
         self._has_partial_messages = has_partial_messages
+        self._replays_prompts = replays_prompts
 
     async def begin(self) -> None:
         await self._print(init_line(self._info, self._commands, self._features))
+
+    async def prompt_taken(self, prompt: UserMessage) -> None:
+        if self._replays_prompts:
+            await self._print({**message_line(prompt, self._session_id), "isReplay": True})
 
     async def task_started(self, task: TaskInfo) -> None:
         await self._print(task_started_line(task, self._session_id))

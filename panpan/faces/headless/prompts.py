@@ -2,9 +2,10 @@
 
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import aclosing, contextmanager
 from typing import Any
+from uuid import UUID
 
 import anyio
 from pydantic import TypeAdapter, ValidationError
@@ -21,8 +22,10 @@ SILENCE_S = 3.0
 
 WAITING = "waiting for standard input; close it or add </dev/null"
 
-PRIORITIES = ("next", "later")
-"""Delivery of a message that is sent while a turn runs: at its next round, or after the turn."""
+PRIORITIES = ("now", "next", "later")
+"""Delivery of a message that is sent while a turn runs: at its next round, or after the turn. `now` is `next`, since a
+reply that has begun is never thrown away."""
+_AT_NEXT_ROUND = ("now", "next")
 
 _content = TypeAdapter(tuple[UserContent, ...])
 
@@ -34,6 +37,8 @@ class Prompt:
     message: UserMessage
     is_for_next_round: bool = False
     """True if a running turn gets it; otherwise it waits for the turn's end. Without a turn it begins one."""
+    has_id: bool = False
+    """True if the sender gave its id, and so expects to hear of it again."""
 
 
 async def prompt_of_text(
@@ -88,8 +93,10 @@ def _prompt_of(line: bytes, number: int) -> Prompt:
             raise ConfigError(
                 f"line {number} of the input has the priority {priority!r}; it can be {' or '.join(PRIORITIES)}"
             )
-        return Prompt(UserMessage(content=blocks), is_for_next_round=priority == "next")
-    except (ValueError, KeyError, TypeError, ValidationError, RecursionError) as error:
+        given = {} if (uuid := value.get("uuid")) is None else {"uuid": str(UUID(uuid))}
+        message = UserMessage(content=blocks, is_verbatim=value.get("client_composed") is True, **given)
+        return Prompt(message, is_for_next_round=priority in _AT_NEXT_ROUND, has_id=bool(given))
+    except (ValueError, KeyError, TypeError, AttributeError, ValidationError, RecursionError) as error:
         raise ConfigError(
             f"line {number} of the input is not a user message such as "
             '{"type":"user","message":{"role":"user","content":"hello"}}'
@@ -109,6 +116,7 @@ class PromptReader:
 
     Args:
         prompts: Prompts to read; closed at its end, or when `read` is cancelled.
+        known: Ids of the messages that the conversation has; a message that comes twice counts once.
         steering: Keeps the messages for the next round of the running turn.
         steer: Adds a message to `steering`; returns False if the message needs a turn of its own.
     """
@@ -118,8 +126,12 @@ class PromptReader:
         prompts: AsyncGenerator[Prompt, None],
         steering: Steering,
         steer: Callable[[UserMessage], Awaitable[bool]],
+        known: Iterable[str] = (),
     ) -> None:
         self._prompts = prompts
+        self._known = set(known)
+        self.named: set[str] = set()
+        """Ids that senders gave to their messages."""
         self._steering = steering
         self._steer = steer
         self._steered: dict[str, UserMessage] = {}
@@ -188,6 +200,11 @@ class PromptReader:
 
     async def _take(self, prompt: Prompt) -> None:
         message = prompt.message
+        if message.uuid in self._known:
+            return
+        self._known.add(message.uuid)
+        if prompt.has_id:
+            self.named.add(message.uuid)
         if prompt.is_for_next_round and self._runs_turn and await self._steer(message):
             self._steered[message.uuid] = message
         else:

@@ -173,7 +173,8 @@ async def run_headless(
                         tasks.keep_at_exit(keeps=background == "exit")
                     run.background = SessionTasks(session, run.face, warn, drains=background == "drain")
                     task_group.start_soon(run.background.tell)
-                queue = run.queue = PromptReader(prompts, session.steering, session.steer)
+                said = (message.uuid for message in session.conversation.messages if isinstance(message, UserMessage))
+                queue = run.queue = PromptReader(prompts, session.steering, session.steer, said)
                 task_group.start_soon(queue.read)
                 await run.turns(session, queue)
                 stop("every prompt is done")
@@ -274,6 +275,9 @@ class _Run:
         """Run one turn and show its result; with a single prompt, include the background tasks that it has started."""
         self._begin()
         started_at = perf_counter()
+        self._summary.note_prompt(prompt)
+        assert self.face is not None
+        await self.face.prompt_taken(prompt)
         outcome = await self._run(session, session.submit(prompt))
         if self._has_one_prompt and outcome is not INTERRUPTED and self.background is not None:
             if self.background.drains and not outcome.error:
@@ -321,6 +325,8 @@ class _Run:
         assert self.face is not None
         self._has_result = True
         spent = self._budget.spent
+        if self.queue is not None:
+            self._summary.keep_named(self.queue.named)
         self._summary.note_spent(spent.since(self._told))
         self._told = spent
         await self.face.end(self._summary, outcome, duration_s)

@@ -112,7 +112,7 @@ async def test_line_says_when_it_wants_to_arrive(tmp_path: Path, fields: str, is
     assert prompt.is_for_next_round is is_next
 
 
-@pytest.mark.parametrize("priority", ['"now"', "3", "[]", "null"])
+@pytest.mark.parametrize("priority", ['"soon"', "3", "[]", "null"])
 async def test_other_priority_is_refused(tmp_path: Path, priority: str) -> None:
     (tmp_path / "in").write_text(f'{{"type":"user","message":{{"content":"x"}},"priority":{priority}}}\n')
     with (tmp_path / "in").open() as file, pytest.raises(ConfigError, match=r"line 1 .* priority .*next or later"):

@@ -48,6 +48,10 @@ def run(options: Options) -> int:
             _start_debug_log(options, stack)
         if is_headless(options):
             require_session_id(options)
+            if options["input_format"] == "stream-json":
+                from panpan.cli.sdk_command import run_sdk
+
+                return anyio.run(run_sdk, options, out)
             return anyio.run(_run_headless, options, out)
         for name in ("json_schema", "no_session_persistence"):
             if options[name]:
@@ -136,7 +140,7 @@ async def _run_headless(options: Options, out: StdoutWriter) -> int:
     """
     from panpan.cli.session_opening import session_of
     from panpan.cli_kit.stdin import StdinReader
-    from panpan.faces.headless.prompts import Prompt, prompt_of_text, prompts_of_json_lines
+    from panpan.faces.headless.prompts import Prompt, prompt_of_text
     from panpan.faces.headless.run import run_headless
 
     async def one_prompt() -> AsyncGenerator[Prompt, None]:
@@ -144,7 +148,7 @@ async def _run_headless(options: Options, out: StdoutWriter) -> int:
         words = options["prompt"] or options["first_prompt"]
         yield Prompt(await prompt_of_text(words, StdinReader(sys.stdin) if has_pipe else None, warn))
 
-    prompts = one_prompt() if options["input_format"] == "text" else prompts_of_json_lines(StdinReader(sys.stdin))
+    prompts = one_prompt()
     warn = (lambda _: None) if options["quiet"] else say
     opening = session_of(options, ask=None, warn=warn)
 
@@ -162,7 +166,6 @@ async def _run_headless(options: Options, out: StdoutWriter) -> int:
         warn=warn,
         show_failed_start=failed_start,
         background=options["background"],
-        has_one_prompt=options["input_format"] == "text",
     )
 
 

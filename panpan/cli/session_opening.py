@@ -16,7 +16,8 @@ from panpan.cli_kit.sdk_options import prompt_of, schema_of
 from panpan.config.locations import Locations, panpan_home
 from panpan.errors import ConfigError, PanpanError
 from panpan.models.model_choice import ModelNotNamedError, NoModelError
-from panpan.session.frontend import SessionInterceptor
+from panpan.session.frontend import Askers, SessionInterceptor
+from panpan.session.host import Host
 from panpan.session.opening import Cut
 from panpan.session.session import Session
 from panpan.system.files.folder_tree import temporary_folder
@@ -42,6 +43,7 @@ async def session_of(
     ask_plan: PlanAsker | None = None,
     ask_yes_or_no: Callable[[str], Awaitable[bool | None]] | None = None,
     questions: Callable[[], AbstractAsyncContextManager["Questions"]] | None = None,
+    host: Host | None = None,
     warn: Callable[[str], None],
 ) -> AsyncGenerator[Session, None]:
     """Open the session that the options ask for; without a chosen model, with one that this machine offers.
@@ -53,6 +55,7 @@ async def session_of(
         ask_plan: Answers questions about plans.
         ask_yes_or_no: Answers other questions.
         questions: Hands the terminal over to a menu; None if there is no terminal for one.
+        host: The program that runs panpan, with hooks and MCP servers of its own.
         warn: Shows the user a warning.
 
     Raises:
@@ -66,8 +69,10 @@ async def session_of(
 
         await ask_for_trust(_locations(options), os.environ, overrides, ask_yes_or_no, warn)
     async with AsyncExitStack() as stack:
-        unkept = stack.enter_context(temporary_folder("panpan-session-")) if options["no_session_persistence"] else None
-        opened = partial(_opened, options, ask=ask, ask_user=ask_user, ask_plan=ask_plan, warn=warn, log_folder=unkept)
+        is_kept = not options["no_session_persistence"]
+        folder = None if is_kept else stack.enter_context(temporary_folder("panpan-session-"))
+        askers = Askers(ask, ask_user, ask_plan)
+        opened = partial(_opened, options, askers=askers, warn=warn, log_folder=folder, host=host)
         try:
             session = await stack.enter_async_context(opened(overrides))
         except (NoModelError, ModelNotNamedError) as error:
@@ -100,11 +105,10 @@ def _opened(
     overrides: Mapping[str, object],
     why_model: str | None = None,
     *,
-    ask: Asker | None,
-    ask_user: UserAsker | None,
-    ask_plan: PlanAsker | None,
+    askers: Askers,
     warn: Callable[[str], None],
     log_folder: Path | None,
+    host: Host | None,
 ) -> AbstractAsyncContextManager[Session]:
     """Return the context manager that opens the session of the options."""
     return open_session(
@@ -124,11 +128,12 @@ def _opened(
         mcp_config=options["mcp_config"],
         strict_mcp_config=options["strict_mcp_config"],
         json_schema=schema_of(options["json_schema"]),
-        ask=ask,
-        ask_user=ask_user,
-        ask_plan=ask_plan,
+        ask=askers.permission,
+        ask_user=askers.user,
+        ask_plan=askers.plan,
         auto_approve=options["auto_approve"],
-        is_interactive=ask is not None,
+        is_interactive=askers.permission is not None and host is None,
+        host=host,
         trusts_project=options["trusts_project"],
         warn=warn,
         why_model=why_model,

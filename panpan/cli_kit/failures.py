@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Protocol, TextIO
 
 import anyio
 
@@ -241,6 +241,14 @@ def drop_terminal() -> None:
 def is_dumb(env: Mapping[str, str]) -> bool:
     """Return True if `TERM` says that the terminal can only print."""
     return env.get("TERM", "dumb") in ("dumb", "unknown")
+
+
+class TextOut(Protocol):
+    """Takes text for standard output."""
+
+    async def write(self, text: str) -> None:
+        """Write the text, or keep it to be written."""
+        ...
 
 
 class StdoutWriter:

@@ -54,6 +54,16 @@ def sdk_options() -> list[Any]:
         click.option("--betas", metavar="NAMES", help="Ask Anthropic's API for these features."),
         click.option("--replay-user-messages", is_flag=True,
                      help="With stream-json: also print each message of yours when a turn takes it in."),
+        click.option("--include-hook-events", is_flag=True,
+                     help="With stream-json: also print what hooks said."),
+        click.option("--permission-prompt-tool", type=click.Choice(["stdio"]),
+                     help="With --input-format stream-json: ask the program that runs panpan about calls."),
+        click.option("--permission-prompts", type=click.Choice(["host", "none"]),
+                     help="host is --permission-prompt-tool stdio; none: nobody is asked."),
+        click.option("--allow-dangerously-skip-permissions", "allow_skipping", is_flag=True,
+                     help="Let the program that runs panpan switch to the mode bypassPermissions."),
+        click.option("--await-initialize", is_flag=True,
+                     help="With --input-format stream-json: wait for the program's first request."),
         click.option("--json-schema", metavar="JSON|FILE",
                      help="Headless: end with an answer that is JSON and fits this schema."),
         click.option("--max-thinking-tokens", type=click.IntRange(min=0), metavar="TOKENS",
@@ -117,11 +127,20 @@ def check_sdk_options(options: Mapping[str, Any]) -> None:
         if options[name] is not None and options[f"{name}_file"] is not None:
             flag = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{flag} and {flag}-file exclude each other")
+    if options["debug_file"] is not None and options["debug_to_stderr"]:
+        raise click.UsageError("--debug-file and --debug-to-stderr exclude each other")
     for kind in names_in(options["setting_sources"]) or ():
         if kind not in SETTING_SOURCES:
             raise click.UsageError(f"--setting-sources takes {', '.join(SETTING_SOURCES)}; {kind!r} is none of them")
     if options["replay_user_messages"] and options["output_format"] != "stream-json":
         raise click.UsageError("--replay-user-messages goes with --output-format stream-json")
+    for name in ("permission_prompt_tool", "await_initialize", "include_hook_events", "permission_prompts"):
+        if options[name] and options["input_format"] != "stream-json":
+            raise click.UsageError(f"--{name.replace('_', '-')} goes with --input-format stream-json")
+    _check_resumed(options)
+
+
+def _check_resumed(options: Mapping[str, Any]) -> None:
     is_continued = options["continue_latest"] or options["resume"] is not None
     if options["resume_session_at"] is not None and not is_continued:
         raise click.UsageError("--resume-session-at goes with -c or -r")
@@ -132,8 +151,6 @@ def check_sdk_options(options: Mapping[str, Any]) -> None:
             raise click.UsageError("--resume-drops-turn needs the id of a message")
     if options["no_session_persistence"] and is_continued and not options["fork"]:
         raise click.UsageError("--no-session-persistence goes with -c or -r only for a copy: add --fork-session")
-    if options["debug_file"] is not None and options["debug_to_stderr"]:
-        raise click.UsageError("--debug-file and --debug-to-stderr exclude each other")
 
 
 def prompt_of(options: Mapping[str, Any], name: str) -> str | None:

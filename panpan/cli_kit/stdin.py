@@ -61,6 +61,15 @@ class StdinReader:
                     raise ConfigError(f"a line of the input is longer than {max_bytes:,} bytes; send it in parts")
         return self._take(self._buffer.find(b"\n") + 1 or len(self._buffer)) or None
 
+    async def skip_line(self) -> None:
+        """Read to the end of a line, and forget it, as of one that is too long."""
+        while (end := self._buffer.find(b"\n")) < 0:
+            self._buffer.clear()
+            if not (chunk := await self._chunk()):
+                return
+            self._buffer += chunk
+        del self._buffer[: end + 1]
+
     async def has_more(self, *, within_s: float) -> bool:
         """Return True if there is something to read within `within_s` seconds; an unread end of input counts."""
         if self._buffer or self._has_ended:

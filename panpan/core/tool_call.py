@@ -231,6 +231,8 @@ class Permission:
     """Surroundings of its command instead of those that it asked for."""
     said: str = ""
     """The user's words beside a yes, for the model."""
+    input: Mapping[str, Any] | None = None
+    """Other arguments that the answer gives the call; it is decided about again with these."""
     display: Display | None = None
     """Shown to the user in place of the text for the model."""
 
@@ -458,6 +460,7 @@ async def _allowed(question: PermissionQuestion, decision: Ask, answer: Permissi
         box=decision.box,
         opening=None if decision.box == "looking" else opening,
         said=answer.feedback,
+        input=None if answer.input == question.input else answer.input,
     )
 
 

@@ -60,7 +60,7 @@ from panpan.types.events import (
     known_name,
 )
 from panpan.types.messages import AssistantMessage, ToolResultMessage
-from panpan.types.permission import Asker
+from panpan.types.permission import Asker, PermissionAnswer, PermissionQuestion
 
 CLEANUP_S = 5.0
 """Longest wait for cancelled tools to end; the process runner waits 0.3 s for a process and then kills it."""
@@ -225,6 +225,12 @@ class ToolExecutor(AsyncContextManagerMixin):
             return error_output(error)
         leases = _leases(context)
         permission = await permission_for(tool_call, self._hooks, self._ask, leases.asking)
+        if permission.is_allowed and permission.input is not None:
+            try:
+                tool_call = await _with_arguments(tool_call, permission.input, "the answer gave it other arguments")
+            except ToolError as error:
+                return error_output(error)
+            permission = await permission_for(tool_call, self._hooks, self._ask_about_given, leases.asking)
         await channel.send(_decided(call, permission))
         if not permission.is_allowed:
             return _refusal(permission)
@@ -242,16 +248,15 @@ class ToolExecutor(AsyncContextManagerMixin):
                 return _refusal(denial)
             return await self._run_allowed(call, tool_call, permission, channel)
 
+    async def _ask_about_given(self, question: PermissionQuestion) -> PermissionAnswer:
+        """Answer for the one who gave a call its arguments with a yes, which opens no protected place by itself."""
+        return await self._ask(question) if question.is_protected else PermissionAnswer(is_allowed=True)
+
     async def _revised(self, call: ToolCall) -> ToolCall:
         """Return a call with the arguments that the hooks give it; raise `ToolError` where these cannot be used."""
         for hook in self._hooks:
             if (given := await hook.revise_call(call)) is not None:
-                use = ToolUseBlock(id=call.tool_use_id, name=call.tool.name, input=dict(given))
-                checked = prepare_call(use, {use.name: call.tool})
-                if checked.args is None:
-                    raise ToolError(f"a hook gave it other arguments. {checked.problem}")
-                revised = await ToolCall.of(use.id, call.tool, checked.args, use.input, call.context)
-                call = replace(revised, is_revised=True)
+                call = await _with_arguments(call, given, "a hook gave it other arguments")
         return call
 
     async def _run_allowed(
@@ -357,6 +362,16 @@ def _refusal(permission: Permission) -> Output:
     text = shorten_error(permission.text_for_model)
     content = text if permission.display is None else (for_model(text),)
     return Output(content, permission.display, is_error=True)
+
+
+async def _with_arguments(call: ToolCall, given: Mapping[str, Any], why: str) -> ToolCall:
+    """Return a call with other arguments; raise `ToolError` where these cannot be used."""
+    use = ToolUseBlock(id=call.tool_use_id, name=call.tool.name, input=dict(given))
+    checked = prepare_call(use, {use.name: call.tool})
+    if checked.args is None:
+        raise ToolError(f"{why}. {checked.problem}")
+    revised = await ToolCall.of(use.id, call.tool, checked.args, use.input, call.context)
+    return replace(revised, is_revised=True)
 
 
 def _decided(call: PreparedCall, permission: Permission) -> PermissionDecided:

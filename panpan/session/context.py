@@ -81,12 +81,13 @@ class SessionContext:
         ask = ModeAsker(
             lambda: self.gate.mode, ApprovingAsker(asks) if frontend.auto_approve else asks or DenyingAsker()
         )
+        is_attended = frontend.is_interactive or config.options.get("host") is not None
         budget = session_budget(setup.settings, clock, frontend.warn, transcript.recorder.record_decision)
         count_earlier(budget, opened.log.path, opened.before.spent)
         self.main = Agent(
             Identity(opened.id),
             transcript,
-            AgentPermissions(self.gate, ask, budget, _max_rounds(setup.loaded, is_interactive=frontend.is_interactive)),
+            AgentPermissions(self.gate, ask, budget, _max_rounds(setup.loaded, is_interactive=is_attended)),
             self.tool_context,
             UnfinishedCalls(
                 opened.before.unfinished,

@@ -11,6 +11,7 @@ from panpan.core.hooks import Hook
 from panpan.core.tool import Tool
 from panpan.session.budget.budget import TurnClock
 from panpan.session.command import Command, NoCommands, SlashCommands
+from panpan.session.host import Host
 from panpan.session.opening import Cut, SessionSelection
 from panpan.session.setup import KindsOf, PromptOptions, SessionSetup, load_setup
 from panpan.session.unfinished import Outcome
@@ -160,6 +161,8 @@ class SessionOptions(TypedDict, total=False):
     """Features beside panpan's own and those that the settings name."""
     unavailable: Sequence[str] | None
     """Names of tools that the model of a new session does not get; None for those that cannot work here."""
+    host: Host | None
+    """The program that runs panpan, with hooks and MCP servers of its own; None if there is none."""
     env: Mapping[str, str] | None
     """The environment; None for that of the process."""
     interceptor: SessionInterceptor | None

@@ -59,6 +59,14 @@ class ToolsOfServers(ABC):
     """Calls tools of MCP servers for hooks. The capability for servers has it, among its services."""
 
     @abstractmethod
+    async def reconnect(self, server: str) -> None:
+        """End a server, and start it again.
+
+        Raises:
+            ToolError: There is none of that name, it may not run, or it fails.
+        """
+
+    @abstractmethod
     async def call(self, server: str, tool: str, arguments: Mapping[str, Any]) -> str:
         """Return the text that a tool of a server returns; nobody is asked, since the user has set up the hook.
 

@@ -210,6 +210,8 @@ class PermissionAnswer:
     """True if the session is to go on in the mode that was offered."""
     feedback: str = ""
     """Words for the model beside a yes or a no."""
+    input: Mapping[str, Any] | None = None
+    """Other arguments, with which the call runs after a yes, if nothing forbids it; None for those of the question."""
     is_persons: bool = True
     """True if a person gave it."""
     reasons: tuple[Reason, ...] = ()

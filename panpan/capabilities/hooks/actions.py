@@ -72,7 +72,19 @@ class ServerCall:
         return f"calls {self.tool} of the MCP server {self.server}"
 
 
-Action: TypeAlias = Command | Request | Judgement | ServerCall
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """A function of the program that runs panpan."""
+
+    callback: str
+    """Id by which the program knows it."""
+
+    @property
+    def title(self) -> str:
+        return f"asks the program ({self.callback})"
+
+
+Action: TypeAlias = Command | Request | Judgement | ServerCall | HostCall
 Kind: TypeAlias = Literal["command", "http", "mcp_tool", "prompt", "agent"]
 DEFAULT_S: Mapping[Kind, float] = {"command": 600.0, "http": 600.0, "mcp_tool": 600.0, "prompt": 30.0, "agent": 60.0}
 """Seconds that an action may take if neither its hook nor its event says."""
@@ -157,3 +169,5 @@ def key_of(action: Action) -> str:
             return prompt
         case ServerCall(tool=tool):
             return tool
+        case HostCall(callback=callback):
+            return callback

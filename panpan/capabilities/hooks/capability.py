@@ -103,7 +103,8 @@ class HooksCapability(Capability, HooksOfUser):
 
     def _hooks_of(self, agent: Agent, *, are_needed: bool = False) -> "UserHooks | None":
         if agent not in self._of_agents:
-            if not are_needed and self._configured is None and not self._may_have_more:
+            has_host = self.session.config.options.get("host") is not None
+            if not are_needed and self._configured is None and not (self._may_have_more or has_host):
                 return None
             from panpan.capabilities.hooks.user_hooks import UserHooks
 

@@ -5,12 +5,13 @@ user trusts the project.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from panpan.capabilities.hooks.actions import DEFAULT_S, Action, key_of, read_action
+from panpan.capabilities.hooks.actions import DEFAULT_S, Action, HostCall, key_of, read_action
 from panpan.capabilities.hooks.contract import FIRED, NEVER_FIRED
 from panpan.capabilities.hooks.settings import hooks_of_settings
 from panpan.config.places import BroughtFile, Places
@@ -19,6 +20,7 @@ from panpan.config.plugins.store import PluginPlace
 from panpan.config.settings_file import Source
 from panpan.errors import ConfigError
 from panpan.permissions.rules.rules import EDIT_TOOL, OWN_EDIT_TOOLS, Rule, parse_rule
+from panpan.session.host import Host
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
@@ -26,6 +28,9 @@ EVENT_S: Mapping[str, float] = {"UserPromptSubmit": 30.0, "SessionStart": 60.0}
 """Seconds that a hook of an event may take if it does not say; at others it is up to the action."""
 MOST_S: Mapping[str, float] = {"SessionEnd": 10.0}
 """Most seconds of a hook, whatever it says."""
+
+HOST_S = 600.0
+"""Seconds that a hook of the program that runs panpan may take if it does not say."""
 
 _NAMES = compile_late(r"[\w\-,| ]*")
 """A matcher that lists names; any other is a regular expression."""
@@ -100,6 +105,23 @@ class ConfiguredHooks:
     """Things that a file for Claude Code asks for and panpan has not, which no session needs to tell."""
     are_off: bool = False
     """True if the user has switched all hooks off."""
+
+
+def hooks_of_host(host: Host) -> Sequence[Handler]:
+    """Return the hooks of the program that runs panpan, as they are now."""
+    return [
+        Handler(
+            one.event,
+            one.matcher,
+            HostCall(one.callback),
+            min(HOST_S if one.timeout_s is None else one.timeout_s, MOST_S.get(one.event, math.inf)),
+            is_guard=one.is_guard,
+            is_async=False,
+            condition=None,
+            place="the program that runs panpan",
+        )
+        for one in host.hooks
+    ]
 
 
 def hooks_of_folder(places: Places, sources: Iterable[Source] = ()) -> ConfiguredHooks:

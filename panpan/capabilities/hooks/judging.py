@@ -11,8 +11,8 @@ from typing import Any
 
 from anyio import fail_after, to_thread
 
-from panpan.capabilities.hooks.actions import Judgement, ServerCall, filled_arguments
-from panpan.capabilities.hooks.contract import HookRun
+from panpan.capabilities.hooks.actions import HostCall, Judgement, ServerCall, filled_arguments
+from panpan.capabilities.hooks.contract import BLOCKED, HookRun
 from panpan.errors import PanpanError, SessionLogError
 from panpan.session.agent import Agent
 from panpan.session.context import SessionContext
@@ -48,15 +48,31 @@ class SessionAsker:
         self._session = session
         self._agent = agent
 
-    async def __call__(self, asked: Judgement | ServerCall, told: Mapping[str, Any], timeout_s: float) -> HookRun:
-        """Return the verdict of a model, or the result of a server's tool, as a hook says it."""
+    async def __call__(
+        self, asked: Judgement | ServerCall | HostCall, told: Mapping[str, Any], timeout_s: float
+    ) -> HookRun:
+        """Return what a model, a server's tool or the program that runs panpan says, as a hook says it."""
         try:
             with fail_after(timeout_s):
-                return await (self._verdict(asked, told) if isinstance(asked, Judgement) else self._called(asked, told))
+                match asked:
+                    case Judgement():
+                        return await self._verdict(asked, told)
+                    case ServerCall():
+                        return await self._called(asked, told)
+                    case HostCall():
+                        return await self._of_host(asked, told)
         except TimeoutError:
-            return HookRun(failure=f"nothing came within {timeout_s:g} s")
+            why = f"nothing came within {timeout_s:g} s"
+            if isinstance(asked, HostCall) and told.get("hook_event_name") == "PreToolUse":
+                return HookRun(BLOCKED, stderr=f"the hook did not answer: {why}")
+            return HookRun(failure=why)
         except PanpanError as error:  # of the budget, the provider, the key, or the server
             return HookRun(failure=str(error))
+
+    async def _of_host(self, call: HostCall, told: Mapping[str, Any]) -> HookRun:
+        if (host := self._session.config.options.get("host")) is None:
+            raise PanpanError("no program runs this session")
+        return HookRun(stdout=json.dumps(await host.run_hook(call.callback, told)))
 
     async def _called(self, call: ServerCall, told: Mapping[str, Any]) -> HookRun:
         if (servers := self._session.capabilities.find(ToolsOfServers)) is None:

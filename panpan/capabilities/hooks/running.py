@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from panpan.capabilities.hooks.actions import Command, Judgement, Request, ServerCall
+from panpan.capabilities.hooks.actions import Command, HostCall, Judgement, Request, ServerCall
 from panpan.capabilities.hooks.configuration import Handler
 from panpan.capabilities.hooks.contract import Answer, HookRun, is_answer, read_answer
 from panpan.errors import ToolError
@@ -43,11 +43,12 @@ class Said:
     duration_ms: int
 
 
-AskSession: TypeAlias = Callable[[Judgement | ServerCall, Mapping[str, Any], float], Awaitable[HookRun]]
-"""Asks a model, or a tool of a server, about what a hook is told, within so many seconds."""
+AskSession: TypeAlias = Callable[[Judgement | ServerCall | HostCall, Mapping[str, Any], float], Awaitable[HookRun]]
+"""Asks a model, a tool of a server, or the program that runs panpan, about what a hook is told, within so many
+seconds."""
 
 
-async def no_session(asked: Judgement | ServerCall, told: Mapping[str, Any], timeout_s: float) -> HookRun:
+async def no_session(asked: Judgement | ServerCall | HostCall, told: Mapping[str, Any], timeout_s: float) -> HookRun:
     """Return that nobody is asked, as outside of a session."""
     needed = "a model that judges" if isinstance(asked, Judgement) else "MCP servers"
     return HookRun(failure=f"only a session has {needed}")
@@ -81,7 +82,7 @@ async def run_all(
                 # no key of panpan's own leaves by what somebody else wrote
                 asked = server if handler.plugin is None else replace(server, variables=env)
                 ran = await _ask(request, handler, told, asked)
-            case Judgement() | ServerCall() as asked:
+            case Judgement() | ServerCall() | HostCall() as asked:
                 ran = await ask_session(asked, {**told, "hook_event_name": handler.event}, handler.timeout_s)
                 if isinstance(asked, ServerCall) and handler.is_guard and not ran.failure and not is_answer(ran.stdout):
                     ran = HookRun(failure="what the tool returned says nothing to a hook")

@@ -15,7 +15,7 @@ from anyio import create_task_group, sleep
 
 from panpan.capabilities.hooks.actions import Judgement
 from panpan.capabilities.hooks.capability import HookRecord
-from panpan.capabilities.hooks.configuration import Handler
+from panpan.capabilities.hooks.configuration import Handler, hooks_of_host
 from panpan.capabilities.hooks.contract import MAX_CHARS, STRICTNESS, Answer, Verdict
 from panpan.capabilities.hooks.judging import SessionAsker, may_judge
 from panpan.capabilities.hooks.running import Said, Server, run_all
@@ -83,6 +83,7 @@ class UserHooks(Hook):
         self._agent = agent
         self._cwd = agent.context.paths.cwd
         self._configured = handlers
+        self._host = session.config.options.get("host")
         self.held: Sequence[Handler] = ()
         """Hooks that hold until the turn ends."""
         self._waiting: dict[str, Sequence[Handler]] = {}
@@ -120,6 +121,8 @@ class UserHooks(Hook):
 
     @property
     def _handlers(self) -> Sequence[Handler]:
+        if self._host is not None:
+            return (*self._configured, *hooks_of_host(self._host), *self.held)
         return (*self._configured, *self.held) if self.held else self._configured
 
     def hold(self, handlers: Sequence[Handler], message: str = "") -> None:

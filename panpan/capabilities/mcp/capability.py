@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from panpan.capabilities.mcp.connection import Surroundings
     from panpan.capabilities.mcp.logins import Logins
     from panpan.capabilities.mcp.servers import McpServers
+    from panpan.session.host import Host
 
 _MAX_DIRECT_NAME_CHARS = 64
 """Longest name of a tool that providers take."""
@@ -100,7 +101,10 @@ class McpCapability(Capability):
             from panpan.capabilities.mcp.approvals import Approvals
 
             approvals = Approvals(folder, root)
-        return McpServers(known.entries, catalogue, approvals, self._surroundings, session.warn)
+        servers = McpServers(known.entries, catalogue, approvals, self._surroundings, session.warn)
+        if (host := session_host(session)) is not None:
+            servers.take_listings(host.listings)
+        return servers
 
     def _surroundings(self) -> "Surroundings":
         from panpan.capabilities.mcp.connection import Surroundings
@@ -116,6 +120,7 @@ class McpCapability(Capability):
             asker,
             self.logins,
             tell,
+            session_host(self.session),
             setup.locations.home / "mcp" / "logs",
         )
 
@@ -239,6 +244,11 @@ class McpCapability(Capability):
     def commands(cls) -> Iterable[Command]:
         arguments = "[approve|login|reconnect NAME]"
         return (Command("mcp", "Show the MCP servers", _mcp, arguments=arguments, is_immediate=True),)
+
+
+def session_host(session: SessionContext) -> "Host | None":
+    """Return the program that runs the session; None if there is none."""
+    return session.config.options.get("host")
 
 
 class _ReadsDefinitions(Hook):

@@ -43,8 +43,16 @@ from panpan.capabilities.mcp.logins import Logins
 from panpan.capabilities.mcp.logs import ServerLog, log_file
 from panpan.capabilities.mcp.pending_call import PRESENT, PendingCall, reason_of
 from panpan.capabilities.mcp.server_tasks import TaskExtension, cancel, result_of
-from panpan.capabilities.mcp.transport import Mender, Streams, bound_answer, http_streams, program_streams
+from panpan.capabilities.mcp.transport import (
+    Mender,
+    Streams,
+    bound_answer,
+    host_streams,
+    http_streams,
+    program_streams,
+)
 from panpan.errors import HookRefusedError, PanpanError, ToolError
+from panpan.session.host import Host
 from panpan.system.files.canonical import canonical_path
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 from panpan.system.sandbox.server_process import server_process
@@ -85,6 +93,8 @@ class Surroundings:
     """Logins of the user; None: servers have those of their headers alone."""
     tell: Callable[[str, str, Mapping[str, Any]], Awaitable[None]] | None = None
     """Tells the user's hooks of an event, a name for their matchers, and what happens; see `HooksOfUser.tell`."""
+    host: Host | None = None
+    """The program that runs panpan, with servers of its own; None if there is none."""
     logs: Path | None = None
     """Folder of the logs of servers; None keeps none."""
 
@@ -194,6 +204,12 @@ class Connection:
     @asynccontextmanager
     async def _streams(self) -> AsyncGenerator[Streams, None]:
         entry, place = self.entry, self._surroundings
+        if entry.transport == "host":
+            if place.host is None:
+                raise ToolError("is in the program that runs panpan, and none does")
+            async with host_streams(entry.name, place.host, self.mender) as streams:
+                yield streams
+            return
         if entry.transport != "stdio":
             async with http_streams(entry, self._http_client, self.mender) as streams:
                 yield streams

@@ -41,13 +41,15 @@ _MAX_NAME_CHARS = 64
 _MIN_SECRET_CHARS = 4
 """Shorter values are in too many texts to be replaced."""
 _VARIABLE = compile_late(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_TYPES: Mapping[str, Transport] = {"stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse"}
+_TYPES: Mapping[str, Transport] = {
+    "stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse", "sdk": "host",
+}  # fmt: skip
 VALUE_KEYS = (
     "command", "args", "env", "cwd", "url", "headers", "write", "network",
     "client_id", "client_secret", "issuer", "callback_port", "scopes",
 )  # fmt: skip
 """Keys of an entry that mean the same in panpan's settings; other agents do not know those from `write` on."""
-_KEYS = frozenset({*VALUE_KEYS, "type", "timeout", "alwaysLoad", "enabled", "disabled", "oauth"})
+_KEYS = frozenset({*VALUE_KEYS, "name", "type", "timeout", "alwaysLoad", "enabled", "disabled", "oauth"})
 """Keys of an entry in the files of other agents that count."""
 _META = frozenset({"description", "title", "$schema"})
 
@@ -354,7 +356,7 @@ class _Reader:
             values["type"] = _TYPES[kind]
         if isinstance(timeout := written.get("timeout"), int | float) and timeout > 0:
             values["call_s"] = min(timeout / 1_000, 86_400.0)
-        if written.get("alwaysLoad") is True:
+        if written.get("alwaysLoad") is True or values.get("type") == "host":
             values["exposure"] = "direct"
         if written.get("enabled") is False or written.get("disabled") is True:
             values["enabled"] = False
@@ -419,6 +421,10 @@ class _Reader:
         entry = ServerEntry(name, settings, origin, place, title, written, folders, used)
         if settings.command and settings.url:
             raise _EntryError("it has both a command and an address")
+        if entry.transport == "host":
+            if origin != "flag":
+                raise _EntryError("only a program that runs panpan has a server of this type, by --mcp-config")
+            return entry
         if entry.transport == "stdio" and not settings.command:
             raise _EntryError('"command" names no program')
         if entry.transport != "stdio" and not settings.url:

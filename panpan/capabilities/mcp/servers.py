@@ -5,6 +5,7 @@ of it; it is started again when it is needed, later each time, and not for ever.
 """
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -24,7 +25,7 @@ from panpan.types.attachments import OtherMentions
 if TYPE_CHECKING:
     from panpan.capabilities.mcp.approvals import Approvals
     from panpan.capabilities.mcp.connection import Connection, Surroundings
-    from panpan.capabilities.mcp.definitions import KnownTool, Listing
+    from panpan.capabilities.mcp.definitions import Changes, KnownTool, Listing
 
 MAX_FAILURES = 5
 """Failures in a row after which a server is not started again in this session."""
@@ -271,7 +272,7 @@ class McpServers(ToolsOfServers, OtherMentions):
 
     def _listed(self, entry: ServerEntry) -> "Callable[[Listing], object]":
         async def take(listing: "Listing") -> None:
-            changes = await to_thread.run_sync(self.catalogue.learn, entry, listing)
+            changes = await to_thread.run_sync(self._learn, entry, listing)
             for problem in changes.problems:
                 self._warn(clean_line(f"the MCP server {entry.name}: a tool is left out: {problem}"))
             if changes.changed:
@@ -281,6 +282,11 @@ class McpServers(ToolsOfServers, OtherMentions):
                 )
 
         return take
+
+    async def reconnect(self, server: str) -> None:
+        if server in self._slots:
+            self.retry(server)
+        await self.ready(server)
 
     async def call(self, server: str, tool: str, arguments: Mapping[str, Any]) -> str:
         connection = await self.ready(server)
@@ -299,6 +305,24 @@ class McpServers(ToolsOfServers, OtherMentions):
         if pending.result.is_error:
             raise ToolError(clean_line(f"{tool} of the MCP server {server} failed: {text}")[:_MAX_ERROR_CHARS])
         return text
+
+    def take_listings(self, listings: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Take the tools of servers in the program that runs panpan, as they are now; blocks."""
+        from panpan.capabilities.mcp.definitions import Listing
+
+        for name, tools in listings.items():
+            if (slot := self._slots.get(name)) is not None and slot.entry.transport == "host":
+                self._learn(slot.entry, Listing(tools))
+
+    def _learn(self, entry: ServerEntry, listing: "Listing") -> "Changes":
+        """Learn what a server says of itself; the program that runs panpan is believed, also where it has changed."""
+        changes = self.catalogue.learn(entry, listing)
+        if entry.transport != "host":
+            return changes
+        known = self.catalogue.server(entry.name)
+        for tool in () if known is None else known.pending.values():
+            self.catalogue.accept(entry, tool)
+        return replace(changes, changed=())
 
     def accept(self, tool: "KnownTool") -> None:
         """Let the changed definition of a tool count, since the user has said yes to it."""

@@ -15,8 +15,9 @@ PROJECT_FILE = ".mcp.json"
 PACKAGE = "mcp>=2.3,<3"
 """The library that speaks the protocol: the extra `mcp` of panpan."""
 
-Transport: TypeAlias = Literal["stdio", "http", "sse"]
-"""Way to a server: its standard input and output, streamable HTTP, or the older HTTP with server-sent events."""
+Transport: TypeAlias = Literal["stdio", "http", "sse", "host"]
+"""Way to a server: its standard input and output, streamable HTTP, the older HTTP with server-sent events, or the
+program that runs panpan, in which it is; that has no settings."""
 
 Exposure: TypeAlias = Literal["deferred", "direct", "hidden"]
 """Way of the model to the tools of a server: by search, in the list of its tools, or none."""

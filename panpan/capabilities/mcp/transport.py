@@ -4,6 +4,7 @@ The rule: a server that sends nonsense, a line without end, or nothing at all co
 """
 
 import json
+import math
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_REQUEST,
     ErrorData,
     JSONRPCError,
@@ -30,6 +32,8 @@ from pydantic import ValidationError
 
 from panpan.capabilities.mcp.definitions import MAX_LIST_BYTES
 from panpan.capabilities.mcp.entries import ServerEntry
+from panpan.errors import ToolError
+from panpan.session.host import Host
 from panpan.system.sandbox.server_process import ServerProcess
 from panpan.system.text.terminal_text import clean_line
 
@@ -272,6 +276,61 @@ async def http_streams(
         return
     async with client() as http, streamable_http_client(url, http_client=http) as (incoming, outgoing):
         yield _Mended(incoming, mend), outgoing
+
+
+@asynccontextmanager
+async def host_streams(name: str, host: Host, mend: Mend) -> AsyncGenerator[Streams, None]:
+    """Give the streams of a server in the program that runs panpan, which answers each message with at most one.
+
+    Args:
+        name: Name of the server.
+        host: The program.
+        mend: Returns each message as the library takes it.
+    """
+    put, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
+    outgoing, take = anyio.create_memory_object_stream[SessionMessage](0)
+    async with create_task_group() as group:
+        group.start_soon(_exchange_all, name, host, take, put, mend)
+        try:
+            yield incoming, outgoing
+        finally:
+            group.cancel_scope.cancel("the server is not needed any more")
+    for stream in (put, incoming, outgoing, take):
+        stream.close()
+
+
+async def _exchange_all(
+    name: str,
+    host: Host,
+    take: ObjectReceiveStream[SessionMessage],
+    put: ObjectSendStream[SessionMessage | Exception],
+    mend: Mend,
+) -> None:
+    async with create_task_group() as group:
+        async for one in take:
+            group.start_soon(_exchange, name, host, one, put, mend)
+
+
+async def _exchange(
+    name: str, host: Host, one: SessionMessage, put: ObjectSendStream[SessionMessage | Exception], mend: Mend
+) -> None:
+    """Send one message, and pass on the answer to a request; a program that fails answers with an error."""
+    message = one.message
+    try:
+        answer = await host.send_to_server(name, message.model_dump(by_alias=True, exclude_unset=True, mode="json"))
+    except ToolError as error:
+        answer = None if not isinstance(message, JSONRPCRequest) else _failed(message, str(error))
+    if answer is None or not isinstance(message, JSONRPCRequest):
+        return
+    found = parse_message(json.dumps({**answer, "id": message.id}).encode())
+    if found is None:
+        found = parse_message(json.dumps(_failed(message, "it answered with what is no message")).encode())
+    assert found is not None
+    await put.send(mend(found))
+
+
+def _failed(message: JSONRPCRequest, why: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": message.id, "error": {"code": INTERNAL_ERROR, "message": why}}
 
 
 async def bound_answer(response: httpx2.Response) -> None:

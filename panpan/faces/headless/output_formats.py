@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from panpan.cli_kit.failures import StdoutWriter
+from panpan.cli_kit.failures import StdoutWriter, TextOut
 from panpan.errors import PanpanError
 from panpan.faces.headless.face import HeadlessFace, Outcome, TurnSummary, allowed_with, outcome_of_error
 from panpan.faces.turn_text import AnswerText, ToolLines
@@ -346,7 +346,7 @@ def _empty_block(event: BlockStarted) -> dict[str, Any] | None:
 class JsonFace(HeadlessFace):
     """Prints the result object and nothing else."""
 
-    def __init__(self, out: StdoutWriter, session_id: str) -> None:
+    def __init__(self, out: TextOut, session_id: str) -> None:
         self._out = out
         self._session_id = session_id
         self._line_at_a_time = anyio.Lock(fast_acquire=True)  # tasks may end while a turn prints
@@ -379,7 +379,7 @@ class StreamJsonFace(JsonFace):
 
     def __init__(
         self,
-        out: StdoutWriter,
+        out: TextOut,
         info: SessionInfo,
         *,
         has_partial_messages: bool,
@@ -432,7 +432,7 @@ class StreamJsonFace(JsonFace):
                 pass
 
 
-async def show_failed_start(out: StdoutWriter, error: PanpanError) -> None:
+async def show_failed_start(out: TextOut, error: PanpanError) -> None:
     """Print the result object of a run whose session could not be opened."""
     await JsonFace(out, new_id()).end(TurnSummary(), outcome_of_error(error), 0.0)
 
@@ -440,7 +440,7 @@ async def show_failed_start(out: StdoutWriter, error: PanpanError) -> None:
 class DataFace(HeadlessFace):
     """Prints the answer as JSON that fits the schema of the session, and nothing else."""
 
-    def __init__(self, out: StdoutWriter) -> None:
+    def __init__(self, out: TextOut) -> None:
         self._out = out
 
     async def show(self, event: Event) -> None:

@@ -76,10 +76,15 @@ async def prompts_of_json_lines(stdin: StdinReader) -> AsyncGenerator[Prompt, No
     while (line := await stdin.line()) is not None:
         number += 1
         if line.strip():
-            yield _prompt_of(line, number)
+            yield prompt_of_line(line, number)
 
 
-def _prompt_of(line: bytes, number: int) -> Prompt:
+def prompt_of_line(line: bytes, number: int) -> Prompt:
+    """Return the message in a line of JSON.
+
+    Raises:
+        ConfigError: It is none; the error names the line by its number.
+    """
     try:
         value: Any = json.loads(line)
         if value["type"] != "user":

@@ -139,6 +139,7 @@ async def run_headless(
     show_failed_start: Callable[[PanpanError], Awaitable[None]],
     background: AtEnd | None = None,
     has_one_prompt: bool = True,
+    ends_well: Callable[[], bool] = lambda: False,
 ) -> int:
     """Run every prompt as a turn, and return the exit code; see `_Run.exit_code`.
 
@@ -151,6 +152,8 @@ async def run_headless(
         show_failed_start: Shows the error of a session that could not be opened, since there is no face yet.
         background: Fate of background tasks when all prompts are done; None: as in the settings.
         has_one_prompt: True if there is only one prompt, whose result then comes last.
+        ends_well: True if the results tell all that a caller needs, so that the exit code is 1 only if the last turn
+            failed for another reason than a limit or an interrupt.
 
     Raises:
         PanpanError: The session could not be opened, or the output not be written.
@@ -186,7 +189,7 @@ async def run_headless(
         await run.cut_short()
         run.tell_what_waits()
         return received.exit_code
-    return run.exit_code
+    return run.last_exit_code if ends_well() else run.exit_code
 
 
 class _Run:
@@ -204,6 +207,7 @@ class _Run:
         self.queue: PromptReader | None = None
         self.background: SessionTasks | None = None
         self._failure = 0
+        self._last = Outcome()
         self._has_refused_call = False
         self._has_allowed_call = False
         self._received = received
@@ -222,6 +226,12 @@ class _Run:
         """Exit code of the first turn that failed; that of `AnswerNeededError` if every call was refused."""
         is_refused = self._has_refused_call and not self._has_allowed_call
         return self._failure or (AnswerNeededError.exit_code if is_refused else 0)
+
+    @property
+    def last_exit_code(self) -> int:
+        """1 if the last turn failed for another reason than a limit or an interrupt."""
+        last = self._last
+        return int(last.subtype == INTERRUPTED.subtype and last is not INTERRUPTED)
 
     def take_budget(self, budget: Budget) -> None:
         """Let results report the spending of `budget` from now on."""
@@ -334,6 +344,7 @@ class _Run:
     async def _end(self, outcome: Outcome, duration_s: float) -> None:
         await self._show(outcome, duration_s)
         self._failure = self._failure or outcome.exit_code
+        self._last = outcome
         self._has_refused_call = self._has_refused_call or bool(self._summary.denials)
         self._has_allowed_call = self._has_allowed_call or self._summary.has_allowed_call
         reply = self._summary.last_reply

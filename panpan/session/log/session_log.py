@@ -158,7 +158,7 @@ class SessionLog:
             raise
         self.parent_uuid: str | None = None
         """The record that the next one follows."""
-        self._listener: Callable[[Mapping[str, Any]], None] = lambda _: None
+        self._listeners: list[Callable[[Mapping[str, Any]], None]] = []
 
     @property
     def is_new(self) -> bool:
@@ -167,7 +167,7 @@ class SessionLog:
 
     def listen(self, listener: Callable[[Mapping[str, Any]], None]) -> None:
         """Tell a listener each record, whole, before it is written."""
-        self._listener = listener
+        self._listeners.append(listener)
 
     def go_on_after(self, uuid: str | None) -> None:
         """Let the next record follow this one, or with None no other."""
@@ -182,7 +182,8 @@ class SessionLog:
         whole = {"parentUuid": self.parent_uuid, **self._base, "timestamp": timestamp(), **record}
         self.parent_uuid = record["uuid"]
         self._waiting.append(encode_record(whole))
-        self._listener(whole)
+        for listener in self._listeners:
+            listener(whole)
         self.flush()
 
     def flush(self) -> None:

@@ -1,0 +1,219 @@
+"""Control requests of the program, answered with the session."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import anyio
+
+from panpan.core.background import Background
+from panpan.errors import ConfigError, PanpanError
+from panpan.faces.sdk.channel import Channel, Request
+from panpan.faces.sdk.conformance import REQUESTS
+from panpan.faces.sdk.face import SdkFace
+from panpan.faces.sdk.handshake import Hello, hello_answer, read_hello
+from panpan.faces.sdk.host import SdkHost, Verdict, mode_in, rule_text
+from panpan.permissions.gate import ANSWERED
+from panpan.permissions.rules.rules import parse_rule
+from panpan.session.session import Session
+from panpan.session.user_hooks import ToolsOfServers
+from panpan.types.dataclass import dataclass
+from panpan.types.permission import PermissionAnswer, PermissionQuestion
+
+_NOTES = {row.name: row.note for row in REQUESTS if row.state == "refused"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Things that the command line lets the program change."""
+
+    may_bypass: bool
+    """True if it may switch to the mode that asks nothing."""
+
+
+class Controls:
+    """Answers control requests; those about the session wait until it is open.
+
+    Args:
+        channel: The pipes to the program.
+        rights: Things that it may change.
+        warn: Tells the user something.
+    """
+
+    def __init__(self, channel: Channel, rights: Rights, warn: Callable[[str], None]) -> None:
+        self.host = SdkHost(channel, self._apply)
+        self._channel = channel
+        self._rights = rights
+        self._warn = warn
+        self._session: Session | None = None
+        self._face: SdkFace | None = None
+        self._is_open = anyio.Event()
+        self._first_model: str | None = None
+        self._answers: Mapping[str, Callable[[Session, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]] = {
+            "interrupt": self._interrupt,
+            "set_permission_mode": self._set_mode,
+            "set_model": self._set_model,
+            "set_max_thinking_tokens": self._set_thinking,
+            "stop_task": self._stop_task,
+            "get_context_usage": self._context,
+            "get_session_cost": self._cost,
+            "mcp_status": self._servers,
+            "mcp_reconnect": self._reconnect,
+            "rename_session": self._rename,
+            "list_permission_rules": self._rules,
+        }
+
+    @property
+    def subtypes(self) -> frozenset[str]:
+        """Requests that can be answered."""
+        return frozenset({"initialize", "end_session", *self._answers})
+
+    def attach(self, session: Session, face: SdkFace) -> None:
+        """Answer requests about a session from now on."""
+        self._session, self._face = session, face
+        self._is_open.set()
+
+    async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
+        """Ask the program about a call; the session waits for an action of it meanwhile."""
+        assert self._face is not None, "only a session asks"
+        self._face.tell_state("requires_action")
+        try:
+            return await self.host.ask(question)
+        finally:
+            if not self.host.waiting:
+                self._face.tell_state("running")
+
+    def take(self, hello: Hello) -> None:
+        """Take what the program wants; its hooks replace those before."""
+        self.host.take_hooks(hello.hooks)
+        if hello.unknown:
+            self._warn(f"initialize: panpan does not know {', '.join(hello.unknown)}, which change nothing")
+
+    async def __call__(self, request: Request) -> Mapping[str, Any]:
+        """Return the answer to a request.
+
+        Raises:
+            PanpanError: It cannot be answered; the text says why.
+        """
+        if request.subtype == "initialize":
+            hello = read_hello(request)
+            self.take(hello)
+            if hello.options:
+                self._warn(f"the session is open already: {', '.join(hello.options)} of initialize change nothing")
+            return hello_answer(hello, None)
+        if request.subtype == "end_session":
+            self._channel.end()
+            return {}
+        if (answer := self._answers.get(request.subtype)) is None:
+            why = _NOTES.get(request.subtype)
+            raise ConfigError(f"panpan does not have the request {request.subtype!r}{f': {why}' if why else ''}")
+        await self._is_open.wait()
+        assert self._session is not None
+        return await answer(self._session, request.fields)
+
+    def _apply(self, verdict: Verdict) -> None:
+        """Make the changes that the program wants beside its answer to a question."""
+        session = self._session
+        assert session is not None, "only a session asks"
+        for update in verdict.updates:
+            try:
+                self._update(session, update)
+            except PanpanError as error:
+                self._warn(f"a change of permissions was not made: {error}")
+        if verdict.interrupts:
+            session.interrupt()
+
+    def _update(self, session: Session, update: Mapping[str, Any]) -> None:
+        match update:
+            case {"type": "setMode", "mode": name}:
+                self._switch(session, name)
+            case {"type": "addDirectories", "directories": list(folders)}:
+                for folder in folders:
+                    session.folders.add(str(folder))
+            case {"type": "addRules", "behavior": ("allow" | "ask" | "deny") as behaviour, "rules": list(rules)}:
+                for text in filter(None, map(rule_text, rules)):
+                    kept = getattr(session.gate.rules, behaviour)
+                    if all(rule.text != text for rule in kept):
+                        kept.append(parse_rule(text, ANSWERED))
+            case _:
+                raise ConfigError(f"panpan does not have the change {update.get('type')!r}")
+
+    def _switch(self, session: Session, name: object) -> None:
+        if (mode := mode_in(name)) is None:
+            raise ConfigError(f"there is no permission mode {name!r}")
+        if mode == "bypassPermissions" and mode != session.permission_mode and not self._rights.may_bypass:
+            raise ConfigError(
+                "bypassPermissions needs a start with --allow-dangerously-skip-permissions, or in that mode"
+            )
+        session.set_permission_mode(mode)
+
+    async def _interrupt(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        session.interrupt()
+        return {}
+
+    async def _set_mode(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._switch(session, fields.get("mode"))
+        return {"mode": session.permission_mode}
+
+    async def _set_model(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        name = fields.get("model")
+        self._first_model = self._first_model or session.model
+        await self._idle(session)
+        await session.use_model(self._first_model if name in (None, "default") else str(name))
+        return {"model": session.model}
+
+    async def _set_thinking(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        tokens = fields.get("max_thinking_tokens")
+        await self._idle(session)
+        session.use_thinking(is_on=isinstance(tokens, int) and tokens > 0)
+        return {}
+
+    async def _idle(self, session: Session) -> None:
+        while session.agent.is_busy:
+            assert self._face is not None, "a session is open"
+            await self._face.turn_over()
+
+    async def _stop_task(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        if (tasks := session.find(Background)) is None:
+            raise ConfigError("this session has no background tasks")
+        await tasks.stop(str(fields["task_id"]))
+        return {}
+
+    async def _context(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        usage = await session.context_usage()
+        window, used = usage.window_tokens or 0, usage.used_tokens
+        return {
+            "categories": [{"name": part.source, "tokens": part.tokens, "color": ""} for part in usage.parts],
+            "totalTokens": used,
+            "maxTokens": window,
+            "rawMaxTokens": window,
+            "percentage": round(100 * used / window, 1) if window else 0.0,
+            "model": session.model,
+            "isAutoCompactEnabled": session.settings.compaction.enabled,
+            "memoryFiles": [],
+            "mcpTools": [],
+            "agents": [],
+            "gridRows": [],
+        }
+
+    async def _cost(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        spent = session.budget.spent
+        return {"total_cost_usd": spent.usd, "usage": spent.usage.model_dump()}
+
+    async def _servers(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        ask = session.capabilities.described().get("mcp_servers", list)
+        return {"mcpServers": ask()}
+
+    async def _reconnect(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        if (servers := session.find(ToolsOfServers)) is None:
+            raise ConfigError("this session has no MCP servers")
+        await servers.reconnect(str(fields["serverName"]))
+        return {}
+
+    async def _rename(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"title": session.rename(str(fields["title"]))}
+
+    async def _rules(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        rules = session.gate.rules
+        kinds: Sequence[tuple[str, Sequence[Any]]] = (("deny", rules.deny), ("ask", rules.ask), ("allow", rules.allow))
+        found = [{"behavior": kind, "rule": rule.text, "source": rule.source} for kind, of in kinds for rule in of]
+        return {"rules": found}

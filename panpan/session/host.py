@@ -1,0 +1,43 @@
+"""The program that runs panpan and answers for things of its own: hooks and MCP servers in its process."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HostHook:
+    """A hook of the program."""
+
+    event: str
+    matcher: str
+    """Names that it is for, as in files with hooks; empty for all."""
+    callback: str
+    """Id by which the program knows it."""
+    timeout_s: float | None = None
+    """Seconds that it may take; None for those of other hooks."""
+    is_guard: bool = False
+    """True if its failure counts as a no."""
+
+
+class Host(Protocol):
+    """The program. Each method raises ToolError if the program does not answer, or answers with an error."""
+
+    @property
+    def hooks(self) -> Sequence[HostHook]:
+        """Its hooks as they are now."""
+        ...
+
+    @property
+    def listings(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """Definitions of the tools of each of its MCP servers, by the server's name."""
+        ...
+
+    async def run_hook(self, callback: str, told: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Run a hook and return its answer; cancelling it tells the program."""
+        ...
+
+    async def send_to_server(self, server: str, message: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Send a message of JSON-RPC to one of its MCP servers, and return the answer to a request."""
+        ...

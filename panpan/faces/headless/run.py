@@ -160,7 +160,7 @@ async def run_headless(
         BrokenPipeError: Nobody reads the output any more.
     """
     received = Received()
-    run = _Run(received, say, warn, has_one_prompt=has_one_prompt)
+    run = _Run(received, say, warn, has_one_prompt=has_one_prompt, ends_well=ends_well)
     try:
         with unwrap_single_exception():
             async with anyio.create_task_group() as task_group, opening as session:
@@ -202,6 +202,7 @@ class _Run:
         warn: Callable[[str], None],
         *,
         has_one_prompt: bool,
+        ends_well: Callable[[], bool],
     ) -> None:
         self.face: HeadlessFace | None = None
         self.queue: PromptReader | None = None
@@ -214,6 +215,7 @@ class _Run:
         self._say = say
         self._warn = warn
         self._has_one_prompt = has_one_prompt
+        self._ends_well = ends_well
         self._summary = TurnSummary()
         self._has_result = False
         """True if the newest turn was shown to its end."""
@@ -351,5 +353,5 @@ class _Run:
         note = note_on_end(reply) if reply is not None and not outcome.error else None
         if outcome is not INTERRUPTED and (line := outcome.error or note):
             self._say(line)
-        for line in denials_told(self._summary):
+        for line in () if self._ends_well() else denials_told(self._summary):
             self._warn(line)

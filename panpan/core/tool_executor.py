@@ -5,6 +5,7 @@ exactly one result, from running, refusal, failure or interrupt. A result is in 
 lost when the receiver goes away. Equal read-only calls with no change between them run once and share the result.
 """
 
+import json
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
@@ -69,6 +70,9 @@ _EVENTS_AHEAD = 64
 """Buffer between the calls of a message and the receiver of their events."""
 
 _TURN = "another subagent is changing files"
+
+_MAX_TOLD = 1_000
+"""Characters of other arguments that the model is shown."""
 
 log = logging.getLogger(__name__)
 
@@ -230,7 +234,9 @@ class ToolExecutor(AsyncContextManagerMixin):
                 tool_call = await _with_arguments(tool_call, permission.input, "the answer gave it other arguments")
             except ToolError as error:
                 return error_output(error)
+            said = f"made with these arguments instead: {json.dumps(tool_call.input, ensure_ascii=False)[:_MAX_TOLD]}"
             permission = await permission_for(tool_call, self._hooks, self._ask_about_given, leases.asking)
+            permission = replace(permission, said=said) if permission.is_allowed else permission
         await channel.send(_decided(call, permission))
         if not permission.is_allowed:
             return _refusal(permission)

@@ -121,9 +121,9 @@ REQUESTS: Sequence[Row] = (
 
 ASKED: Sequence[Row] = (
     Row("can_use_tool", "works", "waits without limit; questions of the model and plans: not yet"),
+    Row("elicitation", "not yet"),
     Row("hook_callback", "works", "600 s, or the time of its matcher; `PreToolUse` that does not answer denies"),
     Row("mcp_message", "works"),
-    Row("elicitation", "not yet"),
     Row("request_user_dialog", "not yet"),
 )
 """Control requests that panpan sends to the program."""

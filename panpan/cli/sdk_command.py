@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from panpan.faces.headless.face import HeadlessFace
     from panpan.faces.headless.prompts import Prompt
     from panpan.faces.sdk.controls import Controls
+    from panpan.session.frontend import Askers
     from panpan.session.session import Session
 
 OF_SDK = ("CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_ENTRYPOINT")
@@ -103,8 +104,14 @@ async def _run(options: Options, channel: Channel, request: Request | None, hell
             channel.answer_soon(group, request, controls)
         for problem in await controls.host.learn_tools(_servers_of(options, hello)):
             warn(problem)
+        askers = _askers(options, controls)
         opening = session_of(
-            _options_with(options, hello), ask=_asker(options, controls), host=controls.host, warn=warn
+            _options_with(options, hello),
+            ask=askers.permission,
+            ask_user=askers.user,
+            ask_plan=askers.plan,
+            host=controls.host,
+            warn=warn,
         )
         code = await run_headless(
             opening,
@@ -121,10 +128,12 @@ async def _run(options: Options, channel: Channel, request: Request | None, hell
     return code
 
 
-def _asker(options: Options, controls: "Controls") -> Any:
-    """Return the function that asks the program about calls; None if it does not want to be asked."""
+def _askers(options: Options, controls: "Controls") -> "Askers":
+    """Return the functions that ask the program; none if it does not want to be asked."""
+    from panpan.session.frontend import Askers
+
     asks = options["permission_prompt_tool"] is not None or options["permission_prompts"] == "host"
-    return controls.ask if asks and options["permission_prompts"] != "none" else None
+    return controls.askers if asks and options["permission_prompts"] != "none" else Askers()
 
 
 def _servers_of(options: Options, hello: Hello) -> list[str]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from panpan.session.context import SessionContext
     from panpan.session.log.record_kinds import SystemRecord
     from panpan.types.content import StatusItem
+    from panpan.types.events import FileChange
 
 
 ServiceT = TypeVar("ServiceT")
@@ -294,6 +295,18 @@ class FileHistory(Protocol):
         Args:
             terminal: Where the user is asked.
             to: `uuid` of the message.
+
+        Raises:
+            SnapshotError: It cannot be done; the files are as they were.
+        """
+        ...
+
+    async def bring_back(self, to: str, *, only_looks: bool = False) -> "Sequence[FileChange]":
+        """Bring files back to what they were before a message, all but those that somebody else has changed since.
+
+        Args:
+            to: `uuid` of the message.
+            only_looks: True to return what would change, and change nothing.
 
         Raises:
             SnapshotError: It cannot be done; the files are as they were.

@@ -16,6 +16,7 @@ from tests.model_server.script import Hold
 
 DIALECTS = pytest.mark.parametrize("dialect", ["anthropic", "openai"])
 INITIALIZE = b'{"type":"control_request","request_id":"1","request":{"subtype":"initialize"}}\n'
+MESSAGE = "11111111-2222-4333-8444-555555555555"
 TOUCH = {"command": "touch made", "description": "Make a file"}
 
 
@@ -111,6 +112,7 @@ def test_allowed_call_runs_with_other_arguments(panpan: Panpan) -> None:
 
     assert not (panpan.workspace / "a.txt").exists()
     assert (panpan.workspace / "b.txt").read_text() == "b\n"
+    assert "made with these arguments instead" in tool_texts(server.requests[1])
 
 
 def test_other_arguments_open_no_denied_and_no_protected_place(panpan: Panpan) -> None:
@@ -143,6 +145,68 @@ def test_unusable_arguments_are_told_to_the_model(panpan: Panpan) -> None:
             program.end()
 
     assert "the answer gave it other arguments" in tool_texts(server.requests[1])
+
+
+def test_question_of_the_model_is_put_to_the_program(panpan: Panpan) -> None:
+    options = [{"label": "Red", "description": ""}, {"label": "Blue", "description": "Calm"}]
+    asked = {"question": "Which colours?", "header": "Colours", "options": options, "multiSelect": True}
+    both = [call("AskUserQuestion", {"questions": [asked]}), call("AskUserQuestion", {"questions": [asked]}), say("ok")]
+    with serving(both) as server:
+        panpan.use(server)
+        with running(panpan, *ASKS) as program:
+            program.say("go")
+            request = program.request("can_use_tool")
+            given = {**request["request"]["input"], "answers": {"Which colours?": "Red, Blue"}}
+            program.answer(request, behavior="allow", updatedInput=given)
+            program.answer(program.request("can_use_tool"), behavior="deny", message="later")
+            program.result()
+            program.end()
+
+    assert request["request"]["tool_name"] == "AskUserQuestion"
+    assert request["request"]["input"]["questions"] == [asked]
+    assert "Which colours? Red, Blue" in tool_texts(server.requests[1])
+    assert "did not want to answer" in tool_texts(server.requests[2])
+
+
+def test_plan_is_put_to_the_program(panpan: Panpan) -> None:
+    plan = call(
+        "ExitPlanMode", {"plan": "# Do it\n\nWrite the file a.txt with one line, and look at it again at the end.\n"}
+    )
+    with serving([plan, plan, call("Write", {"file_path": "a.txt", "content": "a\n"}), say("done")]) as server:
+        panpan.use(server)
+        with running(panpan, *ASKS, "--permission-mode", "plan") as program:
+            program.say("go")
+            first = program.request("can_use_tool")
+            program.answer(first, behavior="deny", message="shorter, please")
+            mode = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
+            program.answer(program.request("can_use_tool"), behavior="allow", updatedPermissions=[mode])
+            program.result()
+            program.end()
+
+    assert first["request"]["tool_name"] == "ExitPlanMode"
+    assert "Do it" in first["request"]["input"]["plan"]
+    assert "shorter, please" in tool_texts(server.requests[1])
+    assert (panpan.workspace / "a.txt").exists()
+
+
+def test_files_are_brought_back_to_a_message(panpan: Panpan) -> None:
+    (panpan.workspace / "a.txt").write_text("before\n")
+    write = call("Write", {"file_path": "a.txt", "content": "after\n"})
+    with serving([call("Read", {"file_path": "a.txt"}), write, say("done")]) as server:
+        panpan.use(server)
+        with running(panpan, "--permission-mode", "acceptEdits") as program:
+            program.say("go", uuid=MESSAGE)
+            program.result()
+            assert (panpan.workspace / "a.txt").read_text() == "after\n"
+            look = program.call("rewind_files", user_message_id=MESSAGE, dry_run=True)["response"]
+            assert (panpan.workspace / "a.txt").read_text() == "after\n"
+            done = program.call("rewind_files", user_message_id=MESSAGE)["response"]
+            unknown = program.call("rewind_files", user_message_id="nope")["response"]
+            program.end()
+
+    assert look == done == {"canRewind": True, "filesChanged": ["a.txt"], "insertions": 1, "deletions": 1}
+    assert (panpan.workspace / "a.txt").read_text() == "before\n"
+    assert unknown["canRewind"] is False
 
 
 def test_changes_of_permissions_count_for_the_session(panpan: Panpan) -> None:

@@ -348,7 +348,7 @@ class _Reader:
         if kind is not None and not (isinstance(kind, str) and kind in _TYPES):
             self.problems.append(
                 f"{place}: the server {_shown(name)} is left out: there is no type {_shown(kind)}; "
-                f"there are {', '.join(_TYPES)}"
+                f"there are {', '.join(one for one in _TYPES if one != 'sdk')}"
             )
             return
         values = {key: written[key] for key in VALUE_KEYS if key in written}

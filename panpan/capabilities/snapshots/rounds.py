@@ -365,6 +365,10 @@ class Snapshots(FileHistory):
 
         return await apply_undo(terminal, self.undo, await self.undo.plan_rewind(to))
 
+    async def bring_back(self, to: str, *, only_looks: bool = False) -> Sequence[FileChange]:
+        plan = await self.undo.plan_rewind(to)
+        return plan.files if only_looks else await self.undo.restore(plan)
+
 
 class SnapshotsBeside(Hook):
     """Tells the session's snapshots of the calls of one subagent."""

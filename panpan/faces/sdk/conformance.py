@@ -109,7 +109,7 @@ REQUESTS: Sequence[Row] = (
     Row("reload_plugins", "not yet"),
     Row("reload_skills", "not yet"),
     Row("rename_session", "works"),
-    Row("rewind_files", "not yet"),
+    Row("rewind_files", "works", "any change, also of commands; files that others have changed since stay"),
     Row("seed_read_state", "refused", "only what the model has read counts as read"),
     Row("set_max_thinking_tokens", "works", "on or off; after the running turn"),
     Row("set_model", "works", "after the running turn"),
@@ -120,7 +120,11 @@ REQUESTS: Sequence[Row] = (
 """Control requests of the program, by name."""
 
 ASKED: Sequence[Row] = (
-    Row("can_use_tool", "works", "waits without limit; questions of the model and plans: not yet"),
+    Row(
+        "can_use_tool",
+        "works",
+        "waits without limit; also for questions of the model (`AskUserQuestion`) and plans (`ExitPlanMode`)",
+    ),
     Row("elicitation", "not yet"),
     Row("hook_callback", "works", "600 s, or the time of its matcher; `PreToolUse` that does not answer denies"),
     Row("mcp_message", "works"),

@@ -1,12 +1,12 @@
 """Control requests of the program, answered with the session."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import anyio
 
 from panpan.core.background import Background
-from panpan.errors import ConfigError, PanpanError
+from panpan.errors import ConfigError, PanpanError, SnapshotError
 from panpan.faces.sdk.channel import Channel, Request
 from panpan.faces.sdk.conformance import REQUESTS
 from panpan.faces.sdk.face import SdkFace
@@ -14,10 +14,14 @@ from panpan.faces.sdk.handshake import Hello, hello_answer, read_hello
 from panpan.faces.sdk.host import SdkHost, Verdict, mode_in, rule_text
 from panpan.permissions.gate import ANSWERED
 from panpan.permissions.rules.rules import parse_rule
+from panpan.session.capability import FileHistory
+from panpan.session.frontend import Askers
 from panpan.session.session import Session
 from panpan.session.user_hooks import ToolsOfServers
 from panpan.types.dataclass import dataclass
-from panpan.types.permission import PermissionAnswer, PermissionQuestion
+
+P = ParamSpec("P")
+AnswerT = TypeVar("AnswerT")
 
 _NOTES = {row.name: row.note for row in REQUESTS if row.state == "refused"}
 
@@ -59,6 +63,7 @@ class Controls:
             "mcp_status": self._servers,
             "mcp_reconnect": self._reconnect,
             "rename_session": self._rename,
+            "rewind_files": self._rewind_files,
             "list_permission_rules": self._rules,
         }
 
@@ -72,15 +77,22 @@ class Controls:
         self._session, self._face = session, face
         self._is_open.set()
 
-    async def ask(self, question: PermissionQuestion) -> PermissionAnswer:
-        """Ask the program about a call; the session waits for an action of it meanwhile."""
-        assert self._face is not None, "only a session asks"
-        self._face.tell_state("requires_action")
-        try:
-            return await self.host.ask(question)
-        finally:
-            if not self.host.waiting:
-                self._face.tell_state("running")
+    @property
+    def askers(self) -> Askers:
+        """Functions that ask the program; the session waits for an action of it meanwhile."""
+        return Askers(self._told(self.host.ask), self._told(self.host.ask_user), self._told(self.host.ask_plan))
+
+    def _told(self, ask: Callable[P, Coroutine[Any, Any, AnswerT]]) -> Callable[P, Coroutine[Any, Any, AnswerT]]:
+        async def told(*args: P.args, **options: P.kwargs) -> AnswerT:
+            assert self._face is not None, "only a session asks"
+            self._face.tell_state("requires_action")
+            try:
+                return await ask(*args, **options)
+            finally:
+                if not self.host.waiting:
+                    self._face.tell_state("running")
+
+        return told
 
     def take(self, hello: Hello) -> None:
         """Take what the program wants; its hooks replace those before."""
@@ -211,6 +223,21 @@ class Controls:
 
     async def _rename(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"title": session.rename(str(fields["title"]))}
+
+    async def _rewind_files(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        await self._idle(session)
+        if (files := session.find(FileHistory)) is None:
+            return {"canRewind": False, "error": "snapshots are disabled ([snapshots] enabled = false)"}
+        try:
+            changes = await files.bring_back(str(fields["user_message_id"]), only_looks=fields.get("dry_run") is True)
+        except SnapshotError as error:
+            return {"canRewind": False, "error": str(error)}
+        return {
+            "canRewind": True,
+            "filesChanged": [change.path for change in changes],
+            "insertions": sum(change.added or 0 for change in changes),
+            "deletions": sum(change.deleted or 0 for change in changes),
+        }
 
     async def _rules(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         rules = session.gate.rules

@@ -9,9 +9,22 @@ from anyio import fail_after
 
 from panpan.errors import ToolError
 from panpan.faces.sdk.channel import Channel
+from panpan.permissions.rules.rules import PLAN_TOOL, QUESTION_TOOL
 from panpan.session.host import HostHook
 from panpan.types.dataclass import dataclass
-from panpan.types.permission import PermissionAnswer, PermissionMode, PermissionQuestion, is_permission_mode
+from panpan.types.permission import (
+    PermissionAnswer,
+    PermissionMode,
+    PermissionQuestion,
+    PlanAnswer,
+    PlanApproved,
+    PlanEdited,
+    PlanProposal,
+    PlanRejected,
+    UserAnswer,
+    UserQuestion,
+    is_permission_mode,
+)
 from panpan.version import __version__
 
 LIST_S = 30.0
@@ -127,6 +140,59 @@ class SdkHost:
             self.waiting -= 1
         self._apply(verdict)
         return verdict.answer
+
+    async def ask_user(self, questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
+        """Put questions of the model to the program, in the form of a call; None if it denies that."""
+        asked = [
+            {
+                "question": one.question,
+                "header": one.header,
+                "options": [{"label": choice.label, "description": choice.description} for choice in one.choices],
+                "multiSelect": one.allows_several,
+            }
+            for one in questions
+        ]
+        said = await self._ask_as_call(QUESTION_TOOL, {"questions": asked})
+        given = said.get("updatedInput") if said.get("behavior") == "allow" else None
+        answers = given.get("answers") if isinstance(given, Mapping) else None
+        if not isinstance(answers, Mapping):
+            return None
+        return [_answer_to(one, answers.get(one.question)) for one in questions]
+
+    async def ask_plan(self, proposal: PlanProposal) -> PlanAnswer:
+        """Put a plan to the program, in the form of a call."""
+        said = await self._ask_as_call(PLAN_TOOL, {"plan": proposal.text, "planFilePath": str(proposal.file)})
+        if said.get("behavior") != "allow":
+            comments = said.get("message")
+            return PlanRejected(comments if isinstance(comments, str) else "")
+        given, updates = said.get("updatedInput"), said.get("updatedPermissions")
+        plan = given.get("plan") if isinstance(given, Mapping) else None
+        if isinstance(plan, str) and plan.strip() and plan != proposal.text:
+            return PlanEdited(plan)
+        changes = [one for one in (updates if isinstance(updates, list) else ()) if isinstance(one, Mapping)]
+        wanted = [mode for one in changes if (mode := mode_in(one.get("mode"))) in proposal.modes]
+        usual: PermissionMode = "default" if "default" in proposal.modes else proposal.modes[0]
+        return PlanApproved(wanted[0] if wanted and wanted[0] is not None else usual)
+
+    async def _ask_as_call(self, name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Ask about something as if it were a call; a program that does not answer denies it."""
+        self.waiting += 1
+        try:
+            fields = {"permission_suggestions": [], "tool_use_id": "", "display_name": name}
+            return await self._channel.ask("can_use_tool", tool_name=name, input=dict(given), **fields)
+        except ToolError as error:
+            return {"behavior": "deny", "message": str(error)}
+        finally:
+            self.waiting -= 1
+
+
+def _answer_to(question: UserQuestion, said: Any) -> UserAnswer:
+    labels = [choice.label for choice in question.choices]
+    texts = [one for one in (said if isinstance(said, list) else [said]) if isinstance(one, str)]
+    if question.allows_several and len(texts) == 1 and texts[0] not in labels:
+        texts = texts[0].split(", ") if all(part in labels for part in texts[0].split(", ")) else texts
+    chosen = [text for text in texts if text in labels]
+    return UserAnswer(chosen, ", ".join(text for text in texts if text not in labels))
 
 
 def _fields_of(question: PermissionQuestion) -> Mapping[str, Any]:

@@ -47,12 +47,14 @@ TASK_TOOL = "Task"
 SKILL_TOOL = "Skill"
 SEARCH_TOOL, CALL_TOOL = "ToolSearch", "CallTool"
 """Tools that find and call those of MCP servers, which are in no list."""
+QUESTION_TOOL, PLAN_TOOL = "AskUserQuestion", "ExitPlanMode"
+"""Tools that put questions of the model, and its plans, to the user."""
 SERVER_PREFIX = "mcp__"
 """Beginning of the names of servers' tools."""
 _AGENT_TOOLS = frozenset({"Agent", TASK_TOOL, SKILL_TOOL})
 _PLAIN_TOOLS = frozenset({
     "LSP", "WebSearch", "DatasetDownload", "EnvDoctor", "TodoWrite", "TaskOutput", "TaskStop", "ReadHistory",
-    "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "MergeWorktree",
+    QUESTION_TOOL, "EnterPlanMode", PLAN_TOOL, "MergeWorktree",
 })  # fmt: skip
 """Tools whose rules have nothing in parentheses."""
 _WELL_KNOWN = {

@@ -14,7 +14,7 @@ from typing import Any
 from panpan.config.settings import is_variable_value
 from panpan.config.settings_file import Source, SourceKind
 from panpan.config.trust import ProjectTrust
-from panpan.errors import ToolError
+from panpan.errors import ConfigError, ToolError
 from panpan.system.environment import is_named_like_secret
 from panpan.system.files.canonical import user_home
 from panpan.system.files.read_file import read_users_file
@@ -108,6 +108,57 @@ def _read(data: bytes, place: str, path: Path, kind: SourceKind, behaviours: Seq
         if variables := _variables(found, lambda why: problems.append(f"{place}: {why}"), unused):
             values["environment"] = {"variables": variables}
     return ClaudeFile(place, path, kind, values, unused, problems)
+
+
+_OWN_KEYS = frozenset(
+    {"permissions", "outputStyle", "statusLine", "disableAllHooks", "env", "$schema", "includeCoAuthoredBy"}
+    | {"cleanupPeriodDays", "apiKeyHelper", "enabledPlugins", "enableAllProjectMcpServers", "alwaysThinkingEnabled"}
+)
+"""Keys that settings of panpan do not have, by which those of Claude Code are known."""
+
+
+def is_claudes(found: Mapping[str, Any]) -> bool:
+    """Return True if settings as JSON are in the words of Claude Code, and not of panpan."""
+    sandbox = found.get("sandbox")
+    return not _OWN_KEYS.isdisjoint(found) or (isinstance(sandbox, Mapping) and "enabled" in sandbox)
+
+
+def given_values(found: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    """Return the settings of panpan that such settings of the command line make; what panpan does not have is left out.
+
+    Raises:
+        ConfigError: A rule, variable or other value in them cannot be used.
+    """
+    permissions, sandbox = found.get("permissions", {}), found.get("sandbox", {})
+    if not isinstance(permissions, dict) or not isinstance(sandbox, dict):
+        raise ConfigError(f"{place}: permissions and sandbox are objects")
+    problems: list[str] = []
+    values: dict[str, Any] = dict(_looks(found))
+    rules = dict(_rules(permissions, _BEHAVIOURS, problems.append))
+    if (mode := permissions.get("defaultMode")) is not None:
+        rules["mode"] = "default" if mode == "manual" else mode
+    if variables := _variables(found, problems.append, []):
+        values["environment"] = {"variables": variables}
+    if problems:
+        raise ConfigError(f"{place}: {problems[0]}")
+    if rules:
+        values["permission"] = rules
+    if (folders := permissions.get("additionalDirectories")) is not None:
+        values["additional_directories"] = folders
+    if box := dict(_box(sandbox)):
+        values["sandbox"] = box
+    return values | {key: found[key] for key in ("model", "hooks") if key in found}
+
+
+def _box(sandbox: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    if isinstance(is_on := sandbox.get("enabled"), bool):
+        yield "mode", "on" if is_on else "off"
+    excluded, network = sandbox.get("excludedCommands"), sandbox.get("network")
+    if isinstance(excluded, list) and excluded:
+        yield "outside", [f"{command} *" if " " not in str(command) else command for command in excluded]
+    hosts = network.get("allowedDomains") if isinstance(network, Mapping) else None
+    if isinstance(hosts, list) and hosts:
+        yield "domains", hosts
 
 
 def _rules(permissions: object, behaviours: Sequence[str], tell: Callable[[str], None]) -> Iterator[tuple[str, Any]]:

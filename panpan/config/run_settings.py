@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from panpan.config.bounded_toml import parse_toml
+from panpan.config.claude_settings import given_values, is_claudes
 from panpan.config.keys import KeyPath, dotted, json_key_lines, leaves, put, shown
 from panpan.config.settings_file import Source, check, parse_settings, read_bytes
 from panpan.errors import ConfigError
@@ -161,6 +162,8 @@ def _of_json(text: str, place: str, file: Path | None) -> Source:
         raise ConfigError(f'{place}: not a JSON object; write settings as {{"KEY": VALUE}}')
     lines = json_key_lines(text) if file else {}
     places = {path: f"{place}:{line}" for path, line in lines.items()}
+    if is_claudes(values):
+        values, places = given_values(values, place), {}
     return _checked(Source("flag", place, values, places, file))
 
 

@@ -172,3 +172,39 @@ def _keys(values: dict[str, object], above: KeyPath) -> list[KeyPath]:
         keys.append((*above, name))
         keys += _keys(value, (*above, name)) if isinstance(value, dict) else []
     return keys
+
+
+CLAUDES = {
+    "model": "m",
+    "permissions": {"allow": ["Read"], "deny": ["Bash(rm *)"], "defaultMode": "plan"},
+    "env": {"COLOUR": "red"},
+    "sandbox": {"enabled": True, "excludedCommands": ["docker"], "network": {"allowedDomains": ["pypi.org"]}},
+    "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]},
+    "cleanupPeriodDays": 3,
+}
+
+
+def test_settings_in_the_words_of_claude_code_are_understood(tmp_path: Path) -> None:
+    (tmp_path / "claude.json").write_text(json.dumps(CLAUDES))
+
+    for text in ("claude.json", json.dumps(CLAUDES)):
+        assert one(tmp_path, text).values == {
+            "model": "m",
+            "permission": {"allow": ["Read"], "deny": ["Bash(rm *)"], "mode": "plan"},
+            "environment": {"variables": {"COLOUR": "red"}},
+            "sandbox": {"mode": "on", "outside": ["docker *"], "domains": ["pypi.org"]},
+            "hooks": CLAUDES["hooks"],
+        }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"permissions": 3}', "permissions and sandbox are objects"),
+        ('{"permissions": {"allow": "Read"}}', "permissions.allow is no list"),
+        ('{"permissions": {"defaultMode": "careless"}}', "permission.mode is unknown"),
+        ('{"env": {"A B": "x"}}', "'A B'"),
+    ],
+)
+def test_unusable_settings_in_those_words_are_refused(tmp_path: Path, text: str, said: str) -> None:
+    assert said in refused(tmp_path, text)

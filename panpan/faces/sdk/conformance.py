@@ -68,7 +68,11 @@ FLAGS: Sequence[Row] = (
     Row("--session-id", "works"),
     Row("--session-mirror", "not yet", "the log of a session is a file below `~/.panpan`"),
     Row("--setting-sources", "works", "the user's models and providers always count, as a login does"),
-    Row("--settings", "works", "panpan's own settings, as JSON or a file"),
+    Row(
+        "--settings",
+        "works",
+        "panpan's, or Claude Code's: `permissions`, `env`, `hooks`, `model`, `sandbox`, `outputStyle`, `statusLine`",
+    ),
     Row("--strict-mcp-config", "works"),
     Row("--system-prompt", "works", "empty: no system prompt"),
     Row("--system-prompt-file", "works"),

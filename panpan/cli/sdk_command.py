@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from panpan.session.session import Session
 
 OF_SDK = ("CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_ENTRYPOINT")
-"""Variables of a program that begins with `initialize`; the second one begins with `sdk-` then."""
+"""Variables of a program that begins with `initialize`."""
 
 
 async def run_sdk(options: Options, out: StdoutWriter) -> int:
@@ -71,9 +71,8 @@ async def _hello(options: Options, channel: Channel) -> tuple[Request | None, He
 
 def _is_of_sdk(options: Options) -> bool:
     """Return True if the program begins with a request, as far as the environment and the command line tell."""
-    version, entrypoint = (os.environ.get(name, "") for name in OF_SDK)
     asks = options["permission_prompt_tool"] is not None or options["permission_prompts"] == "host"
-    return bool(version) or entrypoint.startswith("sdk-") or asks or options["await_initialize"]
+    return any(map(os.environ.get, OF_SDK)) or asks or options["await_initialize"]
 
 
 async def _run(options: Options, channel: Channel, request: Request | None, hello: Hello) -> int:

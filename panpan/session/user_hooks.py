@@ -67,6 +67,14 @@ class ToolsOfServers(ABC):
         """
 
     @abstractmethod
+    async def switch(self, server: str, *, is_on: bool) -> None:
+        """Let a server run in this session, or not.
+
+        Raises:
+            ToolError: There is none of that name, it may not run, or it fails.
+        """
+
+    @abstractmethod
     async def call(self, server: str, tool: str, arguments: Mapping[str, Any]) -> str:
         """Return the text that a tool of a server returns; nobody is asked, since the user has set up the hook.
 

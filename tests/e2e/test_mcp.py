@@ -45,7 +45,10 @@ def test_first_line_and_results_name_the_server(panpan: Panpan, config: str) -> 
         done = panpan.run("-p", "go", "--yes", "--mcp-config", config, "-f", "stream-json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
 
-    assert lines[0]["mcp_servers"] in ([{"name": "toy", "status": "pending"}], [{"name": "toy", "status": "connected"}])
+    assert lines[0]["mcp_servers"] in (
+        [{"name": "toy", "status": "pending", "scope": "flag"}],
+        [{"name": "toy", "status": "connected", "scope": "flag"}],
+    )
     assert "/mcp" in {f"/{name}" for name in lines[0]["slash_commands"]}
     assert "hi" in json.dumps(lines)
 

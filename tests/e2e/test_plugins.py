@@ -104,6 +104,7 @@ def test_first_line_names_the_plugins(panpan: Panpan, acme: Path) -> None:
 
     assert done.lines[0]["plugins"] == [{"name": "acme", "path": str(acme), "version": "1.2.0"}]
     assert "acme:reviewer" in done.lines[0]["agents"]
+    assert done.lines[0]["plugin_errors"] == []
 
 
 def test_changed_plugin_is_told_and_not_used(panpan: Panpan, acme: Path) -> None:
@@ -114,8 +115,10 @@ def test_changed_plugin_is_told_and_not_used(panpan: Panpan, acme: Path) -> None
     tool.write_text("#!/bin/sh\necho another")
 
     done, requests = run(panpan, call("Bash", {"command": "acme-tool"}), say("Done."), args=("-p", "go", "-y"))
+    (error,) = run(panpan, say("Hi."), args=("-p", "go", "-f", "stream-json"))[0].lines[0]["plugin_errors"]
     doctor = panpan.run("doctor")
 
+    assert "bin/acme-tool is new" in error["message"]
     assert "bin/acme-tool is new, missing or changed since you enabled it" in done.stderr
     assert "command not found" in text_of(requests[1])
     assert "bin/acme-tool is new, missing or changed since you enabled it" in doctor.stdout

@@ -518,6 +518,31 @@ def test_tool_of_the_program_is_offered_and_called(panpan: Panpan, dialect: str,
     assert "the sum is 3" in tool_texts(server.requests[1])
 
 
+def test_server_of_the_program_is_switched_off_and_on(panpan: Panpan) -> None:
+    adds = call("mcp__calc__add", {})
+    with serving([adds, say("one"), adds, say("two"), adds, say("three")]) as server:
+        panpan.use(server)
+        with running(panpan, "--allowedTools", "mcp__calc__add", sdkMcpServers=["calc"]) as program:
+            program.say("go")
+            answered_by_server(program)
+            assert program.call("mcp_toggle", serverName="calc", enabled=False)["subtype"] == "success"
+            (row,) = program.call("mcp_status")["response"]["mcpServers"]
+            program.say("again")
+            answered_by_server(program)
+            request = program.ask("mcp_toggle", serverName="calc", enabled=True)
+            program.say("and again")
+            answered_by_server(program)
+            assert program.call("mcp_reconnect", serverName="nope")["subtype"] == "error"
+            program.end()
+
+    assert row["status"] == "disabled"
+    assert any(
+        line["type"] == "control_response" and line["response"]["request_id"] == request for line in program.seen
+    )
+    assert "is switched off" in tool_texts(server.requests[3])
+    assert "the sum is 3" in tool_texts(server.requests[5])
+
+
 def test_changed_tool_of_the_program_needs_no_new_yes(panpan: Panpan) -> None:
     for description in ("Add", "Add two numbers"):
         tool = {"name": "add", "description": description, "inputSchema": {"type": "object", "properties": {}}}

@@ -178,9 +178,13 @@ class McpCapability(Capability):
         servers = self.servers
         if servers is None:
             return []
-        return [
-            {"name": one.name, "status": _STATUS.get(servers.state(one.name), "pending")} for one in servers.entries
-        ]
+        rows = []
+        for one in servers.entries:
+            row = {"name": one.name, "status": _STATUS.get(servers.state(one.name), "pending"), "scope": one.origin}
+            if failure := servers.failure(one.name):
+                row["error"] = failure
+            rows.append(row)
+        return rows
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
         if self.servers is None:

@@ -79,6 +79,8 @@ class McpServers(ToolsOfServers, OtherMentions):
         self._surroundings = surroundings
         self._warn = warn
         self._group: TaskGroup | None = None
+        self._switched_off: set[str] = set()
+        """Names of servers that do not run in this session for now."""
         for entry in entries.values():
             if self.may_run(entry):
                 catalogue.recall(entry)
@@ -115,12 +117,12 @@ class McpServers(ToolsOfServers, OtherMentions):
     def may_run(self, entry: ServerEntry) -> bool:
         """True if a server may be started or spoken to."""
         is_approved = not entry.needs_approval or (self._approvals is not None and self._approvals.has(entry))
-        return entry.settings.enabled and is_approved
+        return entry.settings.enabled and is_approved and entry.name not in self._switched_off
 
     def state(self, name: str) -> State:
         """Return how a server is."""
         slot = self._slots[name]
-        if not slot.entry.settings.enabled:
+        if not slot.entry.settings.enabled or name in self._switched_off:
             return "off"
         if not self.may_run(slot.entry):
             return "waits for your yes"
@@ -287,6 +289,17 @@ class McpServers(ToolsOfServers, OtherMentions):
         if server in self._slots:
             self.retry(server)
         await self.ready(server)
+
+    async def switch(self, server: str, *, is_on: bool) -> None:
+        if server not in self._slots:
+            raise ToolError(f"there is no MCP server {server}")
+        if is_on:
+            self._switched_off.discard(server)
+            await self.ready(server)
+            return
+        self._switched_off.add(server)
+        if (connection := self._slots[server].connection) is not None:
+            connection.stop()
 
     async def call(self, server: str, tool: str, arguments: Mapping[str, Any]) -> str:
         connection = await self.ready(server)

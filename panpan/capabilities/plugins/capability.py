@@ -26,12 +26,18 @@ class PluginsCapability(Capability):
         return self.session.setup.loaded.places
 
     def described(self) -> Mapping[str, Callable[[], object]]:
-        return {"plugins": self._rows}
+        return {"plugins": self._rows, "plugin_errors": self._errors}
 
     def _rows(self) -> object:
         return [
             {"name": one.plugin.name, "path": str(one.place.root), "version": one.plugin.version}
             for one in self.places.plugins
+        ]
+
+    def _errors(self) -> object:
+        return [
+            {"plugin": problem.partition(":")[0], "type": "generic-error", "message": clean_line(problem)}
+            for problem in self.places.plugin_problems
         ]
 
     @asynccontextmanager

@@ -106,7 +106,7 @@ REQUESTS: Sequence[Row] = (
     Row("mcp_reconnect", "works"),
     Row("mcp_set_servers", "not yet"),
     Row("mcp_status", "works"),
-    Row("mcp_toggle", "not yet"),
+    Row("mcp_toggle", "works", "for this session"),
     Row("read_file", "not yet"),
     Row("register_repo_root", "refused", "the project is the nearest folder with `.git`"),
     Row("reload_output_styles", "not yet"),

@@ -62,6 +62,7 @@ class Controls:
             "get_session_cost": self._cost,
             "mcp_status": self._servers,
             "mcp_reconnect": self._reconnect,
+            "mcp_toggle": self._toggle,
             "rename_session": self._rename,
             "rewind_files": self._rewind_files,
             "list_permission_rules": self._rules,
@@ -216,10 +217,17 @@ class Controls:
         return {"mcpServers": ask()}
 
     async def _reconnect(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        await self._tools_of_servers(session).reconnect(str(fields["serverName"]))
+        return {}
+
+    async def _toggle(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        await self._tools_of_servers(session).switch(str(fields["serverName"]), is_on=fields["enabled"] is True)
+        return {}
+
+    def _tools_of_servers(self, session: Session) -> ToolsOfServers:
         if (servers := session.find(ToolsOfServers)) is None:
             raise ConfigError("this session has no MCP servers")
-        await servers.reconnect(str(fields["serverName"]))
-        return {}
+        return servers
 
     async def _rename(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"title": session.rename(str(fields["title"]))}

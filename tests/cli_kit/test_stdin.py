@@ -62,3 +62,15 @@ async def test_file_is_read_like_a_pipe(tmp_path: Path) -> None:
 async def test_input_without_an_end_is_refused() -> None:
     with fed(b"y\n" * 600) as reader, pytest.raises(ConfigError, match="1,000 bytes"):
         await reader.rest(max_bytes=1000)
+
+
+@pytest.mark.parametrize("rest", [b"", b"next\n"])
+async def test_skipped_line_is_forgotten_to_its_end(tmp_path: Path, rest: bytes) -> None:
+    (tmp_path / "in").write_bytes(b"x" * 300_000 + b"\n" + rest)
+    with (tmp_path / "in").open() as file:
+        reader = StdinReader(file)
+        with pytest.raises(ConfigError):
+            await reader.line(max_bytes=100_000)
+        await reader.skip_line()
+
+        assert await reader.line() == (rest or None)

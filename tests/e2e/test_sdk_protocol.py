@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.conftest import Panpan, wait_until
 from tests.e2e.sdk_program import ASKS, STREAM, Program, running
-from tests.model_server import Stall, ToolCall, call, calls, say, serving
+from tests.model_server import Stall, Tokens, ToolCall, call, calls, say, serving
 from tests.model_server.script import Hold
 
 DIALECTS = pytest.mark.parametrize("dialect", ["anthropic", "openai"])
@@ -747,3 +747,19 @@ def test_limit_is_a_result_and_no_failure_of_the_process(panpan: Panpan) -> None
             program.say("go")
             assert program.result()["subtype"] == "error_max_turns"
             assert program.end().code == 0
+
+
+def test_costs_of_a_result_are_those_of_the_run(panpan: Panpan) -> None:
+    tokens = Tokens(input=1_000, output=100)
+    with serving([say("one", tokens=tokens), say("two", tokens=tokens)]) as server:
+        panpan.use(server)
+        with running(panpan) as program:
+            program.say("go")
+            first = program.result()
+            program.say("again")
+            second = program.result()
+            program.end()
+
+    assert second["total_cost_usd"] == pytest.approx(2 * first["total_cost_usd"])
+    assert first["usage"]["input_tokens"] == second["usage"]["input_tokens"] == 1_000
+    assert [one["inputTokens"] for one in second["modelUsage"].values()] == [2_000]

@@ -71,6 +71,8 @@ class TurnSummary:
         """Replies of the session's own model; those of subagents are no rounds of the turn."""
         self.spent = Spending()
         """Spending since the last result, including background work that has no events."""
+        self.spent_in_all = self.spent
+        """Spending that a result tells as its costs: that since the last one, or of the whole run."""
         self.last_reply: AssistantMessage | None = None
         self.answer = ""
         """Text of the last reply and of the replies that it continues; or a plan, or the output of a slash command."""
@@ -129,9 +131,9 @@ class TurnSummary:
         """Note the files that a failed turn changed; no event carries them."""
         self.files = files
 
-    def note_spent(self, spent: Spending) -> None:
-        """Note the spending since the last result."""
-        self.spent = spent
+    def note_spent(self, spent: Spending, in_all: Spending | None = None) -> None:
+        """Note the spending since the last result, and that which the result tells as its costs, if it is another."""
+        self.spent, self.spent_in_all = spent, spent if in_all is None else in_all
 
     def _follow_subagent(self, here: SubagentEvent) -> None:
         match here.event:

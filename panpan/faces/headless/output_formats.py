@@ -214,7 +214,7 @@ def task_ended_line(task: TaskInfo, session_id: str) -> dict[str, Any]:
 
 def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duration_s: float) -> dict[str, Any]:
     """Return the last line of a turn: its outcome and usage."""
-    reply, spent = summary.last_reply, summary.spent
+    reply, spent, by_model = summary.last_reply, summary.spent, summary.spent_in_all.by_model
     line: dict[str, Any] = {
         "type": "result",
         "subtype": outcome.subtype,
@@ -225,9 +225,9 @@ def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duratio
         "result": summary.answer,
         "stop_reason": reply.stop_reason if reply is not None else None,
         "session_id": session_id,
-        "total_cost_usd": spent.usd,
+        "total_cost_usd": summary.spent_in_all.usd,
         "usage": spent.usage.model_dump(),
-        "modelUsage": {model: _model_usage(costs.usage, costs.cost_usd) for model, costs in spent.by_model.items()},
+        "modelUsage": {model: _model_usage(costs.usage, costs.cost_usd) for model, costs in by_model.items()},
         "permission_denials": [_denial(use, summary.decided[use.id]) for use in summary.denials],
         "files_changed": [change.as_json() for change in summary.files],
         "terminal_reason": outcome.reason,

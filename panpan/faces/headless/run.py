@@ -222,6 +222,8 @@ class _Run:
         self._budget = Budget()
         self._told = Spending()
         """Part of the budget that earlier results have reported, or that was spent before this run."""
+        self._first = self._told
+        """Part of it that was spent before this run."""
 
     @property
     def exit_code(self) -> int:
@@ -237,7 +239,7 @@ class _Run:
 
     def take_budget(self, budget: Budget) -> None:
         """Let results report the spending of `budget` from now on."""
-        self._budget, self._told = budget, budget.spent
+        self._budget, self._told, self._first = budget, budget.spent, budget.spent
 
     async def turns(self, session: Session, queue: PromptReader) -> None:
         """Run the prompts one after the other; an interrupt ends the running turn, and the waiting ones still run."""
@@ -339,7 +341,9 @@ class _Run:
         spent = self._budget.spent
         if self.queue is not None:
             self._summary.keep_named(self.queue.named)
-        self._summary.note_spent(spent.since(self._told))
+        since = spent.since(self._told)
+        # programs on the Agent SDK read the costs of the newest result alone
+        self._summary.note_spent(since, spent.since(self._first) if self._ends_well() else since)
         self._told = spent
         await self.face.end(self._summary, outcome, duration_s)
 

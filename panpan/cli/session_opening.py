@@ -128,6 +128,7 @@ def _opened(
         mcp_config=options["mcp_config"],
         strict_mcp_config=options["strict_mcp_config"],
         json_schema=schema_of(options["json_schema"]),
+        skills=options.get("skills"),
         ask=askers.permission,
         ask_user=askers.user,
         ask_plan=askers.plan,

@@ -157,6 +157,8 @@ class SessionOptions(TypedDict, total=False):
     json_schema: Mapping[str, Any] | None
     """JSON schema that the answer of each turn has to fit; None for answers in words. `session[StructuredAnswer]` then
     has the answer."""
+    skills: Sequence[str] | None
+    """Names of the skills that the model may load; None for all that are meant for it."""
     capabilities: "Sequence[type[Capability]]"
     """Features beside panpan's own and those that the settings name."""
     unavailable: Sequence[str] | None

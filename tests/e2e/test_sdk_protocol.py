@@ -465,6 +465,27 @@ def test_wishes_of_initialize_shape_the_session(panpan: Panpan) -> None:
     assert {"critic", "prompter"} <= set(next(line for line in program.seen if line.get("subtype") == "init")["agents"])
 
 
+def test_model_has_only_the_skills_that_are_named(panpan: Panpan) -> None:
+    for name in ("forms", "letters"):
+        folder = panpan.home / "skills" / name
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Writes {name}\n---\nDo it.\n")
+    load = call("Skill", {"skill": "letters"})
+    with serving([load, say("one"), say("two")]) as server:
+        panpan.use(server)
+        for named in (["forms"], []):
+            with running(panpan, "--allowedTools", "Skill", skills=named) as program:
+                program.say("go")
+                program.result()
+                program.end()
+
+    first = json.dumps(server.requests[0].messages)
+    assert "Writes forms" in first
+    assert "Writes letters" not in first
+    assert "there is no skill" in tool_texts(server.requests[1])
+    assert "Skill" not in [tool["name"] for tool in server.requests[2].body["tools"]]
+
+
 @pytest.mark.parametrize(
     ("wishes", "said"),
     [({"hooks": []}, "hooks is no object"), ({"hooks": {"Stop": [{"matcher": "["}]}}, "no pattern"),

@@ -53,7 +53,8 @@ class SkillsCapability(Capability):
     def skills(self) -> "SkillSet":
         from panpan.capabilities.skills.catalogue import SkillSet
 
-        return SkillSet(self.session.setup.loaded.places, list(map(_own_skill, OWN_SKILLS)))
+        only = self.session.config.options.get("skills")
+        return SkillSet(self.session.setup.loaded.places, list(map(_own_skill, OWN_SKILLS)), only)
 
     @cached_property
     def _has_any(self) -> bool:

@@ -4,7 +4,8 @@ The rule: the list never takes more than its share of the context window. Each s
 one that has no room is found by words of its task.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
 from hashlib import blake2b
@@ -34,11 +35,13 @@ class SkillSet:
     Args:
         places: Where they are.
         own: Skills of panpan's own.
+        only: Names of the skills that the model may load; None for all that are meant for it.
     """
 
-    def __init__(self, places: Places, own: Sequence[Skill] = ()) -> None:
+    def __init__(self, places: Places, own: Sequence[Skill] = (), only: Collection[str] | None = None) -> None:
         self._places = places
         self._own = own
+        self._only = only
         self.refused: list[str] = []
         """Files that hold no skill that can be used, each with the reason; whole once `all` was asked for."""
         self.asides: list[str] = []
@@ -60,6 +63,7 @@ class SkillSet:
         return dict(sorted(found.items()))
 
     def _read(self, refused: list[str], asides: list[str]) -> Iterator[Skill]:
+        only = self._only
         for file in self._places.files(("commands", "skills"), refused):
             try:
                 skill = read_skill(file)
@@ -67,7 +71,7 @@ class SkillSet:
                 refused.append(str(error))
                 continue
             asides += skill.problems
-            yield skill
+            yield skill if only is None or skill.name in only else replace(skill, is_for_model=False)
 
     def folder_of(self, skill: Skill) -> str:
         """Return the absolute folder of a skill's files; empty for one of panpan's own."""

@@ -32,7 +32,7 @@ class Hello:
     servers: Sequence[str] = ()
     """Names of its own MCP servers."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the command line that it sets, by their names there."""
+    """Options of the command line that it sets, by their names there, and `skills`."""
     unknown: Sequence[str] = ()
     """Fields that panpan does not know."""
 
@@ -57,6 +57,8 @@ def read_hello(request: Request) -> Hello:
         if name in fields:
             value = fields.pop(name)
             options[option] = value if isinstance(value, str) else "\n\n".join(_texts(value, name))
+    if "skills" in fields:
+        options["skills"] = _texts(fields.pop("skills"), "skills")
     if servers:
         given = {name: {"type": "sdk", "name": name} for name in servers}
         options["mcp_config"] = (json.dumps({"mcpServers": given}),)

@@ -271,6 +271,8 @@ def test_user_messages_are_replayed_with_their_ids(panpan: Panpan) -> None:
     first, second = (one for one in done.lines if one["type"] == "result")
     assert (first["user_message_uuid"], first["user_message_uuids"]) == (ID, [ID])
     assert "user_message_uuid" not in second
+    answers = [one.get("user_message_uuid") for one in done.lines if one["type"] == "assistant"]
+    assert answers == [ID, None]
 
 
 def test_message_that_comes_twice_counts_once(panpan: Panpan) -> None:

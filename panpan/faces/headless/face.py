@@ -158,8 +158,8 @@ class HeadlessFace(ABC):
     async def begin(self) -> None:  # noqa: B027  (most formats have nothing to say yet)
         """Report that the session is open."""
 
-    async def prompt_taken(self, prompt: UserMessage) -> None:  # noqa: B027
-        """Report that a turn begins with a message."""
+    async def prompt_taken(self, prompt: UserMessage, *, is_named: bool) -> None:  # noqa: B027
+        """Report that a turn begins with a message; `is_named` is True if its sender gave it its id."""
 
     async def task_started(self, task: TaskInfo) -> None:  # noqa: B027
         """Report that a background task has started."""

@@ -393,11 +393,14 @@ class StreamJsonFace(JsonFace):
         self._features = features
         self._has_partial_messages = has_partial_messages
         self._replays_prompts = replays_prompts
+        self._answers_to = ""
+        """Id of the message with which the turn began; empty if its sender does not know it."""
 
     async def begin(self) -> None:
         await self._print(init_line(self._info, self._commands, self._features))
 
-    async def prompt_taken(self, prompt: UserMessage) -> None:
+    async def prompt_taken(self, prompt: UserMessage, *, is_named: bool) -> None:
+        self._answers_to = prompt.uuid if is_named else ""
         if self._replays_prompts:
             await self._print({**message_line(prompt, self._session_id), "isReplay": True})
 
@@ -420,6 +423,8 @@ class StreamJsonFace(JsonFace):
             for line in partial_lines(event, self._session_id):
                 await self._print({**line, **origin})
         match event:
+            case AssistantMessage() if self._answers_to and not origin:
+                await self._print({**message_line(event, self._session_id), "user_message_uuid": self._answers_to})
             case AssistantMessage() | ToolResultMessage() | UserMessage():
                 await self._print({**message_line(event, self._session_id), **origin})
             case SystemReminder(cause=cause) if origin and cause == PROJECT_CONTEXT:

@@ -291,7 +291,7 @@ class _Run:
         started_at = perf_counter()
         self._summary.note_prompt(prompt)
         assert self.face is not None
-        await self.face.prompt_taken(prompt)
+        await self.face.prompt_taken(prompt, is_named=self.queue is not None and prompt.uuid in self.queue.named)
         outcome = await self._run(session, session.submit(prompt))
         if self._has_one_prompt and outcome is not INTERRUPTED and self.background is not None:
             if self.background.drains and not outcome.error:

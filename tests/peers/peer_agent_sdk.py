@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -267,7 +268,8 @@ def test_every_line_is_read_by_the_parser_of_the_sdk(python: Path, tmp_path: Pat
     ]
     texts = ("go", "/cost", "again")
     lines = [json.dumps({"type": "user", "message": {"role": "user", "content": text}}) for text in texts]
-    with serving(script) as server:
+    more = repeat(say("more"))  # the end of the task may begin a turn of its own
+    with serving(chain(script, more)) as server:
         env = environment(tmp_path, server)
         options = ["--input-format", "stream-json", "--output-format", "stream-json", "--include-partial-messages"]
         done = subprocess.run(

@@ -51,7 +51,9 @@ def page_with_tables(page: str) -> str:
     """Return the text of the page with the tables as they are now."""
     for name, rows in TABLES.items():
         begin = f"<!-- {name}: written by scripts/sdk_page.py -->\n"
-        before, _, rest = page.partition(begin)
+        before, found, rest = page.partition(begin)
+        if not found or begin in rest:
+            raise ValueError(f"{PAGE.name} needs the line {begin.strip()!r} once, and {END.strip()!r} behind it")
         after = rest.partition(END)[2]
         page = f"{before}{begin}\n{table(name.removesuffix('s'), rows)}\n{END}{after}"
     return page

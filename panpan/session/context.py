@@ -81,7 +81,8 @@ class SessionContext:
         ask = ModeAsker(
             lambda: self.gate.mode, ApprovingAsker(asks) if frontend.auto_approve else asks or DenyingAsker()
         )
-        is_attended = frontend.is_interactive or config.options.get("host") is not None
+        host = config.options.get("host")
+        is_attended = frontend.is_interactive or (host is not None and host.limits_turns)
         budget = session_budget(setup.settings, clock, frontend.warn, transcript.recorder.record_decision)
         count_earlier(budget, opened.log.path, opened.before.spent)
         self.main = Agent(

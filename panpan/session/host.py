@@ -30,6 +30,11 @@ class Host(Protocol):
         ...
 
     @property
+    def limits_turns(self) -> bool:
+        """True if it limits turns itself, so that the limit for runs that nobody watches does not count."""
+        ...
+
+    @property
     def listings(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """Definitions of the tools of each of its MCP servers, by the server's name."""
         ...

@@ -784,3 +784,19 @@ def test_costs_of_a_result_are_those_of_the_run(panpan: Panpan) -> None:
     assert second["total_cost_usd"] == pytest.approx(2 * first["total_cost_usd"])
     assert first["usage"]["input_tokens"] == second["usage"]["input_tokens"] == 1_000
     assert [one["inputTokens"] for one in second["modelUsage"].values()] == [2_000]
+
+
+def test_turns_of_a_program_are_longer_than_unattended_ones(panpan: Panpan) -> None:
+    rounds = [call("LS", {"path": "." if number % 2 else "sub"}) for number in range(55)]
+    (panpan.workspace / "sub").mkdir()
+    with serving([*rounds, say("done"), *rounds]) as server:
+        panpan.use(server)
+        with running(panpan) as program:
+            program.say("go")
+            assert program.result()["num_turns"] == 56
+            program.end()
+        del panpan.env["CLAUDE_AGENT_SDK_VERSION"]
+        plain = panpan.run(*STREAM, stdin=message("go"))
+
+    assert plain.result["subtype"] == "error_max_turns"
+    assert plain.result["num_turns"] == 50

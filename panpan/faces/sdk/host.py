@@ -69,6 +69,10 @@ class SdkHost:
         return self._hooks
 
     @property
+    def limits_turns(self) -> bool:
+        return self._channel.is_controlled
+
+    @property
     def listings(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         return self._listings
 

@@ -4,8 +4,8 @@ The rule: a prompt is in the conversation, waits here, or was returned to its cl
 """
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from time import time
 from typing import Any, Self
 
@@ -82,6 +82,7 @@ class Hub(AsyncContextManagerMixin):
         self._awaits_prompt = False
         """True if the next message of the user is one that a slash command asks the model with."""
         self._has_work = anyio.Event()
+        self._holders = 0
         self._is_wake_wanted = False
         self._is_running = False
         self._is_stopped = False
@@ -234,6 +235,16 @@ class Hub(AsyncContextManagerMixin):
         self._tell_status()
         return taken
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let no turn begin inside the block, as while something else changes the conversation; prompts wait."""
+        self._holders += 1
+        try:
+            yield
+        finally:
+            self._holders -= 1
+            self._has_work.set()
+
     def wake(self) -> None:
         """Wake the model for its news when nothing runs; after a stopped turn, with the next prompt."""
         self._is_wake_wanted = True
@@ -260,7 +271,7 @@ class Hub(AsyncContextManagerMixin):
         while True:
             await self._has_work.wait()
             self._has_work = anyio.Event()
-            while self._queue or self._takes_wake():
+            while not self._holders and (self._queue or self._takes_wake()):
                 await self._run_turn(self._queue.popleft() if self._queue else None)
 
     def _takes_wake(self) -> bool:

@@ -262,3 +262,16 @@ async def test_bug_in_a_turn_ends_the_hub(tmp_path: Path) -> None:
             it.llm.let_go()
             it.hub.put(WaitingPrompt(UserMessage.of("go")))
             await anyio.sleep_forever()
+
+
+async def test_no_turn_begins_while_the_hub_is_held(tmp_path: Path) -> None:
+    async with running(tmp_path) as it:
+        with it.hub.held(), it.hub.session.agent.exclusive():
+            await it.hub.submit("go", client="b")
+            it.hub.wake()
+            await anyio.wait_all_tasks_blocked()
+            assert it.told[-1:] == [StatusChanged(it.hub.status)]
+            assert it.hub.is_busy
+        await it.finish()
+
+    assert it.llm.asked == [["go"]]

@@ -3,6 +3,7 @@
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from time import monotonic
 from typing import Protocol
 
@@ -293,7 +294,8 @@ class PromptDispatcher:
             return
         if not (command.is_panel or command.sends_itself):
             self._terminal.echo("", *prompt_lines(line, self._terminal.width, self._terminal.theme))
-        await command.run(self._terminal, rest)
+        with nullcontext() if command.is_immediate else self._turns.held():
+            await command.run(self._terminal, rest)
 
     async def _prompt(self, sent: SentPrompt) -> None:
         try:

@@ -4,6 +4,7 @@ The rule: a message is shown as waiting until the model has it. An undelivered o
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 
 import anyio
 from anyio import CancelScope, create_task_group
@@ -199,6 +200,10 @@ class SessionClient:
     def steer(self, message: UserMessage) -> None:
         """Send a message with the next round; begin a turn if none is running."""
         self._hub.put(WaitingPrompt(message, TERMINAL, is_returned=True), "steer")
+
+    def held(self) -> AbstractContextManager[None]:
+        """Let no turn begin inside the block, whoever asks for one."""
+        return self._hub.held()
 
     def wake(self) -> None:
         """Wake the model for its news when nothing runs; after a stopped turn, with the next prompt."""

@@ -12,6 +12,7 @@ from panpan.app import slash_commands
 from panpan.faces.terminal.commands.registry import all_commands
 from panpan.faces.terminal.input.keys import SentPrompt
 from panpan.faces.terminal.prompt_queue import PromptQueue, Waiting
+from panpan.hub.hub import Hub
 from panpan.session.command import Command, Leave
 from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, connect, screen_in, until, view_on
 from tests.fakes.hub import hub_of
@@ -26,6 +27,7 @@ class Working:
     llm: HeldLLM
     screen: FakeScreen
     given_back: list[str]
+    hub: Hub
 
     def send(self, *texts: str) -> None:
         for text in texts:
@@ -59,7 +61,7 @@ async def working(tmp_path) -> AsyncGenerator[Working, None]:
         work = PromptQueue(screen, connect(hub, screen, view, given_back.append), view, commands, given_back.append)
         screen.submit = work.submit
         tasks.start_soon(work.run)
-        yield Working(work, llm, screen, given_back)
+        yield Working(work, llm, screen, given_back, hub)
         tasks.cancel_scope.cancel()
 
 
@@ -295,3 +297,18 @@ async def test_unhandled_prompts_are_left_over_at_closing(tmp_path):
         await until(lambda: not it.work.is_busy)
         assert it.work.left_over == [SentPrompt("one"), SentPrompt("!two")]
     assert it.llm.requests == []
+
+
+async def test_prompt_of_another_client_waits_for_the_command(tmp_path):
+    async with working(tmp_path) as it:
+        it.send("/wait")
+        await until(lambda: it.work.is_busy)
+        await it.hub.submit("from elsewhere", client="window")
+        await anyio.wait_all_tasks_blocked()
+        assert it.llm.requests == []
+        assert it.work.interrupt(), "it ends the command alone"
+        await until(lambda: it.llm.requests)
+        it.llm.let_go()
+        await until(lambda: not it.work.is_busy)
+
+    assert it.llm.asked == [["from elsewhere"]]

@@ -73,6 +73,8 @@ class RemoteSession:
         self._waiting: dict[int, EventChannel[Line]] = {}
         self._events = EventChannel[Numbered](_EVENTS_AHEAD)
         self._is_over = False
+        self.reason = ""
+        """Reason for the end of the connection; empty if the other process closed it without a word."""
         self._sending = anyio.Lock()
 
     async def join(self, client: str, *, answers: bool) -> Joined:
@@ -139,7 +141,7 @@ class RemoteSession:
             PanpanError: The other process refuses it, does not answer, or has ended.
         """
         if self._is_over:
-            raise SessionLeftError("the session is not open any more")
+            raise self._left()
         number = next(self._ids)
         response = self._waiting[number] = EventChannel[Line](1)
         try:
@@ -149,15 +151,18 @@ class RemoteSession:
         except TimeoutError as error:
             raise PanpanError(f"the panpan that has the session did not answer within {REQUEST_S:.0f} s") from error
         except (BrokenResourceError, ClosedResourceError) as error:
-            raise SessionLeftError("the session is not open any more") from error
+            raise self._left() from error
         finally:
             del self._waiting[number]
         if not taken:
-            raise SessionLeftError("the session is not open any more")
+            raise self._left()
         if (refused := taken[0].get("error")) is not None:
             raise PanpanError(str(refused))
         result = taken[0].get("result")
         return result if isinstance(result, dict) else {}
+
+    def _left(self) -> SessionLeftError:
+        return SessionLeftError(self.reason or "the session is not open any more")
 
     async def _send_line(self, line: bytes) -> None:
         """Send a line whole, also where its caller is cancelled."""
@@ -181,6 +186,8 @@ class RemoteSession:
                     raise WireError("the session sends a line without an end")
         except (EndOfStream, ClosedResourceError, BrokenResourceError):
             pass
+        except PanpanError as error:
+            self.reason = str(error)
         finally:
             self._is_over = True
             self._events.close()
@@ -191,6 +198,8 @@ class RemoteSession:
         match line.get("type"):
             case "event":
                 await self._events.send(Numbered(int(line.get("id", 0)), event_from_json(line)))
+            case "response" if line.get("id") == "" and "error" in line:  # of no request: it closes the connection
+                raise WireError(str(line["error"]))
             case "response":
                 waiting: Any = self._waiting.get(line.get("id", 0))
                 if waiting is not None:

@@ -42,10 +42,12 @@ from panpan.version import __version__
 log = logging.getLogger(__name__)
 
 MAX_CLIENTS = 128
-"""Most clients at a time; further ones wait."""
+"""Most clients at a time; further ones are refused."""
 MAX_PAST_BYTES = 8_000_000
 """Most bytes of earlier messages that a new client gets; the log has all of them."""
 _CHUNK = 65_536
+_REST_S = 1.0
+"""Seconds until connections are accepted again after one could not be."""
 
 
 class _Params(BaseModel):
@@ -220,7 +222,8 @@ class Connection:
         if params.mode is not None:
             session.set_permission_mode(params.mode)
         if params.model is not None:
-            await session.use_model(params.model)
+            with self._hub.held():
+                await session.use_model(params.model)
         if params.title is not None:
             session.rename(params.title)
         return await self._status(_NoParams())
@@ -272,20 +275,34 @@ async def shared(
 
 
 async def _serve(hub: Hub, listener: SocketListener, max_line_bytes: int) -> None:
-    numbers, places = count(1), anyio.CapacityLimiter(MAX_CLIENTS)
+    numbers, here = count(1), set[int]()
 
     async def serve_one(stream: SocketStream) -> None:
+        number = next(numbers)
         try:
-            async with stream, places:
+            async with stream:
                 require_own_user(stream.extra(SocketAttribute.raw_socket))
-                await Connection(hub, stream, next(numbers), max_line_bytes).serve()
+                if len(here) >= MAX_CLIENTS:
+                    error = f"{MAX_CLIENTS} clients have joined the session already; close one of them"
+                    await stream.send(line_of(type="response", id="", error=error))
+                    return
+                here.add(number)
+                await Connection(hub, stream, number, max_line_bytes).serve()
+        except (BrokenResourceError, ClosedResourceError):
+            pass  # a refused client that has left
         except ConfigError as error:
             hub.session.agent.warn(str(error))
         except Exception as error:  # a bug must not end the session of the others
             log.exception("a client of the session failed")
             hub.session.agent.warn(f"a client of the session was dropped after an unexpected {type(error).__name__}")
+        finally:
+            here.discard(number)
 
-    await listener.serve(serve_one)
+    async with create_task_group() as clients:
+        while True:
+            with suppress(BrokenResourceError):  # as where this process may open no further file
+                await listener.serve(serve_one, clients)
+            await anyio.sleep(_REST_S)
 
 
 def _newest(messages: Sequence[Line]) -> Sequence[Line]:

@@ -2,21 +2,24 @@
 
 import json
 import os
+import resource
 import socket
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import SocketStream
 
 from panpan.errors import ConfigError, PanpanError
 from panpan.hub.events import QuestionAsked, QuestionClosed, Resync, TurnBegan, TurnClosed
 from panpan.hub.hub import Hub
 from panpan.hub.remote import RemoteSession, SessionLeftError, joined
-from panpan.hub.sharing import shared, socket_of
+from panpan.hub.sharing import MAX_CLIENTS, shared, socket_of
 from panpan.system.processes.private_socket import connect_privately
 from panpan.types.events import BlockFinished, TextDelta, TurnEnded
 from panpan.types.messages import AssistantMessage, UserMessage
@@ -414,3 +417,73 @@ async def test_requests_at_the_same_time_arrive_whole(tmp_path: Path) -> None:
 
     assert sorted(set(queued) - {given_up}) == sorted(texts)
     assert len(queued) == len(set(queued))
+
+
+async def test_clients_beyond_the_most_are_refused_and_told(tmp_path: Path) -> None:
+    async with host(tmp_path) as it:
+        async with AsyncExitStack() as clients:
+            for _ in range(MAX_CLIENTS):
+                remote = await clients.enter_async_context(joined(it.folder, "s1"))
+                await remote.join("window", answers=False)
+            with pytest.raises(PanpanError, match="clients have joined the session already; close one of them"):
+                async with joined(it.folder, "s1") as remote:
+                    await remote.join("window", answers=False)
+        await it.hub.submit("go")
+        await it.finish()
+
+    assert it.llm.asked == [["go"]]
+
+
+async def test_lack_of_file_descriptors_does_not_end_the_host(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with host(tmp_path) as it:
+        ours = [socket.socket(socket.AF_UNIX) for _ in range(3)]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(one.fileno() for one in ours) + 1, before[1]))
+        try:
+            for one in ours:
+                one.connect(str(socket_of(it.folder, "s1")))
+            await it.hub.submit("go")
+            await it.finish()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+            for one in ours:
+                one.close()
+        async with joined(it.folder, "s1") as remote:
+            await remote.join("window", answers=False)
+
+    assert it.llm.asked == [["go"]]
+
+
+async def test_turn_of_a_client_waits_while_the_model_changes(tmp_path: Path) -> None:
+    changing, goes_on = anyio.Event(), anyio.Event()
+
+    async def use_model(name: str) -> str:
+        changing.set()
+        await goes_on.wait()
+        return name
+
+    async with host(tmp_path) as it, joined(it.folder, "s1") as one, joined(it.folder, "s1") as other:
+        await one.join("window", answers=False)
+        await other.join("window", answers=False)
+        it.hub.session.use_model = use_model  # type: ignore[method-assign]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(one.change, model="other"))
+            await changing.wait()
+            await other.send("go", "queue")
+            assert it.hub.status.activity == "busy"
+            assert it.llm.requests == []
+            goes_on.set()
+        await it.finish()
+
+    assert it.llm.asked == [["go"]]
+
+
+async def test_nonsense_of_the_host_ends_the_client_with_a_sentence() -> None:
+    here, there = socket.socketpair()
+    async with await SocketStream.from_socket(here) as stream, anyio.create_task_group() as tasks:
+        remote = RemoteSession(stream)
+        tasks.start_soon(remote.read)
+        there.sendall(b'{"type":"event","id":1,"event":"of a later version","data":{}}\n')
+        with pytest.raises(SessionLeftError, match="there is no such event"):
+            await remote.join("window", answers=False)
+        there.close()

@@ -352,7 +352,7 @@ class AttachedClient:
                 for one in events:
                     await self._follow(one.event, asking)
             asking.cancel_scope.cancel("the session is closed")
-        say(self._screen, "the session was closed in the other panpan", "warn")
+        say(self._screen, self._remote.reason or "the session was closed in the other panpan", "warn")
         self.is_closed = True
         self.leave()
 

@@ -22,7 +22,7 @@ from panpan.faces.turn_text import (
 )
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.content import ChecklistDisplay, DiffDisplay, TableDisplay
-from panpan.types.events import Event, TurnEnded
+from panpan.types.events import CommandRan, Event, TurnEnded
 from panpan.types.messages import Message, ToolResultMessage, UserMessage
 
 MAX_DIFF_LINES = 60
@@ -68,6 +68,8 @@ class LineFace:
             case ToolResultMessage(display=ChecklistDisplay() | TableDisplay() as display):
                 for row in display_rows(display, max(self.width - 4, 8), _PLAIN):
                     await self._out.write(f"    {row}\n")
+            case CommandRan(text=text):
+                await self._out.write(f"{text}\n")
             case TurnEnded():
                 await self._answer.end()
                 took = " · ".join(part for part, _ in turn_summary(event, self._take_waited_s()))

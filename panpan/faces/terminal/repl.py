@@ -89,7 +89,7 @@ class Repl:
     def _connect(self, is_held_up: Callable[[], bool]) -> SessionClient:
         screen, shown = self._screen, Locations.find(self.session.info.cwd, self.env).shown
         dialogs = QuestionDialogs(screen, self._waiting, shown)
-        return SessionClient(self._hub, screen.view, dialogs, screen.return_prompt, is_held_up)
+        return SessionClient(self._hub, screen.view, dialogs, screen.return_prompt, is_held_up, screen.refresh)
 
     async def _warm_up(self) -> None:
         await anyio.sleep(WARM_UP_S)

@@ -160,6 +160,7 @@ class SessionClient:
         dialogs: Puts the session's questions to the user.
         return_prompt: Gets the text of undelivered messages.
         is_held_up: Returns True if waking the model has to wait for something else.
+        refresh: Draws the state of the session again, which other clients may change.
     """
 
     def __init__(
@@ -169,8 +170,11 @@ class SessionClient:
         dialogs: QuestionDialogs,
         return_prompt: Callable[[str], None],
         is_held_up: Callable[[], bool] = lambda: False,
+        refresh: Callable[[], None] = lambda: None,
     ) -> None:
         self._hub = hub
+        self._refresh = refresh
+        self._is_showing = False
         self._return_prompt = return_prompt
         self._is_held_up = is_held_up
         self._is_wake_wanted = False
@@ -184,7 +188,7 @@ class SessionClient:
     @property
     def is_busy(self) -> bool:
         """True if a turn runs or is about to, or is not shown to its end."""
-        return self._hub.is_busy or self._reader.is_behind
+        return self._hub.is_busy or self._reader.is_behind or self._is_showing
 
     @property
     def steering(self) -> Sequence[UserMessage]:
@@ -235,9 +239,13 @@ class SessionClient:
                 tasks.start_soon(self._wake_when_free)
                 with self._hub.questions.answered_by(TERMINAL):
                     while True:
-                        for one in await self._reader.take():
+                        events = await self._reader.take()
+                        self._is_showing = True
+                        for one in events:
                             await self._follow(one.event, tasks)
+                        self._is_showing = False
         finally:
+            self._is_showing = False
             returned = [message for one in self._reader.take_now() for message in _returned(one.event)]
             self.left_over = [*returned, *self._hub.withdraw(TERMINAL)]
 
@@ -253,6 +261,8 @@ class SessionClient:
         match event:
             case QuestionAsked() | QuestionClosed():
                 self._questions.follow(event, asking)
+            case StatusChanged():
+                self._refresh()
             case PromptsReturned():
                 if texts := [message.typed for message in _returned(event)]:
                     self._return_prompt("\n".join(texts))

@@ -2,7 +2,7 @@
 
 from panpan.faces.plain.line_face import LineFace
 from panpan.types.content import ChecklistDisplay, ChecklistItem, TextBlock, ToolResultBlock
-from panpan.types.events import ToolStarted
+from panpan.types.events import CommandRan, ToolStarted
 from panpan.types.messages import ToolResultMessage
 from tests.faces.memory import Memory
 from tests.fakes.scripted_llm import call
@@ -22,3 +22,10 @@ async def test_todo_list_is_printed_with_its_result() -> None:
     await face.show(ToolResultMessage(result=block, display=ChecklistDisplay(todos=todos)))
 
     assert out.text == "● TodoWrite Running\n  └ 1 of 2 done\n    ☑ Read\n    ◐ Running\n"
+
+
+async def test_output_of_a_command_is_printed() -> None:
+    out = Memory()
+    await LineFace(out, has_colour=False).show(CommandRan("/hello", "hello there"))
+
+    assert out.text == "hello there\n"

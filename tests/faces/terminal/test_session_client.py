@@ -10,9 +10,10 @@ import pytest
 
 from panpan.errors import ProviderError
 from panpan.faces.terminal.session_client import SessionClient
+from panpan.hub.hub import Hub
 from panpan.types.messages import UserMessage
 from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, NoDialogs, screen_in, until, view_on
-from tests.fakes.hub import hub_of
+from tests.fakes.hub import Commands, hub_of
 from tests.fakes.scripted_llm import say
 
 
@@ -22,17 +23,27 @@ class Running:
     llm: HeldLLM
     screen: FakeScreen
     given_back: list[str]
+    hub: Hub
+    drawn: list[str]
+    """Mode at each time that the state was drawn."""
 
 
 @asynccontextmanager
-async def running(tmp_path, *replies) -> AsyncGenerator[Running, None]:
+async def running(tmp_path, *replies, **parts) -> AsyncGenerator[Running, None]:
     llm = HeldLLM(*replies)
-    screen = screen_in(tmp_path / "workspace", llm)
+    screen = screen_in(tmp_path / "workspace", llm, **parts)
     given_back: list[str] = []
+    drawn: list[str] = []
     async with hub_of(screen.session) as hub, anyio.create_task_group() as tasks:
-        turns = SessionClient(hub, view_on(screen), NoDialogs(), given_back.append)
+        turns = SessionClient(
+            hub,
+            view_on(screen),
+            NoDialogs(),
+            given_back.append,
+            refresh=lambda: drawn.append(hub.session.permission_mode),
+        )
         tasks.start_soon(turns.run)
-        yield Running(turns, llm, screen, given_back)
+        yield Running(turns, llm, screen, given_back, hub, drawn)
         tasks.cancel_scope.cancel()
 
 
@@ -177,3 +188,42 @@ async def test_note_without_space_in_the_log_is_reported(tmp_path):
         await begin(it, "again")
 
     assert it.llm.asked[-1] == ["go", "a command ran", "again"]
+
+
+async def test_turn_is_busy_until_it_is_shown_to_its_end(tmp_path):
+    async with running(tmp_path) as it:
+        behind, caught_up = anyio.Event(), anyio.Event()
+
+        async def drain():
+            behind.set()
+            await caught_up.wait()
+
+        await begin(it, "go")
+        it.screen.drain = drain
+        it.llm.let_go()
+        await behind.wait()
+        await it.hub.idle()
+        await anyio.wait_all_tasks_blocked()
+        assert it.turns.is_busy
+        caught_up.set()
+        await until(lambda: not it.turns.is_busy)
+
+    assert "answer 0" in it.screen.text
+
+
+async def test_change_by_another_client_is_drawn(tmp_path):
+    async with running(tmp_path) as it:
+        await anyio.wait_all_tasks_blocked()
+        it.drawn.clear()
+        it.hub.session.set_permission_mode("acceptEdits")
+        await until(lambda: it.drawn)
+
+    assert it.drawn == ["acceptEdits"]
+
+
+async def test_output_of_a_command_from_elsewhere_is_shown(tmp_path):
+    async with running(tmp_path, commands=Commands()) as it:
+        await it.hub.submit("/hello", client="window")
+        await until(lambda: not it.turns.is_busy)
+
+    assert "hello there" in it.screen.text

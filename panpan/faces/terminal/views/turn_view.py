@@ -31,6 +31,7 @@ from panpan.system.text.terminal_text import clean_for_terminal, clean_line, pri
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import (
+    CommandRan,
     Compacted,
     Event,
     PermissionDecided,
@@ -278,6 +279,8 @@ class TurnView:
                 self._waits_for = ""
                 for line in compaction_lines(compaction):
                     say(self._canvas, f"… {clean_line(line)}", "dim")
+            case CommandRan(text=text):
+                say(self._canvas, text)
             case TurnEnded():
                 self._show_end(event)
             case _:

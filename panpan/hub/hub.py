@@ -6,7 +6,8 @@ The rule: a prompt is in the conversation, waits here, or was returned to its cl
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
-from time import time
+from dataclasses import replace
+from time import monotonic, time
 from typing import Any, Self
 
 import anyio
@@ -37,6 +38,7 @@ from panpan.types.messages import (
     Message,
     SystemReminder,
     ToolResultMessage,
+    Usage,
     UserMessage,
     new_id,
 )
@@ -79,6 +81,7 @@ class Hub(AsyncContextManagerMixin):
         """Id of the message that began the turn."""
         self._is_command = False
         """True if the turn runs a slash command."""
+        self._command_scope = anyio.CancelScope()
         self._awaits_prompt = False
         """True if the next message of the user is one that a slash command asks the model with."""
         self._has_work = anyio.Event()
@@ -127,8 +130,8 @@ class Hub(AsyncContextManagerMixin):
 
     @property
     def queued(self) -> Sequence[UserMessage]:
-        """Messages that wait for the end of the running turn, oldest first."""
-        return [one.message for one in self._queue] if self._is_running else []
+        """Messages that wait for the end of the running turn, or while the hub is held, oldest first."""
+        return [one.message for one in self._queue] if self._is_running or self._holders else []
 
     @property
     def status(self) -> Status:
@@ -215,7 +218,7 @@ class Hub(AsyncContextManagerMixin):
 
     def take_back(self, client: str = "") -> UserMessage | None:
         """Take back the newest prompt of a client that waits; None if none does."""
-        for one in reversed(self._queue if self._is_running else ()):
+        for one in reversed(self._queue if self._is_running or self._holders else ()):
             if one.client == client:
                 self._queue.remove(one)
                 self._tell_status()
@@ -245,6 +248,13 @@ class Hub(AsyncContextManagerMixin):
             self._holders -= 1
             self._has_work.set()
 
+    def left(self, client: str) -> None:
+        """Let the prompts of a client run that has left, since it cannot get them back after a stopped turn."""
+        self._queue = deque(replace(one, is_returned=False) if one.client == client else one for one in self._queue)
+        for uuid, one in self._steered.items():
+            if one.client == client:
+                self._steered[uuid] = replace(one, is_returned=False)
+
     def wake(self) -> None:
         """Wake the model for its news when nothing runs; after a stopped turn, with the next prompt."""
         self._is_wake_wanted = True
@@ -257,9 +267,16 @@ class Hub(AsyncContextManagerMixin):
         """
         if not self._is_running:
             return self._return_prompts()
-        is_told = self.session.interrupt()
+        is_told = self.session.interrupt() or self._stop_command()
         self._is_stopped = is_told or self._is_stopped
         return is_told
+
+    def _stop_command(self) -> bool:
+        """Cancel a slash command that runs by itself; return True if one did and was not cancelled before."""
+        if not self._is_command or self.session.agent.is_busy or self._command_scope.cancel_called:
+            return False
+        self._command_scope.cancel("the user interrupted the command")
+        return True
 
     async def idle(self) -> None:
         """Wait until no turn runs and none is about to."""
@@ -293,11 +310,14 @@ class Hub(AsyncContextManagerMixin):
                 self._awaits_prompt = prompt.is_command
                 self.feed.publish(TurnBegan(prompt.message, prompt.client))
             self._tell_status()
+            self._command_scope, began_s = anyio.CancelScope(), monotonic()
             try:
-                with unwrap_single_exception():
+                with self._command_scope, unwrap_single_exception():
                     async with aclosing(self._events_of(prompt)) as events:
                         async for event in events:
                             self._publish(event)
+                if self._command_scope.cancelled_caught:
+                    self._publish(TurnEnded(0, Usage(), 0.0, monotonic() - began_s, 0.0, is_interrupted=True))
             except PanpanError as error:
                 self._is_stopped = True
                 self.feed.publish(TurnFailed(error))

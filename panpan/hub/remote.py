@@ -12,7 +12,7 @@ from anyio.abc import SocketStream
 
 from panpan.core.event_channel import EventChannel
 from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
-from panpan.hub.events import Delivery, Status
+from panpan.hub.events import Delivery, QuestionAsked, Status
 from panpan.hub.feed import Numbered
 from panpan.hub.questions import Answer
 from panpan.hub.sharing import socket_of
@@ -58,6 +58,8 @@ class Joined:
     """Messages that no later event carries."""
     commands: Sequence[str]
     """Names of its slash commands."""
+    questions: Sequence[QuestionAsked] = ()
+    """Open questions that no later event tells."""
 
 
 class RemoteSession:
@@ -91,6 +93,7 @@ class RemoteSession:
                 from_json(Status, told["status"]),
                 from_json(Sequence[Message], told["messages"]),
                 from_json(Sequence[str], told["commands"]),
+                [event for one in told["questions"] if isinstance(event := event_from_json(one), QuestionAsked)],
             )
         except (KeyError, TypeError) as error:
             raise WireError(f"the session answered without {error}; is it of another version of panpan?") from error

@@ -17,8 +17,8 @@ from anyio import BrokenResourceError, ClosedResourceError, EndOfStream, create_
 from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.errors import ConfigError, PanpanError
-from panpan.hub.events import Delivery, Status
+from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
+from panpan.hub.events import Delivery, PromptsReturned, Status
 from panpan.hub.feed import Reader
 from panpan.hub.hub import Hub
 from panpan.hub.wire import (
@@ -46,6 +46,8 @@ MAX_CLIENTS = 128
 MAX_PAST_BYTES = 8_000_000
 """Most bytes of earlier messages that a new client gets; the log has all of them."""
 _CHUNK = 65_536
+_FAREWELL_S = 1.0
+"""Seconds in which a client takes back its prompts when the session is closed."""
 _REST_S = 1.0
 """Seconds until connections are accepted again after one could not be."""
 
@@ -113,6 +115,8 @@ class Connection:
         self._client = ""
         self._reader: Reader | None = None
         self._sending = anyio.Lock()
+        self._is_in_line = False
+        """True if a line was begun and may not be whole."""
         self._answers = ExitStack()
         self._methods: Mapping[str, tuple[type[_Params], Callable[[Any], Awaitable[object]]]] = {
             "session.initialize": (InitializeParams, self._initialize),
@@ -127,13 +131,25 @@ class Connection:
 
     async def serve(self) -> None:
         """Serve the client until it leaves."""
-        with self._answers:
-            try:
+        gone = (EndOfStream, ClosedResourceError, BrokenResourceError)
+        try:
+            with self._answers, suppress(*gone), unwrap_single_exception():
                 async with create_task_group() as tasks:
                     await self._read(tasks)
                     tasks.cancel_scope.cancel("the client has left")
-            except* (EndOfStream, ClosedResourceError, BrokenResourceError):
-                pass
+        except anyio.get_cancelled_exc_class():
+            with anyio.move_on_after(_FAREWELL_S, shield=True), suppress(*gone):
+                await self._return_prompts()
+            raise
+        finally:
+            if self._client:
+                self._hub.left(self._client)
+
+    async def _return_prompts(self) -> None:
+        """Return the prompts that no turn has received, since the session is closed."""
+        if self._client and not self._is_in_line and (prompts := self._hub.withdraw(self._client)):
+            event = event_as_json(PromptsReturned(prompts, self._client))
+            await self._send_line(line_of(type="event", id=self._hub.feed.last, **event))
 
     async def _read(self, tasks: TaskGroup) -> None:
         buffer, searched = bytearray(), 0
@@ -194,7 +210,8 @@ class Connection:
             "number": number,
             "session": as_json(SessionInfo, session.info),
             "status": as_json(Status, hub.status),
-            "messages": None if goes_on else _newest(as_json(Sequence[Message], messages)),
+            "messages": None if goes_on else _newest(messages),
+            "questions": [] if goes_on else [event_as_json(one) for one in hub.questions.asked_until(number)],
             "commands": list(session.commands.names),
         }
 
@@ -243,7 +260,9 @@ class Connection:
 
     async def _send_line(self, line: bytes) -> None:
         async with self._sending:
+            self._is_in_line = True
             await self._stream.send(line)
+            self._is_in_line = False
 
 
 @asynccontextmanager
@@ -305,12 +324,15 @@ async def _serve(hub: Hub, listener: SocketListener, max_line_bytes: int) -> Non
             await anyio.sleep(_REST_S)
 
 
-def _newest(messages: Sequence[Line]) -> Sequence[Line]:
+def _newest(messages: Sequence[Message]) -> Sequence[Line]:
     """Return the last messages that fit into `MAX_PAST_BYTES`."""
-    left, first = MAX_PAST_BYTES, len(messages)
-    while first and (left := left - len(json.dumps(messages[first - 1]))) > 0:
-        first -= 1
-    return messages[first:]
+    left, newest = MAX_PAST_BYTES, list[Line]()
+    for message in reversed(messages):
+        line: Line = as_json(Message, message)
+        if (left := left - len(json.dumps(line))) <= 0:
+            break
+        newest.append(line)
+    return newest[::-1]
 
 
 def socket_of(folder: Path, session_id: str) -> Path:

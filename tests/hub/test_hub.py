@@ -27,7 +27,7 @@ from panpan.session.command import CommandResult, NoCommands
 from panpan.types.events import CommandRan, RetryScheduled, TextDelta, TurnEnded
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
 from tests.faces.terminal.work_fixtures import HeldLLM, until
-from tests.fakes.hub import hub_of
+from tests.fakes.hub import Commands, hub_of
 from tests.fakes.scripted_llm import call, say
 from tests.fakes.session import session_in
 from tests.fakes.tools import FakeTool
@@ -212,16 +212,6 @@ async def test_rewind_is_told_with_the_last_message_that_is_left(tmp_path: Path)
         assert of(Rewound, it.told) == [Rewound(left)]
 
 
-class Commands(NoCommands):
-    """`/hello`, which answers by itself, and others, which ask the model twice."""
-
-    def line_in(self, text: str) -> str | None:
-        return text if text.startswith("/") else None
-
-    async def run(self, line: str, session: Any) -> CommandResult:
-        return CommandResult(text="hello there") if line == "/hello" else CommandResult(prompts=["one", "two"])
-
-
 async def test_command_runs_after_the_turn_however_it_is_sent(tmp_path: Path) -> None:
     async with running(tmp_path, commands=Commands()) as it:
         await it.begin("go")
@@ -270,8 +260,53 @@ async def test_no_turn_begins_while_the_hub_is_held(tmp_path: Path) -> None:
             await it.hub.submit("go", client="b")
             it.hub.wake()
             await anyio.wait_all_tasks_blocked()
-            assert it.told[-1:] == [StatusChanged(it.hub.status)]
             assert it.hub.is_busy
+            assert it.hub.status.waiting == 1
+            await it.hub.submit("second thoughts", client="b")
+            assert (back := it.hub.take_back("b")) is not None
+            assert back.text == "second thoughts"
         await it.finish()
 
     assert it.llm.asked == [["go"]]
+
+
+async def test_prompts_of_a_client_that_left_run_after_a_stop(tmp_path: Path) -> None:
+    async with running(tmp_path) as it:
+        await it.begin("go", client="a")
+        await it.hub.submit("steered", client="b", is_returned=True, delivery="steer")
+        await it.hub.submit("queued", client="b", is_returned=True)
+        await it.hub.submit("mine", client="a", is_returned=True)
+        it.hub.left("b")
+        it.hub.interrupt()
+        events = await it.finish(2)
+
+    assert [[one.text for one in event.prompts] for event in of(PromptsReturned, events)] == [["mine"]]
+    assert [asked[-1] for asked in it.llm.asked] == ["go", "steered", "queued"]
+
+
+class SlowCommand(NoCommands):
+    """`/slow`, which never ends by itself."""
+
+    def line_in(self, text: str) -> str | None:
+        return text if text.startswith("/") else None
+
+    async def run(self, line: str, session: Any) -> CommandResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+async def test_interrupt_ends_a_slash_command(tmp_path: Path) -> None:
+    async with running(tmp_path, commands=SlowCommand()) as it:
+        await it.hub.submit("/slow", client="a")
+        await until(lambda: it.hub.is_busy and not it.hub.queued)
+        await anyio.wait_all_tasks_blocked()
+        assert it.hub.interrupt()
+        assert not it.hub.interrupt(), "it is told already"
+        with anyio.fail_after(20):
+            await it.hub.idle()
+        [ended] = of(TurnEnded, it.told)
+        await it.begin("and on")
+        await it.finish()
+
+    assert ended.is_interrupted
+    assert it.llm.asked == [["and on"]]

@@ -16,7 +16,7 @@ import pytest
 from anyio.abc import SocketStream
 
 from panpan.errors import ConfigError, PanpanError
-from panpan.hub.events import QuestionAsked, QuestionClosed, Resync, TurnBegan, TurnClosed
+from panpan.hub.events import PromptsReturned, QuestionAsked, QuestionClosed, Resync, TurnBegan, TurnClosed
 from panpan.hub.hub import Hub
 from panpan.hub.remote import RemoteSession, SessionLeftError, joined
 from panpan.hub.sharing import MAX_CLIENTS, shared, socket_of
@@ -487,3 +487,73 @@ async def test_nonsense_of_the_host_ends_the_client_with_a_sentence() -> None:
         with pytest.raises(SessionLeftError, match="there is no such event"):
             await remote.join("window", answers=False)
         there.close()
+
+
+async def test_closed_session_returns_the_prompts_that_wait(tmp_path: Path) -> None:
+    leave = anyio.Event()
+
+    async def serve(tell: Any) -> None:
+        async with host(tmp_path) as it:
+            tell.started(it)
+            await leave.wait()
+
+    async with anyio.create_task_group() as tasks:
+        it = await tasks.start(lambda task_status: serve(task_status))
+        async with joined(it.folder, "s1") as remote:
+            session = await remote.join("window", answers=False)
+            await remote.send("go", "queue")
+            await until(lambda: it.llm.requests)
+            await remote.send("steered", "steer")
+            await remote.send("queued", "queue")
+            leave.set()
+            [returned] = [
+                event for event in await events_until(remote, PromptsReturned) if isinstance(event, PromptsReturned)
+            ]
+
+    assert ([one.text for one in returned.prompts], returned.client) == (["steered", "queued"], session.client)
+
+
+async def test_prompts_of_a_client_that_died_run(tmp_path: Path) -> None:
+    async with host(tmp_path) as it:
+        async with joined(it.folder, "s1") as remote:
+            await remote.join("window", answers=False)
+            await remote.send("go", "queue")
+            await until(lambda: it.llm.requests)
+            await remote.send("more", "queue")
+        await until(lambda: not any(one.is_returned for one in it.hub._queue))
+        it.hub.interrupt()
+        await it.finish()
+
+    assert [asked[-1] for asked in it.llm.asked] == ["go", "more"]
+
+
+async def test_open_question_is_put_to_a_client_that_joins(tmp_path: Path) -> None:
+    answers = list[PermissionAnswer]()
+    async with host(tmp_path) as it, anyio.create_task_group() as tasks:
+        ask = it.hub.questions.askers.permission
+        assert ask is not None
+
+        async def put() -> None:
+            answers.append(await ask(BASH))
+
+        with it.hub.questions.answered_by("terminal"):
+            tasks.start_soon(put)
+            await until(lambda: it.hub.questions.open)
+            async with joined(it.folder, "s1") as remote:
+                [asked] = (await remote.join("window", answers=True)).questions
+                assert asked.question == BASH
+                assert await remote.answer(asked.id, PermissionAnswer(is_allowed=True))
+
+    assert answers == [PermissionAnswer(is_allowed=True)]
+
+
+async def test_long_past_is_cut_at_its_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("panpan.hub.sharing.MAX_PAST_BYTES", 1_000)
+    async with host(tmp_path) as it:
+        for text in ("x" * 900, "second"):
+            await it.hub.submit(text)
+            await it.finish()
+        async with joined(it.folder, "s1") as remote:
+            messages = (await remote.join("window", answers=False)).messages
+
+    assert [one.text for one in messages if isinstance(one, UserMessage)] == ["second"]

@@ -276,6 +276,7 @@ class AttachedClient:
         self._screen = screen
         self._tasks = tasks
         self._name = session.client
+        self._open = session.questions
         self._turn = ShownTurn(screen.view)
         self._questions = ShownQuestions(QuestionDialogs(screen, screen.waiting), screen.view, self._answer, self._name)
         self._left = anyio.Event()
@@ -348,6 +349,8 @@ class AttachedClient:
 
     async def _read(self) -> None:
         async with anyio.create_task_group() as asking:
+            for question in self._open:
+                self._questions.follow(question, asking)
             while events := await self._remote.take():
                 for one in events:
                     await self._follow(one.event, asking)

@@ -31,9 +31,8 @@ Answer = PermissionAnswer | Sequence[UserAnswer] | PlanAnswer | None
 
 
 class _Open:
-    def __init__(self, question: Question, asked_at: int) -> None:
+    def __init__(self, question: Question) -> None:
         self.question = question
-        self.asked_at = asked_at
         self.closed = anyio.Event()
         self.answer: Any = None
         self.client = ""
@@ -63,12 +62,6 @@ class Questions:
     def open(self) -> Mapping[int, Question]:
         """Questions that wait for an answer, by id, oldest first."""
         return {number: one.question for number, one in self._open.items()}
-
-    def asked_until(self, event_number: int) -> Sequence[QuestionAsked]:
-        """Return the open questions that no event behind a number tells."""
-        return [
-            QuestionAsked(number, one.question) for number, one in self._open.items() if one.asked_at <= event_number
-        ]
 
     @property
     def asked_about(self) -> Sequence[str]:
@@ -121,8 +114,9 @@ class Questions:
     async def _ask(self, question: Question) -> Any:
         if not self._clients:
             return None
-        number = next(self._numbers)
-        one = self._open[number] = _Open(question, self._feed.publish(QuestionAsked(number, question)))
+        number, one = next(self._numbers), _Open(question)
+        self._open[number] = one
+        self._feed.publish(QuestionAsked(number, question))
         self._tell()
         try:
             await one.closed.wait()

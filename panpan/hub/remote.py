@@ -58,8 +58,10 @@ class Joined:
     """Messages that no later event carries."""
     commands: Sequence[str]
     """Names of its slash commands."""
-    questions: Sequence[QuestionAsked] = ()
-    """Open questions that no later event tells."""
+    last: int
+    """Number of the last event before the client joined."""
+    questions: Sequence[QuestionAsked]
+    """Questions that were open then; events until `last` also tell those that were not any more."""
 
 
 class RemoteSession:
@@ -93,6 +95,7 @@ class RemoteSession:
                 from_json(Status, told["status"]),
                 from_json(Sequence[Message], told["messages"]),
                 from_json(Sequence[str], told["commands"]),
+                int(told["last"]),
                 [event for one in told["questions"] if isinstance(event := event_from_json(one), QuestionAsked)],
             )
         except (KeyError, TypeError) as error:

@@ -18,7 +18,7 @@ from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
-from panpan.hub.events import Delivery, PromptsReturned, Status
+from panpan.hub.events import Delivery, PromptsReturned, QuestionAsked, Status
 from panpan.hub.feed import Reader
 from panpan.hub.hub import Hub
 from panpan.hub.wire import (
@@ -211,7 +211,8 @@ class Connection:
             "session": as_json(SessionInfo, session.info),
             "status": as_json(Status, hub.status),
             "messages": None if goes_on else _newest(messages),
-            "questions": [] if goes_on else [event_as_json(one) for one in hub.questions.asked_until(number)],
+            "last": hub.feed.last,
+            "questions": [event_as_json(QuestionAsked(*one)) for one in hub.questions.open.items()],
             "commands": list(session.commands.names),
         }
 

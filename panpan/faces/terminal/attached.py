@@ -276,7 +276,7 @@ class AttachedClient:
         self._screen = screen
         self._tasks = tasks
         self._name = session.client
-        self._open = session.questions
+        self._session = session
         self._turn = ShownTurn(screen.view)
         self._questions = ShownQuestions(QuestionDialogs(screen, screen.waiting), screen.view, self._answer, self._name)
         self._left = anyio.Event()
@@ -349,11 +349,12 @@ class AttachedClient:
 
     async def _read(self) -> None:
         async with anyio.create_task_group() as asking:
-            for question in self._open:
+            for question in self._session.questions:
                 self._questions.follow(question, asking)
             while events := await self._remote.take():
                 for one in events:
-                    await self._follow(one.event, asking)
+                    if one.number > self._session.last or not isinstance(one.event, QuestionAsked):
+                        await self._follow(one.event, asking)
             asking.cancel_scope.cancel("the session is closed")
         say(self._screen, self._remote.reason or "the session was closed in the other panpan", "warn")
         self.is_closed = True

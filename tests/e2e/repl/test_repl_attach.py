@@ -104,3 +104,20 @@ def test_attach_says_what_is_wrong(panpan: Panpan) -> None:
     assert (nothing.code, unknown.code) == (2, 2)
     assert "no session is open in another panpan; begin one with panpan" in nothing.stderr
     assert "nowhere" in unknown.stderr
+
+
+def test_joining_in_a_turn_shows_the_open_question_alone(panpan: Panpan, start: Start) -> None:
+    with serving([say("One."), touch("a"), touch("b"), say("Made them.")]) as server:
+        panpan.use(server)
+        first = start("--sandbox", "off")
+        first.turn("one", "One.")
+        first.submit("make a and b")
+        first.answer("touch a", "y")
+        first.wait_for("touch b")
+        second = start("attach", waits=False)
+        second.answer("touch b", "y")
+        second.wait_for("Made them.")
+        first.wait_for("answered in another terminal")
+        assert "answered in another terminal" not in second.text
+
+    assert (panpan.workspace / "b").exists()

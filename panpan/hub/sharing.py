@@ -17,7 +17,7 @@ from anyio import BrokenResourceError, ClosedResourceError, EndOfStream, create_
 from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
+from panpan.errors import ConfigError, PanpanError
 from panpan.hub.events import Delivery, PromptsReturned, QuestionAsked, Status
 from panpan.hub.feed import Reader
 from panpan.hub.hub import Hub
@@ -46,6 +46,8 @@ MAX_CLIENTS = 128
 MAX_PAST_BYTES = 8_000_000
 """Most bytes of earlier messages that a new client gets; the log has all of them."""
 _CHUNK = 65_536
+_GONE = (EndOfStream, ClosedResourceError, BrokenResourceError)
+"""Errors that say that the client has left."""
 _FAREWELL_S = 1.0
 """Seconds in which a client takes back its prompts when the session is closed."""
 _REST_S = 1.0
@@ -131,19 +133,24 @@ class Connection:
 
     async def serve(self) -> None:
         """Serve the client until it leaves."""
-        gone = (EndOfStream, ClosedResourceError, BrokenResourceError)
         try:
-            with self._answers, suppress(*gone), unwrap_single_exception():
-                async with create_task_group() as tasks:
-                    await self._read(tasks)
-                    tasks.cancel_scope.cancel("the client has left")
+            with self._answers:
+                await self._exchange()
         except anyio.get_cancelled_exc_class():
-            with anyio.move_on_after(_FAREWELL_S, shield=True), suppress(*gone):
+            with anyio.move_on_after(_FAREWELL_S, shield=True), suppress(*_GONE):
                 await self._return_prompts()
             raise
         finally:
             if self._client:
                 self._hub.left(self._client)
+
+    async def _exchange(self) -> None:
+        try:
+            async with create_task_group() as tasks:
+                await self._read(tasks)
+                tasks.cancel_scope.cancel("the client has left")
+        except* _GONE:
+            pass  # reading and sending may find out at the same time
 
     async def _return_prompts(self) -> None:
         """Return the prompts that no turn has received, since the session is closed."""

@@ -19,7 +19,7 @@ from panpan.errors import ConfigError, PanpanError
 from panpan.hub.events import PromptsReturned, QuestionAsked, QuestionClosed, Resync, TurnBegan, TurnClosed
 from panpan.hub.hub import Hub
 from panpan.hub.remote import RemoteSession, SessionLeftError, joined
-from panpan.hub.sharing import MAX_CLIENTS, shared, socket_of
+from panpan.hub.sharing import MAX_CLIENTS, Connection, shared, socket_of
 from panpan.system.processes.private_socket import connect_privately
 from panpan.types.events import BlockFinished, TextDelta, TurnEnded
 from panpan.types.messages import AssistantMessage, UserMessage
@@ -557,3 +557,35 @@ async def test_long_past_is_cut_at_its_beginning(tmp_path: Path, monkeypatch: py
             messages = (await remote.join("window", answers=False)).messages
 
     assert [one.text for one in messages if isinstance(one, UserMessage)] == ["second"]
+
+
+class Dying:
+    """A connection that breaks for reading and for writing at the same time."""
+
+    def __init__(self) -> None:
+        self.may_break = anyio.Event()
+        self._lines = [INITIALIZE + b"\n"]
+        self.sent = 0
+
+    async def receive(self, max_bytes: int) -> bytes:
+        if self._lines:
+            return self._lines.pop()
+        await self.may_break.wait()
+        raise anyio.BrokenResourceError
+
+    async def send(self, data: bytes) -> None:
+        self.sent += 1
+        if self.sent > 1:  # an event, after the response
+            await self.may_break.wait()
+            raise anyio.BrokenResourceError
+
+
+async def test_client_that_dies_reading_and_writing_is_no_bug(tmp_path: Path) -> None:
+    async with host(tmp_path) as it, anyio.create_task_group() as tasks:
+        stream: Any = Dying()
+        tasks.start_soon(Connection(it.hub, stream, 1, 1_000).serve)
+        await anyio.wait_all_tasks_blocked()
+        it.hub.session.rename("a title")
+        await until(lambda: stream.sent > 1)
+        await anyio.wait_all_tasks_blocked()
+        stream.may_break.set()

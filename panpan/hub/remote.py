@@ -111,7 +111,8 @@ class RemoteSession:
         Raises:
             PanpanError: It cannot be sent.
         """
-        await self._request("session.send", content=text, delivery=delivery, returned=True)
+        params = {"content": text, "delivery": delivery, "returned": True}
+        await self._request("session.send", None, **params)  # given up, it could still run, and then run twice
 
     async def answer(self, number: int, answer: Answer) -> bool:
         """Answer a question; return False if another answer counts."""
@@ -140,8 +141,8 @@ class RemoteSession:
         status: Status = from_json(Status, await self._request("session.change", **changes))
         return status
 
-    async def _request(self, method: str, **params: object) -> Line:
-        """Send a request, and return the result.
+    async def _request(self, method: str, limit_s: float | None = REQUEST_S, /, **params: object) -> Line:
+        """Send a request, and return the result; without a limit, the end of the connection ends it.
 
         Raises:
             PanpanError: The other process refuses it, does not answer, or has ended.
@@ -151,7 +152,7 @@ class RemoteSession:
         number = next(self._ids)
         response = self._waiting[number] = EventChannel[Line](1)
         try:
-            with anyio.fail_after(REQUEST_S):
+            with anyio.fail_after(limit_s):
                 await self._send_line(line_of(type="request", id=number, method=method, params=params))
                 taken = await response.take()
         except TimeoutError as error:
@@ -173,8 +174,11 @@ class RemoteSession:
     async def _send_line(self, line: bytes) -> None:
         """Send a line whole, also where its caller is cancelled."""
         async with self._sending:
-            with anyio.move_on_after(REQUEST_S, shield=True):
+            with anyio.move_on_after(REQUEST_S, shield=True) as scope:
                 await self._stream.send(line)
+            if scope.cancelled_caught:  # a line that is there in part would spoil the next one
+                self.reason = f"the panpan that has the session took nothing for {REQUEST_S:.0f} s"
+                await self._stream.aclose()
 
     async def read(self) -> None:
         """Read what the other process sends, until it closes the connection."""

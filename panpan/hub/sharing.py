@@ -6,6 +6,7 @@ told so and loses its connection at most.
 
 import json
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from itertools import count
@@ -17,7 +18,7 @@ from anyio import BrokenResourceError, ClosedResourceError, EndOfStream, create_
 from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
 from pydantic import BaseModel, ConfigDict, Field
 
-from panpan.errors import ConfigError, PanpanError
+from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
 from panpan.hub.events import Delivery, PromptsReturned, QuestionAsked, Status
 from panpan.hub.feed import Reader
 from panpan.hub.hub import Hub
@@ -48,6 +49,9 @@ MAX_PAST_BYTES = 8_000_000
 _CHUNK = 65_536
 _GONE = (EndOfStream, ClosedResourceError, BrokenResourceError)
 """Errors that say that the client has left."""
+MAX_PROMPTS_AT_ONCE = 100
+"""Most prompts of a client that may wait to be prepared; further ones are refused."""
+_INTERRUPTED = "the prompt was interrupted before it was sent"
 _FAREWELL_S = 1.0
 """Seconds in which a client takes back its prompts when the session is closed."""
 _REST_S = 1.0
@@ -119,6 +123,12 @@ class Connection:
         self._sending = anyio.Lock()
         self._is_in_line = False
         """True if a line was begun and may not be whole."""
+        self._prompts: deque[Line] = deque()
+        """Requests with prompts that are not fulfilled yet, oldest first."""
+        self._has_prompts = anyio.Event()
+        self._preparing: anyio.CancelScope | None = None
+        """Scope of the prompt that is being prepared."""
+        self._is_gone = False
         self._answers = ExitStack()
         self._methods: Mapping[str, tuple[type[_Params], Callable[[Any], Awaitable[object]]]] = {
             "session.initialize": (InitializeParams, self._initialize),
@@ -134,8 +144,13 @@ class Connection:
     async def serve(self) -> None:
         """Serve the client until it leaves."""
         try:
-            with self._answers:
-                await self._exchange()
+            with unwrap_single_exception():
+                async with create_task_group() as tasks:
+                    tasks.start_soon(self._take_prompts)
+                    with self._answers:
+                        await self._exchange()
+                    self._is_gone = True
+                    self._has_prompts.set()
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(_FAREWELL_S, shield=True), suppress(*_GONE):
                 await self._return_prompts()
@@ -179,14 +194,36 @@ class Connection:
                 return
 
     async def _handle(self, line: bytes) -> None:
-        request_id: object = ""
         try:
             request = parse_line(line)
-            request_id = request.get("id", "")
+        except PanpanError as error:
+            await self._send_line(line_of(type="response", id="", error=str(error)))
+            return
+        if request.get("method") != "session.send":
+            await self._fulfil(request)
+        elif len(self._prompts) < MAX_PROMPTS_AT_ONCE:
+            self._prompts.append(request)
+            self._has_prompts.set()
+        else:
+            told = f"{MAX_PROMPTS_AT_ONCE} prompts are being sent already; wait for their responses"
+            await self._send_line(line_of(type="response", id=request.get("id", ""), error=told))
+
+    async def _take_prompts(self) -> None:
+        """Fulfil requests with prompts, in order and beside the others, since preparing a prompt may take long."""
+        while self._prompts or not self._is_gone:
+            if not self._prompts:
+                await self._has_prompts.wait()
+                self._has_prompts = anyio.Event()
+                continue
+            with suppress(*_GONE):  # the client has left, and what it said is kept
+                await self._fulfil(self._prompts.popleft())
+
+    async def _fulfil(self, request: Line) -> None:
+        try:
             outcome: Line = {"result": await self._result_of(request)}
         except PanpanError as error:
             outcome = {"error": str(error)}
-        await self._send_line(line_of(type="response", id=request_id, **outcome))
+        await self._send_line(line_of(type="response", id=request.get("id", ""), **outcome))
 
     async def _result_of(self, request: Line) -> object:
         if request.get("type") != "request":
@@ -228,11 +265,27 @@ class Connection:
         if all(isinstance(block, TextBlock) and not block.text.strip() for block in content):
             raise WireError("the prompt is empty")
         message = UserMessage(content=content)
-        await self._hub.submit(message, delivery=params.delivery, client=self._client, is_returned=params.returned)
+        scope = self._preparing = anyio.CancelScope()
+        try:
+            with scope:
+                await self._hub.submit(
+                    message, delivery=params.delivery, client=self._client, is_returned=params.returned
+                )
+        finally:
+            self._preparing = None
+        if scope.cancelled_caught:
+            raise WireError(_INTERRUPTED)
         return {"message": message.uuid}
 
     async def _cancel(self, params: _NoParams) -> object:
-        return {"cancelled": self._hub.interrupt()}
+        """Stop the turn, and what this client sent before it that no turn could have."""
+        is_preparing, unsent = self._preparing is not None, list(self._prompts)
+        if self._preparing is not None:
+            self._preparing.cancel("the client interrupted it")
+        self._prompts.clear()
+        for request in unsent:
+            await self._send_line(line_of(type="response", id=request.get("id", ""), error=_INTERRUPTED))
+        return {"cancelled": self._hub.interrupt() or is_preparing or bool(unsent)}
 
     async def _take_back(self, params: _NoParams) -> object:
         message = self._hub.take_back(self._client)

@@ -274,7 +274,7 @@ async def test_wrong_line_is_told_and_the_connection_goes_on(tmp_path: Path, lin
             raw = Raw(socket_of(it.folder, "s1"))
             raw.send(INITIALIZE, line, b"", request("status.get", 9))
             assert "result" in raw.line()
-            told, after = raw.line(), raw.line()
+            told, after = sorted([raw.line(), raw.line()], key=lambda line: line["id"] == 9)
             raw.close()
             return told, after
 
@@ -589,3 +589,63 @@ async def test_client_that_dies_reading_and_writing_is_no_bug(tmp_path: Path) ->
         await until(lambda: stream.sent > 1)
         await anyio.wait_all_tasks_blocked()
         stream.may_break.set()
+
+
+class SlowToPrepare:
+    """Prepares prompts when it is let go."""
+
+    def __init__(self) -> None:
+        self.has_begun = anyio.Event()
+        self.may_end = anyio.Event()
+
+    async def prepare_message(self, prompt: str | UserMessage) -> UserMessage:
+        self.has_begun.set()
+        await self.may_end.wait()
+        return UserMessage.of(prompt) if isinstance(prompt, str) else prompt
+
+
+async def test_interrupt_waits_for_no_prompt_and_gives_it_back(tmp_path: Path) -> None:
+    slow, refused = SlowToPrepare(), list[str]()
+    async with host(tmp_path) as it, joined(it.folder, "s1") as remote:
+        await remote.join("window", answers=False)
+        await it.hub.submit("go")
+        await until(lambda: it.llm.requests)
+        it.hub.session.prepare_message = slow.prepare_message  # type: ignore[method-assign]
+
+        async def send(text: str) -> None:
+            try:
+                await remote.send(text, "steer")
+            except PanpanError as error:
+                refused.append(f"{text}: {error}")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(send, "one")
+            await slow.has_begun.wait()
+            tasks.start_soon(send, "two")
+            await anyio.wait_all_tasks_blocked()
+            with anyio.fail_after(2):
+                assert await remote.interrupt()
+        await it.hub.idle()
+
+    assert sorted(refused) == [
+        "one: the prompt was interrupted before it was sent",
+        "two: the prompt was interrupted before it was sent",
+    ]
+    assert it.llm.asked == [["go"]]
+
+
+async def test_prompt_of_a_client_that_dies_while_it_is_prepared_runs(tmp_path: Path) -> None:
+    slow = SlowToPrepare()
+    async with host(tmp_path) as it:
+        it.hub.session.prepare_message = slow.prepare_message  # type: ignore[method-assign]
+        async with joined(it.folder, "s1") as remote, anyio.create_task_group() as tasks:
+            await remote.join("window", answers=True)
+            tasks.start_soon(remote.send, "go", "queue")
+            await slow.has_begun.wait()
+            tasks.cancel_scope.cancel()
+        await until(lambda: not it.hub.questions._clients)
+        slow.may_end.set()
+        await until(lambda: it.llm.requests)
+        await it.finish()
+
+    assert it.llm.asked == [["go"]]

@@ -3,6 +3,7 @@
 The rule: a prompt is in the conversation, waits here, or was returned to its client. None is lost, and none runs twice.
 """
 
+import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
@@ -44,6 +45,9 @@ from panpan.types.messages import (
 )
 
 
+log = logging.getLogger(__name__)
+
+
 @dataclass(frozen=True, slots=True)
 class WaitingPrompt:
     """A prompt that no turn has received yet."""
@@ -55,6 +59,8 @@ class WaitingPrompt:
     """True if its words are a slash command, for the session to run."""
     is_returned: bool = False
     """True if it goes back to its client when the turn before it is stopped; otherwise it runs then."""
+    is_contained: bool = False
+    """True if an unexpected error fails its turn alone, and does not end the hub."""
 
 
 class Hub(AsyncContextManagerMixin):
@@ -180,6 +186,8 @@ class Hub(AsyncContextManagerMixin):
     ) -> None:
         """Send a prompt as the user wrote it: a slash command, or words that may mention files.
 
+        It may be nonsense of another program, so an unexpected error ends no more than its turn.
+
         Args:
             prompt: The prompt.
             delivery: Time of its delivery while a turn runs; without one, it begins a turn. A command always waits.
@@ -193,7 +201,8 @@ class Hub(AsyncContextManagerMixin):
         is_command = self.session.commands.line_in(message.typed) is not None
         if not is_command:
             message = await self.session.prepare_message(message)
-        self.put(WaitingPrompt(message, client, is_command, is_returned), "queue" if is_command else delivery)
+        waiting = WaitingPrompt(message, client, is_command, is_returned, is_contained=True)
+        self.put(waiting, "queue" if is_command else delivery)
 
     def put(self, prompt: WaitingPrompt, delivery: Delivery = "queue") -> None:
         """Send a prompt that is prepared, or a command."""
@@ -321,6 +330,13 @@ class Hub(AsyncContextManagerMixin):
             except PanpanError as error:
                 self._is_stopped = True
                 self.feed.publish(TurnFailed(error))
+            except Exception as error:
+                if prompt is None or not prompt.is_contained:
+                    raise
+                log.exception("a turn failed")
+                self._is_stopped = True
+                told = f"an unexpected {type(error).__name__} ended the turn; say it in other words, or report it"
+                self.feed.publish(TurnFailed(PanpanError(told)))
         finally:
             self._is_running, self._is_command, self._awaits_prompt, self._retry = False, False, False, None
             self._add_notes()  # also if the hub is closed, since the notes were on a screen

@@ -310,3 +310,16 @@ async def test_interrupt_ends_a_slash_command(tmp_path: Path) -> None:
 
     assert ended.is_interrupted
     assert it.llm.asked == [["and on"]]
+
+
+async def test_bug_in_a_turn_of_another_program_fails_it_alone(tmp_path: Path) -> None:
+    async with running(tmp_path, ZeroDivisionError(), say("back")) as it:
+        await it.begin("nonsense", client="window")
+        failed = await it.finish()
+        await it.begin("go on")
+        await it.finish()
+
+    assert [str(one.error) for one in of(TurnFailed, failed)] == [
+        "an unexpected ZeroDivisionError ended the turn; say it in other words, or report it"
+    ]
+    assert it.llm.asked[-1] == ["nonsense", "go on"]

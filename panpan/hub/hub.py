@@ -44,7 +44,6 @@ from panpan.types.messages import (
     new_id,
 )
 
-
 log = logging.getLogger(__name__)
 
 

@@ -32,6 +32,7 @@ from panpan.hub.wire import (
     from_json,
     line_of,
     parse_line,
+    require_usable,
 )
 from panpan.session.session import SessionInfo
 from panpan.system.processes.private_socket import listen_privately, require_own_user
@@ -262,8 +263,7 @@ class Connection:
 
     async def _send(self, params: SendParams) -> object:
         content = (TextBlock(text=params.content),) if isinstance(params.content, str) else params.content
-        if all(isinstance(block, TextBlock) and not block.text.strip() for block in content):
-            raise WireError("the prompt is empty")
+        require_usable(content)
         message = UserMessage(content=content)
         scope = self._preparing = anyio.CancelScope()
         try:

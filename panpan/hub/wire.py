@@ -9,6 +9,7 @@ The rule: what another process sends is checked here, and a line that does not f
 
 import json
 import re
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from functools import cache
 from time import time
@@ -19,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from panpan.errors import PanpanError
 from panpan.hub.events import HubEvent, Question, QuestionAsked, TurnFailed
 from panpan.hub.questions import Answer
+from panpan.types.content import DocumentBlock, ImageBlock, TextBlock, UserContent
 from panpan.types.events import SubagentEvent
 from panpan.types.permission import (
     PermissionAnswer,
@@ -34,6 +36,12 @@ from panpan.types.permission import (
 MAX_LINE_BYTES = 32_000_000
 """Most bytes of one line; a prompt with pictures stays far below."""
 
+
+_BEGINNINGS: Mapping[type, Mapping[str, bytes]] = {
+    ImageBlock: {"image/png": b"\x89PNG\r\n", "image/jpeg": b"\xff\xd8", "image/gif": b"GIF8", "image/webp": b"RIFF"},
+    DocumentBlock: {"application/pdf": b"%PDF"},
+}
+"""Kinds of content that models read, each with its first bytes."""
 
 Line: TypeAlias = dict[str, Any]
 
@@ -163,6 +171,28 @@ def answer_from_json(value: object) -> Answer:
         raise WireError("there is no such answer")
     answer: Answer = from_json(_ANSWERS[value["kind"]], value.get("answer"))
     return answer
+
+
+def require_usable(content: Sequence[UserContent]) -> None:
+    """Refuse content that no model takes: once in the conversation, it would fail every later request.
+
+    Raises:
+        WireError: It is empty, or a picture or document is none of the known kinds.
+    """
+    if all(isinstance(block, TextBlock) and not block.text.strip() for block in content):
+        raise WireError("the prompt is empty")
+    for block in content:
+        if isinstance(block, TextBlock):
+            continue
+        source = block.source
+        beginning = _BEGINNINGS[type(block)].get(source.media_type)
+        try:
+            is_usable = beginning is not None and b64decode(source.data, validate=True).startswith(beginning)
+        except ValueError:
+            is_usable = False
+        if not is_usable:
+            kinds = ", ".join(_BEGINNINGS[type(block)])
+            raise WireError(f"the {block.type} cannot be used; send one of these kinds in Base64: {kinds}")
 
 
 def line_of(**fields: object) -> bytes:

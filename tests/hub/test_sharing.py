@@ -243,6 +243,10 @@ def request(method: str, number: int = 1, **params: object) -> bytes:
     return json.dumps({"type": "request", "id": number, "method": method, "params": params}).encode()
 
 
+def picture(media_type: str, data: str) -> dict[str, Any]:
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
 INITIALIZE = request("session.initialize", client="raw")
 WRONG = {
     b"nonsense": "a line is not a JSON object",
@@ -256,6 +260,9 @@ WRONG = {
     request("session.explode"): "there is no method 'session.explode'",
     request("session.send"): "content: field required",
     request("session.send", content=""): "the prompt is empty",
+    request("session.send", content=[picture("image/png", "!")]): "the image cannot be used; send one of these kinds",
+    request("session.send", content=[picture("image/\x1b", "iVBORw0K")]): "the image cannot be used",
+    request("session.send", content=[picture("image/png", "R0lGODdh")]): "the image cannot be used",
     request("session.send", content="go", delivery="now"): "delivery: input should be 'steer' or 'queue'",
     request("session.send", content="go", extra=1): "extra: extra inputs are not permitted",
     request("session.answer", id=1, answer={"kind": "yes"}): "there is no such answer",
@@ -649,3 +656,22 @@ async def test_prompt_of_a_client_that_dies_while_it_is_prepared_runs(tmp_path: 
         await it.finish()
 
     assert it.llm.asked == [["go"]]
+
+
+async def test_picture_reaches_the_model(tmp_path: Path) -> None:
+    async with host(tmp_path) as it:
+
+        def talk() -> None:
+            raw = Raw(socket_of(it.folder, "s1"))
+            content = [{"type": "text", "text": "look"}, picture("image/png", "iVBORw0KGgo=")]
+            raw.send(INITIALIZE, request("session.send", content=content))
+            raw.line()
+            raw.line()
+            raw.close()
+
+        await anyio.to_thread.run_sync(talk)
+        await until(lambda: it.llm.requests)
+        await it.finish()
+
+    [said] = [message for message in it.llm.requests[0] if isinstance(message, UserMessage)]
+    assert [block.type for block in said.content] == ["text", "image"]

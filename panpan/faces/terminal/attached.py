@@ -14,6 +14,7 @@ from prompt_toolkit.completion import DummyCompleter
 
 from panpan.core.conversation import Conversation
 from panpan.errors import PanpanError, SessionHeldError
+from panpan.faces.terminal.commands.registry import note_in
 from panpan.faces.terminal.dialogs.dialog import Dialog
 from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys, DialogQueue
 from panpan.faces.terminal.dialogs.question_dialogs import QuestionDialogs
@@ -55,7 +56,7 @@ HELP = (
     "This terminal has joined a session of another panpan, which goes on when you leave.",
     "Enter sends, to the running turn if there is one. Alt+Enter sends after the turn. Esc stops the turn.",
     "Shift+Tab changes the mode. Ctrl+O shows everything. Ctrl+D or /exit leaves.",
-    "Slash commands run in the other panpan; those that need a terminal, only there.",
+    "Slash commands run in the other panpan; those that need a terminal, only there, as well as ! and #.",
 )
 
 
@@ -302,6 +303,9 @@ class AttachedClient:
             self.leave()
         elif text in ("/help", KEYS_HELP):
             say(self._screen, "\n".join(HELP), "dim")
+        elif text.startswith("!") or note_in(text):
+            self._screen.return_prompt(sent.text)
+            say(self._screen, "only the panpan that has the session takes shell commands and notes", "warn")
         else:
             self._beside(partial(self._send, sent))
 

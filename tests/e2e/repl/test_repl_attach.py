@@ -4,8 +4,8 @@ import signal
 
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
-from tests.e2e.repl.driver import INTERRUPTED, Repl, texts_of
-from tests.model_server import Step, call, say, serving
+from tests.e2e.repl.driver import INTERRUPTED, Repl, texts_of, was_given_back
+from tests.model_server import Reply, Stall, Step, Text, call, say, serving
 from tests.terminal_emulator import keys
 
 
@@ -121,3 +121,54 @@ def test_joining_in_a_turn_shows_the_open_question_alone(panpan: Panpan, start: 
         assert "answered in another terminal" not in second.text
 
     assert (panpan.workspace / "b").exists()
+
+
+def test_shell_command_in_the_second_terminal_is_no_prompt(panpan: Panpan, start: Start) -> None:
+    with serving([say("One.")]) as server:
+        panpan.use(server)
+        first = start()
+        first.turn("one", "One.")
+        second = start("attach", waits=False)
+        second.wait_for("joined the session")
+        second.wait_for_prompt()
+        second.submit("!touch a")
+        second.wait_for("only the panpan that has the session takes shell commands and notes")
+        second.wait_for(was_given_back("!touch a"))
+
+    assert len(server.requests) == 1
+    assert not (panpan.workspace / "a").exists()
+
+
+def test_command_of_the_second_terminal_is_shown_in_both(panpan: Panpan, start: Start) -> None:
+    with serving([say("One.")]) as server:
+        panpan.use(server)
+        first = start()
+        first.turn("one", "One.")
+        second = start("attach", waits=False)
+        second.wait_for("joined the session")
+        second.wait_for_prompt()
+        second.submit("/rename the night shift")
+        second.wait_for("this session is called")
+        first.wait_for("this session is called")
+
+
+def test_prompt_that_no_turn_had_is_kept_when_the_session_closes(panpan: Panpan, start: Start) -> None:
+    with serving([say("One."), Reply((Text("long"),), faults=(Stall(at=-1),))]) as server:
+        panpan.use(server)
+        first = start()
+        first.turn("one", "One.")
+        second = start("attach", waits=False)
+        second.wait_for("joined the session")
+        second.wait_for_prompt()
+        first.submit("two")
+        second.wait_for("long")
+        second.submit("do not lose me")
+        first.wait_for("do not lose me")
+        first.submit("/exit")
+        second.wait_for("the session was closed in the other panpan")
+        second.wait_for("panpan keeps what you typed")
+        assert second.wait() == 0
+
+    third = start("-r", session_id(panpan))
+    third.send(keys.UP * 2)  # over /exit
+    third.wait_for("do not lose me")

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import click
@@ -17,6 +18,10 @@ from panpan.session.stored.finding import find_session
 from panpan.session.stored.store import session_path, summary_of
 from panpan.system.processes.private_socket import connect_privately
 from panpan.system.text.terminal_text import clean_line
+
+if TYPE_CHECKING:
+    from panpan.faces.terminal.attached import AttachedSession
+    from panpan.faces.terminal.terminal_state import TerminalState
 
 _MAX_TITLE_CHARS = 60
 
@@ -41,13 +46,19 @@ def command(ctx: click.Context, session: str | None) -> int:
     with enter_kept():
         sys.stdout.write(FIRST_SIGN)
         sys.stdout.flush()
-        from panpan.faces.terminal.attached import AttachedSession
         from panpan.faces.terminal.run import ReplSetup, run_repl
 
-        setup = ReplSetup(
-            os.environ, look, lambda state: AttachedSession(state, places.sockets_folder, session_id), None
-        )
+        setup = ReplSetup(os.environ, look, lambda state: _attached(state, places, session_id), None)
         return anyio.run(run_repl, setup)
+
+
+def _attached(state: "TerminalState", places: Locations, session_id: str) -> "AttachedSession":
+    from panpan.config.known_secrets import secrets_of_run
+    from panpan.faces.terminal.attached import AttachedSession
+    from panpan.system.text.redact import Redactor
+
+    state.history.write_with(Redactor(secrets_of_run(places, os.environ)).redact)
+    return AttachedSession(state, places.sockets_folder, session_id)
 
 
 def _only_open(places: Locations) -> str:

@@ -171,4 +171,4 @@ def test_prompt_that_no_turn_had_is_kept_when_the_session_closes(panpan: Panpan,
 
     third = start("-r", session_id(panpan))
     third.send(keys.UP * 2)  # over /exit
-    third.wait_for("do not lose me")
+    third.wait_for("do not lose me", timeout_s=5)

@@ -14,6 +14,7 @@ from typing import Any, Self
 import anyio
 from anyio import AsyncContextManagerMixin, create_task_group
 
+from panpan.core.background import Background
 from panpan.errors import PanpanError, unwrap_single_exception
 from panpan.hub.events import (
     Activity,
@@ -23,6 +24,7 @@ from panpan.hub.events import (
     Rewound,
     Status,
     StatusChanged,
+    TaskChanged,
     TurnBegan,
     TurnClosed,
     TurnFailed,
@@ -113,6 +115,7 @@ class Hub(AsyncContextManagerMixin):
         with unwrap_single_exception():
             async with create_task_group() as tasks:
                 tasks.start_soon(self._run)
+                tasks.start_soon(self._watch_tasks)
                 try:
                     yield self
                 finally:
@@ -298,6 +301,17 @@ class Hub(AsyncContextManagerMixin):
             self._has_work = anyio.Event()
             while not self._holders and (self._queue or self._takes_wake()):
                 await self._run_turn(self._queue.popleft() if self._queue else None)
+
+    async def _watch_tasks(self) -> None:
+        if (background := self.session.find(Background)) is None:
+            return
+        running = {task.id for task in background.tasks if task.is_running}
+        while True:
+            await background.wait_changed()
+            for task in background.tasks:
+                if task.is_running != (task.id in running):
+                    running ^= {task.id}
+                    self.feed.publish(TaskChanged(task))
 
     def _takes_wake(self) -> bool:
         """Return True if the model is woken now, and clear the request."""

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from panpan.core.background import Background
 from panpan.errors import ProviderError
 from panpan.hub.events import (
     HubEvent,
@@ -17,6 +18,7 @@ from panpan.hub.events import (
     Rewound,
     Status,
     StatusChanged,
+    TaskChanged,
     TurnBegan,
     TurnClosed,
     TurnFailed,
@@ -24,9 +26,10 @@ from panpan.hub.events import (
 from panpan.hub.feed import Reader
 from panpan.hub.hub import Hub, WaitingPrompt
 from panpan.session.command import CommandResult, NoCommands
-from panpan.types.events import CommandRan, RetryScheduled, TextDelta, TurnEnded
+from panpan.types.events import CommandRan, RetryScheduled, TaskInfo, TextDelta, TurnEnded
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
 from tests.faces.terminal.work_fixtures import HeldLLM, until
+from tests.fakes.background import FakeBackground, task
 from tests.fakes.hub import Commands, hub_of
 from tests.fakes.scripted_llm import call, say
 from tests.fakes.session import session_in
@@ -323,3 +326,24 @@ async def test_bug_in_a_turn_of_another_program_fails_it_alone(tmp_path: Path) -
         "an unexpected ZeroDivisionError ended the turn; say it in other words, or report it"
     ]
     assert it.llm.asked[-1] == ["nonsense", "go on"]
+
+
+class Watched(FakeBackground, Background):  # type: ignore[misc]  # with the parts that are needed
+    """Background tasks that a session offers."""
+
+    tasks: list[TaskInfo]
+    movable: list[str]
+    keeps: bool
+    tasks = movable = keeps = None  # type: ignore[assignment]  # no properties here
+
+
+async def test_background_tasks_are_told_when_they_begin_and_end(tmp_path: Path) -> None:
+    background = Watched(task("3fa80001"))  # type: ignore[abstract]
+    async with running(tmp_path, has_background=False, offers=[background]) as it:
+        await anyio.wait_all_tasks_blocked()
+        background.start(begun := task("3fa80002"))
+        await anyio.wait_all_tasks_blocked()
+        ended = [background.end("3fa80001"), background.end("3fa80002", "failed")]
+        await anyio.wait_all_tasks_blocked()
+
+        assert [one.task for one in of(TaskChanged, it.told)] == [begun, *ended]

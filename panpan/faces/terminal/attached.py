@@ -42,10 +42,12 @@ from panpan.hub.events import (
     Rewound,
     Status,
     StatusChanged,
+    TaskChanged,
     TurnBegan,
 )
 from panpan.hub.questions import Answer
 from panpan.hub.remote import Joined, NotSharedError, RemoteSession, joined
+from panpan.session.descriptions import ended_line
 from panpan.system.text.terminal_text import clean_line, printable
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
 
@@ -373,6 +375,8 @@ class AttachedClient:
                 self._questions.follow(event, asking)
             case PromptsReturned(prompts=prompts, client=client) if client == self._name:
                 self._screen.return_prompt("\n".join(message.typed for message in prompts))
+            case TaskChanged(task=task) if not task.is_running:
+                say(self._screen, f"\n{ended_line(task)}", "dim")
             case Rewound():
                 say(self._screen, "the conversation was taken back to an earlier message", "warn")
             case Resync(is_whole=False):

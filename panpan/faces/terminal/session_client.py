@@ -32,7 +32,7 @@ from panpan.hub.events import (
 from panpan.hub.feed import OpenReply
 from panpan.hub.hub import Hub, WaitingPrompt
 from panpan.hub.questions import Answer
-from panpan.types.events import Event
+from panpan.types.events import Compacted, Event
 from panpan.types.messages import AssistantMessage, UserMessage
 from panpan.types.permission import PlanProposal
 
@@ -50,6 +50,10 @@ class ShownTurn:
         self._is_open = False
         self._last_reply: AssistantMessage | None = None
         self._shower = PacedRenderer(view, lambda: self._is_stopped)
+
+    @property
+    def is_open(self) -> bool:
+        return self._is_open
 
     def stop(self) -> None:
         """Leave out what is still to be shown of the turn, but for its beginning."""
@@ -69,6 +73,8 @@ class ShownTurn:
             case Resync():
                 for missed in self._reply.missing(event.blocks):
                     await self._show(missed)
+            case Compacted(compaction=compaction) if self._is_open and compaction.trigger in ("manual", "undo"):
+                pass  # the output of the command tells it
             case (
                 StatusChanged()
                 | PromptsReturned()
@@ -263,6 +269,8 @@ class SessionClient:
                 self._questions.follow(event, asking)
             case StatusChanged():
                 self._refresh()
+            case Compacted() if not self._turn.is_open:
+                pass  # the command that was typed here has told it
             case PromptsReturned():
                 if texts := [message.typed for message in _returned(event)]:
                     self._return_prompt("\n".join(texts))

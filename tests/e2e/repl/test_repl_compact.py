@@ -28,6 +28,7 @@ def test_compact_shortens_the_next_request_until_undone(panpan: Panpan, start: S
         assert repl.read(lambda screen: "summarised by the model" in "\n".join(screen.visible))
         repl.wait_for_prompt()
         whole_turn(repl, "and now?", 4)
+        assert repl.text.count("conversation compacted") == 1
         repl.submit("/compact undo")
         repl.wait_for("was undone")
         repl.wait_for_prompt()
@@ -48,6 +49,31 @@ def test_compact_shortens_the_next_request_until_undone(panpan: Panpan, start: S
         0,
         "same as recorded (strict): 5 turns, 6 requests, 0 calls",
     )
+
+
+def test_compaction_is_told_once_in_each_of_two_terminals(panpan: Panpan, start: Start) -> None:
+    with serving(answering(*long_answers()[:3], say("short now"), say("and on"))) as server:
+        panpan.use(server)
+        first = start()
+        for number in range(1, 4):
+            whole_turn(first, f"tell me part {number}", number)
+        second = start("attach", waits=False)
+        second.wait_for("joined the session")
+        second.wait_for_prompt()
+        for repl, number in ((first, 1), (second, 2)):
+            repl.submit("/compact")
+            for one in (first, second):
+                one.wait_for(lambda screen, count=number: screen.text.count("/compact undo restores it") >= count)
+            repl.wait_for_prompt()
+            repl.submit("/compact undo")
+            for one in (first, second):
+                one.wait_for(lambda screen, count=number: screen.text.count("the compaction was undone") >= count)
+            repl.wait_for_prompt()
+        first.submit("and now?")
+        for one in (first, second):
+            one.wait_for("short now")
+            assert one.text.count("/compact undo restores it") == 2
+            assert one.text.count("the compaction was undone") == 2
 
 
 def test_compact_without_a_conversation_says_so(panpan: Panpan, start: Start) -> None:

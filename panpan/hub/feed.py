@@ -15,14 +15,16 @@ from panpan.types.dataclass import dataclass
 from panpan.types.events import (
     BlockFinished,
     BlockStarted,
+    CommandRan,
     ReplyStarted,
     RetryScheduled,
     StreamEvent,
+    SubagentEvent,
     TextDelta,
     ThinkingDelta,
     ToolInputDelta,
 )
-from panpan.types.messages import AssistantMessage
+from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
 
 MAX_DELTA_BYTES = 1_000_000
 """Memory for deltas that slow readers have not taken."""
@@ -30,8 +32,8 @@ MAX_DELTA_BYTES = 1_000_000
 _OBJECT_BYTES = 200
 """Memory that an event takes beside its text, as measured."""
 
-MAX_EVENTS = 10_000
-"""Other events that are kept. They are small, or are in the conversation anyway."""
+MAX_EVENT_BYTES = 3_000_000
+"""Memory for other events, without the text of messages that are in the conversation anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +110,12 @@ class Feed:
 
     Args:
         max_delta_bytes: Memory for deltas to keep, counting a byte for each character.
-        max_events: Other events to keep.
+        max_event_bytes: Memory for other events, counted likewise.
     """
 
-    def __init__(self, *, max_delta_bytes: int = MAX_DELTA_BYTES, max_events: int = MAX_EVENTS) -> None:
+    def __init__(self, *, max_delta_bytes: int = MAX_DELTA_BYTES, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._max_delta_bytes = max_delta_bytes
-        self._max_events = max_events
+        self._max_event_bytes = max_event_bytes
         self._newest: list[Numbered] = []
         """All events since `_first`, without a gap."""
         self._first = 1
@@ -121,8 +123,10 @@ class Feed:
         """Events before `_first` that are no deltas."""
         self._forgotten = 0
         """Number of the newest event that is no delta and is not kept any more."""
-        self._bytes = 0
+        self._delta_bytes = 0
         """Memory of the deltas in `_newest`."""
+        self._event_bytes = 0
+        """Memory of all other events that are kept."""
         self._reply = OpenReply()
         self._has_more: anyio.Event | None = None
 
@@ -136,10 +140,10 @@ class Feed:
         self._newest.append(Numbered(self.last + 1, event))
         self._reply.follow(event)
         if size := delta_size(event):
-            self._bytes += size + _OBJECT_BYTES
-            if self._bytes > self._max_delta_bytes:
-                self._shorten()
-        elif len(self._newest) > self._max_events:
+            self._delta_bytes += size + _OBJECT_BYTES
+        else:
+            self._event_bytes += _own_bytes(event)
+        if self._delta_bytes > self._max_delta_bytes or self._event_bytes > self._max_event_bytes:
             self._shorten()
         if self._has_more is not None:
             self._has_more.set()
@@ -173,11 +177,32 @@ class Feed:
         gone, self._newest = self._newest[:cut], self._newest[cut:]
         self._first += cut
         sizes = (delta_size(one.event) for one in self._newest)
-        self._bytes = sum(size + _OBJECT_BYTES for size in sizes if size)
+        self._delta_bytes = sum(size + _OBJECT_BYTES for size in sizes if size)
         self._older += [one for one in gone if not delta_size(one.event)]
-        if (surplus := len(self._older) - self._max_events) > 0:
-            self._forgotten = self._older[surplus - 1].number
-            del self._older[:surplus]
+        if self._event_bytes > self._max_event_bytes:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        """Forget older events until half of the memory is left."""
+        forget = 0
+        while self._event_bytes > self._max_event_bytes // 2 and forget < len(self._older):
+            self._event_bytes -= _own_bytes(self._older[forget].event)
+            self._forgotten = self._older[forget].number
+            forget += 1
+        del self._older[:forget]
+
+
+def _own_bytes(event: HubEvent) -> int:
+    """Return the memory of an event that nothing but the feed needs."""
+    match event:
+        case CommandRan(text=text):
+            return _OBJECT_BYTES + len(text)
+        case SubagentEvent(
+            innermost=SubagentEvent(event=AssistantMessage() | ToolResultMessage() | UserMessage() as said)
+        ):
+            return _OBJECT_BYTES + len(said.text)
+        case _:
+            return _OBJECT_BYTES
 
 
 class Reader:

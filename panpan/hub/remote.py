@@ -17,8 +17,8 @@ from panpan.hub.feed import Numbered
 from panpan.hub.questions import Answer
 from panpan.hub.sharing import socket_of
 from panpan.hub.wire import (
-    MAX_LINE_BYTES,
     Line,
+    LineSplitter,
     WireError,
     answer_as_json,
     event_from_json,
@@ -182,18 +182,11 @@ class RemoteSession:
 
     async def read(self) -> None:
         """Read what the other process sends, until it closes the connection."""
-        buffer, searched = bytearray(), 0
+        splitter = LineSplitter()
         try:
             while True:
-                buffer += await self._stream.receive(_CHUNK)
-                while (end := buffer.find(b"\n", searched)) >= 0:
-                    line = bytes(buffer[:end])
-                    del buffer[: end + 1]
-                    searched = 0
+                for line in splitter.lines(await self._stream.receive(_CHUNK)):
                     await self._take(parse_line(line))
-                searched = len(buffer)
-                if len(buffer) > MAX_LINE_BYTES * 4:
-                    raise WireError("the session sends a line without an end")
         except (EndOfStream, ClosedResourceError, BrokenResourceError):
             pass
         except PanpanError as error:

@@ -25,6 +25,7 @@ from panpan.hub.hub import Hub
 from panpan.hub.wire import (
     MAX_LINE_BYTES,
     Line,
+    LineSplitter,
     WireError,
     answer_from_json,
     as_json,
@@ -175,23 +176,18 @@ class Connection:
             await self._send_line(line_of(type="event", id=self._hub.feed.last, **event))
 
     async def _read(self, tasks: TaskGroup) -> None:
-        buffer, searched = bytearray(), 0
+        splitter = LineSplitter(self._max_line_bytes)
         is_told = False
         while True:
             if self._reader is not None and not is_told:  # the response with the messages went first
                 is_told = True
                 tasks.start_soon(self._tell)
-            buffer += await self._stream.receive(_CHUNK)
-            while (end := buffer.find(b"\n", searched)) >= 0:
-                line = bytes(buffer[:end])
-                del buffer[: end + 1]
-                searched = 0
-                if line.strip():
+            data = await self._stream.receive(_CHUNK)
+            try:
+                for line in splitter.lines(data):
                     await self._handle(line)
-            searched = len(buffer)
-            if searched > self._max_line_bytes:
-                error = f"a line is longer than {self._max_line_bytes:,} bytes; send it in parts"
-                await self._send_line(line_of(type="response", id="", error=error))
+            except WireError as error:  # of the splitter: where the next line begins is not known
+                await self._send_line(line_of(type="response", id="", error=str(error)))
                 return
 
     async def _handle(self, line: bytes) -> None:

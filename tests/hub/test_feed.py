@@ -126,7 +126,7 @@ def test_reader_far_behind_gets_one_resync_with_the_open_reply() -> None:
 
 
 def test_resync_says_when_events_themselves_are_gone() -> None:
-    feed = Feed(max_delta_bytes=1_000, max_events=20)
+    feed = Feed(max_delta_bytes=1_000, max_event_bytes=4_000)
     for number in range(200):
         feed.publish(RoundEnded(number, Usage()))
 
@@ -136,6 +136,21 @@ def test_resync_says_when_events_themselves_are_gone() -> None:
     assert not resync.is_whole
     assert after == 200
     assert feed.read(199)[0][0].number == 200
+
+
+def test_texts_of_subagents_take_bounded_memory() -> None:
+    feed = Feed()
+    tracemalloc.start()
+    try:
+        for number in range(400):
+            block = TextBlock(text=f"{number} " * 20_000)
+            feed.publish(SubagentEvent("1", "a", AssistantMessage(content=(block,), model="m", stop_reason="end_turn")))
+        size = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+    assert size < 4_000_000
+    assert feed.last == 400
 
 
 def test_progress_of_subagents_counts_as_a_delta() -> None:

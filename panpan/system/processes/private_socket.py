@@ -9,8 +9,9 @@ import socket
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 
 from panpan.errors import ConfigError
 from panpan.system.files.folder_tree import make_private_folder
@@ -30,17 +31,20 @@ def listen_privately(path: Path) -> socket.socket:
     make_private_folder(path.parent)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:
-        with _short(path) as short:
-            with suppress(FileNotFoundError):
-                if stat.S_ISSOCK(os.lstat(path).st_mode):
-                    path.unlink()
+        beginning = path.with_name(f".{token_hex(8)}")
+        with _short(beginning) as short:
             before = os.umask(0o177)
             try:
                 listener.bind(short)
             finally:
                 os.umask(before)
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
+        try:
+            listener.listen(_BACKLOG)
+            listener.setblocking(False)
+            beginning.rename(path)  # only now, so that who finds it can connect
+        except BaseException:
+            beginning.unlink(missing_ok=True)
+            raise
     except BaseException:
         listener.close()
         raise

@@ -1,0 +1,139 @@
+"""Screen of a session that is open in another process."""
+
+from collections.abc import Callable, Sequence
+from time import monotonic
+
+from prompt_toolkit.completion import DummyCompleter
+
+from panpan.core.conversation import Conversation
+from panpan.faces.terminal.dialogs.dialog import Dialog
+from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys, DialogQueue
+from panpan.faces.terminal.input.keys import Actions, SecondPress, key_bindings
+from panpan.faces.terminal.rendering.cells import cut
+from panpan.faces.terminal.screen.external_program import EditorFailed, ExternalProgram
+from panpan.faces.terminal.screen.footer import PassingHint
+from panpan.faces.terminal.screen.notify import Attention
+from panpan.faces.terminal.screen.screen import T
+from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.screen.windows import Contents, DialogView
+from panpan.faces.terminal.terminal_state import TerminalState
+from panpan.faces.terminal.views.turn_view import TurnCallbacks, TurnView
+from panpan.faces.turn_text import WaitingTime
+from panpan.hub.remote import Joined
+from panpan.system.text.terminal_text import clean_line
+
+
+class AttachedScreen:
+    """Draws a session of another process; implements `DialogScreen`.
+
+    Args:
+        state: The terminal it is drawn on.
+        session: The session as it was when this terminal joined.
+    """
+
+    def __init__(self, state: TerminalState, session: Joined) -> None:
+        self._state = state
+        self._app = state.app
+        self.status = session.status
+        self.waiting = WaitingTime(monotonic)
+        self.hint = PassingHint(monotonic)
+        self.second_press = SecondPress(monotonic)
+        self.conversation = Conversation(messages=session.messages)
+        self.dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(state.draft.text), state.draft.insert)
+        self._attention = Attention(self._app.send, "auto", state.env, session.info.cwd)
+        callbacks = TurnCallbacks(
+            has_begun=self._attention.begun,
+            is_over=self._attention.turn_is_over,
+            is_asking=lambda: any(dialog.blocks_turn for dialog in self.dialogs.all),
+        )
+        self.view = TurnView(self, self.conversation, callbacks, waiting=self.waiting)
+        self.external_program = ExternalProgram(state.draft, self.view.transcript, state.env, self.hint.show)
+        self._session = session
+
+    @property
+    def theme(self) -> Theme:
+        return self._state.theme
+
+    @property
+    def width(self) -> int:
+        return self._app.width
+
+    @property
+    def room(self) -> int:
+        return self._app.room_for_dialog
+
+    def show(self, *lines: str) -> None:
+        self._app.show(*lines)
+
+    def refresh(self) -> None:
+        self._app.refresh()
+
+    async def drain(self) -> None:
+        await self._app.drain()
+
+    async def ask(self, dialog: Dialog[T]) -> T:
+        return await self.dialogs.ask(dialog)
+
+    def question_waits(self) -> None:
+        self._attention.question_waits()
+
+    async def edited(self, text: str) -> str | EditorFailed:
+        return await self.external_program.edited(text, self._app)
+
+    def prefill_input(self, text: str) -> None:
+        self._state.draft.put(text)
+        self.refresh()
+
+    def return_prompt(self, text: str) -> None:
+        self._state.draft.return_prompt(text)
+        self.refresh()
+
+    def use(self, actions: Actions, interrupt_turn: Callable[[], bool]) -> None:
+        """Draw the session, and take its keys."""
+        keys = DialogKeys(
+            self.dialogs,
+            interrupt_turn=interrupt_turn,
+            type_elsewhere=self._state.draft.insert,
+            paste_elsewhere=actions.paste,
+            take_back=actions.take_back,
+        )
+        contents = Contents(
+            key_bindings(actions, self._state.box.buffer, keys),
+            live=self._live_rows,
+            dialog=DialogView(self._dialog_rows, lambda: self.dialogs.caret, self.dialogs.was_drawn),
+            status=self._status_rows,
+            is_moving=lambda: any([self.view.is_moving, self.hint.is_moving(), self.dialogs.is_moving()]),
+            key_pressed=self._key_pressed,
+        )
+        self._attention.idle()
+        self._state.box.serve(DummyCompleter(), self._mark, lambda: "")
+        self._app.use(contents)
+
+    def _live_rows(self, width: int) -> Sequence[str]:
+        rows = self.view.live_lines(width)
+        dialog = self._dialog_rows(width)
+        room = max(self._app.room_for_dialog - len(dialog) if dialog else self._app.room, 0)
+        return rows[len(rows) - min(len(rows), room) :]
+
+    def _dialog_rows(self, width: int) -> Sequence[str]:
+        return self.dialogs.lines(width, self._app.room_for_dialog, self.theme)
+
+    def _status_rows(self, width: int) -> Sequence[str]:
+        if hint := self.hint.text:
+            return [self.theme.paint("warn", cut(f"  {clean_line(hint)}", width))]
+        status = self.status
+        waiting = f" · {status.waiting} waiting" if status.waiting else ""
+        title = f" · {clean_line(status.title)}" if status.title else ""
+        joined_to = f"joined {self._session.info.id[:8]}"
+        text = f"  {joined_to} · {status.mode} · {clean_line(status.model)}{waiting}{title}"
+        return [self.theme.paint("dim", cut(text, width))]
+
+    def _mark(self) -> str:
+        if self.status.mode == "plan":
+            return self.theme.paint("plan", "⏸ ")
+        return self.theme.paint("accent", "❯ ")
+
+    def _key_pressed(self) -> None:
+        self.second_press.key_pressed()
+        if not self.dialogs.takes_keys:
+            self.dialogs.typed_elsewhere()

@@ -4,10 +4,8 @@ The rule: it ends cleanly when the input ends or a signal comes, with all that r
 """
 
 import logging
-import os
-import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from hmac import compare_digest
 from typing import Any
@@ -24,6 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from panpan.cli_kit.failures import StdoutWriter
 from panpan.cli_kit.serving import HttpPlace
 from panpan.cli_kit.stdin import StdinReader
+from panpan.cli_kit.stdio_server import end_at_signal, held_signals, own_streams
 from panpan.errors import unwrap_single_exception
 from panpan.faces.mcp_server.server import PanpanServer
 
@@ -52,12 +51,9 @@ async def serve(server: PanpanServer, http: HttpPlace | None, say: Callable[[str
     for name in ("mcp", "uvicorn"):  # they would print text of clients
         logging.getLogger(name).addHandler(logging.NullHandler())
         logging.getLogger(name).propagate = False
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
-        numbers.append(signal.SIGHUP)
-    with _held_signals(numbers) as signals, unwrap_single_exception():
+    with held_signals() as signals, unwrap_single_exception():
         async with create_task_group() as group:
-            group.start_soon(_end_at_signal, signals, group.cancel_scope.cancel)
+            group.start_soon(end_at_signal, signals, group.cancel_scope.cancel)
             if http is None:
                 await _serve_stdio(server)
             else:
@@ -65,43 +61,14 @@ async def serve(server: PanpanServer, http: HttpPlace | None, say: Callable[[str
             group.cancel_scope.cancel("the client has gone")
 
 
-@contextmanager
-def _held_signals(numbers: Sequence[signal.Signals]) -> Iterator[AsyncIterator[signal.Signals]]:
-    """Give signals as they come. Later ones do nothing until the process ends, which they would end too early."""
-    with anyio.open_signal_receiver(*numbers) as signals:
-        yield signals
-    for number in numbers:
-        signal.signal(number, signal.SIG_IGN)
-
-
-async def _end_at_signal(signals: AsyncIterator[signal.Signals], end: Callable[[], None]) -> None:
-    async for _ in signals:
-        end()
-
-
 async def _serve_stdio(server: PanpanServer) -> None:
-    with _own_streams() as (stdin, stdout):
+    with own_streams() as (stdin, stdout):
         try:
             # the library's own streams are read and written by threads, which no signal ends
             async with stdio_server(_Lines(stdin), _Out(stdout)) as (read, write):  # type: ignore[arg-type]
                 await server.protocol.run(read, write, server.protocol.create_initialization_options())
         except* BrokenPipeError:
             pass  # the client has gone
-
-
-@contextmanager
-def _own_streams() -> Iterator[tuple[StdinReader, StdoutWriter]]:
-    """Keep standard input and output for messages: programs and libraries read nothing and print on standard error."""
-    with os.fdopen(os.dup(0), "r") as stdin, os.fdopen(os.dup(1), "w") as stdout:
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
-        os.dup2(2, 1)
-        try:
-            yield StdinReader(stdin), StdoutWriter(stdout)
-        finally:
-            os.dup2(stdin.fileno(), 0)
-            os.dup2(stdout.fileno(), 1)
 
 
 class _Lines:

@@ -61,6 +61,7 @@ class Subcommand(NamedTuple):
 _OWN: Mapping[str, Subcommand] = {
     name: Subcommand(f"panpan.cli.{module}", name if module in ("help_command", "login_command") else "command", text)
     for name, module, text in (
+        ("acp", "acp_command", "Be the agent of an editor, over the Agent Client Protocol."),
         ("attach", "attach_command", ""),
         ("capabilities", "capabilities_command", "List the features of panpan, packages and folders."),
         ("ci", "ci.command", ""),

@@ -89,8 +89,15 @@ _MODES = ("default", "acceptEdits", "auto", "plan", "dontAsk", "bypassPermission
 WHOLE_NETWORK = "*"
 """Value of `--allow-network` without hosts."""
 
-_COMMANDS_WITH_SETTINGS = ("config", "permissions", "debug", "mcp")
+_COMMANDS_WITH_SETTINGS = ("config", "permissions", "debug", "mcp", "acp")
 """Subcommands whose output depends on the settings."""
+
+_FURTHER_OPTIONS = {
+    "agents": ("agents",),
+    "mcp": ("mcp_config",),
+    "acp": ("mcp_config", "strict_mcp_config", "trusts_project", "system_prompt", "append_system_prompt"),
+}
+"""Options that are no settings, and the subcommands that take them."""
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -245,7 +252,7 @@ def check_options_before(command: str, ctx: click.Context) -> None:
     """
     for option in ctx.command.params:
         is_given = ctx.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
-        is_taken = option.name == "cwd" or ((command, option.name) in {("agents", "agents"), ("mcp", "mcp_config")})
+        is_taken = option.name == "cwd" or option.name in _FURTHER_OPTIONS.get(command, ())
         is_taken |= command in _COMMANDS_WITH_SETTINGS and option.name in {*SETTING_BY_OPTION, *_SEVERAL_SETTINGS}
         if is_given and not is_taken:
             name = " / ".join([*option.opts, *option.secondary_opts])

@@ -126,6 +126,11 @@ class SessionCommands:
     def names(self) -> Sequence[str]:
         return [command.name for command in self._here]
 
+    @property
+    def listed(self) -> Sequence[Command]:
+        """The same with what lists tell of them, sorted by name."""
+        return self._here
+
     def line_in(self, text: str) -> str | None:
         return command_in(text, self._every) if text.lstrip().startswith("/") else None
 

@@ -31,6 +31,10 @@ class NoModelError(ConfigError):
     """Nothing names a model: no setting, and no key of a vendor."""
 
 
+class NoKeyError(ConfigError):
+    """The vendor of the model needs a key, and there is none."""
+
+
 class ModelNotNamedError(ConfigError):
     """The settings name a server but none of its models."""
 
@@ -401,7 +405,7 @@ def key_for(
     if vendor is None or vendor.is_local or destination.is_on_this_machine or not destination.is_own_address:
         return Key()
     others = _whose(requirements)
-    raise ConfigError(f"no key for {vendor.name}; run: {LOGIN} {vendor.name}, or set {vendor.key_variables[0]}{others}")
+    raise NoKeyError(f"no key for {vendor.name}; run: {LOGIN} {vendor.name}, or set {vendor.key_variables[0]}{others}")
 
 
 def _of_provider(destination: Destination, env: Mapping[str, str]) -> Key | None:

@@ -1,0 +1,467 @@
+"""The methods of the protocol, for one editor with any number of sessions.
+
+The rule: sessions share nothing but the way to the editor. One that cannot be opened costs no other.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import anyio
+from acp.exceptions import RequestError
+from acp.schema import (
+    AgentCapabilities,
+    AuthenticateRequest,
+    AuthMethodAgent,
+    CancelNotification,
+    ClientCapabilities,
+    CloseSessionRequest,
+    DeleteSessionRequest,
+    ForkSessionRequest,
+    ForkSessionResponse,
+    HttpMcpServer,
+    Implementation,
+    InitializeRequest,
+    InitializeResponse,
+    ListSessionsRequest,
+    ListSessionsResponse,
+    LoadSessionRequest,
+    LoadSessionResponse,
+    McpCapabilities,
+    McpServerStdio,
+    NewSessionRequest,
+    NewSessionResponse,
+    PromptCapabilities,
+    PromptRequest,
+    PromptResponse,
+    ResumeSessionRequest,
+    ResumeSessionResponse,
+    SessionAdditionalDirectoriesCapabilities,
+    SessionCapabilities,
+    SessionCloseCapabilities,
+    SessionDeleteCapabilities,
+    SessionForkCapabilities,
+    SessionInfo,
+    SessionListCapabilities,
+    SessionResumeCapabilities,
+    SetSessionConfigOptionBooleanRequest,
+    SetSessionConfigOptionResponse,
+    SetSessionConfigOptionSelectRequest,
+    SetSessionModeRequest,
+    SseMcpServer,
+    TerminalAuthMethod,
+)
+from anyio import create_task_group, to_thread
+from anyio.abc import TaskGroup, TaskStatus
+from pydantic import RootModel
+
+from panpan.app import kinds_of, opened_session
+from panpan.cli_kit.failures import report_failure
+from panpan.config.locations import Locations
+from panpan.core.background import Background
+from panpan.errors import ConfigError, PanpanError, SessionError
+from panpan.faces.acp.choices import SessionChoices
+from panpan.faces.acp.connection import Connection, Method, Reply, invalid
+from panpan.faces.acp.prompts import message_of
+from panpan.faces.acp.questions import ClientQuestions
+from panpan.faces.acp.session import AcpSession
+from panpan.faces.session_commands import SessionCommands
+from panpan.hub.hub import hosted
+from panpan.models.model_choice import NoKeyError, NoModelError
+from panpan.session.command import Command
+from panpan.session.frontend import Askers, Frontend, SessionConfig, SessionOptions
+from panpan.session.session import Session
+from panpan.session.stored.store import archive, logs_of_all_projects, newest_first, session_path, summary_of
+from panpan.system.files.canonical import canonical_path
+from panpan.system.text.terminal_text import clean_line
+from panpan.version import __version__
+
+McpServer: TypeAlias = HttpMcpServer | SseMcpServer | McpServerStdio
+
+PROTOCOL_VERSION = 1
+MAX_SESSIONS = 32
+"""Most sessions that are open at the same time."""
+PAGE_SIZE = 50
+"""Sessions of one answer to `session/list`."""
+LOGIN_OPTION = "--login"
+"""Option of `panpan acp` that logs in on a terminal instead; the editor adds it to the command."""
+
+_CLOSE_S = 20.0
+"""Seconds for closing a session; panpan's own limits for its parts are shorter."""
+_AUTH_REQUIRED, _NOT_FOUND, _INVALID_REQUEST = -32000, -32002, -32600
+_LOGIN = "login"
+
+
+class SetConfigOptionRequest(RootModel[SetSessionConfigOptionBooleanRequest | SetSessionConfigOptionSelectRequest]):
+    """A request for an option of either kind."""
+
+
+class AcpServer:
+    """Answers the requests of an editor.
+
+    Args:
+        options: Options of all sessions, from the command line.
+        connection: The way to the editor.
+        warn: Prints one line on standard error.
+    """
+
+    def __init__(self, options: SessionOptions, connection: Connection, warn: Callable[[str], None]) -> None:
+        self._options = options
+        self._connection = connection
+        self._warn = warn
+        self._client: ClientCapabilities | None = None
+        """Abilities of the editor; None before `initialize`."""
+        self._sessions: dict[str, AcpSession] = {}
+        self._opening = 0
+        self._group: TaskGroup
+
+    async def serve(self) -> None:
+        """Serve until the editor goes."""
+        async with create_task_group() as self._group:
+            await self._connection.serve(self._methods, self._end)
+            self._group.cancel_scope.cancel("the editor has gone")
+
+    def _end(self) -> None:
+        for session in self._sessions.values():
+            session.cancel()
+
+    @property
+    def _methods(self) -> Mapping[str, Method[Any]]:
+        return {
+            "initialize": Method(InitializeRequest, self._initialize),
+            "authenticate": Method(AuthenticateRequest, self._authenticate),
+            "session/new": Method(NewSessionRequest, self._new),
+            "session/load": Method(LoadSessionRequest, self._load),
+            "session/resume": Method(ResumeSessionRequest, self._resume),
+            "session/fork": Method(ForkSessionRequest, self._fork),
+            "session/list": Method(ListSessionsRequest, self._list),
+            "session/close": Method(CloseSessionRequest, self._close),
+            "session/delete": Method(DeleteSessionRequest, self._delete),
+            "session/prompt": Method(PromptRequest, self._prompt),
+            "session/cancel": Method(CancelNotification, self._cancel, is_notification=True),
+            "session/set_mode": Method(SetSessionModeRequest, self._set_mode),
+            "session/set_config_option": Method(SetConfigOptionRequest, self._set_config_option),
+        }
+
+    async def _initialize(self, request: InitializeRequest) -> Reply:
+        self._client = request.client_capabilities or ClientCapabilities()
+        methods = [] if await self._is_set_up() else self._logins(self._client)
+        return Reply(
+            InitializeResponse(
+                protocol_version=PROTOCOL_VERSION,
+                agent_info=Implementation(name="panpan", title="panpan", version=__version__),
+                auth_methods=methods,
+                agent_capabilities=AgentCapabilities(
+                    load_session=True,
+                    prompt_capabilities=PromptCapabilities(image=True, embedded_context=True),
+                    mcp_capabilities=McpCapabilities(http=True, sse=True),
+                    session_capabilities=SessionCapabilities(
+                        list=SessionListCapabilities(),
+                        resume=SessionResumeCapabilities(),
+                        close=SessionCloseCapabilities(),
+                        delete=SessionDeleteCapabilities(),
+                        fork=SessionForkCapabilities(),
+                        additional_directories=SessionAdditionalDirectoriesCapabilities(),
+                    ),
+                ),
+            )
+        )
+
+    def _logins(self, client: ClientCapabilities) -> list[Any]:
+        if client.auth is not None and client.auth.terminal:
+            return [
+                TerminalAuthMethod(
+                    id=_LOGIN, type="terminal", name="Log in", description="Give panpan an API key", args=[LOGIN_OPTION]
+                )
+            ]
+        said = "Run `panpan login` in a terminal, then go on here"
+        return [AuthMethodAgent(id=_LOGIN, name="Log in on a terminal", description=said)]
+
+    async def _is_set_up(self) -> bool:
+        """Return True unless a session would lack a model or a key."""
+        config = SessionConfig(Path(), self._options)
+        try:
+            await to_thread.run_sync(config.resolve, kinds_of)
+        except (NoModelError, NoKeyError):
+            return False
+        except PanpanError:  # `session/new` says what is wrong
+            pass
+        return True
+
+    async def _authenticate(self, request: AuthenticateRequest) -> Reply:
+        self._require_client()
+        if request.method_id != _LOGIN:
+            raise invalid(f"there is no way to log in called {clean_line(request.method_id)[:40]!r}; use {_LOGIN!r}")
+        if not await self._is_set_up():
+            raise RequestError(_AUTH_REQUIRED, "no model is set up yet; run `panpan login` in a terminal")
+        return Reply()
+
+    async def _new(self, request: NewSessionRequest) -> Reply:
+        session = await self._open(self._config(request.cwd, request.additional_directories, request.mcp_servers))
+        choices = session.choices
+        result = NewSessionResponse(session_id=session.id, modes=choices.modes, config_options=list(choices.options))
+        return Reply(result, session.tell_state)
+
+    async def _load(self, request: LoadSessionRequest) -> Reply:
+        session = await self._reopen(request)
+        await session.replay()
+        choices = session.choices
+        return Reply(LoadSessionResponse(modes=choices.modes, config_options=list(choices.options)), session.tell_state)
+
+    async def _resume(self, request: ResumeSessionRequest) -> Reply:
+        session = await self._reopen(request)
+        choices = session.choices
+        return Reply(
+            ResumeSessionResponse(modes=choices.modes, config_options=list(choices.options)), session.tell_state
+        )
+
+    async def _fork(self, request: ForkSessionRequest) -> Reply:
+        config = await self._existing(request)
+        session = await self._open(config.with_options(fork=True))
+        choices = session.choices
+        result = ForkSessionResponse(session_id=session.id, modes=choices.modes, config_options=list(choices.options))
+        return Reply(result, session.tell_state)
+
+    async def _reopen(self, request: LoadSessionRequest | ResumeSessionRequest) -> AcpSession:
+        """Return an earlier session, which may be open."""
+        config = await self._existing(request)
+        if (session := self._sessions.get(request.session_id)) is not None:
+            if session.hub.is_busy:
+                raise invalid("a turn of this session runs; cancel it first")
+            return session
+        return await self._open(config)
+
+    async def _existing(self, request: LoadSessionRequest | ResumeSessionRequest | ForkSessionRequest) -> SessionConfig:
+        """Return the configuration of an earlier session of the folder of a request."""
+        config = self._config(request.cwd, request.additional_directories, request.mcp_servers)
+        log = await to_thread.run_sync(self._log_of, request.session_id)
+        locations = Locations.find(config.cwd, config.env)
+        if log is None or log != session_path(locations.sessions_folder, request.session_id):
+            raise _not_found(request.session_id, f" of the project in {clean_line(str(config.cwd))}")
+        return config.with_options(resume=request.session_id)
+
+    def _log_of(self, session_id: str) -> Path | None:
+        """Return the log of a session of any project; None if there is none. Blocks."""
+        if not _is_uuid(session_id):
+            return None
+        logs = logs_of_all_projects(self._locations().home)
+        return next((log for log in logs if log.stem == session_id and summary_of(log) is not None), None)
+
+    def _locations(self) -> Locations:
+        return Locations.find(Path.cwd(), SessionConfig(Path(), self._options).env)
+
+    def _config(self, cwd: str, further: Sequence[str] | None, servers: Sequence[Any] | None) -> SessionConfig:
+        """Return the configuration of a session of the editor.
+
+        Raises:
+            RequestError: A folder is not one, a server cannot be used, or `initialize` is missing.
+        """
+        self._require_client()
+        folder, *others = (_folder(name) for name in (cwd, *(further or ())))
+        options = self._options
+        overrides = dict(options.get("overrides") or {})
+        given: Any = overrides.get("additional_directories") or ()
+        overrides["additional_directories"] = (*given, *map(str, others))
+        config = [*options.get("mcp_config", ())]
+        if servers:
+            config.append(json.dumps({"mcpServers": _servers(servers)}))
+        return SessionConfig(folder, options).with_options(overrides=overrides, mcp_config=config)
+
+    async def _open(self, config: SessionConfig) -> AcpSession:
+        """Open a session.
+
+        Raises:
+            RequestError: Too many are open, or there is no model.
+            PanpanError: It cannot be opened.
+        """
+        if len(self._sessions) + self._opening >= MAX_SESSIONS:
+            raise invalid(f"{MAX_SESSIONS} sessions are open; close one first")
+        self._opening += 1
+        try:
+            session: AcpSession = await self._group.start(self._host, config)
+        except (NoModelError, NoKeyError) as error:
+            raise RequestError(_AUTH_REQUIRED, str(error)) from error
+        except ConfigError as error:
+            raise invalid(str(error)) from error
+        finally:
+            self._opening -= 1
+        return session
+
+    async def _host(self, config: SessionConfig, *, task_status: TaskStatus[AcpSession]) -> None:
+        """Keep a session open until it is closed."""
+        session: AcpSession | None = None
+        try:
+            async with hosted(partial(self._opened, config)) as hub:
+                if (tasks := hub.session.find(Background)) is not None:
+                    tasks.keep_at_exit(keeps=False)
+                session = await self._joined(hub.session, hub)
+                with session.scope:
+                    self._sessions[session.id] = session
+                    task_status.started(session)
+                    await session.run()
+        except Exception as error:
+            if session is None:
+                raise  # whoever wants to open it is told
+            if isinstance(error, PanpanError):
+                self._warn(str(error))
+            else:
+                report_failure(error)
+        finally:
+            if session is not None:
+                self._sessions.pop(session.id, None)
+                session.closed.set()
+
+    def _opened(self, config: SessionConfig, askers: Askers) -> AbstractAsyncContextManager[Session]:
+        frontend = Frontend(askers, is_interactive=True, warn=self._warn, slash_commands=_commands)
+        return opened_session(config, frontend)
+
+    async def _joined(self, session: Session, hub: Any) -> AcpSession:
+        client = self._require_client()
+        booleans = client.session and client.session.config_options and client.session.config_options.boolean
+        has_forms = client.elicitation is not None and client.elicitation.form is not None
+        commands = _commands(SessionConfig(Path(), self._options).env, session.capabilities.session_commands)
+        choices = SessionChoices(session, commands, has_booleans=booleans is not None)
+        await choices.load()
+        info = session.info
+        questions = ClientQuestions(self._connection, info.id, info.cwd, has_forms=has_forms)
+        return AcpSession(hub, self._connection, questions, choices)
+
+    async def _list(self, request: ListSessionsRequest) -> Reply:
+        self._require_client()
+        folder = None if request.cwd is None else _folder(request.cwd)
+        try:
+            begin = int(request.cursor or "0")
+        except ValueError as error:
+            raise invalid("the cursor is none of mine; leave it out") from error
+        return Reply(await to_thread.run_sync(self._page, folder, max(begin, 0)))
+
+    def _page(self, folder: Path | None, begin: int) -> ListSessionsResponse:
+        """Return a page of the sessions of a folder, or of all; blocks."""
+        found: list[SessionInfo] = []
+        logs = newest_first(logs_of_all_projects(self._locations().home))
+        for number, log in enumerate(logs[begin:], begin):
+            if len(found) == PAGE_SIZE:
+                return ListSessionsResponse(sessions=found, next_cursor=str(number))
+            one = summary_of(log)
+            if one is None or not one.cwd or not (one.is_interactive and _is_uuid(one.id)):
+                continue
+            if folder is None or Path(one.cwd) == folder:
+                title = clean_line(one.title or one.prompt)
+                when = datetime.fromtimestamp(one.written_at, UTC).isoformat()
+                found.append(SessionInfo(session_id=one.id, cwd=one.cwd, title=title or None, updated_at=when))
+        return ListSessionsResponse(sessions=found)
+
+    async def _close(self, request: CloseSessionRequest) -> Reply:
+        await self._shut(self._session(request.session_id))
+        return Reply()
+
+    async def _shut(self, session: AcpSession) -> None:
+        session.cancel()
+        session.scope.cancel("the editor has closed the session")
+        with anyio.move_on_after(_CLOSE_S, shield=True):
+            await session.closed.wait()
+
+    async def _delete(self, request: DeleteSessionRequest) -> Reply:
+        """Archive a session, which `panpan sessions` can bring back."""
+        self._require_client()
+        if (session := self._sessions.get(request.session_id)) is not None:
+            await self._shut(session)
+        if (log := await to_thread.run_sync(self._log_of, request.session_id)) is not None:
+            try:
+                await to_thread.run_sync(archive, log)
+            except SessionError as error:
+                raise invalid(str(error)) from error
+        return Reply()
+
+    async def _prompt(self, request: PromptRequest) -> Reply:
+        session = self._session(request.session_id)
+        reason = await session.prompt(await message_of(request.prompt))
+        return Reply(PromptResponse(stop_reason=reason))
+
+    async def _cancel(self, request: CancelNotification) -> Reply:
+        self._session(request.session_id).cancel()
+        return Reply()
+
+    async def _set_mode(self, request: SetSessionModeRequest) -> Reply:
+        session = self._session(request.session_id)
+        try:
+            session.choices.set_mode(request.mode_id)
+        except ConfigError as error:
+            raise invalid(str(error)) from error
+        return Reply()
+
+    async def _set_config_option(self, request: SetConfigOptionRequest) -> Reply:
+        given = request.root
+        session = self._session(given.session_id)
+        try:
+            await session.choices.set_option(given.config_id, given.value)
+        except ConfigError as error:
+            raise invalid(str(error)) from error
+        options = session.choices.options
+        session.note_options(options)
+        return Reply(SetSessionConfigOptionResponse(config_options=list(options)))
+
+    def _require_client(self) -> ClientCapabilities:
+        if self._client is None:
+            raise RequestError(_INVALID_REQUEST, "send initialize first")
+        return self._client
+
+    def _session(self, session_id: str) -> AcpSession:
+        self._require_client()
+        if (session := self._sessions.get(session_id)) is None:
+            raise _not_found(session_id, " that is open; session/load or session/resume opens one")
+        return session
+
+
+def _commands(env: Mapping[str, str], further: Sequence[Command]) -> SessionCommands:
+    return SessionCommands(env, further)
+
+
+def _not_found(session_id: str, more: str) -> RequestError:
+    return RequestError(_NOT_FOUND, f"there is no session {clean_line(session_id)[:100]!r}{more}")
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def _folder(name: str) -> Path:
+    """Return the folder of an absolute path."""
+    try:
+        folder = canonical_path(Path(name)) if Path(name).is_absolute() else None
+        is_folder = folder is not None and folder.is_dir()
+    except (PanpanError, OSError, ValueError):
+        is_folder = False
+    if folder is None or not is_folder:
+        raise invalid(f"{clean_line(name)[:200]!r} is not the absolute path of a folder")
+    return folder
+
+
+def _servers(servers: Sequence[McpServer]) -> Mapping[str, Mapping[str, Any]]:
+    """Return MCP servers of the editor as in `.mcp.json`."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for server in servers:
+        if server.name in found:
+            raise invalid(f"two MCP servers are called {clean_line(server.name)[:100]!r}")
+        found[server.name] = _server(server)
+    return found
+
+
+def _server(server: McpServer) -> Mapping[str, Any]:
+    match server:
+        case McpServerStdio():
+            env = {one.name: one.value for one in server.env}
+            return {"command": server.command, "args": list(server.args), "env": env}
+        case HttpMcpServer() | SseMcpServer():
+            headers = {one.name: one.value for one in server.headers}
+            return {"type": server.type, "url": server.url, "headers": headers}
+        case _:
+            raise invalid("an MCP server is of no kind that panpan can use; offer stdio, http or sse")

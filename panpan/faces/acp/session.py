@@ -1,0 +1,240 @@
+"""One session of an editor: its prompts, and what it is told of the session.
+
+The rule: the reply to a prompt comes after everything of its turn was sent, and each prompt gets one, whatever happens.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import anyio
+from acp.schema import (
+    ConfigOptionUpdate,
+    CurrentModeUpdate,
+    SessionInfoUpdate,
+    SessionNotification,
+    StopReason,
+    ToolCallProgress,
+    ToolCallStart,
+)
+from anyio import CancelScope, create_task_group
+from anyio.abc import TaskGroup
+
+from panpan.errors import PanpanError, TurnLimitError
+from panpan.faces.acp.choices import ConfigOption, SessionChoices
+from panpan.faces.acp.connection import Connection
+from panpan.faces.acp.questions import ClientQuestions
+from panpan.faces.acp.updates import SessionUpdates, Update
+from panpan.hub.events import (
+    HubEvent,
+    PromptsReturned,
+    Question,
+    QuestionAsked,
+    QuestionClosed,
+    StatusChanged,
+    TurnBegan,
+    TurnClosed,
+    TurnFailed,
+)
+from panpan.hub.hub import Hub
+from panpan.types.events import TurnEnded
+from panpan.types.messages import AssistantMessage, UserMessage
+from panpan.types.messages import StopReason as ReplyEnd
+
+CLIENT = "acp"
+"""Name of the editor as a client of the hub."""
+
+_STOP_REASONS: Mapping[ReplyEnd, StopReason] = {
+    "refusal": "refusal",
+    "max_tokens": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",
+    "interrupted": "cancelled",
+}
+
+
+class _Prompt:
+    """A prompt that waits for the end of its turn."""
+
+    def __init__(self) -> None:
+        self.sending = CancelScope()
+        self.done = anyio.Event()
+        self.stop_reason: StopReason = "end_turn"
+        self.error: PanpanError | None = None
+        self.is_cancelled = False
+
+    def close(self, reason: StopReason, error: PanpanError | None = None) -> None:
+        self.stop_reason, self.error = ("cancelled", None) if self.is_cancelled else (reason, error)
+        self.done.set()
+
+
+class AcpSession:
+    """An open session.
+
+    Args:
+        hub: Its hub.
+        connection: The way to the editor.
+        questions: Puts its questions to the person there.
+        choices: What the user may choose in it.
+    """
+
+    def __init__(self, hub: Hub, connection: Connection, questions: ClientQuestions, choices: SessionChoices) -> None:
+        self.hub = hub
+        self.choices = choices
+        self.id = hub.session.info.id
+        self.closed = anyio.Event()
+        self.scope = CancelScope()
+        """Cancelling it closes the session."""
+        self._connection = connection
+        self._questions = questions
+        self._updates = SessionUpdates(hub.session)
+        self._prompts: dict[str, _Prompt] = {}
+        """Prompts without a reply, by the id of the message."""
+        self._in_turn: list[str] = []
+        """Those that the running turn answers."""
+        self._end: StopReason = "end_turn"
+        self._error: PanpanError | None = None
+        self._asking: dict[int, CancelScope] = {}
+        self._own_calls: dict[int, str] = {}
+        """Calls that were made up for questions."""
+        self._told_mode = hub.session.permission_mode
+        self._told_title = hub.session.title
+        self._told_options: Sequence[ConfigOption] = choices.options
+
+    async def run(self) -> None:
+        """Tell the editor what happens, until the session is closed."""
+        reader = self.hub.read()
+        with self.hub.questions.answered_by(CLIENT):
+            async with create_task_group() as group:
+                while True:
+                    for one in await reader.take():
+                        await self._take(one.event, group)
+
+    async def prompt(self, message: UserMessage) -> StopReason:
+        """Run a turn, or give the message to the one that runs, and return how the turn ended.
+
+        Raises:
+            PanpanError: The turn failed.
+        """
+        prompt = self._prompts[message.uuid] = _Prompt()
+        try:
+            with prompt.sending:
+                await self.hub.submit(message, delivery="steer", client=CLIENT)
+            if prompt.sending.cancelled_caught:
+                return "cancelled"
+            await prompt.done.wait()
+        except anyio.get_cancelled_exc_class():
+            self.cancel()
+            raise
+        finally:
+            del self._prompts[message.uuid]
+        if prompt.error is not None:
+            raise prompt.error
+        return prompt.stop_reason
+
+    def cancel(self) -> None:
+        """Stop the running turn, and take back all prompts that wait."""
+        for prompt in self._prompts.values():
+            prompt.is_cancelled = True
+            prompt.sending.cancel("the user has cancelled it")
+        for message in self.hub.withdraw(CLIENT):
+            self._close(message.uuid, "cancelled")
+        self.hub.interrupt()
+
+    async def tell(self, *updates: Update) -> None:
+        """Send updates."""
+        for update in updates:
+            await self._connection.notify("session/update", SessionNotification(session_id=self.id, update=update))
+
+    async def replay(self) -> None:
+        """Send the conversation so far."""
+        await self.tell(*await self._updates.past())
+
+    async def tell_state(self) -> None:
+        """Send what the editor shows beside the conversation."""
+        title = [] if self.hub.session.title is None else [_titled(self.hub.session.title)]
+        await self.tell(self.choices.commands, *title, *self._updates.plan(), *self._updates.usage())
+
+    async def tell_options(self) -> None:
+        """Send the options if they are not as the editor knows them."""
+        if (options := self.choices.options) != self._told_options:
+            self.note_options(options)
+            await self.tell(ConfigOptionUpdate(session_update="config_option_update", config_options=list(options)))
+
+    def note_options(self, options: Sequence[ConfigOption]) -> None:
+        """Remember the options that the editor knows."""
+        self._told_options = options
+
+    async def _take(self, event: HubEvent, group: TaskGroup) -> None:
+        await self.tell(*await self._updates.of(event))
+        match event:
+            case QuestionAsked(id=number, question=question):
+                await self._begin_question(number, question, group)
+            case QuestionClosed(id=number):
+                await self._end_question(number)
+            case StatusChanged():
+                await self._tell_changes()
+            case PromptsReturned(prompts=messages, client=client) if client == CLIENT:
+                for message in messages:
+                    self._close(message.uuid, "cancelled")
+            case _:
+                await self._follow_turn(event)
+        if any(prompt.is_cancelled for prompt in self._prompts.values()):
+            self.hub.interrupt()  # a turn that was only beginning had nothing to interrupt yet
+
+    async def _follow_turn(self, event: HubEvent) -> None:
+        match event:
+            case TurnBegan(prompt=message):
+                self._in_turn = [] if message is None else [message.uuid]
+                self._end, self._error = "end_turn", None
+            case UserMessage(uuid=uuid):
+                self._in_turn.append(uuid)
+            case AssistantMessage(stop_reason=reason):
+                self._end = _STOP_REASONS.get(reason, "end_turn")
+            case TurnEnded(is_interrupted=True):
+                self._end = "cancelled"
+            case TurnFailed(error=TurnLimitError()):
+                self._end = "max_turn_requests"
+            case TurnFailed(error=error):
+                self._error = error
+            case TurnClosed():
+                await self._tell_changes()
+                for uuid in self._in_turn:
+                    self._close(uuid, self._end, self._error)
+                self._in_turn = []
+            case _:
+                pass
+
+    def _close(self, uuid: str, reason: StopReason, error: PanpanError | None = None) -> None:
+        if (prompt := self._prompts.get(uuid)) is not None:
+            prompt.close(reason, error)
+
+    async def _tell_changes(self) -> None:
+        session = self.hub.session
+        if session.permission_mode != self._told_mode:
+            self._told_mode = session.permission_mode
+            await self.tell(CurrentModeUpdate(session_update="current_mode_update", current_mode_id=self._told_mode))
+        if session.title != self._told_title:
+            self._told_title = session.title
+            await self.tell(_titled(session.title))
+        await self.tell_options()
+
+    async def _begin_question(self, number: int, question: Question, group: TaskGroup) -> None:
+        call = self._questions.call_for(number, question, self._updates.open_calls)
+        await self.tell(call)
+        if isinstance(call, ToolCallStart):
+            self._own_calls[number] = call.tool_call_id
+        self._asking[number] = CancelScope()
+        group.start_soon(self._ask, number, question, call)
+
+    async def _ask(self, number: int, question: Question, call: ToolCallStart | ToolCallProgress) -> None:
+        with self._asking[number]:
+            answer = await self._questions.ask(question, call)
+            self.hub.questions.answer(number, answer, CLIENT)
+
+    async def _end_question(self, number: int) -> None:
+        if (asking := self._asking.pop(number, None)) is not None:
+            asking.cancel("the question is closed")
+        if (call := self._own_calls.pop(number, None)) is not None:
+            await self.tell(ToolCallProgress(session_update="tool_call_update", tool_call_id=call, status="completed"))
+
+
+def _titled(title: str | None) -> SessionInfoUpdate:
+    return SessionInfoUpdate(session_update="session_info_update", title=title)

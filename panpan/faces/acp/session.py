@@ -91,6 +91,8 @@ class AcpSession:
         """Those that the running turn answers."""
         self._end: StopReason = "end_turn"
         self._error: PanpanError | None = None
+        self._is_stopping = False
+        """True if the running turn was cancelled."""
         self._asking: dict[int, CancelScope] = {}
         self._own_calls: dict[int, str] = {}
         """Calls that were made up for questions."""
@@ -136,6 +138,7 @@ class AcpSession:
             prompt.sending.cancel("the user has cancelled it")
         for message in self.hub.withdraw(CLIENT):
             self._close(message.uuid, "cancelled")
+        self._is_stopping = self.hub.is_busy
         self.hub.interrupt()
 
     async def tell(self, *updates: Update) -> None:
@@ -176,7 +179,7 @@ class AcpSession:
                     self._close(message.uuid, "cancelled")
             case _:
                 await self._follow_turn(event)
-        if any(prompt.is_cancelled for prompt in self._prompts.values()):
+        if self._is_stopping:
             self.hub.interrupt()  # a turn that was only beginning had nothing to interrupt yet
 
     async def _follow_turn(self, event: HubEvent) -> None:
@@ -198,7 +201,7 @@ class AcpSession:
                 await self._tell_changes()
                 for uuid in self._in_turn:
                     self._close(uuid, self._end, self._error)
-                self._in_turn = []
+                self._in_turn, self._is_stopping = [], False
             case _:
                 pass
 

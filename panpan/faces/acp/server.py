@@ -222,8 +222,12 @@ class AcpServer:
         )
 
     async def _fork(self, request: ForkSessionRequest) -> Reply:
-        config = await self._existing(request)
-        session = await self._open(config.with_options(fork=True))
+        source = self._sessions.get(request.session_id)
+        if source is not None and not source.hub.session.conversation.messages:
+            config = self._config(request.cwd, request.additional_directories, request.mcp_servers)
+        else:
+            config = (await self._existing(request)).with_options(fork=True)
+        session = await self._open(config)
         choices = session.choices
         result = ForkSessionResponse(session_id=session.id, modes=choices.modes, config_options=list(choices.options))
         return Reply(result, session.tell_state)

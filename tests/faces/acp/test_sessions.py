@@ -248,6 +248,15 @@ async def test_list_fork_close_and_delete(place: Place) -> None:
     assert list(place.home.glob(f"projects/*/sessions/archive/{session}.jsonl"))
 
 
+async def test_fork_of_an_empty_session_is_empty(place: Place) -> None:
+    async with editing(place, "one") as editor:
+        session = await editor.new(place.root)
+        fork = await editor.request("session/fork", sessionId=session, cwd=str(place.root), mcpServers=[])
+
+        assert fork["sessionId"] != session
+        assert await editor.prompt(fork["sessionId"]) == "end_turn"
+
+
 async def test_list_goes_on_after_a_page(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("panpan.faces.acp.server.PAGE_SIZE", 2)
     async with editing(place, "one") as editor:

@@ -37,7 +37,7 @@ def command(ctx: click.Context, logs_in: bool) -> int:
     import anyio
 
     from panpan.cli.start import begin_collection
-    from panpan.faces.acp.run import serve
+    from panpan.faces.acp.server import serve
     from panpan.session.frontend import SessionOptions
     from panpan.system.processes.own_process import hide_process
 

@@ -3,14 +3,12 @@
 The rule: sessions share nothing but the way to the editor. One that cannot be opened costs no other.
 """
 
-import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
-from uuid import UUID
+from typing import Any
 
 import anyio
 from acp.exceptions import RequestError
@@ -24,16 +22,13 @@ from acp.schema import (
     DeleteSessionRequest,
     ForkSessionRequest,
     ForkSessionResponse,
-    HttpMcpServer,
     Implementation,
     InitializeRequest,
     InitializeResponse,
     ListSessionsRequest,
-    ListSessionsResponse,
     LoadSessionRequest,
     LoadSessionResponse,
     McpCapabilities,
-    McpServerStdio,
     NewSessionRequest,
     NewSessionResponse,
     PromptCapabilities,
@@ -46,14 +41,12 @@ from acp.schema import (
     SessionCloseCapabilities,
     SessionDeleteCapabilities,
     SessionForkCapabilities,
-    SessionInfo,
     SessionListCapabilities,
     SessionResumeCapabilities,
     SetSessionConfigOptionBooleanRequest,
     SetSessionConfigOptionResponse,
     SetSessionConfigOptionSelectRequest,
     SetSessionModeRequest,
-    SseMcpServer,
     TerminalAuthMethod,
 )
 from anyio import create_task_group, to_thread
@@ -62,14 +55,15 @@ from pydantic import RootModel
 
 from panpan.app import kinds_of, opened_session
 from panpan.cli_kit.failures import report_failure
-from panpan.config.locations import Locations
+from panpan.cli_kit.stdio_server import end_at_signal, held_signals, own_streams
 from panpan.core.background import Background
-from panpan.errors import ConfigError, PanpanError, SessionError
+from panpan.errors import ConfigError, PanpanError, SessionError, unwrap_single_exception
 from panpan.faces.acp.buffers import editor_buffers
 from panpan.faces.acp.choices import SessionChoices
 from panpan.faces.acp.connection import Connection, Method, Reply, invalid
 from panpan.faces.acp.prompts import message_of
 from panpan.faces.acp.questions import ClientQuestions
+from panpan.faces.acp.requested import RequestedSessions, folder_of, not_found
 from panpan.faces.acp.session import AcpSession
 from panpan.faces.session_commands import SessionCommands
 from panpan.hub.hub import hosted
@@ -77,24 +71,19 @@ from panpan.models.model_choice import NoKeyError, NoModelError
 from panpan.session.command import Command
 from panpan.session.frontend import Askers, Frontend, SessionConfig, SessionOptions
 from panpan.session.session import Session
-from panpan.session.stored.store import archive, logs_of_all_projects, newest_first, session_path, summary_of
-from panpan.system.files.canonical import canonical_path
+from panpan.session.stored.store import archive
 from panpan.system.text.terminal_text import clean_line
 from panpan.version import __version__
-
-McpServer: TypeAlias = HttpMcpServer | SseMcpServer | McpServerStdio
 
 PROTOCOL_VERSION = 1
 MAX_SESSIONS = 32
 """Most sessions that are open at the same time."""
-PAGE_SIZE = 50
-"""Sessions of one answer to `session/list`."""
 LOGIN_OPTION = "--login"
 """Option of `panpan acp` that logs in on a terminal instead; the editor adds it to the command."""
 
 _CLOSE_S = 20.0
 """Seconds for closing a session; panpan's own limits for its parts are shorter."""
-_AUTH_REQUIRED, _NOT_FOUND, _INVALID_REQUEST = -32000, -32002, -32600
+_AUTH_REQUIRED, _INVALID_REQUEST = -32000, -32600
 _LOGIN = "login"
 
 
@@ -113,6 +102,7 @@ class AcpServer:
 
     def __init__(self, options: SessionOptions, connection: Connection, warn: Callable[[str], None]) -> None:
         self._options = options
+        self._requested = RequestedSessions(options)
         self._connection = connection
         self._warn = warn
         self._client: ClientCapabilities | None = None
@@ -203,7 +193,7 @@ class AcpServer:
         return Reply()
 
     async def _new(self, request: NewSessionRequest) -> Reply:
-        session = await self._open(self._config(request.cwd, request.additional_directories, request.mcp_servers))
+        session = await self._open(self._requested.config(request, **self._further))
         choices = session.choices
         result = NewSessionResponse(session_id=session.id, modes=choices.modes, config_options=list(choices.options))
         return Reply(result, session.tell_state)
@@ -224,9 +214,9 @@ class AcpServer:
     async def _fork(self, request: ForkSessionRequest) -> Reply:
         source = self._sessions.get(request.session_id)
         if source is not None and not source.hub.session.conversation.messages:
-            config = self._config(request.cwd, request.additional_directories, request.mcp_servers)
+            config = self._requested.config(request, **self._further)
         else:
-            config = (await self._existing(request)).with_options(fork=True)
+            config = await self._requested.earlier(request, fork=True, **self._further)
         session = await self._open(config)
         choices = session.choices
         result = ForkSessionResponse(session_id=session.id, modes=choices.modes, config_options=list(choices.options))
@@ -234,51 +224,21 @@ class AcpServer:
 
     async def _reopen(self, request: LoadSessionRequest | ResumeSessionRequest) -> AcpSession:
         """Return an earlier session, which may be open."""
-        config = await self._existing(request)
-        if (session := self._sessions.get(request.session_id)) is not None:
-            if session.hub.is_busy:
-                raise invalid("a turn of this session runs; cancel it first")
-            return session
-        return await self._open(config)
+        further = self._further
+        if (session := self._sessions.get(request.session_id)) is None:
+            return await self._open(await self._requested.earlier(request, **further))
+        if session.hub.session.info.cwd != folder_of(request.cwd):
+            raise not_found(request.session_id, f" of the project in {clean_line(request.cwd)[:200]}")
+        if session.hub.is_busy:
+            raise invalid("a turn of this session runs; cancel it first")
+        return session
 
-    async def _existing(self, request: LoadSessionRequest | ResumeSessionRequest | ForkSessionRequest) -> SessionConfig:
-        """Return the configuration of an earlier session of the folder of a request."""
-        config = self._config(request.cwd, request.additional_directories, request.mcp_servers)
-        log = await to_thread.run_sync(self._log_of, request.session_id)
-        locations = Locations.find(config.cwd, config.env)
-        if log is None or log != session_path(locations.sessions_folder, request.session_id):
-            raise _not_found(request.session_id, f" of the project in {clean_line(str(config.cwd))}")
-        return config.with_options(resume=request.session_id)
-
-    def _log_of(self, session_id: str) -> Path | None:
-        """Return the log of a session of any project; None if there is none. Blocks."""
-        if not _is_uuid(session_id):
-            return None
-        logs = logs_of_all_projects(self._locations().home)
-        return next((log for log in logs if log.stem == session_id and summary_of(log) is not None), None)
-
-    def _locations(self) -> Locations:
-        return Locations.find(Path.cwd(), SessionConfig(Path(), self._options).env)
-
-    def _config(self, cwd: str, further: Sequence[str] | None, servers: Sequence[Any] | None) -> SessionConfig:
-        """Return the configuration of a session of the editor.
-
-        Raises:
-            RequestError: A folder is not one, a server cannot be used, or `initialize` is missing.
-        """
+    @property
+    def _further(self) -> Mapping[str, Any]:
+        """Options of sessions that follow from the abilities of the editor."""
         client = self._require_client()
-        folder, *others = (_folder(name) for name in (cwd, *(further or ())))
-        options = self._options
-        overrides = dict(options.get("overrides") or {})
-        given: Any = overrides.get("additional_directories") or ()
-        overrides["additional_directories"] = (*given, *map(str, others))
-        config = [*options.get("mcp_config", ())]
-        if servers:
-            config.append(json.dumps({"mcpServers": _servers(servers)}))
-        capabilities = [editor_buffers(self._connection)] if client.fs is not None and client.fs.read_text_file else []
-        return SessionConfig(folder, options).with_options(
-            overrides=overrides, mcp_config=config, capabilities=capabilities
-        )
+        shows_buffers = client.fs is not None and client.fs.read_text_file
+        return {"capabilities": [editor_buffers(self._connection)] if shows_buffers else []}
 
     async def _open(self, config: SessionConfig) -> AcpSession:
         """Open a session.
@@ -341,28 +301,7 @@ class AcpServer:
 
     async def _list(self, request: ListSessionsRequest) -> Reply:
         self._require_client()
-        folder = None if request.cwd is None else _folder(request.cwd)
-        try:
-            begin = int(request.cursor or "0")
-        except ValueError as error:
-            raise invalid("the cursor is none of mine; leave it out") from error
-        return Reply(await to_thread.run_sync(self._page, folder, max(begin, 0)))
-
-    def _page(self, folder: Path | None, begin: int) -> ListSessionsResponse:
-        """Return a page of the sessions of a folder, or of all; blocks."""
-        found: list[SessionInfo] = []
-        logs = newest_first(logs_of_all_projects(self._locations().home))
-        for number, log in enumerate(logs[begin:], begin):
-            if len(found) == PAGE_SIZE:
-                return ListSessionsResponse(sessions=found, next_cursor=str(number))
-            one = summary_of(log)
-            if one is None or not one.cwd or not (one.is_interactive and _is_uuid(one.id)):
-                continue
-            if folder is None or Path(one.cwd) == folder:
-                title = clean_line(one.title or one.prompt)
-                when = datetime.fromtimestamp(one.written_at, UTC).isoformat()
-                found.append(SessionInfo(session_id=one.id, cwd=one.cwd, title=title or None, updated_at=when))
-        return ListSessionsResponse(sessions=found)
+        return Reply(await to_thread.run_sync(self._requested.page, request.cwd, request.cursor))
 
     async def _close(self, request: CloseSessionRequest) -> Reply:
         await self._shut(self._session(request.session_id))
@@ -379,7 +318,7 @@ class AcpServer:
         self._require_client()
         if (session := self._sessions.get(request.session_id)) is not None:
             await self._shut(session)
-        if (log := await to_thread.run_sync(self._log_of, request.session_id)) is not None:
+        if (log := await to_thread.run_sync(self._requested.log_of, request.session_id)) is not None:
             try:
                 await to_thread.run_sync(archive, log)
             except SessionError as error:
@@ -422,54 +361,26 @@ class AcpServer:
     def _session(self, session_id: str) -> AcpSession:
         self._require_client()
         if (session := self._sessions.get(session_id)) is None:
-            raise _not_found(session_id, " that is open; session/load or session/resume opens one")
+            raise not_found(session_id, " that is open; session/load or session/resume opens one")
         return session
+
+
+async def serve(options: SessionOptions, warn: Callable[[str], None]) -> None:
+    """Serve an editor until it goes, or a signal comes.
+
+    Args:
+        options: Options of all sessions, from the command line.
+        warn: Prints one line on standard error.
+    """
+    for name in ("acp", "mcp"):  # they would print text of others
+        logging.getLogger(name).addHandler(logging.NullHandler())
+        logging.getLogger(name).propagate = False
+    with held_signals() as signals, own_streams() as (stdin, stdout), unwrap_single_exception():
+        async with create_task_group() as group:
+            group.start_soon(end_at_signal, signals, group.cancel_scope.cancel)
+            await AcpServer(options, Connection(stdin, stdout, warn), warn).serve()
+            group.cancel_scope.cancel("the editor has gone")
 
 
 def _commands(env: Mapping[str, str], further: Sequence[Command]) -> SessionCommands:
     return SessionCommands(env, further)
-
-
-def _not_found(session_id: str, more: str) -> RequestError:
-    return RequestError(_NOT_FOUND, f"there is no session {clean_line(session_id)[:100]!r}{more}")
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False
-
-
-def _folder(name: str) -> Path:
-    """Return the folder of an absolute path."""
-    try:
-        folder = canonical_path(Path(name)) if Path(name).is_absolute() else None
-        is_folder = folder is not None and folder.is_dir()
-    except (PanpanError, OSError, ValueError):
-        is_folder = False
-    if folder is None or not is_folder:
-        raise invalid(f"{clean_line(name)[:200]!r} is not the absolute path of a folder")
-    return folder
-
-
-def _servers(servers: Sequence[McpServer]) -> Mapping[str, Mapping[str, Any]]:
-    """Return MCP servers of the editor as in `.mcp.json`."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for server in servers:
-        if server.name in found:
-            raise invalid(f"two MCP servers are called {clean_line(server.name)[:100]!r}")
-        found[server.name] = _server(server)
-    return found
-
-
-def _server(server: McpServer) -> Mapping[str, Any]:
-    match server:
-        case McpServerStdio():
-            env = {one.name: one.value for one in server.env}
-            return {"command": server.command, "args": list(server.args), "env": env}
-        case HttpMcpServer() | SseMcpServer():
-            headers = {one.name: one.value for one in server.headers}
-            return {"type": server.type, "url": server.url, "headers": headers}
-        case _:
-            raise invalid("an MCP server is of no kind that panpan can use; offer stdio, http or sse")

@@ -99,7 +99,7 @@ async def test_part_that_no_model_gets_is_refused(block: dict[str, Any], error: 
 
 
 @given(st.text(), st.text(max_size=60))
-def test_nothing_in_data_becomes_words_of_the_user(content: str, name: str) -> None:
+def test_data_never_becomes_words_of_the_user(content: str, name: str) -> None:
     try:
         message = anyio.run(
             read, text("look"), {"type": "resource", "resource": {"uri": f"file:///{name}", "text": content}}

@@ -258,7 +258,7 @@ async def test_fork_of_an_empty_session_is_empty(place: Place) -> None:
 
 
 async def test_list_goes_on_after_a_page(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("panpan.faces.acp.server.PAGE_SIZE", 2)
+    monkeypatch.setattr("panpan.faces.acp.requested.PAGE_SIZE", 2)
     async with editing(place, "one") as editor:
         sessions = []
         for _ in range(3):

@@ -1,6 +1,7 @@
 """Sessions that an editor asks for: their configuration, and those that are stored."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,7 @@ from panpan.session.frontend import SessionConfig, SessionOptions
 from panpan.session.stored.store import logs_of_all_projects, newest_first, session_path, summary_of
 from panpan.system.files.canonical import canonical_path
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.messages import unique_id
 
 OfEarlier: TypeAlias = LoadSessionRequest | ResumeSessionRequest | ForkSessionRequest
 McpServer: TypeAlias = HttpMcpServer | SseMcpServer | McpServerStdio
@@ -35,6 +37,9 @@ McpServer: TypeAlias = HttpMcpServer | SseMcpServer | McpServerStdio
 PAGE_SIZE = 50
 """Sessions of one answer to `session/list`."""
 _NOT_FOUND = -32002
+_NO_NAME = re.compile(r"[^A-Za-z0-9-]+")
+"""Characters that names of servers in `.mcp.json` do not have."""
+_MAX_NAME_CHARS = 50
 
 
 class RequestedSessions:
@@ -141,12 +146,11 @@ def folder_of(name: str) -> Path:
 
 
 def _servers(servers: Sequence[Any]) -> Mapping[str, Mapping[str, Any]]:
-    """Return MCP servers of the editor as in `.mcp.json`."""
+    """Return MCP servers of the editor as in `.mcp.json`; editors name them as they like, such as "My Server"."""
     found: dict[str, Mapping[str, Any]] = {}
     for server in servers:
-        if server.name in found:
-            raise invalid(f"two MCP servers are called {clean_line(server.name)[:100]!r}")
-        found[server.name] = _server(server)
+        name = _NO_NAME.sub("_", server.name)[:_MAX_NAME_CHARS].strip("_") or "server"
+        found[unique_id(name, found.keys())] = _server(server)
     return found
 
 

@@ -331,16 +331,22 @@ async def test_thinking_is_a_switch_where_the_editor_has_one(place: Place) -> No
 
 
 async def test_servers_of_the_editor_are_there(place: Place) -> None:
-    entry = {**place.entry, "name": "toy", "env": []}
+    entries = [{**place.entry, "name": name, "env": []} for name in ("The toy (1)", "The toy, 1", "\u2014")]
     search: Use = ("ToolSearch", {"query": "echo"})
-    call: Use = ("CallTool", {"name": "mcp__toy__echo", "arguments": {"text": "hello"}})
+    call: Use = ("CallTool", {"name": "mcp__The_toy_1__echo", "arguments": {"text": "hello"}})
     async with editing(place, search, call, "called") as editor:
-        await editor.prompt(await editor.new(place.root, mcpServers=[entry]))
-        with pytest.raises(AgentError, match="two MCP servers are called 'toy'"):
-            await editor.new(place.root, mcpServers=[entry, entry])
+        await editor.prompt(await editor.new(place.root, mcpServers=entries))
 
-    assert place.starts == 1
+    assert place.starts >= 1
     assert editor.updates("tool_call_update")[-1]["status"] == "completed"
+    assert "mcp__The_toy_1-2__echo" in json.dumps(editor.updates("tool_call_update"))
+
+
+async def test_server_that_cannot_be_used_is_an_error(place: Place) -> None:
+    async with editing(place) as editor:
+        with pytest.raises(AgentError, match="bad"):
+            await editor.new(place.root, mcpServers=[{"type": "http", "name": "bad", "url": "ftp://x", "headers": []}])
+        await editor.new(place.root)
 
 
 async def test_additional_folder_belongs_to_the_workspace(place: Place) -> None:

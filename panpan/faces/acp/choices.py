@@ -101,7 +101,7 @@ class SessionChoices:
                 "Effort",
                 "thought_level",
                 session.effort or EFFORTS[0],
-                [_option(one, one.capitalize(), "") for one in EFFORTS],
+                [_option(one, f"{one.capitalize()} effort", "") for one in EFFORTS],
             ),
             self._thinking,
         ]
@@ -129,7 +129,7 @@ class SessionChoices:
             return SessionConfigOptionBoolean(
                 id=_THINKING, name=name, category="thought_level", type="boolean", current_value=is_on
             )
-        choices = [_option(_ON, "On", ""), _option(_OFF, "Off", "")]
+        choices = [_option(_ON, "Thinking", ""), _option(_OFF, "No thinking", "")]  # some editors show no other words
         return _select(_THINKING, name, "thought_level", _ON if is_on else _OFF, choices)
 
     def set_mode(self, mode: str) -> None:

@@ -47,17 +47,18 @@ async def message_of(blocks: Sequence[Block]) -> UserMessage:
         RequestError: It says nothing, or has a part that no model gets.
     """
     words, data = "", list[UserContent]()
-    for block in blocks:
+    for before, block in zip((None, *blocks), blocks, strict=False):
+        is_behind_link = isinstance(before, ResourceContentBlock | EmbeddedResourceContentBlock)
         match block:
             case TextContentBlock(text=text):
-                words += text
+                words += f" {text}" if is_behind_link and text[:1].isalnum() else text
             case ResourceContentBlock(uri=uri, name=name):
-                words += _link(uri, name)
+                words = _with_link(words, _link(uri, name))
             case EmbeddedResourceContentBlock(resource=TextResourceContents(uri=uri, text=text)):
-                words += _named(uri)
+                words = _with_link(words, _named(uri))
                 data.append(TextBlock(text=f"[the resource {clean_line(uri)}]\n{text}"))
             case EmbeddedResourceContentBlock(resource=BlobResourceContents(uri=uri, blob=blob)):
-                words += _named(uri)
+                words = _with_link(words, _named(uri))
                 data.append(await _blob(blob, clean_line(uri)))
             case ImageContentBlock(data=encoded):
                 data.append(await _picture(encoded, "the picture"))
@@ -68,6 +69,11 @@ async def message_of(blocks: Sequence[Block]) -> UserMessage:
     if not words.strip() and not data:
         raise invalid("the prompt is empty; say what panpan is to do")
     return UserMessage(content=(TextBlock(text=words), *data))
+
+
+def _with_link(words: str, link: str) -> str:
+    """Return the words with a link behind them, apart from the word before: a mention begins a word."""
+    return f"{words} {link}" if words and not words[-1].isspace() and words[-1] not in "([{" else f"{words}{link}"
 
 
 def _link(uri: str, name: str) -> str:

@@ -4,6 +4,7 @@ The rule: sessions share nothing but the way to the editor. One that cannot be o
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -66,7 +67,7 @@ from panpan.faces.acp.questions import ClientQuestions
 from panpan.faces.acp.requested import RequestedSessions, folder_of, not_found
 from panpan.faces.acp.session import AcpSession
 from panpan.faces.session_commands import SessionCommands
-from panpan.hub.hub import hosted
+from panpan.hub.hub import Hub, hosted
 from panpan.models.model_choice import NoKeyError, NoModelError
 from panpan.session.command import Command
 from panpan.session.frontend import Askers, Frontend, SessionConfig, SessionOptions
@@ -85,6 +86,8 @@ _CLOSE_S = 20.0
 """Seconds for closing a session; panpan's own limits for its parts are shorter."""
 _AUTH_REQUIRED, _INVALID_REQUEST = -32000, -32600
 _LOGIN = "login"
+_MAX_WARNINGS = 100
+"""Newest warnings that are kept for an editor."""
 
 
 class SetConfigOptionRequest(RootModel[SetSessionConfigOptionBooleanRequest | SetSessionConfigOptionSelectRequest]):
@@ -263,11 +266,17 @@ class AcpServer:
     async def _host(self, config: SessionConfig, *, task_status: TaskStatus[AcpSession]) -> None:
         """Keep a session open until it is closed."""
         session: AcpSession | None = None
+        warnings = deque[str](maxlen=_MAX_WARNINGS)
+
+        def warn(line: str) -> None:
+            self._warn(line)
+            warnings.append(clean_line(line))
+
         try:
-            async with hosted(partial(self._opened, config)) as hub:
+            async with hosted(partial(_opened, config, warn)) as hub:
                 if (tasks := hub.session.find(Background)) is not None:
                     tasks.keep_at_exit(keeps=False)
-                session = await self._joined(hub.session, hub)
+                session = await self._joined(hub, warnings)
                 with session.scope:
                     self._sessions[session.id] = session
                     task_status.started(session)
@@ -284,12 +293,8 @@ class AcpServer:
                 self._sessions.pop(session.id, None)
                 session.closed.set()
 
-    def _opened(self, config: SessionConfig, askers: Askers) -> AbstractAsyncContextManager[Session]:
-        frontend = Frontend(askers, is_interactive=True, warn=self._warn, slash_commands=_commands)
-        return opened_session(config, frontend)
-
-    async def _joined(self, session: Session, hub: Any) -> AcpSession:
-        client = self._require_client()
+    async def _joined(self, hub: Hub, warnings: deque[str]) -> AcpSession:
+        client, session = self._require_client(), hub.session
         booleans = client.session and client.session.config_options and client.session.config_options.boolean
         has_forms = client.elicitation is not None and client.elicitation.form is not None
         commands = _commands(SessionConfig(Path(), self._options).env, session.capabilities.session_commands)
@@ -297,7 +302,7 @@ class AcpServer:
         await choices.load()
         info = session.info
         questions = ClientQuestions(self._connection, info.id, info.cwd, has_forms=has_forms)
-        return AcpSession(hub, self._connection, questions, choices)
+        return AcpSession(hub, self._connection, questions, choices, warnings)
 
     async def _list(self, request: ListSessionsRequest) -> Reply:
         self._require_client()
@@ -380,6 +385,10 @@ async def serve(options: SessionOptions, warn: Callable[[str], None]) -> None:
             group.start_soon(end_at_signal, signals, group.cancel_scope.cancel)
             await AcpServer(options, Connection(stdin, stdout, warn), warn).serve()
             group.cancel_scope.cancel("the editor has gone")
+
+
+def _opened(config: SessionConfig, warn: Callable[[str], None], askers: Askers) -> AbstractAsyncContextManager[Session]:
+    return opened_session(config, Frontend(askers, is_interactive=True, warn=warn, slash_commands=_commands))
 
 
 def _commands(env: Mapping[str, str], further: Sequence[Command]) -> SessionCommands:

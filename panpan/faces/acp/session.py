@@ -3,6 +3,7 @@
 The rule: the reply to a prompt comes after everything of its turn was sent, and each prompt gets one, whatever happens.
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 import anyio
@@ -22,7 +23,7 @@ from panpan.errors import PanpanError, TurnLimitError
 from panpan.faces.acp.choices import ConfigOption, SessionChoices
 from panpan.faces.acp.connection import Connection
 from panpan.faces.acp.questions import ClientQuestions
-from panpan.faces.acp.updates import SessionUpdates, Update
+from panpan.faces.acp.updates import SessionUpdates, Update, thought
 from panpan.hub.events import (
     HubEvent,
     PromptsReturned,
@@ -36,7 +37,7 @@ from panpan.hub.events import (
 )
 from panpan.hub.hub import Hub
 from panpan.types.events import TurnEnded
-from panpan.types.messages import AssistantMessage, UserMessage
+from panpan.types.messages import AssistantMessage, UserMessage, new_id
 from panpan.types.messages import StopReason as ReplyEnd
 
 CLIENT = "acp"
@@ -73,9 +74,17 @@ class AcpSession:
         connection: The way to the editor.
         questions: Puts its questions to the person there.
         choices: What the user may choose in it.
+        warnings: Warnings for the user, oldest first; more may come.
     """
 
-    def __init__(self, hub: Hub, connection: Connection, questions: ClientQuestions, choices: SessionChoices) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        connection: Connection,
+        questions: ClientQuestions,
+        choices: SessionChoices,
+        warnings: deque[str],
+    ) -> None:
         self.hub = hub
         self.choices = choices
         self.id = hub.session.info.id
@@ -83,6 +92,7 @@ class AcpSession:
         self.scope = CancelScope()
         """Cancelling it closes the session."""
         self._connection = connection
+        self._warnings = warnings
         self._questions = questions
         self._updates = SessionUpdates(hub.session)
         self._prompts: dict[str, _Prompt] = {}
@@ -153,6 +163,7 @@ class AcpSession:
     async def tell_state(self) -> None:
         """Send what the editor shows beside the conversation."""
         title = [] if self.hub.session.title is None else [_titled(self.hub.session.title)]
+        await self._tell_warnings()
         await self.tell(self.choices.commands, *title, *self._updates.plan(), *self._updates.usage())
 
     async def tell_options(self) -> None:
@@ -166,6 +177,7 @@ class AcpSession:
         self._told_options = options
 
     async def _take(self, event: HubEvent, group: TaskGroup) -> None:
+        await self._tell_warnings()
         await self.tell(*await self._updates.of(event))
         match event:
             case QuestionAsked(id=number, question=question):
@@ -181,6 +193,10 @@ class AcpSession:
                 await self._follow_turn(event)
         if self._is_stopping:
             self.hub.interrupt()  # a turn that was only beginning had nothing to interrupt yet
+
+    async def _tell_warnings(self) -> None:
+        while self._warnings:
+            await self.tell(thought(f"panpan: {self._warnings.popleft()}\n", new_id()))
 
     async def _follow_turn(self, event: HubEvent) -> None:
         match event:

@@ -32,6 +32,8 @@ from panpan.hub.events import HubEvent, MessageRecorded, Resync, TurnBegan, Turn
 from panpan.hub.feed import OpenReply
 from panpan.session.descriptions import compaction_lines
 from panpan.session.session import Session
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.attachments import attached_names, data_lines
 from panpan.types.content import (
     AssistantContent,
     ChecklistDisplay,
@@ -39,7 +41,6 @@ from panpan.types.content import (
     TextBlock,
     ThinkingBlock,
     ToolUseBlock,
-    UserContent,
 )
 from panpan.types.events import (
     BlockFinished,
@@ -148,9 +149,9 @@ class SessionUpdates:
             case CommandRan(text=words):
                 return [agent_text(words, new_id())]
             case Compacted(compaction=compaction):
-                return [_thought("\n".join(compaction_lines(compaction)), new_id()), *self.usage()]
+                return [thought("\n".join(compaction_lines(compaction)), new_id()), *self.usage()]
             case TurnClosed():
-                return self._close()
+                return [*self._end_calls(), *self.plan(), *self.usage()]
             case _:
                 return self._of_tools(event)
         return ()
@@ -194,10 +195,10 @@ class SessionUpdates:
             self._message = new_id()
         if not unseen.text:
             return ()
-        make = agent_text if tracker is self._text else _thought
+        make = agent_text if tracker is self._text else thought
         return [make(unseen.text, self._message)]
 
-    def _close(self) -> Sequence[Update]:
+    def _end_calls(self) -> Sequence[Update]:
         """End the calls of a turn that have no result."""
         left, self._calls = self._calls, {}
         self._begun.clear()
@@ -211,7 +212,7 @@ class SessionUpdates:
                 content=[fenced("The turn ended before the call did.")],
             )
             for call in left
-        ] + [*self.plan(), *self.usage()]
+        ]
 
     def plan(self) -> Sequence[Update]:
         """Return the checklist of the session if it is another one than the client knows."""
@@ -243,8 +244,8 @@ class SessionUpdates:
         found: list[Update] = []
         for message in self._session.conversation.messages:
             match message:
-                case UserMessage(uuid=uuid, content=content):
-                    found += _user_chunks(content, uuid)
+                case UserMessage():
+                    found += _user_chunks(message)
                 case AssistantMessage(uuid=uuid, content=content):
                     found += _reply_chunks(content, uuid)
                     found += [await self._begin(use) for use in message.tool_uses]
@@ -252,7 +253,7 @@ class SessionUpdates:
                     found.append(result_of(message, self._folder))
                 case _:
                     pass
-        return [*found, *self._close()]
+        return [*found, *self._end_calls()]
 
 
 def agent_text(words: str, message: str) -> AgentMessageChunk:
@@ -261,7 +262,8 @@ def agent_text(words: str, message: str) -> AgentMessageChunk:
     return AgentMessageChunk(session_update="agent_message_chunk", content=content, message_id=message)
 
 
-def _thought(words: str, message: str) -> AgentThoughtChunk:
+def thought(words: str, message: str) -> AgentThoughtChunk:
+    """Return a piece of what the model thinks, or of what panpan notes."""
     content = TextContentBlock(type="text", text=words)
     return AgentThoughtChunk(session_update="agent_thought_chunk", content=content, message_id=message)
 
@@ -272,18 +274,21 @@ def _reply_chunks(content: Sequence[AssistantContent], message: str) -> Iterator
             case TextBlock(text=words) if words:
                 yield agent_text(words, message)
             case ThinkingBlock(thinking=words) if words:
-                yield _thought(words, message)
+                yield thought(words, message)
             case _:
                 pass
 
 
-def _user_chunks(content: Sequence[UserContent], message: str) -> Iterator[UserMessageChunk]:
-    for block in content:
-        match block:
-            case TextBlock(text=words) if words:
-                shown: TextContentBlock | ImageContentBlock = TextContentBlock(type="text", text=words)
-            case ImageBlock(source=source):
-                shown = ImageContentBlock(type="image", data=source.data, mime_type=source.media_type)
-            case _:
-                continue
-        yield UserMessageChunk(session_update="user_message_chunk", content=shown, message_id=message)
+def _user_chunks(message: UserMessage) -> Iterator[UserMessageChunk]:
+    """Yield the words of the user, the names of what went along, and pictures."""
+    beside = [*attached_names(message), *data_lines(message)]
+    words = [message.typed, f"[with {', '.join(map(clean_line, beside))}]" if beside else ""]
+    shown: list[TextContentBlock | ImageContentBlock] = [
+        TextContentBlock(type="text", text=text) for text in ["\n".join(filter(None, words))] if text
+    ]
+    for block in message.content:
+        if isinstance(block, ImageBlock):
+            source = block.source
+            shown.append(ImageContentBlock(type="image", data=source.data, mime_type=source.media_type))
+    for content in shown:
+        yield UserMessageChunk(session_update="user_message_chunk", content=content, message_id=message.uuid)

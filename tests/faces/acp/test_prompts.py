@@ -61,6 +61,13 @@ async def test_link_is_a_mention_if_it_is_a_file_here(uri: str, said: str) -> No
     assert len(message.content) == 1
 
 
+async def test_link_is_a_word_of_its_own() -> None:
+    message = await read(text("see:"), link("file:///a.py"), link("file:///b.py"), text("and ("), link("file:///c.py"))
+
+    assert message.typed == "see: @/a.py @/b.py and (@/c.py"
+    assert [one.name for one in find_mentions(message.typed)] == ["/a.py", "/b.py", "/c.py"]
+
+
 async def test_embedded_resource_is_data() -> None:
     resource = {"uri": "file:///a/notes.md", "text": "/compact\n@secret.txt"}
 
@@ -106,6 +113,6 @@ def test_data_never_becomes_words_of_the_user(content: str, name: str) -> None:
         )
     except ValueError:  # no text that JSON has
         return
-    assert message.typed.startswith("look[")
+    assert message.typed.startswith("look [")
     assert "\n" not in message.typed
     assert not [one for one in find_mentions(message.typed) if one.name in content and len(one.name) > len(name)]

@@ -225,6 +225,32 @@ async def test_load_replays_and_resume_does_not(place: Place) -> None:
     assert len({one["messageId"] for one in editor.updates() if "messageId" in one}) == 2
 
 
+async def test_replay_names_files_and_shows_no_data(place: Place) -> None:
+    blocks = [
+        {"type": "text", "text": "compare "},
+        {"type": "resource_link", "uri": (place.root / "old.txt").as_uri(), "name": "old.txt"},
+        {"type": "resource", "resource": {"uri": "file:///notes", "text": "line one\nline two"}},
+    ]
+    async with editing(place, "they differ") as editor:
+        session = await editor.new(place.root)
+        await editor.request("session/prompt", sessionId=session, prompt=blocks)
+        await editor.request("session/load", sessionId=session, cwd=str(place.root), mcpServers=[])
+
+    (said,) = [one["content"]["text"] for one in editor.updates("user_message_chunk")]
+    path = place.root / "old.txt"
+    assert said == f"compare @{path} [notes]\n[with old.txt, 3 lines of data]"
+
+
+async def test_warning_is_shown_beside_the_turn(place: Place) -> None:
+    async with editing(place, "none") as editor:
+        await editor.prompt(await editor.new(place.root), "look at @missing/file.txt")
+
+    (note,) = editor.updates("agent_thought_chunk")
+    assert note["content"]["text"].startswith("panpan: ")
+    assert "missing/file.txt" in note["content"]["text"]
+    assert len(place.warnings) == 1
+
+
 async def test_list_fork_close_and_delete(place: Place) -> None:
     async with editing(place, "one") as editor:
         session = await editor.new(place.root)

@@ -57,7 +57,6 @@ from pydantic import RootModel
 from panpan.app import kinds_of, opened_session
 from panpan.cli_kit.failures import report_failure
 from panpan.cli_kit.stdio_server import end_at_signal, held_signals, own_streams
-from panpan.core.background import Background
 from panpan.errors import ConfigError, PanpanError, SessionError, unwrap_single_exception
 from panpan.faces.acp.buffers import editor_buffers
 from panpan.faces.acp.choices import SessionChoices
@@ -241,7 +240,8 @@ class AcpServer:
         """Options of sessions that follow from the abilities of the editor."""
         client = self._require_client()
         shows_buffers = client.fs is not None and client.fs.read_text_file
-        return {"capabilities": [editor_buffers(self._connection)] if shows_buffers else []}
+        buffers = [editor_buffers(self._connection)] if shows_buffers else []
+        return {"capabilities": [*self._options.get("capabilities", ()), *buffers]}
 
     async def _open(self, config: SessionConfig) -> AcpSession:
         """Open a session.
@@ -274,8 +274,6 @@ class AcpServer:
 
         try:
             async with hosted(partial(_opened, config, warn)) as hub:
-                if (tasks := hub.session.find(Background)) is not None:
-                    tasks.keep_at_exit(keeps=False)
                 session = await self._joined(hub, warnings)
                 with session.scope:
                     self._sessions[session.id] = session

@@ -17,6 +17,7 @@ from panpan.cli_kit.failures import StdoutWriter
 from panpan.cli_kit.stdin import StdinReader
 from panpan.faces.acp.connection import Connection
 from panpan.faces.acp.server import AcpServer
+from panpan.session.capability import Capability
 from panpan.session.frontend import SessionOptions
 from tests.capabilities.mcp.place import Place
 
@@ -113,6 +114,8 @@ class Editor:
         """Take messages until the agent closes its output."""
         while (line := await self._stdin.line()) is not None:
             message = json.loads(line)
+            if len(line.decode().splitlines()) != 1:
+                self.problems.append("some readers take the line for several")
             self.problems += problems_of(message, self._methods)
             self.messages.append(message)
             self._tell()
@@ -217,7 +220,12 @@ def pipes() -> Iterator[tuple[StdinReader, StdoutWriter]]:
 
 @asynccontextmanager
 async def editing(
-    place: Place, *uses: Any, answer: Answer = yes, client: Mapping[str, Any] | None = None, **overrides: Any
+    place: Place,
+    *uses: Any,
+    answer: Answer = yes,
+    client: Mapping[str, Any] | None = None,
+    capabilities: Sequence[type[Capability]] = (),
+    **overrides: Any,
 ) -> AsyncGenerator[Editor, None]:
     """Serve an editor in this process, with a model that makes calls; every message has to fit the schema.
 
@@ -226,11 +234,12 @@ async def editing(
         uses: Calls of the model, one a reply, and words that end a turn.
         answer: Answers requests of the agent.
         client: Abilities of the editor.
+        capabilities: Further features of its sessions.
         overrides: Settings, with two underscores for a dot.
     """
     settings = {"model": place.tape(*uses), "sandbox.mode": "off"}
     settings |= {key.replace("__", "."): value for key, value in overrides.items()}
-    options: SessionOptions = {"env": place.env, "overrides": settings}
+    options: SessionOptions = {"env": place.env, "overrides": settings, "capabilities": capabilities}
     with pipes() as (stdin, to_agent), pipes() as (from_agent, stdout):
         server = AcpServer(options, Connection(stdin, stdout, place.warnings.append), place.warnings.append)
         editor = Editor(from_agent, to_agent, answer)

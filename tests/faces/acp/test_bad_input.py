@@ -157,8 +157,18 @@ async def test_line_of_100_megabytes_gets_an_error_and_no_memory(place: Place) -
         await editor.send(b"\n")
         await editor.until(lambda: len(editor.messages) > before)
 
-        assert editor.messages[-1]["error"]["message"] == f"a message has more than {MAX_MESSAGE_BYTES:,} bytes"
+        await editor.request("session/list")
+        errors = [one["error"]["message"] for one in editor.messages if "error" in one]
+        assert errors == [f"a message has more than {MAX_MESSAGE_BYTES:,} bytes"]
         assert await editor.prompt(session) == "end_turn"
+
+
+async def test_line_ends_of_other_readers_are_escaped(place: Place) -> None:
+    words = "one\u2028two\u2029three"
+    async with editing(place, words) as editor:  # which looks at each line
+        await editor.prompt(await editor.new(place.root))
+
+    assert editor.text() == words
 
 
 async def test_too_many_requests_get_an_error(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

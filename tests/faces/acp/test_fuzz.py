@@ -103,7 +103,7 @@ async def play(place: Place, steps: Sequence[Any], given_answers: Sequence[str])
             case key:
                 return {"outcome": {"outcome": "selected", "optionId": key}}
 
-    async with editing(place, WRITE, READ, "said", answer=answer) as editor:
+    async with editing(place, WRITE, READ, "said\u2028this", answer=answer) as editor:
         session = await editor.new(place.root)
         numbers = []
         for step in steps:

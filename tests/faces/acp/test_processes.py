@@ -187,6 +187,19 @@ async def test_end_in_a_turn_leaves_a_valid_session_and_no_process(place: Place,
     assert results, "the call has a result"
 
 
+async def test_background_tasks_end_with_the_session(place: Place) -> None:
+    seconds = a_day()
+    task = {"command": f"sleep {seconds}", "description": "Wait", "run_in_background": True}
+    with started(place, ("Bash", task)) as process:
+        begin(process, place, "stopReason")
+        assert running(f"sleep {seconds}")
+        pipe(process.stdin).close()
+        code = process.wait(60)
+
+    assert code == 0
+    assert not running(f"sleep {seconds}")
+
+
 async def test_editor_that_dies_in_a_question_is_a_refusal(place: Place) -> None:
     with started(place, WRITE) as process:
         begin(process, place, "session/request_permission")

@@ -3,8 +3,11 @@
 import json
 from pathlib import Path
 
+import anyio
 import pytest
 
+from panpan.session.capability import Capability
+from panpan.types.messages import UserMessage
 from tests.capabilities.mcp.place import Place, Use
 from tests.faces.acp.editor import AgentError, Editor, chooses, editing, silent, yes
 
@@ -161,6 +164,70 @@ async def test_cancelled_request_stops_its_turn(place: Place) -> None:
         with pytest.raises(AgentError, match="the request was cancelled"):
             await editor.reply(number)
         await editor.until(lambda: "failed" in [one.get("status") for one in editor.updates("tool_call_update")])
+
+
+async def begin(editor: Editor, session: str, text: str) -> int:
+    """Send a prompt, and return the id of the request."""
+    return await editor.begin("session/prompt", sessionId=session, prompt=[{"type": "text", "text": text}])
+
+
+async def test_late_answer_to_a_withdrawn_question_is_fine(place: Place) -> None:
+    async with editing(place, WRITE, answer=silent) as editor:
+        session = await editor.new(place.root)
+        number = await begin(editor, session, "write")
+        await editor.until(editor.asked)
+        await editor.notify("session/cancel", sessionId=session)
+        await editor.reply(number)
+        question = next(one for one in editor.messages if one.get("method") == "session/request_permission")
+        await editor.send({"jsonrpc": "2.0", "id": question["id"], "result": yes("", {})})
+        await editor.request("session/list")
+
+    assert place.warnings == []
+    assert not (place.root / "new.txt").exists()
+
+
+async def test_cancel_takes_back_prompts_that_wait(place: Place) -> None:
+    async with editing(place, WRITE, "the second reply", answer=silent) as editor:
+        session = await editor.new(place.root)
+        numbers = [await begin(editor, session, "write")]
+        await editor.until(editor.asked)
+        numbers += [await begin(editor, session, text) for text in ("steered", "/cost", "and more")]
+        await editor.request("session/list")
+        await editor.notify("session/cancel", sessionId=session)
+        assert [(await editor.reply(number))["stopReason"] for number in numbers] == ["cancelled"] * 4
+
+        assert await editor.prompt(session) == "end_turn"
+
+    assert editor.text() == "the second reply"
+
+
+class Slow(Capability):
+    """Holds prompts back until it is released."""
+
+    name = "slow"
+    has_begun = anyio.Event()
+    release = anyio.Event()
+
+    async def prepare_message(self, message: UserMessage) -> UserMessage:
+        type(self).has_begun.set()
+        await type(self).release.wait()
+        return message
+
+
+@pytest.mark.parametrize("text", ["go", "/commit"])
+async def test_cancel_before_the_model_is_asked_counts(place: Place, text: str) -> None:
+    """Also where a command runs, which nothing can interrupt before it asks the model."""
+    Slow.has_begun, Slow.release = anyio.Event(), anyio.Event()
+    async with editing(place, SLEEP, capabilities=[Slow], permission__allow=("Bash(sleep *)",)) as editor:
+        session = await editor.new(place.root)
+        number = await begin(editor, session, text)
+        await Slow.has_begun.wait()
+        await editor.notify("session/cancel", sessionId=session)
+        await editor.request("session/list")
+        Slow.release.set()
+        assert (await editor.reply(number))["stopReason"] == "cancelled"
+
+    assert editor.text() == ""
 
 
 @pytest.mark.parametrize("times", range(5))

@@ -94,7 +94,7 @@ class AcpSession:
         self._connection = connection
         self._warnings = warnings
         self._questions = questions
-        self._updates = SessionUpdates(hub.session)
+        self._updates = SessionUpdates(hub.session, CLIENT)
         self._prompts: dict[str, _Prompt] = {}
         """Prompts without a reply, by the id of the message."""
         self._in_turn: list[str] = []

@@ -83,7 +83,7 @@ class _Output:
     def __init__(self) -> None:
         self.text = ""
         self.lines: deque[str] = deque(maxlen=_AGENT_LINES)
-        self.told_at = 0.0
+        self.told_at = float("-inf")
 
 
 class SessionUpdates:
@@ -91,11 +91,13 @@ class SessionUpdates:
 
     Args:
         session: The session.
+        client: Name of the editor as a client of the hub; it knows its own prompts.
         clock: Returns seconds that only grow.
     """
 
-    def __init__(self, session: Session, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, session: Session, client: str, clock: Callable[[], float] = monotonic) -> None:
         self._session = session
+        self._client = client
         self._folder = session.info.cwd
         self._clock = clock
         self._reply = OpenReply()
@@ -129,7 +131,9 @@ class SessionUpdates:
 
     async def _of(self, event: HubEvent) -> Sequence[Update]:
         match event:
-            case TurnBegan() | ReplyStarted():
+            case TurnBegan(prompt=UserMessage() as prompt, client=client) if client != self._client:
+                return list(_user_chunks(prompt))
+            case ReplyStarted():
                 if not (self._text.may_go_on or self._thought.may_go_on):
                     self._message = new_id()
             case TextDelta(text=words):

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 from acp.exceptions import RequestError
 from acp.schema import (
     AgentCapabilities,
@@ -81,8 +80,6 @@ MAX_SESSIONS = 32
 LOGIN_OPTION = "--login"
 """Option of `panpan acp` that logs in on a terminal instead; the editor adds it to the command."""
 
-_CLOSE_S = 20.0
-"""Seconds for closing a session; panpan's own limits for its parts are shorter."""
 _AUTH_REQUIRED, _INVALID_REQUEST = -32000, -32600
 _LOGIN = "login"
 _MAX_WARNINGS = 100
@@ -307,20 +304,14 @@ class AcpServer:
         return Reply(await to_thread.run_sync(self._requested.page, request.cwd, request.cursor))
 
     async def _close(self, request: CloseSessionRequest) -> Reply:
-        await self._shut(self._session(request.session_id))
+        await self._session(request.session_id).end()
         return Reply()
-
-    async def _shut(self, session: AcpSession) -> None:
-        session.cancel()
-        session.scope.cancel("the editor has closed the session")
-        with anyio.move_on_after(_CLOSE_S, shield=True):
-            await session.closed.wait()
 
     async def _delete(self, request: DeleteSessionRequest) -> Reply:
         """Archive a session, which `panpan sessions` can bring back."""
         self._require_client()
         if (session := self._sessions.get(request.session_id)) is not None:
-            await self._shut(session)
+            await session.end()
         if (log := await to_thread.run_sync(self._requested.log_of, request.session_id)) is not None:
             try:
                 await to_thread.run_sync(archive, log)

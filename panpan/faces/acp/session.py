@@ -40,6 +40,10 @@ from panpan.types.events import TurnEnded
 from panpan.types.messages import AssistantMessage, UserMessage, new_id
 from panpan.types.messages import StopReason as ReplyEnd
 
+END_S = 5.0
+"""Seconds that the turn of a session that is closed has to end by itself."""
+CLOSE_S = 20.0
+"""Seconds for closing a session; panpan's own limits for its parts are shorter."""
 CLIENT = "acp"
 """Name of the editor as a client of the hub."""
 
@@ -113,11 +117,25 @@ class AcpSession:
     async def run(self) -> None:
         """Tell the editor what happens, until the session is closed."""
         reader = self.hub.read()
-        with self.hub.questions.answered_by(CLIENT):
-            async with create_task_group() as group:
-                while True:
-                    for one in await reader.take():
-                        await self._take(one.event, group)
+        try:
+            with self.hub.questions.answered_by(CLIENT):
+                async with create_task_group() as group:
+                    while True:
+                        for one in await reader.take():
+                            await self._take(one.event, group)
+        finally:
+            for prompt in self._prompts.values():
+                prompt.close("cancelled")
+
+    async def end(self) -> None:
+        """Stop what runs, let its prompts be answered, and close the session."""
+        self.cancel()
+        with anyio.move_on_after(END_S):
+            for prompt in list(self._prompts.values()):
+                await prompt.done.wait()
+        self.scope.cancel("the editor has closed the session")
+        with anyio.move_on_after(CLOSE_S, shield=True):
+            await self.closed.wait()
 
     async def prompt(self, message: UserMessage) -> StopReason:
         """Run a turn, or give the message to the one that runs, and return how the turn ended.

@@ -350,6 +350,50 @@ async def test_fork_of_an_empty_session_is_empty(place: Place) -> None:
         assert await editor.prompt(fork["sessionId"]) == "end_turn"
 
 
+@pytest.mark.parametrize("method", ["session/close", "session/delete"])
+async def test_close_in_a_turn_answers_its_prompt(place: Place, method: str) -> None:
+    async with editing(place, SLEEP, permission__allow=("Bash(sleep *)",)) as editor:
+        session = await editor.new(place.root)
+        number = await begin(editor, session, "wait")
+        await editor.until(lambda: editor.updates("tool_call"))
+        assert await editor.request(method, sessionId=session) == {}
+        assert (await editor.reply(number))["stopReason"] == "cancelled"
+
+    assert editor.updates("tool_call_update")[-1]["status"] == "failed"
+
+
+async def test_close_before_the_model_is_asked_answers_the_prompt(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("panpan.faces.acp.session.END_S", 0.01)
+    Slow.has_begun, Slow.release = anyio.Event(), anyio.Event()
+    async with editing(place, "never", capabilities=[Slow]) as editor:
+        session = await editor.new(place.root)
+        number = await begin(editor, session, "/commit")
+        await Slow.has_begun.wait()
+        await editor.request("session/close", sessionId=session)
+        assert (await editor.reply(number))["stopReason"] == "cancelled"
+
+
+async def test_cancelled_opening_leaves_no_session(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("panpan.faces.acp.server.MAX_SESSIONS", 1)
+    cancelled = 0
+    async with editing(place) as editor:
+        for delay in range(10):
+            number = await editor.begin("session/new", cwd=str(place.root), mcpServers=[])
+            for _ in range(delay):
+                await editor.request("session/list")
+            await editor.notify("$/cancel_request", requestId=number)
+            try:
+                await editor.request("session/close", sessionId=(await editor.reply(number))["sessionId"])
+            except AgentError as error:
+                assert str(error) == "the request was cancelled"  # noqa: PT017
+                cancelled += 1
+        await editor.new(place.root)
+
+    assert cancelled
+
+
 async def test_list_goes_on_after_a_page(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("panpan.faces.acp.requested.PAGE_SIZE", 2)
     async with editing(place, "one") as editor:

@@ -255,6 +255,24 @@ def test_login_is_offered_only_without_a_model(place: Place, terminal: bool, kin
     assert done.returncode == 0
 
 
+def test_login_option_is_the_login_of_the_terminal(place: Place) -> None:
+    said = [
+        subprocess.run(
+            [sys.executable, "-m", "panpan", *words],
+            env=environment(place),
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        for words in (["acp", "--login"], ["login"])
+    ]
+
+    assert said[0].stderr
+    assert [(one.returncode, one.stdout, one.stderr) for one in said] == [
+        (said[1].returncode, said[1].stdout, said[1].stderr)
+    ] * 2
+
+
 def test_missing_library_is_one_clear_sentence(place: Place) -> None:
     script = (
         "import sys, importlib.util as u; real = u.find_spec\n"

@@ -453,6 +453,22 @@ async def test_options_change_and_are_checked(place: Place) -> None:
         await editor.until(lambda: editor.updates("current_mode_update"))
 
 
+async def test_option_that_a_command_changes_is_told(place: Place) -> None:
+    async with editing(place) as editor:
+        session = await editor.new(place.root)
+        await editor.prompt(session, "/effort high")
+        with pytest.raises(AgentError, match="the mode stays default without a terminal"):
+            await editor.prompt(session, "/permissions bypassPermissions")
+
+    (update,) = editor.updates("config_option_update")
+    assert {one["id"]: one["currentValue"] for one in update["configOptions"]}["effort"] == "high"
+
+
+async def test_newer_client_gets_version_1(place: Place) -> None:
+    async with editing(place) as editor:
+        assert (await editor.request("initialize", protocolVersion=2))["protocolVersion"] == 1
+
+
 async def test_thinking_is_a_switch_where_the_editor_has_one(place: Place) -> None:
     client = {"session": {"configOptions": {"boolean": {}}}}
     async with editing(place, client=client) as editor:

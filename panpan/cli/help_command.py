@@ -23,7 +23,7 @@ COMMON: Mapping[str, Mapping[str, str]] = {
     },
     "Permissions": {
         "--permission-mode": "what happens to calls that no rule decides",
-        "--allowedTools": "calls that run without a question: 'Edit, Bash(npm test *)'",
+        "--allowedTools": "calls that run without a question, such as Edit",
         "--yes": "yes to all but protected files and the sandbox",
         "--allow-network": "let commands reach HOSTs, or every host",
         "--sandbox": "off: commands run with all your rights",

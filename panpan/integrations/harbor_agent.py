@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from panpan.config.models import VENDORS
 from panpan.errors import ConfigError
 from panpan.integrations.headless import ENDED_EARLY, IN_CONTAINER, MAX_TURNS, headless_command
-from panpan.version import __version__
 
 if TYPE_CHECKING:
     from harbor.agents.base import BaseAgent
@@ -48,6 +47,16 @@ def install_script(requirement: str) -> str:
             f"{_PROGRAM} --version",
         )
     )
+
+
+def require_wheel(wheel: Path | None) -> Path:
+    """Return the wheel; ConfigError without one, since an index may have something else under panpan's name."""
+    if wheel is None or not wheel.is_file():
+        named = "" if wheel is None else f" ({wheel} is no file)"
+        raise ConfigError(
+            f"panpan is not on PyPI; name a wheel of it with --ak wheel=FILE{named}; make build makes one"
+        )
+    return wheel
 
 
 def run_script(instruction: str, session_id: str, logs: str, *, model: str | None, max_turns: int) -> str:
@@ -107,14 +116,14 @@ def _agent_class() -> Any:
         from harbor.models.agent.context import AgentContext
     except ImportError as error:
         raise ConfigError(
-            "Harbor is not installed here; install panpan beside it: pip install harbor panpan"
+            "Harbor is not installed here; install it into the environment of panpan: pip install harbor"
         ) from error
 
     class PanpanAgent(BaseInstalledAgent):
         """Panpan in the container of a task.
 
         Args:
-            wheel: A wheel of panpan on this machine, which is installed instead of the published version.
+            wheel: A wheel of panpan on this machine, which is installed in the container.
             max_turns: Most rounds.
             arguments: What Harbor gives every agent.
         """
@@ -140,10 +149,8 @@ def _agent_class() -> Any:
 
         async def install(self, environment: BaseEnvironment) -> None:
             await self.ensure_system_dependencies(environment, ("curl", "ca_certificates", "git"))
-            requirement = f"panpan=={self._version or __version__}"
-            if self._wheel is not None:
-                requirement = f"/installed-agent/{self._wheel.name}"
-                await environment.upload_file(self._wheel, requirement)
+            requirement = f"/installed-agent/{require_wheel(self._wheel).name}"
+            await environment.upload_file(self._wheel, requirement)
             script = f"mkdir -p {_TOOLS} && chmod 777 {_TOOLS}"
             await self.exec_as_root(environment, command=script)
             await self.exec_as_agent(environment, command=install_script(requirement))

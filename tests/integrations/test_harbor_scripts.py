@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.integrations.harbor_agent import install_script, model_variables, run_script, totals_of
+from panpan.errors import ConfigError
+from panpan.integrations.harbor_agent import install_script, model_variables, require_wheel, run_script, totals_of
 
 PANPAN = "/installed-agent/panpan/bin/panpan"
 
@@ -48,6 +49,12 @@ def test_install_script_quotes_what_it_installs() -> None:
 
     assert shlex.quote("panpan==1; rm -rf /") in script
     assert subprocess.run(["bash", "-n", "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("wheel", [None, Path("nowhere.whl")])
+def test_no_package_of_an_index_is_installed(wheel: Path | None) -> None:
+    with pytest.raises(ConfigError, match="panpan is not on PyPI; name a wheel of it with --ak wheel=FILE"):
+        require_wheel(wheel)
 
 
 def test_variables_are_those_of_the_vendor_and_of_panpan() -> None:

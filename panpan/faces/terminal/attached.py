@@ -28,7 +28,6 @@ from panpan.hub.events import (
     QuestionClosed,
     Resync,
     Rewound,
-    Status,
     StatusChanged,
     TaskChanged,
     TurnBegan,
@@ -242,7 +241,7 @@ class AttachedClient:
         self._keep(event)
         match event:
             case StatusChanged(status=status):
-                self._show_status(status)
+                self._screen.show_status(status)
             case QuestionAsked() | QuestionClosed():
                 self._questions.follow(event, asking)
             case PromptsReturned(prompts=prompts, client=client) if client == self._name:
@@ -274,10 +273,6 @@ class AttachedClient:
                 del messages[at + 1 :]
             case _:
                 pass
-
-    def _show_status(self, status: Status) -> None:
-        self._screen.status = status
-        self._screen.refresh()
 
 
 class AttachedSession:

@@ -63,7 +63,7 @@ def test_export_reports_failures_and_overwrites_nothing(panpan: Panpan, repl: Re
     for name, said in [
         ("mine.md", "exists already"),
         ("folder", "is a folder"),
-        ("talk.pdf", ".md, .html, .json or .jsonl"),
+        ("talk.pdf", ".md, .html, .json, .jsonl or .atif.json"),
         ("/proc/talk.md", "/proc/talk.md"),
     ]:
         repl.submit(f"/export {name}")

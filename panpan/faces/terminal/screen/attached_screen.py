@@ -19,6 +19,7 @@ from panpan.faces.terminal.screen.windows import Contents, DialogView
 from panpan.faces.terminal.terminal_state import TerminalState
 from panpan.faces.terminal.views.turn_view import TurnCallbacks, TurnView
 from panpan.faces.turn_text import WaitingTime
+from panpan.hub.events import Status
 from panpan.hub.remote import Joined
 from panpan.system.text.terminal_text import clean_line
 
@@ -64,6 +65,11 @@ class AttachedScreen:
 
     def show(self, *lines: str) -> None:
         self._app.show(*lines)
+
+    def show_status(self, status: Status) -> None:
+        """Show another state of the session."""
+        self.status = status
+        self.refresh()
 
     def refresh(self) -> None:
         self._app.refresh()

@@ -13,7 +13,7 @@ Mark: TypeAlias = Literal["web-content", "mcp-content"]
 
 _OWN_TAG = compile_late(r"<(?=\s*/?\s*(?:web-content|mcp-content|system-reminder))", re.IGNORECASE)
 _UNSEEN_JOINERS = compile_late(r"(?<=[\s!\"$-)+-/:-~])[\u200c\u200d\ufe00-\ufe0f]+")
-"""Joiners behind blanks, ASCII letters and signs, but for those of which emoji are made: they join nothing, and hide a tag."""
+"""Joiners behind blanks, ASCII letters and signs, except where they make emoji: they join nothing, and hide a tag."""
 
 
 def without_tags(text: str) -> str:

@@ -56,6 +56,7 @@ from pydantic import RootModel
 from panpan.app import kinds_of, opened_session
 from panpan.cli_kit.failures import report_failure
 from panpan.cli_kit.stdio_server import end_at_signal, held_signals, own_streams
+from panpan.config.locations import Locations
 from panpan.errors import ConfigError, PanpanError, SessionError, unwrap_single_exception
 from panpan.faces.acp.buffers import editor_buffers
 from panpan.faces.acp.choices import SessionChoices
@@ -66,6 +67,7 @@ from panpan.faces.acp.requested import RequestedSessions, folder_of, not_found
 from panpan.faces.acp.session import AcpSession
 from panpan.faces.session_commands import SessionCommands
 from panpan.hub.hub import Hub, hosted
+from panpan.hub.sharing import shared
 from panpan.models.model_choice import NoKeyError, NoModelError
 from panpan.session.command import Command
 from panpan.session.frontend import Askers, Frontend, SessionConfig, SessionOptions
@@ -269,8 +271,9 @@ class AcpServer:
             self._warn(line)
             warnings.append(clean_line(line))
 
+        sockets = Locations.find(config.cwd, config.env).sockets_folder
         try:
-            async with hosted(partial(_opened, config, warn)) as hub:
+            async with hosted(partial(_opened, config, warn)) as hub, shared(hub, sockets, warn):
                 session = await self._joined(hub, warnings)
                 with session.scope:
                     self._sessions[session.id] = session

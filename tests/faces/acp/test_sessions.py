@@ -6,8 +6,12 @@ from pathlib import Path
 import anyio
 import pytest
 
+from panpan.config.locations import Locations
+from panpan.hub.events import QuestionAsked
+from panpan.hub.remote import joined
 from panpan.session.capability import Capability
 from panpan.types.messages import UserMessage
+from panpan.types.permission import PermissionAnswer
 from tests.capabilities.mcp.place import Place, Use
 from tests.faces.acp.editor import AgentError, Editor, chooses, editing, silent, yes
 
@@ -511,3 +515,21 @@ async def test_additional_folder_belongs_to_the_workspace(place: Place) -> None:
         await editor.prompt(await editor.new(place.root, additionalDirectories=[str(other)]))
 
     assert "far away" in json.dumps(editor.updates("tool_call_update"))
+
+
+async def test_terminal_joins_the_session_and_answers_for_the_editor(place: Place) -> None:
+    async with editing(place, READ, EDIT, "changed", answer=silent) as editor:
+        session = await editor.new(place.root)
+        sockets = Locations.find(place.root, place.env).sockets_folder
+        async with joined(sockets, session) as terminal, anyio.create_task_group() as tasks:
+            tasks.cancel_scope.deadline = anyio.current_time() + 20
+            await terminal.join("terminal", answers=True)
+            tasks.start_soon(editor.prompt, session)
+            asked: list[int] = []
+            while not asked:
+                events = await terminal.take()
+                asked += [one.event.id for one in events if isinstance(one.event, QuestionAsked)]
+            assert await terminal.answer(asked[0], PermissionAnswer(is_allowed=True))
+        assert editor.text(session) == "changed"
+
+    assert (place.root / "old.txt").read_text() == "one\n2\nthree\n"

@@ -120,6 +120,8 @@ async def opened_session(config: SessionConfig, frontend: Frontend) -> AsyncGene
         if logged.forked_from:
             stack.callback(_discard_fork, logged)
         stack.callback(logged.log.close)
+        if (host := config.options.get("host")) is not None:
+            host.log_opened(logged.log)
         context, steering = _context(setup, logged, config, frontend, clock), Steering()
         models = _models(context, steering)
         context.main.use(models.first())

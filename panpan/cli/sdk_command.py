@@ -6,15 +6,19 @@ The rule: `initialize` is answered before anything heavy is imported.
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio import to_thread
 
 from panpan.cli_kit.failures import StdoutWriter, say
 from panpan.cli_kit.options import Options
 from panpan.cli_kit.stdin import StdinReader
+from panpan.config.locations import Locations
 from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
 from panpan.faces.sdk.channel import Channel, LineQueue, Request
 from panpan.faces.sdk.handshake import Hello, hello_answer, read_hello
@@ -81,10 +85,14 @@ async def _run(options: Options, channel: Channel, request: Request | None, hell
     from panpan.faces.headless.run import run_headless
     from panpan.faces.sdk.controls import Controls, Rights
     from panpan.faces.sdk.face import SdkFace, Wanted
+    from panpan.faces.sdk.mirror import Mirror, StoreFolder
 
     warn = (lambda _: None) if options["quiet"] else say
     may_bypass = options["allow_skipping"] or options["permission_mode"] == "bypassPermissions"
-    controls = Controls(channel, Rights(may_bypass), warn)
+    cwd = Path(options["cwd"] or ".")
+    store = StoreFolder.of(cwd, os.environ, options["resume"]) if options["session_mirror"] else None
+    follow = (lambda _: None) if store is None else Mirror(channel.out.put, store.path).follow
+    controls = Controls(channel, Rights(may_bypass), warn, follow)
     controls.take(hello)
     wanted, faces = Wanted.of(options, os.environ), list[SdkFace]()
 
@@ -113,7 +121,9 @@ async def _run(options: Options, channel: Channel, request: Request | None, hell
             warn=warn,
         )
         code = await run_headless(
-            opening,
+            opening
+            if store is None
+            else _from_store(opening, partial(store.bring_in, Locations.find(cwd, os.environ), warn)),
             _prompts(channel),
             make_face,
             say=say,
@@ -125,6 +135,16 @@ async def _run(options: Options, channel: Channel, request: Request | None, hell
         )
         group.cancel_scope.cancel("the run is over")
     return code
+
+
+@asynccontextmanager
+async def _from_store(
+    opening: AbstractAsyncContextManager["Session"], bring_in: Callable[[], None]
+) -> AsyncGenerator["Session", None]:
+    """Open a session after what the program's store has of it was brought in."""
+    await to_thread.run_sync(bring_in)
+    async with opening as session:
+        yield session
 
 
 def _askers(options: Options, controls: "Controls") -> "Askers":

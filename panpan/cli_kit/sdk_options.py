@@ -56,6 +56,9 @@ def sdk_options() -> list[Any]:
                      help="With stream-json: also print each message of yours when a turn takes it in."),
         click.option("--include-hook-events", is_flag=True,
                      help="With stream-json: also print what hooks said."),
+        click.option("--session-mirror", is_flag=True,
+                     help="With --input-format stream-json: also print each record of the session's log, for a program "
+                          "that keeps it in a store of its own."),
         click.option("--permission-prompt-tool", type=click.Choice(["stdio"]),
                      help="With --input-format stream-json: ask the program that runs panpan about calls."),
         click.option("--permission-prompts", type=click.Choice(["host", "none"]),
@@ -134,7 +137,9 @@ def check_sdk_options(options: Mapping[str, Any]) -> None:
             raise click.UsageError(f"--setting-sources takes {', '.join(SETTING_SOURCES)}; {kind!r} is none of them")
     if options["replay_user_messages"] and options["output_format"] != "stream-json":
         raise click.UsageError("--replay-user-messages goes with --output-format stream-json")
-    for name in ("permission_prompt_tool", "await_initialize", "include_hook_events", "permission_prompts"):
+    for name in (
+        "permission_prompt_tool", "await_initialize", "include_hook_events", "permission_prompts", "session_mirror",
+    ):  # fmt: skip
         if options[name] and options["input_format"] != "stream-json":
             raise click.UsageError(f"--{name.replace('_', '-')} goes with --input-format stream-json")
     _check_resumed(options)

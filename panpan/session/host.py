@@ -1,9 +1,12 @@
 """The program that runs panpan and answers for things of its own: hooks and MCP servers in its process."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.session.log.session_log import SessionLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,10 @@ class Host(Protocol):
     @property
     def listings(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """Definitions of the tools of each of its MCP servers, by the server's name."""
+        ...
+
+    def log_opened(self, log: "SessionLog") -> None:
+        """Take note of a log before anything is added to it: the session's, or that of a subagent."""
         ...
 
     async def run_hook(self, callback: str, told: Mapping[str, Any]) -> Mapping[str, Any]:

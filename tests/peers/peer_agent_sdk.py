@@ -373,3 +373,112 @@ def test_typescript_program_runs(typescript: Path, tmp_path: Path, dialect: str)
         ["commands", True],
     ]  # fmt: skip
     assert "the sum is 3" in json.dumps(server.requests[1].body)
+
+
+STORE = """
+LOOK = {"description": "look", "prompt": "look", "subagent_type": "explore"}
+
+class Counting(InMemorySessionStore):
+    async def append(self, key, entries):
+        COUNTS.extend((key["session_id"], key.get("subpath"), entry["uuid"]) for entry in entries)
+        await super().append(key, entries)
+
+COUNTS = []
+
+async def turn(store, prompt, **more):
+    async for message in query(prompt=prompt, options=ClaudeAgentOptions(**OPTIONS, session_store=store, **more)):
+        if isinstance(message, ResultMessage):
+            return message
+        if getattr(message, "subtype", "") == "mirror_error":
+            raise AssertionError(message)
+
+async def main():
+    store = Counting()
+    first = await turn(store, "remember 7")
+    session = first.session_id
+    os.environ["PANPAN_HOME"] = os.path.join(os.environ["HOME"], "other")
+    second = await turn(store, "and 8", resume=session)
+    os.environ["PANPAN_HOME"] = os.path.join(os.environ["HOME"], "third")
+    third = await turn(store, "and 9", continue_conversation=True)
+    key = project_key_for_directory(os.getcwd())
+    messages = await get_session_messages_from_store(store, session)
+    listed = await list_sessions_from_store(store)
+    agents = await list_subagents_from_store(store, session)
+    forked = await fork_session_via_store(store, session)
+    fourth = await turn(store, "and 10", resume=forked.session_id)
+    logs = [line for folder, _, names in os.walk(os.path.join(os.environ["HOME"], "third", "projects"))
+            for name in names if name == session + ".jsonl" for line in open(os.path.join(folder, name))]
+    stored = await store.load({"project_key": key, "session_id": session})
+    print(json.dumps({
+        "ids": [second.session_id == session, third.session_id == session, fourth.session_id == forked.session_id],
+        "results": [first.result, second.result, third.result, fourth.result],
+        "once": len(COUNTS) == len(set(COUNTS)),
+        "same": [json.loads(line) for line in logs] == stored,
+        "told": [text in json.dumps([one.message for one in messages]) for text in ("remember 7", "first", "and 9")],
+        "listed": [one.session_id for one in listed] == [session],
+        "prompt": listed[0].first_prompt,
+        "agents": len(agents),
+    }))
+
+asyncio.run(main())
+"""
+
+
+@DIALECTS
+def test_session_goes_on_from_the_store_of_the_sdk(run: Run, dialect: str) -> None:
+    look = {"description": "look", "prompt": "look", "subagent_type": "explore"}
+    script = [call("Task", look), say("found"), say("first"), say("second"), say("third"), say("fourth")]
+    with serving(script) as server:
+        told = run(STORE, server, dialect)
+
+    assert told == {
+        "ids": [True] * 3, "results": ["first", "second", "third", "fourth"], "once": True, "same": True,
+        "told": [True] * 3, "listed": True, "prompt": "remember 7", "agents": 1,
+    }  # fmt: skip
+    sent = json.dumps(server.requests[-1].messages)
+    words = ("first", "and 8", "second", "and 9", "third")
+    assert [sent.count(json.dumps(text)) for text in words] == [1] * len(words)
+    assert sent.count("remember 7") == 1
+
+
+TYPESCRIPT_STORE = """
+import { query } from "@anthropic-ai/claude-agent-sdk";
+
+const kept = new Map();
+const name = (key) => [key.projectKey, key.sessionId, key.subpath ?? ""].join("|");
+const store = {
+  append: async (key, entries) => { kept.set(name(key), [...(kept.get(name(key)) ?? []), ...entries]); },
+  load: async (key) => kept.get(name(key)) ?? null,
+  listSubkeys: async (key) => [...kept.keys()].map((one) => one.split("|"))
+    .filter((parts) => parts[0] === key.projectKey && parts[1] === key.sessionId && parts[2]).map((parts) => parts[2]),
+};
+async function turn(prompt, more, env) {
+  const options = { pathToClaudeCodeExecutable: process.env.PANPAN, sessionStore: store, ...more,
+    env: { ...process.env, ...env } };
+  for await (const message of query({ prompt, options })) {
+    if (message.type === "result") return message;
+  }
+}
+const first = await turn("remember 7", {}, {});
+const second = await turn("and 8", { resume: first.session_id }, { PANPAN_HOME: `${process.env.HOME}/other` });
+const ids = [...kept.values()].flat().map((one) => one.uuid);
+console.log(JSON.stringify([second.session_id === first.session_id, second.result, kept.size,
+  ids.length === new Set(ids).size]));
+"""
+
+
+def test_typescript_session_goes_on_from_the_store(typescript: Path, tmp_path: Path) -> None:
+    look = {"description": "look", "prompt": "look", "subagent_type": "explore"}
+    (typescript / "store.mjs").write_text(TYPESCRIPT_STORE)
+    with serving([call("Task", look), say("found"), say("first"), say("second")]) as server:
+        env = environment(tmp_path, server)
+        workspace = tmp_path / "workspace" / ("long \N{SNAKE} " * 20)
+        workspace.mkdir()
+        done = subprocess.run(
+            [node(), typescript / "store.mjs"],
+            env=env, cwd=workspace, capture_output=True, text=True, timeout=PROGRAM_S,
+        )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [True, "second", 2, True]
+    assert "remember 7" in json.dumps(server.requests[-1].messages)

@@ -121,6 +121,8 @@ def open_child(host: SubagentHost, parent: Parent, task: SubagentTask, opened: O
     with ExitStack() as stack:
         transcript = _transcript(opened, context, host.place)
         stack.callback(transcript.log.close)
+        if (program := session.config.options.get("host")) is not None:
+            program.log_opened(transcript.log)
         agent = Agent(
             Identity(record.id, record.label, above.identity.depth + 1, worktree, opened.has_new_worktree),
             transcript,

@@ -66,7 +66,7 @@ FLAGS: Sequence[Row] = (
     Row("--resume-session-at", "works"),
     Row("--sdk-url", "refused", "panpan speaks over its pipes only"),
     Row("--session-id", "works"),
-    Row("--session-mirror", "not yet", "the log of a session is a file below `~/.panpan`"),
+    Row("--session-mirror", "works", "the records are panpan's; also the log of the session stays in `~/.panpan`"),
     Row("--setting-sources", "works", "the user's models and providers always count, as a login does"),
     Row(
         "--settings",

@@ -16,6 +16,7 @@ from panpan.permissions.gate import ANSWERED
 from panpan.permissions.rules.rules import parse_rule
 from panpan.session.capability import FileHistory
 from panpan.session.frontend import Askers
+from panpan.session.log.session_log import SessionLog
 from panpan.session.session import Session
 from panpan.session.user_hooks import ToolsOfServers
 from panpan.types.dataclass import dataclass
@@ -41,10 +42,17 @@ class Controls:
         channel: The pipes to the program.
         rights: Things that it may change.
         warn: Tells the user something.
+        follow: Takes note of each log that the session writes.
     """
 
-    def __init__(self, channel: Channel, rights: Rights, warn: Callable[[str], None]) -> None:
-        self.host = SdkHost(channel, self._apply)
+    def __init__(
+        self,
+        channel: Channel,
+        rights: Rights,
+        warn: Callable[[str], None],
+        follow: Callable[[SessionLog], None] = lambda _: None,
+    ) -> None:
+        self.host = SdkHost(channel, self._apply, follow)
         self._channel = channel
         self._rights = rights
         self._warn = warn

@@ -11,6 +11,7 @@ from panpan.errors import ToolError
 from panpan.faces.sdk.channel import Channel
 from panpan.permissions.rules.rules import PLAN_TOOL, QUESTION_TOOL
 from panpan.session.host import HostHook
+from panpan.session.log.session_log import SessionLog
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import (
     PermissionAnswer,
@@ -53,11 +54,15 @@ class SdkHost:
     Args:
         channel: The pipes to the program.
         apply: Makes the changes that come with an answer: of permissions, and the end of the turn.
+        follow: Takes note of each log that is written.
     """
 
-    def __init__(self, channel: Channel, apply: Callable[[Verdict], None]) -> None:
+    def __init__(
+        self, channel: Channel, apply: Callable[[Verdict], None], follow: Callable[[SessionLog], None]
+    ) -> None:
         self._channel = channel
         self._apply = apply
+        self._follow = follow
         self._hooks: Sequence[HostHook] = ()
         self._listings: dict[str, Sequence[Mapping[str, Any]]] = {}
         self._numbers = count(1)
@@ -75,6 +80,9 @@ class SdkHost:
     @property
     def listings(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         return self._listings
+
+    def log_opened(self, log: SessionLog) -> None:
+        self._follow(log)
 
     def take_hooks(self, hooks: Sequence[HostHook]) -> None:
         """Replace the hooks."""

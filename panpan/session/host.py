@@ -46,6 +46,18 @@ class Host(Protocol):
         """Take note of a log before anything is added to it: the session's, or that of a subagent."""
         ...
 
+    @property
+    def answers_servers(self) -> bool:
+        """True if it may answer what MCP servers ask the user."""
+        ...
+
+    async def answer_server(self, server: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Put a question of an MCP server to the program, as the server asks it, and return the answer to the server.
+
+        Cancelling it tells the program.
+        """
+        ...
+
     async def run_hook(self, callback: str, told: Mapping[str, Any]) -> Mapping[str, Any]:
         """Run a hook and return its answer; cancelling it tells the program."""
         ...

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes import mcp_server
 from tests.model_server import HttpError, ModelServer, Text, Thinking, ToolCall, call, calls, say, serving
 from tests.model_server.recording import RecordedRequest
 from tests.model_server.script import Reply, Step
@@ -482,3 +483,51 @@ def test_typescript_session_goes_on_from_the_store(typescript: Path, tmp_path: P
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [True, "second", 2, True]
     assert "remember 7" in json.dumps(server.requests[-1].messages)
+
+
+TYPESCRIPT_ELICITATION = """
+import { query } from "@anthropic-ai/claude-agent-sdk";
+
+const log = [];
+async function* prompts() {
+  yield { type: "user", message: { role: "user", content: "go" }, parent_tool_use_id: null, session_id: "" };
+  await finished;
+}
+let finish;
+const finished = new Promise((resolve) => { finish = resolve; });
+const run = query({ prompt: prompts(), options: {
+  pathToClaudeCodeExecutable: process.env.PANPAN, allowedTools: ["mcp__toy__echo"],
+  mcpServers: { toy: JSON.parse(process.env.TOY) },
+  onElicitation: async (asked) => {
+    log.push([asked.serverName, asked.message, Object.keys(asked.requestedSchema.properties)]);
+    return { action: "accept", content: { city: "Rome" } }; },
+} });
+for await (const message of run) {
+  if (message.type === "result") { log.push(message.result); finish(); }
+}
+console.log(JSON.stringify(log));
+"""
+
+
+def test_typescript_program_answers_a_server(typescript: Path, tmp_path: Path) -> None:
+    (typescript / "asked.mjs").write_text(TYPESCRIPT_ELICITATION)
+    (tmp_path / "state.json").write_text('{"trap": "asks"}')
+    arguments = ["-I", "-S", mcp_server.__file__, str(tmp_path / "state.json"), str(tmp_path / "mcp.log")]
+    script = [
+        call("ToolSearch", {"query": "echo"}),
+        call("CallTool", {"name": "mcp__toy__echo", "arguments": {"message": "hi"}}),
+        say("end"),
+    ]
+    with serving(script) as server:
+        env = {
+            **environment(tmp_path, server),
+            "TOY": json.dumps({"type": "stdio", "command": sys.executable, "args": arguments}),
+        }
+        done = subprocess.run(
+            [node(), typescript / "asked.mjs"],
+            env=env, cwd=tmp_path / "workspace", capture_output=True, text=True, timeout=PROGRAM_S,
+        )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [["toy", "Where?", ["city"]], "end"]
+    assert "Rome" in json.dumps(server.requests[-1].messages[-1])

@@ -32,7 +32,7 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import FileUrl
+from pydantic import FileUrl, ValidationError
 
 from panpan.capabilities.mcp.bearer import Bearer, silence_library
 from panpan.capabilities.mcp.catalogue import MAX_PROMPTS
@@ -97,6 +97,11 @@ class Surroundings:
     """The program that runs panpan, with servers of its own; None if there is none."""
     logs: Path | None = None
     """Folder of the logs of servers; None keeps none."""
+
+    @property
+    def can_ask(self) -> bool:
+        """True if somebody is there who may answer what servers ask."""
+        return self.ask is not None or (self.host is not None and self.host.answers_servers)
 
 
 class Connection:
@@ -174,7 +179,7 @@ class Connection:
             _Given(streams),
             client_info=Implementation(name="panpan", version=__version__),
             list_roots_callback=self._roots,
-            elicitation_callback=self._elicit if self._surroundings.ask else None,
+            elicitation_callback=self._elicit if self._surroundings.can_ask else None,
             message_handler=self._take_news,
             extensions=[TaskExtension(PRESENT.get, self._answer)],
             cache=None,
@@ -270,24 +275,44 @@ class Connection:
     async def _elicit(
         self, context: Any, params: ElicitRequestFormParams | ElicitRequestURLParams
     ) -> ElicitResult | ErrorData:
-        ask, server = self._surroundings.ask, self.entry.name
-        assert ask is not None
         self.questions += 1
         try:
             async with self._asking:
                 if isinstance(params, ElicitRequestURLParams):
                     await self._tell("Elicitation", message=params.message, mode=params.mode, url=params.url)
-                    answer = await ask_to_open(server, params.message, params.url, ask)
                 else:
                     form = params.requested_schema
                     await self._tell("Elicitation", message=params.message, mode=params.mode, requested_schema=form)
-                    answer = await ask_form(server, params.message, form, ask)
+                answer = await self._answer_of_program(params) or await self._answer_of_user(params)
                 await self._tell("ElicitationResult", mode=params.mode, **answer)
         except HookRefusedError:
             answer = {"action": "decline"}
         finally:
             self.questions -= 1
         return ElicitResult.model_validate(answer)
+
+    async def _answer_of_program(
+        self, params: ElicitRequestFormParams | ElicitRequestURLParams
+    ) -> Mapping[str, Any] | None:
+        """Return the answer of the program that runs panpan; None if it has none that a server could read."""
+        host = self._surroundings.host
+        if host is None or not host.answers_servers:
+            return None
+        question = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        try:
+            answer = await host.answer_server(self.entry.name, question)
+            return ElicitResult.model_validate(answer).model_dump(include={"action", "content"}, exclude_none=True)
+        except (ToolError, ValidationError) as error:
+            log.debug("the program does not answer the question of %s: %s", self.entry.name, error)
+            return None
+
+    async def _answer_of_user(self, params: ElicitRequestFormParams | ElicitRequestURLParams) -> Mapping[str, Any]:
+        ask, server = self._surroundings.ask, self.entry.name
+        if ask is None:
+            return {"action": "decline"}
+        if isinstance(params, ElicitRequestURLParams):
+            return await ask_to_open(server, params.message, params.url, ask)
+        return await ask_form(server, params.message, params.requested_schema, ask)
 
     async def _tell(self, event: str, **told: Any) -> None:
         if (tell := self._surroundings.tell) is not None:
@@ -455,7 +480,7 @@ class Connection:
     async def _answer(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Answer a question of a task; only those to the user and for roots are answered."""
         answer: Result | ErrorData
-        if method == "elicitation/create" and self._surroundings.ask is not None:
+        if method == "elicitation/create" and self._surroundings.can_ask:
             kind = ElicitRequestURLParams if params.get("mode") == "url" else ElicitRequestFormParams
             answer = await self._elicit(None, kind.model_validate(params, by_name=False))
         elif method == "roots/list":

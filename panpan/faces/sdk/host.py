@@ -92,6 +92,17 @@ class SdkHost:
         use = told.get("tool_use_id")
         return await self._channel.ask("hook_callback", callback_id=callback, input=dict(told), tool_use_id=use)
 
+    @property
+    def answers_servers(self) -> bool:
+        return self._channel.is_controlled
+
+    async def answer_server(self, server: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        names = {"elicitationId": "elicitation_id", "requestedSchema": "requested_schema"}
+        asked = {names.get(name, name): value for name, value in question.items() if not name.startswith("_")}
+        fields = question.get("requestedSchema", {}).get("properties")
+        order = {"property_order": list(fields)} if isinstance(fields, Mapping) else {}
+        return await self._channel.ask("elicitation", mcp_server_name=server, **asked, **order)
+
     async def send_to_server(self, server: str, message: Mapping[str, Any]) -> Mapping[str, Any] | None:
         answer = await self._channel.ask("mcp_message", server_name=server, message=dict(message))
         found = answer.get("mcp_response")

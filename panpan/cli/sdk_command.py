@@ -132,6 +132,7 @@ async def _run(options: Options, channel: Channel, request: Request | None, hell
             background=options["background"],
             has_one_prompt=False,
             ends_well=lambda: channel.is_controlled or hello != Hello(),
+            take_reader=controls.take_reader,
         )
         group.cancel_scope.cancel("the run is over")
     return code

@@ -187,6 +187,14 @@ class Background(Protocol):
         """
         ...
 
+    async def output(self, task_id: str, *, pattern: str | None, max_bytes: int) -> TaskOutput:
+        """Return the end of the whole output, or of its lines that match a pattern; what the model has read stays.
+
+        Raises:
+            ToolError: There is no such task, or the pattern is no regular expression.
+        """
+        ...
+
     async def wait(self, task_id: str, timeout_s: float) -> TaskInfo:
         """Wait until a task has ended or the time is up, and return its state.
 

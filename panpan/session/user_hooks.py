@@ -1,7 +1,7 @@
 """Hooks of the user, for other parts of a session: moments that they may hear of, and hooks that hold for a while."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panpan.config.places import BroughtFile
@@ -57,6 +57,11 @@ class ReadingSubagent(ABC):
 
 class ToolsOfServers(ABC):
     """Calls tools of MCP servers for hooks. The capability for servers has it, among its services."""
+
+    @property
+    @abstractmethod
+    def names(self) -> Sequence[str]:
+        """Names of the servers."""
 
     @abstractmethod
     async def reconnect(self, server: str) -> None:

@@ -118,3 +118,32 @@ def test_question_that_waits_holds_up_no_interrupt(panpan: Panpan, toy: Toy) -> 
             program.say("again")
             assert program.result()["result"] == "next"
             assert program.end().code == 0
+
+
+def test_tool_of_a_server_is_called_for_the_program(panpan: Panpan, toy: Toy) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        with running(panpan, *toy.option) as program:
+            answer = program.call("mcp_call", tool="mcp__toy__echo", arguments={"message": "hi"})["response"]
+            unknown = program.call("mcp_call", tool="mcp__other__echo", arguments={})
+            staged = program.call("mcp_call", tool="mcp__toy__echo", arguments={}, timeout_ms=1000)
+            wrong = program.call("mcp_call", tool="mcp__toy__echo", arguments=[1])
+            toy.set_state(trap="error")
+            program.call("mcp_reconnect", serverName="toy")
+            failed = program.call("mcp_call", tool="mcp__toy__echo", arguments={"message": "hi"})
+            program.end()
+
+    assert answer == {"content": [{"type": "text", "text": "hi"}]}
+    assert "there is no MCP server with the tool mcp__other__echo" in unknown["error"]
+    assert "timeout_ms" in staged["error"]
+    assert "no object" in wrong["error"]
+    assert failed["subtype"] == "error"
+    assert toy.log.count("call ") == 2
+
+
+def test_tool_cannot_be_called_without_servers(panpan: Panpan) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        with running(panpan) as program:
+            assert "there is no MCP server" in program.call("mcp_call", tool="mcp__toy__echo")["error"]
+            program.end()

@@ -91,6 +91,10 @@ class McpServers(ToolsOfServers, OtherMentions):
         return [slot.entry for _, slot in sorted(self._slots.items())]
 
     @property
+    def names(self) -> Sequence[str]:
+        return sorted(self._slots)
+
+    @property
     def usable(self) -> Sequence[ServerEntry]:
         """Those that may run."""
         return [entry for entry in self.entries if self.may_run(entry)]

@@ -203,6 +203,19 @@ class PromptReader:
         """Messages that were read and that no turn has received, in the order of delivery."""
         return (*self._steering.waiting, *self._waiting)
 
+    def take_back(self, uuid: str) -> bool:
+        """Take back a message that no turn has received; False if none of this id waits."""
+        message = next((one for one in self.waiting if one.uuid == uuid), None)
+        if message is None:
+            return False
+        if not self._steering.remove(message):
+            self._waiting.remove(message)
+        self._steered.pop(uuid, None)
+        self._known.discard(uuid)
+        self.named.discard(uuid)
+        self._changed()
+        return True
+
     async def _take(self, prompt: Prompt) -> None:
         message = prompt.message
         if message.uuid in self._known:

@@ -140,6 +140,7 @@ async def run_headless(
     background: AtEnd | None = None,
     has_one_prompt: bool = True,
     ends_well: Callable[[], bool] = lambda: False,
+    take_reader: Callable[[PromptReader], None] = lambda _: None,
 ) -> int:
     """Run every prompt as a turn, and return the exit code; see `_Run.exit_code`.
 
@@ -154,6 +155,7 @@ async def run_headless(
         has_one_prompt: True if there is only one prompt, whose result then comes last.
         ends_well: True if the results tell all that a caller needs, so that the exit code is 1 only if the last turn
             failed for another reason than a limit or an interrupt.
+        take_reader: Given the reader of the prompts before it reads.
 
     Raises:
         PanpanError: The session could not be opened, or the output not be written.
@@ -178,6 +180,7 @@ async def run_headless(
                     task_group.start_soon(run.background.tell)
                 said = (message.uuid for message in session.conversation.messages if isinstance(message, UserMessage))
                 queue = run.queue = PromptReader(prompts, session.steering, session.steer, said)
+                take_reader(queue)
                 task_group.start_soon(queue.read)
                 await run.turns(session, queue)
                 stop("every prompt is done")

@@ -162,6 +162,11 @@ class Channel:
                 return
             await self._changed.wait()
 
+    @property
+    def has_messages(self) -> bool:
+        """True if there are lines that nobody has taken yet."""
+        return bool(self._messages)
+
     def end(self) -> None:
         """Take nothing more in, as at the end of the input."""
         self.has_ended = True

@@ -1,12 +1,15 @@
 """Control requests of the program, answered with the session."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, get_args
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from panpan.core.background import Background
 from panpan.errors import ConfigError, PanpanError, SnapshotError
+from panpan.faces.headless.prompts import MOST_WAITING, PromptReader
+from panpan.faces.sdk import lookups
 from panpan.faces.sdk.channel import Channel, Request
 from panpan.faces.sdk.conformance import REQUESTS
 from panpan.faces.sdk.face import SdkFace
@@ -20,6 +23,7 @@ from panpan.session.log.session_log import SessionLog
 from panpan.session.session import Session
 from panpan.session.user_hooks import ToolsOfServers
 from panpan.types.dataclass import dataclass
+from panpan.types.llm import Effort
 
 P = ParamSpec("P")
 AnswerT = TypeVar("AnswerT")
@@ -60,6 +64,7 @@ class Controls:
         self._face: SdkFace | None = None
         self._is_open = anyio.Event()
         self._first_model: str | None = None
+        self._reader: PromptReader | None = None
         self._answers: Mapping[str, Callable[[Session, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]] = {
             "interrupt": self._interrupt,
             "set_permission_mode": self._set_mode,
@@ -74,6 +79,13 @@ class Controls:
             "rename_session": self._rename,
             "rewind_files": self._rewind_files,
             "list_permission_rules": self._rules,
+            "cancel_async_message": self._take_back,
+            "apply_flag_settings": self._apply_settings,
+            "background_tasks": lookups.background,
+            "get_task_output": lookups.task_output,
+            "list_models": lookups.models,
+            "mcp_call": lookups.call_tool,
+            "read_file": lookups.file_text,
         }
 
     @property
@@ -85,6 +97,10 @@ class Controls:
         """Answer requests about a session from now on."""
         self._session, self._face = session, face
         self._is_open.set()
+
+    def take_reader(self, reader: PromptReader) -> None:
+        """Take the reader of the messages, which can give them back."""
+        self._reader = reader
 
     @property
     def askers(self) -> Askers:
@@ -254,6 +270,32 @@ class Controls:
             "insertions": sum(change.added or 0 for change in changes),
             "deletions": sum(change.deleted or 0 for change in changes),
         }
+
+    async def _take_back(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        uuid = str(fields["message_uuid"])
+        while self._channel.has_messages and not self._has_many:  # one that came before is on its way
+            await checkpoint()
+        return {"cancelled": self._reader is not None and self._reader.take_back(uuid)}
+
+    @property
+    def _has_many(self) -> bool:
+        return self._reader is None or len(self._reader.waiting) >= MOST_WAITING
+
+    async def _apply_settings(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        given = fields["settings"]
+        if unknown := sorted(given.keys() - {"model", "effortLevel"}):
+            raise ConfigError(
+                f"apply_flag_settings takes model and effortLevel; panpan cannot change {unknown[0]} here"
+            )
+        effort = given.get("effortLevel")
+        if effort is not None and effort not in get_args(Effort):
+            raise ConfigError(f"effortLevel is one of {', '.join(get_args(Effort))}")
+        if "model" in given:
+            await self._set_model(session, given)
+        if "effortLevel" in given:
+            await self._idle(session)
+            await session.use_effort(effort)
+        return {}
 
     async def _rules(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         rules = session.gate.rules

@@ -1,0 +1,116 @@
+"""Control requests that look at a session, or at its files and tasks, and change nothing else."""
+
+import base64
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
+
+from panpan.core.background import Background
+from panpan.errors import ConfigError, ToolError
+from panpan.permissions.rules.rules import SERVER_PREFIX
+from panpan.session.session import Session
+from panpan.session.user_hooks import ToolsOfServers
+from panpan.system.files.read_file import open_regular_file
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.pattern import compile_late
+
+MAX_FILE_BYTES = 10_000_000
+"""Most bytes of a file that are sent."""
+MAX_TASK_BYTES = 8_192
+"""Most bytes of a task's output that are sent: its end."""
+_NOT_HAD = ("check_permissions", "soft_error_result", "expires_at", "timeout_ms", "input_files", "output_files")
+_UNUSUAL = compile_late(r"[^a-zA-Z0-9_-]")
+
+
+async def background(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Move one call in the foreground, or all of them, to the background."""
+    wanted = fields.get("tool_use_id")
+    moved = _tasks(session).move(None if wanted is None else str(wanted))
+    return {"backgrounded": bool(moved)}
+
+
+async def task_output(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the end of a task's output; that the model has not read it yet stays as it is."""
+    tasks, task_id = _tasks(session), str(fields["task_id"])
+    found = await tasks.output(task_id, pattern=None, max_bytes=MAX_TASK_BYTES)
+    size = await to_thread.run_sync(_size, found.path)
+    return {"output": found.text, "total_bytes": size, "truncated": found.is_cut}
+
+
+def _tasks(session: Session) -> Background:
+    if (tasks := session.find(Background)) is None:
+        raise ConfigError("this session has no background tasks")
+    return tasks
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+async def file_text(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a file that the model may read without a question."""
+    encoding, wanted = fields.get("encoding", "utf-8"), fields.get("max_bytes")
+    if encoding not in ("utf-8", "base64"):
+        raise ConfigError(f"read_file takes the encodings utf-8 and base64, not {encoding!r}")
+    if wanted is not None and (type(wanted) is not int or wanted < 0):
+        raise ConfigError("max_bytes of read_file is no number of bytes")
+    most = MAX_FILE_BYTES if wanted is None else min(wanted, MAX_FILE_BYTES)
+    paths = session.agent.context.paths
+    text = str(fields["path"])
+    if session.gate.hides_from_context(path := paths.resolve(text, access="read"), root=paths.root):
+        raise ToolError(f"a rule is about reading {text}, so that it is not shown")
+    data, is_whole = await to_thread.run_sync(_read, path, most)
+    if encoding == "base64":
+        said: dict[str, Any] = {"contents": base64.b64encode(data).decode("ascii"), "encoding": "base64"}
+    else:
+        contents = data.decode("utf-8", errors="replace")
+        said = {"contents": contents, "lossy": contents.encode() != data}
+    return {**said, "absPath": str(path), **({} if is_whole else {"truncated": True})}
+
+
+def _read(path: Path, most: int) -> tuple[bytes, bool]:
+    with open_regular_file(path) as file:
+        data = file.read(most)
+        return data, file.tell() >= os.fstat(file.fileno()).st_size
+
+
+async def call_tool(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Call a tool of an MCP server for the program, which is not asked whether it may."""
+    for name in _NOT_HAD:
+        if fields.get(name):
+            raise ConfigError(f"panpan does not have {name} of mcp_call; leave it out")
+    wanted, arguments = str(fields["tool"]), fields.get("arguments") or {}
+    if not isinstance(arguments, Mapping):
+        raise ConfigError("the arguments of mcp_call are no object")
+    servers = session.find(ToolsOfServers)
+    names = {f"{SERVER_PREFIX}{_UNUSUAL.sub('_', name)}__": name for name in (() if servers is None else servers.names)}
+    prefix = max((one for one in names if wanted.startswith(one)), key=len, default="")
+    if servers is None or not prefix:
+        raise ConfigError(f"there is no MCP server with the tool {clean_line(wanted)}")
+    text = await servers.call(names[prefix], wanted.removeprefix(prefix), arguments)
+    return {"content": [{"type": "text", "text": text}]}
+
+
+async def models(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the models for which the user has a key or a server, without a request to any provider."""
+    from panpan.faces.terminal.commands.choice_commands import models_for
+    from panpan.session.models import SessionModels
+
+    setup = session[SessionModels].setup
+    found = await to_thread.run_sync(models_for, session.settings, setup.env, setup.kinds, setup.loaded.keys)
+    usual = {
+        "value": "default",
+        "displayName": "Default",
+        "description": f"The model of your settings: {session.model}",
+    }
+    rows = [
+        {"value": one.name, "resolvedModel": one.model, "displayName": one.model, "description": one.detail}
+        for one in found
+    ]
+    return {"models": [usual, *rows]}

@@ -1,11 +1,28 @@
 """Hooks of the user, for other parts of a session: moments that they may hear of, and hooks that hold for a while."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 from panpan.config.places import BroughtFile
 from panpan.session.agent import Agent
+from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HookProgress:
+    """The beginning or the end of one run of a hook."""
+
+    id: str
+    """Id of the run."""
+    event: str
+    hook: str
+    """Its action in words."""
+    outcome: Literal["", "success", "error", "cancelled"] = ""
+    """Empty at the beginning."""
+    said: str = ""
+    failure: str = ""
+    """Reason why its answer does not count; empty if it does."""
 
 
 class HooksOfUser(ABC):
@@ -28,6 +45,10 @@ class HooksOfUser(ABC):
     @abstractmethod
     def inherit(self, parent: Agent, child: Agent) -> None:
         """Let what holds in an agent hold in a subagent that it starts, too."""
+
+    @abstractmethod
+    def observe(self, tell: Callable[[HookProgress], None]) -> None:
+        """Tell of each beginning and each end of a hook from now on, those of subagents included."""
 
     @abstractmethod
     async def tell(self, event: str, subject: str, told: Mapping[str, Any]) -> None:

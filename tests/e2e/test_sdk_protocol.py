@@ -319,7 +319,10 @@ def test_hook_events_are_printed_if_wanted(panpan: Panpan) -> None:
         panpan.use(server)
         with running(panpan, "--include-hook-events", hooks=hooks) as program:
             program.say("go")
-            program.answer(program.request("hook_callback"))
+            started = program.system("hook_started")
+            asked = program.request("hook_callback")
+            assert not [line for line in program.seen if line.get("subtype") == "hook_response"]
+            program.answer(asked, hookSpecificOutput={"hookEventName": "PreToolUse", "additionalContext": "Hm."})
             program.result()
             program.end()
 
@@ -328,7 +331,43 @@ def test_hook_events_are_printed_if_wanted(panpan: Panpan) -> None:
         ("hook_started", "PreToolUse"),
         ("hook_response", "PreToolUse"),
     ]
+    assert started == events[0]
     assert events[0]["hook_id"] == events[1]["hook_id"]
+    assert (events[1]["outcome"], events[1]["output"]) == ("success", "Hm.")
+
+
+def test_hook_that_is_interrupted_is_told_as_cancelled(panpan: Panpan) -> None:
+    hooks = {"PreToolUse": [{"matcher": None, "hookCallbackIds": ["slow", "fails"]}]}
+    with serving([call("LS", {})]) as server:
+        panpan.use(server)
+        with running(panpan, "--include-hook-events", hooks=hooks) as program:
+            program.say("go")
+            asked = [program.request("hook_callback") for _ in range(2)]
+            program.fail(next(one for one in asked if one["request"]["callback_id"] == "fails"), "boom")
+            failed = program.system("hook_response")
+            program.call("interrupt")
+            program.result()
+            program.end()
+            list(program)
+
+    slow = [line for line in program.seen if line.get("subtype") == "hook_response"][1]
+    assert (failed["hook_name"], failed["outcome"]) == ("asks the program (fails)", "error")
+    assert "boom" in failed["stderr"]
+    assert (slow["hook_name"], slow["outcome"]) == ("asks the program (slow)", "cancelled")
+
+
+def test_hooks_of_subagents_are_told(panpan: Panpan) -> None:
+    hooks = {"PreToolUse": [{"matcher": "LS", "hookCallbackIds": ["h"]}]}
+    look = {"description": "look", "prompt": "look", "subagent_type": "explore"}
+    with serving([call("Task", look), call("LS", {}), say("found"), say("done")]) as server:
+        panpan.use(server)
+        with running(panpan, "--include-hook-events", hooks=hooks) as program:
+            program.say("go")
+            program.system("hook_started")
+            program.answer(program.request("hook_callback"))
+            assert program.system("hook_response")["outcome"] == "success"
+            program.result()
+            program.end()
 
 
 def test_interrupt_ends_the_turn_and_not_the_process(panpan: Panpan) -> None:
@@ -424,7 +463,7 @@ def test_small_requests_are_answered(panpan: Panpan) -> None:
             program.end()
 
 
-REFUSED = [("read_file", "'read_file'"), ("get_usage", "no subscription"), ("dance", "'dance'")]
+REFUSED = [("file_suggestions", "'file_suggestions'"), ("get_usage", "no subscription"), ("dance", "'dance'")]
 
 
 @pytest.mark.parametrize(("subtype", "said"), REFUSED)

@@ -21,7 +21,7 @@ from panpan.session.log.record_kinds import UNNAMED, SessionPrefix, kept_prefix
 from panpan.session.log.session_log import read_records
 from panpan.session.session import Session
 from panpan.session.stored.store import summary_of
-from panpan.session.user_hooks import HooksOfUser
+from panpan.session.user_hooks import HookProgress, HooksOfUser
 from panpan.types.events import Event, ToolStarted
 from panpan.types.llm import Effort, ToolDefinition
 from panpan.types.messages import UserMessage
@@ -365,6 +365,8 @@ class WaitingHooks(HooksOfUser):
     def let_go(self, agent: Agent) -> None: ...
 
     def inherit(self, parent: Agent, child: Agent) -> None: ...
+
+    def observe(self, tell: Callable[[HookProgress], None]) -> None: ...
 
     async def tell(self, event: str, subject: str, told: Mapping[str, Any]) -> None:
         self.told.append((event, subject))

@@ -17,7 +17,7 @@ from panpan.session.capability import Capability
 from panpan.session.command import Command, Terminal, say
 from panpan.session.context import SessionContext
 from panpan.session.log.record_kinds import SystemRecord, default_if_invalid
-from panpan.session.user_hooks import HooksOfUser
+from panpan.session.user_hooks import HookProgress, HooksOfUser
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.messages import UserMessage
 
@@ -65,6 +65,7 @@ class HooksCapability(Capability, HooksOfUser):
         self._are_off = False
         """True if the user has switched all hooks off."""
         self._of_agents: WeakKeyDictionary[Agent, UserHooks] = WeakKeyDictionary()
+        self._observers: list[Callable[[HookProgress], None]] = []
 
     @cached_property
     def _configured(self) -> "ConfiguredHooks | None":
@@ -109,7 +110,7 @@ class HooksCapability(Capability, HooksOfUser):
             from panpan.capabilities.hooks.user_hooks import UserHooks
 
             handlers = () if self._configured is None else self._configured.handlers
-            self._of_agents[agent] = UserHooks(self.session, agent, handlers, self._run_beside)
+            self._of_agents[agent] = UserHooks(self.session, agent, handlers, self._run_beside, self._tell)
         return self._of_agents[agent]
 
     def services(self) -> Iterable[object]:
@@ -134,6 +135,13 @@ class HooksCapability(Capability, HooksOfUser):
             return
         if (hooks := self._hooks_of(agent, are_needed=True)) is not None:
             hooks.hold(found.handlers, message)
+
+    def observe(self, tell: Callable[[HookProgress], None]) -> None:
+        self._observers.append(tell)
+
+    def _tell(self, progress: HookProgress) -> None:
+        for tell in self._observers:
+            tell(progress)
 
     async def tell(self, event: str, subject: str, told: Mapping[str, Any]) -> None:
         if (hooks := self._hooks_of(self.session.main)) is not None:

@@ -1,7 +1,8 @@
 """Running hooks: all that an event means side by side, each as a program without a terminal, or as a request."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -48,6 +49,16 @@ AskSession: TypeAlias = Callable[[Judgement | ServerCall | HostCall, Mapping[str
 seconds."""
 
 
+Watch: TypeAlias = Callable[[Handler], AbstractContextManager[Callable[[Answer], None]]]
+"""Is entered when a hook begins and left when it ends; takes the answer, if one comes."""
+
+
+@contextmanager
+def unwatched(handler: Handler) -> Generator[Callable[[Answer], None], None, None]:
+    """Let a hook run without telling anybody."""
+    yield lambda _: None
+
+
 async def no_session(asked: Judgement | ServerCall | HostCall, told: Mapping[str, Any], timeout_s: float) -> HookRun:
     """Return that nobody is asked, as outside of a session."""
     needed = "a model that judges" if isinstance(asked, Judgement) else "MCP servers"
@@ -61,6 +72,7 @@ async def run_all(
     env: Mapping[str, str],
     server: Server,
     ask_session: AskSession = no_session,
+    watch: Watch = unwatched,
 ) -> Sequence[Said]:
     """Run hooks side by side, each with what it is told, and return what they said, in their order.
 
@@ -70,11 +82,18 @@ async def run_all(
         env: Environment of programs.
         server: What a request needs.
         ask_session: Asks a model, or a tool of a server.
+        watch: Told of each beginning and each end.
     """
     said: dict[int, Said] = {}
 
     async def run(number: int, handler: Handler, told: Mapping[str, Any]) -> None:
         started_at = perf_counter()
+        with watch(handler) as take:
+            answer = await ask(handler, told)
+            take(answer)
+        said[number] = Said(handler, answer, round(1000 * (perf_counter() - started_at)))
+
+    async def ask(handler: Handler, told: Mapping[str, Any]) -> Answer:
         match handler.action:
             case Command() as command:
                 ran = await _run_command(command, handler, told, cwd=cwd, env=env)
@@ -86,8 +105,7 @@ async def run_all(
                 ran = await ask_session(asked, {**told, "hook_event_name": handler.event}, handler.timeout_s)
                 if isinstance(asked, ServerCall) and handler.is_guard and not ran.failure and not is_answer(ran.stdout):
                     ran = HookRun(failure="what the tool returned says nothing to a hook")
-        answer = read_answer(handler.event, ran)
-        said[number] = Said(handler, answer, round(1000 * (perf_counter() - started_at)))
+        return read_answer(handler.event, ran)
 
     async with anyio.create_task_group() as tasks:
         for number, (handler, told) in enumerate(runs):

@@ -6,10 +6,11 @@ is a guard: then its failure is a no.
 """
 
 import json
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from anyio import create_task_group, sleep
 
@@ -27,10 +28,11 @@ from panpan.permissions.rules.rules import EDIT_TOOL
 from panpan.permissions.subject import subject_of
 from panpan.session.agent import Agent
 from panpan.session.context import SessionContext
+from panpan.session.user_hooks import HookProgress
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Output, PermissionDecided
-from panpan.types.messages import AssistantMessage, Compaction, CompactionTrigger, SystemReminder, UserMessage
+from panpan.types.messages import AssistantMessage, Compaction, CompactionTrigger, SystemReminder, UserMessage, new_id
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionQuestion, Reason
 
 _NEWEST = 20
@@ -67,6 +69,23 @@ class Outcome:
 NOTHING = Outcome()
 
 
+@contextmanager
+def telling(tell: Callable[[HookProgress], None], handler: Handler) -> Generator[Callable[[Answer], None], None, None]:
+    """Tell of the beginning and the end of a hook, also if it is cancelled."""
+    begun = HookProgress(new_id(), handler.event, handler.title)
+    answers: list[Answer] = []
+    tell(begun)
+    try:
+        yield answers.append
+    finally:
+        answer = answers[0] if answers else Answer()
+        outcome: Literal["success", "error", "cancelled"] = "cancelled"
+        if answers:
+            outcome = "error" if answer.failure else "success"
+        said = (answer.reason or answer.context)[:MAX_CHARS]
+        tell(replace(begun, outcome=outcome, said=said, failure=answer.failure[:MAX_CHARS]))
+
+
 RunBeside: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, object]]], None]
 """Runs something beside the session, until that ends."""
 
@@ -75,8 +94,14 @@ class UserHooks(Hook):
     """Calls the hooks of the user for one agent."""
 
     def __init__(
-        self, session: SessionContext, agent: Agent, handlers: Sequence[Handler], run_beside: RunBeside
+        self,
+        session: SessionContext,
+        agent: Agent,
+        handlers: Sequence[Handler],
+        run_beside: RunBeside,
+        tell: Callable[[HookProgress], None],
     ) -> None:
+        self._watch = partial(telling, tell)
         self._run_beside = run_beside
         self._ask_session = SessionAsker(session, agent)
         self._session = session
@@ -326,7 +351,9 @@ class UserHooks(Hook):
         marked = context.processes.marked(env)
         async with create_task_group() as tasks:
             tasks.start_soon(self._tell_of_waiting, [handler for handler, _ in runs])
-            said = await run_all(runs, cwd=root, env=marked, server=server, ask_session=self._ask_session)
+            said = await run_all(
+                runs, cwd=root, env=marked, server=server, ask_session=self._ask_session, watch=self._watch
+            )
             tasks.cancel_scope.cancel("they have ended")
         return _together([(one.handler, self._settled(one, call)) for one in said])
 

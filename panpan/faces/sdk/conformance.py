@@ -40,7 +40,7 @@ FLAGS: Sequence[Row] = (
     Row("--effort", "works"),
     Row("--fallback-model", "works", "several, with commas between; the first model is asked again after 5 minutes"),
     Row("--fork-session", "works"),
-    Row("--include-hook-events", "works", "both lines come when the hook has ended"),
+    Row("--include-hook-events", "works", "`output` is the reason or the context that the hook gave"),
     Row("--include-partial-messages", "works"),
     Row("--initialize-fields", "not yet"),
     Row("--input-format", "works"),

@@ -10,6 +10,7 @@ from panpan.faces.headless.face import Outcome, TurnSummary
 from panpan.faces.headless.output_formats import StreamJsonFace
 from panpan.faces.sdk.channel import LineQueue
 from panpan.session.session import Session
+from panpan.session.user_hooks import HookProgress, HooksOfUser
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Event, TaskInfo
 from panpan.types.messages import new_id
@@ -70,8 +71,8 @@ class SdkFace(StreamJsonFace):
         self._state: SessionState = "idle"
         self._runs = False
         self._over = anyio.Event()
-        if wanted.hook_events:
-            session.agent.transcript.log.listen(self._record_written)
+        if wanted.hook_events and (hooks := session.find(HooksOfUser)) is not None:
+            hooks.observe(self._hook_changed)
 
     async def show(self, event: Event) -> None:
         self._runs = True
@@ -108,14 +109,12 @@ class SdkFace(StreamJsonFace):
         if not (self._runs or has_agents or self._session.may_be_woken):
             self.tell_state("idle")
 
-    def _record_written(self, record: Mapping[str, Any]) -> None:
-        if record.get("subtype") != "hook_ran":
+    def _hook_changed(self, progress: HookProgress) -> None:
+        about = {"hook_id": progress.id, "hook_name": progress.hook, "hook_event": progress.event}
+        if not progress.outcome:
+            self._system("hook_started", **about)
             return
-        about = {"hook_id": record["uuid"], "hook_name": record["hook"], "hook_event": record["event"]}
-        self._system("hook_started", **about)
-        failure = record.get("failure", "")
-        outcome = "error" if failure else "success"
-        said = {"output": record.get("reason", ""), "stdout": "", "stderr": failure, "outcome": outcome}
+        said = {"output": progress.said, "stdout": "", "stderr": progress.failure, "outcome": progress.outcome}
         self._system("hook_response", **about, **said)
 
     def _system(self, subtype: str, **fields: Any) -> None:

@@ -76,6 +76,16 @@ class ReadingSubagent(ABC):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class ServerChanges:
+    """Servers that came and went, by name."""
+
+    added: Sequence[str]
+    removed: Sequence[str]
+    errors: Mapping[str, str]
+    """Reasons why servers cannot be used."""
+
+
 class ToolsOfServers(ABC):
     """Calls tools of MCP servers for hooks. The capability for servers has it, among its services."""
 
@@ -98,6 +108,14 @@ class ToolsOfServers(ABC):
 
         Raises:
             ToolError: There is none of that name, it may not run, or it fails.
+        """
+
+    @abstractmethod
+    async def replace(self, servers: Mapping[str, Any]) -> ServerChanges:
+        """Replace the servers that came this way before, and those of the program that runs panpan, by others.
+
+        Args:
+            servers: Their entries, as in `.mcp.json`, by name.
         """
 
     @abstractmethod

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,76 @@ def test_tool_cannot_be_called_without_servers(panpan: Panpan) -> None:
         with running(panpan) as program:
             assert "there is no MCP server" in program.call("mcp_call", tool="mcp__toy__echo")["error"]
             program.end()
+
+
+def test_servers_are_replaced_within_the_session(panpan: Panpan, toy: Toy) -> None:
+    first = ("--mcp-config", json.dumps({"mcpServers": {"fixed": toy.entry}}))
+    with serving([SEARCH, ECHO, say("done"), SEARCH, ECHO, say("gone")]) as server:
+        panpan.use(server)
+        with running(panpan, *first, *MAY) as program:
+            given = {"toy": toy.entry, "gone": {"command": "/no/such/program"}, "FIXED": toy.entry, "wrong": {"url": 3}}
+            added = program.call("mcp_set_servers", servers=given)["response"]
+            again = program.call("mcp_set_servers", servers={"toy": toy.entry})["response"]
+            program.say("go")
+            program.result()
+            first_call = result_of_call(server)
+            starts = toy.log.count("start ")
+            removed = program.call("mcp_set_servers", servers={})["response"]
+            left = [one["name"] for one in program.call("mcp_status")["response"]["mcpServers"]]
+            program.say("again")
+            program.result()
+            program.end()
+
+    assert added["added"] == ["gone", "toy"]
+    assert "there is no such program" in added["errors"]["gone"]
+    assert "hard to tell from fixed" in added["errors"]["FIXED"]
+    assert set(added["errors"]) == {"gone", "FIXED", "wrong"}
+    assert again == {"added": [], "removed": ["gone"], "errors": {}}
+    assert "hi" in first_call
+    assert removed == {"added": [], "removed": ["toy"], "errors": {}}
+    assert left == ["fixed"]
+    assert "there is no" in result_of_call(server) or "unknown" in result_of_call(server)
+    assert toy.log.count("start ") == starts
+
+
+def test_server_of_the_program_comes_later(panpan: Panpan, toy: Toy) -> None:
+    add = [call("ToolSearch", {"query": "add"}), call("CallTool", {"name": "mcp__calc__add", "arguments": {}})]
+    with serving([*add, say("done")]) as server:
+        panpan.use(server)
+        with running(panpan, *toy.option, "--allowedTools", "mcp__calc__add") as program:
+            request = program.ask("mcp_set_servers", servers={"calc": {"type": "sdk", "name": "calc"}})
+            answer = answered_until(program, lambda line: line.get("response", {}).get("request_id") == request)
+            program.say("go")
+            answered_until(program, lambda line: line["type"] == "result")
+            program.end()
+
+    assert answer["response"]["response"] == {"added": ["calc"], "removed": [], "errors": {}}
+    assert "the sum is 3" in result_of_call(server)
+
+
+def test_servers_cannot_come_into_a_session_without_any(panpan: Panpan, toy: Toy) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        with running(panpan) as program:
+            assert "began without MCP servers" in program.call("mcp_set_servers", servers={"toy": toy.entry})["error"]
+            assert program.call("mcp_set_servers", servers={})["response"]["errors"] == {}
+            assert "no object" in program.call("mcp_set_servers", servers=[])["error"]
+            program.end()
+
+
+def answered_until(program: Program, is_last: Callable[[Line], bool]) -> Line:
+    """Answer as the MCP server of the program until a line comes."""
+    tool = {"name": "add", "description": "Add", "inputSchema": {"type": "object", "properties": {}}}
+    info = {"name": "calc", "version": "1"}
+    results: dict[str, Any] = {
+        "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info},
+        "tools/list": {"tools": [tool]},
+        "tools/call": {"content": [{"type": "text", "text": "the sum is 3"}]},
+    }
+    while True:
+        line = program.until(lambda line: line["type"] == "control_request" or is_last(line))
+        if line["type"] != "control_request":
+            return line
+        message = line["request"]["message"]
+        result = results.get(message["method"], {})
+        program.answer(line, mcp_response={"jsonrpc": "2.0", "id": message.get("id", 0), "result": result})

@@ -76,7 +76,7 @@ class McpCapability(Capability):
 
     def _made(self) -> "McpServers | None":
         from panpan.capabilities.mcp.catalogue import Catalogue
-        from panpan.capabilities.mcp.entries import GivenServers, environment_of, read_entries
+        from panpan.capabilities.mcp.entries import GivenServers, environment_of, read_entries, read_entry
         from panpan.capabilities.mcp.servers import McpServers
 
         session, setup = self.session, self.session.setup
@@ -101,7 +101,9 @@ class McpCapability(Capability):
             from panpan.capabilities.mcp.approvals import Approvals
 
             approvals = Approvals(folder, root)
-        servers = McpServers(known.entries, catalogue, approvals, self._surroundings, session.warn)
+        environment = environment_of(setup.env, session.settings)
+        read = partial(read_entry, environment=environment, place="the program", origin="flag", project=root)
+        servers = McpServers(known.entries, catalogue, approvals, self._surroundings, session.warn, read)
         if (host := session_host(session)) is not None:
             servers.take_listings(host.listings)
         return servers

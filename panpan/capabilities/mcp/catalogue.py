@@ -144,6 +144,13 @@ class Catalogue:
         self._version += 1
         return True
 
+    def forget(self, name: str) -> None:
+        """Know nothing of a server any more in this session; what was kept of it stays."""
+        with self._reading:
+            for known in (self.outlines, self._servers, self._unread):
+                known.pop(name, None)
+            self._version += 1
+
     def learn(self, entry: ServerEntry, listing: "Listing") -> "Changes":
         """Take what a server says now, and keep it; definitions that have changed wait for the user."""
         from panpan.capabilities.mcp.definitions import Changes, ServerTools, read_tools, unaccepted

@@ -14,10 +14,10 @@ from anyio import create_task_group, to_thread
 from anyio.abc import TaskGroup
 
 from panpan.capabilities.mcp.catalogue import Catalogue
-from panpan.capabilities.mcp.entries import ServerEntry
+from panpan.capabilities.mcp.entries import MAX_SERVERS, ServerEntry
 from panpan.capabilities.mcp.settings import PACKAGE
-from panpan.errors import ToolError
-from panpan.session.user_hooks import ToolsOfServers
+from panpan.errors import ConfigError, ToolError
+from panpan.session.user_hooks import ServerChanges, ToolsOfServers
 from panpan.system.environment import how_to_install
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.attachments import OtherMentions
@@ -38,20 +38,32 @@ _LONGEST_WAIT_S = 5.0
 _STEADY_S = 60.0
 """A server that ran so long has not failed in a row."""
 
+
+def _plain(name: str) -> str:
+    """Return a name without what makes no difference for people."""
+    return name.casefold().replace("-", "_")
+
+
 State: TypeAlias = Literal["off", "waits for your yes", "not started", "is starting", "runs", "wants a login", "failed"]
 
 
 class _Slot:
     """The place of one server, whichever run of it is the present one."""
 
-    def __init__(self, entry: ServerEntry) -> None:
+    def __init__(self, entry: ServerEntry, *, is_replaceable: bool = False) -> None:
         self.entry = entry
+        self.is_replaceable = is_replaceable or entry.transport == "host"
         self.connection: Connection | None = None
         self.failures = 0
         self.failure = ""
         self.not_before = 0.0
         self.lock = anyio.Lock()
         """Held while it is started."""
+
+
+def read_none(name: str, written: Any) -> ServerEntry:
+    """Refuse a server, where none can come later."""
+    raise ConfigError(f"the server {name} cannot be added here")
 
 
 class McpServers(ToolsOfServers, OtherMentions):
@@ -63,6 +75,7 @@ class McpServers(ToolsOfServers, OtherMentions):
         approvals: Servers of the project that the user has said yes to; None without any that needs a yes.
         surroundings: Makes the place where they run.
         warn: Tells the user something.
+        read: Reads the entry of a server that comes later; raises ConfigError if it cannot be used.
     """
 
     def __init__(
@@ -72,12 +85,14 @@ class McpServers(ToolsOfServers, OtherMentions):
         approvals: "Approvals | None",
         surroundings: "Callable[[], Surroundings]",
         warn: Callable[[str], None],
+        read: Callable[[str, Any], ServerEntry] = read_none,
     ) -> None:
         self.catalogue = catalogue
         self._slots = {name: _Slot(entry) for name, entry in entries.items()}
         self._approvals = approvals
         self._surroundings = surroundings
         self._warn = warn
+        self._read = read
         self._group: TaskGroup | None = None
         self._switched_off: set[str] = set()
         """Names of servers that do not run in this session for now."""
@@ -304,6 +319,49 @@ class McpServers(ToolsOfServers, OtherMentions):
         self._switched_off.add(server)
         if (connection := self._slots[server].connection) is not None:
             connection.stop()
+
+    async def replace(self, servers: Mapping[str, Any]) -> ServerChanges:
+        errors: dict[str, str] = {}
+        entries: dict[str, ServerEntry] = {}
+        for name, written in servers.items():
+            try:
+                entries[name] = self._read(name, written)
+            except ConfigError as error:
+                errors[name] = str(error)
+        removed = sorted(name for name, slot in self._slots.items() if slot.is_replaceable and name not in servers)
+        changed = [
+            name for name, one in entries.items() if name not in self._slots or self.entry(name).written != one.written
+        ]
+        for name in (*removed, *(name for name in changed if name in self._slots)):
+            await self._remove(name)
+        for name in changed:
+            if twin := next((one for one in self._slots if _plain(one) == _plain(name)), None):
+                errors[name] = f"the server {name} is hard to tell from {twin}"
+            elif len(self._slots) >= MAX_SERVERS:
+                errors[name] = f"the server {name} is left out, since there are more than {MAX_SERVERS}"
+            else:
+                self._slots[name] = _Slot(entries[name], is_replaceable=True)
+                self.catalogue.recall(entries[name])
+        added = sorted(name for name in changed if name in self._slots)
+
+        async def start(name: str) -> None:
+            try:
+                await self.ready(name)
+            except ToolError as error:
+                errors[name] = str(error)
+
+        async with create_task_group() as group:
+            for name in added:
+                group.start_soon(start, name)
+        return ServerChanges(added, removed, errors)
+
+    async def _remove(self, name: str) -> None:
+        slot = self._slots.pop(name)
+        self._switched_off.discard(name)
+        self.catalogue.forget(name)
+        if (connection := slot.connection) is not None:
+            connection.stop()
+            await connection.ended.wait()
 
     async def call(self, server: str, tool: str, arguments: Mapping[str, Any]) -> str:
         connection = await self.ready(server)

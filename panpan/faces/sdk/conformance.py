@@ -103,7 +103,7 @@ REQUESTS: Sequence[Row] = (
     Row("mcp_call", "works", "the text of the result; no staged files, time-outs or checks of permissions"),
     Row("mcp_read_resource", "not yet"),
     Row("mcp_reconnect", "works"),
-    Row("mcp_set_servers", "not yet"),
+    Row("mcp_set_servers", "works", "in a session that began with a server; the model finds the new tools by search"),
     Row("mcp_status", "works"),
     Row("mcp_toggle", "works", "for this session"),
     Row("read_file", "works", "what the model may read without a question; at most 10 MB"),

@@ -21,7 +21,7 @@ from panpan.session.capability import FileHistory
 from panpan.session.frontend import Askers
 from panpan.session.log.session_log import SessionLog
 from panpan.session.session import Session
-from panpan.session.user_hooks import ToolsOfServers
+from panpan.session.user_hooks import ServerChanges, ToolsOfServers
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
 
@@ -76,6 +76,7 @@ class Controls:
             "mcp_status": self._servers,
             "mcp_reconnect": self._reconnect,
             "mcp_toggle": self._toggle,
+            "mcp_set_servers": self._set_servers,
             "rename_session": self._rename,
             "rewind_files": self._rewind_files,
             "list_permission_rules": self._rules,
@@ -247,6 +248,18 @@ class Controls:
     async def _toggle(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         await self._tools_of_servers(session).switch(str(fields["serverName"]), is_on=fields["enabled"] is True)
         return {}
+
+    async def _set_servers(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        wanted = fields["servers"]
+        if not isinstance(wanted, Mapping):
+            raise ConfigError("the servers of mcp_set_servers are no object")
+        servers = session.find(ToolsOfServers)
+        if servers is None and wanted:
+            raise ConfigError(
+                "this session began without MCP servers, so that its model has no tool for them; begin it with one"
+            )
+        changes = ServerChanges((), (), {}) if servers is None else await servers.replace(wanted)
+        return {"added": changes.added, "removed": changes.removed, "errors": dict(changes.errors)}
 
     def _tools_of_servers(self, session: Session) -> ToolsOfServers:
         if (servers := session.find(ToolsOfServers)) is None:

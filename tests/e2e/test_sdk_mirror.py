@@ -229,6 +229,23 @@ def test_call_that_was_cut_short_is_not_made_again(panpan: Panpan, store: Store)
     assert store.uuids() == logged(panpan)
 
 
+def test_session_of_the_store_goes_on_after_an_earlier_message(panpan: Panpan, store: Store) -> None:
+    with serving([say("first"), say("second"), say("third"), say("fourth")]) as server:
+        panpan.use(server)
+        first = turn(panpan, store, "go")
+        (reply,) = [one["uuid"] for one in store.main if one["type"] == "assistant"]
+        hand_over(panpan, store)
+        turn(panpan, store, "on", "--resume", first["session_id"])
+        other_machine(panpan, store)
+        turn(panpan, store, "otherwise", "--resume", first["session_id"], "--resume-session-at", reply)
+        other_machine(panpan, store)
+        turn(panpan, store, "to the end", "--resume", first["session_id"])
+
+    sent = json.dumps(server.requests[-1].messages)
+    assert [text in sent for text in ("first", "second", "third")] == [True, False, True]
+    assert store.uuids() == logged(panpan)
+
+
 def test_copy_of_a_session_of_the_store_is_told_whole(panpan: Panpan, store: Store) -> None:
     with serving([call("Task", LOOK), say("found"), say("first"), say("second")]) as server:
         panpan.use(server)

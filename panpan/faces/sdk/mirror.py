@@ -11,8 +11,11 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 from uuid import UUID
+
+from anyio import from_thread
 
 from panpan.config.locations import Locations
 from panpan.errors import SessionError
@@ -139,7 +142,7 @@ def _ids(file: Path) -> set[str]:
 
 
 class Mirror:
-    """Tells the program the records of a session and of its subagents.
+    """Tells the program the records of a session and of its subagents; made in the thread of the event loop.
 
     Args:
         put: Takes a line for the program.
@@ -149,6 +152,7 @@ class Mirror:
     def __init__(self, put: Put, folder: Path) -> None:
         self._put = put
         self._folder = folder
+        self._thread = get_ident()
         self._told: set[Path] = set()
         """Logs whose earlier records the program has."""
 
@@ -174,7 +178,11 @@ class Mirror:
         return place
 
     def _tell(self, place: Path, records: Sequence[Mapping[str, Any]]) -> None:
-        self._put({"type": "transcript_mirror", "filePath": str(place), "entries": list(records)})
+        line = {"type": "transcript_mirror", "filePath": str(place), "entries": list(records)}
+        if get_ident() == self._thread:
+            self._put(line)
+        else:  # a rewind is written beside the event loop
+            from_thread.run_sync(self._put, line)
 
 
 def _batches(records: Records) -> Iterator[Sequence[Mapping[str, Any]]]:

@@ -119,6 +119,14 @@ class ToolsOfServers(ABC):
         """
 
     @abstractmethod
+    async def read(self, server: str, uri: str) -> Sequence[Mapping[str, Any]]:
+        """Return the contents of a resource, as the server sends them.
+
+        Raises:
+            ToolError: The server may not run, fails, or refuses.
+        """
+
+    @abstractmethod
     async def call(self, server: str, tool: str, arguments: Mapping[str, Any]) -> str:
         """Return the text that a tool of a server returns; nobody is asked, since the user has set up the hook.
 

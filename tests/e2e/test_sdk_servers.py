@@ -205,6 +205,27 @@ def test_servers_cannot_come_into_a_session_without_any(panpan: Panpan, toy: Toy
             program.end()
 
 
+def test_page_of_a_server_is_read(panpan: Panpan, toy: Toy) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        with running(panpan, *toy.option) as program:
+            page = program.call("mcp_read_resource", serverName="toy", uri="ui://page")["response"]
+            asked = [("toy", "ui://none"), ("toy", "toy://notes"), ("nope", "ui://page")]
+            refused = [
+                program.call("mcp_read_resource", serverName=name, uri=uri).get("error", "") for name, uri in asked
+            ]
+            toy.set_state(page="x" * 10_000_001)
+            program.call("mcp_reconnect", serverName="toy")
+            large = program.call("mcp_read_resource", serverName="toy", uri="ui://page")
+            program.end()
+
+    assert page == {"contents": [{"uri": "ui://page", "mimeType": "text/html", "text": "<p>"}]}
+    assert "there is no such resource" in refused[0]
+    assert "begin with ui://" in refused[1]
+    assert "there is no MCP server nope" in refused[2]
+    assert "too much to show" in large["error"]
+
+
 def answered_until(program: Program, is_last: Callable[[Line], bool]) -> Line:
     """Answer as the MCP server of the program until a line comes."""
     tool = {"name": "add", "description": "Add", "inputSchema": {"type": "object", "properties": {}}}

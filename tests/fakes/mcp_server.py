@@ -79,6 +79,12 @@ def told(method: str, params: dict[str, Any], state: dict[str, Any]) -> dict[str
             return {"result": {"resources": [notes, {"uri": "toy://two words", "name": "odd"}]}}
         case "resources/read", {"uri": "toy://notes"}:
             return {"result": {"contents": [{"uri": "toy://notes", "text": "Rain at noon."}]}}
+        case "resources/read", {"uri": "ui://page"}:
+            return {
+                "result": {
+                    "contents": [{"uri": "ui://page", "mimeType": "text/html", "text": state.get("page", "<p>")}]
+                }
+            }
         case "resources/read", _:
             return {"error": {"code": -32002, "message": "there is no such resource"}}
         case _:

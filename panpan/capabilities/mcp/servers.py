@@ -355,6 +355,9 @@ class McpServers(ToolsOfServers, OtherMentions):
                 group.start_soon(start, name)
         return ServerChanges(added, removed, errors)
 
+    async def read(self, server: str, uri: str) -> Sequence[Mapping[str, Any]]:
+        return await (await self.ready(server)).read(uri)
+
     async def _remove(self, name: str) -> None:
         slot = self._slots.pop(name)
         self._switched_off.discard(name)

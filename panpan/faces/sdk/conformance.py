@@ -101,7 +101,7 @@ REQUESTS: Sequence[Row] = (
     Row("list_models", "works", "those for which there is a key or a server"),
     Row("list_permission_rules", "works"),
     Row("mcp_call", "works", "the text of the result; no staged files, time-outs or checks of permissions"),
-    Row("mcp_read_resource", "not yet"),
+    Row("mcp_read_resource", "works", "addresses that begin with `ui://`"),
     Row("mcp_reconnect", "works"),
     Row("mcp_set_servers", "works", "in a session that began with a server; the model finds the new tools by search"),
     Row("mcp_status", "works"),

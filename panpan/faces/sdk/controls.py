@@ -86,6 +86,7 @@ class Controls:
             "get_task_output": lookups.task_output,
             "list_models": lookups.models,
             "mcp_call": lookups.call_tool,
+            "mcp_read_resource": lookups.resource,
             "read_file": lookups.file_text,
         }
 

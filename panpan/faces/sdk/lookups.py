@@ -22,6 +22,7 @@ MAX_FILE_BYTES = 10_000_000
 MAX_TASK_BYTES = 8_192
 """Most bytes of a task's output that are sent: its end."""
 _NOT_HAD = ("check_permissions", "soft_error_result", "expires_at", "timeout_ms", "input_files", "output_files")
+_PAGE = "ui://"
 _UNUSUAL = compile_late(r"[^a-zA-Z0-9_-]")
 
 
@@ -95,6 +96,23 @@ async def call_tool(session: Session, fields: Mapping[str, Any]) -> Mapping[str,
         raise ConfigError(f"there is no MCP server with the tool {clean_line(wanted)}")
     text = await servers.call(names[prefix], wanted.removeprefix(prefix), arguments)
     return {"content": [{"type": "text", "text": text}]}
+
+
+async def resource(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a page of an MCP server that the program shows; other resources are the model's."""
+    server, uri = str(fields["serverName"]), str(fields["uri"])
+    if not uri.startswith(_PAGE):
+        raise ConfigError(f"mcp_read_resource reads addresses that begin with {_PAGE}, not {clean_line(uri)[:100]}")
+    if (servers := session.find(ToolsOfServers)) is None:
+        raise ConfigError("this session has no MCP servers")
+    contents = [
+        {name: value for name, value in one.items() if value is not None} for one in await servers.read(server, uri)
+    ]
+    if sum(len(one.get("text", one.get("blob", ""))) for one in contents) > MAX_FILE_BYTES:
+        raise ConfigError(
+            f"{clean_line(uri)[:100]} has more than {MAX_FILE_BYTES:,} characters, which is too much to show"
+        )
+    return {"contents": contents}
 
 
 async def models(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -531,3 +531,66 @@ def test_typescript_program_answers_a_server(typescript: Path, tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [["toy", "Where?", ["city"]], "end"]
     assert "Rome" in json.dumps(server.requests[-1].messages[-1])
+
+
+TYPESCRIPT_REQUESTS = """
+import { query, tool, createSdkMcpServer } from "@anthropic-ai/claude-agent-sdk";
+import { z } from "zod";
+
+const log = [];
+const sum = tool("add", "Add", { a: z.number() }, async ({ a }) => (
+  { content: [{ type: "text", text: `the sum is ${a}` }] }));
+const add = (name) => createSdkMcpServer({ name, version: "1.0.0", tools: [sum] });
+let finish;
+const finished = new Promise((resolve) => { finish = resolve; });
+let begin;
+const begun = new Promise((resolve) => { begin = resolve; });
+async function* prompts() {
+  await begun;
+  yield { type: "user", message: { role: "user", content: "go" }, parent_tool_use_id: null, session_id: "" };
+  await finished;
+}
+const run = query({ prompt: prompts(), options: {
+  pathToClaudeCodeExecutable: process.env.PANPAN, allowedTools: ["mcp__later__add"], mcpServers: { calc: add("calc") },
+} });
+const reading = (async () => {
+  for await (const message of run) {
+    if (message.type === "result") { log.push(message.result); finish(); }
+  }
+})();
+await run.supportedCommands();
+log.push(await run.setMcpServers({ later: add("later"), toy: JSON.parse(process.env.TOY) }));
+log.push((await run.mcpServerStatus()).map((one) => one.name));
+log.push((await run.readFile("a.txt")).contents);
+log.push(await run.cancelAsyncMessage("11111111-2222-4333-8444-555555555555"));
+await run.applyFlagSettings({ effortLevel: "low" });
+begin();
+await reading;
+console.log(JSON.stringify(log));
+"""
+
+
+def test_typescript_program_sends_requests(typescript: Path, tmp_path: Path) -> None:
+    (typescript / "requests.mjs").write_text(TYPESCRIPT_REQUESTS)
+    arguments = ["-I", "-S", mcp_server.__file__, str(tmp_path / "state.json"), str(tmp_path / "mcp.log")]
+    script = [
+        call("ToolSearch", {"query": "add"}),
+        call("CallTool", {"name": "mcp__later__add", "arguments": {"a": 3}}),
+        say("end"),
+    ]
+    with serving(script) as server:
+        env = {
+            **environment(tmp_path, server),
+            "TOY": json.dumps({"type": "stdio", "command": sys.executable, "args": arguments}),
+        }
+        (tmp_path / "workspace" / "a.txt").write_text("a\n")
+        done = subprocess.run(
+            [node(), typescript / "requests.mjs"],
+            env=env, cwd=tmp_path / "workspace", capture_output=True, text=True, timeout=PROGRAM_S,
+        )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [
+        {"added": ["later", "toy"], "removed": ["calc"], "errors": {}}, ["later", "toy"], "a\n", False, "end",
+    ]  # fmt: skip
+    assert "the sum is 3" in json.dumps(server.requests[-1].messages[-1])

@@ -273,3 +273,10 @@ def test_first_screen_loads_nothing_that_it_does_not_need() -> None:
     loaded = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)
 
     assert loaded.stdout.strip() == "[]"
+
+
+def test_files_of_tests_have_names_of_their_own() -> None:
+    tests = [path for path in Path(__file__).parent.rglob("test_*.py") if not (path.parent / "__init__.py").exists()]
+    names = [path.name for path in tests]
+
+    assert sorted(name for name in set(names) if names.count(name) > 1) == [], "pytest imports them by their names"

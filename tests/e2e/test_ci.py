@@ -167,6 +167,7 @@ def test_second_invalid_answer_is_a_failure(ci: Panpan) -> None:
     [
         (("review",), "--base REF or with --diff"),
         (("review", "--base", "nowhere"), "fetch it first"),
+        (("review", "--base", "origin/next"), "`git fetch origin next`"),
         (("review", "--base", "--output=x"), "there is no commit"),
         (("review", "--base", "main", "--text", "title"), "NAME=FILE"),
         (("fix",), "say what to fix"),
@@ -231,6 +232,16 @@ def test_fix_prints_a_patch_and_commits_nothing(ci: Panpan) -> None:
     (ci.workspace.parent / "fix.patch").write_text(done.stdout)
     git(ci.workspace, "apply", str(ci.workspace.parent / "fix.patch"))
     assert (ci.workspace / "new.py").read_text() == "y = 1\n"
+
+
+def test_fix_that_changes_nothing_says_so(ci: Panpan) -> None:
+    (ci.workspace.parent / "issue.txt").write_text("x must be 3")
+    with serving([say("Fixed.")]) as server:
+        ci.use(server)
+        done = ci.run("ci", "fix", "--text", f"issue={ci.workspace.parent / 'issue.txt'}")
+
+    assert (done.code, done.stdout) == (0, "")
+    assert done.stderr == "Fixed.\npanpan: no file was changed, so the patch is empty\n"
 
 
 def test_commands_of_a_fix_have_no_network_and_no_keys(ci: Panpan) -> None:

@@ -100,6 +100,8 @@ def fix_command(ctx: click.Context, /, **options: Any) -> int:
     redact = _redactor(root)
     _print(redact(patch))
     click.echo(as_text(Report(summary=redact(words) or "There is nothing to say.")), nl=False, err=True)
+    if not patch:
+        click.echo("panpan: no file was changed, so the patch is empty", err=True)
     return 0
 
 

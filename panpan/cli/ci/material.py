@@ -113,8 +113,9 @@ async def difference(root: Path, *, base: str | None = None) -> str:
         return await _diff(["--cached"], root)
     known = await _asked(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}"], root)
     if known.exit_code != 0:
+        branch = base.removeprefix("origin/")
         raise ConfigError(
-            f"there is no commit {base}; fetch it first, as with `git fetch origin {base}` or fetch-depth: 0"
+            f"there is no commit {base}; fetch it first, as with `git fetch origin {branch}` or fetch-depth: 0"
         )
     commit = known.stdout.decode().strip()
     merge_base = await _asked(["merge-base", commit, "HEAD"], root)

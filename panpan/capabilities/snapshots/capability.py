@@ -120,7 +120,7 @@ async def apply_undo(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
     )
     if picked != 0:
         # without a full screen, None means that the user can still answer
-        say(terminal, "nothing was changed" if picked is not None else "no file was changed so far", "dim")
+        say(terminal, "nothing was changed" if picked is not None else "your files are still unchanged", "dim")
         return False
     await undo.restore(plan)
     say(terminal, done_line(plan), "good")

@@ -54,7 +54,7 @@ async def test_undo_command_shows_no_difference_of_generated_files(place: KeptWo
     assert not (cache / "a.cpython-311.pyc").exists()
 
 
-@pytest.mark.parametrize(("picks", "said"), [(1, "nothing was changed"), (None, "no file was changed so far")])
+@pytest.mark.parametrize(("picks", "said"), [(1, "nothing was changed"), (None, "your files are still unchanged")])
 async def test_undo_command_changes_nothing_without_a_yes(place: KeptWorkspace, picks: int | None, said: str) -> None:
     await place.turn(lambda: place.write("a.txt", "new\n"))
     terminal = await type_in(terminal_of(place, picks=picks), "/undo")

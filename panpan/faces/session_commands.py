@@ -149,7 +149,10 @@ class SessionCommands:
     def _why_not(self, line: str) -> str:
         if (found := find(self._elsewhere, line)) is None:
             return unknown(self._here, line)
-        return f"/{found[0].name} needs a terminal; run panpan there, without -p and pipes"
+        return (
+            f"/{found[0].name} needs a terminal; "
+            "type it where panpan was started on one, not with -p, a pipe or panpan attach"
+        )
 
     @property
     def _every(self) -> Sequence[Command]:

@@ -250,6 +250,7 @@ def test_second_process_is_refused_as_the_session_is_in_use(tmp_path: Path) -> N
 
     assert second.returncode == 1
     assert "s1 is open in another panpan" in second.stderr
+    assert "join it with panpan attach" in second.stderr
     if told is not None:  # a system that tells of locks
         assert told.pid == os.getpid()
         assert f"(process {os.getpid()}, running since 2" in second.stderr

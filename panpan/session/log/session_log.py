@@ -257,7 +257,8 @@ class SessionLog:
             owner = describe_lock_owner(lock_holder(self._fd))
             session_id = self._base["sessionId"]
             raise SessionHeldError(
-                f"the session {session_id} is open in another panpan{owner}; close it there, or start a new one",
+                f"the session {session_id} is open in another panpan{owner}; "
+                "close it there, or join it with panpan attach if it is on a terminal",
                 session_id,
             ) from None
         except OSError:

@@ -14,16 +14,13 @@ from panpan.cli_kit.commands import chosen_folder
 from panpan.config.locations import Locations
 from panpan.config.ui_look import read_ui_look
 from panpan.errors import ConfigError
-from panpan.session.stored.finding import find_session
-from panpan.session.stored.store import session_path, summary_of
+from panpan.session.stored.finding import find_session, session_line
+from panpan.session.stored.store import logs_of_all_projects, summary_of
 from panpan.system.processes.private_socket import connect_privately
-from panpan.system.text.terminal_text import clean_line
 
 if TYPE_CHECKING:
     from panpan.faces.terminal.attached import AttachedSession
     from panpan.faces.terminal.terminal_state import TerminalState
-
-_MAX_TITLE_CHARS = 60
 
 
 @click.command("attach")
@@ -72,8 +69,10 @@ def _only_open(places: Locations) -> str:
         raise ConfigError("no session is open in another panpan; begin one with panpan")
     if len(ids) == 1:
         return ids[0]
-    lines = [f"{one}  {_title_of(places, one)}".rstrip() for one in ids]
-    raise ConfigError("\n    ".join(["several sessions are open; name one by its id:", *lines]))
+    logs = [path for path in logs_of_all_projects(places.home) if path.stem in ids]
+    lines = {one.id: session_line(one, has_folder=True) for path in logs if (one := summary_of(path)) is not None}
+    lines = {id_: lines.get(id_, f"{id_}  nothing was said yet") for id_ in ids}
+    raise ConfigError("\n    ".join(["several sessions are open; name one by its id:", *lines.values()]))
 
 
 def open_sessions(sockets: Path) -> Sequence[str]:
@@ -89,8 +88,3 @@ def open_sessions(sockets: Path) -> Sequence[str]:
         else:
             found.append(path.stem)
     return found
-
-
-def _title_of(places: Locations, session_id: str) -> str:
-    summary = summary_of(session_path(places.sessions_folder, session_id))
-    return "" if summary is None else clean_line(summary.title or summary.prompt)[:_MAX_TITLE_CHARS]

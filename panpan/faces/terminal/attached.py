@@ -177,7 +177,7 @@ class AttachedClient:
         elif text in ("/help", KEYS_HELP):
             say(self._screen, "\n".join(HELP), "dim")
         elif text.startswith("!") or note_in(text):
-            self._screen.return_prompt(sent.text)
+            self._screen.prefill_input(sent.text)
             say(self._screen, "only the panpan that has the session takes shell commands and notes", "warn")
         else:
             self._beside(partial(self._send, sent))
@@ -208,7 +208,7 @@ class AttachedClient:
         try:
             await self._remote.send(sent.text, "queue" if sent.is_for_later else "steer")
         except PanpanError:
-            self._screen.return_prompt(sent.text)
+            self._screen.prefill_input(sent.text)
             raise
 
     async def _answer(self, number: int, answer: Answer) -> None:

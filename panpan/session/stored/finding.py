@@ -123,14 +123,15 @@ def _only(sessions: Sequence[SessionSummary], wanted: str) -> Path:
     if len(sessions) == 1:
         return sessions[0].path
     ids = {session.id for session in sessions}
-    lines = [_told(session, has_folder=len(ids) < len(sessions)) for session in sessions[:MOST_NAMED]]
+    lines = [session_line(session, has_folder=len(ids) < len(sessions)) for session in sessions[:MOST_NAMED]]
     if len(sessions) > MOST_NAMED:
         lines.append(f"and {len(sessions) - MOST_NAMED} more")
     how = "name one by its id" if len(ids) == len(sessions) else "name one by its id, and its folder with --cwd"
     raise SessionError("\n    ".join([f"several sessions fit {wanted!r}; {how}:", *lines]))
 
 
-def _told(session: SessionSummary, *, has_folder: bool) -> str:
+def session_line(session: SessionSummary, *, has_folder: bool) -> str:
+    """Return the line that names a session among others, cleaned for a terminal."""
     when = datetime.fromtimestamp(session.written_at).strftime("%Y-%m-%d %H:%M")
     name = clean_line(session.title or session.prompt)[:_MOST_TITLE_CHARS]
     folder = f"  in {clean_line(session.cwd) or 'a folder that its log does not say'}" if has_folder else ""

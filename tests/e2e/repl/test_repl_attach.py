@@ -4,7 +4,7 @@ import signal
 
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
-from tests.e2e.repl.driver import INTERRUPTED, Repl, texts_of, was_given_back
+from tests.e2e.repl.driver import INTERRUPTED, Repl, ends_input, texts_of
 from tests.model_server import Reply, Stall, Step, Text, call, say, serving
 from tests.terminal_emulator import keys
 
@@ -106,6 +106,23 @@ def test_attach_says_what_is_wrong(panpan: Panpan) -> None:
     assert "nowhere" in unknown.stderr
 
 
+def test_attach_names_several_with_words_and_folder(panpan: Panpan, start: Start) -> None:
+    elsewhere = panpan.workspace.parent / "elsewhere"
+    elsewhere.mkdir()
+    with serving([say("One."), say("Two.")]) as server:
+        panpan.use(server)
+        start().turn("the first task", "One.")
+        start("--cwd", str(elsewhere)).turn("the second task", "Two.")
+        several = panpan.run("attach")
+
+    assert several.code == 2
+    (first, second) = several.stderr.splitlines()[1:]
+    assert "“the first task”" in first
+    assert first.endswith(f"in {panpan.workspace}")
+    assert "“the second task”" in second
+    assert second.endswith(f"in {elsewhere}")
+
+
 def test_joining_in_a_turn_shows_the_open_question_alone(panpan: Panpan, start: Start) -> None:
     with serving([say("One."), touch("a"), touch("b"), say("Made them.")]) as server:
         panpan.use(server)
@@ -123,6 +140,19 @@ def test_joining_in_a_turn_shows_the_open_question_alone(panpan: Panpan, start: 
     assert (panpan.workspace / "b").exists()
 
 
+def test_mode_has_one_name_in_both_terminals(panpan: Panpan, start: Start) -> None:
+    with serving([say("One.")]) as server:
+        panpan.use(server)
+        first = start()
+        first.turn("one", "One.")
+        second = start("attach", waits=False)
+        second.wait_for("joined the session")
+        second.wait_for_prompt()
+        second.send(keys.SHIFT_TAB)
+        second.wait_for("· accept edits ·")
+        first.wait_for("accept edits ·")
+
+
 def test_shell_command_in_the_second_terminal_is_no_prompt(panpan: Panpan, start: Start) -> None:
     with serving([say("One.")]) as server:
         panpan.use(server)
@@ -133,7 +163,7 @@ def test_shell_command_in_the_second_terminal_is_no_prompt(panpan: Panpan, start
         second.wait_for_prompt()
         second.submit("!touch a")
         second.wait_for("only the panpan that has the session takes shell commands and notes")
-        second.wait_for(was_given_back("!touch a"))
+        second.wait_for(ends_input("!touch a"))
 
     assert len(server.requests) == 1
     assert not (panpan.workspace / "a").exists()

@@ -17,6 +17,7 @@ from panpan.faces.terminal.screen.screen import T
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.screen.windows import Contents, DialogView
 from panpan.faces.terminal.terminal_state import TerminalState
+from panpan.faces.terminal.views.status import mode_name
 from panpan.faces.terminal.views.turn_view import TurnCallbacks, TurnView
 from panpan.faces.turn_text import WaitingTime
 from panpan.hub.events import Status
@@ -131,7 +132,7 @@ class AttachedScreen:
         waiting = f" · {status.waiting} waiting" if status.waiting else ""
         title = f" · {clean_line(status.title)}" if status.title else ""
         joined_to = f"joined {self._session.info.id[:8]}"
-        text = f"  {joined_to} · {status.mode} · {clean_line(status.model)}{waiting}{title}"
+        text = f"  {joined_to} · {mode_name(status.mode)} · {clean_line(status.model)}{waiting}{title}"
         return [self.theme.paint("dim", cut(text, width))]
 
     def _mark(self) -> str:

@@ -70,9 +70,10 @@ def _only_open(places: Locations) -> str:
     if len(ids) == 1:
         return ids[0]
     logs = [path for path in logs_of_all_projects(places.home) if path.stem in ids]
-    lines = {one.id: session_line(one, has_folder=True) for path in logs if (one := summary_of(path)) is not None}
-    lines = {id_: lines.get(id_, f"{id_}  nothing was said yet") for id_ in ids}
-    raise ConfigError("\n    ".join(["several sessions are open; name one by its id:", *lines.values()]))
+    summaries = [one for path in logs if (one := summary_of(path)) is not None and one.cwd]
+    lines = {one.id: session_line(one, has_folder=True) for one in summaries}
+    told = [lines.get(one, f"{one}  nothing was said yet") for one in ids]
+    raise ConfigError("\n    ".join(["several sessions are open; name one by its id:", *told]))
 
 
 def open_sessions(sockets: Path) -> Sequence[str]:

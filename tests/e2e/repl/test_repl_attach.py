@@ -113,10 +113,12 @@ def test_attach_names_several_with_words_and_folder(panpan: Panpan, start: Start
         panpan.use(server)
         start().turn("the first task", "One.")
         start("--cwd", str(elsewhere)).turn("the second task", "Two.")
+        start().wait_for("shift+tab mode")
         several = panpan.run("attach")
 
     assert several.code == 2
-    (first, second) = several.stderr.splitlines()[1:]
+    (first, second, third) = several.stderr.splitlines()[1:]
+    assert third.endswith("nothing was said yet")
     assert "“the first task”" in first
     assert first.endswith(f"in {panpan.workspace}")
     assert "“the second task”" in second

@@ -95,6 +95,14 @@ class PromptsReturned:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientChanged:
+    """A client of another process joined or left."""
+
+    client: str
+    is_here: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TaskChanged:
     """A background task began or ended."""
 
@@ -153,6 +161,7 @@ HubEvent: TypeAlias = (
     | MessageRecorded
     | Rewound
     | PromptsReturned
+    | ClientChanged
     | TaskChanged
     | QuestionAsked
     | QuestionClosed

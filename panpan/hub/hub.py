@@ -18,6 +18,7 @@ from panpan.core.background import Background
 from panpan.errors import PanpanError, unwrap_single_exception
 from panpan.hub.events import (
     Activity,
+    ClientChanged,
     Delivery,
     MessageRecorded,
     PromptsReturned,
@@ -259,8 +260,13 @@ class Hub(AsyncContextManagerMixin):
             self._holders -= 1
             self._has_work.set()
 
+    def joined(self, client: str) -> None:
+        """Tell the others that a client of another process is there."""
+        self.feed.publish(ClientChanged(client, is_here=True))
+
     def left(self, client: str) -> None:
-        """Let the prompts of a client run that has left, since it cannot get them back after a stopped turn."""
+        """Tell the others that a client has left, and let its prompts run, which it cannot get back any more."""
+        self.feed.publish(ClientChanged(client, is_here=False))
         self._queue = deque(replace(one, is_returned=False) if one.client == client else one for one in self._queue)
         for uuid, one in self._steered.items():
             if one.client == client:

@@ -239,6 +239,7 @@ class Connection:
             raise WireError("session.initialize was sent before")
         hub, session = self._hub, self._hub.session
         self._client = f"{params.client} {self._number}"
+        hub.joined(self._client)  # before it reads, since it knows that it is there
         goes_on = params.epoch == hub.epoch and params.after <= hub.feed.last
         messages, number = ((), params.after) if goes_on else hub.past()
         self._reader = hub.read(number)

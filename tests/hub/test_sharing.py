@@ -16,7 +16,15 @@ import pytest
 from anyio.abc import SocketStream
 
 from panpan.errors import ConfigError, PanpanError
-from panpan.hub.events import PromptsReturned, QuestionAsked, QuestionClosed, Resync, TurnBegan, TurnClosed
+from panpan.hub.events import (
+    ClientChanged,
+    PromptsReturned,
+    QuestionAsked,
+    QuestionClosed,
+    Resync,
+    TurnBegan,
+    TurnClosed,
+)
 from panpan.hub.hub import Hub
 from panpan.hub.remote import RemoteSession, SessionLeftError, joined
 from panpan.hub.sharing import MAX_CLIENTS, Connection, shared, socket_of
@@ -95,6 +103,17 @@ async def test_client_that_joins_in_a_turn_sees_it_from_its_beginning(tmp_path: 
     assert [message.text for message in session.messages if isinstance(message, AssistantMessage)] == ["answer 0"]
     assert isinstance(events[0], TurnBegan)
     assert [event.text for event in events if isinstance(event, AssistantMessage)] == ["answer 1"]
+
+
+async def test_others_are_told_who_joins_and_leaves(tmp_path: Path) -> None:
+    async with host(tmp_path) as it:
+        reader = it.hub.read()
+        async with joined(it.folder, "s1") as remote:
+            session = await remote.join("window", answers=True)
+        await until(lambda: it.hub.feed.last > reader.after + 1)
+        told = [one.event for one in reader.take_now() if isinstance(one.event, ClientChanged)]
+
+    assert told == [ClientChanged(session.client, is_here=True), ClientChanged(session.client, is_here=False)]
 
 
 async def test_first_of_two_answers_counts(tmp_path: Path) -> None:

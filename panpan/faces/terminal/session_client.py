@@ -15,6 +15,7 @@ from panpan.faces.terminal.screen.screen import TurnRenderer
 from panpan.faces.terminal.views.turn_view import PacedRenderer
 from panpan.faces.turn_text import note_on_end
 from panpan.hub.events import (
+    ClientChanged,
     HubEvent,
     MessageRecorded,
     PromptsReturned,
@@ -80,6 +81,7 @@ class ShownTurn:
                 | PromptsReturned()
                 | MessageRecorded()
                 | Rewound()
+                | ClientChanged()
                 | TaskChanged()
                 | QuestionAsked()
                 | QuestionClosed()
@@ -184,6 +186,7 @@ class SessionClient:
         self._return_prompt = return_prompt
         self._is_held_up = is_held_up
         self._is_wake_wanted = False
+        self._view = view
         self._turn = ShownTurn(view)
         self._questions = ShownQuestions(dialogs, view, self._answer, TERMINAL)
         self._reader = hub.read()
@@ -269,6 +272,8 @@ class SessionClient:
                 self._questions.follow(event, asking)
             case StatusChanged():
                 self._refresh()
+            case ClientChanged(client=client, is_here=is_here):
+                self._view.note(f"{client} {'joined' if is_here else 'left'} this session")
             case Compacted() if not self._turn.is_open:
                 pass  # the command that was typed here has told it
             case PromptsReturned():

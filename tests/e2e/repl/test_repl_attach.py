@@ -27,6 +27,7 @@ def test_resumed_session_that_is_open_elsewhere_is_joined(panpan: Panpan, start:
         second = start("-r", session_id(panpan), waits=False)
         second.wait_for("joined the session")
         second.wait_for("One.")
+        first.wait_for("terminal 1 joined this session")
         second.submit("two")
         second.wait_for("Two.")
         first.wait_for("Two.")
@@ -34,6 +35,7 @@ def test_resumed_session_that_is_open_elsewhere_is_joined(panpan: Panpan, start:
         second.wait_for("Three.")
         second.send(keys.ctrl("d"))
         assert second.wait() == 0
+        first.wait_for("terminal 1 left this session")
         assert first.is_running
 
     assert [texts_of(message) for message in server.requests[-1].messages if message["role"] == "user"] == [

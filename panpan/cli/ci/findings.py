@@ -76,7 +76,7 @@ def report_of(answer: str) -> Report:
             return Report.model_validate(found)
         except ValidationError as error:
             errors = errors or [_told(one) for one in error.errors()[:_MOST_ERRORS]]
-    raise AnswerError("; ".join(errors) or "there is no JSON object in it")
+    raise AnswerError(harmless(clean_line("; ".join(errors))) or "there is no JSON object in it")
 
 
 def _objects(answer: str) -> Iterator[dict[str, Any]]:
@@ -98,12 +98,13 @@ def _told(error: Any) -> str:
     return f"{place or 'the object'}: {error['msg'].removeprefix('Value error, ')}"
 
 
-_COMMAND = compile_late(r"(?m)^(\s*)(::|##\[)")
+_COMMAND = compile_late(r"(?m)^\s*:(?=:)|#(?=#(?:vso)?\[)")
+"""A command of GitHub begins a line, but the older `##[…]` and `##vso[…]` count anywhere (actions/runner)."""
 
 
 def harmless(text: str) -> str:
-    """Return text that neither drives a terminal nor is a workflow command at the beginning of a line."""
-    return _COMMAND.sub(lambda match: f"{match[1]}{match[2][0]} {match[2][1:]}", clean_for_terminal(text))
+    """Return text that neither drives a terminal nor holds a workflow command."""
+    return _COMMAND.sub(lambda match: f"{match[0]} ", clean_for_terminal(text))
 
 
 def as_text(report: Report) -> str:
@@ -121,7 +122,12 @@ def _indented(body: str) -> str:
 
 def as_json(report: Report) -> str:
     """Return the review as one JSON object."""
-    return json.dumps(report.model_dump(), indent=2) + "\n"
+    return _json(report.model_dump())
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    """Return JSON in which no text holds a workflow command."""
+    return json.dumps(value, indent=2).replace("##", r"#\u0023") + "\n"
 
 
 _GITHUB_NAMES: Mapping[Severity, str] = {"error": "error", "warning": "warning", "note": "notice"}
@@ -172,7 +178,7 @@ def as_sarif(report: Report) -> str:
         "version": "2.1.0",
         "runs": [{"tool": {"driver": driver}, "results": results}],
     }
-    return json.dumps(log, indent=2) + "\n"
+    return _json(log)
 
 
 FORMATS: Mapping[str, Callable[[Report], str]] = {

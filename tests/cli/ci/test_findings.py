@@ -86,6 +86,7 @@ PIECES = (
     "::",
     ":",
     "##[",
+    "##vso[",
     "#",
     "[",
     "]",
@@ -111,13 +112,22 @@ def test_no_text_of_the_model_is_a_command_of_its_own(title: str, body: str, sum
 
     lines = re.split(r"[\r\n]", as_github(report))
     commands = [line for line in lines if line.lstrip().startswith(("::", "##["))]
-    others = [line for line in re.split(r"[\r\n]", as_text(report)) if line.lstrip().startswith(("::", "##["))]
+    others = [line for line in re.split(r"[\r\n]", as_text(report)) if line.lstrip().startswith("::")]
 
     assert len(commands) == 1
     match = re.fullmatch(r"::error file=a\.py,line=1,title=([^:,]*)::(.*)", commands[0])
     assert match is not None
     assert not others
+    for form in (as_text, as_json, as_sarif):
+        assert not re.search(r"##(vso)?\[", form(report))
     assert "\x1b" not in as_github(report) + as_text(report)
+
+
+def test_name_of_a_field_is_no_command_in_the_complaint() -> None:
+    with pytest.raises(AnswerError) as caught:
+        report_of(json.dumps({**ANSWER, "a\n::add-path::/evil\x1b[2J ##[error]": 1}))
+
+    assert str(caught.value) == "a ::add-path::/evil # #[error]: Extra inputs are not permitted"
 
 
 def test_text_has_place_severity_and_indented_body() -> None:

@@ -244,6 +244,22 @@ def test_fix_that_changes_nothing_says_so(ci: Panpan) -> None:
     assert done.stderr == "Fixed.\npanpan: no file was changed, so the patch is empty\n"
 
 
+def test_patch_is_made_without_helpers_of_the_checkout(ci: Panpan) -> None:
+    mark = ci.workspace.parent / "helper-ran"
+    (ci.workspace / ".gitattributes").write_text("* filter=x diff=x\n")
+    for key in ("filter.x.clean", "filter.x.process", "diff.x.textconv", "diff.external", "core.fsmonitor"):
+        git(ci.workspace, "config", key, f"touch {mark}; cat")
+    (ci.workspace.parent / "issue.txt").write_text("x must be 3")
+    path = str(ci.workspace / "a.py")
+    edit = ToolCall("Edit", {"file_path": path, "old_string": "x = 2", "new_string": "x = 3"})
+    with serving([calls(ToolCall("Read", {"file_path": path})), calls(edit), say("done")]) as server:
+        ci.use(server)
+        done = ci.run("ci", "fix", "--text", f"issue={ci.workspace.parent / 'issue.txt'}")
+
+    assert "-x = 2\n+x = 3\n" in done.stdout, done.stderr
+    assert not mark.exists()
+
+
 def test_commands_of_a_fix_have_no_network_and_no_keys(ci: Panpan) -> None:
     (ci.home / "settings.toml").write_text("[sandbox]\nnetwork = true\n")
     (ci.workspace.parent / "issue.txt").write_text("x")

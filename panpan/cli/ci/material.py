@@ -11,8 +11,8 @@ from pathlib import Path
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.canonical import canonical_path
 from panpan.system.files.read_file import read_users_file
-from panpan.system.git.git import git_environment, git_program, run_git
-from panpan.system.processes.process import Captured, capture
+from panpan.system.git.git import run_git, run_own_git
+from panpan.system.processes.process import Captured
 from panpan.system.text.terminal_text import escape_invisible
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
@@ -186,8 +186,7 @@ class WorkingTree:
             "GIT_OBJECT_DIRECTORY": str(self._scratch / "objects"),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": common.stdout.decode(errors="surrogateescape").strip(),
         }
-        argv = [git_program(self._root), "--no-pager", *args]
-        done = await capture(argv, cwd=self._root, env={**git_environment(), **own}, timeout_s=_GIT_S)
+        done = await run_own_git(args, cwd=self._root, timeout_s=_GIT_S, env=own)
         if done.exit_code != 0:
             raise ToolError(f"git {args[0]} failed: {done.stderr.decode(errors='replace').strip()[:200]}")
         return done

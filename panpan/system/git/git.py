@@ -84,21 +84,35 @@ async def git_questions(cwd: Path, *, timeout_s: float = 5) -> GitQuestions:
     return ask
 
 
-async def run_own_git(args: Sequence[str], *, cwd: Path, timeout_s: float) -> Captured:
-    """Run any command of git in which nothing runs that a configuration names; for worktrees."""
-    return await (await _own_git(cwd, timeout_s))(args)
+async def run_own_git(
+    args: Sequence[str],
+    *,
+    cwd: Path,
+    timeout_s: float,
+    env: Mapping[str, str] = MappingProxyType({}),
+    max_bytes: int = 10_000_000,
+) -> Captured:
+    """Run any command of git in which nothing runs that a configuration names, with further variables.
+
+    Raises:
+        ToolError: git is not installed, cannot be started, or the repository says that its files are elsewhere.
+    """
+    return await (await _own_git(cwd, timeout_s, env, max_bytes))(args)
 
 
-async def _own_git(cwd: Path, timeout_s: float) -> GitQuestions:
+async def _own_git(
+    cwd: Path, timeout_s: float, further: Mapping[str, str] = MappingProxyType({}), max_bytes: int = 10_000_000
+) -> GitQuestions:
     program = git_program(cwd)
     await _require_own(cwd, [cwd], follows_named=False)
     named = await _named_helpers(program, cwd, timeout_s)
     if ELSEWHERE in named:
         await _top_folder(program, cwd, timeout_s)  # raises if they are elsewhere
-    env = git_environment(named)
+    env = {**git_environment(named), **further}
 
     async def run(args: Sequence[str]) -> Captured:
-        return await capture([program, "--no-pager", *args], cwd=cwd, env=env, timeout_s=timeout_s)
+        command = [program, "--no-pager", *args]
+        return await capture(command, cwd=cwd, env=env, timeout_s=timeout_s, max_bytes=max_bytes)
 
     return run
 

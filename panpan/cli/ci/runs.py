@@ -135,6 +135,10 @@ async def _session(
     with temporary_folder("panpan-ci-") as folder:
         folder = folder.resolve()
         locations = Locations.find(folder, os.environ)
+        if locations.project_root != folder:  # its settings would count, and its sessions would be removed below
+            raise ConfigError(
+                f"temporary files are in the repository {locations.project_root}; set TMPDIR to a folder outside of it"
+            )
         overrides = _overrides(root, folder, locations, options, mode)
         await to_thread.run_sync(material.write_to, folder / _MATERIAL)
         try:
@@ -158,8 +162,8 @@ def _overrides(root: Path, folder: Path, locations: Locations, options: CiOption
         **options.overrides,
         "additional_directories": (str(root),),
         "permission.mode": mode,
-        # a checkout may hold the token that it was made with
-        "permission.deny": (f"Read(/{gitignore_escaped(str(root))}/.git/**)",),
+        # a checkout may hold the token that it was made with, and so may one inside it; the sandbox takes whole paths
+        "permission.deny": tuple(f"Read(/{gitignore_escaped(str(root))}/{git})" for git in (".git/**", "**/.git/**")),
         "sandbox.mode": "on",
         "sandbox.network": False,
         "sessions.title": "first-words",

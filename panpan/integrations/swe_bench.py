@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import anyio
@@ -21,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from panpan.errors import ConfigError, OutputError, PanpanError, ToolError
 from panpan.integrations.headless import headless_command, require_result
 from panpan.system.files.folder_tree import temporary_folder
-from panpan.system.git.git import git_environment, git_program
+from panpan.system.git.git import git_environment, git_program, harmless_git_variables
 from panpan.system.processes.process import Captured, capture
 from panpan.types.dataclass import dataclass
 
@@ -36,16 +37,19 @@ issue are run afterwards and are not there yet. Leave the changes in the files a
 {problem_statement}
 </issue>"""
 
+_NAME = r"\w[\w.+-]*"
+"""Names become paths below the folder of checkouts and of the run, so that none may lead out, or be `.git`."""
+
 
 class Instance(BaseModel):
     """A task of SWE-bench; further fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    instance_id: str = Field(min_length=1, pattern=r"^[\w.+-]+$")
+    instance_id: str = Field(pattern=rf"^{_NAME}$")
     base_commit: str = Field(pattern=r"^[0-9A-Za-z][\w./-]*$")
     problem_statement: str
-    repo: str = ""
+    repo: str = Field(default="", pattern=rf"^({_NAME}(/{_NAME})?)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,7 @@ class Runner:
         repository = self._repository(instance)
         with temporary_folder("panpan-swe-bench-") as place:
             workspace = place / instance.instance_id
-            await _copy(repository, instance.base_commit, workspace, place / "index")
+            await _copy(repository, instance.base_commit, workspace, place / ".index")
             await self._solve(instance, workspace)
             return await _patch(workspace)
 
@@ -186,7 +190,7 @@ def _append_line(path: Path, line: str) -> None:
 
 async def _copy(repository: Path, commit: str, workspace: Path, index: Path) -> None:
     """Write the files of a commit into a repository of their own, with one commit and no history."""
-    environment = {**git_environment(), "GIT_INDEX_FILE": str(index)}
+    environment = {"GIT_INDEX_FILE": str(index)}
     await _git(["read-tree", "--end-of-options", f"{commit}^{{tree}}"], repository, environment)
     await _git(["checkout-index", "--all", "--quiet", f"--prefix={workspace}/"], repository, environment)
     await to_thread.run_sync(partial(workspace.mkdir, exist_ok=True))  # the commit may be empty
@@ -203,9 +207,9 @@ async def _patch(workspace: Path) -> str:
     return diff.stdout.decode(errors="replace")
 
 
-async def _git(args: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> Captured:
+async def _git(args: Sequence[str], folder: Path, env: Mapping[str, str] = MappingProxyType({})) -> Captured:
     argv = [git_program(folder), "--no-pager", *args]
-    environment = env or git_environment()
+    environment = {**git_environment(), **await harmless_git_variables([folder]), **env}
     done = await capture(argv, cwd=folder, env=environment, timeout_s=_GIT_S, max_bytes=_MAX_PATCH_BYTES)
     if done.timed_out or (done.exit_code != 0 and not done.is_truncated):
         said = done.stderr.decode(errors="replace").strip().splitlines()[:1] or ["no reason given"]

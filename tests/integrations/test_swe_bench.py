@@ -122,6 +122,35 @@ def test_workspace_holds_no_later_history(tmp_path: Path, base: str) -> None:
     assert json.loads((tmp_path / "out.jsonl").read_text())["model_patch"] == ""
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{"instance_id": name} for name in ("..", ".", ".git", "-x", "a/b", "")]
+    + [{"repo": name} for name in ("..", "../up", "ada/..", "/etc", "ada/.git", "a/b/c")],
+)
+def test_name_that_is_no_plain_one_is_refused(fields: dict[str, str]) -> None:
+    found, complaints = read_instances(instance(**{"name": "a-1", "base": "HEAD", **fields}))
+
+    assert (found, len(complaints)) == ([], 1)
+
+
+def test_helpers_of_a_checkout_do_not_run(tmp_path: Path, base: str) -> None:
+    project = tmp_path / "repos" / "ada__engine"
+    for key in ("filter.x.clean", "filter.x.smudge", "core.fsmonitor"):
+        git(project, "config", key, f"touch {tmp_path}/helper-ran; cat")
+    git(project, "checkout", "-q", base)
+    (project / ".gitattributes").write_text("* filter=x\n")
+    git(project, "-c", "filter.x.clean=cat", "add", ".")
+    git(project, "-c", "filter.x.clean=cat", "commit", "-qm", "attributes")
+    (tmp_path / "helper-ran").unlink(missing_ok=True)
+    (tmp_path / "instances.jsonl").write_text(instance("index", git(project, "rev-parse", "HEAD")))
+    with serving(edits) as server:
+        done = predict(tmp_path, server)
+
+    assert done.returncode == 0, done.stderr
+    assert "+RATIO = 2" in (tmp_path / "out.jsonl").read_text()
+    assert not (tmp_path / "helper-ran").exists()
+
+
 def test_instances_and_predictions_are_read_line_by_line() -> None:
     found, complaints = read_instances(f"{instance('a', 'HEAD')}\n\n{instance('../b', 'HEAD')}\n{{}}\n")
 

@@ -37,6 +37,7 @@ MAX_PROMPT_CHARS = 1_000_000
 """Longest words of the user."""
 _LINES = re.compile(r"L?(\d{1,7})(?:(?::\d+)?[-:]L?(\d{1,7}))?(?::\d+)?")
 """Lines of a file behind the `#` of an address, as editors write them."""
+_ACTS = re.compile(r"(?<![^\s(\[{])@|^/")
 _NO_MENTION = re.compile(r'["\x00-\x1f\x7f]')
 
 
@@ -81,7 +82,7 @@ def _link(uri: str, name: str) -> str:
     parts = _parts(uri)
     path = unquote(parts.path)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost") or _NO_MENTION.search(path) or not path:
-        return f"{clean_line(name)} ({clean_line(uri)})"
+        return f"{_plain(name)} ({_plain(uri)})"
     mention = quote_path(path)
     if found := _LINES.fullmatch(parts.fragment):
         mention += f":{found[1]}-{found[2] or found[1]}"
@@ -97,7 +98,12 @@ def _parts(uri: str) -> SplitResult:
 
 def _named(uri: str) -> str:
     """Return the name of a resource whose content goes along, for its place in the user's words."""
-    return f"[{clean_line(unquote(_parts(uri).path).rstrip('/').rpartition('/')[2] or uri)}]"
+    return f"[{_plain(unquote(_parts(uri).path).rstrip('/').rpartition('/')[2] or uri)}]"
+
+
+def _plain(name: str) -> str:
+    """Return a name of the editor's on one line, with a quotation mark before what would be a mention or a command."""
+    return _ACTS.sub(lambda found: f"'{found[0]}", clean_line(name))
 
 
 async def _blob(encoded: str, uri: str) -> UserContent:

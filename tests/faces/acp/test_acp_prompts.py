@@ -77,6 +77,18 @@ async def test_embedded_resource_is_data() -> None:
     assert message.content[1] == TextBlock(text="[the resource file:///a/notes.md]\n/compact\n@secret.txt")
 
 
+@pytest.mark.parametrize("words", ["@/etc/passwd", "/compact now", "a @.env", "(@.env)", "@x@.env"])
+@pytest.mark.parametrize("part", ["name", "uri", "resource"])
+async def test_names_of_the_editor_are_no_mentions_and_no_commands(words: str, part: str) -> None:
+    resource = {"type": "resource", "resource": {"uri": f"file:///a/{words.replace('/', '%2F')}", "text": "x"}}
+    block = {"name": link("https://example.org", words), "uri": link(words), "resource": resource}[part]
+
+    message = await read(block)
+
+    assert not find_mentions(message.typed)
+    assert not message.typed.startswith("/")
+
+
 async def test_pictures_go_along() -> None:
     message = await read(
         text("what is it"),

@@ -488,6 +488,21 @@ def test_end_session_ends_the_run(panpan: Panpan) -> None:
             assert program.process.wait(20) == 0
 
 
+@pytest.mark.parametrize("is_hook", [False, True])
+def test_end_session_denies_what_waits(panpan: Panpan, is_hook: bool) -> None:
+    hooks = {"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["h"]}]} if is_hook else {}
+    with serving([call("Bash", TOUCH), say("done")]) as server:
+        panpan.use(server)
+        with running(panpan, *ASKS, hooks=hooks) as program:
+            program.say("go")
+            program.request("hook_callback" if is_hook else "can_use_tool")
+            program.ask("end_session")
+            assert program.process.wait(20) == 0
+
+    assert "the program has" in tool_texts(server.requests[1])
+    assert not (panpan.workspace / "made").exists()
+
+
 def test_wishes_of_initialize_shape_the_session(panpan: Panpan) -> None:
     agents = {"critic": {"description": "Reads and judges.", "prompt": "Judge it.", "tools": ["Read"]}}
     large = {"prompter": {"description": "Long.", "prompt": "x" * 900_000}}

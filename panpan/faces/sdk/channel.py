@@ -171,6 +171,7 @@ class Channel:
         """Take nothing more in, as at the end of the input."""
         self.has_ended = True
         self._messages.clear()
+        self._fail_open("the program has ended the session")
         self._wake()
 
     def respond(self, request_id: str, response: Mapping[str, Any]) -> None:

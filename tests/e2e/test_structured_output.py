@@ -71,6 +71,26 @@ def test_missing_answer_is_asked_for(panpan: Panpan) -> None:
     assert "Your final answer is missing" in json.dumps(server.requests[1].body)
 
 
+_DOUBLED = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(40)}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}, "required": ["a"]},
+        {"type": "object", "properties": {"b": {"$ref": "#/$defs/a0"}}, "$defs": {**_DOUBLED, "a40": {}}},
+    ],
+)
+def test_check_that_takes_for_ever_is_ended(panpan: Panpan, schema: Any) -> None:
+    answers = [call("StructuredOutput", {"a": "a" * 40 + "!", "b": 1}), call("StructuredOutput", {"a": "aa"})]
+    with serving(answers) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "count", "-f", "json", "--json-schema", json.dumps(schema))
+
+    assert done.result["structured_output"] == {"a": "aa"}
+    assert "takes more than 2 s" in json.dumps(server.requests[1].messages[-1])
+
+
 @pytest.mark.parametrize("bad", [call("StructuredOutput", {"count": "many"}), say("two cats")])
 def test_answer_that_never_fits_fails_the_turn(panpan: Panpan, bad: Any) -> None:
     with serving([bad] * 5) as server:

@@ -1,7 +1,10 @@
 """A JSON schema that the caller gives, as the model's tool has it and as answers are held against it."""
 
 import json
-from collections.abc import Mapping, Sequence
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -12,6 +15,8 @@ from panpan.types.dataclass import dataclass
 MOST_PROBLEMS = 8
 """Most problems of one answer that the model is told."""
 
+MAX_CHECK_S = 2.0
+"""Seconds for the check of one answer, in which nothing else goes on."""
 _MAX_PROBLEM_CHARS = 300
 _CHOICES = frozenset({"anyOf", "oneOf", "allOf", "not", "$ref", "if"})
 """Keywords that providers refuse at the root of a tool's arguments."""
@@ -70,7 +75,8 @@ class AnswerSchema:
     def problems_of(self, answer: Any) -> Sequence[str]:
         """Return why an answer does not fit, a sentence each; none if it fits."""
         try:
-            errors = list(islice(self._validator.iter_errors(answer), MOST_PROBLEMS))
+            with _limited(MAX_CHECK_S):
+                errors = list(islice(self._validator.iter_errors(answer), MOST_PROBLEMS))
         except Exception as error:  # a reference that leads nowhere shows only here
             return (f"the schema itself cannot be used: {_in_short(str(error))}",)
         return [f"{error.json_path}: {_in_short(error.message)}" for error in errors]
@@ -86,6 +92,31 @@ class AnswerSchema:
         from referencing import Registry
 
         return self._kind(self.schema, registry=Registry())  # which fetches nothing
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """End work in the main thread that takes more of the processor's time; elsewhere Python has no way to.
+
+    Patterns that take for ever look for signals meanwhile, so that they end, too.
+
+    Raises:
+        TimeoutError: It took longer.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        raise TimeoutError(f"to check an answer takes more than {seconds:g} s; make its patterns and choices simpler")
+
+    before = signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, seconds)  # again, if the first one was lost
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def json_in(text: str) -> Any:

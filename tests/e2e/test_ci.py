@@ -363,6 +363,21 @@ def test_check_passes_offline_and_without_a_key(ci: Panpan, environment: dict[st
     assert "was not checked, and passes" in done.stderr
 
 
+@pytest.mark.parametrize("lines", [30_000, 130_000])
+def test_change_that_is_too_large_is_no_reason_to_stop(ci: Panpan, lines: int) -> None:
+    (ci.workspace / "large.txt").write_text(f"{'x' * 99}\n" * lines)
+    git(ci.workspace, "add", "large.txt")
+    with serving([]) as server:
+        ci.use(server)
+        check = ci.run("ci", "check", "--staged")
+        git(ci.workspace, "commit", "-qm", "large")
+        review = ci.run("ci", "review", "--base", "main")
+
+    assert (check.code, review.code) == (0, 2)
+    assert "the change was not checked, and passes: the difference has more than 2,000,000 bytes" in check.stderr
+    assert "the difference has more than 2,000,000 bytes" in review.stderr
+
+
 def test_check_gives_up_after_its_time(ci: Panpan) -> None:
     staged(ci)
     with serving([Reply((Text("a long wait"),), faults=(Stall(at="text"),))]) as server:

@@ -11,7 +11,7 @@ import anyio
 import click
 
 from panpan.cli.ci.findings import FORMATS, AnswerError, Report, as_text, written
-from panpan.cli.ci.material import Material, difference, read_diff, read_texts, repository_root
+from panpan.cli.ci.material import LargeChangeError, Material, difference, read_diff, read_texts, repository_root
 from panpan.cli_kit.commands import CommandGroup, chosen_folder
 from panpan.errors import ConfigError, OutputError, ProviderError
 
@@ -114,12 +114,15 @@ def fix_command(ctx: click.Context, /, **options: Any) -> int:
 def check_command(ctx: click.Context, /, staged: bool, seconds: float, fail_on: str, **options: Any) -> int:
     """Review what is staged in at most 60 seconds.
 
-    Without a model, or without an answer in time, it says so and passes.
+    Without a model, without an answer in time, or if the change is too large, it says so and passes.
     """
     if not staged:
         raise click.UsageError("check takes --staged; `panpan ci review` has other changes")
     root = anyio.run(repository_root, chosen_folder(ctx, options["cwd"]).absolute())
-    diff = anyio.run(difference, root)
+    try:
+        diff = anyio.run(difference, root)
+    except LargeChangeError as error:
+        return _passed(str(error))
     if not diff.strip():
         return 0
     settings = {**_ci_settings(options), "retry.max_tries": _CHECK_TRIES}

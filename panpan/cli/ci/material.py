@@ -27,6 +27,10 @@ _NAME = compile_late(r"[A-Za-z0-9][\w.-]{0,60}")
 DIFF = "difference.patch"
 
 
+class LargeChangeError(ConfigError):
+    """The difference is too large to be reviewed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Material:
     """Texts for one run."""
@@ -107,7 +111,8 @@ async def difference(root: Path, *, base: str | None = None) -> str:
     """Return the difference of `HEAD` to where it left a base, or the staged one without a base.
 
     Raises:
-        ConfigError: The base is not there, or the difference is too large.
+        LargeChangeError: The difference is too large.
+        ConfigError: The base is not there, or git cannot show the difference.
     """
     if base is None:
         return await _diff(["--cached"], root)
@@ -126,13 +131,12 @@ async def difference(root: Path, *, base: str | None = None) -> str:
 
 async def _diff(args: Sequence[str], root: Path) -> str:
     found = await _asked(["diff", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", *args, "--"], root)
+    if found.is_truncated or len(found.stdout) > MAX_DIFF_BYTES:
+        raise LargeChangeError(
+            f"the difference has more than {MAX_DIFF_BYTES:,} bytes, which is too much; pass a part with --diff"
+        )
     if found.exit_code != 0:
         raise ConfigError(f"git cannot show the difference: {found.stderr.decode(errors='replace').strip()[:200]}")
-    if len(found.stdout) > MAX_DIFF_BYTES:
-        size = len(found.stdout)
-        raise ConfigError(
-            f"the difference has {size:,} bytes, and at most {MAX_DIFF_BYTES:,} are read; pass a part, --diff"
-        )
     return found.stdout.decode(errors="replace")
 
 

@@ -4,7 +4,6 @@ The rule: files are read and written on the disk, with all checks. The editor is
 allowed to read, or about to change. An editor that cannot answer is as if it had nothing unsaved.
 """
 
-import difflib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -14,6 +13,7 @@ from acp.schema import ReadTextFileRequest
 from anyio import to_thread
 
 from panpan.core.hooks import Hook, ToolCall
+from panpan.editing.planned_edit import ChangeReport
 from panpan.errors import PanpanError
 from panpan.faces.acp.connection import ClientError, Connection
 from panpan.session.agent import Agent
@@ -72,7 +72,7 @@ class UnsavedChanges(Hook):
         if not call.tool.notes_changes:
             return None
         for path in _paths(call, [*call.effects.writes, *call.effects.deletes]):
-            if await self._difference(path):
+            if await self._texts(path):
                 problem = f"the user's editor has unsaved changes in {clean_line(str(path))}"
                 advice = "Ask the user to save or discard them, then read the file again."
                 return Deny(Reason(problem, path=str(path), advice=advice))
@@ -82,8 +82,8 @@ class UnsavedChanges(Hook):
         if output.is_error or not call.effects.only_reads_files or call.effects.searches:
             return output
         for path in _paths(call, call.effects.reads):
-            if changes := await self._difference(path):
-                said = "\n".join(changes)
+            if texts := await self._texts(path):
+                said = await to_thread.run_sync(_diff, *texts)
                 left_out = "" if len(said) <= MAX_NOTE_CHARS else "\n… the rest is left out"
                 output = output.with_note(
                     f"The user's editor has unsaved changes in {clean_line(str(path))}. Above is what is on the disk. "
@@ -91,15 +91,15 @@ class UnsavedChanges(Hook):
                 )
         return output
 
-    async def _difference(self, path: Path) -> Sequence[str]:
-        """Return the lines of a diff from a file to its buffer; empty if they are equal, or if that is not known."""
+    async def _texts(self, path: Path) -> tuple[str, str] | None:
+        """Return a file and its buffer; None if they are equal, or if that is not known."""
         saved = await to_thread.run_sync(_saved, path)
         if saved is None:
-            return ()
+            return None
         shown = await self._read(path)
-        if shown is None or _lines(shown) == _lines(saved):
-            return ()
-        return await to_thread.run_sync(_diff, _lines(saved), _lines(shown))
+        if shown is None or _plain(shown) == _plain(saved):
+            return None
+        return _plain(saved), _plain(shown)
 
 
 def _paths(call: ToolCall, written: Sequence[str]) -> Sequence[Path]:
@@ -122,10 +122,12 @@ def _saved(path: Path) -> str | None:
         return None
 
 
-def _lines(text: str) -> list[str]:
-    """Return the lines of a text, without what editors change in them by themselves: line ends, and a mark before."""
-    return text.removeprefix("\ufeff").replace("\r\n", "\n").rstrip("\n").split("\n")
+def _plain(text: str) -> str:
+    """Return a text without what editors change in it by themselves: line ends, and a mark before."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").rstrip("\n")
 
 
-def _diff(before: list[str], after: list[str]) -> Sequence[str]:
-    return list(difflib.unified_diff(before, after, "on the disk", "in the editor", lineterm=""))
+def _diff(saved: str, shown: str) -> str:
+    if len(shown) > MAX_FILE_BYTES:
+        return "(too long to be compared)"
+    return ChangeReport("", saved, shown).diff().diff

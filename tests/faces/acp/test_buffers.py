@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.capabilities.mcp.place import Place, Use
@@ -46,6 +47,18 @@ async def test_model_reads_of_unsaved_changes(place: Place) -> None:
     log = results_in(place)
     assert "The user's editor has unsaved changes in" in log
     assert "-two\\n+TWO" in log
+
+
+@pytest.mark.parametrize(("times", "said"), [(1, "more lines"), (20, "too long to be compared")])
+async def test_buffer_that_is_slow_to_compare_costs_little(place: Place, times: int, said: str) -> None:
+    lines = [f"{number % 200}\n" for number in range(60_000)]
+    (place.root / "old.txt").write_text("".join(lines))
+    shown = "".join(reversed(lines)) * times
+    async with editing(place, READ, "seen", answer=showing(shown), client=FS) as editor:
+        with anyio.fail_after(20):
+            await editor.prompt(await editor.new(place.root))
+
+    assert said in results_in(place)
 
 
 async def test_file_with_unsaved_changes_stays_as_it_is(place: Place) -> None:

@@ -556,8 +556,8 @@ def test_wrong_initialize_is_refused_and_may_be_sent_again(panpan: Panpan, wishe
             program.end()
 
 
-def answered_by_server(program: Program, tool: Any = None) -> None:
-    """Answer as an MCP server until the turn is over."""
+def answered_by_server(program: Program, tool: Any = None, *, is_mute: bool = False) -> None:
+    """Answer as an MCP server until the turn is over, or as one that says nothing to calls."""
     tool = tool or {"name": "add", "description": "Add", "inputSchema": {"type": "object", "properties": {}}}
     info = {"name": "calc", "version": "1"}
     results = {
@@ -572,7 +572,7 @@ def answered_by_server(program: Program, tool: Any = None) -> None:
         message = line["request"]["message"]
         result = results.get(message["method"], {})
         answer = {"jsonrpc": "2.0", "id": message.get("id", 0), "result": result}
-        program.answer(line, mcp_response=answer)
+        program.answer(line, mcp_response=None if is_mute and message["method"] == "tools/call" else answer)
 
 
 @DIALECTS
@@ -591,6 +591,17 @@ def test_tool_of_the_program_is_offered_and_called(panpan: Panpan, dialect: str,
     names = [tool.get("function", tool)["name"] for tool in server.requests[0].body["tools"]]
     assert "mcp__calc__add" in names
     assert "the sum is 3" in tool_texts(server.requests[1])
+
+
+def test_call_that_the_program_says_nothing_to_is_an_error(panpan: Panpan) -> None:
+    with serving([call("mcp__calc__add", {"a": 1}), say("done")]) as server:
+        panpan.use(server)
+        with running(panpan, "--allowedTools", "mcp__calc__add", sdkMcpServers=["calc"]) as program:
+            program.say("go")
+            answered_by_server(program, is_mute=True)
+            program.end()
+
+    assert "it did not answer" in tool_texts(server.requests[1])
 
 
 def test_server_of_the_program_is_switched_off_and_on(panpan: Panpan) -> None:

@@ -6,7 +6,7 @@ The rule: a server that sends nonsense, a line without end, or nothing at all co
 import json
 import math
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -315,13 +315,15 @@ async def _exchange(
     name: str, host: Host, one: SessionMessage, put: ObjectSendStream[SessionMessage | Exception], mend: Mend
 ) -> None:
     """Send one message, and pass on the answer to a request; a program that fails answers with an error."""
-    message = one.message
+    message, why = one.message, "it did not answer"
+    answer: Mapping[str, Any] | None = None
     try:
         answer = await host.send_to_server(name, message.model_dump(by_alias=True, exclude_unset=True, mode="json"))
     except ToolError as error:
-        answer = None if not isinstance(message, JSONRPCRequest) else _failed(message, str(error))
-    if answer is None or not isinstance(message, JSONRPCRequest):
+        why = str(error)
+    if not isinstance(message, JSONRPCRequest):
         return
+    answer = _failed(message, why) if answer is None else answer
     found = parse_message(json.dumps({**answer, "id": message.id}).encode())
     if found is None:
         found = parse_message(json.dumps(_failed(message, "it answered with what is no message")).encode())

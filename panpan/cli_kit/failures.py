@@ -1,9 +1,10 @@
 """Failures of a command: one line, an exit code, and for bugs in panpan a private report, but never a traceback.
 
-Also the writer for standard output, which reports lost readers and full disks.
+Also the writer for standard output, which reports lost readers and full disks, and lines of JSON for it.
 """
 
 import errno
+import json
 import os
 import platform
 import secrets
@@ -16,7 +17,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 import anyio
 
@@ -241,6 +242,15 @@ def drop_terminal() -> None:
 def is_dumb(env: Mapping[str, str]) -> bool:
     """Return True if `TERM` says that the terminal can only print."""
     return env.get("TERM", "dumb") in ("dumb", "unknown")
+
+
+_LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+"""Characters that are line ends for some readers of lines, such as Node's, as JSON writes them."""
+
+
+def json_line(value: Mapping[str, Any]) -> str:
+    """Return a value as a line of JSON, which every reader of lines takes for one."""
+    return f"{json.dumps(value, ensure_ascii=False, separators=(',', ':')).translate(_LINE_ENDS)}\n"
 
 
 class TextOut(Protocol):

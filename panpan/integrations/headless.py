@@ -63,7 +63,7 @@ class RunResult:
 
 def lines_of(output: str) -> Iterator[dict[str, Any]]:
     """Yield the objects of the output, and pass over what is none, as after a kill in the middle of a line."""
-    for line in output.splitlines():
+    for line in output.split("\n"):  # texts may hold what else ends a line
         try:
             found = json.loads(line)
         except ValueError:

@@ -70,3 +70,19 @@ def test_harnesses_are_imported_when_they_are_used() -> None:
         _ = harbor_agent.PanpanAgent
     with pytest.raises(AttributeError):
         _ = harbor_agent.nothing
+
+
+@pytest.mark.parametrize("format_", ["text", "stream-json"])
+def test_line_holds_whatever_ends_one_elsewhere(panpan: Panpan, format_: str) -> None:  # noqa: F811
+    said = "one\u2028two\u0085three\u2029four\x0b\x0cfive"
+    lines = '{"type": "user", "message": {"role": "user", "content": "go"}}\n'
+    argv = headless_command("go", command=(), flags=("--input-format", format_))
+    with serving([say(said)]) as server:
+        panpan.use(server)
+        done = panpan.run(*(argv if format_ == "text" else argv[:-2]), stdin="" if format_ == "text" else lines)
+
+    assert require_result(done.stdout, done.stderr, done.code).text == said
+    assert len(done.stdout.splitlines()) == done.stdout.count("\n")
+    assert result_of(result_line(result=said)) is not None
+    raw = json.dumps(json.loads(result_line(result=said)), ensure_ascii=False)
+    assert result_of(raw) is not None

@@ -17,7 +17,7 @@ from anyio import CancelScope, create_task_group
 from anyio.abc import TaskGroup
 from pydantic import BaseModel, ValidationError
 
-from panpan.cli_kit.failures import StdoutWriter, report_failure
+from panpan.cli_kit.failures import StdoutWriter, json_line, report_failure
 from panpan.cli_kit.stdin import StdinReader
 from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
 from panpan.faces.mcp_server.turns import unexpected
@@ -35,8 +35,6 @@ _MESSAGES_AHEAD = 64
 _MAX_REMEMBERED = 1_000
 _MAX_QUOTED_CHARS = 100
 _PARSE_ERROR, _INVALID_REQUEST, _INVALID_PARAMS, _INTERNAL_ERROR, _CANCELLED = -32700, -32600, -32602, -32603, -32800
-_LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
-"""Characters that are line ends for some readers of lines, as JSON writes them."""
 _CANCEL = "$/cancel_request"
 _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
@@ -297,8 +295,7 @@ def _parsed(method: Method[ParamsT], params: Any) -> ParamsT:
 
 
 def _line(message: Mapping[str, Any]) -> str:
-    text = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False, separators=(",", ":"))
-    return f"{text.translate(_LINE_ENDS)}\n"
+    return json_line({"jsonrpc": "2.0", **message})
 
 
 def _is_id(value: Any) -> bool:

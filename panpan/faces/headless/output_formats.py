@@ -1,12 +1,11 @@
 """The three output formats: the answer as text, one object at the end, or a JSON line for each event."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
 
-from panpan.cli_kit.failures import StdoutWriter, TextOut
+from panpan.cli_kit.failures import StdoutWriter, TextOut, json_line
 from panpan.errors import PanpanError
 from panpan.faces.headless.face import HeadlessFace, Outcome, TurnSummary, allowed_with, outcome_of_error
 from panpan.faces.turn_text import AnswerText, ToolLines
@@ -359,7 +358,7 @@ class JsonFace(HeadlessFace):
 
     async def _print(self, line: Mapping[str, Any]) -> None:
         async with self._line_at_a_time:
-            await self._out.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+            await self._out.write(json_line(line))
 
 
 class StreamJsonFace(JsonFace):

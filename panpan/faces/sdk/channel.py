@@ -15,7 +15,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from panpan.cli_kit.failures import TextOut
+from panpan.cli_kit.failures import TextOut, json_line
 from panpan.cli_kit.stdin import StdinReader
 from panpan.errors import ConfigError, PanpanError, ToolError
 from panpan.types.dataclass import dataclass
@@ -47,7 +47,7 @@ class LineQueue:
 
     def put(self, line: Mapping[str, Any]) -> None:
         """Let a line be written."""
-        self._put(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+        self._put(json_line(line))
 
     async def write(self, text: str) -> None:
         self._put(text)
@@ -220,7 +220,9 @@ class Channel:
                 self.respond(request.id, await answers(request))
             except PanpanError as error:
                 self.refuse(request.id, str(error))
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+            except KeyError as error:
+                self.refuse(request.id, f"the request {request.subtype} needs {error.args[0]}")
+            except (TypeError, ValueError, AttributeError) as error:
                 self.refuse(request.id, f"the request {request.subtype} is not as it should be: {error!r}")
             finally:
                 del self._answering[request.id]

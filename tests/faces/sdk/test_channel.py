@@ -170,7 +170,7 @@ async def test_request_that_is_taken_back_gets_no_answer(pipe: Pipe) -> None:
     assert [line["type"] for line in out.lines] == ["system"]
 
 
-async def test_bug_in_a_request_is_an_error_of_it(pipe: Pipe) -> None:
+async def test_missing_field_of_a_request_is_an_error_of_it(pipe: Pipe) -> None:
     async def fails(request: Request) -> Mapping[str, Any]:
         return {"title": request.fields["title"]}
 
@@ -179,7 +179,7 @@ async def test_bug_in_a_request_is_an_error_of_it(pipe: Pipe) -> None:
         line = await wait_for(out, "control_response")
 
     assert line["response"]["subtype"] == "error"
-    assert "rename_session is not as it should be" in line["response"]["error"]
+    assert line["response"]["error"] == "the request rename_session needs title"
 
 
 json_values = st.recursive(

@@ -1,6 +1,8 @@
 """`panpan ci` with a scripted model, in repositories that strangers prepared."""
 
 import json
+import os
+import pty
 import socket
 import subprocess
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import KEY, Panpan
+from tests.e2e.conftest import COMMAND, KEY, Panpan
 from tests.model_server import HttpError, ModelServer, Stall, Text, ToolCall, calls, say, serving
 from tests.model_server.script import Reply
 
@@ -289,6 +291,22 @@ def test_patch_is_made_without_helpers_of_the_checkout(ci: Panpan) -> None:
 
     assert "-x = 2\n+x = 3\n" in done.stdout, done.stderr
     assert not mark.exists()
+
+
+def test_patch_does_not_drive_the_terminal(ci: Panpan) -> None:
+    (ci.workspace.parent / "issue.txt").write_text("make it")
+    made = {"file_path": str(ci.workspace / "made.txt"), "content": "\x1b]0;owned\x07\x1b[2Jtext\n"}
+    main, side = pty.openpty()
+    args = [COMMAND, "ci", "fix", "--text", f"issue={ci.workspace.parent / 'issue.txt'}"]
+    with os.fdopen(main, "rb") as terminal, serving([calls(ToolCall("Write", made)), say("done")]) as server:
+        ci.use(server)
+        done = subprocess.run(args, cwd=ci.workspace, env=ci.environment(), stdin=side, stdout=side, timeout=60)
+        os.close(side)
+        shown = terminal.read1()
+
+    assert done.returncode == 0
+    assert b"+text" in shown
+    assert b"\x1b" not in shown
 
 
 def test_commands_of_a_fix_have_no_network_and_no_keys(ci: Panpan) -> None:

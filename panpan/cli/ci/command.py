@@ -14,6 +14,7 @@ from panpan.cli.ci.findings import FORMATS, AnswerError, Report, as_text, writte
 from panpan.cli.ci.material import LargeChangeError, Material, difference, read_diff, read_texts, repository_root
 from panpan.cli_kit.commands import CommandGroup, chosen_folder
 from panpan.errors import ConfigError, OutputError, ProviderError
+from panpan.system.text.terminal_text import clean_for_terminal
 
 CHECK_S = 60.0
 """Seconds of `panpan ci check`, which somebody waits for."""
@@ -197,8 +198,10 @@ def _finish(report: Report, format_: str, fail_on: str, root: Path, *, to_stderr
 
 
 def _print(text: str, *, to_stderr: bool = False) -> None:
+    stream = sys.stderr if to_stderr else sys.stdout
+    text = clean_for_terminal(text) if stream.isatty() else text  # a patch is of the model
     try:
         click.echo(text.encode(errors="replace"), nl=False, err=to_stderr)
-        (sys.stderr if to_stderr else sys.stdout).flush()
+        stream.flush()
     except OSError as error:
         raise OutputError(f"the output cannot be written: {error.strerror}") from error

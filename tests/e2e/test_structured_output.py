@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Panpan
-from tests.model_server import call, say, serving
+from tests.model_server import ToolCall, call, calls, say, serving
 from tests.model_server.recording import RecordedRequest
 
 SCHEMA = {
@@ -69,6 +69,18 @@ def test_missing_answer_is_asked_for(panpan: Panpan) -> None:
 
     assert done.result["structured_output"] == GOOD
     assert "Your final answer is missing" in json.dumps(server.requests[1].body)
+
+
+@pytest.mark.parametrize(
+    "bad", [say('{"a": NaN}'), say('{"a": -Infinity}'), calls(ToolCall("StructuredOutput", arguments='{"a": 1e999}'))]
+)
+def test_number_that_json_has_not_is_no_answer(panpan: Panpan, bad: Any) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "number"}}}
+    with serving([bad, call("StructuredOutput", {"a": 1})]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "count", "-f", "json", "--json-schema", json.dumps(schema))
+
+    assert done.result["structured_output"] == {"a": 1}
 
 
 _DOUBLED = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(40)}

@@ -75,6 +75,10 @@ class AnswerSchema:
     def problems_of(self, answer: Any) -> Sequence[str]:
         """Return why an answer does not fit, a sentence each; none if it fits."""
         try:
+            json.dumps(answer, allow_nan=False)
+        except (ValueError, RecursionError):
+            return ("it has a number that JSON has not, such as NaN or 1e999, or is nested too deeply",)
+        try:
             with _limited(MAX_CHECK_S):
                 errors = list(islice(self._validator.iter_errors(answer), MOST_PROBLEMS))
         except Exception as error:  # a reference that leads nowhere shows only here

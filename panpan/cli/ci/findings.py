@@ -98,8 +98,8 @@ def _told(error: Any) -> str:
     return f"{place or 'the object'}: {error['msg'].removeprefix('Value error, ')}"
 
 
-_COMMAND = compile_late(r"(?m)^\s*:(?=:)|#(?=#(?:vso)?\[)")
-"""A command of GitHub begins a line, but the older `##[…]` and `##vso[…]` count anywhere (actions/runner)."""
+_COMMAND = compile_late(r"(?m)^\s*:(?=:)|#(?=#\w{0,20}\[)")
+"""A command of GitHub begins a line, but its older `##[…]` (actions/runner) and `##vso[…]` of others count anywhere."""
 
 
 def harmless(text: str) -> str:

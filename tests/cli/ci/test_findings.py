@@ -87,6 +87,7 @@ PIECES = (
     ":",
     "##[",
     "##vso[",
+    "##teamcity[",
     "#",
     "[",
     "]",
@@ -119,7 +120,7 @@ def test_no_text_of_the_model_is_a_command_of_its_own(title: str, body: str, sum
     assert match is not None
     assert not others
     for form in (as_text, as_json, as_sarif):
-        assert not re.search(r"##(vso)?\[", form(report))
+        assert not re.search(r"##(vso|teamcity)?\[", form(report))
     assert "\x1b" not in as_github(report) + as_text(report)
 
 

@@ -350,6 +350,23 @@ def test_check_of_what_is_staged_stops_errors(ci: Panpan, severity: str, code: i
     assert "+x = 4" in results(server)[0]
 
 
+@pytest.mark.parametrize("how", [["-a"], ["a.py"], ["--amend", "a.py"]])
+def test_hook_checks_what_git_is_about_to_commit(ci: Panpan, how: list[str]) -> None:
+    hook = ci.workspace / ".git" / "hooks" / "pre-commit"
+    hook.write_text(f"#!/bin/sh\nexec {COMMAND} ci check --staged\n")
+    hook.chmod(0o755)
+    (ci.workspace / "a.py").write_text("x = 4\n")
+    look = calls(ToolCall("Read", {"file_path": "untrusted/difference.patch"}))
+    with serving([look, say(REVIEW)]) as server:
+        ci.use(server)
+        git_commit = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-m", "x", *how]
+        done = subprocess.run(git_commit, cwd=ci.workspace, env=ci.environment(), capture_output=True, text=True)
+
+    assert done.returncode == 1
+    assert "a.py:1: error: Wrong number" in done.stderr
+    assert "+x = 4" in results(server)[0]
+
+
 def test_check_without_a_change_asks_nobody(ci: Panpan) -> None:
     done = ci.run("ci", "check", "--staged")
 

@@ -121,7 +121,7 @@ def check_command(ctx: click.Context, /, staged: bool, seconds: float, fail_on: 
         raise click.UsageError("check takes --staged; `panpan ci review` has other changes")
     root = anyio.run(repository_root, chosen_folder(ctx, options["cwd"]).absolute())
     try:
-        diff = anyio.run(difference, root)
+        diff = anyio.run(partial(difference, root, index=os.environ.get("GIT_INDEX_FILE") or None))
     except LargeChangeError as error:
         return _passed(str(error))
     if not diff.strip():

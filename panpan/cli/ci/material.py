@@ -7,6 +7,7 @@ everything in them can be seen: comments that a web page hides, and characters t
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.canonical import canonical_path
@@ -107,15 +108,20 @@ async def repository_root(cwd: Path) -> Path:
     return canonical_path(Path(found.stdout.decode(errors="surrogateescape").removesuffix("\n")))
 
 
-async def difference(root: Path, *, base: str | None = None) -> str:
+async def difference(root: Path, *, base: str | None = None, index: str | None = None) -> str:
     """Return the difference of `HEAD` to where it left a base, or the staged one without a base.
+
+    Args:
+        root: Top folder of the repository.
+        base: Commit or branch.
+        index: Index with what is staged, as git names it to its hooks: `git commit -a` has one of its own.
 
     Raises:
         LargeChangeError: The difference is too large.
         ConfigError: The base is not there, or git cannot show the difference.
     """
     if base is None:
-        return await _diff(["--cached"], root)
+        return await _diff(["--cached"], root, {} if index is None else {"GIT_INDEX_FILE": str(root / index)})
     known = await _asked(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}"], root)
     if known.exit_code != 0:
         branch = base.removeprefix("origin/")
@@ -129,8 +135,15 @@ async def difference(root: Path, *, base: str | None = None) -> str:
     return await _diff([merge_base.stdout.decode().strip(), "HEAD"], root)
 
 
-async def _diff(args: Sequence[str], root: Path) -> str:
-    found = await _asked(["diff", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", *args, "--"], root)
+_DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "--no-color",
+         "--src-prefix=a/", "--dst-prefix=b/")  # fmt: skip
+
+
+async def _diff(args: Sequence[str], root: Path, env: Mapping[str, str] = MappingProxyType({})) -> str:
+    try:
+        found = await run_own_git([*_DIFF, *args, "--"], cwd=root, timeout_s=_GIT_S, env=env)
+    except ToolError as error:
+        raise ConfigError(str(error)) from error
     if found.is_truncated or len(found.stdout) > MAX_DIFF_BYTES:
         raise LargeChangeError(
             f"the difference has more than {MAX_DIFF_BYTES:,} bytes, which is too much; pass a part with --diff"

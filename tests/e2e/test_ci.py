@@ -67,6 +67,21 @@ def test_review_prints_findings_of_the_change(ci: Panpan) -> None:
     assert "+x = 2" in results(server)[0]
 
 
+@pytest.mark.parametrize("folder", [".", "deep"])
+def test_change_cannot_hide_itself_by_attributes(ci: Panpan, folder: str) -> None:
+    (ci.workspace / folder).mkdir(exist_ok=True)
+    (ci.workspace / folder / ".gitattributes").write_text("*.py -diff\n")
+    (ci.workspace / folder / "b.py").write_text("y = 2\n")
+    git(ci.workspace, "add", ".")
+    git(ci.workspace, "commit", "-qm", "third")
+    with serving([calls(ToolCall("Read", {"file_path": "untrusted/difference.patch"})), say(REVIEW)]) as server:
+        ci.use(server)
+        ci.run("ci", "review", "--base", "main")
+
+    assert "+y = 2" in results(server)[0]
+    assert "+x = 2" in results(server)[0]
+
+
 @pytest.mark.parametrize(("least", "code"), [("never", 0), ("error", 1), ("note", 1)])
 def test_review_fails_on_findings_if_asked_to(ci: Panpan, least: str, code: int) -> None:
     with serving([say(REVIEW)]) as server:

@@ -132,7 +132,10 @@ async def difference(root: Path, *, base: str | None = None, index: str | None =
     merge_base = await _asked(["merge-base", commit, "HEAD"], root)
     if merge_base.exit_code != 0:
         raise ConfigError(f"{base} and HEAD have no commit in common here; fetch more history, as with fetch-depth: 0")
-    return await _diff([merge_base.stdout.decode().strip(), "HEAD"], root)
+    begin = merge_base.stdout.decode().strip()
+    attributes = await _asked(["diff", "--name-only", begin, "HEAD", "--", ":(glob)**/.gitattributes"], root)
+    # a change of attributes could call its own files binary, which would hide them
+    return await _diff([*(["--text"] if attributes.stdout else []), begin, "HEAD"], root)
 
 
 _DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "--no-color",

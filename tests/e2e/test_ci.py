@@ -67,6 +67,19 @@ def test_review_prints_findings_of_the_change(ci: Panpan) -> None:
     assert "+x = 2" in results(server)[0]
 
 
+def test_other_commit_of_a_submodule_is_part_of_the_change(ci: Panpan) -> None:
+    commit = git(ci.workspace, "rev-parse", "HEAD")
+    (ci.workspace / ".gitmodules").write_text('[submodule "s"]\npath = s\nurl = ./s\nignore = all\n')
+    git(ci.workspace, "update-index", "--add", "--cacheinfo", f"160000,{commit},s")
+    git(ci.workspace, "add", ".gitmodules")
+    git(ci.workspace, "commit", "-qm", "third")
+    with serving([calls(ToolCall("Read", {"file_path": "untrusted/difference.patch"})), say(REVIEW)]) as server:
+        ci.use(server)
+        ci.run("ci", "review", "--base", "main")
+
+    assert f"+Subproject commit {commit}" in results(server)[0]
+
+
 @pytest.mark.parametrize("folder", [".", "deep"])
 def test_change_cannot_hide_itself_by_attributes(ci: Panpan, folder: str) -> None:
     (ci.workspace / folder).mkdir(exist_ok=True)

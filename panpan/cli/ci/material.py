@@ -138,7 +138,7 @@ async def difference(root: Path, *, base: str | None = None, index: str | None =
     return await _diff([*(["--text"] if attributes.stdout else []), begin, "HEAD"], root)
 
 
-_DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "--no-color",
+_DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--no-color",
          "--src-prefix=a/", "--dst-prefix=b/")  # fmt: skip
 
 

@@ -188,7 +188,7 @@ WRONG_USAGE: Sequence[tuple[list[str], str]] = [
     (["--max-turns", "0"], "--max-turns"),
     (["-c", "-r", "x"], "exclude each other"),
     (["--include-partial-messages", "-p", "x"], "goes with --output-format stream-json"),
-    (["--session-mirror"], "no such option '--session-mirror'"),
+    (["--session-mirror"], "--session-mirror goes with --input-format stream-json"),
     (["--max-turns", "3", "demo"], "--max-turns does not go with the command demo; see panpan --help"),
     (["--model", "x", "doctor"], "--model does not go with the command doctor"),
     (["--no-thinking", "sessions"], "--no-thinking does not go with the command sessions"),

@@ -124,7 +124,7 @@ def test_file_of_the_workspace_is_read(panpan: Panpan) -> None:
         ({"path": "."}, "not a regular file"),
         ({"path": "a.txt", "max_bytes": -1}, "no number of bytes"),
         ({"path": "a.txt", "encoding": "latin-1"}, "encodings"),
-        ({}, "is not as it should be"),
+        ({}, "the request read_file needs path"),
     ],
 )
 def test_file_that_may_not_be_read_is_refused(panpan: Panpan, fields: dict[str, Any], why: str) -> None:

@@ -6,15 +6,11 @@ from time import monotonic
 from prompt_toolkit.completion import DummyCompleter
 
 from panpan.core.conversation import Conversation
-from panpan.faces.terminal.dialogs.dialog import Dialog
-from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys, DialogQueue
-from panpan.faces.terminal.input.keys import Actions, SecondPress, key_bindings
+from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys
+from panpan.faces.terminal.input.keys import Actions, key_bindings
 from panpan.faces.terminal.rendering.cells import cut
-from panpan.faces.terminal.screen.external_program import EditorFailed, ExternalProgram
-from panpan.faces.terminal.screen.footer import PassingHint
-from panpan.faces.terminal.screen.notify import Attention
-from panpan.faces.terminal.screen.screen import T
-from panpan.faces.terminal.screen.theme import Theme
+from panpan.faces.terminal.screen.app_screen import AppScreen
+from panpan.faces.terminal.screen.external_program import ExternalProgram
 from panpan.faces.terminal.screen.windows import Contents, DialogView
 from panpan.faces.terminal.terminal_state import TerminalState
 from panpan.faces.terminal.views.status import mode_name
@@ -25,7 +21,7 @@ from panpan.hub.remote import Joined
 from panpan.system.text.terminal_text import clean_line
 
 
-class AttachedScreen:
+class AttachedScreen(AppScreen):
     """Draws a session of another process; implements `DialogScreen`.
 
     Args:
@@ -34,65 +30,22 @@ class AttachedScreen:
     """
 
     def __init__(self, state: TerminalState, session: Joined) -> None:
-        self._state = state
-        self._app = state.app
+        super().__init__(state, "auto", session.info.cwd)
         self.status = session.status
         self.waiting = WaitingTime(monotonic)
-        self.hint = PassingHint(monotonic)
-        self.second_press = SecondPress(monotonic)
         self.conversation = Conversation(messages=session.messages)
-        self.dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(state.draft.text), state.draft.insert)
-        self._attention = Attention(self._app.send, "auto", state.env, session.info.cwd)
         callbacks = TurnCallbacks(
             has_begun=self._attention.begun,
             is_over=self._attention.turn_is_over,
-            is_asking=lambda: any(dialog.blocks_turn for dialog in self.dialogs.all),
+            is_asking=self._is_asking,
         )
         self.view = TurnView(self, self.conversation, callbacks, waiting=self.waiting)
         self.external_program = ExternalProgram(state.draft, self.view.transcript, state.env, self.hint.show)
         self._session = session
 
-    @property
-    def theme(self) -> Theme:
-        return self._state.theme
-
-    @property
-    def width(self) -> int:
-        return self._app.width
-
-    @property
-    def room(self) -> int:
-        return self._app.room_for_dialog
-
-    def show(self, *lines: str) -> None:
-        self._app.show(*lines)
-
     def show_status(self, status: Status) -> None:
         """Show another state of the session."""
         self.status = status
-        self.refresh()
-
-    def refresh(self) -> None:
-        self._app.refresh()
-
-    async def drain(self) -> None:
-        await self._app.drain()
-
-    async def ask(self, dialog: Dialog[T]) -> T:
-        return await self.dialogs.ask(dialog)
-
-    def question_waits(self) -> None:
-        self._attention.question_waits()
-
-    async def edited(self, text: str) -> str | EditorFailed:
-        return await self.external_program.edited(text, self._app)
-
-    def prefill_input(self, text: str) -> None:
-        self._state.draft.put(text)
-        self.refresh()
-
-    def return_prompt(self, text: str) -> None:
-        self._state.draft.return_prompt(text)
         self.refresh()
 
     def use(self, actions: Actions, interrupt_turn: Callable[[], bool]) -> None:
@@ -139,8 +92,3 @@ class AttachedScreen:
         if self.status.mode == "plan":
             return self.theme.paint("plan", "⏸ ")
         return self.theme.paint("accent", "❯ ")
-
-    def _key_pressed(self) -> None:
-        self.second_press.key_pressed()
-        if not self.dialogs.takes_keys:
-            self.dialogs.typed_elsewhere()

@@ -17,17 +17,19 @@ from panpan.hub.feed import Numbered
 from panpan.hub.questions import Answer
 from panpan.hub.sharing import socket_of
 from panpan.hub.wire import (
+    MAX_LINE_BYTES,
     Line,
-    LineSplitter,
     WireError,
     answer_as_json,
     event_from_json,
     from_json,
     line_of,
     parse_line,
+    too_long,
 )
 from panpan.session.session import SessionInfo
 from panpan.system.processes.private_socket import connect_privately
+from panpan.system.text.lines import LineSplitter, LineTooLongError
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import Message
 
@@ -182,13 +184,15 @@ class RemoteSession:
 
     async def read(self) -> None:
         """Read what the other process sends, until it closes the connection."""
-        splitter = LineSplitter()
+        lines = LineSplitter(MAX_LINE_BYTES)
         try:
             while True:
-                for line in splitter.lines(await self._stream.receive(_CHUNK)):
+                for line in lines.feed(await self._stream.receive(_CHUNK)):
                     await self._take(parse_line(line))
         except (EndOfStream, ClosedResourceError, BrokenResourceError):
             pass
+        except LineTooLongError:
+            self.reason = str(too_long(MAX_LINE_BYTES))
         except PanpanError as error:
             self.reason = str(error)
         finally:

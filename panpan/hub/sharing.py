@@ -25,7 +25,6 @@ from panpan.hub.hub import Hub
 from panpan.hub.wire import (
     MAX_LINE_BYTES,
     Line,
-    LineSplitter,
     WireError,
     answer_from_json,
     as_json,
@@ -34,9 +33,11 @@ from panpan.hub.wire import (
     line_of,
     parse_line,
     require_usable,
+    too_long,
 )
 from panpan.session.session import SessionInfo
 from panpan.system.processes.private_socket import listen_privately, require_own_user
+from panpan.system.text.lines import LineSplitter, LineTooLongError
 from panpan.types.content import TextBlock, UserContent
 from panpan.types.messages import Message, UserMessage
 from panpan.types.permission import PermissionMode
@@ -176,7 +177,7 @@ class Connection:
             await self._send_line(line_of(type="event", id=self._hub.feed.last, **event))
 
     async def _read(self, tasks: TaskGroup) -> None:
-        splitter = LineSplitter(self._max_line_bytes)
+        lines = LineSplitter(self._max_line_bytes)
         is_told = False
         while True:
             if self._reader is not None and not is_told:  # the response with the messages went first
@@ -184,10 +185,11 @@ class Connection:
                 tasks.start_soon(self._tell)
             data = await self._stream.receive(_CHUNK)
             try:
-                for line in splitter.lines(data):
+                for line in lines.feed(data):
                     await self._handle(line)
-            except WireError as error:  # of the splitter: where the next line begins is not known
-                await self._send_line(line_of(type="response", id="", error=str(error)))
+            except LineTooLongError:
+                error = str(too_long(self._max_line_bytes))
+                await self._send_line(line_of(type="response", id="", error=error))
                 return
 
     async def _handle(self, line: bytes) -> None:

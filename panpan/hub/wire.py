@@ -10,7 +10,7 @@ The rule: what another process sends is checked here, and a line that does not f
 import json
 import re
 from base64 import b64decode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from time import time
 from typing import Any, TypeAlias, get_args
@@ -195,34 +195,9 @@ def require_usable(content: Sequence[UserContent]) -> None:
             raise WireError(f"the {block.type} cannot be used; send one of these kinds in Base64: {kinds}")
 
 
-class LineSplitter:
-    """Puts lines together from what a connection brings.
-
-    Args:
-        max_bytes: Most bytes of a line.
-    """
-
-    def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
-        self._max_bytes = max_bytes
-        self._buffer = bytearray()
-        self._searched = 0
-
-    def lines(self, data: bytes) -> Iterator[bytes]:
-        """Yield the lines that `data` completes, without their ends; empty ones are left out.
-
-        Raises:
-            WireError: A line is too long.
-        """
-        self._buffer += data
-        while (end := self._buffer.find(b"\n", self._searched)) >= 0:
-            line = bytes(self._buffer[:end])
-            del self._buffer[: end + 1]
-            self._searched = 0
-            if line.strip():
-                yield line
-        self._searched = len(self._buffer)
-        if self._searched > self._max_bytes:
-            raise WireError(f"a line is longer than {self._max_bytes:,} bytes; send it in parts")
+def too_long(max_bytes: int) -> WireError:
+    """Return the error of a line with more than `max_bytes`."""
+    return WireError(f"a line is longer than {max_bytes:,} bytes; send it in parts")
 
 
 def line_of(**fields: object) -> bytes:
@@ -238,7 +213,7 @@ def parse_line(line: bytes) -> Line:
         WireError: The line holds none.
     """
     if len(line) > MAX_LINE_BYTES:
-        raise WireError(f"a line is longer than {MAX_LINE_BYTES:,} bytes; send it in parts")
+        raise too_long(MAX_LINE_BYTES)
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:

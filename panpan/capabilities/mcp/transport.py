@@ -35,6 +35,7 @@ from panpan.capabilities.mcp.entries import ServerEntry
 from panpan.errors import ToolError
 from panpan.session.host import Host
 from panpan.system.sandbox.server_process import ServerProcess
+from panpan.system.text.lines import LineSplitter, LineTooLongError
 from panpan.system.text.terminal_text import clean_line
 
 Streams: TypeAlias = tuple[Any, Any]
@@ -57,31 +58,6 @@ _LARGE_BYTES = 500_000
 """Larger messages are parsed in a worker thread."""
 _WRITE_BYTES = 1 << 16
 _MAX_SHOWN_CHARS = 200
-
-
-class LineReader:
-    """Puts the pieces of a program's output together to lines."""
-
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-        self._searched = 0
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """Take a piece, and return the lines that are whole now.
-
-        Raises:
-            ValueError: A line is too long.
-        """
-        self._buffer += chunk
-        lines: list[bytes] = []
-        while (end := self._buffer.find(b"\n", self._searched)) >= 0:
-            lines.append(bytes(self._buffer[:end]))
-            del self._buffer[: end + 1]
-            self._searched = 0
-        self._searched = len(self._buffer)
-        if len(self._buffer) > MAX_LINE_BYTES:
-            raise ValueError(f"a message of more than {MAX_LINE_BYTES:,} bytes")
-        return lines
 
 
 @asynccontextmanager
@@ -123,7 +99,7 @@ async def _read(
     mend: Mend,
     questions: _Questions,
 ) -> None:
-    lines, bad, pipe = LineReader(), [], process.child.stdout
+    lines, bad, pipe = LineSplitter(MAX_LINE_BYTES), [], process.child.stdout
     async with put:
         while True:
             chunk = pipe.read()
@@ -134,11 +110,11 @@ async def _read(
                 gone(await process.exit_reason())
                 return
             try:
-                whole = lines.feed(chunk)
-            except ValueError as error:
-                gone(f"sent {error}")
+                whole = list(lines.feed(chunk))
+            except LineTooLongError:
+                gone(f"sent a message of more than {MAX_LINE_BYTES:,} bytes")
                 return
-            for line in filter(bytes.strip, whole):
+            for line in whole:
                 is_large = len(line) > _LARGE_BYTES
                 message = await to_thread.run_sync(parse_message, line) if is_large else parse_message(line)
                 if message is None and b'"jsonrpc"' in line[:_LARGE_BYTES]:

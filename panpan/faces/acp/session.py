@@ -258,11 +258,13 @@ class AcpSession:
         await self.tell(call)
         if isinstance(call, ToolCallStart):
             self._own_calls[number] = call.tool_call_id
-        self._asking[number] = CancelScope()
-        group.start_soon(self._ask, number, question, call)
+        scope = self._asking[number] = CancelScope()
+        group.start_soon(self._ask, number, question, call, scope)
 
-    async def _ask(self, number: int, question: Question, call: ToolCallStart | ToolCallProgress) -> None:
-        with self._asking[number]:
+    async def _ask(
+        self, number: int, question: Question, call: ToolCallStart | ToolCallProgress, scope: CancelScope
+    ) -> None:
+        with scope:
             answer = await self._questions.ask(question, call)
             self.hub.questions.answer(number, answer, CLIENT)
 

@@ -19,9 +19,8 @@ from acp.schema import (
 from anyio import to_thread
 
 from panpan.faces.acp.connection import invalid
+from panpan.faces.session_choices import EFFORTS, NO_EFFORT, OfferedModel, models_for, usable_modes
 from panpan.faces.session_commands import SessionCommands
-from panpan.faces.terminal.commands.choice_commands import EFFORTS, DetectedModel, models_for
-from panpan.faces.terminal.input.key_actions import MODES
 from panpan.session.models import SessionModels
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
@@ -55,7 +54,7 @@ class SessionChoices:
         self._session = session
         self._commands = commands
         self._has_booleans = has_booleans
-        self._models: Sequence[DetectedModel] = ()
+        self._models: Sequence[OfferedModel] = ()
 
     async def load(self) -> None:
         """Find out which models there are, without a request to any."""
@@ -79,8 +78,7 @@ class SessionChoices:
     @property
     def _modes(self) -> Sequence[PermissionMode]:
         """Modes that the keys of a terminal switch to, and the present one; no editor gets to a looser one."""
-        here = [mode for mode in MODES if mode != "auto" or not self._session.auto_trouble]
-        return list(dict.fromkeys([*here, self._session.permission_mode]))
+        return list(dict.fromkeys([*usable_modes(self._session), self._session.permission_mode]))
 
     @property
     def options(self) -> Sequence[ConfigOption]:
@@ -100,7 +98,7 @@ class SessionChoices:
                 _EFFORT,
                 "Effort",
                 "thought_level",
-                session.effort or EFFORTS[0],
+                session.effort or NO_EFFORT,
                 [_option(one, f"{one.capitalize()} effort", "") for one in EFFORTS],
             ),
             self._thinking,
@@ -172,7 +170,7 @@ class SessionChoices:
             case "model":
                 await session.use_model(str(value))
             case "effort":
-                await session.use_effort(None if value == EFFORTS[0] else cast("Effort", value))
+                await session.use_effort(None if value == NO_EFFORT else cast("Effort", value))
             case _:
                 session.use_thinking(is_on=value in (True, _ON))
 

@@ -10,7 +10,9 @@ from anyio import to_thread
 
 from panpan.core.background import Background
 from panpan.errors import ConfigError, ToolError
+from panpan.faces.session_choices import models_for
 from panpan.permissions.rules.rules import SERVER_PREFIX
+from panpan.session.models import SessionModels
 from panpan.session.session import Session
 from panpan.session.user_hooks import ToolsOfServers
 from panpan.system.files.read_file import open_regular_file
@@ -117,9 +119,6 @@ async def resource(session: Session, fields: Mapping[str, Any]) -> Mapping[str, 
 
 async def models(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the models for which the user has a key or a server, without a request to any provider."""
-    from panpan.faces.terminal.commands.choice_commands import models_for
-    from panpan.session.models import SessionModels
-
     setup = session[SessionModels].setup
     found = await to_thread.run_sync(models_for, session.settings, setup.env, setup.kinds, setup.loaded.keys)
     usual = {

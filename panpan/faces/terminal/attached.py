@@ -11,9 +11,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from panpan.errors import PanpanError, SessionHeldError
+from panpan.faces.session_choices import MODES
 from panpan.faces.terminal.commands.registry import note_in
 from panpan.faces.terminal.dialogs.question_dialogs import QuestionDialogs
-from panpan.faces.terminal.input.key_actions import MODES
 from panpan.faces.terminal.input.keys import KEYS_HELP, DraftKeys, SentPrompt
 from panpan.faces.terminal.rendering.cells import say
 from panpan.faces.terminal.run import ShownSessions

@@ -1,32 +1,25 @@
 """Commands for the model, its effort, login, the theme, vi keys and the status line."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol, cast, get_args, runtime_checkable
 
 from anyio import to_thread
 
-from panpan.cli_kit.login import key_places, log_in, log_out
+from panpan.cli_kit.login import log_in, log_out
 from panpan.config.keys import KeyPath
 from panpan.config.locations import Locations
-from panpan.config.models import ALIASES, VENDORS, Vendor, facts_about, known_models
-from panpan.config.settings import Settings
 from panpan.config.settings_writer import own_file, save_setting
-from panpan.config.stored_keys import NO_KEYS, StoredKeys
 from panpan.config.ui_look import ThemeSetting
 from panpan.errors import ConfigError, PanpanError
+from panpan.faces.session_choices import EFFORTS, NO_EFFORT, OfferedModel, models_for
 from panpan.faces.terminal.commands.session_keys import stored_keys
 from panpan.faces.terminal.screen.theme import Theme
-from panpan.models.provider_kind import NO_KINDS, ProviderKinds, ready_models
+from panpan.models.provider_kind import NO_KINDS
 from panpan.session.command import Command, Option, Terminal, say
 from panpan.session.models import SessionModels
 from panpan.session.user_hooks import HooksOfUser
 from panpan.system.text.terminal_text import clean_line
-from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
-
-_NO_EFFORT = "default"
-"""Word for the model's own default."""
-EFFORTS: Sequence[str] = (_NO_EFFORT, *get_args(Effort))
 
 
 async def _model(terminal: Terminal, name: str) -> None:
@@ -50,14 +43,14 @@ async def chosen_model(terminal: Terminal) -> str | None:
     return None if picked is None else models[picked].name
 
 
-def _model_option(model: "DetectedModel", current: str) -> Option:
+def _model_option(model: OfferedModel, current: str) -> Option:
     return Option(clean_line(model.name), clean_line(model.detail), is_current=current in (model.name, model.model))
 
 
 async def _effort(terminal: Terminal, value: str) -> None:
     value = value.lower()
     if not value:
-        now = terminal.session.effort or _NO_EFFORT
+        now = terminal.session.effort or NO_EFFORT
         picked = await terminal.choose(
             "How much work should the model put into its answers?",
             [Option(effort, is_current=effort == now) for effort in EFFORTS],
@@ -67,7 +60,7 @@ async def _effort(terminal: Terminal, value: str) -> None:
         value = EFFORTS[picked]
     if value not in EFFORTS:
         raise ConfigError(f"unknown effort {clean_line(value)}; choose {', '.join(EFFORTS)}")
-    await terminal.session.use_effort(None if value == _NO_EFFORT else cast("Effort", value))
+    await terminal.session.use_effort(None if value == NO_EFFORT else cast("Effort", value))
     say(terminal, f"effort from the next message on: {value}")
 
 
@@ -97,60 +90,6 @@ MODEL_COMMANDS: Sequence[Command] = (
     Command("logout", "Remove an API key from panpan", _logout, arguments="[provider]", needs_terminal=True),
     Command("effort", "Choose how hard the model works", _effort, arguments="[level]", has_picker=True),
 )
-
-
-MOST_PER_VENDOR = 6
-"""Most models of a vendor in the list: those with an alias, then the newest; others can be chosen by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class DetectedModel:
-    """A model that can be chosen."""
-
-    name: str
-    """Name to choose it by: `provider/model`."""
-    model: str
-    """Name at the provider."""
-    detail: str
-
-
-def models_for(
-    settings: Settings, env: Mapping[str, str], kinds: ProviderKinds, keys: StoredKeys = NO_KEYS
-) -> Sequence[DetectedModel]:
-    """Return the models to offer, without a request to any provider."""
-    of_kinds = (DetectedModel(name, name, detail) for name, detail in ready_models(kinds, env).items())
-    return [*_of_settings(settings), *_of_vendors(settings, env, keys), *of_kinds]
-
-
-def _of_settings(settings: Settings) -> Iterator[DetectedModel]:
-    for name, provider in settings.providers.items():
-        for model in provider.models:
-            yield DetectedModel(f"{name}/{model}", model, "from your settings")
-
-
-def _of_vendors(settings: Settings, env: Mapping[str, str], keys: StoredKeys) -> Iterator[DetectedModel]:
-    for vendor in VENDORS:
-        if any(key_places(vendor, keys, env)):
-            for model in _models_of(vendor):
-                yield DetectedModel(f"{vendor.name}/{model}", model, _detail(vendor, model, settings))
-
-
-def _models_of(vendor: Vendor) -> Sequence[str]:
-    """Return the models of a vendor for the list: its default, those with an alias, the newest."""
-    named = [vendor.default_model, *(model for _, model in vendor.aliases)]
-    first = dict.fromkeys(model for model in named if model)
-    return list(dict.fromkeys([*first, *known_models(vendor.name)]))[: max(MOST_PER_VENDOR, len(first))]
-
-
-def _detail(vendor: Vendor, model: str, settings: Settings) -> str:
-    aliases = [alias for alias, of in (*vendor.aliases, *ALIASES, *settings.aliases.items()) if of == model]
-    facts = facts_about(model, vendor.name)
-    window = f"{facts.context_tokens:,} tokens" if facts.is_known else ""
-    price = ""
-    if facts.price is not None:
-        rates = facts.price.rates[0]
-        price = f"${rates.input:g} in, ${rates.output:g} out"
-    return "; ".join(part for part in (*aliases[:1], window, price) if part)
 
 
 THEMES: Sequence[ThemeSetting] = get_args(ThemeSetting)

@@ -1,9 +1,10 @@
 """Actions of the keys in a session."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from panpan.core.background import Background
 from panpan.errors import PanpanError
+from panpan.faces.session_choices import usable_modes
 from panpan.faces.terminal.background_watch import ExitRequest
 from panpan.faces.terminal.input.keys import KEYS_HELP, DraftKeys, SentPrompt
 from panpan.faces.terminal.prompt_queue import PromptQueue
@@ -12,10 +13,6 @@ from panpan.faces.terminal.screen.footer import TodosView
 from panpan.faces.terminal.views.turn_view import TurnView
 from panpan.session.command import Leave
 from panpan.session.session import Session
-from panpan.types.permission import PermissionMode
-
-MODES: Sequence[PermissionMode] = ("default", "acceptEdits", "auto", "plan")
-"""Modes that Shift+Tab cycles through; the others have to be chosen by name."""
 
 
 class KeyActions:
@@ -98,7 +95,7 @@ class KeyActions:
 
     def next_mode(self) -> None:
         mode = self._session.permission_mode
-        modes = [one for one in MODES if one != "auto" or not self._session.auto_trouble]
+        modes = usable_modes(self._session)
         at = modes.index(mode) + 1 if mode in modes else 0
         self._session.set_permission_mode(modes[at % len(modes)])
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import click
 
 from panpan.cli_kit.commands import run_panpan
-from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
+from panpan.cli_kit.options import server_options
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import printable
 
@@ -33,21 +33,13 @@ def command(ctx: click.Context, logs_in: bool) -> int:
         )
     if sys.stdin.isatty():
         click.echo("panpan: an editor starts this and speaks to it on standard input; Ctrl+C ends it", err=True)
-    options = ctx.meta.get(RUN_OPTIONS) or {}
+    given = server_options(ctx)
     import anyio
 
     from panpan.cli.start import begin_collection
     from panpan.faces.acp.server import serve
-    from panpan.session.frontend import SessionOptions
     from panpan.system.processes.own_process import hide_process
 
-    given: SessionOptions = {"env": dict(os.environ), "overrides": overrides_of(options) if options else {}}
-    if options:
-        given["mcp_config"] = options["mcp_config"]
-        given["strict_mcp_config"] = options["strict_mcp_config"]
-        given["trusts_project"] = options["trusts_project"]
-        given["system_prompt"] = options["system_prompt"]
-        given["append_system_prompt"] = options["append_system_prompt"]
     hide_process(os.environ)
     begin_collection()
     anyio.run(serve, given, lambda line: click.echo(f"panpan: {printable(line)}", err=True))

@@ -61,7 +61,7 @@ class Subcommand(NamedTuple):
 _OWN: Mapping[str, Subcommand] = {
     name: Subcommand(f"panpan.cli.{module}", name if module in ("help_command", "login_command") else "command", text)
     for name, module, text in (
-        ("acp", "acp_command", "Be the agent of an editor, over the Agent Client Protocol."),
+        ("acp", "acp_command", "Be the agent of an editor; serve offers sessions over HTTP."),
         ("attach", "attach_command", ""),
         ("capabilities", "capabilities_command", "List the features of panpan, packages and folders."),
         ("ci", "ci.command", ""),
@@ -74,6 +74,7 @@ _OWN: Mapping[str, Subcommand] = {
         ("login", "login_command", "Keep the API key of a provider; logout removes it."),
         ("logout", "login_command", ""),
         ("man", "help_command", ""),
+        ("serve", "serve_command", ""),
         ("sessions", "sessions.command", "List, search and export sessions; attach joins an open one."),
         ("trust", "trust_command", "Show and change which projects you trust."),
     )

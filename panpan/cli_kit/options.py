@@ -5,11 +5,14 @@ This module is also imported for `--help`, so it only imports click.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import click
 
 from panpan.cli_kit.sdk_options import THINKING_WORDS, check_sdk_options, names_in, sdk_options, thinking_of, tools_of
+
+if TYPE_CHECKING:
+    from panpan.session.frontend import SessionOptions
 
 Options: TypeAlias = dict[str, Any]
 """Values of the command line, by the names of the options; `first_prompt` is the prompt without -p."""
@@ -89,13 +92,16 @@ _MODES = ("default", "acceptEdits", "auto", "plan", "dontAsk", "bypassPermission
 WHOLE_NETWORK = "*"
 """Value of `--allow-network` without hosts."""
 
-_COMMANDS_WITH_SETTINGS = ("config", "permissions", "debug", "mcp", "acp")
+_COMMANDS_WITH_SETTINGS = ("config", "permissions", "debug", "mcp", "acp", "serve", "web")
 """Subcommands whose output depends on the settings."""
 
+_OF_SERVERS = ("mcp_config", "strict_mcp_config", "trusts_project", "system_prompt", "append_system_prompt")
 _FURTHER_OPTIONS = {
     "agents": ("agents",),
     "mcp": ("mcp_config",),
-    "acp": ("mcp_config", "strict_mcp_config", "trusts_project", "system_prompt", "append_system_prompt"),
+    "acp": _OF_SERVERS,
+    "serve": _OF_SERVERS,
+    "web": _OF_SERVERS,
 }
 """Options that are no settings, and the subcommands that take them."""
 
@@ -257,6 +263,14 @@ def check_options_before(command: str, ctx: click.Context) -> None:
         if is_given and not is_taken:
             name = " / ".join([*option.opts, *option.secondary_opts])
             raise click.UsageError(f"{name} does not go with the command {command}")
+
+
+def server_options(ctx: click.Context) -> "SessionOptions":
+    """Return the options of all sessions of a server, from the command line and the environment."""
+    options = ctx.meta.get(RUN_OPTIONS) or {}
+    given: Any = {name: options[name] for name in _OF_SERVERS if name in options}
+    given |= {"env": dict(os.environ), "overrides": overrides_of(options) if options else {}}
+    return cast("SessionOptions", given)
 
 
 def _from_here(folder: str) -> str:

@@ -6,13 +6,12 @@ A feature has tools for clients in `TOOLS` of its `served_tools.py`. They only r
 import ipaddress
 import secrets
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
-from panpan.config.run_settings import MCP_TOKEN_VARIABLE
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.text.terminal_text import printable
@@ -77,6 +76,8 @@ class ServedTool(Generic[ArgsT]):
 
 
 _LEAST_TOKEN_CHARS = 16
+_TOKEN_BYTES = 32
+"""Random bytes of a token: 256 bits, which nobody guesses."""
 
 
 class HttpPlace:
@@ -86,13 +87,17 @@ class HttpPlace:
         host: Name or address of this machine.
         port: Port; 0 for a free one.
         token: The user's own token; empty to make one.
+        variable: Environment variable that the user's token is from.
         has_token: False if requests need none.
+        names: Further names by which clients call the server, with ports, as behind a proxy.
 
     Raises:
         ConfigError: The address or the token cannot be used.
     """
 
-    def __init__(self, host: str, port: int, *, token: str, has_token: bool) -> None:
+    def __init__(
+        self, host: str, port: int, *, token: str, variable: str, has_token: bool = True, names: Sequence[str] = ()
+    ) -> None:
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
@@ -103,20 +108,25 @@ class HttpPlace:
         mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
         if address.is_unspecified or (mapped is not None and mapped.is_unspecified):
             raise ConfigError(f"{host} is every address of this machine; name the one that clients use")
-        if not has_token and not address.is_loopback:
+        self.is_loopback = address.is_loopback
+        if not has_token and not self.is_loopback:
             raise ConfigError("--no-token would let in everybody on the network; use it with 127.0.0.1 alone")
         if token and (
             len(token) < _LEAST_TOKEN_CHARS or not token.isascii() or not token.isprintable() or " " in token
         ):
             raise ConfigError(
-                f"{MCP_TOKEN_VARIABLE} is no token; use {_LEAST_TOKEN_CHARS} ASCII characters or more, without blanks"
+                f"{variable} is no token; use {_LEAST_TOKEN_CHARS} ASCII characters or more, without blanks"
             )
-        self.token = (token or secrets.token_urlsafe(24)) if has_token else None
-        self._is_own_token = bool(token)
-        own = ("localhost", "127.0.0.1", "[::1]") if address.is_loopback else ()
-        self._host = f"[{host}]" if ":" in host else host
-        self.names = tuple(dict.fromkeys((self._host, *own)))
-        """Names by which clients may call the server."""
+        self.token = (token or secrets.token_urlsafe(_TOKEN_BYTES)) if has_token else None
+        self.is_own_token = bool(token)
+        self.variable = variable
+        self._names = names
+        self.host = f"[{host}]" if ":" in host else host
+
+    def names(self, port: int) -> Sequence[str]:
+        """Return the hosts with ports by which clients may call the server."""
+        own = ("localhost", "127.0.0.1", "[::1]") if self.is_loopback else ()
+        return [*(f"{name}:{port}" for name in dict.fromkeys((self.host, *own))), *self._names]
 
     def listen(self) -> socket.socket:
         """Return the socket that listens.
@@ -132,19 +142,6 @@ class HttpPlace:
         except OSError as error:
             listening.close()
             raise ConfigError(
-                f"cannot listen at {self._host}:{self._port}: {error.strerror}; see --host and --port"
+                f"cannot listen at {self.host}:{self._port}: {error.strerror}; see --host and --port"
             ) from error
         return listening
-
-    def hints(self, port: int) -> Iterator[str]:
-        """Yield lines that say how a client reaches the server."""
-        url = f"http://{self._host}:{port}/mcp"
-        yield f"serving at {url}"
-        if self.token is None:
-            yield "every program on this machine can use it, since there is no token"
-            yield f"to add it to another panpan: panpan mcp add panpan {url}"
-        else:
-            shown = f"${{{MCP_TOKEN_VARIABLE}}}" if self._is_own_token else self.token
-            yield f"to add it to another panpan: panpan mcp add -H 'Authorization: Bearer {shown}' panpan {url}"
-        if self.token is not None and not self._is_own_token:
-            yield f"the token is new at each start; {MCP_TOKEN_VARIABLE} and --port keep it and the address"

@@ -20,8 +20,18 @@ LOCAL_API_KEY_VARIABLE = "PANPAN_LOCAL_API_KEY"
 
 MCP_TOKEN_VARIABLE = "PANPAN_MCP_TOKEN"
 """Variable with the token that clients of `panpan mcp serve --http` send; without it, each start makes one."""
+
+SERVER_TOKEN_VARIABLE = "PANPAN_SERVER_TOKEN"
+"""Variable with the token that clients of `panpan serve` send; without it, each start makes one."""
 OTHER_VARIABLES = frozenset(
-    {"PANPAN_HOME", "PANPAN_NO_DAEMON", "PANPAN_PROCESS_MARKS", LOCAL_API_KEY_VARIABLE, MCP_TOKEN_VARIABLE}
+    {
+        "PANPAN_HOME",
+        "PANPAN_NO_DAEMON",
+        "PANPAN_PROCESS_MARKS",
+        LOCAL_API_KEY_VARIABLE,
+        MCP_TOKEN_VARIABLE,
+        SERVER_TOKEN_VARIABLE,
+    }
 )
 """Variables of panpan that are no settings; the second one marks the processes that it starts."""
 

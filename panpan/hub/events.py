@@ -109,6 +109,16 @@ class TaskChanged:
     task: TaskInfo
 
 
+@dataclass(frozen=True, slots=True)
+class FileEdited:
+    """A call changed a file, or made or deleted it."""
+
+    path: str
+    """Path as the difference shows it: relative to the workspace, or absolute outside of it."""
+    tool_use_id: str
+    """The call."""
+
+
 Question: TypeAlias = PermissionQuestion | Sequence[UserQuestion] | PlanProposal
 """A question about a call, questions of the model, or a plan to approve."""
 
@@ -163,6 +173,7 @@ HubEvent: TypeAlias = (
     | PromptsReturned
     | ClientChanged
     | TaskChanged
+    | FileEdited
     | QuestionAsked
     | QuestionClosed
     | Resync

@@ -129,6 +129,7 @@ class Feed:
         """Memory of all other events that are kept."""
         self._reply = OpenReply()
         self._has_more: anyio.Event | None = None
+        self._is_closed = False
 
     @property
     def last(self) -> int:
@@ -145,10 +146,18 @@ class Feed:
             self._event_bytes += _own_bytes(event)
         if self._delta_bytes > self._max_delta_bytes or self._event_bytes > self._max_event_bytes:
             self._shorten()
+        self._wake()
+        return self.last
+
+    def close(self) -> None:
+        """Let readers come to an end, after they have read what is there."""
+        self._is_closed = True
+        self._wake()
+
+    def _wake(self) -> None:
         if self._has_more is not None:
             self._has_more.set()
             self._has_more = None
-        return self.last
 
     def read(self, after: int) -> tuple[Sequence[Numbered], int]:
         """Return the kept events behind a number, and the number to go on after; a `Resync` stands for missing ones.
@@ -165,9 +174,15 @@ class Feed:
         return [*kept, Numbered(self.last, resync)], self.last
 
     async def wait(self, after: int) -> None:
-        """Wait until there is an event behind a number."""
+        """Wait until there is an event behind a number.
+
+        Raises:
+            EndOfStream: The feed is closed and there is none.
+        """
         await checkpoint()
         while after >= self.last:
+            if self._is_closed:
+                raise anyio.EndOfStream
             self._has_more = self._has_more or anyio.Event()
             await self._has_more.wait()
 
@@ -229,6 +244,10 @@ class Reader:
         return events
 
     async def take(self) -> Sequence[Numbered]:
-        """Do the same, and wait for the first."""
+        """Do the same, and wait for the first.
+
+        Raises:
+            EndOfStream: The session is closed, and everything was read.
+        """
         await self._feed.wait(self.after)
         return self.take_now()

@@ -20,6 +20,7 @@ from panpan.hub.events import (
     Activity,
     ClientChanged,
     Delivery,
+    FileEdited,
     MessageRecorded,
     PromptsReturned,
     Rewound,
@@ -34,8 +35,9 @@ from panpan.hub.feed import Feed, Reader
 from panpan.hub.questions import Questions
 from panpan.session.frontend import Askers
 from panpan.session.session import Session
+from panpan.types.content import DiffDisplay
 from panpan.types.dataclass import dataclass
-from panpan.types.events import Compacted, Event, ReplyStarted, RetryScheduled, TurnEnded
+from panpan.types.events import Compacted, Event, ReplyStarted, RetryScheduled, SubagentEvent, TurnEnded
 from panpan.types.messages import (
     AssistantMessage,
     Compaction,
@@ -113,14 +115,17 @@ class Hub(AsyncContextManagerMixin):
         self.session.agent.transcript.recorder.subscribe(self._recorded)
         self.questions.subscribe(self._tell_status)
         self._tell_status()
-        with unwrap_single_exception():
-            async with create_task_group() as tasks:
-                tasks.start_soon(self._run)
-                tasks.start_soon(self._watch_tasks)
-                try:
-                    yield self
-                finally:
-                    tasks.cancel_scope.cancel("the hub is closed")
+        try:
+            with unwrap_single_exception():
+                async with create_task_group() as tasks:
+                    tasks.start_soon(self._run)
+                    tasks.start_soon(self._watch_tasks)
+                    try:
+                        yield self
+                    finally:
+                        tasks.cancel_scope.cancel("the hub is closed")
+        finally:
+            self.feed.close()
 
     @property
     def is_busy(self) -> bool:
@@ -296,7 +301,11 @@ class Hub(AsyncContextManagerMixin):
         return True
 
     async def idle(self) -> None:
-        """Wait until no turn runs and none is about to."""
+        """Wait until no turn runs and none is about to.
+
+        Raises:
+            EndOfStream: The session was closed before.
+        """
         reader = self.read()
         while self.is_busy:
             await reader.take()
@@ -387,6 +396,8 @@ class Hub(AsyncContextManagerMixin):
         if isinstance(event, UserMessage | AssistantMessage | ToolResultMessage):
             self._unseen.pop(event.uuid, None)
         self.feed.publish(event)
+        for file in _edited_in(event):
+            self.feed.publish(file)
 
     def _recorded(self, record: Message | Compaction | Mapping[str, Any]) -> None:
         """Follow what the session records, since not all of it is an event of a turn."""
@@ -459,6 +470,18 @@ class Hub(AsyncContextManagerMixin):
         if (status := self.status) != self._status:
             self._status = status
             self.feed.publish(StatusChanged(status))
+
+
+def _edited_in(event: Event) -> Iterator[FileEdited]:
+    """Yield the files that a call changed, its own or that of a subagent."""
+    match event:
+        case SubagentEvent():
+            yield from _edited_in(event.innermost.event)
+        case ToolResultMessage(result=result, display=DiffDisplay(files=files)) if not result.is_error:
+            for file in files:
+                yield FileEdited(file.path, result.tool_use_id)
+        case _:
+            pass
 
 
 OpenWith = Callable[[Askers], AbstractAsyncContextManager[Session]]

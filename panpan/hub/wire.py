@@ -50,11 +50,12 @@ class WireError(PanpanError):
     """A line or a value from the other end cannot be used."""
 
 
-def _name_of(event_type: type) -> str:
+def name_of(event_type: type) -> str:
+    """Return the name of a type of event on the wire."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", event_type.__name__).lower()
 
 
-_EVENT_TYPES: Mapping[str, type] = {_name_of(one): one for one in get_args(HubEvent)}
+_EVENT_TYPES: Mapping[str, type] = {name_of(one): one for one in get_args(HubEvent)}
 _NAMES: Mapping[type, str] = {one: name for name, one in _EVENT_TYPES.items()}
 _QUESTIONS: Mapping[str, Any] = {
     "permission": PermissionQuestion,

@@ -5,7 +5,7 @@ The bases at the end are those by which faces find what a feature offers them.
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 from anyio import CancelScope, create_task_group, move_on_after
 from pydantic import BaseModel, ConfigDict
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from panpan.session.context import SessionContext
     from panpan.session.log.record_kinds import SystemRecord
     from panpan.types.content import StatusItem
-    from panpan.types.events import FileChange
+    from panpan.types.events import FileChange, FileRestore
 
 
 ServiceT = TypeVar("ServiceT")
@@ -288,6 +288,26 @@ class StructuredAnswer(Protocol):
 
 class FileHistory(Protocol):
     """Keeps what the files were before each message of the user."""
+
+    async def changes(self, since: str) -> "FileRestore":
+        """Return what was changed in files since a message of the user, by its `uuid`.
+
+        Raises:
+            SnapshotError: It cannot be worked out.
+        """
+        ...
+
+    async def step(self, direction: Literal["undo", "redo"], *, only_looks: bool = False) -> "FileRestore":
+        """Undo the changes of the last turn, or redo them; files that somebody else has changed since stay as they are.
+
+        Args:
+            direction: The way to go.
+            only_looks: True to return what would change, and change nothing.
+
+        Raises:
+            SnapshotError: It cannot be done; the files are as they were.
+        """
+        ...
 
     async def go_back(self, terminal: "Terminal", to: str) -> bool:
         """Show how the files come back to what they were before a message, ask, and do it; True if they are so now.

@@ -102,6 +102,19 @@ class FileChange:
         return {"path": self.path, "kind": self.kind, "added": self.added, "deleted": self.deleted}
 
 
+@dataclass(frozen=True, slots=True)
+class FileRestore:
+    """Changes to files that were made, or would be."""
+
+    files: Sequence[FileChange]
+    diff: str
+    """The same as a unified diff; not cleaned for a terminal."""
+    conflicts: Mapping[str, str]
+    """Reasons why files are left out, by path: somebody else has changed them since."""
+    notes: Sequence[str] = ()
+    """Sentences that the user should know."""
+
+
 def lines_of(changes: Sequence[FileChange]) -> str:
     """Return the lines of all changes, such as "+12 -4"; empty if there are none, as for files that are not text."""
     added = sum(change.added or 0 for change in changes)

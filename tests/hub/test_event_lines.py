@@ -100,6 +100,7 @@ EXAMPLES: list[Any] = [
     hub.Rewound("id"),
     hub.PromptsReturned([UserMessage.of(ODD)], "window 1"),
     hub.TaskChanged(TASK),
+    hub.FileEdited(ODD, "1"),
     hub.ClientChanged("terminal 1", is_here=True),
     hub.QuestionAsked(1, BASH),
     hub.QuestionAsked(2, WHICH),

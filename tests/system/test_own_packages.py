@@ -11,6 +11,7 @@ from panpan.capabilities.mcp.settings import PACKAGE as MCP
 from panpan.capabilities.web.browser.page_rendering import SCRIPTS
 from panpan.capabilities.web.browser.running_chromium import DRIVER
 from panpan.cli.acp_command import PACKAGE as ACP
+from panpan.cli.serve_command import PACKAGES as SERVER
 from panpan.config.stored_keys import PACKAGE
 from panpan.system.environment import how_to_install, install_command
 
@@ -49,7 +50,14 @@ def test_install_bounds_equal_the_extras() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
     of_outside = {"inspect"}  # runs panpan, and is never asked for by it
-    own = {"acp": [ACP], "browser": [DRIVER, SCRIPTS], "keyring": [PACKAGE], "local": [RUNTIME], "mcp": [MCP]}
+    own = {
+        "acp": [ACP],
+        "browser": [DRIVER, SCRIPTS],
+        "keyring": [PACKAGE],
+        "local": [RUNTIME],
+        "mcp": [MCP],
+        "server": list(SERVER),
+    }
     assert {name: extras[name] for name in extras if name not in of_outside} == own
 
 

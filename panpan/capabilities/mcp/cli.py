@@ -400,7 +400,11 @@ def serve(
     overrides = overrides_of(options) if options else {}
     here = chosen_folder(ctx, None)
     place = ServedPlace([here / folder for folder in folders] or [here], dict(os.environ), overrides)
-    http = HttpPlace(host or "127.0.0.1", port, token=token, has_token=not needs_no_token) if has_http else None
+    http = (
+        HttpPlace(host or "127.0.0.1", port, token=token, variable=MCP_TOKEN_VARIABLE, has_token=not needs_no_token)
+        if has_http
+        else None
+    )
     program_of(ctx).serve(place, http, lambda line: click.echo(f"panpan: {printable(line)}", err=True))
     return 0
 

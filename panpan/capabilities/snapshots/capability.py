@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 from panpan.capabilities.snapshots.history import SnapshotJournal, SnapshotRecord
 from panpan.capabilities.snapshots.rounds import Snapshots, SnapshotsBeside
@@ -11,7 +10,6 @@ from panpan.capabilities.snapshots.undo import (
     RestorePlan,
     Undo,
     diff_lines,
-    done_diff,
     done_line,
     nothing_to_do,
     plan_lines,
@@ -94,11 +92,16 @@ async def _redo(terminal: Terminal, rest: str) -> None:
     await apply_undo(terminal, undo, await undo.plan_redo())
 
 
-def undo_of(terminal: Terminal) -> Undo:
-    """Return the session's undo; raise `ConfigError` if the settings switch snapshots off."""
+def snapshots_of(terminal: Terminal) -> Snapshots:
+    """Return the session's snapshots; raise `ConfigError` if the settings switch them off."""
     if (snapshots := terminal.session.find(Snapshots)) is None:
         raise ConfigError("undo is unavailable: snapshots are disabled ([snapshots] enabled = false)")
-    return snapshots.undo
+    return snapshots
+
+
+def undo_of(terminal: Terminal) -> Undo:
+    """Return the session's undo; raise `ConfigError` if the settings switch snapshots off."""
+    return snapshots_of(terminal).undo
 
 
 async def apply_undo(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
@@ -129,18 +132,17 @@ async def apply_undo(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
 
 async def _diff(terminal: Terminal, rest: str) -> None:
     prompts = [one for one in terminal.session.conversation.messages if isinstance(one, UserMessage)]
-    plan = await undo_of(terminal).plan_rewind(prompts[0].uuid) if prompts else None
-    if plan is None or not (plan.files or plan.conflicts):
+    done = await snapshots_of(terminal).changes(prompts[0].uuid) if prompts else None
+    if done is None or not (done.files or done.conflicts):
         say(terminal, "this session has changed no files; `!git diff` shows what is not committed")
         return
-    files = [replace(file, added=file.deleted, deleted=file.added) for file in plan.files]  # the plan runs backwards
-    lines = clean_for_terminal(await done_diff(plan)).splitlines()
-    yours = [f"  {clean_line(path)}" for path in plan.conflicts]
+    lines = clean_for_terminal(done.diff).splitlines()
+    yours = [f"  {clean_line(path)}" for path in done.conflicts]
     if yours:
         yours.insert(0, "not shown, since you changed the same lines:")
     await terminal.read(
-        text(f"changed in this session: {files_in_short(files)}", "strong"),
-        *(text(line, "dim") for line in (*yours, *plan.notes)),
+        text(f"changed in this session: {files_in_short(done.files)}", "strong"),
+        *(text(line, "dim") for line in (*yours, *done.notes)),
         *(text(line, _ROLES.get(line[:1], None if line.startswith(" ") else "dim")) for line in lines),
     )
 

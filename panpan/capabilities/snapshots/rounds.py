@@ -10,9 +10,10 @@ there and then: what they change meanwhile is theirs. At the end of a round it i
 
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 
@@ -32,7 +33,7 @@ from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.snapshot import Snapshot
 from panpan.session.capability import FileHistory
 from panpan.session.log.records import timestamp
-from panpan.types.events import FileChange, Output
+from panpan.types.events import FileChange, FileRestore, Output
 from panpan.types.messages import AssistantMessage, SystemReminder
 
 if TYPE_CHECKING:
@@ -364,6 +365,20 @@ class Snapshots(FileHistory):
         from panpan.capabilities.snapshots.capability import apply_undo
 
         return await apply_undo(terminal, self.undo, await self.undo.plan_rewind(to))
+
+    async def changes(self, since: str) -> FileRestore:
+        from panpan.capabilities.snapshots.undo import done_diff
+
+        plan = await self.undo.plan_rewind(since)
+        files = [
+            replace(file, added=file.deleted, deleted=file.added) for file in plan.files
+        ]  # the plan runs backwards
+        return FileRestore(files, await done_diff(plan), plan.conflicts, plan.notes)
+
+    async def step(self, direction: Literal["undo", "redo"], *, only_looks: bool = False) -> FileRestore:
+        plan = await (self.undo.plan_undo() if direction == "undo" else self.undo.plan_redo())
+        files = plan.files if only_looks else await self.undo.restore(plan)
+        return FileRestore(files, plan.diff, plan.conflicts, plan.notes)
 
     async def bring_back(self, to: str, *, only_looks: bool = False) -> Sequence[FileChange]:
         plan = await self.undo.plan_rewind(to)

@@ -1,4 +1,4 @@
-"""`panpan web`: Log in to web sites for the browser, or log out.
+"""`panpan web`: Work in the browser, or log in to web sites for panpan's own.
 
 The user logs in, in a window of the browser; what that leaves is kept for pages of that site, and nothing else is.
 """
@@ -107,9 +107,24 @@ async def _until_done(closed: Awaitable[object], until: Callable[[], Awaitable[N
         raise ToolError("the page was closed, and the log-in is not kept; leave it open until you have said that it is")
 
 
-@click.group("web", cls=CommandGroup)
-def web() -> None:
-    """Log in to web sites for the browser, or log out."""
+@click.group("web", cls=CommandGroup, invoke_without_command=True)
+@click.option("--port", type=click.IntRange(0, 65_535), default=0, metavar="N", help="Port; a free one if none.")
+@click.option("--read-only", "read_only", is_flag=True, help="Let the page look, and change nothing.")
+@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@click.pass_context
+def web(ctx: click.Context, port: int, read_only: bool, no_browser: bool) -> int:
+    """Open panpan in the browser, for sessions in this folder and below; `panpan serve` has more options.
+
+    The commands keep log-ins to web sites, for pages that panpan reads with a browser of its own.
+    """
+    if ctx.invoked_subcommand is not None:
+        return 0
+    root = ctx.find_root()
+    serve = root.command.get_command(root, "serve") if isinstance(root.command, click.Group) else None
+    if serve is None:
+        raise ConfigError("panpan web is a command of panpan; run: panpan web")
+    code = ctx.invoke(serve, port=port, read_only=read_only, opens_browser=not no_browser)
+    return code if isinstance(code, int) else 0
 
 
 @web.command("login")

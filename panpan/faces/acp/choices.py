@@ -19,8 +19,8 @@ from acp.schema import (
 from anyio import to_thread
 
 from panpan.faces.acp.connection import invalid
-from panpan.faces.session_choices import EFFORTS, NO_EFFORT, OfferedModel, models_for, usable_modes
 from panpan.faces.session_commands import SessionCommands
+from panpan.hub.choices import EFFORTS, NO_EFFORT, OfferedModel, models_for, usable_modes
 from panpan.session.models import SessionModels
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line

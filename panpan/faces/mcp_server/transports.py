@@ -4,26 +4,22 @@ The rule: it ends cleanly when the input ends or a signal comes, with all that r
 """
 
 import logging
-import socket
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from hmac import compare_digest
-from typing import Any
 
 import anyio
-import uvicorn
-from anyio import CancelScope, create_task_group
+from anyio import create_task_group
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from panpan.cli_kit.failures import StdoutWriter
 from panpan.cli_kit.serving import HttpPlace
 from panpan.cli_kit.stdin import StdinReader
 from panpan.cli_kit.stdio_server import end_at_signal, held_signals, own_streams
 from panpan.errors import unwrap_single_exception
+from panpan.faces.http_server import served
 from panpan.faces.mcp_server.server import PanpanServer
 
 MAX_BODY_BYTES = 4_000_000
@@ -32,9 +28,6 @@ MAX_SESSIONS = 64
 """Most clients of the older era over HTTP that are open at the same time."""
 MAX_REQUESTS = 128
 """Most requests over HTTP at the same time."""
-_END_S = 5
-_HEAD_S = 10.0
-"""Seconds that a connection has for the head of its first request."""
 
 
 async def serve(server: PanpanServer, http: HttpPlace | None, say: Callable[[str], None]) -> None:
@@ -48,9 +41,8 @@ async def serve(server: PanpanServer, http: HttpPlace | None, say: Callable[[str
     Raises:
         ConfigError: The address cannot be used, or a message is far too long.
     """
-    for name in ("mcp", "uvicorn"):  # they would print text of clients
-        logging.getLogger(name).addHandler(logging.NullHandler())
-        logging.getLogger(name).propagate = False
+    logging.getLogger("mcp").addHandler(logging.NullHandler())  # it would print text of clients
+    logging.getLogger("mcp").propagate = False
     with held_signals() as signals, unwrap_single_exception():
         async with create_task_group() as group:
             group.start_soon(end_at_signal, signals, group.cancel_scope.cancel)
@@ -100,63 +92,33 @@ class _Out:
 async def _serve_http(server: PanpanServer, http: HttpPlace, say: Callable[[str], None]) -> None:
     listening = http.listen()
     port = listening.getsockname()[1]
-    names = [f"{name}:{port}" for name in http.names]
+    names = http.names(port)
     app: ASGIApp = server.protocol.streamable_http_app(
         max_request_body_size=MAX_BODY_BYTES,
         max_sessions=MAX_SESSIONS,
         transport_security=TransportSecuritySettings(
-            allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
+            allowed_hosts=list(names), allowed_origins=[f"http://{name}" for name in names]
         ),
     )
-    config = uvicorn.Config(
-        app if http.token is None else _WithToken(app, http.token),
-        ws="none",
-        lifespan="off",  # it is ours, so that turns end before their connections
-        log_config=None,
-        access_log=False,
-        limit_concurrency=MAX_REQUESTS,
-        timeout_graceful_shutdown=_END_S,
-        server_header=False,
-        http=_Patient,
-    )
-    web = _Web(config)
-    async with create_task_group() as group:
-        try:
-            async with server.protocol.session_manager.run():
-                group.start_soon(web.serve_at, listening)
-                for line in http.hints(port):
-                    say(line)
-                await anyio.sleep_forever()
-        finally:
-            web.should_exit = True
+    guarded = app if http.token is None else _WithToken(app, http.token)
+    async with served(guarded, listening, max_requests=MAX_REQUESTS), server.protocol.session_manager.run():
+        for line in _hints(http, port):
+            say(line)
+        await anyio.sleep_forever()
 
 
-class _Patient(H11Protocol):
-    """A connection that is closed if no request comes over it in time: connections are bounded, whoever opens them.
-
-    uvicorn waits for ever for a first request, and for one of which a byte has come.
-    """
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._wait()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._limit.cancel()
-        super().connection_lost(exc)
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._limit.cancel()
-        self._wait()
-
-    def _wait(self) -> None:
-        self._limit = self.loop.call_later(_HEAD_S, self._close_unless_asked)
-
-    def _close_unless_asked(self) -> None:
-        has_request = self.cycle is not None and not self.cycle.response_complete
-        if not has_request and not self.transport.is_closing():
-            self.transport.close()
+def _hints(http: HttpPlace, port: int) -> Iterator[str]:
+    """Yield lines that say how a client reaches the server."""
+    url = f"http://{http.host}:{port}/mcp"
+    yield f"serving at {url}"
+    if http.token is None:
+        yield "every program on this machine can use it, since there is no token"
+        yield f"to add it to another panpan: panpan mcp add panpan {url}"
+        return
+    shown = f"${{{http.variable}}}" if http.is_own_token else http.token
+    yield f"to add it to another panpan: panpan mcp add -H 'Authorization: Bearer {shown}' panpan {url}"
+    if not http.is_own_token:
+        yield f"the token is new at each start; {http.variable} and --port keep it and the address"
 
 
 class _WithToken:
@@ -171,15 +133,3 @@ class _WithToken:
         is_right = compare_digest(given, self._expected) and scheme.lower() == b"bearer"
         refusal = Response("a token is needed", 401, {"WWW-Authenticate": "Bearer"})
         await (self._app if is_right else refusal)(scope, receive, send)
-
-
-class _Web(uvicorn.Server):
-    """Ends once `should_exit` is set, and leaves the signals alone."""
-
-    async def serve_at(self, listening: socket.socket) -> None:
-        with CancelScope(shield=True):
-            await self.serve([listening])
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        yield

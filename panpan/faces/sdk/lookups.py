@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from panpan.core.background import Background
 from panpan.errors import ConfigError, ToolError
-from panpan.faces.session_choices import models_for
+from panpan.hub.choices import models_for
 from panpan.permissions.rules.rules import SERVER_PREFIX
 from panpan.session.models import SessionModels
 from panpan.session.session import Session

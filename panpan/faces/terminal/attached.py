@@ -11,7 +11,6 @@ import anyio
 from anyio.abc import TaskGroup
 
 from panpan.errors import PanpanError, SessionHeldError
-from panpan.faces.session_choices import MODES
 from panpan.faces.terminal.commands.registry import note_in
 from panpan.faces.terminal.dialogs.question_dialogs import QuestionDialogs
 from panpan.faces.terminal.input.keys import KEYS_HELP, DraftKeys, SentPrompt
@@ -20,6 +19,7 @@ from panpan.faces.terminal.run import ShownSessions
 from panpan.faces.terminal.screen.attached_screen import AttachedScreen
 from panpan.faces.terminal.session_client import ShownQuestions, ShownTurn
 from panpan.faces.terminal.terminal_state import TerminalState
+from panpan.hub.choices import MODES
 from panpan.hub.events import (
     HubEvent,
     MessageRecorded,

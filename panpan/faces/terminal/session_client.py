@@ -16,6 +16,7 @@ from panpan.faces.terminal.views.turn_view import PacedRenderer
 from panpan.faces.turn_text import note_on_end
 from panpan.hub.events import (
     ClientChanged,
+    FileEdited,
     HubEvent,
     MessageRecorded,
     PromptsReturned,
@@ -83,6 +84,7 @@ class ShownTurn:
                 | Rewound()
                 | ClientChanged()
                 | TaskChanged()
+                | FileEdited()
                 | QuestionAsked()
                 | QuestionClosed()
             ):

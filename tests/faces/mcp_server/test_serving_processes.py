@@ -21,7 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitRequestParams, ElicitResult
 from starlette.responses import Response
 
-from panpan.faces.mcp_server import transports
+from panpan.faces import http_server
 from panpan.faces.mcp_server.transports import MAX_SESSIONS
 from panpan.types.permission import UserAnswer, UserQuestion
 from tests.capabilities.mcp.place import Place, Use, search
@@ -242,10 +242,10 @@ def test_scheme_of_the_token_is_in_any_case(web: tuple[subprocess.Popen[str], st
 
 @pytest.mark.parametrize("begins", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"])
 async def test_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch, begins: bytes) -> None:
-    monkeypatch.setattr(transports, "_HEAD_S", 0.05)
+    monkeypatch.setattr(http_server, "_HEAD_S", 0.05)
 
     app = Response("a token is needed", 401)
-    server = uvicorn.Server(uvicorn.Config(app, http=transports._Patient, log_config=None, lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(app, http=http_server._Patient, log_config=None, lifespan="off"))
     server.capture_signals = nullcontext  # type: ignore[method-assign]
     listening = socket.create_server(("127.0.0.1", 0))
     async with anyio.create_task_group() as group:

@@ -11,9 +11,9 @@ from panpan.config.locations import Locations
 from panpan.config.settings_writer import own_file, save_setting
 from panpan.config.ui_look import ThemeSetting
 from panpan.errors import ConfigError, PanpanError
-from panpan.faces.session_choices import EFFORTS, NO_EFFORT, OfferedModel, models_for
 from panpan.faces.terminal.commands.session_keys import stored_keys
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.hub.choices import EFFORTS, NO_EFFORT, OfferedModel, models_for
 from panpan.models.provider_kind import NO_KINDS
 from panpan.session.command import Command, Option, Terminal, say
 from panpan.session.models import SessionModels

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from panpan.core.background import Background
 from panpan.errors import PanpanError
-from panpan.faces.session_choices import usable_modes
 from panpan.faces.terminal.background_watch import ExitRequest
 from panpan.faces.terminal.input.keys import KEYS_HELP, DraftKeys, SentPrompt
 from panpan.faces.terminal.prompt_queue import PromptQueue
 from panpan.faces.terminal.screen.external_program import ExternalProgram
 from panpan.faces.terminal.screen.footer import TodosView
 from panpan.faces.terminal.views.turn_view import TurnView
+from panpan.hub.choices import usable_modes
 from panpan.session.command import Leave
 from panpan.session.session import Session
 

@@ -7,7 +7,7 @@ import pytest
 
 from panpan.config.stored_keys import StoredKeys
 from panpan.errors import ConfigError
-from panpan.faces.session_choices import models_for
+from panpan.hub.choices import models_for
 from panpan.models.provider_kind import NO_KINDS
 from panpan.session.command import Option
 from tests.config.test_stored_keys import NoKeyring

@@ -1,0 +1,129 @@
+"""Events over HTTP, as server-sent events.
+
+An event has the id `EPOCH:NUMBER`, its name, and its data as on the other transports. The rule: a reader has a place in
+the feed, so that one that does not read costs its buffers alone, and one that comes back goes on where it was.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import ExitStack, suppress
+from functools import partial
+from typing import Any
+
+import anyio
+from anyio import create_memory_object_stream, create_task_group
+from anyio.streams.memory import MemoryObjectSendStream
+from sse_starlette.sse import EventSourceResponse
+
+from panpan.hub.events import Resync
+from panpan.hub.feed import Numbered
+from panpan.hub.hub import Hub
+from panpan.hub.open_sessions import OpenSessions
+from panpan.hub.operations.table import Caller
+from panpan.hub.wire import event_as_json
+
+PING_S = 15
+"""Seconds between two signs of life."""
+SEND_S = 120.0
+"""Seconds after which a client that reads nothing is dropped."""
+_KEPT = 2_000
+"""Newest events that are kept as bytes for other readers."""
+_LIMITS: Mapping[str, Any] = {"ping": PING_S, "send_timeout": SEND_S, "headers": {"Cache-Control": "no-store"}}
+
+
+class EventLines:
+    """Events of one session as bytes, written once for all readers."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._kept: OrderedDict[int, bytes] = OrderedDict()
+
+    def of(self, one: Numbered) -> bytes:
+        """Return an event as it is sent."""
+        if isinstance(one.event, Resync):  # differs from reader to reader
+            return self._written(one)
+        if (known := self._kept.get(one.number)) is None:
+            known = self._kept[one.number] = self._written(one)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return known
+
+    def _written(self, one: Numbered) -> bytes:
+        event = event_as_json(one.event)
+        return sse(f"{self._hub.epoch}:{one.number}", event["event"], event["data"])
+
+
+def sse(event_id: str, name: str, data: object) -> bytes:
+    """Return a server-sent event."""
+    text = json.dumps(data, separators=(",", ":"))
+    head = f"id: {event_id}\r\n" if event_id else ""
+    return f"{head}event: {name}\r\ndata: {text}\r\n\r\n".encode()
+
+
+def place_of(hub: Hub, epoch: str, after: int | None) -> tuple[int, bool]:
+    """Return the number to read on after, and whether the client may go on there.
+
+    Args:
+        hub: The hub of the session.
+        epoch: Epoch of the client's number; empty for the present one.
+        after: Number of the last event that it has; None to begin with the next event.
+    """
+    if after is None:
+        return hub.feed.last, True
+    goes_on = epoch in ("", hub.epoch) and after <= hub.feed.last
+    return (after, True) if goes_on else (hub.feed.last, False)
+
+
+def event_stream(hub: Hub, lines: EventLines, caller: Caller, *, epoch: str, after: int | None) -> EventSourceResponse:
+    """Return the events of a session behind a number, until the client goes or the session is closed."""
+    number, goes_on = place_of(hub, epoch, after)
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        if not goes_on:  # such as after the server was started again
+            yield lines.of(Numbered(number, Resync((), is_whole=False)))
+        reader = hub.read(number)
+        with ExitStack() as here, suppress(anyio.EndOfStream):
+            if not caller.only_reads:
+                here.enter_context(hub.questions.answered_by(caller.name))
+            while True:
+                yield b"".join(map(lines.of, await reader.take()))
+
+    return EventSourceResponse(events(), **_LIMITS)
+
+
+def stream_of_all(sessions: OpenSessions) -> EventSourceResponse:
+    """Return the events of all open sessions from now on, each with its session, until the client goes."""
+    send, receive = create_memory_object_stream[bytes](0)
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        with receive:
+            async for line in receive:
+                yield line
+
+    return EventSourceResponse(events(), data_sender_callable=partial(_follow_all, sessions, send), **_LIMITS)
+
+
+async def _follow_all(sessions: OpenSessions, send: MemoryObjectSendStream[bytes]) -> None:
+    known: set[str] = set()
+    with send:
+        async with create_task_group() as tasks:
+            while True:
+                change, hubs = sessions.next_change, sessions.hubs
+                for session_id in known - set(hubs):
+                    await send.send(sse("", "session_closed", {"session": session_id}))
+                for session_id in [one for one in hubs if one not in known]:
+                    await send.send(sse("", "session_opened", {"session": session_id}))
+                    tasks.start_soon(_follow, session_id, hubs[session_id], send)
+                known = set(hubs)
+                await change.wait()
+
+
+async def _follow(session_id: str, hub: Hub, send: MemoryObjectSendStream[bytes]) -> None:
+    reader = hub.read()
+    with suppress(anyio.EndOfStream):
+        while True:
+            for one in await reader.take():
+                event = event_as_json(one.event)
+                told = {"session": session_id, "epoch": hub.epoch, "number": one.number, **event}
+                await send.send(sse("", event["event"], told))

@@ -1,0 +1,1 @@
+"""Operations: what clients may ask of a session or a server, the same on every way to it."""

@@ -51,6 +51,11 @@ from panpan.types.messages import (
 
 log = logging.getLogger(__name__)
 
+MAX_WAITING = 1_000
+"""Most prompts that may wait for delivery; further ones are refused."""
+MAX_WAITING_OF_CLIENT = 100
+"""Most prompts of a client of another process that may wait."""
+
 
 @dataclass(frozen=True, slots=True)
 class WaitingPrompt:
@@ -83,6 +88,8 @@ class Hub(AsyncContextManagerMixin):
         self._queue: deque[WaitingPrompt] = deque()
         self._steered: dict[str, WaitingPrompt] = {}
         """Prompts given to the running turn that may not have arrived, by the id of the message."""
+        self._joined: set[str] = set()
+        """Clients of other processes that are there."""
         self._notes: list[UserMessage] = []
         """Messages that need no reply, to add after the turn."""
         self._unseen: dict[str, Message] = {}
@@ -203,7 +210,7 @@ class Hub(AsyncContextManagerMixin):
             is_returned: True if it goes back to the client when the turn before it is stopped.
 
         Raises:
-            PanpanError: A file that it mentions cannot be sent.
+            PanpanError: A file that it mentions cannot be sent, or too many prompts wait.
         """
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
         is_command = self.session.commands.line_in(message.typed) is not None
@@ -213,7 +220,12 @@ class Hub(AsyncContextManagerMixin):
         self.put(waiting, "queue" if is_command else delivery)
 
     def put(self, prompt: WaitingPrompt, delivery: Delivery = "queue") -> None:
-        """Send a prompt that is prepared, or a command."""
+        """Send a prompt that is prepared, or a command.
+
+        Raises:
+            PanpanError: Too many prompts wait; this one is not sent.
+        """
+        self._require_room(prompt.client)
         if delivery == "steer" and self._is_running:
             self.session.steering.add(prompt.message)
             self._steered[prompt.message.uuid] = prompt
@@ -221,6 +233,13 @@ class Hub(AsyncContextManagerMixin):
             self._queue.append(prompt)
             self._has_work.set()
         self._tell_status()
+
+    def _require_room(self, client: str) -> None:
+        clients = [*(one.client for one in self._queue), *map(self._client_of, self.steering)]
+        if len(clients) >= MAX_WAITING:
+            raise PanpanError(f"{MAX_WAITING:,} prompts wait in this session already; send this one later")
+        if client in self._joined and clients.count(client) >= MAX_WAITING_OF_CLIENT:
+            raise PanpanError(f"{MAX_WAITING_OF_CLIENT} prompts of yours wait already; send this one later")
 
     def note(self, message: UserMessage) -> None:
         """Add a message that needs no reply: now, or after the running turn.
@@ -267,10 +286,12 @@ class Hub(AsyncContextManagerMixin):
 
     def joined(self, client: str) -> None:
         """Tell the others that a client of another process is there."""
+        self._joined.add(client)
         self.feed.publish(ClientChanged(client, is_here=True))
 
     def left(self, client: str) -> None:
         """Tell the others that a client has left, and let its prompts run, which it cannot get back any more."""
+        self._joined.discard(client)
         self.feed.publish(ClientChanged(client, is_here=False))
         self._queue = deque(replace(one, is_returned=False) if one.client == client else one for one in self._queue)
         for uuid, one in self._steered.items():

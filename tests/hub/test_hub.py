@@ -10,8 +10,9 @@ import anyio
 import pytest
 
 from panpan.core.background import Background
-from panpan.errors import ProviderError
+from panpan.errors import PanpanError, ProviderError
 from panpan.hub.events import (
+    Delivery,
     HubEvent,
     MessageRecorded,
     PromptsReturned,
@@ -24,7 +25,7 @@ from panpan.hub.events import (
     TurnFailed,
 )
 from panpan.hub.feed import Reader
-from panpan.hub.hub import Hub, WaitingPrompt
+from panpan.hub.hub import MAX_WAITING, MAX_WAITING_OF_CLIENT, Hub, WaitingPrompt
 from panpan.session.command import CommandResult, NoCommands
 from panpan.types.events import CommandRan, RetryScheduled, TaskInfo, TextDelta, TurnEnded
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
@@ -34,6 +35,8 @@ from tests.fakes.hub import Commands, hub_of
 from tests.fakes.scripted_llm import call, say
 from tests.fakes.session import session_in
 from tests.fakes.tools import FakeTool
+
+DELIVERIES: tuple[Delivery, ...] = ("queue", "steer")
 
 
 @dataclass
@@ -104,6 +107,34 @@ async def test_steering_without_a_turn_begins_one(tmp_path: Path) -> None:
         await it.finish()
 
     assert it.llm.asked == [["go"]]
+
+
+async def test_prompts_beyond_the_most_are_refused_and_others_run(tmp_path: Path) -> None:
+    async with running(tmp_path) as it:
+        await it.begin("go")
+        for number in range(MAX_WAITING):
+            it.hub.put(WaitingPrompt(UserMessage.of(f"{number}")), "steer" if number % 2 else "queue")
+        for delivery in DELIVERIES:
+            with pytest.raises(PanpanError, match="1,000 prompts wait in this session already; send this one later"):
+                await it.hub.submit("one more", delivery=delivery)
+        assert it.hub.status.waiting == MAX_WAITING
+        assert it.hub.take_back() is not None
+        await it.hub.submit("one more")
+        assert it.hub.status.waiting == MAX_WAITING
+
+
+async def test_prompts_of_one_joined_client_leave_room_for_others(tmp_path: Path) -> None:
+    async with running(tmp_path) as it:
+        it.hub.joined("a")
+        await it.begin("go")
+        for number in range(MAX_WAITING_OF_CLIENT):
+            await it.hub.submit(f"{number}", client="a", delivery="steer" if number % 2 else "queue")
+        with pytest.raises(PanpanError, match="100 prompts of yours wait already; send this one later"):
+            await it.hub.submit("one more", client="a")
+        await it.hub.submit("of the host", client="terminal")
+        it.hub.take_back("a")
+        await it.hub.submit("one more", client="a")
+        assert it.hub.status.waiting == MAX_WAITING_OF_CLIENT + 1
 
 
 async def test_interrupt_returns_some_prompts_and_runs_the_others(tmp_path: Path) -> None:

@@ -300,14 +300,14 @@ class PromptDispatcher:
     async def _prompt(self, sent: SentPrompt) -> None:
         try:
             message = await self._terminal.session.prepare_message(sent.message or sent.text)
+            await checkpoint_if_cancelled()  # from here on an interrupt ends the turn
+            if sent.is_for_later:
+                self._turns.submit(message)
+            else:
+                self._turns.steer(message)
         except PanpanError:
             self._return_prompt(sent.text)
             raise
-        await checkpoint_if_cancelled()  # from here on an interrupt ends the turn
-        if sent.is_for_later:
-            self._turns.submit(message)
-        else:
-            self._turns.steer(message)
 
     def _warn(self, text: str) -> None:
         say(self._terminal, text, "warn")

@@ -12,8 +12,9 @@ from panpan.app import slash_commands
 from panpan.faces.terminal.commands.registry import all_commands
 from panpan.faces.terminal.input.keys import SentPrompt
 from panpan.faces.terminal.prompt_queue import PromptQueue, Waiting
-from panpan.hub.hub import Hub
+from panpan.hub.hub import MAX_WAITING, Hub, WaitingPrompt
 from panpan.session.command import Command, Leave
+from panpan.types.messages import UserMessage
 from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, connect, screen_in, until, view_on
 from tests.fakes.hub import hub_of
 
@@ -81,6 +82,18 @@ async def test_idle_queue_has_nothing_to_interrupt_or_take_back(tmp_path):
         assert not it.work.interrupt()
         assert it.work.take_back() is None
         assert it.work.waiting == []
+
+
+async def test_prompt_that_the_full_hub_refuses_is_given_back(tmp_path):
+    async with working(tmp_path) as it:
+        await begin_turn(it)
+        for _ in range(MAX_WAITING):
+            it.hub.put(WaitingPrompt(UserMessage.of("other")))
+        it.send("one more")
+        await until(lambda: it.given_back)
+
+    assert it.given_back == ["one more"]
+    assert "1,000 prompts wait in this session already" in it.screen.text
 
 
 async def test_prompt_of_a_command_attaches_what_it_mentions(tmp_path):

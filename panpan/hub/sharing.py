@@ -19,6 +19,7 @@ from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
+from panpan.hub.client_lines import ClientLines, LineMemory
 from panpan.hub.events import Delivery, PromptsReturned, QuestionAsked, Status
 from panpan.hub.feed import Reader
 from panpan.hub.hub import Hub
@@ -33,11 +34,9 @@ from panpan.hub.wire import (
     line_of,
     parse_line,
     require_usable,
-    too_long,
 )
 from panpan.session.session import SessionInfo
 from panpan.system.processes.private_socket import listen_privately, require_own_user
-from panpan.system.text.lines import LineSplitter, LineTooLongError
 from panpan.types.content import TextBlock, UserContent
 from panpan.types.messages import Message, UserMessage
 from panpan.types.permission import PermissionMode
@@ -113,14 +112,14 @@ class Connection:
         hub: The hub of the session.
         stream: The connection.
         number: Number of the connection.
-        max_line_bytes: Most bytes of a line of the client.
+        memory: Memory for lines of all clients.
     """
 
-    def __init__(self, hub: Hub, stream: SocketStream, number: int, max_line_bytes: int) -> None:
+    def __init__(self, hub: Hub, stream: SocketStream, number: int, memory: LineMemory) -> None:
         self._hub = hub
         self._stream = stream
         self._number = number
-        self._max_line_bytes = max_line_bytes
+        self._memory = memory
         self._client = ""
         self._reader: Reader | None = None
         self._sending = anyio.Lock()
@@ -165,7 +164,8 @@ class Connection:
     async def _exchange(self) -> None:
         try:
             async with create_task_group() as tasks:
-                await self._read(tasks)
+                with self._memory.lines() as lines:
+                    await self._read(lines, tasks)
                 tasks.cancel_scope.cancel("the client has left")
         except* _GONE:
             pass  # reading and sending may find out at the same time
@@ -176,8 +176,7 @@ class Connection:
             event = event_as_json(PromptsReturned(prompts, self._client))
             await self._send_line(line_of(type="event", id=self._hub.feed.last, **event))
 
-    async def _read(self, tasks: TaskGroup) -> None:
-        lines = LineSplitter(self._max_line_bytes)
+    async def _read(self, lines: ClientLines, tasks: TaskGroup) -> None:
         is_told = False
         while True:
             if self._reader is not None and not is_told:  # the response with the messages went first
@@ -187,9 +186,8 @@ class Connection:
             try:
                 for line in lines.feed(data):
                     await self._handle(line)
-            except LineTooLongError:
-                error = str(too_long(self._max_line_bytes))
-                await self._send_line(line_of(type="response", id="", error=error))
+            except WireError as error:
+                await self._send_line(line_of(type="response", id="", error=str(error)))
                 return
 
     async def _handle(self, line: bytes) -> None:
@@ -346,14 +344,14 @@ async def shared(
         return
     try:
         async with listener, create_task_group() as tasks:
-            tasks.start_soon(_serve, hub, listener, max_line_bytes)
+            tasks.start_soon(_serve, hub, listener, LineMemory(max_line_bytes))
             yield
             tasks.cancel_scope.cancel("the session is closed")
     finally:
         path.unlink(missing_ok=True)
 
 
-async def _serve(hub: Hub, listener: SocketListener, max_line_bytes: int) -> None:
+async def _serve(hub: Hub, listener: SocketListener, memory: LineMemory) -> None:
     numbers, here = count(1), set[int]()
 
     async def serve_one(stream: SocketStream) -> None:
@@ -366,7 +364,7 @@ async def _serve(hub: Hub, listener: SocketListener, max_line_bytes: int) -> Non
                     await stream.send(line_of(type="response", id="", error=error))
                     return
                 here.add(number)
-                await Connection(hub, stream, number, max_line_bytes).serve()
+                await Connection(hub, stream, number, memory).serve()
         except (BrokenResourceError, ClosedResourceError):
             pass  # a refused client that has left
         except ConfigError as error:

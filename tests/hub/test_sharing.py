@@ -16,6 +16,7 @@ import pytest
 from anyio.abc import SocketStream
 
 from panpan.errors import ConfigError, PanpanError
+from panpan.hub.client_lines import MAX_LARGE_LINES, SMALL_LINE_BYTES, LineMemory
 from panpan.hub.events import (
     ClientChanged,
     PromptsReturned,
@@ -365,6 +366,34 @@ async def test_endless_line_ends_its_connection_alone(tmp_path: Path) -> None:
     assert it.llm.asked == [["go"]]
 
 
+async def test_large_lines_beyond_the_most_are_refused_and_told(tmp_path: Path) -> None:
+    begun = b"x" * 2 * SMALL_LINE_BYTES
+    async with host(tmp_path) as it:
+
+        def begin() -> list[Raw]:
+            clients = [Raw(socket_of(it.folder, "s1")) for _ in range(MAX_LARGE_LINES)]
+            for one in clients:
+                one._socket.sendall(begun)  # comes to its end when most of it is read
+            return clients
+
+        def refused() -> tuple[str, bool]:
+            raw = Raw(socket_of(it.folder, "s1"))
+            with suppress(OSError):  # it closes the connection in between
+                raw._socket.sendall(begun)
+            try:
+                error: str = raw.line()["error"]
+                return error, raw.is_closed()
+            finally:
+                raw.close()
+
+        clients = await anyio.to_thread.run_sync(begin)
+        error, is_closed = await anyio.to_thread.run_sync(refused)
+        for one in clients:
+            one.close()
+
+    assert (error, is_closed) == ("4 other clients are sending large prompts; send this one again later", True)
+
+
 async def test_client_that_never_reads_delays_nobody(tmp_path: Path) -> None:
     text = "word " * 100_000
     async with host(tmp_path, say(text), say("again")) as it, joined(it.folder, "s1") as remote:
@@ -609,7 +638,7 @@ class Dying:
 async def test_client_that_dies_reading_and_writing_is_no_bug(tmp_path: Path) -> None:
     async with host(tmp_path) as it, anyio.create_task_group() as tasks:
         stream: Any = Dying()
-        tasks.start_soon(Connection(it.hub, stream, 1, 1_000).serve)
+        tasks.start_soon(Connection(it.hub, stream, 1, LineMemory()).serve)
         await anyio.wait_all_tasks_blocked()
         it.hub.session.rename("a title")
         await until(lambda: stream.sent > 1)

@@ -19,6 +19,11 @@ class LineSplitter:
         self._buffer = bytearray()
         self._searched = 0
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """Bytes of the line that has begun."""
+        return len(self._buffer)
+
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """Yield the lines that a piece completes, without their ends; blank ones are left out.
 

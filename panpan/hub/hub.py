@@ -21,9 +21,7 @@ from panpan.hub.events import (
     ClientChanged,
     Delivery,
     FileEdited,
-    MessageRecorded,
     PromptsReturned,
-    Rewound,
     Status,
     StatusChanged,
     TaskChanged,
@@ -33,16 +31,15 @@ from panpan.hub.events import (
 )
 from panpan.hub.feed import Feed, Reader
 from panpan.hub.questions import Questions
+from panpan.hub.recorded_messages import RecordedMessages
 from panpan.session.frontend import Askers
 from panpan.session.session import Session
 from panpan.types.content import DiffDisplay
 from panpan.types.dataclass import dataclass
-from panpan.types.events import Compacted, Event, ReplyStarted, RetryScheduled, SubagentEvent, TurnEnded
+from panpan.types.events import Event, ReplyStarted, RetryScheduled, SubagentEvent, TurnEnded
 from panpan.types.messages import (
-    AssistantMessage,
     Compaction,
     Message,
-    SystemReminder,
     ToolResultMessage,
     Usage,
     UserMessage,
@@ -92,15 +89,10 @@ class Hub(AsyncContextManagerMixin):
         """Clients of other processes that are there."""
         self._notes: list[UserMessage] = []
         """Messages that need no reply, to add after the turn."""
-        self._unseen: dict[str, Message] = {}
-        """Recorded messages that no event has carried yet, by id."""
-        self._prompt = ""
-        """Id of the message that began the turn."""
+        self._messages = RecordedMessages(session, feed)
         self._is_command = False
         """True if the turn runs a slash command."""
         self._command_scope = anyio.CancelScope()
-        self._awaits_prompt = False
-        """True if the next message of the user is one that a slash command asks the model with."""
         self._has_work = anyio.Event()
         self._holders = 0
         self._is_wake_wanted = False
@@ -110,10 +102,6 @@ class Hub(AsyncContextManagerMixin):
         self._retry: RetryScheduled | None = None
         self._retry_at = 0.0
         self._status = Status()
-        self._past = len(session.conversation.messages)
-        """Messages before the running turn."""
-        self._turn_number = 0
-        """Number of the event before the running turn."""
         self.epoch = new_id()
         """Id of this numbering of events; another hub of the same session has another one."""
 
@@ -178,14 +166,8 @@ class Hub(AsyncContextManagerMixin):
         return "busy" if self.is_busy else "idle"
 
     def past(self) -> tuple[Sequence[Message], int]:
-        """Return the messages that no later event carries, and the number of the event to read on after.
-
-        Those of the running turn are in its events, which a new reader gets from the beginning of the turn on.
-        """
-        messages = self.session.conversation.messages
-        if self._is_running:
-            return messages[: self._past], self._turn_number
-        return list(messages), self.feed.last
+        """Return the messages that no later event carries, and the number of the event to read on after."""
+        return self._messages.past()
 
     def read(self, after: int | None = None) -> Reader:
         """Return a reader of the events behind a number, or with None of those to come."""
@@ -359,14 +341,11 @@ class Hub(AsyncContextManagerMixin):
     async def _run_turn(self, prompt: WaitingPrompt | None) -> None:
         """Run a turn; without a prompt, wake the model."""
         self._is_running, self._is_stopped = True, False
-        self._past, self._turn_number = len(self.session.conversation.messages), self.feed.last
+        message, client = (None, "") if prompt is None else (prompt.message, prompt.client)
+        self._is_command = prompt is not None and prompt.is_command
+        self._messages.turn_begins(message, is_command=self._is_command)
         try:
-            if prompt is None:
-                self.feed.publish(TurnBegan(None))
-            else:
-                self._prompt, self._is_command = prompt.message.uuid, prompt.is_command
-                self._awaits_prompt = prompt.is_command
-                self.feed.publish(TurnBegan(prompt.message, prompt.client))
+            self.feed.publish(TurnBegan(message, client))
             self._tell_status()
             self._command_scope, began_s = anyio.CancelScope(), monotonic()
             try:
@@ -387,9 +366,9 @@ class Hub(AsyncContextManagerMixin):
                 told = f"an unexpected {type(error).__name__} ended the turn; say it in other words, or report it"
                 self.feed.publish(TurnFailed(PanpanError(told)))
         finally:
-            self._is_running, self._is_command, self._awaits_prompt, self._retry = False, False, False, None
+            self._is_running, self._is_command, self._retry = False, False, None
+            self._messages.turn_is_over()
             self._add_notes()  # also if the hub is closed, since the notes were on a screen
-            self._tell_unseen()
             self.feed.publish(TurnClosed())
         self._after_turn()
         self._tell_status()
@@ -410,44 +389,18 @@ class Hub(AsyncContextManagerMixin):
             case UserMessage(uuid=uuid):
                 self._steered.pop(uuid, None)
                 self._tell_status()
-            case TurnEnded():
-                self._awaits_prompt = self._is_command
             case _:
                 pass
-        if isinstance(event, UserMessage | AssistantMessage | ToolResultMessage):
-            self._unseen.pop(event.uuid, None)
+        self._messages.carried_by(event)
         self.feed.publish(event)
         for file in _edited_in(event):
             self.feed.publish(file)
 
     def _recorded(self, record: Message | Compaction | Mapping[str, Any]) -> None:
         """Follow what the session records, since not all of it is an event of a turn."""
-        match record:
-            case SystemReminder():
-                pass
-            case Compaction():
-                if not self._is_running:
-                    self.feed.publish(Compacted(record))
-            case Mapping():
-                if record.get("subtype") == "rewind":
-                    messages = self.session.conversation.messages
-                    self.feed.publish(Rewound(messages[-1].uuid if messages else ""))
-                self._tell_status()
-            case UserMessage(uuid=uuid) if uuid == self._prompt:
-                pass  # TurnBegan has it
-            case UserMessage() if self._awaits_prompt:
-                self._awaits_prompt = False
-                self.feed.publish(MessageRecorded(record))
-            case _:
-                self._unseen[record.uuid] = record
-                if not self._is_running:
-                    self._tell_unseen()
-
-    def _tell_unseen(self) -> None:
-        """Publish messages that no event has carried, such as results of interrupted calls."""
-        unseen, self._unseen = self._unseen, {}
-        for message in unseen.values():
-            self.feed.publish(MessageRecorded(message))
+        self._messages.take(record)
+        if isinstance(record, Mapping):
+            self._tell_status()
 
     def _after_turn(self) -> None:
         """Queue undelivered messages as the next turns; after a stopped turn, return those that are to be returned."""

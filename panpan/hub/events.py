@@ -25,6 +25,25 @@ Activity: TypeAlias = Literal["idle", "busy", "retrying", "asking"]
 
 
 @dataclass(frozen=True, slots=True)
+class SessionUse:
+    """Cost of a session, and what fills its context window, as of the end of a round."""
+
+    cost_usd: float = 0.0
+    """US dollars that are known to be spent."""
+    is_cost_estimated: bool = False
+    """True if a part of the cost is an estimate."""
+    context_tokens: int = 0
+    """Tokens that the next request has, about."""
+    context_window: int | None = None
+    """Tokens of a request and its reply together; None if it is not known of the model."""
+
+    @property
+    def context_percent(self) -> float | None:
+        """Share of the context window that is used, from 0 to 100; None if nothing was said or no size is known."""
+        return 100 * self.context_tokens / self.context_window if self.context_tokens and self.context_window else None
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """State of a session as data."""
 
@@ -40,6 +59,7 @@ class Status:
     mode: PermissionMode = "default"
     model: str = ""
     title: str = ""
+    use: SessionUse = SessionUse()
 
 
 @dataclass(frozen=True, slots=True)

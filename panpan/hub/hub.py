@@ -22,6 +22,7 @@ from panpan.hub.events import (
     Delivery,
     FileEdited,
     PromptsReturned,
+    SessionUse,
     Status,
     StatusChanged,
     TaskChanged,
@@ -32,11 +33,12 @@ from panpan.hub.events import (
 from panpan.hub.feed import Feed, Reader
 from panpan.hub.questions import Questions
 from panpan.hub.recorded_messages import RecordedMessages
+from panpan.session.context_usage import used_tokens
 from panpan.session.frontend import Askers
 from panpan.session.session import Session
 from panpan.types.content import DiffDisplay
 from panpan.types.dataclass import dataclass
-from panpan.types.events import Event, ReplyStarted, RetryScheduled, SubagentEvent, TurnEnded
+from panpan.types.events import Event, ReplyStarted, RetryScheduled, RoundEnded, SubagentEvent, TurnEnded
 from panpan.types.messages import (
     Compaction,
     Message,
@@ -102,6 +104,7 @@ class Hub(AsyncContextManagerMixin):
         self._retry: RetryScheduled | None = None
         self._retry_at = 0.0
         self._status = Status()
+        self._use = SessionUse()
         self.epoch = new_id()
         """Id of this numbering of events; another hub of the same session has another one."""
 
@@ -109,6 +112,7 @@ class Hub(AsyncContextManagerMixin):
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
         self.session.agent.transcript.recorder.subscribe(self._recorded)
         self.questions.subscribe(self._tell_status)
+        self._measure()
         self._tell_status()
         try:
             with unwrap_single_exception():
@@ -155,6 +159,7 @@ class Hub(AsyncContextManagerMixin):
             session.permission_mode,
             session.model,
             session.title or "",
+            self._use,
         )
 
     @property
@@ -370,6 +375,7 @@ class Hub(AsyncContextManagerMixin):
             self._messages.turn_is_over()
             self._add_notes()  # also if the hub is closed, since the notes were on a screen
             self.feed.publish(TurnClosed())
+        self._measure()
         self._after_turn()
         self._tell_status()
 
@@ -389,6 +395,9 @@ class Hub(AsyncContextManagerMixin):
             case UserMessage(uuid=uuid):
                 self._steered.pop(uuid, None)
                 self._tell_status()
+            case RoundEnded():
+                self._measure()
+                self._tell_status()
             case _:
                 pass
         self._messages.carried_by(event)
@@ -399,7 +408,8 @@ class Hub(AsyncContextManagerMixin):
     def _recorded(self, record: Message | Compaction | Mapping[str, Any]) -> None:
         """Follow what the session records, since not all of it is an event of a turn."""
         self._messages.take(record)
-        if isinstance(record, Mapping):
+        if isinstance(record, Mapping | Compaction):
+            self._measure()
             self._tell_status()
 
     def _after_turn(self) -> None:
@@ -439,6 +449,13 @@ class Hub(AsyncContextManagerMixin):
                 self.session.add_message(note)
             except PanpanError as error:  # the disk is full; the note is in the conversation anyway
                 self.session.agent.warn(str(error))
+
+    def _measure(self) -> None:
+        """Count what the session has used; not for each event, since it reads the newest messages."""
+        session = self.session
+        tokens = used_tokens(session.conversation) if session.conversation.messages else 0
+        budget = session.budget
+        self._use = SessionUse(budget.known_usd, budget.is_estimated, tokens, session.context_window)
 
     def _tell_status(self) -> None:
         if (status := self.status) != self._status:

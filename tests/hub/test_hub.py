@@ -17,6 +17,7 @@ from panpan.hub.events import (
     MessageRecorded,
     PromptsReturned,
     Rewound,
+    SessionUse,
     Status,
     StatusChanged,
     TaskChanged,
@@ -26,6 +27,7 @@ from panpan.hub.events import (
 )
 from panpan.hub.feed import Reader
 from panpan.hub.hub import MAX_WAITING, MAX_WAITING_OF_CLIENT, Hub, WaitingPrompt
+from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.command import CommandResult, NoCommands
 from panpan.types.events import CommandRan, RetryScheduled, TaskInfo, TextDelta, TurnEnded
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
@@ -135,6 +137,19 @@ async def test_prompts_of_one_joined_client_leave_room_for_others(tmp_path: Path
         it.hub.take_back("a")
         await it.hub.submit("one more", client="a")
         assert it.hub.status.waiting == MAX_WAITING_OF_CLIENT + 1
+
+
+async def test_status_tells_cost_and_context_after_a_round(tmp_path: Path) -> None:
+    look = FakeTool()
+    async with running(tmp_path, call(("1", look.name, {})), say("hello " * 100), tools=[look]) as it:
+        await it.begin("go")
+        it.hub.session.budget.count(Spending({"m": ModelCosts("m", known_cost_usd=0.5)}))
+        events = await it.finish(2)
+
+    uses = [one.status.use for one in of(StatusChanged, events)]
+    assert uses[0] == SessionUse()
+    assert uses[-1].cost_usd == 0.5
+    assert uses[-1].context_tokens >= 150
 
 
 async def test_interrupt_returns_some_prompts_and_runs_the_others(tmp_path: Path) -> None:

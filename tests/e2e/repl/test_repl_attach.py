@@ -62,6 +62,16 @@ def test_question_is_answered_in_either_terminal(panpan: Panpan, start: Start) -
     assert (panpan.workspace / "a").exists()
 
 
+def test_second_terminal_shows_cost_and_context(panpan: Panpan, start: Start) -> None:
+    with serving([say("One."), say("Two.")]) as server:
+        panpan.use(server)
+        first = start()
+        first.turn("one", "One.")
+        second = start("attach", waits=False)
+        second.wait_for("% context · $")
+        second.wait_for(f"· joined {session_id(panpan)[:8]}")
+
+
 def test_escape_in_the_second_terminal_stops_the_turn(panpan: Panpan, start: Start) -> None:
     with serving([say("One."), touch("a"), say("Never.")]) as server:
         panpan.use(server)
@@ -153,7 +163,7 @@ def test_mode_has_one_name_in_both_terminals(panpan: Panpan, start: Start) -> No
         second.wait_for("joined the session")
         second.wait_for_prompt()
         second.send(keys.SHIFT_TAB)
-        second.wait_for("· accept edits ·")
+        second.wait_for("accept edits ·")
         first.wait_for("accept edits ·")
 
 

@@ -13,12 +13,13 @@ from panpan.faces.terminal.screen.app_screen import AppScreen
 from panpan.faces.terminal.screen.external_program import ExternalProgram
 from panpan.faces.terminal.screen.windows import Contents, DialogView
 from panpan.faces.terminal.terminal_state import TerminalState
-from panpan.faces.terminal.views.status import mode_name
+from panpan.faces.terminal.views.status import Cost, ModelStatus, StatusState, status_line
 from panpan.faces.terminal.views.turn_view import TurnCallbacks, TurnView
 from panpan.faces.turn_text import WaitingTime
 from panpan.hub.events import Status
 from panpan.hub.remote import Joined
 from panpan.system.text.terminal_text import clean_line
+from panpan.types.content import text
 
 
 class AttachedScreen(AppScreen):
@@ -81,12 +82,16 @@ class AttachedScreen(AppScreen):
     def _status_rows(self, width: int) -> Sequence[str]:
         if hint := self.hint.text:
             return [self.theme.paint("warn", cut(f"  {clean_line(hint)}", width))]
-        status = self.status
-        waiting = f" · {status.waiting} waiting" if status.waiting else ""
-        title = f" · {clean_line(status.title)}" if status.title else ""
-        joined_to = f"joined {self._session.info.id[:8]}"
-        text = f"  {joined_to} · {mode_name(status.mode)} · {clean_line(status.model)}{waiting}{title}"
-        return [self.theme.paint("dim", cut(text, width))]
+        status, use = self.status, self.status.use
+        waiting = f"{status.waiting} waiting" if status.waiting else ""
+        facts = [f"joined {self._session.info.id[:8]}", waiting, status.title]
+        state = StatusState(
+            mode=status.mode,
+            model=ModelStatus(status.model, context_used_percent=use.context_percent),
+            cost=Cost(use.cost_usd, use.is_cost_estimated) if use.cost_usd else None,
+            of_features=[text(fact) for fact in facts if fact],
+        )
+        return [f"  {status_line(state, width - 2, self.theme)}"]
 
     def _mark(self) -> str:
         if self.status.mode == "plan":

@@ -100,11 +100,6 @@ class _Part:
     """Order of removal: the part with the highest rank is left out first."""
 
 
-def mode_name(mode: PermissionMode) -> str:
-    """Return the name of a mode that the status line shows."""
-    return _MODES[mode][0]
-
-
 def beside_mode(line: str, mode: PermissionMode, width: int, theme: Theme) -> str:
     """Return the user's own line, preceded by the mode unless it is the default."""
     if mode == "default":

@@ -52,7 +52,7 @@ def sessions_on(
 
     @asynccontextmanager
     async def opening(**changed: Any) -> AsyncGenerator[Hub, None]:
-        def open_with(askers: Askers) -> AbstractAsyncContextManager[Session]:
+        def open_with(askers: Askers, warn: Callable[[str], None]) -> AbstractAsyncContextManager[Session]:
             return session_of(
                 {**options, **changed},
                 ask=askers.permission,
@@ -60,10 +60,10 @@ def sessions_on(
                 ask_plan=askers.plan,
                 ask_yes_or_no=around.ask_yes_or_no,
                 questions=around.questions,
-                warn=around.warn,
+                warn=warn,
             )
 
-        async with hosted(open_with) as hub:
+        async with hosted(open_with, around.warn) as hub:
             sockets = Locations.find(hub.session.info.cwd, around.env).sockets_folder
             async with shared(hub, sockets, around.warn):
                 yield hub

@@ -139,6 +139,14 @@ class FileEdited:
     """The call."""
 
 
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """The session has a warning for the user."""
+
+    text: str
+    """One sentence."""
+
+
 Question: TypeAlias = PermissionQuestion | Sequence[UserQuestion] | PlanProposal
 """A question about a call, questions of the model, or a plan to approve."""
 
@@ -194,6 +202,7 @@ HubEvent: TypeAlias = (
     | ClientChanged
     | TaskChanged
     | FileEdited
+    | Warned
     | QuestionAsked
     | QuestionClosed
     | Resync

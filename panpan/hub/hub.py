@@ -29,6 +29,7 @@ from panpan.hub.events import (
     TurnBegan,
     TurnClosed,
     TurnFailed,
+    Warned,
 )
 from panpan.hub.feed import Feed, Reader
 from panpan.hub.questions import Questions
@@ -475,18 +476,27 @@ def _edited_in(event: Event) -> Iterator[FileEdited]:
             pass
 
 
-OpenWith = Callable[[Askers], AbstractAsyncContextManager[Session]]
-"""Returns the context manager that opens a session whose questions go to the askers."""
+OpenWith = Callable[[Askers, Callable[[str], None]], AbstractAsyncContextManager[Session]]
+"""Returns the context manager that opens a session whose questions go to the askers, and warnings to a function."""
 
 
 @asynccontextmanager
-async def hosted(open_session: OpenWith) -> AsyncGenerator[Hub, None]:
+async def hosted(open_session: OpenWith, warn: Callable[[str], None]) -> AsyncGenerator[Hub, None]:
     """Open a session with a hub, and close both at the end of the `with` block.
+
+    Args:
+        open_session: Opens the session.
+        warn: Gets the session's warnings, as all clients do; also those of its opening.
 
     Raises:
         PanpanError: The session could not be opened.
     """
     feed = Feed()
     questions = Questions(feed)
-    async with open_session(questions.askers) as session, Hub(session, feed, questions) as hub:
+
+    def warn_all(text: str) -> None:
+        warn(text)
+        feed.publish(Warned(text))
+
+    async with open_session(questions.askers, warn_all) as session, Hub(session, feed, questions) as hub:
         yield hub

@@ -225,7 +225,7 @@ class OpenSessions(AsyncContextManagerMixin):
         one: _Open | None = None
         sockets = Locations.find(config.cwd, config.env).sockets_folder
         try:
-            async with hosted(partial(self._opened, config)) as hub, shared(hub, sockets, self._warn):
+            async with hosted(partial(self._opened, config), self._warn) as hub, shared(hub, sockets, self._warn):
                 one = _Open(hub)
                 with one.scope, hub.questions.answered_by(CLIENT):
                     self._open[hub.session.info.id] = one
@@ -244,8 +244,10 @@ class OpenSessions(AsyncContextManagerMixin):
                 one.closed.set()
                 self._tell_changed()
 
-    def _opened(self, config: SessionConfig, askers: Askers) -> AbstractAsyncContextManager[Session]:
-        frontend = Frontend(askers, is_interactive=True, warn=self._warn, slash_commands=self._commands)
+    def _opened(
+        self, config: SessionConfig, askers: Askers, warn: Callable[[str], None]
+    ) -> AbstractAsyncContextManager[Session]:
+        frontend = Frontend(askers, is_interactive=True, warn=warn, slash_commands=self._commands)
         return opened_session(config, frontend)
 
     def _tell_changed(self) -> None:

@@ -103,6 +103,7 @@ EXAMPLES: list[Any] = [
     hub.PromptsReturned([UserMessage.of(ODD)], "window 1"),
     hub.TaskChanged(TASK),
     hub.FileEdited(ODD, "1"),
+    hub.Warned(ODD),
     hub.ClientChanged("terminal 1", is_here=True),
     hub.QuestionAsked(1, BASH),
     hub.QuestionAsked(2, WHICH),

@@ -1,8 +1,9 @@
 """The hub runs prompts of many clients as turns, and tells all of them the same."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,14 @@ from panpan.hub.events import (
     TurnBegan,
     TurnClosed,
     TurnFailed,
+    Warned,
 )
 from panpan.hub.feed import Reader
-from panpan.hub.hub import MAX_WAITING, MAX_WAITING_OF_CLIENT, Hub, WaitingPrompt
+from panpan.hub.hub import MAX_WAITING, MAX_WAITING_OF_CLIENT, Hub, WaitingPrompt, hosted
 from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.command import CommandResult, NoCommands
+from panpan.session.frontend import Askers
+from panpan.session.session import Session
 from panpan.types.events import CommandRan, RetryScheduled, TaskInfo, TextDelta, TurnEnded
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
 from tests.faces.terminal.work_fixtures import HeldLLM, until
@@ -70,6 +74,10 @@ async def running(root: Path, *replies: Any, tools: Any = (), **parts: Any) -> A
     llm = HeldLLM(*replies)
     async with hub_of(session_in(root, llm, *tools, warn=lambda text: None, **parts)) as hub:
         yield Running(hub, llm, hub.read(0))
+
+
+def opened_in(root: Path, askers: Askers, warn: Callable[[str], None]) -> Session:
+    return session_in(root, HeldLLM(), ask=askers.permission, warn=warn)
 
 
 def of(kind: type, events: list[HubEvent]) -> list[Any]:
@@ -150,6 +158,18 @@ async def test_status_tells_cost_and_context_after_a_round(tmp_path: Path) -> No
     assert uses[0] == SessionUse()
     assert uses[-1].cost_usd == 0.5
     assert uses[-1].context_tokens >= 150
+
+
+async def test_warnings_of_the_session_reach_its_face_and_all_clients(tmp_path: Path) -> None:
+    printed = list[str]()
+    opened = partial(opened_in, tmp_path)
+    async with hosted(opened, printed.append) as hub:
+        reader = hub.read()
+        hub.session.agent.warn("mind the gap")
+        told = [one.event for one in reader.take_now()]
+
+    assert printed == ["mind the gap"]
+    assert told == [Warned("mind the gap")]
 
 
 async def test_interrupt_returns_some_prompts_and_runs_the_others(tmp_path: Path) -> None:

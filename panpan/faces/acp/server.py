@@ -273,7 +273,7 @@ class AcpServer:
 
         sockets = Locations.find(config.cwd, config.env).sockets_folder
         try:
-            async with hosted(partial(_opened, config, warn)) as hub, shared(hub, sockets, warn):
+            async with hosted(partial(_opened, config), warn) as hub, shared(hub, sockets, warn):
                 session = await self._joined(hub, warnings)
                 with session.scope:
                     self._sessions[session.id] = session
@@ -379,7 +379,7 @@ async def serve(options: SessionOptions, warn: Callable[[str], None]) -> None:
             group.cancel_scope.cancel("the editor has gone")
 
 
-def _opened(config: SessionConfig, warn: Callable[[str], None], askers: Askers) -> AbstractAsyncContextManager[Session]:
+def _opened(config: SessionConfig, askers: Askers, warn: Callable[[str], None]) -> AbstractAsyncContextManager[Session]:
     return opened_session(config, Frontend(askers, is_interactive=True, warn=warn, slash_commands=_commands))
 
 

@@ -31,6 +31,7 @@ from panpan.hub.events import (
     StatusChanged,
     TaskChanged,
     TurnBegan,
+    Warned,
 )
 from panpan.hub.questions import Answer
 from panpan.hub.remote import Joined, NotSharedError, RemoteSession, joined
@@ -248,6 +249,8 @@ class AttachedClient:
                 self._screen.return_prompt("\n".join(message.typed for message in prompts))
             case TaskChanged(task=task) if not task.is_running:
                 say(self._screen, f"\n{ended_line(task)}", "dim")
+            case Warned(text=text):
+                say(self._screen, text, "warn")
             case Rewound():
                 say(self._screen, "the conversation was taken back to an earlier message", "warn")
             case Resync(is_whole=False):

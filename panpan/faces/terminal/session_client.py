@@ -30,6 +30,7 @@ from panpan.hub.events import (
     TurnBegan,
     TurnClosed,
     TurnFailed,
+    Warned,
 )
 from panpan.hub.feed import OpenReply
 from panpan.hub.hub import Hub, WaitingPrompt
@@ -85,6 +86,7 @@ class ShownTurn:
                 | ClientChanged()
                 | TaskChanged()
                 | FileEdited()
+                | Warned()
                 | QuestionAsked()
                 | QuestionClosed()
             ):

@@ -5,6 +5,7 @@ import signal
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
 from tests.e2e.repl.driver import INTERRUPTED, Repl, ends_input, texts_of
+from tests.e2e.test_user_hooks import write_hooks
 from tests.model_server import Reply, Stall, Step, Text, call, say, serving
 from tests.terminal_emulator import keys
 
@@ -62,7 +63,8 @@ def test_question_is_answered_in_either_terminal(panpan: Panpan, start: Start) -
     assert (panpan.workspace / "a").exists()
 
 
-def test_second_terminal_shows_cost_and_context(panpan: Panpan, start: Start) -> None:
+def test_second_terminal_shows_cost_context_and_warnings(panpan: Panpan, start: Start) -> None:
+    write_hooks(panpan, UserPromptSubmit=[{"command": """echo '{"systemMessage": "mind the gap"}'"""}])
     with serving([say("One."), say("Two.")]) as server:
         panpan.use(server)
         first = start()
@@ -70,6 +72,9 @@ def test_second_terminal_shows_cost_and_context(panpan: Panpan, start: Start) ->
         second = start("attach", waits=False)
         second.wait_for("% context · $")
         second.wait_for(f"· joined {session_id(panpan)[:8]}")
+        first.turn("two", "Two.")
+        first.wait_for("mind the gap")
+        second.wait_for("mind the gap")
 
 
 def test_escape_in_the_second_terminal_stops_the_turn(panpan: Panpan, start: Start) -> None:

@@ -45,6 +45,7 @@ def _sessions_for(options: Options, state: TerminalState) -> "JoinedIfHeld":
     from panpan.faces.terminal.attached import AttachedSession, JoinedIfHeld
     from panpan.faces.terminal.screen.cursor_screen import CursorScreen
     from panpan.faces.turn_text import WaitingTime
+    from panpan.hub.remote import is_shared
     from panpan.system.text.redact import Redactor
 
     async def ask_yes_or_no(question: str) -> bool | None:
@@ -61,6 +62,9 @@ def _sessions_for(options: Options, state: TerminalState) -> "JoinedIfHeld":
         state.warn(text)
         state.waiting.return_prompt()
 
+    def may_join(session_id: str) -> bool:
+        return is_shared(places.sockets_folder, session_id)
+
     places = Locations.find(Path(options["cwd"] or ".").expanduser().absolute(), os.environ)
     state.history.write_with(Redactor(secrets_of_run(places, os.environ)).redact)
     waiting = WaitingTime(monotonic)
@@ -68,6 +72,6 @@ def _sessions_for(options: Options, state: TerminalState) -> "JoinedIfHeld":
         lambda hub, commands: CursorScreen(hub, state, commands, waiting),
         options,
         waiting,
-        SessionCallbacks(os.environ, ask_yes_or_no, questions, state.warn, not_as_wanted),
+        SessionCallbacks(os.environ, ask_yes_or_no, questions, state.warn, not_as_wanted, may_join),
     )
     return JoinedIfHeld(sessions, lambda session_id: AttachedSession(state, places.sockets_folder, session_id))

@@ -33,6 +33,8 @@ class SessionCallbacks:
     """Shows the user a warning."""
     not_as_wanted: Callable[[str], None]
     """Shows that another session is open than the one that was wanted."""
+    may_join: Callable[[str], bool] = lambda session_id: False
+    """Returns True if the session with an id, which is open in another panpan, can be joined there."""
 
 
 def sessions_on(
@@ -73,5 +75,5 @@ def sessions_on(
             continue_latest=False, resume=session_id, session_id=None, session_name=None, fork=False, record=None
         )
 
-    change = SessionChange(opening_other, around.not_as_wanted)
+    change = SessionChange(opening_other, around.not_as_wanted, around.may_join)
     return Sessions(screen_of, around.env, waiting, all_commands(slash_commands()), opening, change)

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from pathlib import Path
 from typing import Self
 
-from panpan.errors import PanpanError
+from panpan.errors import PanpanError, SessionHeldError
 from panpan.hub.hub import Hub
 from panpan.session.command import OpenSession
 from panpan.session.session import Session
@@ -20,16 +20,23 @@ class SessionChange:
     Args:
         open_session: Opens the session with an id, or a new one.
         warn: Gets a sentence for each thing that could not be done.
+        may_join: Returns True if the session with an id, which is open in another panpan, can be joined there.
     """
 
     def __init__(
-        self, open_session: Callable[[str | None], AbstractAsyncContextManager[Hub]], warn: Callable[[str], None]
+        self,
+        open_session: Callable[[str | None], AbstractAsyncContextManager[Hub]],
+        warn: Callable[[str], None],
+        may_join: Callable[[str], bool] = lambda session_id: False,
     ) -> None:
         self._open_session = open_session
         self._warn = warn
+        self._may_join = may_join
 
     def to(self, wanted: OpenSession, before: Session) -> AbstractAsyncContextManager[Hub]:
         """Return a context manager that opens the wanted session, or the one before if that fails.
+
+        It raises a `SessionHeldError` if the wanted session can be joined in another panpan.
 
         Args:
             wanted: The session that the user asked for.
@@ -44,6 +51,8 @@ class SessionChange:
             try:
                 hub = await stack.enter_async_context(self._open_session(wanted.resume))
             except PanpanError as error:
+                if isinstance(error, SessionHeldError) and self._may_join(error.session_id):
+                    raise
                 self._warn(f"{error}; the session continues unchanged")
                 hub = await stack.enter_async_context(self._open_session(kept.id))
                 is_same = True

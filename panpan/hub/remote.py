@@ -215,6 +215,20 @@ class RemoteSession:
                 pass  # of a later version
 
 
+def is_shared(folder: Path, session_id: str) -> bool:
+    """Return True if a process of the user shares a session.
+
+    Args:
+        folder: Folder of the sockets.
+        session_id: Id of the session.
+    """
+    try:
+        connect_privately(socket_of(folder, session_id)).close()
+    except (OSError, ConfigError):
+        return False
+    return True
+
+
 @asynccontextmanager
 async def joined(folder: Path, session_id: str) -> AsyncGenerator[RemoteSession, None]:
     """Connect to the process that has a session.

@@ -27,7 +27,7 @@ from panpan.hub.events import (
     TurnClosed,
 )
 from panpan.hub.hub import Hub
-from panpan.hub.remote import RemoteSession, SessionLeftError, joined
+from panpan.hub.remote import RemoteSession, SessionLeftError, is_shared, joined
 from panpan.hub.sharing import MAX_CLIENTS, Connection, shared, socket_of
 from panpan.system.processes.private_socket import connect_privately
 from panpan.types.events import BlockFinished, TextDelta, TurnEnded
@@ -204,6 +204,13 @@ async def test_host_that_leaves_ends_the_client(tmp_path: Path) -> None:
                 await remote.send("go", "queue")
 
     assert not socket_of(tmp_path / "home" / "run", "s1").exists()
+
+
+async def test_session_is_shared_while_it_is_open(tmp_path: Path) -> None:
+    async with host(tmp_path) as it:
+        assert is_shared(it.folder, "s1")
+        assert not is_shared(it.folder, "s2")
+    assert not is_shared(it.folder, "s1")
 
 
 async def test_socket_is_private_and_its_folder_too(tmp_path: Path) -> None:

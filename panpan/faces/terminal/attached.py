@@ -6,6 +6,7 @@ The rule: this process has no session. What the user says goes to the other panp
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
@@ -38,6 +39,9 @@ from panpan.hub.remote import Joined, NotSharedError, RemoteSession, joined
 from panpan.session.descriptions import ended_line
 from panpan.system.text.terminal_text import printable
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
+
+if TYPE_CHECKING:
+    from panpan.faces.terminal.repl import Sessions
 
 LEAVING = frozenset({"/exit", "/quit", "/q", "/detach", "exit", "quit"})
 """Texts that leave the session, which goes on in the other panpan."""
@@ -343,8 +347,9 @@ class JoinedIfHeld:
         join: Returns a session of another process by its id.
     """
 
-    def __init__(self, sessions: ShownSessions, join: Callable[[str], AttachedSession]) -> None:
-        self._shown = sessions
+    def __init__(self, sessions: "Sessions", join: Callable[[str], AttachedSession]) -> None:
+        self._sessions = sessions
+        self._shown: ShownSessions = sessions
         self._join = join
 
     def interrupt(self, number: int) -> bool:
@@ -362,13 +367,13 @@ class JoinedIfHeld:
         """Show sessions until the user leaves.
 
         Raises:
-            PanpanError: The first session could not be opened, and not be joined either.
+            PanpanError: A session could neither be opened nor joined.
         """
         try:
             await self._shown.run(first_prompt)
         except SessionHeldError as held:
             self._shown = self._join(held.session_id)
             try:
-                await self._shown.run(first_prompt)
+                await self._shown.run(None if self._sessions.has_shown else first_prompt)
             except NotSharedError:
                 raise held from None

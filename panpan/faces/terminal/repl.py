@@ -206,6 +206,11 @@ class Sessions:
     def is_busy(self) -> bool:
         return self._repl is not None and self._repl.is_busy
 
+    @property
+    def has_shown(self) -> bool:
+        """True once a session was open."""
+        return self._repl is not None
+
     async def run(self, first_prompt: str | None) -> None:
         """Show sessions until the user leaves.
 
@@ -214,6 +219,7 @@ class Sessions:
 
         Raises:
             PanpanError: The first session could not be opened.
+            SessionHeldError: The next session can be joined in another panpan.
         """
         opening, prompt, shown_id = self._open_first(), first_prompt, ""
         while True:

@@ -46,6 +46,26 @@ def test_resumed_session_that_is_open_elsewhere_is_joined(panpan: Panpan, start:
     ]
 
 
+def test_session_chosen_from_the_list_is_joined(panpan: Panpan, start: Start) -> None:
+    with serving([say("One."), say("Two.")]) as server:
+        panpan.use(server)
+        first = start()
+        first.turn("one", "One.")
+        second = start("-r", waits=False)
+        second.answer("Resume which session?", keys.ENTER)
+        second.wait_for("joined the session")
+        second.wait_for_prompt()
+        second.submit("two")
+        first.wait_for("Two.")
+        second.send(keys.ctrl("d"))
+        assert second.wait() == 0
+
+    assert [texts_of(message) for message in server.requests[-1].messages if message["role"] == "user"] == [
+        "one",
+        "two",
+    ]
+
+
 def test_question_is_answered_in_either_terminal(panpan: Panpan, start: Start) -> None:
     with serving([say("One."), touch("a"), say("Made it.")]) as server:
         panpan.use(server)

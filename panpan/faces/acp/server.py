@@ -325,7 +325,7 @@ class AcpServer:
     async def _prompt(self, request: PromptRequest) -> Reply:
         session = self._session(request.session_id)
         reason = await session.prompt(await message_of(request.prompt))
-        return Reply(PromptResponse(stop_reason=reason))
+        return Reply(PromptResponse(stop_reason=reason, usage=session.tokens))
 
     async def _cancel(self, request: CancelNotification) -> Reply:
         self._session(request.session_id).cancel()

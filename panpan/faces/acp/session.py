@@ -15,6 +15,7 @@ from acp.schema import (
     StopReason,
     ToolCallProgress,
     ToolCallStart,
+    Usage,
 )
 from anyio import CancelScope, create_task_group
 from anyio.abc import TaskGroup
@@ -158,6 +159,18 @@ class AcpSession:
         if prompt.error is not None:
             raise prompt.error
         return prompt.stop_reason
+
+    @property
+    def tokens(self) -> Usage:
+        """Tokens of the session so far, which evaluation harnesses read; the field is no part of the protocol yet."""
+        spent = self.hub.session.budget.spent.usage
+        return Usage(
+            input_tokens=spent.input_tokens,
+            output_tokens=spent.output_tokens,
+            cached_read_tokens=spent.cache_read_input_tokens,
+            cached_write_tokens=spent.cache_creation_input_tokens,
+            total_tokens=spent.context_tokens,
+        )
 
     def cancel(self) -> None:
         """Stop the running turn, and take back all prompts that wait."""

@@ -149,7 +149,7 @@ class SessionUpdates:
                 self._text.is_whole()
                 self._thought.is_whole()
                 calls = [await self._begin(use) for use in event.tool_uses if use.id not in self._begun]
-                return [*calls, *self.usage()]
+                return calls if self._calls else [*calls, *self.usage()]  # a call would end there for some clients
             case CommandRan(text=words):
                 return [agent_text(words, new_id())]
             case Compacted(compaction=compaction):
@@ -176,7 +176,8 @@ class SessionUpdates:
                 result = event.message if isinstance(event, MessageRecorded) else event
                 assert isinstance(result, ToolResultMessage)
                 if self._calls.pop(result.tool_use_id, None) is not None:
-                    return [result_of(result, self._folder), *self.plan()]
+                    usage = () if self._calls else self.usage()
+                    return [result_of(result, self._folder), *self.plan(), *usage]
             case _:
                 pass
         return ()

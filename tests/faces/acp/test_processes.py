@@ -96,6 +96,11 @@ async def test_client_of_the_library_works_over_pipes_and_http(place: Place) -> 
     assert usage.used == 1_105
     assert usage.size > 100_000
     assert usage.cost.amount > 0
+    kinds = [one.session_update for one in client.updates]
+    begun, ended = kinds.index("tool_call"), len(kinds) - kinds[::-1].index("tool_call_update")
+    assert "usage_update" not in kinds[begun:ended]
+    assert result.usage is not None
+    assert (result.usage.input_tokens, result.usage.output_tokens) >= (2_100, 25)  # a title may count, too
     assert client.of("session_info_update")[-1].title == "A title"
     assert [one.session_id for one in listed.sessions] == [session.session_id]
     said = "".join(one.content.text for one in again.of("agent_message_chunk"))

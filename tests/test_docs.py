@@ -56,7 +56,7 @@ AGENTS, ARCHITECTURE, HEADLESS, MODELS, PERMISSIONS, PYTHON, REFERENCE, TERMINAL
 OF_USERS = {
     "AGENTS.md", "CLAUDE.md", "call.json", "hooks.json", "package.json", "table1.py", "SKILL.md",
     "hooks/hooks.json", "mcp.json", "plugin.json", "docs/check.md", "skills/deploy/SKILL.md", "check.sh",
-    "marketplace.json", "DIGEST.json", "plugins.json",
+    "marketplace.json", "DIGEST.json", "plugins.json", "panpan.json",
 }  # fmt: skip
 POINTS = [name for name, value in vars(Hook).items() if callable(value) and not name.startswith("_")]
 

@@ -1,9 +1,10 @@
-"""Harbor's models of trajectories, which read what `panpan sessions export --format atif` writes, and its agent."""
+"""Harbor's models of trajectories, which read what `panpan sessions export --format atif` writes, and its agents."""
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from tests.session.export.export_fixtures import PIECES, everywhere
 
 pytestmark = pytest.mark.xdist_group("harbor")  # one installation for all of them
 HARBOR = "harbor==0.26.0"
+ACP = "agent-client-protocol==0.12.1"
+"""Library of Harbor's agent `acp`, which installs the newest one in a container."""
+OFFLINE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 INSTALL_S = 120
 READS = """
 import sys
@@ -49,7 +53,7 @@ def harbor(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def whole_harbor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a Python with all of Harbor, 470 MB."""
-    return scratch_python(tmp_path_factory.mktemp("whole-harbor") / "venv", "3.12", (HARBOR, "anyio>=4.16,<5"))
+    return scratch_python(tmp_path_factory.mktemp("whole-harbor") / "venv", "3.12", (HARBOR, ACP, "anyio>=4.16,<5"))
 
 
 @pytest.fixture
@@ -58,6 +62,14 @@ def panpan(tmp_path: Path) -> Panpan:
     workspace.mkdir()
     (tmp_path / "user").mkdir()
     return Panpan(workspace, tmp_path / "user" / ".panpan")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder that stands in for a container."""
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "installed").mkdir()
+    return tmp_path
 
 
 def read_by(harbor: Path, *texts: str) -> list[tuple[int, int]]:
@@ -101,29 +113,56 @@ def test_hostile_texts_are_read(harbor: Path) -> None:
     assert len(read_by(harbor, *texts)) == len(PIECES)
 
 
-@pytest.mark.timeout(600)
-def test_agent_runs_panpan_and_leaves_a_trajectory(whole_harbor: Path, harbor: Path, tmp_path: Path) -> None:
-    (tmp_path / "workspace").mkdir()
-    (tmp_path / "installed").mkdir()
+def run_job(python: Path, folder: Path, *agent: str, env: Mapping[str, str] = OFFLINE) -> dict[str, Any]:
+    """Let an agent of Harbor write a file, and return what Harbor knows of its run."""
+    found: dict[str, Any] = json.loads(
+        run_in(python, "harbor_job.py", str(folder), str(COMMAND), "write a.txt", *agent, env=env)
+    )
+    return found
+
+
+def run_scripted_job(python: Path, folder: Path, *agent: str) -> dict[str, Any]:
     script = [call("Write", {"file_path": "a.txt", "content": "hi\n"}), say("done")]
     with serving(script) as server:
         model = {"ANTHROPIC_API_KEY": "sk-ant-test", "ANTHROPIC_BASE_URL": server.url}
-        env = {**model, "PANPAN_SESSIONS_TITLE": "first-words"}
-        found = json.loads(run_in(whole_harbor, "harbor_job.py", str(tmp_path), str(COMMAND), "write a.txt", env=env))
+        return run_job(python, folder, *agent, env={**OFFLINE, **model, "PANPAN_SESSIONS_TITLE": "first-words"})
+
+
+@pytest.mark.timeout(600)
+def test_agent_runs_panpan_and_leaves_a_trajectory(whole_harbor: Path, harbor: Path, folder: Path) -> None:
+    found = run_scripted_job(whole_harbor, folder)
 
     assert (found["failure"], found["version"]) == ("", __version__)
     assert (found["n_input_tokens"], found["n_output_tokens"]) == (20, 10)
     assert found["cost_usd"] > 0
-    assert (tmp_path / "workspace" / "a.txt").read_text() == "hi\n"
-    ((steps, _),) = read_by(harbor, (tmp_path / "logs" / "trajectory.json").read_text())
+    assert (folder / "workspace" / "a.txt").read_text() == "hi\n"
+    ((steps, _),) = read_by(harbor, (folder / "logs" / "trajectory.json").read_text())
     assert steps >= 3
 
 
 @pytest.mark.timeout(600)
-def test_agent_reports_a_run_without_a_key(whole_harbor: Path, tmp_path: Path) -> None:
-    (tmp_path / "workspace").mkdir()
-    (tmp_path / "installed").mkdir()
+def test_agent_reports_a_run_without_a_key(whole_harbor: Path, folder: Path) -> None:
+    assert "ANTHROPIC_API_KEY" in run_job(whole_harbor, folder)["failure"]
 
-    found = json.loads(run_in(whole_harbor, "harbor_job.py", str(tmp_path), str(COMMAND), "write a.txt"))
 
-    assert "ANTHROPIC_API_KEY" in found["failure"]
+@pytest.mark.timeout(600)
+def test_agent_acp_runs_panpan_and_leaves_a_trajectory(whole_harbor: Path, harbor: Path, folder: Path) -> None:
+    found = run_scripted_job(whole_harbor, folder, "acp")
+
+    assert found["failure"] == ""
+    assert (found["n_input_tokens"], found["n_output_tokens"]) == (20, 10)
+    assert found["cost_usd"] > 0
+    assert found["metadata"]["acp"]["resolved_session_model_id"] == "anthropic/claude-sonnet-5-5"
+    assert (folder / "workspace" / "a.txt").read_text() == "hi\n"
+    trajectory = (folder / "logs" / "trajectory.json").read_text()
+    assert read_by(harbor, trajectory) == [(3, 0)]
+    made = [[one["arguments"] for one in step.get("tool_calls", ())] for step in json.loads(trajectory)["steps"]]
+    assert made == [[], [{"file_path": "a.txt", "content": "hi\n"}], []]
+
+
+@pytest.mark.timeout(600)
+def test_agent_acp_reports_a_run_without_a_key(whole_harbor: Path, folder: Path) -> None:
+    found = run_job(whole_harbor, folder, "acp")
+
+    assert found["failure"]
+    assert "ANTHROPIC_API_KEY" in found["metadata"]["acp"]["error"]["message"]

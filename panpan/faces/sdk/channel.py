@@ -22,8 +22,10 @@ from panpan.types.dataclass import dataclass
 
 MAX_LINE_BYTES = 64_000_000
 """Longest line of the input."""
-MAX_UNREAD_CHARS = 8_000_000
+MAX_UNREAD_CHARS = 4_000_000
 """Characters that wait for a program which does not read, from which on deltas are left out; nothing else is."""
+MAX_WAITING = 2_000
+"""Most requests that wait for an answer, in each direction."""
 _LARGE_BYTES = 500_000
 """Larger lines are parsed in a worker thread."""
 _DELTA = '{"type":"stream_event"'
@@ -113,11 +115,13 @@ class Channel:
     Args:
         stdin: Standard input.
         out: Lines for standard output.
+        most_waiting: Most requests that wait for an answer, in each direction.
     """
 
-    def __init__(self, stdin: StdinReader, out: LineQueue) -> None:
+    def __init__(self, stdin: StdinReader, out: LineQueue, most_waiting: int = MAX_WAITING) -> None:
         self.out = out
         self._stdin = stdin
+        self._most_waiting = most_waiting
         self._number = 0
         """Number of the newest line, from 1."""
         self._messages: deque[tuple[bytes, int]] = deque()
@@ -192,10 +196,14 @@ class Channel:
         """Send a request to the program and return its answer, however long it takes; cancelling tells the program.
 
         Raises:
-            ToolError: It answers with an error, or says no more.
+            ToolError: It answers with an error, says no more, or leaves too many requests without an answer.
         """
         if self.has_ended:
             raise ToolError("the program has closed its side, and cannot be asked")
+        if len(self._open) >= self._most_waiting:
+            raise ToolError(
+                f"{self._most_waiting:,} requests wait for the program already, which has to answer them first"
+            )
         request_id, one = f"panpan-{next(self._numbers)}", _Open()
         self._open[request_id] = one
         self.out.put({"type": "control_request", "request_id": request_id, "request": {"subtype": subtype, **fields}})
@@ -213,6 +221,11 @@ class Channel:
     async def _answer(self, request: Request, answers: Answers) -> None:
         if request.id in self._answering:
             self.report(f"the request {request.id[:_MAX_SHOWN_CHARS]} is being answered already")
+            return
+        if len(self._answering) >= self._most_waiting:
+            self.refuse(
+                request.id, f"{self._most_waiting:,} requests wait already; wait for answers before you send more"
+            )
             return
         with anyio.CancelScope() as scope:
             self._answering[request.id] = scope

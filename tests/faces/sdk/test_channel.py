@@ -17,6 +17,7 @@ from panpan.errors import ConfigError, ToolError
 from panpan.faces.sdk.channel import MAX_UNREAD_CHARS, Channel, LineQueue, Request
 
 PATIENCE_S = 10
+MOST_WAITING = 5
 
 
 class Out:
@@ -74,7 +75,7 @@ async def refuse_all(request: Request) -> Mapping[str, Any]:
 async def running(pipe: Pipe, answers: Any = refuse_all) -> AsyncGenerator[tuple[Channel, Out], None]:
     out = Out()
     lines = LineQueue(out)
-    channel = Channel(StdinReader(pipe.stream), lines)
+    channel = Channel(StdinReader(pipe.stream), lines, MOST_WAITING)
     with fail_after(PATIENCE_S):
         async with anyio.create_task_group() as group:
             group.start_soon(lines.run)
@@ -127,6 +128,51 @@ async def test_channel_asks_and_gets_the_answer(pipe: Pipe) -> None:
 
     assert found == [{"behavior": "allow"}]
     assert request["request"] == {"subtype": "can_use_tool", "tool_name": "LS"}
+
+
+async def test_question_is_refused_while_too_many_wait(pipe: Pipe) -> None:
+    async with running(pipe) as (channel, out), anyio.create_task_group() as group:
+
+        async def ask_twice() -> None:
+            await channel.ask("hook_callback")
+            await channel.ask("mcp_message")
+
+        for _ in range(MOST_WAITING):
+            group.start_soon(ask_twice)
+        last = await out.until(lambda line: bool(line.get("request_id") == f"panpan-{MOST_WAITING}"))
+        with pytest.raises(ToolError, match="5 requests wait for the program already"):
+            await channel.ask("hook_callback")
+
+        pipe.send(answer_to(last))
+        later = await out.until(lambda line: bool(line.get("request_id") == f"panpan-{MOST_WAITING + 1}"))
+        group.cancel_scope.cancel("the test is over")
+
+    assert later["request"]["subtype"] == "mcp_message"  # there is room again
+
+
+async def test_request_is_refused_while_too_many_wait(pipe: Pipe) -> None:
+    released = anyio.Event()
+
+    async def answer_late(request: Request) -> Mapping[str, Any]:
+        await released.wait()
+        return {}
+
+    def asked(number: int) -> Mapping[str, Any]:
+        return {"type": "control_request", "request_id": f"r-{number}", "request": {"subtype": "x"}}
+
+    async with running(pipe, answer_late) as (_, out):
+        for number in range(MOST_WAITING + 1):
+            pipe.send(asked(number))
+        refused = (await wait_for(out, "control_response"))["response"]
+        released.set()
+        await out.until(lambda line: bool(line["response"]["request_id"] == f"r-{MOST_WAITING - 1}"))
+        pipe.send(asked(MOST_WAITING + 1))
+        accepted = await out.until(lambda line: bool(line["response"]["request_id"] == f"r-{MOST_WAITING + 1}"))
+
+    assert refused["request_id"] == f"r-{MOST_WAITING}"
+    assert "5 requests wait already" in refused["error"]
+    assert accepted["response"]["subtype"] == "success"
+    assert len(out.lines) == MOST_WAITING + 2
 
 
 async def test_cancelled_question_is_taken_back(pipe: Pipe) -> None:

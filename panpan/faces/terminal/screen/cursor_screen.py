@@ -8,9 +8,10 @@ import anyio
 
 from panpan.core.background import Background
 from panpan.core.tool import count_label_of
+from panpan.faces.path_search import FileIndex
 from panpan.faces.terminal.background_watch import ExitRequest
 from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys
-from panpan.faces.terminal.input.completion import FileIndex, InputCompleter
+from panpan.faces.terminal.input.completion import InputCompleter
 from panpan.faces.terminal.input.draft import ClipboardPaste
 from panpan.faces.terminal.input.key_actions import KeyActions
 from panpan.faces.terminal.input.keys import DraftKeys, SentPrompt, key_bindings

@@ -81,6 +81,12 @@ class FileIndex:
                 return self.files
             await self._made.wait()
 
+    async def fresh(self) -> FileList:
+        """Return a list that is not old, and make it if need be; for those that do not `run` the index."""
+        if self.files.folder != self._paths.cwd or self._clock() - self.files.made_at_s >= MAX_AGE_S:
+            self.files = await self.look()
+        return self.files
+
     async def run(self) -> None:
         """Make the list now and at each request, until cancelled."""
         while True:

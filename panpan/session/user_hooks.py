@@ -1,8 +1,8 @@
 """Hooks of the user, for other parts of a session: moments that they may hear of, and hooks that hold for a while."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 from panpan.config.places import BroughtFile
 from panpan.session.agent import Agent
@@ -25,8 +25,51 @@ class HookProgress:
     """Reason why its answer does not count; empty if it does."""
 
 
+HookAction: TypeAlias = Literal["command", "http", "mcp_tool", "prompt", "agent", "callback"]
+"""Kind of what a hook does; callback: the program that runs panpan is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedHook:
+    """A hook, for a list."""
+
+    event: str
+    matcher: str
+    action: HookAction
+    title: str
+    """Its action in words."""
+    source: Literal["user", "project", "plugin", "host"]
+    place: str
+    """File and line."""
+    plugin: str
+    """Name of its plug-in; empty for none."""
+    condition: str
+    """Rule for its calls; empty for none."""
+    timeout_s: float
+    is_async: bool
+    once: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HookListing:
+    """The hooks of a session, and the events that there are."""
+
+    hooks: Sequence[ListedHook]
+    events: Mapping[str, str]
+    """What each event is."""
+    unmatched: Collection[str]
+    """Events without matchers."""
+    are_off: bool
+    """True if the user has switched all hooks off."""
+
+
 class HooksOfUser(ABC):
     """Runs hooks of the user. The capability for hooks has it, among its services."""
+
+    @property
+    @abstractmethod
+    def listing(self) -> HookListing:
+        """The hooks that the user and the program that runs panpan have set up."""
 
     @abstractmethod
     def hold(self, agent: Agent, file: BroughtFile, *, message: str = "") -> None:

@@ -1,6 +1,7 @@
 """Requests that editors and dashboards on the Agent SDK send to a running session."""
 
 import base64
+import json
 from threading import Event
 from typing import Any
 
@@ -178,3 +179,87 @@ def test_settings_of_the_program_count_for_the_next_turn(panpan: Panpan) -> None
     assert "one of low" in refused[0]
     assert "cannot change env" in refused[1]
     assert "is not as it should be" in refused[2]
+
+
+def test_settings_in_force_are_shown_without_secrets(panpan: Panpan) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        panpan.home.mkdir(exist_ok=True)
+        settings = 'effort = "low"\n[web]\nproxy = "http://user:pass-word@127.0.0.1:9"\n'
+        (panpan.home / "settings.toml").write_text(settings)
+        with running(panpan, "--max-turns", "7") as program:
+            program.call("apply_flag_settings", settings={"effortLevel": "high"})
+            found = program.call("get_settings")["response"]
+            program.end()
+
+    of_source = {one["source"]: one["settings"] for one in found["sources"]}
+    assert found["effective"]["max_rounds"] == of_source["flagSettings"]["max_rounds"] == 7
+    assert of_source["userSettings"]["effort"] == "low"
+    assert found["applied"]["effort"] == "high"
+    assert found["effective"]["permission"]["mode"] == "default"
+    assert "pass-word" not in json.dumps(found)
+
+
+def test_files_are_suggested_as_behind_an_at_sign(panpan: Panpan) -> None:
+    (panpan.workspace / "src").mkdir()
+    for name in ("src/main.py", "src/other.py", ".env"):
+        (panpan.workspace / name).write_text("x\n")
+    with serving([]) as server:
+        panpan.use(server)
+        with running(panpan) as program:
+            found = [program.call("file_suggestions", query=query)["response"] for query in ("mainpy", "", "x" * 300)]
+            refused = program.call("file_suggestions")
+            program.end()
+
+    assert found[0] == {"suggestions": [{"path": "src/main.py"}]}
+    assert {one["path"] for one in found[1]["suggestions"]} == {"src/", "src/main.py", "src/other.py"}
+    assert found[2] == {"suggestions": []}
+    assert refused["error"] == "the request file_suggestions needs query"
+
+
+def test_hooks_of_files_and_of_the_program_are_listed(panpan: Panpan) -> None:
+    hook = {"type": "command", "command": "check \x1b[31m", "if": "Bash(git *)", "timeout": 5, "async": True}
+    hooks = {"hooks": {"Stop": [{"hooks": [{"type": "prompt", "prompt": "done?"}]}],
+                       "PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}}  # fmt: skip
+    with serving([]) as server:
+        panpan.use(server)
+        panpan.home.mkdir(exist_ok=True)
+        (panpan.home / "hooks.json").write_text(json.dumps(hooks))
+        with running(panpan) as program:
+            program.call("initialize", hooks={"Stop": [{"hookCallbackIds": ["hook_0"]}]})
+            found = program.call("get_hooks_listing")["response"]
+            program.end()
+
+    rows = [(one["event"], one["matcher"], one["source"], one["type"]) for one in found["hooks"]]
+    assert rows == [
+        ("PreToolUse", "Bash", "userSettings", "command"),
+        ("Stop", "", "userSettings", "prompt"),
+        ("Stop", "", "sessionHook", "callback"),
+    ]
+    first = found["hooks"][0]
+    assert (first["condition"], first["timeout"], first["runsInBackground"]) == ("Bash(git *)", 5, True)
+    assert "\x1b" not in first["commandText"]
+    assert "hooks.json:1" in first["sourceLabel"]
+    events = {one["name"]: (one["hookCount"], one["supportsMatcher"]) for one in found["events"]}
+    assert events == {"PreToolUse": (1, True), "Stop": (2, False)}
+    assert len(found["eventCatalog"]) > 20
+    assert found["policy"]["allDisabled"] is False
+
+
+@pytest.mark.parametrize(
+    ("subtype", "why"),
+    [
+        ("reload_skills", "a session reads them once; end it, and go on with `resume`"),
+        ("reload_plugins", "a session reads them once"),
+        ("reload_output_styles", "a session reads them once"),
+        ("update_settings", "a program writes no settings files"),
+    ],
+)
+def test_request_that_panpan_refuses_says_what_to_do(panpan: Panpan, subtype: str, why: str) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        with running(panpan) as program:
+            answer = program.call(subtype, source="userSettings", settings={"effortLevel": "low"})
+            program.end()
+
+    assert why in answer["error"]

@@ -21,7 +21,7 @@ from panpan.session.log.record_kinds import UNNAMED, SessionPrefix, kept_prefix
 from panpan.session.log.session_log import read_records
 from panpan.session.session import Session
 from panpan.session.stored.store import summary_of
-from panpan.session.user_hooks import HookProgress, HooksOfUser
+from panpan.session.user_hooks import HookListing, HookProgress, HooksOfUser
 from panpan.types.events import Event, ToolStarted
 from panpan.types.llm import Effort, ToolDefinition
 from panpan.types.messages import UserMessage
@@ -359,6 +359,10 @@ class WaitingHooks(HooksOfUser):
         self.waits_at = waits_at
         self.told: list[tuple[str, str]] = []
         self.is_waiting, self.may_go_on = anyio.Event(), anyio.Event()
+
+    @property
+    def listing(self) -> HookListing:
+        return HookListing((), {}, (), are_off=False)
 
     def hold(self, agent: Agent, file: BroughtFile, *, message: str = "") -> None: ...
 

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
+from panpan.session.user_hooks import HookAction
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
@@ -17,6 +18,7 @@ _PATH = compile_late(r"\$\{([A-Za-z_][\w.-]*)\}")
 class Command:
     """A program that runs."""
 
+    kind: ClassVar[HookAction] = "command"
     argv: tuple[str, ...]
     """Program and arguments; a single one is a line for the shell if `is_line`."""
     is_line: bool
@@ -30,6 +32,7 @@ class Command:
 class Request:
     """A server that is asked."""
 
+    kind: ClassVar[HookAction] = "http"
     url: str
     headers: tuple[tuple[str, str], ...] = ()
     """Headers, with the names of variables in place of their values."""
@@ -54,6 +57,10 @@ class Judgement:
     """True if a subagent that only reads looks into it first."""
 
     @property
+    def kind(self) -> HookAction:
+        return "agent" if self.by_agent else "prompt"
+
+    @property
     def title(self) -> str:
         return f"{'a subagent' if self.by_agent else 'a model'} judges: {self.prompt}"
 
@@ -62,6 +69,7 @@ class Judgement:
 class ServerCall:
     """A tool of an MCP server that is called."""
 
+    kind: ClassVar[HookAction] = "mcp_tool"
     server: str
     tool: str
     arguments: str = "{}"
@@ -76,6 +84,7 @@ class ServerCall:
 class HostCall:
     """A function of the program that runs panpan."""
 
+    kind: ClassVar[HookAction] = "callback"
     callback: str
     """Id by which the program knows it."""
 

@@ -17,7 +17,7 @@ from panpan.session.capability import Capability
 from panpan.session.command import Command, Terminal, say
 from panpan.session.context import SessionContext
 from panpan.session.log.record_kinds import SystemRecord, default_if_invalid
-from panpan.session.user_hooks import HookProgress, HooksOfUser
+from panpan.session.user_hooks import HookListing, HookProgress, HooksOfUser
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.messages import UserMessage
 
@@ -159,6 +159,18 @@ class HooksCapability(Capability, HooksOfUser):
     def lines(self) -> Sequence[str]:
         """The hooks, one line for each."""
         return [] if self._configured is None else [one.line for one in self._configured.handlers]
+
+    @property
+    def listing(self) -> HookListing:
+        from panpan.capabilities.hooks.configuration import hooks_of_host
+        from panpan.capabilities.hooks.contract import FIRED, UNMATCHED
+
+        host, handlers = (
+            self.session.config.options.get("host"),
+            [*(self._configured.handlers if self._configured else ())],
+        )
+        handlers += [] if host is None else hooks_of_host(host)
+        return HookListing([one.listed for one in handlers], FIRED, UNMATCHED, self._are_off)
 
     @classmethod
     def commands(cls) -> Iterable[Command]:

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from panpan.capabilities.hooks.actions import DEFAULT_S, Action, HostCall, key_of, read_action
 from panpan.capabilities.hooks.contract import FIRED, NEVER_FIRED
@@ -21,6 +21,7 @@ from panpan.config.settings_file import Source
 from panpan.errors import ConfigError
 from panpan.permissions.rules.rules import EDIT_TOOL, OWN_EDIT_TOOLS, Rule, parse_rule
 from panpan.session.host import Host
+from panpan.session.user_hooks import ListedHook
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 
@@ -61,6 +62,8 @@ class Handler:
     """The plug-in that it is of."""
     once: bool = False
     """True if it runs once where it holds for a while, as in a skill."""
+    is_users: bool = False
+    """True if it is of a file of the user's own."""
 
     @property
     def title(self) -> str:
@@ -81,6 +84,25 @@ class Handler:
     def line(self) -> str:
         """One line for people: when it runs, what, and where it is written."""
         return f"{self.about}: {self.title}{self.only} ({self.place})"
+
+    @property
+    def listed(self) -> ListedHook:
+        """The hook as others know it."""
+        action, plugin = self.action, self.plugin
+        source: Literal["user", "project", "plugin", "host"] = "user" if self.is_users else "project"
+        return ListedHook(
+            self.event,
+            self.matcher,
+            action.kind,
+            self.title,
+            "host" if isinstance(action, HostCall) else source if plugin is None else "plugin",
+            self.place,
+            "" if plugin is None else plugin.name,
+            self.condition.text if self.condition else "",
+            self.timeout_s,
+            self.is_async,
+            self.once,
+        )
 
     def sees_edits_of(self, name: str) -> bool:
         """Return True if it runs for each file that a tool of panpan's own changes, as for an Edit."""
@@ -148,7 +170,8 @@ def read_hooks(files: Iterable[BroughtFile]) -> ConfiguredHooks:
             problems.append(f"{file.name}: disableAllHooks is true, so no hook runs")
             return ConfiguredHooks((), problems, asides, are_off=True)
         for one in () if reader.disables_all else found:
-            handlers.setdefault(replace(one, place="", condition=None, matcher=f"{one.matcher} {one.only}"), one)
+            as_written = replace(one, place="", is_users=False, condition=None, matcher=f"{one.matcher} {one.only}")
+            handlers.setdefault(as_written, one)
     return ConfiguredHooks(tuple(handlers.values()), tuple(problems), tuple(asides))
 
 
@@ -238,7 +261,8 @@ class _FileReader:
         timeout = min(timeout, MOST_S.get(event, timeout))
         condition = _condition(hook.get("if"), place)
         once = hook.get("once", False)
-        return Handler(event, matcher, action, timeout, is_guard, is_async, condition, place, self._file.plugin, once)
+        of_file = (self._file.plugin, once, self._file.is_users)
+        return Handler(event, matcher, action, timeout, is_guard, is_async, condition, place, *of_file)
 
     def _tell(self, key: str, text: str) -> None:
         self._problems.append(f"{self._place(key)}: {text}")

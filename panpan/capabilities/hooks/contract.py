@@ -50,6 +50,12 @@ FIRED: Mapping[str, str] = {
 }
 """The events that are fired, with what a hook of each can do."""
 
+UNMATCHED = frozenset({
+    "UserPromptSubmit", "Stop", "PostToolBatch", "CwdChanged", "StopFailure", "DirectoryAdded", "TaskCreated",
+    "TaskCompleted",
+})  # fmt: skip
+"""Events that are about nothing which a matcher could be compared with."""
+
 NEVER_FIRED = frozenset({
     "Setup", "TeammateIdle", "WorktreeCreate", "WorktreeRemove", "FileChanged", "MessageDisplay",
 })  # fmt: skip

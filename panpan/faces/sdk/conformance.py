@@ -84,16 +84,18 @@ FLAGS: Sequence[Row] = (
 )
 """Flags that the SDKs send, by name."""
 
+_READ_ONCE = "a session reads them once; end it, and go on with `resume`"
+
 REQUESTS: Sequence[Row] = (
     Row("apply_flag_settings", "works", "`model` and `effortLevel`; after the running turn"),
     Row("background_tasks", "works"),
     Row("cancel_async_message", "works"),
     Row("end_session", "works"),
-    Row("file_suggestions", "not yet", "the SDK does not say what an answer has"),
+    Row("file_suggestions", "works", "`suggestions`, each with a `path`, as behind an @ in the terminal"),
     Row("get_context_usage", "works", "the parts are panpan's; no lists of files, tools and agents"),
-    Row("get_hooks_listing", "not yet", "`panpan hooks` lists them"),
+    Row("get_hooks_listing", "works", "hooks that a skill brings along are not listed"),
     Row("get_session_cost", "works"),
-    Row("get_settings", "not yet", "`panpan config` lists them"),
+    Row("get_settings", "works", "panpan's names, without secrets; `sources` have what counts of each"),
     Row("get_task_output", "works"),
     Row("get_usage", "refused", "panpan has no subscription that could be used up"),
     Row("initialize", "works", "a second one replaces the hooks; `commands` are those of every session"),
@@ -108,9 +110,9 @@ REQUESTS: Sequence[Row] = (
     Row("mcp_toggle", "works", "for this session"),
     Row("read_file", "works", "what the model may read without a question; at most 10 MB"),
     Row("register_repo_root", "refused", "the project is the nearest folder with `.git`"),
-    Row("reload_output_styles", "not yet", "a session reads them once"),
-    Row("reload_plugins", "not yet", "a session reads them once"),
-    Row("reload_skills", "not yet", "a session reads them once"),
+    Row("reload_output_styles", "refused", _READ_ONCE),
+    Row("reload_plugins", "refused", _READ_ONCE),
+    Row("reload_skills", "refused", _READ_ONCE),
     Row("rename_session", "works"),
     Row("rewind_files", "works", "any change, also of commands; files that others have changed since stay"),
     Row("seed_read_state", "refused", "only what the model has read counts as read"),
@@ -118,7 +120,7 @@ REQUESTS: Sequence[Row] = (
     Row("set_model", "works", "after the running turn"),
     Row("set_permission_mode", "works", "`bypassPermissions` as the command line allows"),
     Row("stop_task", "works"),
-    Row("update_settings", "not yet"),
+    Row("update_settings", "refused", "a program writes no settings files; `apply_flag_settings` is for its session"),
 )
 """Control requests of the program, by name."""
 

@@ -2,29 +2,43 @@
 
 import base64
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
+from panpan.config.keys import dotted, leaves, put
 from panpan.core.background import Background
 from panpan.errors import ConfigError, ToolError
 from panpan.hub.choices import models_for
 from panpan.permissions.rules.rules import SERVER_PREFIX
 from panpan.session.models import SessionModels
 from panpan.session.session import Session
-from panpan.session.user_hooks import ToolsOfServers
+from panpan.session.user_hooks import HooksOfUser, ListedHook, ToolsOfServers
 from panpan.system.files.read_file import open_regular_file
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.pattern import compile_late
+
+if TYPE_CHECKING:
+    from panpan.faces.path_search import FileIndex
 
 MAX_FILE_BYTES = 10_000_000
 """Most bytes of a file that are sent."""
 MAX_TASK_BYTES = 8_192
 """Most bytes of a task's output that are sent: its end."""
+MOST_SUGGESTED = 50
+"""Most files that are suggested."""
+_MAX_QUERY_CHARS = 200
 _NOT_HAD = ("check_permissions", "soft_error_result", "expires_at", "timeout_ms", "input_files", "output_files")
 _PAGE = "ui://"
+_SOURCES: Mapping[str, str] = {
+    "user": "userSettings", "project": "projectSettings", "local": "localSettings", "flag": "flagSettings",
+    "environment": "environment", "plugin": "pluginHook", "host": "sessionHook",
+}  # fmt: skip
+"""Names of the SDK for origins; it has no name for variables of the environment."""
+_LABELS = {"command": "Command", "http": "URL", "mcp_tool": "Tool", "prompt": "Prompt", "agent": "Prompt"}
 _UNUSUAL = compile_late(r"[^a-zA-Z0-9_-]")
 
 
@@ -131,3 +145,80 @@ async def models(session: Session, fields: Mapping[str, Any]) -> Mapping[str, An
         for one in found
     ]
     return {"models": [usual, *rows]}
+
+
+async def settings(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings in force, by panpan's names and without secrets, and which of them each source has set."""
+    of_sources: dict[str, dict[str, Any]] = {}
+    origins = session[SessionModels].setup.loaded.origins
+    effective = session.settings.model_dump(mode="json", exclude_none=True)
+    for path, value in leaves(effective):
+        origin = origins.get(dotted(path)) or origins.get(f"{dotted(path)}[0]")
+        if origin is not None and origin.kind != "default":
+            put(of_sources.setdefault(_SOURCES[origin.kind], {}), path, value)
+    sources = [{"source": name, "settings": of_sources[name]} for name in _SOURCES.values() if name in of_sources]
+    applied = {"model": session.model, "effort": session.effort}
+    return {"effective": effective, "sources": sources, "applied": applied}
+
+
+async def hooks(session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the hooks of the user and of the program, and the events that there are."""
+    if (service := session.find(HooksOfUser)) is None:
+        raise ConfigError("this session has no hooks: they are off ([capabilities])")
+    found = service.listing
+    catalog: list[dict[str, Any]] = [
+        {"name": name, "summary": about, "supportsMatcher": name not in found.unmatched}
+        for name, about in found.events.items()
+    ]
+    counts = Counter(one.event for one in found.hooks)
+    order = list(found.events)
+    policy = {"disabledByPolicy": False, "managedOnly": False, "pluginOnly": False}
+    return {
+        "events": [{**one, "hookCount": counts[one["name"]]} for one in catalog if counts[one["name"]]],
+        "hooks": [_hook_row(one) for one in sorted(found.hooks, key=lambda one: order.index(one.event))],
+        "eventCatalog": catalog,
+        "policy": {**policy, "allDisabled": found.are_off, "policyHookCount": 0},
+    }
+
+
+def _hook_row(hook: ListedHook) -> Mapping[str, Any]:
+    text = clean_line(hook.title)
+    optional = {
+        "pluginName": hook.plugin,
+        "condition": clean_line(hook.condition),
+        "runsOnce": hook.once,
+        "runsInBackground": hook.is_async,
+    }
+    return {
+        "event": hook.event,
+        "matcher": clean_line(hook.matcher),
+        "source": _SOURCES[hook.source],
+        "sourceLabel": clean_line(hook.place),
+        "type": hook.action,
+        "displayText": text,
+        "commandText": text,
+        "contentLabel": _LABELS.get(hook.action, "Callback"),
+        "timeout": hook.timeout_s,
+        **{name: value for name, value in optional.items() if value},
+    }
+
+
+class FileSuggestions:
+    """Files that fit what somebody types behind an @, from one list for all requests."""
+
+    def __init__(self) -> None:
+        self._index: FileIndex | None = None
+
+    async def __call__(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the files and folders whose paths have the letters of `query`, the best first."""
+        from panpan.faces.path_search import FileIndex, find_paths
+
+        query, paths = str(fields["query"]), session.agent.context.paths
+        if len(query) > _MAX_QUERY_CHARS:
+            return {"suggestions": []}
+        self._index = self._index or FileIndex(paths)
+        files = await self._index.fresh()
+        if files.problem or files.folder is None:
+            raise ToolError(f"the files cannot be listed: {files.problem}")
+        found = await find_paths(files, query, MOST_SUGGESTED)
+        return {"suggestions": [{"path": one} for one in found if paths.may_show(files.folder / one)]}

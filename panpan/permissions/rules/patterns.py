@@ -195,6 +195,7 @@ _TOP = Path("/")
 _ANY_CHILD = "\x01/\x01"
 """A path that no pattern names, to ask whether everything below a folder is meant."""
 _WILDCARDS = frozenset("*?[\\")
+_ESCAPED = compile_late(r"\\(.)")
 
 
 class PathPattern:
@@ -239,9 +240,9 @@ class PathPattern:
             root: Canonical root of the project.
         """
         text = self._pattern.removesuffix("/**").strip("/")
-        if _WILDCARDS & set(text) or (self._is_floating and not self._pattern.endswith("/**")):
+        if _WILDCARDS & set(_ESCAPED.sub("", text)) or (self._is_floating and not self._pattern.endswith("/**")):
             return None
-        return (self._written_base or root) / text
+        return (self._written_base or root) / _ESCAPED.sub(r"\1", text)
 
     def covers(self, path: Path, root: Path) -> bool:
         """Return whether an allowance for this pattern opens `path`, which is canonical, and all that is below it."""

@@ -123,3 +123,18 @@ def test_escaped_path_matches_itself_and_no_other(name: str, other: str) -> None
 
     assert pattern.covers(ROOT / name, ROOT)
     assert pattern.covers(ROOT / other, ROOT) == (name == other)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "place"),
+    [
+        (r"/a/li\[b\]/**", "a/li[b]"),
+        (r"/a/star\*", "a/star*"),
+        ("/a/plain", "a/plain"),
+        ("/a/*.txt", None),
+        (r"/a\*/*.txt", None),
+        ("/**/.git/**", None),
+    ],
+)
+def test_place_is_the_path_without_escapes(tmp_path: Path, pattern: str, place: str | None) -> None:
+    assert PathPattern(pattern).place(tmp_path) == (None if place is None else tmp_path / place)

@@ -360,6 +360,42 @@ def test_commands_of_a_fix_have_no_network_and_no_keys(ci: Panpan) -> None:
     assert "c2VjcmV0" not in told
 
 
+LOOK = """
+print("code", "is run")
+for name in {}:
+    try:
+        print(open(name).read())
+    except OSError as error:
+        print(error)
+"""
+
+
+def test_commands_of_a_fix_see_no_token_of_checkouts_inside(ci: Panpan) -> None:
+    (ci.workspace.parent / "issue.txt").write_text("x")
+    inner = ci.workspace / "vendor" / "li[b]"
+    inner.mkdir(parents=True)
+    git(inner, "init", "-q")
+    git(ci.workspace, "init", "-q", "--separate-git-dir", "store", "linked")
+    git(ci.workspace, "init", "-q", "--bare", "mirror")
+    places = [inner / ".git/config", ci.workspace / "store/config", ci.workspace / "mirror/config"]
+    for place in places:
+        git(ci.workspace, "config", "--file", str(place), "http.extraheader", "AUTHORIZATION: basic c2VjcmV0LXRva2Vu")
+    for folder in (inner, ci.workspace / "linked"):
+        git(folder, "commit", "-qm", "first", "--allow-empty")
+    (ci.workspace / "look.py").write_text(LOOK.format([str(place) for place in places]))
+    command = f"cd {ci.workspace}; python3 look.py"
+    with serving([calls(ToolCall("Bash", {"command": command})), say("done")]) as server:
+        ci.use(server)
+        done = ci.run("ci", "fix", "--commands", "--text", f"issue={ci.workspace.parent / 'issue.txt'}")
+
+    (told,) = results(server)
+    assert done.code == 0
+    if "was not run" in told:
+        pytest.skip("no sandbox works here, and so nothing runs")
+    assert "code is run" in told
+    assert "c2VjcmV0" not in told
+
+
 def staged(ci: Panpan) -> None:
     (ci.workspace / "a.py").write_text("x = 4\n")
     git(ci.workspace, "add", "a.py")

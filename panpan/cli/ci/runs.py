@@ -6,8 +6,9 @@ allowed, and all others are off.
 """
 
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ from panpan.types.dataclass import dataclass
 _LOOKING = ("files", "search")
 _RUNNING = ("shell",)
 """Capabilities whose tools a run may have."""
+
+MAX_REPOSITORIES = 1_000
+"""Most repositories inside a checkout."""
 
 _MATERIAL = "untrusted"
 
@@ -139,7 +143,7 @@ async def _session(
             raise ConfigError(
                 f"temporary files are in the repository {locations.project_root}; set TMPDIR to a folder outside of it"
             )
-        overrides = _overrides(root, folder, locations, options, mode)
+        overrides = await to_thread.run_sync(_overrides, root, folder, locations, options, mode)
         await to_thread.run_sync(material.write_to, folder / _MATERIAL)
         try:
             async with open_session(folder, overrides=overrides, mcp_config=(), strict_mcp_config=True) as session:
@@ -162,13 +166,41 @@ def _overrides(root: Path, folder: Path, locations: Locations, options: CiOption
         **options.overrides,
         "additional_directories": (str(root),),
         "permission.mode": mode,
-        # a checkout may hold the token that it was made with, and so may one inside it; the sandbox takes whole paths
-        "permission.deny": tuple(f"Read(/{gitignore_escaped(str(root))}/{git})" for git in (".git/**", "**/.git/**")),
+        "permission.deny": tuple(f"Read(/{pattern})" for pattern in _closed(root)),
         "sandbox.mode": "on",
         "sandbox.network": False,
         "sessions.title": "first-words",
         "tools.enabled": enabled,
     }
+
+
+def _closed(root: Path) -> Iterator[str]:
+    """Yield patterns of what nobody reads: a checkout may hold the token it was made with, and so may one inside it.
+
+    Tools are held by the first ones, wherever a repository is made. Commands are held by those without wildcards.
+    """
+    top = gitignore_escaped(str(root))
+    yield from (f"{top}/.git/**", f"{top}/**/.git/**")
+    places = list(islice(git_places(root), MAX_REPOSITORIES + 1))
+    if len(places) > MAX_REPOSITORIES:
+        raise ConfigError(
+            f"{root} holds more than {MAX_REPOSITORIES:,} repositories, too many to hide their tokens; remove some"
+        )
+    yield from (gitignore_escaped(str(place)) + ("/**" if place.is_dir() else "") for place in places)
+
+
+def git_places(root: Path) -> Iterator[Path]:
+    """Yield what may hold a token of repositories in a checkout: their `.git`, or the settings of one without, as bare.
+
+    Args:
+        root: Top folder of the checkout.
+    """
+    for folder, names, files in os.walk(root):
+        if ".git" in names:
+            names.remove(".git")
+            yield Path(folder, ".git")
+        if "HEAD" in files and {"objects", "refs"} <= set(names):
+            yield from (Path(folder, name) for name in ("config", "config.worktree") if name in files)
 
 
 def _about(material: Material, folder: Path) -> str:

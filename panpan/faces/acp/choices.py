@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from acp.schema import (
     AvailableCommand,
@@ -19,13 +19,15 @@ from acp.schema import (
 from anyio import to_thread
 
 from panpan.faces.acp.connection import invalid
-from panpan.faces.session_commands import SessionCommands
 from panpan.hub.choices import EFFORTS, NO_EFFORT, OfferedModel, models_for, usable_modes
 from panpan.session.models import SessionModels
 from panpan.session.session import Session
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.llm import Effort
 from panpan.types.permission import PermissionMode, is_permission_mode
+
+if TYPE_CHECKING:
+    from panpan.faces.session_commands import SessionCommands
 
 ConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean
 
@@ -50,7 +52,7 @@ class SessionChoices:
         has_booleans: True if the editor shows options that are on or off.
     """
 
-    def __init__(self, session: Session, commands: SessionCommands, *, has_booleans: bool) -> None:
+    def __init__(self, session: Session, commands: "SessionCommands", *, has_booleans: bool) -> None:
         self._session = session
         self._commands = commands
         self._has_booleans = has_booleans

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acp.exceptions import RequestError
 from acp.schema import (
@@ -65,7 +65,6 @@ from panpan.faces.acp.prompts import message_of
 from panpan.faces.acp.questions import ClientQuestions
 from panpan.faces.acp.requested import RequestedSessions, folder_of, not_found
 from panpan.faces.acp.session import AcpSession
-from panpan.faces.session_commands import SessionCommands
 from panpan.hub.hub import Hub, hosted
 from panpan.hub.sharing import shared
 from panpan.models.model_choice import NoKeyError, NoModelError
@@ -75,6 +74,9 @@ from panpan.session.session import Session
 from panpan.session.stored.store import archive
 from panpan.system.text.terminal_text import clean_line
 from panpan.version import __version__
+
+if TYPE_CHECKING:
+    from panpan.faces.session_commands import SessionCommands
 
 PROTOCOL_VERSION = 1
 MAX_SESSIONS = 32
@@ -383,5 +385,7 @@ def _opened(config: SessionConfig, askers: Askers, warn: Callable[[str], None]) 
     return opened_session(config, Frontend(askers, is_interactive=True, warn=warn, slash_commands=_commands))
 
 
-def _commands(env: Mapping[str, str], further: Sequence[Command]) -> SessionCommands:
+def _commands(env: Mapping[str, str], further: Sequence[Command]) -> "SessionCommands":
+    from panpan.faces.session_commands import SessionCommands  # `initialize` needs no command
+
     return SessionCommands(env, further)

@@ -17,7 +17,7 @@ from acp.interfaces import Client
 from acp.schema import AllowedOutcome, RequestPermissionResponse, TextContentBlock
 
 from tests.capabilities.mcp.place import Place, Use
-from tests.faces.acp.editor import command, environment, problems_of
+from tests.faces.acp.editor import ROOT, command, environment, problems_of
 from tests.faces.mcp_server.processes import a_day, pipe, running, until
 from tests.model_server import Reply, Text, Thinking, Tokens, ToolCall, serving
 
@@ -151,6 +151,13 @@ def begin(process: subprocess.Popen[str], place: Place, until_told: str) -> None
             send(process, "session/prompt", 3, sessionId=message["result"]["sessionId"], prompt=prompt)
         if until_told in json.dumps(message):
             return
+
+
+def test_server_loads_no_terminal() -> None:
+    code = "import sys, panpan.faces.acp.server, panpan.faces.session_commands; print('prompt_toolkit' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert out.stdout == "False\n"
 
 
 def test_end_of_input_ends_the_program_after_its_replies(place: Place) -> None:

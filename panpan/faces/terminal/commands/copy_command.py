@@ -6,7 +6,7 @@ from pathlib import Path
 
 from panpan.errors import ConfigError
 from panpan.faces.terminal.commands.choice_commands import look_of
-from panpan.faces.terminal.input.draft import put_into_clipboard
+from panpan.faces.terminal.input.clipboard import put_into_clipboard
 from panpan.session.command import Command, Terminal, say
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.messages import AssistantMessage

@@ -1,63 +1,19 @@
 """Dialog of a permission question."""
 
-import json
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from panpan.faces.permission_answers import WHOLE_CALL, all_reasons, answers_to, exact_line, why_it_matters, with_words
+from panpan.faces.permission_rows import argument_rows, head_rows
 from panpan.faces.terminal.dialogs.choice_dialog import TELL, UNREAD, Choice, ChoiceDialog
 from panpan.faces.terminal.dialogs.dialog import LineEditor, coloured_lines, prose
-from panpan.faces.terminal.rendering.cells import break_line, cell_width, cut, fit_parts, wrap_text
+from panpan.faces.terminal.rendering.cells import break_line, cut, fit_parts, wrap_text
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.system.text.terminal_text import escape_invisible
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
-
-# Arguments are shown exactly, with invisible characters spelled out, since a person has to judge them.
-#
-# Each line begins with a bar, and each continuation row with a broken bar. So no text can pass for two lines, for
-# another argument, or for a part of the dialog.
-
-
-def argument_rows(arguments: Mapping[str, Any], width: int, theme: Theme, *, main: str = "") -> list[str]:
-    """Return the arguments of a call as rows of at most `width` cells.
-
-    Args:
-        arguments: Values by name.
-        width: Cells of a row.
-        theme: Colours.
-        main: Name of the argument that comes first, without its name, if its value is a text.
-    """
-    if not arguments:
-        return [theme.paint("dim", "(no arguments)")]
-    value = arguments.get(main)
-    rows = _text_rows(value, width, theme) if isinstance(value, str) else []
-    others = {name: value for name, value in arguments.items() if not rows or name != main}
-    return [*rows, *(row for name, value in others.items() for row in _rows_of(exact_line(name), value, width, theme))]
-
-
-def _rows_of(name: str, value: Any, width: int, theme: Theme) -> list[str]:
-    text = value if isinstance(value, str) else _json_of(value)
-    if "\n" not in text and cell_width(f"{name}: {exact_line(text)}") <= width:
-        return [f"{theme.paint('dim', f'{name}:')} {exact_line(text)}"]
-    if not isinstance(value, str):
-        text = _json_of(value, indent=2)
-    return [*(theme.paint("dim", row) for row in break_line(f"{name}:", width)), *_text_rows(text, width, theme)]
-
-
-def _text_rows(text: str, width: int, theme: Theme) -> list[str]:
-    rows: list[str] = []
-    for line in text.split("\n"):
-        first, *more = break_line(exact_line(line), width - 2)
-        rows += [f"{theme.paint('dim', '│')} {first}", *(f"{theme.paint('dim', '┊')} {row}" for row in more)]
-    return rows
-
-
-def _json_of(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
-
 
 Meaning: TypeAlias = str
 """Key of an answer, or `TELL`."""
@@ -89,18 +45,6 @@ def choices_side_by_side(
     texts = [(f"{choice.number}. {choice.short}", choice.meaning == selected) for choice in choices]
     painted = [theme.paint("accent", f"❯ {text}") if is_selected else f"  {text}" for text, is_selected in texts]
     return wrap_text("".join(painted), width)
-
-
-_ASKS = " asks:"
-
-
-def head_rows(question: PermissionQuestion, width: int, theme: Theme) -> list[str]:
-    """Return the whole question, preceded by a row with the name of the subagent if one asks."""
-    head, agent = exact_line(question.head), exact_line(question.agent)
-    if not agent:
-        return [theme.paint("question", row) for row in break_line(f"? {head}", width)]
-    who = cut(f"? {cut(agent, max(width - len(_ASKS) - 2, 1))}{_ASKS}", width)
-    return [theme.paint("question", row) for row in (who, *(f"  {row}" for row in break_line(head, width - 2)))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 
 from panpan.errors import ConfigError
 from panpan.faces.terminal.commands.copy_command import MAX_SEQUENCE_BYTES, code_blocks
-from panpan.faces.terminal.input.draft import writers
+from panpan.faces.terminal.input.clipboard import writers
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage
 from tests.faces.terminal.commands.command_fixtures import FakeTerminal, terminal_in, type_in

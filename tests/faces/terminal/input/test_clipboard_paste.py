@@ -9,8 +9,9 @@ import anyio
 import pytest
 from prompt_toolkit.filters import Never
 
-from panpan.faces.terminal.input import draft as draft_module
-from panpan.faces.terminal.input.draft import ClipboardPaste, Draft, Pastes, save_picture
+from panpan.faces.terminal.input import clipboard
+from panpan.faces.terminal.input.clipboard import save_picture
+from panpan.faces.terminal.input.draft import ClipboardPaste, Draft, Pastes
 from panpan.faces.terminal.input.input_box import InputBox
 
 PICTURE = b"\x89PNG\r\n\x1a\n and the rest"
@@ -91,7 +92,7 @@ async def test_missing_program_error_says_what_to_install(programs, file):
 
 
 async def test_program_that_does_not_answer_is_given_up(programs, file, monkeypatch):
-    monkeypatch.setattr(draft_module, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(clipboard, "TIMEOUT_S", 0.2)
     programs.add("xclip", "time.sleep(600)")
 
     with anyio.fail_after(LIMIT_S):

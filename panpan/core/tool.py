@@ -30,6 +30,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from panpan.core.effects import UNKNOWN, Effects
+from panpan.core.file_writer import SessionWriter
 from panpan.core.leases import Leases
 from panpan.system.environment import child_environment, user_environment
 from panpan.system.files.output_store import OutputStore
@@ -152,6 +153,8 @@ class ToolContext:
     """Files that the model has read in this session, with their content at that time."""
     outputs: OutputStore
     """Store for output that is too large for a result."""
+    writer: SessionWriter = field(default_factory=SessionWriter)
+    """The way in which the file tools write; the agents of a session share it."""
     environment: Mapping[str, str] = field(default_factory=child_environment)
     """Environment of the model's commands: variables that programs need, without keys and tokens."""
     user_environment: Mapping[str, str] = field(default_factory=user_environment)

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from panpan.core.file_writer import FileWriter
 from panpan.core.tool import SeenFiles, ToolContext, digest_of
 from panpan.documents.read_image import image_format
 from panpan.documents.read_pdf import is_pdf
 from panpan.errors import ToolError
-from panpan.system.files.atomic_write import FileChangedError, write_atomic
+from panpan.system.files.atomic_write import FileChangedError
 from panpan.system.files.file_lock import lock_file
 from panpan.system.files.read_file import listed_folder, opened_folder, read_regular_file, set_mode, status_of
 from panpan.system.text.file_text import FileText, decode_file
@@ -148,24 +149,29 @@ def _sha256(content: bytes | None) -> str | None:
     return None if content is None else sha256(content).hexdigest()
 
 
-async def commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
+async def commit(changes: Sequence[FileChange], seen_files: SeenFiles, writer: FileWriter) -> None:
     """Write all `changes` and note that the model knows the new contents.
+
+    Args:
+        changes: The changes.
+        seen_files: Contents that the model knows.
+        writer: Puts new contents into the files.
 
     Raises:
         ToolError: One failed; the text says what is left changed. It is a `FileChangedError` if the first
             file was changed by somebody else.
     """
-    await anyio.to_thread.run_sync(_commit, changes, seen_files)
+    await anyio.to_thread.run_sync(_commit, changes, seen_files, writer)
 
 
-def _commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
+def _commit(changes: Sequence[FileChange], seen_files: SeenFiles, writer: FileWriter) -> None:
     # Deletions last: they are the hardest to take back.
     ordered = sorted(changes, key=lambda change: change.after is None)
     undo: list[_Undo] = []
     for change in ordered:
         try:
-            step = _Undo(change)
-            _put(change.target, change.before, change.after, change.mode)
+            step = _Undo(change, writer)
+            _put(change.target, change.before, change.after, change.mode, writer)
             undo.append(step)
             if change.is_new_program:
                 _make_executable(change.target)
@@ -180,14 +186,13 @@ def _commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
             seen_files.add(change.target.path, change.after)
 
 
-def _put(target: Target, before: bytes | None, after: bytes | None, mode: int | None) -> None:
+def _put(target: Target, before: bytes | None, after: bytes | None, mode: int | None, writer: FileWriter) -> None:
     with lock_file(target.path):
         if after is None:
             _delete(target, before or b"")
-        elif before is None:
-            write_atomic(target.path, after, mode=mode, must_not_exist=True)
         else:
-            write_atomic(target.path, after, mode=mode, expected_digest=digest_of(before))
+            expected = None if before is None else digest_of(before)
+            writer.write(target.path, after, mode=mode, expected_digest=expected)
 
 
 def _make_executable(target: Target) -> None:
@@ -212,7 +217,8 @@ def _delete(target: Target, expected: bytes) -> None:
 class _Undo:
     """The way to take one change back; made before it, since it notes which folders are missing."""
 
-    def __init__(self, change: FileChange) -> None:
+    def __init__(self, change: FileChange, writer: FileWriter) -> None:
+        self._writer = writer
         self.shown = change.target.shown
         self._change = change
         self._missing_folders = [folder for folder in change.target.path.parents if not folder.exists()]
@@ -220,7 +226,7 @@ class _Undo:
     def run(self) -> None:
         """Bring back what was there; raise `ToolError` if another has changed the file meanwhile."""
         change = self._change
-        _put(change.target, change.after, change.before, change.target.mode)
+        _put(change.target, change.after, change.before, change.target.mode, self._writer)
         if change.before is None:
             self._remove_folders()
 

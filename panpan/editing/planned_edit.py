@@ -81,7 +81,7 @@ async def apply_plan(plan: Plan, ctx: ToolContext) -> Output:
     """Write the changes and return what is told about them."""
     output = await anyio.to_thread.run_sync(_output, plan.reports, abandon_on_cancel=True)
     await ctx.note_changes(await anyio.to_thread.run_sync(intended_changes, plan.changes))
-    await commit(plan.changes, ctx.seen_files)
+    await commit(plan.changes, ctx.seen_files, ctx.writer)
     return output
 
 

@@ -8,6 +8,7 @@ import threading
 import anyio
 import pytest
 
+from panpan.core.file_writer import DiskWriter
 from panpan.core.tool import SeenFiles, digest_of
 from panpan.editing.commit import FileChange, commit, find_target
 from panpan.errors import ToolError
@@ -33,7 +34,7 @@ async def test_commit_undoes_earlier_writes_after_a_failure(workspace):
 
     # when
     with pytest.raises(ToolError) as caught:
-        await commit(changes, seen)
+        await commit(changes, seen, DiskWriter())
 
     # then
     assert workspace.contents() == before
@@ -49,7 +50,7 @@ async def test_commit_undoes_deletions_after_a_failure(workspace):
     workspace.put("b", "changed\n")
     changes = [change(workspace, "a", b"a\n", None), change(workspace, "b", b"b\n", None)]
     with pytest.raises(ToolError, match="nothing is changed"):
-        await commit(changes, SeenFiles())
+        await commit(changes, SeenFiles(), DiskWriter())
     assert workspace.contents() == {"a": b"a\n", "b": b"changed\n"}
     assert stat.S_IMODE((workspace.root / "a").stat().st_mode) == 0o640
 
@@ -57,7 +58,7 @@ async def test_commit_undoes_deletions_after_a_failure(workspace):
 async def test_commit_keeps_the_words_of_a_single_failure(workspace):
     workspace.put("a", "changed\n")
     with pytest.raises(ToolError, match=r"^a has changed since") as caught:
-        await commit([change(workspace, "a", b"a\n", b"A\n")], SeenFiles())
+        await commit([change(workspace, "a", b"a\n", b"A\n")], SeenFiles(), DiskWriter())
     assert "put back" not in str(caught.value)
 
 
@@ -80,7 +81,7 @@ async def test_commit_names_files_that_it_cannot_restore(workspace):
 
     # when
     with pytest.raises(ToolError) as caught:
-        await commit(changes, SeenFiles())
+        await commit(changes, SeenFiles(), DiskWriter())
     meddler.join()
 
     # then
@@ -97,7 +98,7 @@ async def test_commit_finishes_a_write_when_the_turn_is_cancelled(workspace):
 
     # when it is cancelled meanwhile
     async with anyio.create_task_group() as task_group:
-        task_group.start_soon(commit, [change(workspace, "a", b"a\n", b"A\n")], seen)
+        task_group.start_soon(commit, [change(workspace, "a", b"a\n", b"A\n")], seen, DiskWriter())
         await anyio.wait_all_tasks_blocked()
         task_group.cancel_scope.cancel()
         os.close(holder)
@@ -109,6 +110,6 @@ async def test_commit_finishes_a_write_when_the_turn_is_cancelled(workspace):
 
 async def test_commit_forgets_a_deleted_file(workspace):
     path = workspace.put_seen("a", "a\n")
-    await commit([change(workspace, "a", b"a\n", None)], workspace.ctx.seen_files)
+    await commit([change(workspace, "a", b"a\n", None)], workspace.ctx.seen_files, DiskWriter())
     assert not path.exists()
     assert workspace.ctx.seen_files.digest(path) is None

@@ -1,5 +1,6 @@
 // A client of the protocol's own library: it begins a session, answers, cancels, loads, and prints all that it got.
 import { spawn } from "node:child_process";
+import { readFile, writeFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { Readable, Writable } from "node:stream";
 
@@ -8,7 +9,7 @@ const acp = await import(pathToFileURL(library).href);
 const agent = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
 const stream = acp.ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout));
 const { methods } = acp;
-const seen = { updates: [], asked: [], forms: [] };
+const seen = { updates: [], asked: [], forms: [], written: [] };
 
 const client = acp
   .client({ name: "peer" })
@@ -20,6 +21,12 @@ const client = acp
     seen.forms.push(params);
     return { action: "accept", content: { q1: "Blue" } };
   })
+  .onRequest(methods.client.fs.readTextFile, async ({ params }) => ({ content: await readFile(params.path, "utf8") }))
+  .onRequest(methods.client.fs.writeTextFile, async ({ params }) => {
+    seen.written.push(params.content);
+    await writeFile(params.path, params.content);
+    return {};
+  })
   .onNotification(methods.client.session.update, ({ params }) => {
     seen.updates.push(params.update);
   });
@@ -28,7 +35,11 @@ await client.connectWith(stream, async (context) => {
   const ask = (method, params) => context.request(method, params);
   seen.initialized = await ask(methods.agent.initialize, {
     protocolVersion: acp.PROTOCOL_VERSION,
-    clientCapabilities: { elicitation: { form: {} }, session: { configOptions: { boolean: {} } } },
+    clientCapabilities: {
+      elicitation: { form: {} },
+      fs: { readTextFile: true, writeTextFile: true },
+      session: { configOptions: { boolean: {} } },
+    },
   });
   seen.session = await ask(methods.agent.session.new, { cwd: folder, mcpServers: [] });
   const { sessionId } = seen.session;

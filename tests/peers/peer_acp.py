@@ -18,6 +18,7 @@ from tests.peers.node import installed, node
 ACPX = "acpx@0.19.1"
 LIBRARY = "@agentclientprotocol/sdk@2.4.0"
 WRITE: Use = ("Write", {"file_path": "new.txt", "content": "hello\n"})
+EDIT: Use = ("Edit", {"file_path": "new.txt", "old_string": "hello", "new_string": "good morning"})
 ASK: Use = (
     "AskUserQuestion",
     {
@@ -109,7 +110,7 @@ async def test_acpx_keeps_a_session_and_cancels(packages: Path, place: Place) ->
 def test_library_of_the_authors_understands_every_message(packages: Path, place: Place) -> None:
     script = Path(__file__).parent / "acp_client.mjs"
     library = packages / "@agentclientprotocol/sdk/dist/v1/stable/acp.js"
-    words = [node(), str(script), str(library), str(place.root), *agent(place, ASK, WRITE, "said", SLEEP)]
+    words = [node(), str(script), str(library), str(place.root), *agent(place, ASK, WRITE, EDIT, "said", SLEEP)]
     done = subprocess.run(words, cwd=place.root, env=environment(place), capture_output=True, text=True, timeout=90)
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -118,7 +119,9 @@ def test_library_of_the_authors_understands_every_message(packages: Path, place:
     assert seen["initialized"]["protocolVersion"] == 1
     assert seen["first"]["stopReason"] == "end_turn"
     assert seen["second"]["stopReason"] == "cancelled"
-    assert [one["toolCall"]["title"] for one in seen["asked"]] == ["Write new.txt"]
+    assert [one["toolCall"]["title"] for one in seen["asked"]] == ["Write new.txt", "Edit new.txt"]
+    assert seen["written"] == ["good morning\n"]
+    assert (place.root / "new.txt").read_text() == "good morning\n"
     assert len(seen["forms"]) == 1
     assert seen["session"]["configOptions"][-1]["type"] == "boolean"
     assert "available_commands_update" in kinds[:2]

@@ -1,7 +1,7 @@
 """Unsaved changes in the editor, as far as it shows them: the model reads of them, and no file is changed below them.
 
-The rule: files are read and written on the disk, with all checks. The editor is only asked about files that a call is
-allowed to read, or about to change. An editor that cannot answer is as if it had nothing unsaved.
+The rule: files are read on the disk, with all checks. The editor is only asked about files that a call is allowed to
+read, or about to change. An editor that cannot answer is as if it had nothing unsaved.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import anyio
-from acp.schema import ReadTextFileRequest
+from acp.schema import ReadTextFileRequest, WriteTextFileRequest
 from anyio import to_thread
 
 from panpan.core.hooks import Hook, ToolCall
@@ -18,12 +18,17 @@ from panpan.errors import PanpanError
 from panpan.faces.acp.connection import ClientError, Connection
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
+from panpan.session.context import SessionContext
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.events import Output
 from panpan.types.permission import Deny, Reason
 
 ANSWER_S = 2.0
 """Seconds that the editor has to answer."""
+WRITE_S = 5.0
+"""Seconds that it has to write a file."""
+UNSAVED = "the user's editor has unsaved changes in"
+SAVE_FIRST = "Ask the user to save or discard them, then read the file again."
 MAX_FILE_BYTES = 2_000_000
 MAX_NOTE_CHARS = 20_000
 """Longest difference that the model gets."""
@@ -31,29 +36,65 @@ _MOST_FILES = 5
 """Most files of one call that are asked about."""
 
 
-def editor_buffers(connection: Connection) -> type[Capability]:
-    """Return the capability for an editor that shows its buffers."""
+class Buffers:
+    """The editor's buffers, for one session.
+
+    Args:
+        connection: The way to the editor.
+        session_id: The session.
+    """
+
+    def __init__(self, connection: Connection, session_id: str) -> None:
+        self._connection = connection
+        self._session_id = session_id
+
+    async def read(self, path: Path) -> str | None:
+        """Return what the editor shows of a file; None if it does not say."""
+        request = ReadTextFileRequest(session_id=self._session_id, path=str(path))
+        try:
+            with anyio.move_on_after(ANSWER_S):
+                answer = await self._connection.request("fs/read_text_file", request)
+                content = answer.get("content") if isinstance(answer, dict) else None
+                return content if isinstance(content, str) else None
+        except ClientError:
+            pass
+        return None
+
+    async def write(self, path: Path, text: str) -> bool:
+        """Let the editor write a file; return False if it did not answer in time.
+
+        Raises:
+            ClientError: The editor refuses.
+        """
+        request = WriteTextFileRequest(session_id=self._session_id, path=str(path), content=text)
+        with anyio.move_on_after(WRITE_S) as scope:
+            await self._connection.request("fs/write_text_file", request)
+        return not scope.cancelled_caught
+
+
+def editor_buffers(connection: Connection, *, writes: bool) -> type[Capability]:
+    """Return the capability for an editor that shows its buffers.
+
+    Args:
+        connection: The way to the editor.
+        writes: True if it also writes files.
+    """
 
     class EditorBuffers(Capability):
-        """Asks the editor for unsaved changes."""
+        """Asks the editor for unsaved changes, and lets it write."""
 
         name: ClassVar[str] = "editor_buffers"
 
+        def __init__(self, session: SessionContext) -> None:
+            super().__init__(session)
+            self._buffers = Buffers(connection, session.id)
+            if writes:
+                from panpan.faces.acp.writing import EditorWriter
+
+                session.tool_context.writer.use(EditorWriter(self._buffers, session.paths.root, session.processes))
+
         def hooks(self, agent: Agent) -> Iterable[Hook]:
-            session_id = self.session.id
-
-            async def read(path: Path) -> str | None:
-                request = ReadTextFileRequest(session_id=session_id, path=str(path))
-                try:
-                    with anyio.move_on_after(ANSWER_S):
-                        answer = await connection.request("fs/read_text_file", request)
-                        content = answer.get("content") if isinstance(answer, dict) else None
-                        return content if isinstance(content, str) else None
-                except ClientError:
-                    pass
-                return None
-
-            return (UnsavedChanges(read),)
+            return (UnsavedChanges(self._buffers.read),)
 
     return EditorBuffers
 
@@ -73,9 +114,7 @@ class UnsavedChanges(Hook):
             return None
         for path in _paths(call, [*call.effects.writes, *call.effects.deletes]):
             if await self._texts(path):
-                problem = f"the user's editor has unsaved changes in {clean_line(str(path))}"
-                advice = "Ask the user to save or discard them, then read the file again."
-                return Deny(Reason(problem, path=str(path), advice=advice))
+                return Deny(Reason(f"{UNSAVED} {clean_line(str(path))}", path=str(path), advice=SAVE_FIRST))
         return None
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
@@ -97,9 +136,9 @@ class UnsavedChanges(Hook):
         if saved is None:
             return None
         shown = await self._read(path)
-        if shown is None or _plain(shown) == _plain(saved):
+        if shown is None or plain_text(shown) == plain_text(saved):
             return None
-        return _plain(saved), _plain(shown)
+        return plain_text(saved), plain_text(shown)
 
 
 def _paths(call: ToolCall, written: Sequence[str]) -> Sequence[Path]:
@@ -122,7 +161,7 @@ def _saved(path: Path) -> str | None:
         return None
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Return a text without what editors change in it by themselves: line ends, and a mark before."""
     return text.removeprefix("\ufeff").replace("\r\n", "\n").rstrip("\n")
 

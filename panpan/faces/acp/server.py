@@ -20,6 +20,7 @@ from acp.schema import (
     ClientCapabilities,
     CloseSessionRequest,
     DeleteSessionRequest,
+    FileSystemCapabilities,
     ForkSessionRequest,
     ForkSessionResponse,
     Implementation,
@@ -240,8 +241,9 @@ class AcpServer:
     def _further(self) -> Mapping[str, Any]:
         """Options of sessions that follow from the abilities of the editor."""
         client = self._require_client()
-        shows_buffers = client.fs is not None and client.fs.read_text_file
-        buffers = [editor_buffers(self._connection)] if shows_buffers else []
+        files = client.fs or FileSystemCapabilities()
+        writes = bool(files.write_text_file)
+        buffers = [editor_buffers(self._connection, writes=writes)] if files.read_text_file else []
         return {"capabilities": [*self._options.get("capabilities", ()), *buffers]}
 
     async def _open(self, config: SessionConfig) -> AcpSession:

@@ -56,6 +56,7 @@ await client.connectWith(stream, async (context) => {
   seen.updates.push("loaded");
   seen.loaded = await ask(methods.agent.session.load, { sessionId, cwd: folder, mcpServers: [] });
   seen.error = await ask(methods.agent.session.setMode, { sessionId, modeId: "nonsense" }).catch((error) => String(error));
+  seen.logout = await ask(methods.agent.logout, {}).catch((error) => String(error));
 });
 agent.stdin.end();
 console.log(JSON.stringify(seen));

@@ -127,3 +127,4 @@ def test_library_of_the_authors_understands_every_message(packages: Path, place:
     assert "available_commands_update" in kinds[:2]
     assert kinds[kinds.index("loaded") :].count("user_message_chunk") == 2
     assert "there is no mode 'nonsense'" in seen["error"]
+    assert "no key is stored" in seen["logout"]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from acp.exceptions import RequestError
 from acp.schema import (
+    AgentAuthCapabilities,
     AgentCapabilities,
     AuthenticateRequest,
     AuthMethodAgent,
@@ -29,6 +30,8 @@ from acp.schema import (
     ListSessionsRequest,
     LoadSessionRequest,
     LoadSessionResponse,
+    LogoutCapabilities,
+    LogoutRequest,
     McpCapabilities,
     NewSessionRequest,
     NewSessionResponse,
@@ -62,6 +65,7 @@ from panpan.errors import ConfigError, PanpanError, SessionError, unwrap_single_
 from panpan.faces.acp.buffers import editor_buffers
 from panpan.faces.acp.choices import SessionChoices
 from panpan.faces.acp.connection import Connection, Method, Reply, invalid
+from panpan.faces.acp.logout import forget_keys, has_lost_key
 from panpan.faces.acp.prompts import message_of
 from panpan.faces.acp.questions import ClientQuestions
 from panpan.faces.acp.requested import RequestedSessions, folder_of, not_found
@@ -87,6 +91,7 @@ LOGIN_OPTION = "--login"
 
 _AUTH_REQUIRED, _INVALID_REQUEST = -32000, -32600
 _LOGIN = "login"
+_NOT_SET_UP = "no model is set up; run `panpan login` in a terminal"
 _MAX_WARNINGS = 100
 """Newest warnings that are kept for an editor."""
 
@@ -130,6 +135,7 @@ class AcpServer:
         return {
             "initialize": Method(InitializeRequest, self._initialize),
             "authenticate": Method(AuthenticateRequest, self._authenticate),
+            "logout": Method(LogoutRequest, self._logout),
             "session/new": Method(NewSessionRequest, self._new),
             "session/load": Method(LoadSessionRequest, self._load),
             "session/resume": Method(ResumeSessionRequest, self._resume),
@@ -152,6 +158,7 @@ class AcpServer:
                 agent_info=Implementation(name="panpan", title="panpan", version=__version__),
                 auth_methods=methods,
                 agent_capabilities=AgentCapabilities(
+                    auth=AgentAuthCapabilities(logout=LogoutCapabilities()),
                     load_session=True,
                     prompt_capabilities=PromptCapabilities(image=True, embedded_context=True),
                     mcp_capabilities=McpCapabilities(http=True, sse=True),
@@ -193,8 +200,22 @@ class AcpServer:
         if request.method_id != _LOGIN:
             raise invalid(f"there is no way to log in called {clean_line(request.method_id)[:40]!r}; use {_LOGIN!r}")
         if not await self._is_set_up():
-            raise RequestError(_AUTH_REQUIRED, "no model is set up yet; run `panpan login` in a terminal")
+            raise RequestError(_AUTH_REQUIRED, _NOT_SET_UP)
         return Reply()
+
+    async def _logout(self, request: LogoutRequest) -> Reply:
+        self._require_client()
+        try:
+            still = await to_thread.run_sync(lambda: list(forget_keys(self._env)))
+        except ConfigError as error:
+            raise invalid(str(error)) from error
+        for line in still:
+            self._warn(line)
+        return Reply()
+
+    @property
+    def _env(self) -> Mapping[str, str]:
+        return SessionConfig(Path(), self._options).env
 
     async def _new(self, request: NewSessionRequest) -> Reply:
         session = await self._open(self._requested.config(request, **self._further))
@@ -299,7 +320,7 @@ class AcpServer:
         client, session = self._require_client(), hub.session
         booleans = client.session and client.session.config_options and client.session.config_options.boolean
         has_forms = client.elicitation is not None and client.elicitation.form is not None
-        commands = _commands(SessionConfig(Path(), self._options).env, session.capabilities.session_commands)
+        commands = _commands(self._env, session.capabilities.session_commands)
         choices = SessionChoices(session, commands, has_booleans=booleans is not None)
         await choices.load()
         info = session.info
@@ -328,6 +349,8 @@ class AcpServer:
 
     async def _prompt(self, request: PromptRequest) -> Reply:
         session = self._session(request.session_id)
+        if has_lost_key(session.hub.session, self._env):
+            raise RequestError(_AUTH_REQUIRED, _NOT_SET_UP)
         reason = await session.prompt(await message_of(request.prompt))
         return Reply(PromptResponse(stop_reason=reason, usage=session.tokens))
 

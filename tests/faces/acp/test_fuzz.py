@@ -41,6 +41,7 @@ SESSION, FOLDER = "the session", "the folder"
 TEMPLATES: dict[str, dict[str, Any]] = {
     "initialize": {"protocolVersion": 1, "clientCapabilities": {}},
     "authenticate": {"methodId": "login"},
+    "logout": {},
     "session/new": {"cwd": FOLDER, "mcpServers": []},
     "session/load": {"sessionId": SESSION, "cwd": FOLDER, "mcpServers": []},
     "session/resume": {"sessionId": SESSION, "cwd": FOLDER},

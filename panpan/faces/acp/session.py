@@ -5,6 +5,7 @@ The rule: the reply to a prompt comes after everything of its turn was sent, and
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from math import inf
 
 import anyio
 from acp.schema import (
@@ -24,7 +25,7 @@ from panpan.errors import PanpanError, TurnLimitError
 from panpan.faces.acp.choices import ConfigOption, SessionChoices
 from panpan.faces.acp.connection import Connection
 from panpan.faces.acp.questions import ClientQuestions
-from panpan.faces.acp.updates import SessionUpdates, Update, thought
+from panpan.faces.acp.updates import PROGRESS_S, SessionUpdates, Update, thought
 from panpan.hub.events import (
     HubEvent,
     PromptsReturned,
@@ -36,6 +37,7 @@ from panpan.hub.events import (
     TurnClosed,
     TurnFailed,
 )
+from panpan.hub.feed import Numbered
 from panpan.hub.hub import Hub
 from panpan.types.events import TurnEnded
 from panpan.types.messages import AssistantMessage, UserMessage, new_id
@@ -122,8 +124,12 @@ class AcpSession:
             with self.hub.questions.answered_by(CLIENT):
                 async with create_task_group() as group:
                     while True:
-                        for one in await reader.take():
+                        events: Sequence[Numbered] = ()
+                        with anyio.move_on_after(PROGRESS_S if self._updates.has_untold else inf):
+                            events = await reader.take()
+                        for one in events:
                             await self._take(one.event, group)
+                        await self.tell(*self._updates.untold())
         finally:
             for prompt in self._prompts.values():
                 prompt.close("cancelled")

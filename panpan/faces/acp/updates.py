@@ -84,6 +84,8 @@ class _Output:
         self.text = ""
         self.lines: deque[str] = deque(maxlen=_AGENT_LINES)
         self.told_at = float("-inf")
+        self.untold = ""
+        """Newest of it that came too early to be told."""
 
 
 class SessionUpdates:
@@ -115,6 +117,15 @@ class SessionUpdates:
     def open_calls(self) -> Sequence[str]:
         """Ids of the calls that have not ended, oldest first."""
         return list(self._calls)
+
+    @property
+    def has_untold(self) -> bool:
+        """True if there is output that `untold` returns in `PROGRESS_S` at the latest."""
+        return any(output.untold for output in self._calls.values())
+
+    def untold(self) -> Sequence[Update]:
+        """Return the output whose time has come, of calls that have printed nothing since."""
+        return [update for call, one in self._calls.items() if one.untold for update in self._tell(call, one)]
 
     async def of(self, event: HubEvent) -> Sequence[Update]:
         """Return what a client is told of an event."""
@@ -188,10 +199,14 @@ class SessionUpdates:
         return await call_of(use, self._session.agent)
 
     def _tell_output(self, call: str, output: _Output, words: str) -> Sequence[Update]:
+        output.untold = words
+        return self._tell(call, output)
+
+    def _tell(self, call: str, output: _Output) -> Sequence[Update]:
         now = self._clock()
         if now - output.told_at < PROGRESS_S:
-            return ()  # the next piece, or the result, has it, too
-        output.told_at = now
+            return ()
+        words, output.untold, output.told_at = output.untold, "", now
         return [progress(call, words)]
 
     def _chunks(self, tracker: UnseenTextTracker, words: str) -> Sequence[Update]:

@@ -533,3 +533,15 @@ async def test_terminal_joins_the_session_and_answers_for_the_editor(place: Plac
         assert editor.text(session) == "changed"
 
     assert (place.root / "old.txt").read_text() == "one\n2\nthree\n"
+
+
+async def test_output_of_a_command_that_waits_is_shown_whole(place: Place) -> None:
+    waiting = "echo one; sleep 0.05; echo two; until [ -e go ]; do sleep 0.02; done"
+    async with editing(place, ("Bash", {"command": waiting, "description": "Wait"}), "done") as editor:
+        session = await editor.new(place.root)
+        prompt = [{"type": "text", "text": "go"}]
+        number = await editor.begin("session/prompt", sessionId=session, prompt=prompt)
+        with anyio.fail_after(20):
+            await editor.until(lambda: "one\\ntwo" in json.dumps(editor.updates("tool_call_update")))
+        (place.root / "go").touch()
+        assert (await editor.reply(number))["stopReason"] == "end_turn"

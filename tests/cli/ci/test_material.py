@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.cli.ci.material import Material, read_texts, visible
+from panpan.cli.ci.material import Material, files_not_shown, read_texts, visible
 from panpan.errors import ConfigError
 
 
@@ -56,3 +56,20 @@ def test_text_without_a_plain_name_is_refused(given_: str) -> None:
 def test_missing_text_is_an_error_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not exist"):
         read_texts([f"title={tmp_path / 'no.txt'}"])
+
+
+def test_files_that_a_difference_does_not_show_are_named() -> None:
+    diff = """diff --git a/a and b.bin b/a and b.bin
+index 1..2 100644
+Binary files a/a and b.bin and b/a and b.bin differ
+diff --git a/x.py b/x.py
+@@ -1 +1 @@
+-Binary files a/x and b/x differ
+ Binary files a/y and b/y differ
+diff --git "a/\\303\\244" "b/\\303\\244"
+new file mode 100644
+GIT binary patch
+literal 3
+"""
+
+    assert files_not_shown(diff) == ["a and b.bin", "\\303\\244"]

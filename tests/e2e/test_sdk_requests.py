@@ -244,22 +244,3 @@ def test_hooks_of_files_and_of_the_program_are_listed(panpan: Panpan) -> None:
     assert events == {"PreToolUse": (1, True), "Stop": (2, False)}
     assert len(found["eventCatalog"]) > 20
     assert found["policy"]["allDisabled"] is False
-
-
-@pytest.mark.parametrize(
-    ("subtype", "why"),
-    [
-        ("reload_skills", "a session reads them once; end it, and go on with `resume`"),
-        ("reload_plugins", "a session reads them once"),
-        ("reload_output_styles", "a session reads them once"),
-        ("update_settings", "a program writes no settings files"),
-    ],
-)
-def test_request_that_panpan_refuses_says_what_to_do(panpan: Panpan, subtype: str, why: str) -> None:
-    with serving([]) as server:
-        panpan.use(server)
-        with running(panpan) as program:
-            answer = program.call(subtype, source="userSettings", settings={"effortLevel": "low"})
-            program.end()
-
-    assert why in answer["error"]

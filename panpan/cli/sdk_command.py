@@ -6,7 +6,7 @@ The rule: `initialize` is answered before anything heavy is imported.
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from anyio import to_thread
 
 from panpan.cli_kit.failures import StdoutWriter, say
 from panpan.cli_kit.options import Options
+from panpan.cli_kit.sdk_options import names_in
 from panpan.cli_kit.stdin import StdinReader
 from panpan.config.locations import Locations
 from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
@@ -46,8 +47,8 @@ async def run_sdk(options: Options, out: StdoutWriter) -> int:
     with unwrap_single_exception():
         async with anyio.create_task_group() as group:
             group.start_soon(lines.run)
-            request, hello = await _hello(options, channel)
             try:
+                request, hello = await _hello(options, channel)
                 code = await _run(options, channel, request, hello)
             except PanpanError:
                 await lines.drain()
@@ -58,25 +59,38 @@ async def run_sdk(options: Options, out: StdoutWriter) -> int:
 
 
 async def _hello(options: Options, channel: Channel) -> tuple[Request | None, Hello]:
-    """Return the first request, and what it wants if it is `initialize`, which then is answered."""
+    """Return the first request, and what it wants if it is `initialize`, which then is answered.
+
+    Raises:
+        ConfigError: It lacks fields that the command line announces, without which the session may do too much.
+    """
     if not _is_of_sdk(options):
         return None, Hello()
+    announced = names_in(options["initialize_fields"]) or ()
     request = await channel.first()
     if request is None or request.subtype != "initialize":
+        _require_delivered(announced, Hello())
         return request, Hello()
     try:
         hello = read_hello(request)
+        _require_delivered(announced, hello)
     except ConfigError as error:
         channel.refuse(request.id, str(error))
+        _require_delivered(announced, Hello())
         return None, Hello()
-    channel.respond(request.id, hello_answer(hello, options["output_style"]))
+    channel.respond(request.id, hello_answer(hello, options["output_style"], is_first=True))
     return None, hello
+
+
+def _require_delivered(announced: Sequence[str], hello: Hello) -> None:
+    if missing := [name for name in announced if name not in hello.delivered]:
+        raise ConfigError(f"--initialize-fields: the first request is no initialize with {', '.join(missing)}")
 
 
 def _is_of_sdk(options: Options) -> bool:
     """Return True if the program begins with a request, as far as the environment and the command line tell."""
     asks = options["permission_prompt_tool"] is not None or options["permission_prompts"] == "host"
-    return any(map(os.environ.get, OF_SDK)) or asks or options["await_initialize"]
+    return any(map(os.environ.get, OF_SDK)) or asks or options["await_initialize"] or bool(options["initialize_fields"])
 
 
 async def _run(options: Options, channel: Channel, request: Request | None, hello: Hello) -> int:
@@ -169,8 +183,9 @@ def _servers_of(options: Options, hello: Hello) -> list[str]:
 def _options_with(options: Options, hello: Hello) -> Options:
     """Return the options with those of `initialize`, which are stronger."""
     given = dict(hello.options)
-    if "mcp_config" in given:
-        given["mcp_config"] = (*options["mcp_config"], *given["mcp_config"])
+    for name in ("mcp_config", "settings", "disallowed_tools"):
+        if name in given:
+            given[name] = (*options[name], *given[name])
     for name in ("system_prompt", "append_system_prompt"):
         if name in given:
             given[f"{name}_file"] = None

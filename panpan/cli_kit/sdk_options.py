@@ -15,6 +15,9 @@ THINKING_WORDS = ("adaptive", "enabled", "disabled")
 SETTING_SOURCES = ("user", "project", "local")
 """Kinds of settings files: the user's own, the project's, and the user's own for the project."""
 
+INITIALIZE_FIELDS = ("settings", "disallowedTools")
+"""Fields of the first request of a program that the command line may announce."""
+
 _MAX_PROMPT_BYTES = 1_000_000
 """Most bytes of a file with a system prompt, and of a schema."""
 _LEAST_THINKING = 1024
@@ -67,6 +70,11 @@ def sdk_options() -> list[Any]:
                      help="Let the program that runs panpan switch to the mode bypassPermissions."),
         click.option("--await-initialize", is_flag=True,
                      help="With --input-format stream-json: wait for the program's first request."),
+        click.option("--plugin-dir-no-mcp", "plugin_folders_without_mcp", multiple=True, type=click.Path(),
+                     metavar="FOLDER", help="Like --plugin-dir, but without the MCP servers of the plug-in."),
+        click.option("--initialize-fields", metavar="NAMES",
+                     help="With --input-format stream-json: fields that the program's first request has, of "
+                          "settings,disallowedTools; without them nothing runs."),
         click.option("--json-schema", metavar="JSON|FILE",
                      help="Headless: end with an answer that is JSON and fits this schema."),
         click.option("--max-thinking-tokens", type=click.IntRange(min=0), metavar="TOKENS",
@@ -137,8 +145,14 @@ def check_sdk_options(options: Mapping[str, Any]) -> None:
             raise click.UsageError(f"--setting-sources takes {', '.join(SETTING_SOURCES)}; {kind!r} is none of them")
     if options["replay_user_messages"] and options["output_format"] != "stream-json":
         raise click.UsageError("--replay-user-messages goes with --output-format stream-json")
+    for name in names_in(options["initialize_fields"]) or ():
+        if name not in INITIALIZE_FIELDS:
+            raise click.UsageError(
+                f"--initialize-fields takes {', '.join(INITIALIZE_FIELDS)}; {name!r} is none of them"
+            )
     for name in (
-        "permission_prompt_tool", "await_initialize", "include_hook_events", "permission_prompts", "session_mirror",
+        "permission_prompt_tool", "await_initialize", "initialize_fields", "include_hook_events", "permission_prompts",
+        "session_mirror",
     ):  # fmt: skip
         if options[name] and options["input_format"] != "stream-json":
             raise click.UsageError(f"--{name.replace('_', '-')} goes with --input-format stream-json")

@@ -89,6 +89,8 @@ class Places:
     """Folders of plug-ins that count besides those that are enabled."""
     only: "Sequence[LoadedPlugin]" = ()
     """Plug-ins that count in place of all others."""
+    without_mcp: Sequence[Path] = ()
+    """Those of `plugin_folders` whose MCP servers do not count."""
 
     @cached_property
     def _plugins(self) -> "tuple[Sequence[LoadedPlugin], Sequence[str]]":
@@ -98,7 +100,7 @@ class Places:
             return (), ()
         from panpan.config.plugins.enabled import load_plugins  # few have any
 
-        return load_plugins(self.home, self.plugin_folders)
+        return load_plugins(self.home, self.plugin_folders, self.without_mcp)
 
     @property
     def plugins(self) -> "Sequence[LoadedPlugin]":

@@ -472,6 +472,8 @@ class Settings(Table):
     """Folders outside the project that the tools may use as if they were in it; those of all sources are joined."""
     plugin_folders: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
     """Folders of plug-ins that are on, as they are now, such as one that you are writing."""
+    plugin_folders_without_mcp: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
+    """Further folders of plug-ins, whose MCP servers do not count."""
 
     max_rounds: int | None = Field(default=None, ge=1)
     """Limit on the rounds of one turn; None for 10,000 if a user watches, else 50."""
@@ -545,6 +547,7 @@ MERGED_LISTS = frozenset(
         ("permission", "deny"),
         ("additional_directories",),
         ("plugin_folders",),
+        ("plugin_folders_without_mcp",),
         ("sandbox", "domains"),
         ("sandbox", "writable"),
         ("sandbox", "outside"),

@@ -200,7 +200,12 @@ def load_settings(
         tuple(withheld),
         tuple(withheld_rules),
         keys,
-        Places(locations.home if "user" in files.kinds else None, trust, settings.plugin_folders),
+        Places(
+            locations.home if "user" in files.kinds else None,
+            trust,
+            (*settings.plugin_folders, *settings.plugin_folders_without_mcp),
+            without_mcp=settings.plugin_folders_without_mcp,
+        ),
         files,
     )
 
@@ -224,6 +229,10 @@ def _is_users_own(locations: Locations) -> bool:
     return locations.user_settings == locations.project_settings
 
 
+_FOLDERS = frozenset({("additional_directories",), ("plugin_folders",), ("plugin_folders_without_mcp",)})
+"""Settings with folders, which on the command line may be relative."""
+
+
 def _read_flags(overrides: Mapping[str, object], cwd: Path) -> Source:
     values: dict[str, Any] = {}
     places: dict[KeyPath, str] = {}
@@ -233,7 +242,7 @@ def _read_flags(overrides: Mapping[str, object], cwd: Path) -> Source:
         is_nothing = path in MERGED_LISTS and value in ((), [])
         if value is None or is_nothing or isinstance(value, Source | Names | SettingFiles):
             continue
-        if path in {("additional_directories",), ("plugin_folders",)} and isinstance(value, Iterable):
+        if path in _FOLDERS and isinstance(value, Iterable):
             value = [str(folder) if str(folder).startswith("~") else str(cwd / str(folder)) for folder in value]
         put(values, path, value)
         places[path] = names.get(key, f'overrides["{shown(key)}"]')

@@ -107,6 +107,18 @@ def test_first_line_names_the_plugins(panpan: Panpan, acme: Path) -> None:
     assert done.lines[0]["plugin_errors"] == []
 
 
+def test_folder_without_mcp_brings_all_but_its_servers(panpan: Panpan, acme: Path) -> None:
+    (acme / ".mcp.json").write_text('{"mcpServers": {"s": {"command": "touch", "args": ["started"]}}}')
+
+    done, _ = run(panpan, say("Hi."), args=("-p", "go", "-f", "stream-json", "--plugin-dir-no-mcp", str(acme)))
+
+    assert done.lines[0]["plugins"] == [{"name": "acme", "path": str(acme), "version": "1.2.0"}]
+    assert "acme:reviewer" in done.lines[0]["agents"]
+    assert done.lines[0]["mcp_servers"] == []
+    with_servers, _ = run(panpan, say("Hi."), args=("-p", "go", "-f", "stream-json", "--plugin-dir", str(acme)))
+    assert [one["name"] for one in with_servers.lines[0]["mcp_servers"]] == ["plugin_acme_s"]
+
+
 def test_changed_plugin_is_told_and_not_used(panpan: Panpan, acme: Path) -> None:
     plugin(panpan, "add", str(acme))
     plugin(panpan, "enable", "acme")

@@ -520,6 +520,37 @@ def test_wishes_of_initialize_shape_the_session(panpan: Panpan) -> None:
     assert {"critic", "prompter"} <= set(next(line for line in program.seen if line.get("subtype") == "init")["agents"])
 
 
+def test_options_that_initialize_delivers_count(panpan: Panpan) -> None:
+    wishes = {"settings": {"permissions": {"deny": ["Bash(touch *)"]}}, "disallowedTools": ["LS"], "mcpServers": {}}
+    touch = {"command": "touch made", "description": "Make"}
+    fields = ("--initialize-fields", "settings,disallowedTools", "--disallowedTools", "Glob")
+    with serving([call("Bash", touch), say("done")]) as server:
+        panpan.use(server)
+        with running(panpan, *fields, "--permission-mode", "bypassPermissions", begins=False) as program:
+            first = program.call("initialize", **wishes)["response"]
+            program.say("go")
+            program.result()
+            again = program.call("initialize", **wishes)["response"]
+            program.end()
+
+    applied = ("settings_applied", "disallowed_tools_applied", "mcp_servers_applied")
+    assert [(first[name], again[name]) for name in applied] == [(True, False)] * 3
+    assert not (panpan.workspace / "made").exists()
+    assert not {"LS", "Glob"} & {tool["name"] for tool in server.requests[0].body["tools"]}
+
+
+@pytest.mark.parametrize("wishes", [{"settings": {}}, {"settings": {}, "disallowedTools": 3}])
+def test_run_ends_without_the_fields_that_are_announced(panpan: Panpan, wishes: Any) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        with running(panpan, "--initialize-fields", "settings,disallowedTools", begins=False) as program:
+            refused = program.call("initialize", **wishes)
+            code = program.process.wait(20)
+
+    assert "disallowedTools" in refused["error"]
+    assert code == 2
+
+
 def test_model_has_only_the_skills_that_are_named(panpan: Panpan) -> None:
     for name in ("forms", "letters"):
         folder = panpan.home / "skills" / name

@@ -185,7 +185,8 @@ def _given(ctx: click.Context) -> Mapping[str, Any]:
 
 
 def _places(ctx: click.Context, locations: Locations) -> Places:
-    folders = (ctx.meta.get(RUN_OPTIONS) or {}).get("plugin_folders") or ()
+    options = ctx.meta.get(RUN_OPTIONS) or {}
+    folders = (*options.get("plugin_folders", ()), *options.get("plugin_folders_without_mcp", ()))
     return Places(locations.home, trust_of(locations), [Path(folder).absolute() for folder in folders])
 
 

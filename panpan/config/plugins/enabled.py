@@ -1,6 +1,7 @@
 """Plug-ins that are on: those that the user has enabled, and folders that the settings or the command line name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from panpan.config.plugins.manifest import PluginError, read_plugin
@@ -16,12 +17,15 @@ from panpan.config.plugins.store import (
 from panpan.errors import ConfigError
 
 
-def load_plugins(home: Path | None, folders: Sequence[Path]) -> tuple[Sequence[LoadedPlugin], Sequence[str]]:
+def load_plugins(
+    home: Path | None, folders: Sequence[Path], without_mcp: Collection[Path] = ()
+) -> tuple[Sequence[LoadedPlugin], Sequence[str]]:
     """Return the plug-ins that are on, and those that cannot be used, each with the reason.
 
     Args:
         home: The panpan home; None for none.
         folders: Folders of further plug-ins; of one name, they count.
+        without_mcp: Those of them whose MCP servers do not count.
     """
     problems: list[str] = []
     found = {one.plugin.name: one for one in _enabled(home, problems)}
@@ -31,8 +35,13 @@ def load_plugins(home: Path | None, folders: Sequence[Path]) -> tuple[Sequence[L
         except PluginError as error:
             problems.append(f"{folder}: {error}")
         else:
-            found[one.plugin.name] = one
+            found[one.plugin.name] = _without_mcp(one) if folder in without_mcp else one
     return [found[name] for name in sorted(found)], problems
+
+
+def _without_mcp(one: LoadedPlugin) -> LoadedPlugin:
+    servers = [server for server in one.plugin.servers if server.kind != "mcp"]
+    return replace(one, plugin=replace(one.plugin, servers=servers))
 
 
 def _enabled(home: Path | None, problems: list[str]) -> Iterator[LoadedPlugin]:

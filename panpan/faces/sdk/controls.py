@@ -141,7 +141,7 @@ class Controls:
             self.take(hello)
             if hello.options:
                 self._warn(f"the session is open already: {', '.join(hello.options)} of initialize change nothing")
-            return hello_answer(hello, None)
+            return hello_answer(hello, None, is_first=False)
         if request.subtype == "end_session":
             self._channel.end()
             return {}

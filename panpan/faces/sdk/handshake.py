@@ -22,6 +22,12 @@ _UNUSED = frozenset(
     {"promptSuggestions", "forwardSubagentText", "sdkMcpServerManifests", "sdkMcpServerManifestsOrigin"}
 )
 """Fields that change nothing which a program could miss: panpan always sends the texts of subagents, say."""
+_APPLIED = {
+    "settings": "settings_applied",
+    "disallowedTools": "disallowed_tools_applied",
+    "mcpServers": "mcp_servers_applied",
+}
+"""Fields that count for a session that is not open yet, each with the field of the answer that says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,8 @@ class Hello:
     """Options of the command line that it sets, by their names there, and `skills`."""
     unknown: Sequence[str] = ()
     """Fields that panpan does not know."""
+    delivered: Sequence[str] = ()
+    """Fields for which the program would otherwise use the command line; it wants to know whether they count."""
 
 
 def read_hello(request: Request) -> Hello:
@@ -59,19 +67,26 @@ def read_hello(request: Request) -> Hello:
             options[option] = value if isinstance(value, str) else "\n\n".join(_texts(value, name))
     if "skills" in fields:
         options["skills"] = _texts(fields.pop("skills"), "skills")
-    if servers:
-        given = {name: {"type": "sdk", "name": name} for name in servers}
+    delivered = tuple(name for name in _APPLIED if name in fields)
+    if "settings" in fields:
+        options["settings"] = (json.dumps(_object(fields.pop("settings"), "settings")),)
+    if "disallowedTools" in fields:
+        options["disallowed_tools"] = _texts(fields.pop("disallowedTools"), "disallowedTools")
+    given = dict(_object(fields.pop("mcpServers", {}), "mcpServers"))
+    given |= {name: {"type": "sdk", "name": name} for name in servers}
+    if given:
         options["mcp_config"] = (json.dumps({"mcpServers": given}),)
     unknown = sorted(name for name, value in fields.items() if value and name not in _UNUSED)
-    return Hello(hooks, servers, options, unknown)
+    return Hello(hooks, servers, options, unknown, delivered)
 
 
-def hello_answer(hello: Hello, style: str | None) -> Mapping[str, Any]:
+def hello_answer(hello: Hello, style: str | None, *, is_first: bool) -> Mapping[str, Any]:
     """Return the answer.
 
     Args:
         hello: What the program wants.
         style: Output style of the session; None for panpan's usual one.
+        is_first: True if the session opens as the program wants.
     """
     offers: dict[str, Any] = json.loads(files(__package__).joinpath("offers.json").read_bytes())
     return {
@@ -80,6 +95,7 @@ def hello_answer(hello: Hello, style: str | None) -> Mapping[str, Any]:
         "account": {},
         "hooks_applied": True,
         "hook_on_failure_supported": True,
+        **{_APPLIED[name]: is_first for name in hello.delivered},
         **({"ignored_fields": hello.unknown} if hello.unknown else {}),
     }
 

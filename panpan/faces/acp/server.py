@@ -150,7 +150,8 @@ class AcpServer:
         }
 
     async def _initialize(self, request: InitializeRequest) -> Reply:
-        self._client = request.client_capabilities or ClientCapabilities()
+        given = request.client_capabilities  # the library makes a dictionary of what does not fit
+        self._client = given if isinstance(given, ClientCapabilities) else ClientCapabilities()
         methods = [] if await self._is_set_up() else self._logins(self._client)
         return Reply(
             InitializeResponse(

@@ -108,6 +108,12 @@ async def test_session_needs_initialize_first(place: Place, monkeypatch: pytest.
             await editor.request("session/list")
 
 
+async def test_abilities_that_are_nonsense_are_none(place: Place) -> None:
+    async with editing(place, "said") as editor:
+        await editor.request("initialize", protocolVersion=1, clientCapabilities=[])
+        assert await editor.prompt(await editor.new(place.root)) == "end_turn"
+
+
 async def test_two_answers_count_once(place: Place) -> None:
     async with editing(place, WRITE, "done", answer=silent) as editor:
         session = await editor.new(place.root)

@@ -253,12 +253,16 @@ class Hub(AsyncContextManagerMixin):
                 return message
         return None
 
-    def withdraw(self, client: str = "") -> Sequence[UserMessage]:
-        """Take back all prompts of a client that wait, oldest first, as when it leaves."""
-        steered = [one for one in self.steering if self._client_of(one) == client]
+    def withdraw(self, client: str = "", uuid: str = "") -> Sequence[UserMessage]:
+        """Take back all prompts of a client that wait, oldest first, as when it leaves; or the one with an id."""
+
+        def is_meant(message: UserMessage, sender: str) -> bool:
+            return sender == client and uuid in ("", message.uuid)
+
+        steered = [one for one in self.steering if is_meant(one, self._client_of(one))]
         taken = [one for one in steered if self.session.steering.remove(one)]
-        taken += [one.message for one in self._queue if one.client == client]
-        self._queue = deque(one for one in self._queue if one.client != client)
+        taken += [one.message for one in self._queue if is_meant(one.message, one.client)]
+        self._queue = deque(one for one in self._queue if not is_meant(one.message, one.client))
         self._tell_status()
         return taken
 

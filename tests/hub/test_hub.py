@@ -217,6 +217,22 @@ async def test_take_back_and_withdraw_touch_only_ones_own(tmp_path: Path) -> Non
     assert it.llm.asked[-1] == ["go", "a0"]
 
 
+@pytest.mark.parametrize("delivery", ["steer", "queue"])
+async def test_withdraw_takes_one_prompt_by_its_id(tmp_path: Path, delivery: Delivery) -> None:
+    first, second = UserMessage.of("first"), UserMessage.of("second")
+    async with running(tmp_path) as it:
+        await it.begin("go")
+        for message in (first, second):
+            await it.hub.submit(message, client="a", delivery=delivery)
+        withdrawn = it.hub.withdraw("a", second.uuid)
+        others = it.hub.withdraw("b", first.uuid)
+        await it.finish(1 if delivery == "steer" else 2)
+
+    assert [one.text for one in withdrawn] == ["second"]
+    assert others == []
+    assert it.llm.asked[-1][-1] == "first"
+
+
 async def test_status_tells_retry_question_and_waiting_prompts(tmp_path: Path) -> None:
     def retry(request: Any) -> AssistantMessage:
         return say("there")

@@ -18,6 +18,7 @@ from acp.schema import (
     ToolCallStart,
     ToolKind,
 )
+from pydantic import Field
 
 from panpan.core.effects import Effects
 from panpan.core.tool_call import prepare_call
@@ -45,6 +46,14 @@ from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import PermissionQuestion
 
 Content: TypeAlias = ContentToolCallContent | FileEditToolCallContent
+
+
+class Hunk(FileEditToolCallContent):
+    """A hunk of a change."""
+
+    file: FileDiff = Field(exclude=True)
+    """The whole change."""
+
 
 MAX_TITLE_CHARS = 1_000
 MAX_TEXT_CHARS = 100_000
@@ -115,6 +124,12 @@ def _locations(paths: Iterable[str], agent: Agent) -> Iterator[ToolCallLocation]
 
 def question_content(question: PermissionQuestion, folder: Path) -> list[Content]:
     """Return everything that the answer to a question depends on, beside the title of its call."""
+    words = question_words(question)
+    return [*_preview(question.preview, folder), *([fenced(words)] if words else [])]
+
+
+def question_words(question: PermissionQuestion) -> str:
+    """Return what the answer to a question depends on beside its title and diffs."""
     preview = question.preview
     is_whole = preview is not None and not preview.is_cut
     rows = [
@@ -127,8 +142,7 @@ def question_content(question: PermissionQuestion, folder: Path) -> list[Content
         ALWAYS_ASKS if question.is_protected else "",
     ]
     said = list(filter(None, rows))
-    words = [] if is_whole and len(said) == 1 else [fenced("\n".join(said))]  # the title asks the same then
-    return [*_preview(preview, folder), *words]
+    return "" if is_whole and len(said) == 1 else "\n".join(said)  # the title asks the same then
 
 
 def _preview(preview: DiffDisplay | None, folder: Path) -> Iterator[Content]:
@@ -202,9 +216,9 @@ def diffs(file: FileDiff, folder: Path) -> Iterator[Content]:
     path = str(folder / file.path)
     for old, new in _hunks(diff_text(file.diff)):
         before = None if file.is_new else old
-        yield FileEditToolCallContent(type="diff", path=path, old_text=before, new_text=new)
+        yield Hunk(type="diff", file=file, path=path, old_text=before, new_text=new)
     if not file.diff and (file.is_new or file.is_deleted):
-        yield FileEditToolCallContent(type="diff", path=path, old_text=None if file.is_new else "", new_text="")
+        yield Hunk(type="diff", file=file, path=path, old_text=None if file.is_new else "", new_text="")
     notes = [extent_text(file), "file deleted" if file.is_deleted else "", "not all is shown" if file.is_cut else ""]
     if said := "; ".join(filter(None, notes)):
         yield fenced(f"{clean_line(file.path)}: {said}")

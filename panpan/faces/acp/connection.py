@@ -34,7 +34,8 @@ _MESSAGES_AHEAD = 64
 """Messages that may wait to be written; who sends more waits."""
 _MAX_REMEMBERED = 1_000
 _MAX_QUOTED_CHARS = 100
-_PARSE_ERROR, _INVALID_REQUEST, _INVALID_PARAMS, _INTERNAL_ERROR, _CANCELLED = -32700, -32600, -32602, -32603, -32800
+METHOD_NOT_FOUND, INTERNAL_ERROR, CANCELLED = -32601, -32603, -32800
+_PARSE_ERROR, _INVALID_REQUEST, _INVALID_PARAMS = -32700, -32600, -32602
 _CANCEL = "$/cancel_request"
 _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
@@ -214,7 +215,7 @@ class Connection:
     async def _run_notification(self, name: str, method: Method[Any], params: Any) -> None:
         try:
             with unwrap_single_exception():
-                await method.call(_parsed(method, params))
+                await method.call(parsed(method, params))
         except (RequestError, PanpanError) as error:
             self._warn(f"{name} has no effect: {error}")
         except Exception as error:
@@ -225,9 +226,9 @@ class Connection:
         if key in self._open:
             await self._refuse(None, _INVALID_REQUEST, f"the request {_quoted(key)} is not answered yet; use a new id")
         elif method is None or method.is_notification:
-            await self._refuse(key, -32601, f"there is no method {_quoted(name)}")
+            await self._refuse(key, METHOD_NOT_FOUND, f"there is no method {_quoted(name)}")
         elif len(self._open) >= MAX_REQUESTS:
-            await self._refuse(key, _INTERNAL_ERROR, f"{MAX_REQUESTS} requests are open; wait for a reply")
+            await self._refuse(key, INTERNAL_ERROR, f"{MAX_REQUESTS} requests are open; wait for a reply")
         else:
             self._open[key] = CancelScope()
             group.start_soon(self._answer, key, method, params)
@@ -238,17 +239,17 @@ class Connection:
         with self._open[key] as scope:
             try:
                 with unwrap_single_exception():
-                    reply = await method.call(_parsed(method, params))
+                    reply = await method.call(parsed(method, params))
             except RequestError as error:
                 problem = error
             except PanpanError as error:
-                problem = RequestError(_INTERNAL_ERROR, str(error))
+                problem = RequestError(INTERNAL_ERROR, str(error))
             except Exception as error:  # the client gets no traceback
                 report_failure(error)
-                problem = RequestError(_INTERNAL_ERROR, unexpected(error))
+                problem = RequestError(INTERNAL_ERROR, unexpected(error))
         del self._open[key]
         if scope.cancelled_caught:
-            problem = RequestError(_CANCELLED, "the request was cancelled")
+            problem = RequestError(CANCELLED, "the request was cancelled")
         if problem is not None:
             await self._refuse(key, problem.code, str(problem), problem.data)
             return
@@ -283,7 +284,12 @@ def invalid(text: str) -> RequestError:
     return RequestError(_INVALID_PARAMS, text)
 
 
-def _parsed(method: Method[ParamsT], params: Any) -> ParamsT:
+def parsed(method: Method[ParamsT], params: Any) -> ParamsT:
+    """Return the parameters of a call.
+
+    Raises:
+        RequestError: They do not fit the method.
+    """
     if params is not None and not isinstance(params, dict):
         raise invalid("params is no object")
     try:

@@ -177,6 +177,13 @@ class ClientQuestions:
 
     async def _choose(self, call: ToolCallStart | ToolCallProgress, options: list[PermissionOption]) -> str | None:
         """Return the id of the option that the person chose; None if they chose none."""
+        match await self._request("session/request_permission", self._permission_request(call, options)):
+            case {"outcome": {"outcome": "selected", "optionId": str(chosen)}}:
+                return chosen
+            case _:
+                return None
+
+    def _permission_request(self, call: ToolCallStart | ToolCallProgress, options: list[PermissionOption]) -> BaseModel:
         shown = ToolCallUpdate(
             tool_call_id=call.tool_call_id,
             title=call.title,
@@ -186,12 +193,7 @@ class ClientQuestions:
             locations=call.locations,
             raw_input=call.raw_input,
         )
-        request = RequestPermissionRequest(session_id=self._session_id, tool_call=shown, options=options)
-        match await self._request("session/request_permission", request):
-            case {"outcome": {"outcome": "selected", "optionId": str(chosen)}}:
-                return chosen
-            case _:
-                return None
+        return RequestPermissionRequest(session_id=self._session_id, tool_call=shown, options=options)
 
     async def _request(self, method: str, request: BaseModel) -> Any:
         try:

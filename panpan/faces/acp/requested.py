@@ -36,7 +36,7 @@ McpServer: TypeAlias = HttpMcpServer | SseMcpServer | McpServerStdio
 
 PAGE_SIZE = 50
 """Sessions of one answer to `session/list`."""
-_NOT_FOUND = -32002
+NOT_FOUND = -32002
 _NO_NAME = re.compile(r"[^A-Za-z0-9-]+")
 """Characters that names of servers in `.mcp.json` do not have."""
 _MAX_NAME_CHARS = 50
@@ -119,7 +119,7 @@ class RequestedSessions:
 
 def not_found(session_id: str, more: str) -> RequestError:
     """Return the error for a session that is not there."""
-    return RequestError(_NOT_FOUND, f"there is no session {clean_line(session_id)[:100]!r}{more}")
+    return RequestError(NOT_FOUND, f"there is no session {clean_line(session_id)[:100]!r}{more}")
 
 
 def _is_uuid(text: str) -> bool:

@@ -63,7 +63,7 @@ from panpan.cli_kit.stdio_server import end_at_signal, held_signals, own_streams
 from panpan.config.locations import Locations
 from panpan.errors import ConfigError, PanpanError, SessionError, unwrap_single_exception
 from panpan.faces.acp.buffers import editor_buffers
-from panpan.faces.acp.choices import SessionChoices
+from panpan.faces.acp.choices import ConfigOption, SessionChoices
 from panpan.faces.acp.connection import Connection, Method, Reply, invalid
 from panpan.faces.acp.logout import forget_keys, has_lost_key
 from panpan.faces.acp.prompts import message_of
@@ -89,7 +89,7 @@ MAX_SESSIONS = 32
 LOGIN_OPTION = "--login"
 """Option of `panpan acp` that logs in on a terminal instead; the editor adds it to the command."""
 
-_AUTH_REQUIRED, _INVALID_REQUEST = -32000, -32600
+_AUTH_REQUIRED, INVALID_REQUEST = -32000, -32600
 _LOGIN = "login"
 _NOT_SET_UP = "no model is set up; run `panpan login` in a terminal"
 _MAX_WARNINGS = 100
@@ -325,8 +325,14 @@ class AcpServer:
         choices = SessionChoices(session, commands, has_booleans=booleans is not None)
         await choices.load()
         info = session.info
-        questions = ClientQuestions(self._connection, info.id, info.cwd, has_forms=has_forms)
-        return AcpSession(hub, self._connection, questions, choices, warnings)
+        questions_type, session_type = self._types
+        questions = questions_type(self._connection, info.id, info.cwd, has_forms=has_forms)
+        return session_type(hub, self._connection, questions, choices, warnings)
+
+    @property
+    def _types(self) -> tuple[type[ClientQuestions], type[AcpSession]]:
+        """Types of what speaks of a session."""
+        return ClientQuestions, AcpSession
 
     async def _list(self, request: ListSessionsRequest) -> Reply:
         self._require_client()
@@ -369,18 +375,23 @@ class AcpServer:
 
     async def _set_config_option(self, request: SetConfigOptionRequest) -> Reply:
         given = request.root
-        session = self._session(given.session_id)
+        options = await self._set_option(given.session_id, given.config_id, given.value)
+        return Reply(SetSessionConfigOptionResponse(config_options=list(options)))
+
+    async def _set_option(self, session_id: str, name: str, value: str | bool) -> Sequence[ConfigOption]:
+        """Change an option of a session, and return all of them."""
+        session = self._session(session_id)
         try:
-            await session.choices.set_option(given.config_id, given.value)
+            await session.choices.set_option(name, value)
         except ConfigError as error:
             raise invalid(str(error)) from error
         options = session.choices.options
         session.note_options(options)
-        return Reply(SetSessionConfigOptionResponse(config_options=list(options)))
+        return options
 
     def _require_client(self) -> ClientCapabilities:
         if self._client is None:
-            raise RequestError(_INVALID_REQUEST, "send initialize first")
+            raise RequestError(INVALID_REQUEST, "send initialize first")
         return self._client
 
     def _session(self, session_id: str) -> AcpSession:
@@ -390,12 +401,13 @@ class AcpServer:
         return session
 
 
-async def serve(options: SessionOptions, warn: Callable[[str], None]) -> None:
+async def serve(options: SessionOptions, warn: Callable[[str], None], server: type[AcpServer] = AcpServer) -> None:
     """Serve an editor until it goes, or a signal comes.
 
     Args:
         options: Options of all sessions, from the command line.
         warn: Prints one line on standard error.
+        server: Type that answers it.
     """
     for name in ("acp", "mcp"):  # they would print text of others
         logging.getLogger(name).addHandler(logging.NullHandler())
@@ -403,7 +415,7 @@ async def serve(options: SessionOptions, warn: Callable[[str], None]) -> None:
     with held_signals() as signals, own_streams() as (stdin, stdout), unwrap_single_exception():
         async with create_task_group() as group:
             group.start_soon(end_at_signal, signals, group.cancel_scope.cancel)
-            await AcpServer(options, Connection(stdin, stdout, warn), warn).serve()
+            await server(options, Connection(stdin, stdout, warn), warn).serve()
             group.cancel_scope.cancel("the editor has gone")
 
 

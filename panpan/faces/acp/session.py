@@ -138,11 +138,15 @@ class AcpSession:
         """Stop what runs, let its prompts be answered, and close the session."""
         self.cancel()
         with anyio.move_on_after(END_S):
-            for prompt in list(self._prompts.values()):
-                await prompt.done.wait()
+            await self._settled()
         self.scope.cancel("the editor has closed the session")
         with anyio.move_on_after(CLOSE_S, shield=True):
             await self.closed.wait()
+
+    async def _settled(self) -> None:
+        """Wait until all prompts are answered."""
+        for prompt in list(self._prompts.values()):
+            await prompt.done.wait()
 
     async def prompt(self, message: UserMessage) -> StopReason:
         """Run a turn, or give the message to the one that runs, and return how the turn ended.

@@ -143,7 +143,7 @@ class SessionUpdates:
     async def _of(self, event: HubEvent) -> Sequence[Update]:
         match event:
             case TurnBegan(prompt=UserMessage() as prompt, client=client) if client != self._client:
-                return list(_user_chunks(prompt))
+                return list(user_chunks(prompt))
             case ReplyStarted():
                 if not (self._text.may_go_on or self._thought.may_go_on):
                     self._message = new_id()
@@ -265,7 +265,7 @@ class SessionUpdates:
         for message in self._session.conversation.messages:
             match message:
                 case UserMessage():
-                    found += _user_chunks(message)
+                    found += user_chunks(message)
                 case AssistantMessage(uuid=uuid, content=content):
                     found += _reply_chunks(content, uuid)
                     found += [await self._begin(use) for use in message.tool_uses]
@@ -299,7 +299,7 @@ def _reply_chunks(content: Sequence[AssistantContent], message: str) -> Iterator
                 pass
 
 
-def _user_chunks(message: UserMessage) -> Iterator[UserMessageChunk]:
+def user_chunks(message: UserMessage) -> Iterator[UserMessageChunk]:
     """Yield the words of the user, the names of what went along, and pictures."""
     beside = [*attached_names(message), *data_lines(message)]
     words = [message.typed, f"[with {', '.join(map(clean_line, beside))}]" if beside else ""]

@@ -5,9 +5,8 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import anyio
 from anyio import create_task_group
@@ -23,46 +22,61 @@ from tests.capabilities.mcp.place import Place
 
 ROOT = Path(__file__).parents[3]
 FORMS: Mapping[str, Any] = {"elicitation": {"form": {}}}
-SCHEMA: Mapping[str, Any] = json.loads((Path(__file__).parent / "schema.json").read_text())
-_NOT_STABLE = {"session/fork": "NewSessionResponse"}
 
 
-@cache
-def _validator(name: str) -> Draft202012Validator:
-    return Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": SCHEMA["$defs"]})
-
-
-@cache
-def _definitions(ending: str) -> Mapping[str, str]:
-    """Return the definitions of messages by their method."""
-    found = {
-        one["x-method"]: name
-        for name, one in SCHEMA["$defs"].items()
-        if name.endswith(ending) and isinstance(one, dict) and "x-method" in one
-    }
-    return {**found, **(_NOT_STABLE if ending == "Response" else {})}
-
-
-def problems_of(message: Mapping[str, Any], methods: Mapping[Any, str]) -> Iterator[str]:
-    """Yield what is wrong with a message of the agent.
+class Schema:
+    """Messages of a version of the protocol.
 
     Args:
-        message: The message.
-        methods: Methods of the editor's requests, by id.
+        definitions: Its definitions by name.
+        further: Definitions of responses that it does not name, by method.
     """
-    if message.get("jsonrpc") != "2.0":
-        yield "no JSON-RPC 2.0"
-    if "method" in message:
-        ending = "Request" if "id" in message else "Notification"
-        name, value = _definitions(ending).get(message["method"]), message.get("params")
-    elif "result" in message:
-        name, value = _definitions("Response").get(methods.get(message["id"], "")), message["result"]
-    else:
-        name, value = "Error", message.get("error")
-    if name is None:
-        yield f"of no method of the protocol: {message}"
-    else:
-        yield from (f"{name}: {error.message[:300]}" for error in _validator(name).iter_errors(value))
+
+    def __init__(self, definitions: Mapping[str, Any], further: Mapping[str, str] | None = None) -> None:
+        self._definitions = definitions
+        self._further = further or {}
+        self._validators: dict[str, Draft202012Validator] = {}
+
+    def _names(self, ending: str) -> Mapping[str, str]:
+        """Return the names of definitions by their method."""
+        found = {
+            one["x-method"]: name
+            for name, one in self._definitions.items()
+            if name.endswith(ending) and isinstance(one, dict) and "x-method" in one
+        }
+        return {**found, **(self._further if ending == "Response" else {})}
+
+    def problems_of(self, message: Mapping[str, Any], methods: Mapping[Any, str]) -> Iterator[str]:
+        """Yield what is wrong with a message.
+
+        Args:
+            message: The message.
+            methods: Methods of the requests that it may answer, by id.
+        """
+        if message.get("jsonrpc") != "2.0":
+            yield "no JSON-RPC 2.0"
+        if "method" in message:
+            ending = "Request" if "id" in message else "Notification"
+            name, value = self._names(ending).get(message["method"]), message.get("params")
+        elif "result" in message:
+            name, value = self._names("Response").get(methods.get(message["id"], "")), message["result"]
+        else:
+            name, value = "Error", message.get("error")
+        if name is None:
+            yield f"of no method of the protocol: {message}"
+            return
+        if name not in self._validators:
+            self._validators[name] = Draft202012Validator(
+                {"$ref": f"#/$defs/{name}", "$defs": self._definitions},
+            )
+        yield from (f"{name}: {error.message[:300]}" for error in self._validators[name].iter_errors(value))
+
+
+FIRST = Schema(
+    json.loads((Path(__file__).parent / "schema.json").read_text())["$defs"], {"session/fork": "NewSessionResponse"}
+)
+"""Version 1, and what panpan has beside it."""
+problems_of = FIRST.problems_of
 
 
 class AgentError(Exception):
@@ -90,13 +104,15 @@ def silent(method: str, params: dict[str, Any]) -> None:
 
 
 class Editor:
-    """The client side of a connection.
+    """The client side of a connection, in version 1.
 
     Args:
         stdin: Where messages of the agent come from.
         stdout: Where ours go.
         answer: Answers requests of the agent.
     """
+
+    schema: ClassVar[Schema] = FIRST
 
     def __init__(self, stdin: StdinReader, stdout: StdoutWriter, answer: Answer = yes) -> None:
         self._stdin = stdin
@@ -116,7 +132,7 @@ class Editor:
             message = json.loads(line)
             if len(line.decode().splitlines()) != 1:
                 self.problems.append("some readers take the line for several")
-            self.problems += problems_of(message, self._methods)
+            self.problems += self.schema.problems_of(message, self._methods)
             self.messages.append(message)
             self._tell()
             if "method" in message and "id" in message:
@@ -237,16 +253,43 @@ async def editing(
         capabilities: Further features of its sessions.
         overrides: Settings, with two underscores for a dot.
     """
+    options = options_of(place, uses, capabilities, overrides)
+    async with served(AcpServer, Editor, place, options, answer) as editor:
+        await editor.initialize(**(client or {}))
+        yield editor
+
+
+def options_of(
+    place: Place, uses: Sequence[Any], capabilities: Sequence[type[Capability]], overrides: Mapping[str, Any]
+) -> SessionOptions:
+    """Return the options of the sessions."""
     settings = {"model": place.tape(*uses), "sandbox.mode": "off"}
     settings |= {key.replace("__", "."): value for key, value in overrides.items()}
-    options: SessionOptions = {"env": place.env, "overrides": settings, "capabilities": capabilities}
+    return {"env": place.env, "overrides": settings, "capabilities": capabilities}
+
+
+EditorT = TypeVar("EditorT", bound=Editor)
+
+
+@asynccontextmanager
+async def served(
+    server: type[AcpServer], editor_type: type[EditorT], place: Place, options: SessionOptions, answer: Answer
+) -> AsyncGenerator[EditorT, None]:
+    """Serve an editor, before its first message.
+
+    Args:
+        server: Type of the server.
+        editor_type: Type of the editor.
+        place: The project.
+        options: Options of all sessions.
+        answer: Answers requests of the agent.
+    """
     with pipes() as (stdin, to_agent), pipes() as (from_agent, stdout):
-        server = AcpServer(options, Connection(stdin, stdout, place.warnings.append), place.warnings.append)
-        editor = Editor(from_agent, to_agent, answer)
+        connection = Connection(stdin, stdout, place.warnings.append)
+        editor = editor_type(from_agent, to_agent, answer)
         async with create_task_group() as group:
             group.start_soon(editor.listen)
-            group.start_soon(server.serve)
-            await editor.initialize(**(client or {}))
+            group.start_soon(server(options, connection, place.warnings.append).serve)
             yield editor
             group.cancel_scope.cancel("the editor is closed")
     assert editor.problems == []

@@ -2,9 +2,10 @@
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 from hypothesis import HealthCheck, given, settings
@@ -58,10 +59,10 @@ TEMPLATES: dict[str, dict[str, Any]] = {
 
 
 @st.composite
-def calls(draw: st.DrawFn) -> tuple[str, str, Any]:
+def calls(draw: st.DrawFn, templates: Mapping[str, Mapping[str, Any]]) -> tuple[str, str, Any]:
     """Return a request or a notification, mostly with parameters that are nearly right."""
-    method = draw(st.sampled_from([*TEMPLATES, "session/prompt", "session/prompt", "session/dance"]))
-    params: Any = dict(TEMPLATES.get(method, {}))
+    method = draw(st.sampled_from([*templates, "session/prompt", "session/prompt", "session/dance"]))
+    params: Any = dict(templates.get(method, {}))
     if method == "session/prompt" and draw(st.booleans()):
         params["prompt"] = draw(st.lists(blocks, max_size=3))
     if draw(st.integers(0, 3)) == 0:
@@ -81,6 +82,7 @@ raw = st.one_of(
         json_values,
     ),
 )
+Opened: TypeAlias = AbstractAsyncContextManager[Editor]
 answers = st.sampled_from(["y", "n", "e", "silent", "nonsense", "cancelled"])
 
 
@@ -90,7 +92,9 @@ def filled(params: Any, session: str, folder: Path) -> Any:
     return json.loads(text.replace(json.dumps(SESSION), json.dumps(session)).replace(f'"{FOLDER}"', f'"{folder}"'))
 
 
-async def play(place: Place, steps: Sequence[Any], given_answers: Sequence[str]) -> None:
+async def play(
+    place: Place, steps: Sequence[Any], given_answers: Sequence[str], opened: Callable[..., Opened] = editing
+) -> None:
     left = list(given_answers)
 
     def answer(method: str, params: dict[str, Any]) -> Any:
@@ -104,7 +108,7 @@ async def play(place: Place, steps: Sequence[Any], given_answers: Sequence[str])
             case key:
                 return {"outcome": {"outcome": "selected", "optionId": key}}
 
-    async with editing(place, WRITE, READ, "said\u2028this", answer=answer) as editor:
+    async with opened(place, WRITE, READ, "said\u2028this", answer=answer) as editor:
         session = await editor.new(place.root)
         numbers = []
         for step in steps:
@@ -132,7 +136,7 @@ async def settle(editor: Editor, numbers: Sequence[int]) -> None:
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(steps=st.lists(calls() | raw, max_size=10), given_answers=st.lists(answers, max_size=6))
+@given(steps=st.lists(calls(TEMPLATES) | raw, max_size=10), given_answers=st.lists(answers, max_size=6))
 def test_any_messages_leave_a_session_that_works(steps: list[Any], given_answers: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         anyio.run(play, Place(Path(folder).resolve()), steps, given_answers)

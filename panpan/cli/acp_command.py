@@ -17,8 +17,15 @@ PACKAGE = "agent-client-protocol>=0.12,<0.13"
 
 @click.command("acp")
 @click.option("--login", "logs_in", is_flag=True, help="Give panpan an API key on this terminal, and exit.")
+@click.option(
+    "--protocol",
+    type=click.Choice(["1", "2"]),
+    default="1",
+    show_default=True,
+    help="Newest version of the protocol to offer; 2 is a draft that may change.",
+)
 @click.pass_context
-def command(ctx: click.Context, logs_in: bool) -> int:
+def command(ctx: click.Context, logs_in: bool, protocol: str) -> int:
     """Be the agent of an editor that speaks the Agent Client Protocol, on standard input and output.
 
     Options for the sessions stand before `acp`, such as --model, --permission-mode and --max-budget-usd.
@@ -37,10 +44,15 @@ def command(ctx: click.Context, logs_in: bool) -> int:
     import anyio
 
     from panpan.cli.start import begin_collection
-    from panpan.faces.acp.server import serve
+    from panpan.faces.acp.server import AcpServer, serve
     from panpan.system.processes.own_process import hide_process
 
     hide_process(os.environ)
     begin_collection()
-    anyio.run(serve, given, lambda line: click.echo(f"panpan: {printable(line)}", err=True))
+    server = AcpServer
+    if protocol == "2":
+        from panpan.faces.acp.v2.server import DraftServer
+
+        server = DraftServer
+    anyio.run(serve, given, lambda line: click.echo(f"panpan: {printable(line)}", err=True), server)
     return 0

@@ -226,7 +226,7 @@ async def test_withdraw_takes_one_prompt_by_its_id(tmp_path: Path, delivery: Del
             await it.hub.submit(message, client="a", delivery=delivery)
         withdrawn = it.hub.withdraw("a", second.uuid)
         others = it.hub.withdraw("b", first.uuid)
-        await it.finish(1 if delivery == "steer" else 2)
+        await it.finish(2)
 
     assert [one.text for one in withdrawn] == ["second"]
     assert others == []

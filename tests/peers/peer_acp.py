@@ -128,3 +128,26 @@ def test_library_of_the_authors_understands_every_message(packages: Path, place:
     assert kinds[kinds.index("loaded") :].count("user_message_chunk") == 2
     assert "there is no mode 'nonsense'" in seen["error"]
     assert "no key is stored" in seen["logout"]
+
+
+def test_draft_client_of_the_authors_understands_every_message(packages: Path, place: Place) -> None:
+    script = Path(__file__).parent / "acp_v2_client.mjs"
+    library = packages / "@agentclientprotocol/sdk/dist/v2/stable/acp.js"
+    command = [*agent(place, ASK, WRITE, "said", SLEEP), "--protocol", "2"]
+    words = [node(), str(script), str(library), str(place.root), *command]
+    done = subprocess.run(words, cwd=place.root, env=environment(place), capture_output=True, text=True, timeout=90)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    seen = json.loads(done.stdout)
+    kinds = [one if isinstance(one, str) else one["sessionUpdate"] for one in seen["updates"]]
+    said = [one["messageId"] for one in seen["updates"] if one != "resumed" and one["sessionUpdate"] == "user_message"]
+    (asked,) = seen["asked"]
+    assert seen["initialized"]["protocolVersion"] == 2
+    assert (seen["firstIdle"]["stopReason"], seen["secondIdle"]["stopReason"]) == ("end_turn", "cancelled")
+    assert said == [seen["first"]["messageId"], seen["second"]["messageId"]] * 2
+    assert asked["title"] == "Write new.txt"
+    assert asked["subject"]["toolCall"]["content"][0]["changes"][0]["operation"] == "add"
+    assert len(seen["forms"]) == 1
+    assert "agent_message" in kinds[kinds.index("resumed") :]
+    assert [one["code"] for one in seen["errors"]] == [-32602, -32002]
+    assert [one["sessionId"] for one in seen["listed"]["sessions"]] == [seen["session"]["sessionId"]]

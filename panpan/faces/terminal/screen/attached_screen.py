@@ -91,7 +91,7 @@ class AttachedScreen(AppScreen):
             cost=Cost(use.cost_usd, use.is_cost_estimated) if use.cost_usd else None,
             of_features=[text(fact) for fact in facts if fact],
         )
-        return [f"  {status_line(state, width - 2, self.theme)}"]
+        return [status_line(state, width, self.theme)]
 
     def _mark(self) -> str:
         if self.status.mode == "plan":

@@ -283,7 +283,12 @@ class LineScreen:
                         # what was typed ahead was echoed further up, and a log gets no echo
                         has_no_echo = await self._lines.has_more() or not self._out.is_terminal
                         await self._out.write(PROMPT)
-                        text = await self._next()
+                        try:
+                            text = await self._next()
+                        except anyio.get_cancelled_exc_class():
+                            if self._unprinted:
+                                self._unprinted.appendleft(lambda face: face.rows([""]))
+                            raise
                         if has_no_echo and text is not None:
                             self.show(clean_for_terminal(text))
                         return text
@@ -349,7 +354,10 @@ class LineView:
         self._screen.put(lambda face: face.show_past(messages))
 
     def begin(self, prompt: UserMessage | None) -> None:
-        """Print nothing: the prompt is on the screen already."""
+        """Print nothing: the prompt is on the screen already, or comes with `prompt_came`."""
+
+    def prompt_came(self, prompt: UserMessage) -> None:
+        self._screen.put(lambda face: face.show_all([prompt]))
 
     def show(self, event: Event) -> None:
         self._screen.put(lambda face: face.show(event))

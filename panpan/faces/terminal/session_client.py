@@ -194,6 +194,8 @@ class SessionClient:
         self._turn = ShownTurn(view)
         self._questions = ShownQuestions(dialogs, view, self._answer, TERMINAL)
         self._reader = hub.read()
+        self._steered: set[str] = set()
+        """Ids of messages of this terminal for the running turn."""
         self._may_wake = anyio.Event()
         self.left_over: Sequence[UserMessage] = ()
         """Messages that were not delivered when `run` ended, oldest first."""
@@ -216,6 +218,7 @@ class SessionClient:
 
     def steer(self, message: UserMessage) -> None:
         """Send a message with the next round; begin a turn if none is running."""
+        self._steered.add(message.uuid)
         self._hub.put(WaitingPrompt(message, TERMINAL, is_returned=True), "steer")
 
     def held(self) -> AbstractContextManager[None]:
@@ -284,7 +287,22 @@ class SessionClient:
                 if texts := [message.typed for message in _returned(event)]:
                     self._return_prompt("\n".join(texts))
             case _:
+                if (prompt := self._from_elsewhere(event)) is not None:
+                    self._view.prompt_came(prompt)
                 await self._turn.show(event)
+
+    def _from_elsewhere(self, event: HubEvent) -> UserMessage | None:
+        """Return the prompt of another client that the model has now; None if the event brings none."""
+        match event:
+            case TurnBegan(prompt=prompt, client=client):
+                return None if client == TERMINAL else prompt
+            case UserMessage(uuid=uuid) if uuid in self._steered:
+                self._steered.discard(uuid)
+                return None
+            case UserMessage():
+                return event
+            case _:
+                return None
 
     async def _answer(self, number: int, answer: Answer) -> None:
         self._hub.questions.answer(number, answer, TERMINAL)

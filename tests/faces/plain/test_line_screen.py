@@ -139,6 +139,15 @@ async def test_output_at_the_prompt_waits_for_the_typed_line() -> None:
         await it.shows(f"{PROMPT}task ended\n")
 
 
+async def test_prompt_of_another_client_is_printed_before_its_answer() -> None:
+    async with opened() as it:
+        await it.shows(PROMPT)
+        it.screen.view.prompt_came(UserMessage.of("theirs"))
+        it.screen.show("its answer")
+        it.keyboard.type("\n")
+        await it.shows(f"{PROMPT}theirs\nits answer\n")
+
+
 async def test_warning_waits_for_the_typed_line_of_a_session(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -210,6 +219,17 @@ async def test_question_precedes_the_prompt_which_comes_again() -> None:
         await it.until(lambda: it.prompts.sent)
 
     assert it.prompts.sent == ["go"]
+
+
+async def test_output_before_a_question_at_the_prompt_begins_a_row() -> None:
+    async with opened() as it, anyio.create_task_group() as tasks:
+        await it.shows(PROMPT)
+        it.screen.show("output")
+        tasks.start_soon(it.pick)
+        await it.shows("Which?")
+        it.keyboard.type("1\n")
+
+    assert f"{PROMPT}\noutput\n\n" in it.out.text
 
 
 async def test_withdrawn_question_leaves_the_others_in_order() -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from panpan.errors import ProviderError
 from panpan.faces.terminal.session_client import SessionClient
+from panpan.faces.terminal.views.turn_view import TurnCallbacks, TurnView
+from panpan.faces.turn_text import WaitingTime
 from panpan.hub.hub import Hub
 from panpan.types.messages import UserMessage
 from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, NoDialogs, screen_in, until, view_on
@@ -72,6 +74,35 @@ async def test_prompt_begins_a_turn_and_others_queue_behind_it(tmp_path):
 
     assert it.llm.asked == [["first"], ["first", "second"], ["first", "second", "third"]]
     assert "answer 2" in it.screen.text
+
+
+class Echo(TurnView):
+    """Notes the prompts that other clients have sent."""
+
+    def __init__(self, screen: FakeScreen) -> None:
+        super().__init__(screen, screen.session.conversation, TurnCallbacks(), waiting=WaitingTime(lambda: 0.0))
+        self.came: list[str] = []
+
+    def prompt_came(self, prompt: UserMessage) -> None:
+        self.came.append(prompt.text)
+
+
+async def test_prompts_of_other_clients_are_told_apart_from_typed_ones(tmp_path):
+    screen = screen_in(tmp_path / "workspace", llm := HeldLLM())
+    async with hub_of(screen.session) as hub, anyio.create_task_group() as tasks:
+        turns = SessionClient(hub, echo := Echo(screen), NoDialogs(), lambda text: None)
+        tasks.start_soon(turns.run)
+        await hub.submit("theirs", client="window 1")
+        await until(lambda: llm.requests)
+        await hub.submit("theirs at once", client="window 1", delivery="steer")
+        turns.steer(UserMessage.of("mine at once"))
+        turns.submit(UserMessage.of("mine"))
+        llm.let_go(3)
+        await until(lambda: not turns.is_busy)
+        tasks.cancel_scope.cancel()
+
+    assert llm.asked[-1] == ["theirs", "theirs at once", "mine at once", "mine"]
+    assert echo.came == ["theirs", "theirs at once"]
 
 
 async def test_steering_waits_for_the_round_or_begins_a_turn(tmp_path):

@@ -37,6 +37,9 @@ class TurnRenderer(Protocol):
     def begin(self, prompt: UserMessage | None) -> None:
         """Begin a turn; None: the model is woken without a prompt."""
 
+    def prompt_came(self, prompt: UserMessage) -> None:
+        """Show a prompt that another client has sent, if neither `begin` nor `show` does that."""
+
     def show(self, event: Event) -> None:
         """Show an event of the turn."""
 

@@ -253,6 +253,9 @@ class TurnView:
             self._show_prompt(prompt)
         self._callbacks.has_begun()
 
+    def prompt_came(self, prompt: UserMessage) -> None:
+        """Do nothing: all prompts are shown when the model has them."""
+
     def show(self, event: Event) -> None:
         """Show an event of the turn."""
         self._reply.follow(event)

@@ -41,8 +41,9 @@ class EditorWriter:
 
     def write(self, path: Path, data: bytes, *, mode: int | None, expected_digest: bytes | None) -> None:
         """Write as the disk writer does, through the editor where that is safe."""
-        text = _plain_text_of(data)
-        old = None if mode is not None or expected_digest is None else self._old_text(path, expected_digest)
+        text, old = _plain_text_of(data), None
+        if expected_digest is not None and mode in (None, _mode_of(path)):
+            old = self._old_text(path, expected_digest)
         if text is None or old is None or not self._save(path, old, text, data):
             self._disk.write(path, data, mode=mode, expected_digest=expected_digest)
 

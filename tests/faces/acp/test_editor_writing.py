@@ -24,22 +24,20 @@ def place(tmp_path: Path) -> Place:
 
 
 class Buffers:
-    """An editor with the file `old.txt` open.
+    """An editor with all files open.
 
     Args:
-        place: The project.
         save: Saves a text and returns the answer; by default in a new file, as some editors do.
     """
 
-    def __init__(self, place: Place, save: Callable[[Path, str], Any] | None = None) -> None:
+    def __init__(self, save: Callable[[Path, str], Any] | None = None) -> None:
         self.typed = ""
-        self._file = place.root / "old.txt"
         self._save = save or self.replace
 
     def __call__(self, method: str, params: dict[str, Any]) -> Any:
         match method:
             case "fs/read_text_file":
-                return {"content": f"{self._file.read_text()}{self.typed}"}
+                return {"content": f"{Path(params['path']).read_text()}{self.typed}"}
             case "fs/write_text_file":
                 return self._save(Path(params["path"]), params["content"])
             case _:
@@ -57,7 +55,7 @@ def written(editor: Editor) -> list[str]:
 
 async def test_change_goes_through_the_editor(place: Place) -> None:
     (place.root / "old.txt").chmod(0o750)
-    async with editing(place, READ, EDIT, AGAIN, "done", answer=Buffers(place), client=FS) as editor:
+    async with editing(place, READ, EDIT, AGAIN, "done", answer=Buffers(), client=FS) as editor:
         await editor.prompt(await editor.new(place.root))
 
     assert written(editor) == ["one\n2\nthree\n", "one\n2\n3\n"]
@@ -69,7 +67,7 @@ async def test_change_goes_through_the_editor(place: Place) -> None:
 @pytest.mark.parametrize("answer", [REFUSED, {}], ids=["refuses", "does not save"])
 async def test_disk_has_the_change_if_the_editor_fails(place: Place, answer: Any) -> None:
     async with editing(
-        place, READ, EDIT, AGAIN, "done", answer=Buffers(place, lambda path, text: answer), client=FS
+        place, READ, EDIT, AGAIN, "done", answer=Buffers(lambda path, text: answer), client=FS
     ) as editor:
         await editor.prompt(await editor.new(place.root))
 
@@ -79,9 +77,7 @@ async def test_disk_has_the_change_if_the_editor_fails(place: Place, answer: Any
 
 async def test_editor_that_does_not_answer_writes_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("panpan.faces.acp.buffers.WRITE_S", 0.01)
-    async with editing(
-        place, READ, EDIT, AGAIN, "done", answer=Buffers(place, lambda path, text: None), client=FS
-    ) as editor:
+    async with editing(place, READ, EDIT, AGAIN, "done", answer=Buffers(lambda path, text: None), client=FS) as editor:
         await editor.prompt(await editor.new(place.root))
 
     assert len(written(editor)) == 1
@@ -94,7 +90,7 @@ async def test_text_that_the_editor_formats_is_kept_and_told(place: Place) -> No
         return {}
 
     again: Use = ("Edit", {"file_path": "old.txt", "old_string": "THREE", "new_string": "3"})
-    async with editing(place, READ, EDIT, READ, again, "done", answer=Buffers(place, save), client=FS) as editor:
+    async with editing(place, READ, EDIT, READ, again, "done", answer=Buffers(save), client=FS) as editor:
         await editor.prompt(await editor.new(place.root))
 
     assert "saved something else in old.txt" in results_in(place)
@@ -103,7 +99,7 @@ async def test_text_that_the_editor_formats_is_kept_and_told(place: Place) -> No
 
 
 async def test_text_typed_during_the_question_is_kept(place: Place) -> None:
-    buffers = Buffers(place)
+    buffers = Buffers()
 
     def answer(method: str, params: dict[str, Any]) -> Any:
         if method == "session/request_permission":
@@ -117,6 +113,29 @@ async def test_text_typed_during_the_question_is_kept(place: Place) -> None:
     assert written(editor) == []
     assert "unsaved changes in old.txt" in results_in(place)
     assert (place.root / "old.txt").read_text() == SAVED
+
+
+async def test_change_is_taken_back_through_the_editor(place: Place) -> None:
+    other = place.root / "other.txt"
+    other.write_text("a\n")
+
+    def save(path: Path, text: str) -> Any:
+        path.write_text(text)
+        other.write_text("of somebody else\n")
+        return {}
+
+    lines = ["*** Begin Patch"]
+    for name, old, new in (("old.txt", "two", "2"), ("other.txt", "a", "b")):
+        lines += [f"*** Update File: {name}", "@@", f"-{old}", f"+{new}"]
+    patch: Use = ("Patch", {"patch": "\n".join([*lines, "*** End Patch"])})
+    seen: Use = ("Read", {"file_path": "other.txt"})
+    async with editing(place, READ, seen, patch, "a pity", answer=Buffers(save), client=FS) as editor:
+        await editor.prompt(await editor.new(place.root))
+
+    assert written(editor) == ["one\n2\nthree\n", SAVED]
+    assert "so nothing is changed" in results_in(place)
+    assert (place.root / "old.txt").read_text() == SAVED
+    assert other.read_text() == "of somebody else\n"
 
 
 @pytest.mark.parametrize("content", [b"one\r\ntwo\r\n", b"\xef\xbb\xbfone\ntwo\n", b"\xe9 two\n"])
@@ -137,7 +156,7 @@ async def test_text_that_editors_may_change_is_written_on_the_disk(place: Place,
 
 async def test_editor_writes_nothing_while_a_command_runs(place: Place) -> None:
     sleep: Use = ("Bash", {"command": f"sleep {a_day()}", "description": "Wait", "run_in_background": True})
-    async with editing(place, READ, sleep, EDIT, "done", answer=Buffers(place), client=FS) as editor:
+    async with editing(place, READ, sleep, EDIT, "done", answer=Buffers(), client=FS) as editor:
         await editor.prompt(await editor.new(place.root))
 
     assert written(editor) == []

@@ -3,7 +3,12 @@
 from pathlib import Path
 from typing import Protocol
 
+from panpan.errors import ToolError
 from panpan.system.files.atomic_write import write_atomic
+
+
+class OtherContentError(ToolError):
+    """The file now holds something else than was to be written."""
 
 
 class FileWriter(Protocol):
@@ -20,7 +25,8 @@ class FileWriter(Protocol):
 
         Raises:
             FileChangedError: The file is not as expected; it was left alone.
-            ToolError: It could not be written; the error says if the file is not as it was.
+            OtherContentError: Something else was written.
+            ToolError: It could not be written; the file is as it was.
         """
         ...
 

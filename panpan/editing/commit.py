@@ -14,7 +14,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from panpan.core.file_writer import FileWriter
+from panpan.core.file_writer import FileWriter, OtherContentError
 from panpan.core.tool import SeenFiles, ToolContext, digest_of
 from panpan.documents.read_image import image_format
 from panpan.documents.read_pdf import is_pdf
@@ -178,7 +178,8 @@ def _commit(changes: Sequence[FileChange], seen_files: SeenFiles, writer: FileWr
         except ToolError as exc:
             if not undo:
                 raise _renamed(exc, change.target) from exc
-            raise ToolError(f"{_renamed(exc, change.target)}; {_take_back(undo)}") from exc
+            rest = _take_back(undo, is_rest_unchanged=not isinstance(exc, OtherContentError))
+            raise ToolError(f"{_renamed(exc, change.target)}; {rest}") from exc
     for change in ordered:
         if change.after is None:
             seen_files.forget(change.target.path)
@@ -237,7 +238,7 @@ class _Undo:
                     os.rmdir(place.name, dir_fd=folder)
 
 
-def _take_back(undo: Sequence[_Undo]) -> str:
+def _take_back(undo: Sequence[_Undo], *, is_rest_unchanged: bool) -> str:
     stands: list[str] = []
     for step in reversed(undo):
         try:
@@ -245,7 +246,8 @@ def _take_back(undo: Sequence[_Undo]) -> str:
         except ToolError as exc:
             stands.append(f"{step.shown} ({exc})")
     if not stands:
-        return "the other files of this call were put back, so nothing is changed"
+        so = ", so nothing is changed" if is_rest_unchanged else ""
+        return f"the other files of this call were put back{so}"
     return "the other files of this call were put back, except these, which are changed: " + ", ".join(stands)
 
 

@@ -8,7 +8,7 @@ import threading
 import anyio
 import pytest
 
-from panpan.core.file_writer import DiskWriter
+from panpan.core.file_writer import DiskWriter, OtherContentError
 from panpan.core.tool import SeenFiles, digest_of
 from panpan.editing.commit import FileChange, commit, find_target
 from panpan.errors import ToolError
@@ -113,3 +113,24 @@ async def test_commit_forgets_a_deleted_file(workspace):
     await commit([change(workspace, "a", b"a\n", None)], workspace.ctx.seen_files, DiskWriter())
     assert not path.exists()
     assert workspace.ctx.seen_files.digest(path) is None
+
+
+class FormattingWriter(DiskWriter):
+    """Writes something else into the file `b`."""
+
+    def write(self, path, data, *, mode, expected_digest):
+        is_formatted = path.name == "b"
+        super().write(path, data.upper() if is_formatted else data, mode=mode, expected_digest=expected_digest)
+        if is_formatted:
+            raise OtherContentError(f"something else is in {path}")
+
+
+async def test_commit_says_if_something_else_was_written(workspace):
+    workspace.put("a", "a\n")
+    workspace.put("b", "b\n")
+    changes = [change(workspace, "a", b"a\n", b"c\n"), change(workspace, "b", b"b\n", b"d\n")]
+
+    with pytest.raises(ToolError, match=r"^something else is in b; the other files of this call were put back$"):
+        await commit(changes, SeenFiles(), FormattingWriter())
+
+    assert workspace.contents() == {"a": b"a\n", "b": b"D\n"}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from anyio import CancelScope, from_thread
 
-from panpan.core.file_writer import DiskWriter
+from panpan.core.file_writer import DiskWriter, OtherContentError
 from panpan.core.tool import digest_of
 from panpan.errors import ToolError
 from panpan.faces.acp.buffers import MAX_FILE_BYTES, SAVE_FIRST, UNSAVED, Buffers, plain_text
@@ -51,7 +51,8 @@ class EditorWriter:
         """Return True if the editor has saved exactly the new text, False if the file is as it was.
 
         Raises:
-            ToolError: The editor has unsaved changes, or saved something else.
+            ToolError: The editor has unsaved changes.
+            OtherContentError: It saved something else.
         """
         mode = _mode_of(path)
         if mode is None or not from_thread.run(self._ask, path, old, text):
@@ -65,7 +66,7 @@ class EditorWriter:
         if now == old.encode():
             return False
         self._is_off = True
-        raise ToolError(
+        raise OtherContentError(
             f"the user's editor saved something else in {path} than this call was to write, such as a text that it has "
             "formatted; the file is as the editor saved it",
             advice="Read it again. Further changes are written without the editor.",

@@ -209,7 +209,9 @@ class AcpServer:
         try:
             still = await to_thread.run_sync(lambda: list(forget_keys(self._env)))
         except ConfigError as error:
-            raise invalid(str(error)) from error
+            if await self._is_set_up():
+                raise invalid(str(error)) from error
+            return Reply()  # nobody is logged in
         for line in still:
             self._warn(line)
         return Reply()
@@ -355,9 +357,7 @@ class AcpServer:
         return Reply()
 
     async def _prompt(self, request: PromptRequest) -> Reply:
-        session = self._session(request.session_id)
-        if has_lost_key(session.hub.session, self._env):
-            raise RequestError(_AUTH_REQUIRED, _NOT_SET_UP)
+        session = self._session_with_key(request.session_id)
         reason = await session.prompt(await message_of(request.prompt))
         return Reply(PromptResponse(stop_reason=reason, usage=session.tokens))
 
@@ -393,6 +393,12 @@ class AcpServer:
         if self._client is None:
             raise RequestError(INVALID_REQUEST, "send initialize first")
         return self._client
+
+    def _session_with_key(self, session_id: str) -> AcpSession:
+        session = self._session(session_id)
+        if has_lost_key(session.hub.session, self._env):
+            raise RequestError(_AUTH_REQUIRED, _NOT_SET_UP)
+        return session
 
     def _session(self, session_id: str) -> AcpSession:
         self._require_client()

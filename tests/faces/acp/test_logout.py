@@ -7,6 +7,7 @@ import pytest
 
 from tests.capabilities.mcp.place import Place
 from tests.faces.acp.editor import AgentError, Editor, editing
+from tests.faces.acp.v2.draft_editor import drafting
 from tests.model_server import Reply, Text, serving
 
 KEY = "sk-ant-test-0123456789abcdef"
@@ -59,6 +60,19 @@ async def test_logout_removes_the_key_and_ends_its_use(place: Place) -> None:
     assert (before, after, refused.value.code, again) == (None, -32000, -32000, None)
 
 
+async def test_logout_of_version_2_is_the_same(place: Place) -> None:
+    file = store_key(place)
+    async with drafting(place, model=MODEL) as editor:
+        session = await editor.new(place.root)
+        assert await editor.request("auth/logout") == {}
+        prompt = [{"type": "text", "text": "go"}]
+        with pytest.raises(AgentError, match="panpan login") as refused:
+            await editor.request("session/prompt", sessionId=session, prompt=prompt)
+
+    assert not file.exists()
+    assert refused.value.code == -32000
+
+
 async def test_logout_leaves_a_key_of_the_environment(place: Place) -> None:
     store_key(place)
     place.env["ANTHROPIC_API_KEY"] = KEY
@@ -76,3 +90,9 @@ async def test_logout_without_a_stored_key_is_an_error(place: Place) -> None:
         with pytest.raises(AgentError, match="no key is stored"):
             await editor.request("logout")
         assert await editor.prompt(await editor.new(place.root)) == "end_turn"
+
+
+async def test_logout_without_a_login_changes_nothing(place: Place) -> None:
+    del place.env["ANTHROPIC_BASE_URL"]
+    async with editing(place, model=MODEL) as editor:
+        assert await editor.request("logout") == {}

@@ -14,6 +14,7 @@ from acp.schema import (
     CloseSessionRequest,
     DeleteSessionRequest,
     ListSessionsRequest,
+    LogoutRequest,
     PromptRequest,
 )
 
@@ -86,7 +87,7 @@ class DraftServer(AcpServer):
         return {
             _INITIALIZE: Method(InitializeParams, self._initialize_draft),
             "auth/login": Method(AuthenticateRequest, self._authenticate),
-            "auth/logout": Method(Plain, self._logout),
+            "auth/logout": Method(LogoutRequest, self._logout),
             "session/new": Method(NewSessionParams, self._new_draft),
             "session/resume": Method(ResumeSessionParams, self._resume_draft),
             "session/list": Method(ListSessionsRequest, self._list),
@@ -118,11 +119,6 @@ class DraftServer(AcpServer):
         }
         return Reply(Plain(result))
 
-    async def _logout(self, request: Plain) -> Reply:
-        if await self._is_set_up():
-            raise invalid("panpan may have keys of several providers; run `panpan logout` in a terminal")
-        return Reply()
-
     async def _new_draft(self, request: NewSessionParams) -> Reply:
         session = await self._open(self._requested.config(request.request, **self._further))
         result = {"sessionId": session.id, "configOptions": options_of(session.choices.options)}
@@ -141,7 +137,7 @@ class DraftServer(AcpServer):
         return Reply()
 
     async def _insert(self, request: PromptRequest) -> Reply:
-        session = _draft(self._session(request.session_id))
+        session = _draft(self._session_with_key(request.session_id))
         return Reply(Plain({"messageId": await session.insert(await message_of(request.prompt))}))
 
     async def _set_draft_option(self, request: SetOptionParams) -> Reply:

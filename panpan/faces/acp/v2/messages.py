@@ -1,6 +1,5 @@
 """Parameters of version 2, as models of version 1 where the shapes allow, and what goes out as it is."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from acp.schema import (
@@ -40,7 +39,7 @@ class InitializeParams(_Params):
 
     protocol_version: int = Field(ge=0, le=65535)
     info: _Info
-    capabilities: Mapping[str, Any] | None = None
+    capabilities: Any = None
 
     @property
     def client(self) -> ClientCapabilities:
@@ -54,8 +53,8 @@ class InitializeParams(_Params):
         )
 
     def _has(self, group: str, name: str) -> bool:
-        of_group = (self.capabilities or {}).get(group)
-        return isinstance(of_group, dict) and isinstance(of_group.get(name), dict)
+        given = self.capabilities.get(group) if isinstance(self.capabilities, dict) else None
+        return isinstance(given, dict) and isinstance(given.get(name), dict)
 
 
 class _Http(HttpMcpServer):

@@ -36,6 +36,14 @@ async def test_client_of_version_1_gets_version_1(place: Place) -> None:
     assert "agreed upon" not in json.dumps(place.warnings)
 
 
+async def test_abilities_that_are_nonsense_are_none_in_version_2(place: Place) -> None:
+    async with served(DraftServer, DraftEditor, place, options_of(place, [], [], {}), silent) as editor:
+        for nonsense in ([], {"elicitation": True}, {"auth": {"terminal": "yes"}}):
+            params = {"protocolVersion": 2, "info": INFO, "capabilities": nonsense}
+            assert (await editor.reply(await editor.begin_with("initialize", params)))["protocolVersion"] == 2
+        await editor.new(place.root)
+
+
 @pytest.mark.parametrize("asked", [2, 3, 65535])
 async def test_later_version_gets_version_2(place: Place, asked: int) -> None:
     async with served(DraftServer, DraftEditor, place, options_of(place, [], [], {}), silent) as editor:
@@ -133,7 +141,7 @@ def test_login_is_offered_only_without_a_model_in_version_2(place: Place, termin
     (method,) = replies[0]["result"]["authMethods"]
     assert (method["type"], method["methodId"]) == ("terminal" if terminal else "agent", "login")
     assert replies[1]["error"]["code"] == -32000
-    assert replies[2]["result"] == {}
+    assert "no key is stored" in replies[2]["error"]["message"]
     assert done.returncode == 0
 
 

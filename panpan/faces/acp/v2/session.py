@@ -17,13 +17,16 @@ from panpan.errors import PanpanError
 from panpan.faces.acp.choices import SessionChoices
 from panpan.faces.acp.connection import CANCELLED, INTERNAL_ERROR, Connection
 from panpan.faces.acp.questions import ClientQuestions
-from panpan.faces.acp.session import CLIENT, AcpSession
+from panpan.faces.acp.session import CLIENT, END_S, AcpSession
 from panpan.faces.acp.updates import Update, user_chunks
 from panpan.faces.acp.v2.messages import Plain
 from panpan.faces.acp.v2.updates import update_of, whole_messages
 from panpan.hub.events import HubEvent, TurnBegan, TurnClosed
 from panpan.hub.hub import Hub
 from panpan.types.messages import UserMessage
+
+LAST_UPDATE_S = 1.0
+"""Seconds for the last update of a session that is closed; nobody may read any more."""
 
 State: TypeAlias = Literal["idle", "running", "requires_action"]
 
@@ -57,16 +60,19 @@ class DraftSession(AcpSession):
         self._resting = anyio.Event()
         """Set while the editor knows that the session is idle."""
         self._resting.set()
+        self._has_ended = False
+        """True if the editor is told nothing more of the session."""
 
     async def run(self) -> None:
         try:
             await super().run()
         finally:
-            for one in self._waiting.values():
-                one.done.set()
-            with anyio.move_on_after(1, shield=True):  # nobody may read any more
+            with anyio.move_on_after(LAST_UPDATE_S, shield=True):
                 if self._told_state != "idle":
                     await self._send({"sessionUpdate": "state_update", "state": "idle", "stopReason": "cancelled"})
+            self._has_ended = True
+            for one in self._waiting.values():
+                one.done.set()
 
     async def _settled(self) -> None:
         for one in list(self._waiting.values()):
@@ -81,14 +87,18 @@ class DraftSession(AcpSession):
             PanpanError: A file that it mentions cannot be sent.
         """
         one = self._waiting[message.uuid] = _Waiting()
+        is_sent = False
         try:
             with one.sending:
                 await self.hub.submit(message, delivery="steer", client=CLIENT)
-            if not one.sending.cancelled_caught:
+                is_sent = True
+            if is_sent and not self._has_ended:
                 await one.done.wait()
         except anyio.get_cancelled_exc_class():
-            self.hub.withdraw(CLIENT, message.uuid)
-            raise
+            if not is_sent or self.hub.withdraw(CLIENT, message.uuid):
+                raise
+            with anyio.move_on_after(END_S, shield=True):  # it is in the conversation, and its event is on the way
+                await one.done.wait()
         finally:
             self._waiting.pop(message.uuid, None)
         if not one.is_inserted:
@@ -113,7 +123,7 @@ class DraftSession(AcpSession):
             await self._send(told)
 
     async def _send(self, *updates: Mapping[str, Any]) -> None:
-        for update in updates:
+        for update in updates if not self._has_ended else ():
             await self._connection.notify("session/update", Plain({"sessionId": self.id, "update": update}))
 
     async def replay(self) -> None:
@@ -125,8 +135,8 @@ class DraftSession(AcpSession):
         update: dict[str, Any] = {"sessionUpdate": "state_update", "state": state}
         if state == "idle" and self._told_state != "idle":
             update |= self._stop
-        self._told_state = state
         await self._send(update)
+        self._told_state = state
 
     @property
     def _state(self) -> State:

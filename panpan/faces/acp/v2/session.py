@@ -21,7 +21,7 @@ from panpan.faces.acp.session import CLIENT, END_S, AcpSession
 from panpan.faces.acp.updates import Update, user_chunks
 from panpan.faces.acp.v2.messages import Plain
 from panpan.faces.acp.v2.updates import update_of, whole_messages
-from panpan.hub.events import HubEvent, TurnBegan, TurnClosed
+from panpan.hub.events import HubEvent, TaskChanged, TurnBegan, TurnClosed
 from panpan.hub.hub import Hub
 from panpan.types.messages import UserMessage
 
@@ -160,6 +160,8 @@ class DraftSession(AcpSession):
                     await self._note_inserted(message)
             case UserMessage():
                 await self._note_inserted(event)
+            case TaskChanged(task=task) if not task.is_running:
+                self.hub.wake()  # unlike in version 1, the editor can show a turn without a prompt, and stop it
             case _:
                 pass
         await super()._take(event, group)

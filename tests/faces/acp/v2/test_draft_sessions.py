@@ -8,7 +8,7 @@ import pytest
 
 from panpan.config.locations import Locations
 from panpan.hub.remote import joined
-from tests.capabilities.mcp.place import Place
+from tests.capabilities.mcp.place import Place, Use
 from tests.faces.acp.editor import FORMS, AgentError, chooses, silent
 from tests.faces.acp.test_acp_questions import ASK, PLAN, PLAN_TEXT
 from tests.faces.acp.test_sessions import EDIT, READ, SLEEP, TODOS, WRITE, Slow
@@ -367,6 +367,21 @@ async def test_turn_of_another_client_is_told_with_its_words(place: Place) -> No
 
     assert editor.updates("user_message_chunk")[0]["content"]["text"] == "words of the terminal"
     assert editor.text() == "from the other"
+
+
+async def test_end_of_a_task_starts_a_turn_without_a_prompt(place: Place) -> None:
+    command = "while [ ! -e go ]; do sleep 0.02; done"
+    task: Use = ("Bash", {"command": command, "description": "Wait", "run_in_background": True})
+    async with drafting(place, task, "it runs", "it has ended") as editor:
+        session = await editor.new(place.root)
+        await editor.prompt(session)
+        assert editor.text() == "it runs"
+        (place.root / "go").touch()
+        last = await editor.idle(session, len(editor.states(session)))
+
+    assert last["stopReason"] == "end_turn"
+    assert editor.text() == "it runsit has ended"
+    assert len(editor.updates("user_message")) == 1
 
 
 async def test_warning_is_a_notice(place: Place) -> None:

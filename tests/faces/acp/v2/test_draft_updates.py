@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from acp.schema import ToolCallProgress
 
 from panpan.editing.planned_edit import ChangeReport
 from panpan.faces.acp.calls import diffs
@@ -17,8 +18,6 @@ LONG = "".join(f"{number}\n" for number in range(40))
 
 def content_of(file: FileDiff, folder: Path) -> list[dict[str, object]]:
     """Return the content of a call with a change, which has to fit the schema."""
-    from acp.schema import ToolCallProgress
-
     call = ToolCallProgress(session_update="tool_call_update", tool_call_id="1", content=list(diffs(file, folder)))
     update = {"sessionUpdate": "tool_call_update", **call_of(call)}
     message = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "1", "update": update}}

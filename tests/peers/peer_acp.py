@@ -13,7 +13,8 @@ import pytest
 from tests.capabilities.mcp.place import Place, Use
 from tests.faces.acp.editor import environment
 from tests.faces.mcp_server.processes import a_day, running, until
-from tests.peers.node import installed, node
+from tests.peers.installs import installed_once
+from tests.peers.node import install_packages, node
 
 ACPX = "acpx@0.19.1"
 LIBRARY = "@agentclientprotocol/sdk@2.4.0"
@@ -38,7 +39,8 @@ SLEEP: Use = ("Bash", {"command": "sleep 86400", "description": "Wait"})
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the packages, 25 MB; without a registry the tests are skipped."""
-    return installed(tmp_path_factory.mktemp("packages"), [ACPX, LIBRARY])
+    folder = installed_once(tmp_path_factory, "acp", lambda folder: install_packages(folder, [ACPX, LIBRARY]))
+    return folder / "node_modules"
 
 
 @pytest.fixture

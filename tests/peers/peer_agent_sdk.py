@@ -17,7 +17,8 @@ from tests.fakes import mcp_server
 from tests.model_server import HttpError, ModelServer, Text, Thinking, ToolCall, call, calls, say, serving
 from tests.model_server.recording import RecordedRequest
 from tests.model_server.script import Reply, Step
-from tests.peers.peer_mcp import node
+from tests.peers.installs import installed_once
+from tests.peers.node import node
 from tests.prepared_command import COMMAND
 
 PYTHON_SDK = "claude-agent-sdk==0.2.189"
@@ -48,8 +49,12 @@ def installed(command: list[str], folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the Python SDK from its source, which has no other program in it, and return its Python."""
-    folder = tmp_path_factory.mktemp("python-sdk")
+    """Return a Python with the SDK."""
+    return installed_once(tmp_path_factory, "python-sdk", install_python_sdk) / "venv/bin/python"
+
+
+def install_python_sdk(folder: Path) -> None:
+    """Install the Python SDK from its source, which has no other program in it."""
     uv = Path(sys.executable).with_name("uv")
     installed([str(uv), "venv", "--quiet", "--seed", "--python", sys.executable, "venv"], folder)
     program = folder / "venv" / "bin" / "python"
@@ -58,7 +63,6 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     installed([str(program), "-m", "pip", "download", "-q", "--no-deps", *only_source, "-d", ".", PYTHON_SDK], folder)
     (source,) = folder.glob("*.tar.gz")
     shutil.unpack_archive(source, folder / "source", filter="data")
-    return program
 
 
 @pytest.fixture(scope="session")
@@ -344,14 +348,17 @@ console.log(JSON.stringify(log));
 
 @pytest.fixture(scope="session")
 def typescript(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the TypeScript SDK without its own program, and return the folder."""
-    folder = tmp_path_factory.mktemp("typescript-sdk")
+    """Return a folder with the SDK and `program.mjs`."""
+    return installed_once(tmp_path_factory, "typescript-sdk", install_typescript_sdk)
+
+
+def install_typescript_sdk(folder: Path) -> None:
+    """Install the TypeScript SDK without its own program."""
     npm = Path(node()).resolve().parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
     (folder / "package.json").write_text('{"type": "module"}')
     quiet = ["--silent", "--no-audit", "--no-fund", "--omit=optional", "--ignore-scripts"]
     installed([node(), str(npm), "install", *quiet, TYPESCRIPT_SDK], folder)
     (folder / "program.mjs").write_text(TYPESCRIPT)
-    return folder
 
 
 @DIALECTS

@@ -14,11 +14,11 @@ from panpan.session.export.as_atif import atif_text
 from panpan.version import __version__
 from tests.e2e.conftest import Panpan
 from tests.model_server import Reply, Thinking, ToolCall, call, calls, say, serving
+from tests.peers.installs import installed_once
 from tests.peers.scratch_python import run_in, scratch_python
 from tests.prepared_command import COMMAND
 from tests.session.export.export_fixtures import PIECES, everywhere
 
-pytestmark = pytest.mark.xdist_group("harbor")  # one installation for all of them
 HARBOR = "harbor==0.26.0"
 ACP = "agent-client-protocol==0.12.1"
 """Library of Harbor's agent `acp`, which installs the newest one in a container."""
@@ -35,8 +35,12 @@ for text in sys.stdin.read().split("\\0"):
 
 @pytest.fixture(scope="session")
 def harbor(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with Harbor alone: its models need only pydantic, and it is for a newer Python than panpan."""
-    folder = tmp_path_factory.mktemp("harbor")
+    """Return a folder with Harbor alone."""
+    return installed_once(tmp_path_factory, "harbor", install_harbor)
+
+
+def install_harbor(folder: Path) -> None:
+    """Install Harbor alone: its models need only pydantic, and it is for a newer Python than panpan."""
     uv = str(Path(sys.executable).with_name("uv"))
     argv = [uv, "pip", "install", "-q", "--python", sys.executable, "--python-version", "3.12", "--no-deps"]
     try:
@@ -47,13 +51,12 @@ def harbor(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"Harbor cannot be installed: {error}")
     if done.returncode != 0:
         pytest.skip(f"Harbor cannot be had: {done.stderr.strip().splitlines()[-1:]}")
-    return folder
 
 
 @pytest.fixture(scope="session")
 def whole_harbor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a Python with all of Harbor, 470 MB."""
-    return scratch_python(tmp_path_factory.mktemp("whole-harbor") / "venv", "3.12", (HARBOR, ACP, "anyio>=4.16,<5"))
+    return scratch_python(tmp_path_factory, "whole-harbor", "3.12", (HARBOR, ACP, "anyio>=4.16,<5"))
 
 
 @pytest.fixture

@@ -9,13 +9,12 @@ from tests.model_server import call, say, serving
 from tests.peers.scratch_python import run_in, scratch_python
 from tests.prepared_command import COMMAND
 
-pytestmark = pytest.mark.xdist_group("inspect")  # one installation for all of them
 PACKAGES = ("inspect-ai==0.3.285", "anthropic>=2.12,<3", "anyio>=4.16,<5")
 
 
 @pytest.fixture(scope="session")
 def inspect(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return scratch_python(tmp_path_factory.mktemp("inspect") / "venv", "3.11", PACKAGES)
+    return scratch_python(tmp_path_factory, "inspect", "3.11", PACKAGES)
 
 
 @pytest.mark.timeout(600)

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import venv
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 from tests.capabilities.mcp.place import Place
 from tests.faces.acp.editor import environment
 from tests.model_server import RecordedRequest, Reply, Text, ToolCall, serving
+from tests.peers.scratch_python import scratch_python
 
 PACKAGES = (
     "jupyterlab==4.6.6",
@@ -30,7 +30,6 @@ PACKAGES = (
     "jupyterlab-chat==0.25.3",
     "jupyter-collaboration==5.0.4",
 )
-INSTALL_S = 300
 TRIES, TRY_MS = 6, 8_000
 TOKEN = "a-token-for-this-test"
 DRAWING = (
@@ -66,16 +65,8 @@ def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("chromium") is None:
         pytest.skip("there is no chromium")
     pytest.importorskip("playwright")
-    folder = tmp_path_factory.mktemp("jupyter")
-    venv.create(folder, with_pip=True)
-    command = [str(folder / "bin/python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S)
-    except subprocess.TimeoutExpired:
-        pytest.skip("the registry of Python's packages is too slow")
-    if done.returncode:
-        pytest.skip(f"JupyterLab cannot be had: {done.stderr.strip().splitlines()[-1:]}")
-    return folder / "bin"
+    version = "{}.{}".format(*sys.version_info)
+    return scratch_python(tmp_path_factory, "jupyter", version, PACKAGES).parent
 
 
 @contextmanager

@@ -18,8 +18,9 @@ from panpan.types.messages import UserMessage
 from panpan.types.permission import UserAnswer, UserQuestion
 from tests.capabilities.mcp.place import Place, events_of, results_in, search
 from tests.faces.mcp_server.processes import arguments, pipe, serving
+from tests.peers.installs import installed_once
 from tests.peers.mcp_conformance_client import take_defaults
-from tests.peers.node import installed, node
+from tests.peers.node import install_packages, node
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
@@ -68,7 +69,7 @@ NOT_TESTABLE = {
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the packages, 60 MB; without a registry the tests are skipped."""
     names = [SUITE, INSPECTOR, *(f"@modelcontextprotocol/server-{name}" for name in SERVERS)]
-    return installed(tmp_path_factory.mktemp("packages"), names)
+    return installed_once(tmp_path_factory, "mcp", lambda folder: install_packages(folder, names)) / "node_modules"
 
 
 @pytest.mark.parametrize(("scenario", "revision"), SCENARIOS)
@@ -290,11 +291,12 @@ async def test_memory_survives_its_kill(place: Place, packages: Path) -> None:
 
 
 def _running(packages: Path, name: str) -> list[int]:
-    """Return the processes of a server that this worker installed; the others' run beside it."""
+    """Return the processes of a server that this worker started; those of others run beside it."""
     script = str(packages / f"@modelcontextprotocol/server-{name}/")
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if script in (folder / "cmdline").read_text():
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and script in (folder / "cmdline").read_text():
                 found.append(int(folder.name))
     return found

@@ -8,12 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.peers.installs import installed_once
+
 ROOT = Path(__file__).parents[2]
 INSTALL_S = 400
 
 
-def scratch_python(folder: Path, version: str, packages: Sequence[str]) -> Path:
+def scratch_python(factory: pytest.TempPathFactory, name: str, version: str, packages: Sequence[str]) -> Path:
     """Return a Python of a version with packages; the tests are skipped if it cannot be had."""
+    folder = installed_once(factory, name, lambda folder: _install(folder, version, packages))
+    return folder / "bin" / "python"
+
+
+def _install(folder: Path, version: str, packages: Sequence[str]) -> None:
     uv = str(Path(sys.executable).with_name("uv"))
     python = folder / "bin" / "python"
     steps = (
@@ -27,7 +34,6 @@ def scratch_python(folder: Path, version: str, packages: Sequence[str]) -> Path:
             pytest.skip(f"{packages[0]} cannot be installed: {error}")
         if done.returncode != 0:
             pytest.skip(f"{packages[0]} cannot be had: {done.stderr.strip().splitlines()[-1:]}")
-    return python
 
 
 def _interpreter(version: str) -> str:

@@ -221,9 +221,17 @@ async def test_client_over_http_gets_answers_and_is_asked(
     assert code == 0
 
 
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The address and token of a server for requests that change nothing in it."""
+    with serving(Place(tmp_path_factory.mktemp("refusing").resolve()), "--http") as process:
+        url = pipe(process.stderr).readline().split()[-1]
+        yield url, pipe(process.stderr).readline().partition("Bearer ")[2].partition("'")[0]
+
+
 @pytest.mark.parametrize("token", ["", "wrong", "Bearer", "é"])
-def test_request_without_the_token_is_refused(web: tuple[subprocess.Popen[str], str, str], token: str) -> None:
-    _, url, _ = web
+def test_request_without_the_token_is_refused(refusing: tuple[str, str], token: str) -> None:
+    url, _ = refusing
 
     headers = {b"Authorization": f"Bearer {token}".encode()} if token else {}
     answers = [httpx2.request(method, url, headers=headers) for method in ("GET", "POST", "DELETE")]
@@ -232,8 +240,8 @@ def test_request_without_the_token_is_refused(web: tuple[subprocess.Popen[str], 
     assert answers[0].headers["www-authenticate"] == "Bearer"
 
 
-def test_scheme_of_the_token_is_in_any_case(web: tuple[subprocess.Popen[str], str, str]) -> None:
-    _, url, token = web
+def test_scheme_of_the_token_is_in_any_case(refusing: tuple[str, str]) -> None:
+    url, token = refusing
 
     answer = httpx2.post(url, headers={"Authorization": f"bearer {token}"}, content=b"{}")
 
@@ -271,9 +279,9 @@ async def test_connection_without_a_request_is_closed(monkeypatch: pytest.Monkey
 )
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 def test_request_of_a_browser_elsewhere_is_refused(
-    web: tuple[subprocess.Popen[str], str, str], headers: dict[str, str], status: int, version: str
+    refusing: tuple[str, str], headers: dict[str, str], status: int, version: str
 ) -> None:
-    _, url, token = web
+    url, token = refusing
     usual = {
         "Authorization": f"Bearer {token}",
         "Accept": "application/json, text/event-stream",
@@ -286,8 +294,8 @@ def test_request_of_a_browser_elsewhere_is_refused(
     assert answer.status_code == status
 
 
-def test_large_request_is_refused(web: tuple[subprocess.Popen[str], str, str]) -> None:
-    _, url, token = web
+def test_large_request_is_refused(refusing: tuple[str, str]) -> None:
+    url, token = refusing
 
     answer = httpx2.post(url, headers={"Authorization": f"Bearer {token}"}, content=b"x" * 10_000_000)
 

@@ -164,11 +164,12 @@ def test_mode_of_an_unreadable_file_is_set(tmp_path: Path) -> None:
 
 
 @needs_openat2
-def test_opening_is_as_safe_without_openat2() -> None:
+def test_opening_is_as_safe_without_openat2(tmp_path: Path) -> None:
     here = Path(__file__).parent
     files = [here / name for name in ("test_atomic_write.py", "test_read_file.py")]
     chosen = "(link or swapped) and not by_openat2"
-    argv = [sys.executable, "-m", "tests.system.files.without_openat2", *map(str, files), "-k", chosen]
+    places = f"--basetemp={tmp_path / 'inner'}"  # or it would take away those of other runs, which takes long
+    argv = [sys.executable, "-m", "tests.system.files.without_openat2", *map(str, files), "-k", chosen, places]
 
     ran = subprocess.run(argv, capture_output=True, text=True, timeout=120, cwd=here.parents[1])
 

@@ -84,9 +84,11 @@ def test_conformance_scenario_passes(packages: Path, tmp_path: Path, scenario: s
     assert ", 0 failed" in done.stdout + done.stderr
 
 
-@pytest.fixture
-def served(place: Place) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of panpan as a server."""
+    place = Place(tmp_path_factory.mktemp("served").resolve())
+    place.env["PATH"] = os.environ["PATH"]
     with serving(place, "--http", "--no-token") as process:
         yield pipe(process.stderr).readline().split()[-1]
 

@@ -13,6 +13,7 @@ from panpan.errors import unwrap_single_exception
 from panpan.faces.http_server import served
 from panpan.faces.server.app import ServerApp
 from panpan.faces.server.guard import Entrance, Tokens
+from panpan.faces.server.page_files import page_routes
 from panpan.faces.session_commands import SessionCommands
 from panpan.hub.open_sessions import OpenSessions
 from panpan.session.command import Command
@@ -87,7 +88,7 @@ async def serve(
     with held_signals() as signals, unwrap_single_exception():
         async with create_task_group() as group, OpenSessions(place, options, _commands, say) as sessions:
             group.start_soon(end_at_signal, signals, group.cancel_scope.cancel)
-            app = ServerApp(sessions, entrance, note=note)
+            app = ServerApp(sessions, entrance, page_routes(), note)
             async with served(
                 app.asgi,
                 listening,

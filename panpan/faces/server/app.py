@@ -10,14 +10,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from panpan.faces.permission_answers import answers_to, why_it_matters
 from panpan.faces.server.event_stream import EventLines, event_stream, stream_of_all
 from panpan.faces.server.guard import Entrance, Guard, caller_of, refused
 from panpan.faces.server.openapi import document
 from panpan.faces.server.routes import answered, as_response, hub_for, routes_of
 from panpan.hub.hub import Hub
 from panpan.hub.open_sessions import OpenSessions
-from panpan.hub.operations.table import ForbiddenError, Params
-from panpan.hub.wire import from_json
+from panpan.hub.operations.table import ForbiddenError, NotFoundError, Params
+from panpan.hub.wire import as_json, from_json
+from panpan.types.permission import PermissionAnswer, PermissionQuestion
 
 
 class EventsParams(Params):
@@ -27,6 +29,13 @@ class EventsParams(Params):
     """Epoch of the number; empty for the present one."""
     after: int | None = Field(default=None, ge=0)
     """Number of the last event that the client has; None to begin with the next event."""
+
+
+class QuestionParams(Params):
+    """A question."""
+
+    id: int
+    """Number of the question."""
 
 
 class TokenParams(Params):
@@ -59,6 +68,7 @@ class ServerApp:
             Route("/doc", answered(self._document)),
             Route("/v1/events", answered(self._all_events)),
             Route("/v1/sessions/{session}/events", answered(self._events)),
+            Route("/v1/sessions/{session}/questions/{id}/answers", answered(self._answers)),
             Route("/v1/sessions/{session}/tokens", answered(self._token), methods=["POST"]),
             *routes_of(sessions),
             *further,
@@ -85,6 +95,15 @@ class ServerApp:
             raise ForbiddenError("this token is for one session; read the events of that one")
         from_json(Params, dict(request.query_params))
         return stream_of_all(self._sessions)
+
+    async def _answers(self, request: Request) -> Response:
+        params = from_json(QuestionParams, {"id": request.path_params["id"], **request.query_params})
+        hub = await hub_for(self._sessions, caller_of(request), request.path_params["session"])
+        question = hub.questions.open.get(params.id)
+        if not isinstance(question, PermissionQuestion):
+            raise NotFoundError("there is no such question about a call, or it is answered")
+        answers = [{"text": one.text, "answer": as_json(PermissionAnswer, one.given)} for one in answers_to(question)]
+        return as_response({"why": why_it_matters(question), "answers": answers})
 
     async def _token(self, request: Request) -> Response:
         session_id, caller = request.path_params["session"], caller_of(request)

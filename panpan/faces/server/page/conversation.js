@@ -8,6 +8,11 @@ const MOST_OUTPUT = 200_000;
 
 let keys = 0;
 
+/** Words of a message of the user: its first text. What follows is data that goes along. */
+export function wordsOf(message) {
+  return message.content.find((block) => block.type === "text")?.text ?? "";
+}
+
 /** Conversation of the main agent, or of a subagent with the call that it works for as `parent`. */
 export class Conversation {
   constructor(touched = () => {}) {
@@ -192,7 +197,11 @@ const EVENTS = {
         ? "The model reads the older messages again."
         : `Older messages were shortened for the model, to about ${compaction.tokens_after.toLocaleString("en")} tokens.`,
     ),
-  command_ran: (on, { line, text }) => void on.push("command", { line, text }),
+  command_ran: (on, { line, text }) => {
+    const last = on.items.at(-1);
+    if (last?.kind === "user" && wordsOf({ content: last.blocks }) === line) on.remove(last); // shown with its text
+    on.push("command", { line, text });
+  },
   turn_ended: (on, data) => {
     if (data.is_interrupted) notice(on, "Stopped.");
     if (data.rounds || data.files.length) on.push("ended", data);

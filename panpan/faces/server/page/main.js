@@ -121,24 +121,31 @@ function Welcome() {
 function Title({ session, fail }) {
   const [isEdited, setEdited] = useState(false);
   const title = session?.title || (session ? "New session" : "panpan");
-  if (!session || !isEdited) {
-    return html`<h1>${visible(title)}</h1>
-      ${session && html`<button type="button" class="quiet" onClick=${() => setEdited(true)}>Rename</button>`}`;
-  }
+  return html`<h1 class=${isEdited ? "hidden" : ""}>${visible(title)}</h1>
+    ${isEdited
+      ? html`<${Rename} session=${session} fail=${fail} close=${() => setEdited(false)} />`
+      : session && html`<button type="button" class="quiet" onClick=${() => setEdited(true)}>Rename</button>`}`;
+}
+
+function Rename({ session, fail, close }) {
+  const box = useRef();
+  const [title, setTitle] = useState(session.title);
+  useLayoutEffect(() => (box.current.focus(), box.current.select()), []);
   const save = (event) => {
     event.preventDefault();
-    const named = event.currentTarget.elements.title.value.trim();
-    if (named) session.call("PATCH", "", { title: named }).catch(fail);
-    setEdited(false);
+    if (title.trim()) session.call("PATCH", "", { title: title.trim() }).catch(fail);
+    close();
   };
   const press = (event) => {
     if (event.key !== "Escape") return;
     event.stopPropagation();
-    setEdited(false);
+    close();
   };
-  return html`<h1 class="hidden">${visible(title)}</h1><form class="rename" onSubmit=${save} onKeyDown=${press}>
-    <label class="hidden" for="title">Title</label><input id="title" name="title" defaultValue=${session.title} maxlength="300" ref=${(node) => node?.focus()} />
-    <button>Save</button></form>`;
+  return html`<form class="rename" onSubmit=${save} onKeyDown=${press}>
+    <label class="hidden" for="title">Title</label>
+    <input id="title" maxlength="300" ref=${box} value=${title} onInput=${(event) => setTitle(event.currentTarget.value)} />
+    <button>Save</button>
+  </form>`;
 }
 
 function State({ session, fail }) {

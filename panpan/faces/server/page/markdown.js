@@ -31,8 +31,10 @@ const FENCE = /^( {0,3})(`{3,}|~{3,})\s*([^`]*)$/;
 const HEADING = /^ {0,3}(#{1,6})\s+(\S.*)$/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
-const TABLE = /^[|: -]*-[|: -]*$/;
+const TABLE = /^[|: -]+$/;
 const MOST_DEPTH = 8;
+
+const isTable = (line) => TABLE.test(line) && line.includes("-");
 
 /** Return the pieces of a text between blank lines; one with a fence or a list goes on past them. */
 function chunks(text) {
@@ -72,7 +74,7 @@ function block(lines, i, depth) {
   if (RULE.test(line)) return [h("hr"), i + 1];
   if (depth < MOST_DEPTH && /^ {0,3}>/.test(line)) return quote(lines, i, depth);
   if (depth < MOST_DEPTH && ITEM.test(line)) return list(lines, i, depth);
-  if (line.includes("|") && TABLE.test(lines[i + 1] ?? "")) return table(lines, i);
+  if (line.includes("|") && isTable(lines[i + 1] ?? "")) return table(lines, i);
   return paragraph(lines, i);
 }
 

@@ -77,12 +77,19 @@ function titleOf(item) {
   return visible(value.split("\n", 1)[0].slice(0, 300));
 }
 
-function outcomeOf({ display, duration }) {
+function outcomeOf({ display, duration, result }) {
   const time = duration >= 1 ? `${duration.toFixed(1)} s` : "";
+  if (!display && result?.is_error) return visible(textOf(result).split("\n", 1)[0].slice(0, 200));
   if (display?.type === "summary") return [visible(display.text), time].filter(Boolean).join(", ");
   if (display?.type !== "diff") return time;
   const sum = (name) => display.files.reduce((total, file) => total + file[name], 0);
   return `+${sum("added")} −${sum("removed")}`;
+}
+
+/** Text of a result for people. */
+function textOf(result) {
+  const texts = result.content.filter((block) => block.type === "text" && block.audience !== "model");
+  return texts.map((block) => block.text).join("\n");
 }
 
 function Call({ item }) {
@@ -100,13 +107,12 @@ function Call({ item }) {
 }
 
 function CallDetails({ item }) {
-  const blocks = (item.result?.content ?? []).filter((block) => block.audience !== "model");
-  const text = blocks.filter((block) => block.type === "text").map((block) => block.text).join("\n") || item.output;
+  const text = item.result ? textOf(item.result) : item.output;
   return html`
     ${item.input ? html`<${Arguments} input=${item.input} />` : html`<${Plain} text=${item.inputText} label="Arguments" />`}
     ${item.reason && html`<p class="dim">${visible(item.reason)}</p>`}
     ${text && html`<h3>Output</h3><${Plain} text=${text} label="Output" />`}
-    <${Blocks} blocks=${blocks.filter((block) => block.type !== "text")} />
+    <${Blocks} blocks=${(item.result?.content ?? []).filter((block) => block.type !== "text")} />
     ${item.files.length > 0 && html`<p class="dim">Files edited: ${item.files.map(visible).join(", ")}</p>`}`;
 }
 

@@ -8,8 +8,6 @@ import { Markdown } from "./markdown.js";
 import { Arguments, Diffs } from "./parts.js";
 import { exact } from "./text.js";
 
-// Kinds of reasons that say no more than the question does.
-const OBVIOUS = ["not-allowed", "unknown", "read-only", "mode"];
 export const MODES = {
   default: "Ask first",
   acceptEdits: "Accept edits",
@@ -17,6 +15,14 @@ export const MODES = {
   plan: "Plan only",
   dontAsk: "Deny without asking",
   bypassPermissions: "Allow everything",
+};
+
+const PLAN_MODES = {
+  default: "Yes, and ask before edits",
+  acceptEdits: "Yes, and accept edits automatically",
+  auto: "Yes, in auto mode",
+  dontAsk: "Yes, in the mode dontAsk",
+  bypassPermissions: "Yes, in the mode bypassPermissions",
 };
 
 export function Question({ question, session, fail }) {
@@ -39,76 +45,43 @@ export function Question({ question, session, fail }) {
   };
   const View = { permission: Permission, plan: Plan, user: OfModel }[question.kind];
   return html`<section class="question" ref=${place} tabindex="-1" role="group" aria-label="A question for you">
-    <fieldset disabled=${isSending}><${View} question=${question.question} answer=${answer} /></fieldset>
+    <fieldset disabled=${isSending}><${View} id=${question.id} question=${question.question} session=${session}
+      fail=${fail} answer=${answer} /></fieldset>
   </section>`;
 }
 
-function sentence(text) {
-  return text && exact(text[0].toUpperCase() + text.slice(1) + (/[.?!]$/.test(text) ? "" : "."));
-}
-
-function Permission({ question, answer }) {
+function Permission({ id, question, session, fail, answer }) {
   const [words, setWords] = useState("");
+  const [choices, setChoices] = useState({ why: "", answers: [] });
+  useEffect(() => {
+    const read = (error) => error.status !== 404 && fail(error); // 404: it was answered meanwhile
+    session.call("GET", `/questions/${id}/answers`).then(setChoices, read);
+  }, [id]);
   const { wording, offer, preview } = question;
-  const reasons = question.reasons.length
-    ? [...new Set(question.reasons.filter((one) => !OBVIOUS.includes(one.kind)).map((one) => one.text))]
-    : [question.reason];
-  const given = (fields) => {
-    const said = fields.is_allowed ? "allowed" : "refused";
-    const feedback = words.trim() ? `The user ${said} it and said: ${words.trim()}` : "";
-    answer("permission", { ...fields, feedback });
+  const isAllShown = preview && !preview.files.some((file) => file.is_cut);
+  const give = (given) => {
+    const said = given.is_allowed ? "allowed" : "refused";
+    answer("permission", words.trim() ? { ...given, feedback: `The user ${said} it and said: ${words.trim()}` } : given);
   };
+  const whole = html`<${Arguments} input=${question.input} spell=${exact} />`;
   return html`
     <h2>${exact(wording.question || `Allow ${question.tool_name}?`)}</h2>
     ${question.agent && html`<p>For the subagent ${exact(question.agent)}</p>`}
-    ${reasons.map((reason) => html`<p>${sentence(reason)}</p>`)}
-    ${question.is_protected && html`<p>Always asks: rules don't cover this.</p>`}
+    ${choices.why && html`<p>${exact(choices.why)}</p>`}
+    ${question.is_protected && html`<p>Always asks: rules and --yes don't cover this.</p>`}
     ${wording.effect && html`<p>Runs: <code>${exact(wording.effect)}</code></p>`}
     <div class="whole">
       ${preview && html`<${Diffs} files=${preview.files} notes=${preview.notes} spell=${exact} />`}
-      ${preview && !preview.files.some((file) => file.is_cut)
-        ? html`<details><summary>The whole call</summary><${Arguments} input=${question.input} spell=${exact} /></details>`
-        : html`<${Arguments} input=${question.input} spell=${exact} />`}
+      ${isAllShown ? html`<details><summary>The whole call</summary>${whole}</details>` : whole}
     </div>
-    ${offer.bounds && html`<p class="dim">${sentence(offer.bounds)}</p>`}
+    ${offer.bounds && html`<p class="dim">${exact(offer.bounds)}</p>`}
     <div class="answers">
-      ${yesAnswers(question).map(([text, fields], number) => html`<button type="button" key=${text}
-        class=${number ? "" : "main"} onClick=${() => given({ is_allowed: true, ...fields })}>${exact(text)}</button>`)}
-      <button type="button" onClick=${() => given({ is_allowed: false })}>No</button>
+      ${choices.answers.map((one, number) => html`<button type="button" key=${one.text} class=${number ? "" : "main"}
+        onClick=${() => give(one.answer)}>${exact(one.text)}</button>`)}
     </div>
     <label>Words for the model (optional)
       <input value=${words} onInput=${(event) => setWords(event.currentTarget.value)} />
     </label>`;
-}
-
-/** Return the words of each yes, with what it says beside that. They are those of the other faces. */
-function yesAnswers({ rule, prefix_rule, offer }) {
-  if (offer.openings.length) {
-    const places = {
-      off: () => "outside the sandbox",
-      network: ({ hosts }) => (hosts.length ? `with the network for ${hosts.join(", ")}` : "with the whole network"),
-      on: () => "in the sandbox as it is",
-    };
-    return offer.openings.flatMap((opening, number) => {
-      const words = places[opening.use](opening);
-      const kept = opening.use === "off" ? opening.patterns : opening.hosts;
-      const always = opening.patterns.length
-        ? `Yes, and ${opening.patterns.join(", ")} ${words} from now on`
-        : `Yes, and always ${words}`;
-      const lasting = number === 0 && kept.length ? [[always, { opening, is_remembered: true }]] : [];
-      return [[`Yes, ${words}`, { opening }], ...lasting];
-    });
-  }
-  const modes = {
-    acceptEdits: "Yes, and accept edits from now on",
-    auto: "Yes, and stop asking for sandboxed commands",
-  };
-  return [
-    ["Yes", {}],
-    rule && [`Yes, and don't ask again for ${rule}`, { is_remembered: true }],
-    prefix_rule && [`Yes, and don't ask again for ${prefix_rule}`, { is_remembered: true, is_for_prefix: true }],
-    modes[offer.mode] && [modes[offer.mode], { changes_mode: true }],
-  ].filter(Boolean);
 }
 
 function OfModel({ question: questions, answer }) {
@@ -156,8 +129,8 @@ function Plan({ question, answer }) {
     <div class="plan whole"><${Markdown} text=${question.text} /></div>
     <div class="answers">
       ${question.modes.map((mode, number) => html`<button type="button" key=${mode} class=${number ? "" : "main"}
-        onClick=${() => answer("approved", { mode })}>Yes: ${MODES[mode]}</button>`)}
-      <button type="button" onClick=${() => answer("rejected", { comments: comments.trim() })}>No, plan again</button>
+        onClick=${() => answer("approved", { mode })}>${PLAN_MODES[mode]}</button>`)}
+      <button type="button" onClick=${() => answer("rejected", { comments: comments.trim() })}>No, keep planning</button>
     </div>
     <label>Comments on the plan (for a no)
       <textarea rows="2" value=${comments} onInput=${(event) => setComments(event.currentTarget.value)}></textarea>

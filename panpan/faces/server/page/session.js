@@ -3,7 +3,7 @@
 // The rule: what the server tells counts. A call changes nothing here; the event that follows it does.
 
 import { call, clientName, follow, pathOf } from "./api.js";
-import { Conversation } from "./conversation.js";
+import { Conversation, wordsOf } from "./conversation.js";
 
 const POLL_MS = 5_000;
 
@@ -139,8 +139,9 @@ export class Session {
 
   /** Title of the session, or the first words of the user. */
   get title() {
-    const first = this.conversation.items.find((item) => item.kind === "user");
-    return this.status?.title || (first && wordsOf({ content: first.blocks }).trim().split("\n", 1)[0].slice(0, 100)) || "";
+    const words = (item) => wordsOf({ content: item.blocks }).trim();
+    const first = this.conversation.items.find((item) => item.kind === "user" && words(item));
+    return this.status?.title || (first && words(first).split("\n", 1)[0].slice(0, 100)) || "";
   }
 
   get isBusy() {
@@ -175,7 +176,3 @@ const EVENTS = {
   },
 };
 
-/** Words of a message of the user: its first text. What follows is data that goes along. */
-export function wordsOf(message) {
-  return message.content.find((block) => block.type === "text")?.text ?? "";
-}

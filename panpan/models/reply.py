@@ -27,7 +27,7 @@ from panpan.types.events import (
     ThinkingDelta,
     ToolInputDelta,
 )
-from panpan.types.messages import AssistantMessage, StopReason, Usage, unique_id
+from panpan.types.messages import AssistantMessage, StopReason, Usage, new_id, unique_id
 
 MAX_ARGUMENT_CHARS = 8 * 1024 * 1024
 """Longest arguments of one call."""
@@ -196,6 +196,7 @@ class ReplyBuilder:
         self._taken_ids = taken_ids
         self._wire_ids: set[str] = set()
         self._new_ids: set[str] = set()
+        self._uuid = new_id()
         self._started_at = monotonic()
         self._events: list[StreamEvent] = []
         self._blocks: list[AssistantContent] = []
@@ -208,7 +209,7 @@ class ReplyBuilder:
         """Emit the start of the reply; later calls do nothing."""
         if not self.is_started:
             self.is_started = True
-            self._events.append(ReplyStarted(message_id, model or self._model, self.usage))
+            self._events.append(ReplyStarted(message_id, model or self._model, self.usage, self._uuid))
 
     def count(self, usage: Usage) -> None:
         """Set the usage that the provider has counted so far."""
@@ -259,6 +260,7 @@ class ReplyBuilder:
             stop_reason = "tool_use" if has_calls else "unknown"
         self._events.append(
             AssistantMessage(
+                uuid=self._uuid,
                 content=tuple(self._blocks),
                 model=self._model,
                 stop_reason=stop_reason,

@@ -41,7 +41,7 @@ from panpan.types.events import (
     ToolStarted,
     TurnEnded,
 )
-from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage, new_id
 
 
 class PartialReply:
@@ -49,6 +49,7 @@ class PartialReply:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
+        self._uuid = ""
 
     def follow(self, event: Event) -> None:
         """Note what an event adds to the reply, or that it begins or is whole."""
@@ -57,7 +58,10 @@ class PartialReply:
                 self._texts.append(text)
             case BlockStarted(kind="text") if self._texts:
                 self._texts.append("\n")
-            case ReplyStarted() | AssistantMessage():
+            case ReplyStarted(uuid=uuid):
+                self._texts.clear()
+                self._uuid = uuid
+            case AssistantMessage():
                 self._texts.clear()
             case _:
                 pass
@@ -67,7 +71,8 @@ class PartialReply:
         text = "".join(self._texts)
         if not text.strip():
             return None
-        return AssistantMessage(content=(TextBlock(text=text),), model=model, stop_reason="interrupted")
+        content = (TextBlock(text=text),)
+        return AssistantMessage(uuid=self._uuid or new_id(), content=content, model=model, stop_reason="interrupted")
 
 
 log = logging.getLogger(__name__)

@@ -149,6 +149,8 @@ class ReplyStarted:
     model: str
     usage: Usage = field(default_factory=Usage)
     """Tokens that the provider has counted so far, mostly input."""
+    uuid: str = field(default="", compare=False)
+    """Id that the reply will have in the conversation; empty if that is not known yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,8 @@ def test_builder_yields_block_by_block_and_then_the_message() -> None:
     assert isinstance(message, AssistantMessage)
     assert message.content == (ThinkingBlock(thinking="hm"), TextBlock(text="Hi"), use)
     assert (message.model, message.stop_reason) == ("asked", "tool_use")
+    assert isinstance(events[0], ReplyStarted)
+    assert events[0].uuid == message.uuid
 
 
 def test_deltas_between_two_takes_are_joined() -> None:

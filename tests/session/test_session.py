@@ -124,7 +124,7 @@ def test_interrupted_call_reports_its_partial_work(tmp_path: Path, run: Callable
 def test_interrupt_keeps_the_text_read_so_far(tmp_path: Path, run: Callable[[Main], None]) -> None:
     class Slow:
         async def stream(self, request: Any) -> Any:
-            yield ReplyStarted("m", "slow")
+            yield ReplyStarted("m", "slow", uuid="019ad00d-0000-7000-8000-000000000001")
             yield TextDelta(0, "The answer is ")
             await anyio.sleep(60)
 
@@ -138,6 +138,7 @@ def test_interrupt_keeps_the_text_read_so_far(tmp_path: Path, run: Callable[[Mai
     last = recorded(tmp_path)[-1]
     assert isinstance(last, AssistantMessage)
     assert (last.text, last.stop_reason) == ("The answer is ", "interrupted")
+    assert last.uuid == "019ad00d-0000-7000-8000-000000000001"
 
 
 def test_face_that_leaves_ends_only_this_turn(tmp_path: Path, run: Callable[[Main], None]) -> None:

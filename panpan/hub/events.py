@@ -159,6 +159,10 @@ class QuestionAsked:
     question: Question
 
 
+PermissionReply: TypeAlias = Literal["", "once", "always", "reject"]
+"""Answer to a question about a call in one word: yes, yes to all such calls, or no. Empty for other questions."""
+
+
 @dataclass(frozen=True, slots=True)
 class QuestionClosed:
     """A question is answered, or withdrawn."""
@@ -166,6 +170,8 @@ class QuestionClosed:
     id: int
     client: str
     """Client whose answer counts; empty if the question was withdrawn."""
+    reply: PermissionReply = ""
+    """Answer to a question about a call."""
 
 
 @dataclass(frozen=True, slots=True)

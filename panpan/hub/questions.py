@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from panpan.errors import PanpanError
-from panpan.hub.events import Question, QuestionAsked, QuestionClosed
+from panpan.hub.events import PermissionReply, Question, QuestionAsked, QuestionClosed
 from panpan.hub.feed import Feed
 from panpan.session.frontend import Askers
 from panpan.types.permission import (
@@ -122,9 +122,17 @@ class Questions:
             await one.closed.wait()
         finally:
             del self._open[number]
-            self._feed.publish(QuestionClosed(number, one.client))
+            self._feed.publish(QuestionClosed(number, one.client, _reply_in(one.answer)))
             self._tell()
         return one.answer
+
+
+def _reply_in(answer: Answer) -> PermissionReply:
+    if not isinstance(answer, PermissionAnswer):
+        return ""
+    if not answer.is_allowed:
+        return "reject"
+    return "always" if answer.is_remembered else "once"
 
 
 def _fits(question: Question, answer: Answer) -> bool:

@@ -108,7 +108,7 @@ EXAMPLES: list[Any] = [
     hub.QuestionAsked(1, BASH),
     hub.QuestionAsked(2, WHICH),
     hub.QuestionAsked(3, PLAN),
-    hub.QuestionClosed(1, "window 1"),
+    hub.QuestionClosed(1, "window 1", "always"),
     hub.Resync([hub.OpenBlock(0, "text", ODD)], is_whole=False),
 ]
 

@@ -67,7 +67,7 @@ async def test_first_answer_counts_and_the_others_are_told() -> None:
             assert not it.questions.answer(1, NO, "a")
 
     assert it.answers == [YES]
-    assert it.told == [QuestionClosed(1, "b")]
+    assert it.told == [QuestionClosed(1, "b", "once")]
     assert not it.questions.answer(1, NO, "a"), "it is gone"
     assert not it.questions.answer(7, NO, "a"), "it never was there"
 

@@ -88,6 +88,10 @@ class Hub(AsyncContextManagerMixin):
         self._queue: deque[WaitingPrompt] = deque()
         self._steered: dict[str, WaitingPrompt] = {}
         """Prompts given to the running turn that may not have arrived, by the id of the message."""
+        self._preparing: set[str] = set()
+        """Ids of prompts that were sent, and whose files are being read."""
+        self._begun: deque[str] = deque(maxlen=MAX_WAITING)
+        """Ids of the newest prompts that began a turn; a command is in no conversation."""
         self._joined: set[str] = set()
         """Clients of other processes that are there."""
         self._notes: list[UserMessage] = []
@@ -171,6 +175,13 @@ class Hub(AsyncContextManagerMixin):
             return "retrying"
         return "busy" if self.is_busy else "idle"
 
+    def has_prompt(self, message_id: str) -> bool:
+        """Return True if a prompt is in the conversation already, runs or ran, waits, or is about to."""
+        if message_id in self._preparing or message_id in self._begun:
+            return True
+        waiting = (*self.steering, *(one.message for one in self._queue))
+        return any(one.uuid == message_id for one in (*waiting, *self.session.conversation.messages))
+
     def past(self) -> tuple[Sequence[Message], int]:
         """Return the messages that no later event carries, and the number of the event to read on after."""
         return self._messages.past()
@@ -203,7 +214,11 @@ class Hub(AsyncContextManagerMixin):
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
         is_command = self.session.commands.line_in(message.typed) is not None
         if not is_command:
-            message = await self.session.prepare_message(message)
+            self._preparing.add(message.uuid)
+            try:
+                message = await self.session.prepare_message(message)
+            finally:
+                self._preparing.discard(message.uuid)
         waiting = WaitingPrompt(message, client, is_command, is_returned, is_contained=True)
         self.put(waiting, "queue" if is_command else delivery)
 
@@ -353,6 +368,8 @@ class Hub(AsyncContextManagerMixin):
         self._is_running, self._is_stopped = True, False
         message, client = (None, "") if prompt is None else (prompt.message, prompt.client)
         self._is_command = prompt is not None and prompt.is_command
+        if message is not None:
+            self._begun.append(message.uuid)
         self._messages.turn_begins(message, is_command=self._is_command)
         try:
             self.feed.publish(TurnBegan(message, client))

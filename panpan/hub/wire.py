@@ -91,8 +91,8 @@ def from_json(kind: Any, value: object) -> Any:
         return _adapter(kind).validate_python(value)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise WireError(f"{place + ': ' if place else ''}{first['msg'].lower()}") from error
+        place, said = ".".join(map(str, first["loc"])), first["msg"]
+        raise WireError(f"{place + ': ' if place else ''}{said[:1].lower()}{said[1:]}") from error
 
 
 def event_as_json(event: HubEvent) -> Line:

@@ -32,6 +32,7 @@ from panpan.session.user_hooks import HooksOfUser
 from panpan.system.files.paths import PathResolver
 from panpan.system.processes.limits import process_watches
 from panpan.system.processes.process_table import ProcessTree
+from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import TextBlock, UserContent
 from panpan.types.dataclass import dataclass
 from panpan.types.events import CommandRan, Compacted, Event, FileChange, TurnEnded
@@ -433,7 +434,7 @@ class Session(AsyncContextManagerMixin):
 
     def rename(self, title: str) -> str:
         """Give the session a title, on one line, and return it; ConfigError if it is empty."""
-        line = " ".join(title.split())[:MAX_TITLE_CHARS].strip()
+        line = clean_line(title)[:MAX_TITLE_CHARS].strip()
         if not line:
             raise ConfigError("a title needs at least one character")
         self._title = line

@@ -15,6 +15,7 @@ MAX_TEXT_CHARS = 4_000_000
 """Most characters of one text; models read less."""
 MAX_PARTS = 200
 _MAX_NAME_CHARS = 4_096
+_AGENT = r"^[\w.:-]{1,200}$"
 
 
 class TextPart(Params):
@@ -47,14 +48,14 @@ class AgentPart(Params):
     """A kind of subagent that the model is to use, as a mention names it."""
 
     type: Literal["agent"] = "agent"
-    name: str = Field(min_length=1, max_length=200)
+    name: str = Field(pattern=_AGENT)
 
 
 class SubtaskPart(Params):
     """Work for a subagent."""
 
     type: Literal["subtask"] = "subtask"
-    agent: str = Field(min_length=1, max_length=200)
+    agent: str = Field(pattern=_AGENT)
     prompt: str = Field(min_length=1, max_length=MAX_TEXT_CHARS)
 
 
@@ -63,7 +64,9 @@ Part = Annotated[TextPart | FilePart | DataPart | AgentPart | SubtaskPart, Field
 
 
 def message_of(parts: Sequence[Part], message_id: str = "") -> UserMessage:
-    """Return the message that parts make up, in their order.
+    """Return the message that parts make up: all words in their order, and behind them the pictures and documents.
+
+    Mentions count in the first text of a message alone, so that there is one.
 
     Args:
         parts: The parts.
@@ -72,16 +75,9 @@ def message_of(parts: Sequence[Part], message_id: str = "") -> UserMessage:
     Raises:
         WireError: It is empty, a name cannot be mentioned, or a picture is of no kind that models read.
     """
-    content: list[UserContent] = []
-    words: list[str] = []
-    for part in parts:
-        if isinstance(part, DataPart):
-            content += [TextBlock(text=" ".join(words))] if words else []
-            content.append(_block_of(part))
-            words = []
-        else:
-            words.append(_words_of(part))
-    content += [TextBlock(text=" ".join(words))] if words else []
+    words = " ".join(_words_of(part) for part in parts if not isinstance(part, DataPart))
+    content: list[UserContent] = [TextBlock(text=words)] if words else []
+    content += [_block_of(part) for part in parts if isinstance(part, DataPart)]
     require_usable(content)
     return UserMessage(uuid=message_id or new_id(), content=tuple(content))
 

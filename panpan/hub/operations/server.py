@@ -51,7 +51,7 @@ class OpenParams(Params):
     """Folder that it works in, below one that is served."""
     model: str | None = Field(default=None, min_length=1, max_length=300)
     mode: PermissionMode | None = None
-    title: str | None = Field(default=None, min_length=1, max_length=300)
+    title: str | None = Field(default=None, pattern=r"\S", max_length=300)
 
 
 async def _open(sessions: OpenSessions, caller: Caller, params: OpenParams) -> SessionState:

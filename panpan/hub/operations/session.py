@@ -157,15 +157,10 @@ class Sent:
 async def _send(hub: Hub, caller: Caller, params: SendParams) -> Sent:
     """Send a prompt, which may be a slash command; its turn is told in events."""
     message = message_of(params.parts, params.message)
-    if params.message and _is_known(hub, params.message):
+    if params.message and hub.has_prompt(params.message):
         return Sent(params.message)
     await hub.submit(message, delivery=params.delivery, client=caller.name)
     return Sent(message.uuid)
-
-
-def _is_known(hub: Hub, message_id: str) -> bool:
-    waiting = (*hub.steering, *hub.queued)
-    return any(one.uuid == message_id for one in (*waiting, *hub.session.conversation.messages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,19 +208,19 @@ class ChangeParams(Params):
 
     mode: PermissionMode | None = None
     model: str | None = Field(default=None, min_length=1, max_length=300)
-    title: str | None = Field(default=None, min_length=1, max_length=300)
+    title: str | None = Field(default=None, pattern=r"\S", max_length=300)
 
 
 async def _change(hub: Hub, caller: Caller, params: ChangeParams) -> Status:
     """Change the mode, the model or the title of a session."""
     session = hub.session
-    if params.mode is not None:
-        if not caller.is_host and params.mode not in MODES:
-            raise ForbiddenError(f"the mode {params.mode} asks too little; choose it where panpan was started")
-        session.set_permission_mode(params.mode)
-    if params.model is not None:
+    if params.mode is not None and not caller.is_host and params.mode not in MODES:
+        raise ForbiddenError(f"the mode {params.mode} asks too little; choose it where panpan was started")
+    if params.model is not None:  # first, since it may fail
         with hub.held():
             await session.use_model(params.model)
+    if params.mode is not None:
+        session.set_permission_mode(params.mode)
     if params.title is not None:
         session.rename(params.title)
     return hub.status

@@ -11,12 +11,15 @@ from typing import Any, Literal
 
 import uvicorn
 from anyio import CancelScope, create_task_group
-from starlette.types import ASGIApp
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _END_S = 5
 _HEAD_S = 10.0
 """Seconds that a connection has for the head of a request."""
+_MAX_WAITING = 128
+"""Most connections that wait for a request."""
 
 
 @asynccontextmanager
@@ -41,12 +44,12 @@ async def served(
     logging.getLogger("uvicorn").propagate = False
     cert, key = certificate or (None, None)
     config = uvicorn.Config(
-        app,
+        _Limited(app, max_requests),
         ws=ws,
         lifespan="off",  # it is ours, so that turns end before their connections
         log_config=None,
         access_log=False,
-        limit_concurrency=max_requests,
+        limit_concurrency=max_requests + _MAX_WAITING,  # it counts connections
         timeout_graceful_shutdown=_END_S,
         server_header=False,
         http=_Patient,
@@ -63,32 +66,75 @@ async def served(
             web.should_exit = True
 
 
-class _Patient(H11Protocol):
-    """A connection that is closed if no request comes over it in time.
+class _Limited:
+    """Answers requests that are too many at once with the status 503."""
 
-    uvicorn waits for ever for a first request, and for one of which a byte has come.
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+        self._running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._running >= self._most:
+            await PlainTextResponse("Service Unavailable", 503, {"Connection": "close"})(scope, receive, send)
+            return
+        self._running += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._running -= 1
+
+
+class _Patient(H11Protocol):
+    """A connection that is closed if no request comes over it in time, or if its client takes no response.
+
+    uvicorn waits for ever for a first request, for one of which a byte has come, and for a client that stopped reading.
     """
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._wait()
+        self._waits_since = self.loop.time()
+        self._unsent = 0
+        self._timer = self.loop.call_later(_HEAD_S / 2, self._look)
+        self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._limit.cancel()
+        self._timer.cancel()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._limit.cancel()
-        self._wait()
+        self._waits_since = self.loop.time()
 
-    def _wait(self) -> None:
-        self._limit = self.loop.call_later(_HEAD_S, self._close_unless_asked)
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        self._timer.cancel()  # the connection is the WebSocket's from now on
+        super().handle_websocket_upgrade(event)
 
-    def _close_unless_asked(self) -> None:
-        has_request = self.cycle is not None and not self.cycle.response_complete
-        if not has_request and not self.transport.is_closing():
+    def shutdown(self) -> None:
+        """Do as uvicorn does, and end a response that has begun: it is a stream, and would go on."""
+        super().shutdown()
+        if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
+            self.transport.abort()
+
+    @property
+    def _waits(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _make_room(self) -> None:
+        """Close the connection that waits longest if too many wait: others get to be heard however many there are."""
+        waiting = [one for one in self.connections if isinstance(one, _Patient) and one._waits]
+        if len(waiting) > _MAX_WAITING:
+            min(waiting, key=lambda one: one._waits_since).transport.abort()
+
+    def _look(self) -> None:
+        unsent, before = self.transport.get_write_buffer_size(), self._unsent
+        self._unsent = unsent
+        is_stuck = unsent > 0 and unsent >= before > 0
+        if is_stuck and (self._waits or self.transport.is_closing()):
+            self.transport.abort()
+        elif self._waits and not unsent and self.loop.time() - self._waits_since >= _HEAD_S:
             self.transport.close()
+        self._timer = self.loop.call_later(_HEAD_S / 2, self._look)
 
 
 class _Web(uvicorn.Server):

@@ -91,7 +91,7 @@ def from_json(kind: Any, value: object) -> Any:
         return _adapter(kind).validate_python(value)
     except ValidationError as error:
         first = error.errors()[0]
-        place, said = ".".join(map(str, first["loc"])), first["msg"]
+        place, said = ".".join(map(str, first["loc"]))[:200], first["msg"]
         raise WireError(f"{place + ': ' if place else ''}{said[:1].lower()}{said[1:]}") from error
 
 

@@ -6,15 +6,15 @@ from weakref import WeakKeyDictionary
 from pydantic import Field
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from panpan.faces.permission_answers import answers_to, why_it_matters
-from panpan.faces.server.event_stream import EventLines, event_stream, stream_of_all
-from panpan.faces.server.guard import Entrance, Guard, caller_of, refused
+from panpan.faces.server.event_stream import EventLines, Streams, event_stream, stream_of_all
+from panpan.faces.server.guard import Entrance, Guard, as_response, caller_of, refused
 from panpan.faces.server.openapi import document
-from panpan.faces.server.routes import answered, as_response, hub_for, routes_of
+from panpan.faces.server.routes import Resource, hub_for, params_of, routes_of
 from panpan.hub.hub import Hub
 from panpan.hub.open_sessions import OpenSessions
 from panpan.hub.operations.table import ForbiddenError, NotFoundError, Params
@@ -64,37 +64,38 @@ class ServerApp:
         self._sessions = sessions
         self._entrance = entrance
         self._lines: WeakKeyDictionary[Hub, EventLines] = WeakKeyDictionary()
+        self._streams = Streams()
         routes = [
-            Route("/doc", answered(self._document)),
-            Route("/v1/events", answered(self._all_events)),
-            Route("/v1/sessions/{session}/events", answered(self._events)),
-            Route("/v1/sessions/{session}/questions/{id}/answers", answered(self._answers)),
-            Route("/v1/sessions/{session}/tokens", answered(self._token), methods=["POST"]),
+            Route("/doc", Resource({"GET": self._document})),
+            Route("/v1/events", Resource({"GET": self._all_events})),
+            Route("/v1/sessions/{session}/events", Resource({"GET": self._events})),
+            Route("/v1/sessions/{session}/questions/{id}/answers", Resource({"GET": self._answers})),
+            Route("/v1/sessions/{session}/tokens", Resource({"POST": self._token})),
             *routes_of(sessions),
             *further,
+            Route("/{path:path}", refused(404, "there is no such address; /doc lists them")),
         ]
-        handlers = {404: _no_such_address, 405: _no_such_address}
-        self.asgi: ASGIApp = Guard(Starlette(routes=routes, exception_handlers=handlers), entrance, note)
+        self.asgi: ASGIApp = Guard(Starlette(routes=routes), entrance, note)
 
     async def _document(self, request: Request) -> Response:
-        return JSONResponse(document())
+        return as_response(document())
 
     async def _events(self, request: Request) -> Response:
-        session_id, caller = request.path_params["session"], caller_of(request)
-        given = dict(request.query_params)
+        given, caller = await params_of(request), caller_of(request)
+        session_id = given.pop("session")
         epoch, _, number = request.headers.get("last-event-id", "").rpartition(":")
         if number and "after" not in given:  # a client that comes back by itself
             given |= {"epoch": epoch, "after": number}
         params = from_json(EventsParams, given)
         hub = await hub_for(self._sessions, caller, session_id)
         lines = self._lines.setdefault(hub, EventLines(hub))
-        return event_stream(hub, lines, caller, epoch=params.epoch, after=params.after)
+        return self._streams.of(event_stream(hub, lines, caller, epoch=params.epoch, after=params.after))
 
     async def _all_events(self, request: Request) -> Response:
         if caller_of(request).only_session is not None:
             raise ForbiddenError("this token is for one session; read the events of that one")
-        from_json(Params, dict(request.query_params))
-        return stream_of_all(self._sessions)
+        from_json(Params, await params_of(request))
+        return self._streams.of(stream_of_all(self._sessions))
 
     async def _answers(self, request: Request) -> Response:
         params = from_json(QuestionParams, {"id": request.path_params["id"], **request.query_params})
@@ -106,12 +107,9 @@ class ServerApp:
         return as_response({"why": why_it_matters(question), "answers": answers})
 
     async def _token(self, request: Request) -> Response:
-        session_id, caller = request.path_params["session"], caller_of(request)
-        params = from_json(TokenParams, (await request.json()) if await request.body() else {})
-        caller.require("write", None)
+        caller_of(request).require("write", None)
+        given = await params_of(request)
+        session_id = given.pop("session")
+        params = from_json(TokenParams, given)
         await self._sessions.find(session_id)
         return as_response({"token": self._entrance.tokens.add(session_id, only_reads=params.only_reads)})
-
-
-async def _no_such_address(request: Request, error: Exception) -> Response:
-    return refused(getattr(error, "status_code", 404), "there is no such address; /doc lists them")

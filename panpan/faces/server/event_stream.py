@@ -6,8 +6,8 @@ the feed, so that one that does not read costs its buffers alone, and one that c
 
 import json
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -15,18 +15,22 @@ import anyio
 from anyio import create_memory_object_stream, create_task_group
 from anyio.streams.memory import MemoryObjectSendStream
 from sse_starlette.sse import EventSourceResponse
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from panpan.hub.events import Resync
 from panpan.hub.feed import Numbered
 from panpan.hub.hub import Hub
 from panpan.hub.open_sessions import OpenSessions
-from panpan.hub.operations.table import Caller
+from panpan.hub.operations.table import BusyError, Caller
 from panpan.hub.wire import event_as_json
 
 PING_S = 15
 """Seconds between two signs of life."""
 SEND_S = 120.0
 """Seconds after which a client that reads nothing is dropped."""
+MAX_STREAMS = 192
+"""Most streams at the same time, so that other requests have room, too."""
 _KEPT = 2_000
 """Newest events that are kept as bytes for other readers."""
 _LIMITS: Mapping[str, Any] = {"ping": PING_S, "send_timeout": SEND_S, "headers": {"Cache-Control": "no-store"}}
@@ -73,6 +77,47 @@ def place_of(hub: Hub, epoch: str, after: int | None) -> tuple[int, bool]:
         return hub.feed.last, True
     goes_on = epoch in ("", hub.epoch) and after <= hub.feed.last
     return (after, True) if goes_on else (hub.feed.last, False)
+
+
+class Streams:
+    """Streams of a server, within a bound.
+
+    Args:
+        most: Most streams at the same time.
+    """
+
+    def __init__(self, most: int = MAX_STREAMS) -> None:
+        self._most = most
+        self._number = 0
+
+    def of(self, stream: EventSourceResponse) -> Response:
+        """Return a stream that counts while it is sent.
+
+        Raises:
+            BusyError: Too many are open.
+        """
+        if self._number >= self._most:
+            raise BusyError(f"{self._most} streams of events are open; close one first")
+        return _CountedStream(stream, self._counted())
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._number += 1
+        try:
+            yield
+        finally:
+            self._number -= 1
+
+
+class _CountedStream(Response):
+    def __init__(self, stream: EventSourceResponse, counted: AbstractContextManager[None]) -> None:
+        super().__init__()
+        self._stream = stream
+        self._counted = counted
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._counted:
+            await self._stream(scope, receive, send)
 
 
 def event_stream(hub: Hub, lines: EventLines, caller: Caller, *, epoch: str, after: int | None) -> EventSourceResponse:

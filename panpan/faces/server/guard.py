@@ -4,13 +4,18 @@ The rule: a web page of somebody else gets no answer that it can read, and cause
 a header, which no page can send unasked, an own host name, which no rebound name has, and JSON, which no form sends.
 """
 
+import json
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import field
 from hmac import compare_digest
 
+import anyio
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from panpan.hub.operations.table import Caller
@@ -19,10 +24,18 @@ from panpan.types.dataclass import dataclass
 
 MAX_BODY_BYTES = 32_000_000
 """Most bytes of a request; a prompt with pictures stays below."""
+BODY_S = 120.0
+"""Seconds that a request has for its whole body."""
+SMALL_BODY_BYTES = 500_000
+"""Most bytes of a request that counts as a small one; only a prompt with pictures is larger."""
+MAX_LARGE_BODIES = 4
+"""Most large requests that are received at the same time."""
+MAX_OF_SESSION = 64
+"""Most requests and streams at the same time of clients that have a token for one session."""
 MAX_TOKENS = 1_000
 """Most tokens for single sessions."""
 MAX_PER_SECOND = 200.0
-"""Requests of one second, on average, over all clients of a token."""
+"""Requests of one second, on average, of all clients with the same token."""
 BURST = 400.0
 """Requests that may come at once."""
 TOKEN_BYTES = 32
@@ -32,48 +45,6 @@ CLIENT_HEADER = "x-panpan-client"
 _MAX_NAME_CHARS = 100
 _OPEN_PATHS = ("/", "/page/")
 """The page itself, which has no secrets."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """Rights of a token."""
-
-    only_session: str | None = None
-    """Session that it is for; None for all."""
-    only_reads: bool = False
-
-
-class Tokens:
-    """Tokens of a server: its own, and those for single sessions.
-
-    Args:
-        token: Token of the server; None if every request comes from the user, as over a private socket.
-        only_reads: True if nothing may be changed with any token.
-    """
-
-    def __init__(self, token: str | None, *, only_reads: bool = False) -> None:
-        self._token = token
-        self._only_reads = only_reads
-        self._of_sessions: dict[str, Grant] = {}
-
-    def add(self, session_id: str, *, only_reads: bool) -> str:
-        """Return a new token for one session; the oldest is forgotten if there are too many."""
-        while len(self._of_sessions) >= MAX_TOKENS:
-            del self._of_sessions[next(iter(self._of_sessions))]
-        token = secrets.token_urlsafe(TOKEN_BYTES)
-        self._of_sessions[token] = Grant(session_id, only_reads or self._only_reads)
-        return token
-
-    def grant(self, given: str | None) -> Grant | None:
-        """Return the rights of a token; None if it is none of ours."""
-        if self._token is None:
-            return Grant(only_reads=self._only_reads)
-        if given is None:
-            return None
-        sent = given.encode()
-        if compare_digest(sent, self._token.encode()):
-            return Grant(only_reads=self._only_reads)
-        return next((one for token, one in self._of_sessions.items() if compare_digest(sent, token.encode())), None)
 
 
 class Rate:
@@ -103,6 +74,52 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """Rights of a token."""
+
+    only_session: str | None = None
+    """Session that it is for; None for all."""
+    only_reads: bool = False
+    rate: Rate = field(default_factory=Rate, compare=False)
+    """Limit of its requests, which others do not use up."""
+
+
+class Tokens:
+    """Tokens of a server: its own, and those for single sessions.
+
+    Args:
+        token: Token of the server; None if every request comes from the user, as over a private socket.
+        only_reads: True if nothing may be changed with any token.
+        rate: Makes the limit of a token.
+    """
+
+    def __init__(self, token: str | None, *, only_reads: bool = False, rate: Callable[[], Rate] = Rate) -> None:
+        self._token = token
+        self._rate = rate
+        self._of_all = Grant(only_reads=only_reads, rate=rate())
+        self._of_sessions: dict[str, Grant] = {}
+
+    def add(self, session_id: str, *, only_reads: bool) -> str:
+        """Return a new token for one session; the oldest is forgotten if there are too many."""
+        while len(self._of_sessions) >= MAX_TOKENS:
+            del self._of_sessions[next(iter(self._of_sessions))]
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        self._of_sessions[token] = Grant(session_id, only_reads or self._of_all.only_reads, self._rate())
+        return token
+
+    def grant(self, given: str | None) -> Grant | None:
+        """Return the rights of a token; None if it is none of ours."""
+        if self._token is None:
+            return self._of_all
+        if given is None:
+            return None
+        sent = given.encode()
+        if compare_digest(sent, self._token.encode()):
+            return self._of_all
+        return next((one for token, one in self._of_sessions.items() if compare_digest(sent, token.encode())), None)
+
+
+@dataclass(frozen=True, slots=True)
 class Entrance:
     """The conditions of a request."""
 
@@ -120,8 +137,8 @@ class Guard:
         app: The application.
         entrance: The conditions.
         note: Gets a line for each request, without what is secret: method, path and status.
-        rate: Limits requests.
         max_body_bytes: Most bytes of a request's body.
+        body_s: Seconds for it.
     """
 
     def __init__(
@@ -129,22 +146,25 @@ class Guard:
         app: ASGIApp,
         entrance: Entrance,
         note: Callable[[str], None] = lambda _: None,
-        rate: Rate | None = None,
         *,
         max_body_bytes: int = MAX_BODY_BYTES,
+        body_s: float = BODY_S,
     ) -> None:
         self._app = app
         self._entrance = entrance
+        self._names = None if entrance.names is None else {name.lower() for name in entrance.names}
         self._note = note
-        self._rate = rate or Rate()
         self._max_body_bytes = max_body_bytes
+        self._body_s = body_s
+        self._large: set[_Body] = set()
+        self._running = Counter[str]()
+        """Requests that run, by the session that their token is for."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = _Head(scope)
-        refusal = self._refusal(request)
-        if refusal is None and self._grant(request) is not None:
-            scope.setdefault("state", {})["caller"] = self._caller(request)
-        seen = _Counted(receive, self._max_body_bytes)
+        grant = self._entrance.tokens.grant(request.token)
+        refusal = self._refusal(request, grant)
+        body = _Body(receive, self._large, self._max_body_bytes, self._body_s)
 
         async def sent(message: Message) -> None:
             if message["type"] in ("http.response.start", "websocket.http.response.start"):
@@ -152,34 +172,45 @@ class Guard:
             await send(message)
 
         if refusal is None:
-            await self._app(scope, seen, sent)
+            if grant is not None:
+                caller = Caller(request.client, grant.only_session, grant.only_reads)
+                scope.setdefault("state", {})["caller"] = caller
+            with body, self._counted(grant):
+                await self._app(scope, body, sent)
         elif scope["type"] == "websocket":
             await sent({"type": "websocket.close", "code": 1008})
         else:
-            await refused(*refusal)(scope, receive, sent)
+            await refused(*refusal, ends=request.is_ambiguous)(scope, receive, sent)
 
-    def _grant(self, request: "_Head") -> Grant | None:
-        return self._entrance.tokens.grant(request.token)
+    @contextmanager
+    def _counted(self, grant: Grant | None) -> Iterator[None]:
+        session_id = None if grant is None else grant.only_session
+        if session_id is None:
+            yield
+            return
+        self._running[session_id] += 1
+        try:
+            yield
+        finally:
+            self._running -= Counter([session_id])  # which also forgets the session if nothing is left
 
-    def _caller(self, request: "_Head") -> Caller:
-        grant = self._grant(request)
-        assert grant is not None
-        return Caller(request.client, grant.only_session, grant.only_reads)
-
-    def _refusal(self, request: "_Head") -> tuple[int, str] | None:
+    def _refusal(self, request: "_Head", grant: Grant | None) -> tuple[int, str] | None:
         """Return the status and the reason why a request is refused; None if it is let in."""
-        entrance = self._entrance
-        if entrance.names is not None and request.header("host") not in entrance.names:
+        if request.is_ambiguous:
+            return 400, "a request has Content-Length or Transfer-Encoding, and not both"
+        if self._names is not None and (request.header("host") or "").lower() not in self._names:
             return 421, "this server has another name; call it by the address that it has printed"
         origin = request.header("origin")
-        if origin is not None and origin not in entrance.origins:
+        if origin is not None and origin not in self._entrance.origins:
             return 403, "another site's page may not use this server"
         if request.is_open:
             return None
-        if self._grant(request) is None:
+        if grant is None:
             return 401, "a token is needed, in the header Authorization: Bearer TOKEN"
-        if not self._rate.takes():
+        if not grant.rate.takes():
             return 429, f"more than {MAX_PER_SECOND:.0f} requests a second; wait a little"
+        if grant.only_session is not None and self._running[grant.only_session] >= MAX_OF_SESSION:
+            return 429, f"{MAX_OF_SESSION} requests with tokens for this session run already; end one of them first"
         if request.has_body and not request.is_json:
             return 415, "send JSON, with the header Content-Type: application/json"
         if request.length > self._max_body_bytes:
@@ -191,7 +222,9 @@ class _Head:
     """The head of a request, as far as the guard looks at it."""
 
     def __init__(self, scope: Scope) -> None:
-        self._headers: Mapping[bytes, bytes] = dict(scope["headers"])
+        self._headers: dict[bytes, bytes] = {}
+        for name, value in scope["headers"]:  # one that is there twice is of no form that we take
+            self._headers[name] = value if name not in self._headers else b"%b, %b" % (self._headers[name], value)
         self.method: str = scope.get("method", "WEBSOCKET")
         self.path: str = scope["path"]
 
@@ -222,28 +255,71 @@ class _Head:
         return self.length > 0 or self._headers.get(b"transfer-encoding") is not None
 
     @property
+    def is_ambiguous(self) -> bool:
+        """True if a proxy may see another end of the request than we do."""
+        return b"transfer-encoding" in self._headers and b"content-length" in self._headers
+
+    @property
     def is_json(self) -> bool:
         return (self.header("content-type") or "").partition(";")[0].strip().lower() == "application/json"
 
 
-class BodyTooLongError(Exception):
-    """A body without a length has turned out to be too long."""
+class BodyError(Exception):
+    """A body cannot be received to its end.
+
+    Args:
+        status: Status of the response.
+        reason: What the client reads.
+    """
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
 
 
-class _Counted:
-    """Receives a body, and no more of it than may come."""
+class _Body:
+    """Receives a body, within bounds of bytes, of time, and of the memory of all bodies. Enter it around the request.
 
-    def __init__(self, receive: Receive, most: int) -> None:
+    Args:
+        receive: Returns the next message.
+        large: Large bodies that are being received.
+        most: Most bytes.
+        seconds: Seconds for all of it.
+    """
+
+    def __init__(self, receive: Receive, large: "set[_Body]", most: int, seconds: float) -> None:
         self._receive = receive
-        self._left = most
+        self._large = large
+        self._most = most
+        self._size = 0
+        self._ends_at = anyio.current_time() + seconds
+        self._has_more = True
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._large.discard(self)
 
     async def __call__(self) -> Message:
-        message = await self._receive()
-        if message["type"] == "http.request":
-            self._left -= len(message.get("body", b""))
-            if self._left < 0:
-                raise BodyTooLongError
+        if not self._has_more:
+            return await self._receive()
+        with anyio.move_on_at(self._ends_at) as scope:
+            message = await self._receive()
+        if scope.cancelled_caught:
+            raise BodyError(408, "the rest of the request did not come in time; send it again")
+        self._has_more = bool(message.get("more_body"))
+        self._count(len(message.get("body", b"")))
         return message
+
+    def _count(self, size: int) -> None:
+        self._size += size
+        if self._size > self._most:
+            raise BodyError(413, "the request is too long; send it in parts")
+        if self._size > SMALL_BODY_BYTES and self not in self._large:
+            if len(self._large) >= MAX_LARGE_BODIES:
+                raise BodyError(503, f"{MAX_LARGE_BODIES} other clients send large requests; send this one again later")
+            self._large.add(self)
 
 
 def caller_of(request: Request) -> Caller:
@@ -252,7 +328,25 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
-def refused(status: int, reason: str) -> JSONResponse:
-    """Return the response to a request that cannot be fulfilled."""
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
-    return JSONResponse({"error": {"status": status, "message": reason}}, status, headers)
+def refused(status: int, reason: str, *, ends: bool = False, allow: str = "") -> Response:
+    """Return the response to a request that cannot be fulfilled.
+
+    Args:
+        status: The status.
+        reason: A sentence for the user.
+        ends: True to close the connection at once, even before the client has read the response.
+        allow: Verbs that the address has.
+    """
+    headers = {
+        **({"WWW-Authenticate": "Bearer"} if status == 401 else {}),
+        **({"Connection": "close"} if ends else {}),
+        **({"Allow": allow} if allow else {}),
+    }
+    return as_response({"error": {"status": status, "message": reason}}, status, headers)
+
+
+def as_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return JSON as a response, also where a text has what is no UTF-8; no browser takes it for a page or keeps it."""
+    content = json.dumps(value, separators=(",", ":")).encode()
+    every = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **(headers or {})}
+    return Response(content, status, every, media_type="application/json")

@@ -104,12 +104,14 @@ def _refusals(params: type[Params]) -> Mapping[str, Any]:
         "401": "A token is needed.",
         "403": "The token, or the origin, does not allow it.",
         "404": "There is no such thing.",
-        "409": "Something else runs.",
+        "408": "The body did not come in time.",
+        "409": "Something else runs, or too much does.",
         "413": "The request is too long.",
         "415": "The body is not JSON.",
         "421": "The server has another name.",
         "422": "It was tried and failed.",
         "429": "Too many requests.",
+        "503": "Too many connections, or large requests.",
     }
     return {status: {"description": text, "content": reference} for status, text in reasons.items()}
 

@@ -8,15 +8,16 @@ from typing import Any, Literal
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from panpan.errors import ConfigError, PanpanError, SessionHeldError
-from panpan.faces.server.guard import BodyTooLongError, caller_of, refused
+from panpan.faces.server.guard import BodyError, as_response, caller_of, refused
 from panpan.hub.hub import Hub
 from panpan.hub.open_sessions import OpenSessions
 from panpan.hub.operations.files import FILE_OPERATIONS
 from panpan.hub.operations.server import SERVER_OPERATIONS
 from panpan.hub.operations.session import SESSION_OPERATIONS
-from panpan.hub.operations.table import BusyError, Caller, ForbiddenError, NotFoundError, Operation, Table
+from panpan.hub.operations.table import BusyError, Caller, ForbiddenError, Need, NotFoundError, Operation, Table
 from panpan.hub.wire import WireError
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -98,16 +99,45 @@ def operation_of(address: Address) -> Operation[Any]:
 
 def routes_of(sessions: OpenSessions) -> Sequence[Route]:
     """Return the routes of all operations."""
-    own = [_route(address, _on_server(sessions, address.operation)) for address in SERVER_ADDRESSES]
-    return [*own, *(_route(address, _on_session(sessions, address.operation)) for address in SESSION_ADDRESSES)]
+    found: dict[str, dict[str, Endpoint]] = {}
+    for address in SERVER_ADDRESSES:
+        endpoint = _endpoint(SERVER_TABLE.operations[address.operation].need, _on_server(sessions, address.operation))
+        found.setdefault(address.path, {})[address.verb] = endpoint
+    for address in SESSION_ADDRESSES:
+        endpoint = _endpoint(SESSION_TABLE.operations[address.operation].need, _on_session(sessions, address.operation))
+        found.setdefault(address.path, {})[address.verb] = endpoint
+    return [Route(path, Resource(endpoints)) for path, endpoints in found.items()]
 
 
-def _route(address: Address, call: Callable[[Caller, dict[str, Any]], Awaitable[Any]]) -> Route:
+class Resource:
+    """Answers the verbs of one address, and refuses others, HEAD among them.
+
+    Args:
+        endpoints: An endpoint for each verb.
+    """
+
+    def __init__(self, endpoints: Mapping[str, "Endpoint"]) -> None:
+        self._endpoints = {verb: answered(endpoint) for verb, endpoint in endpoints.items()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        endpoint = self._endpoints.get(request.method)
+        if endpoint is None:
+            verbs = ", ".join(self._endpoints)
+            response = refused(405, f"this address has {verbs} alone; /doc lists all", allow=verbs)
+        else:
+            response = await endpoint(request)
+        await response(scope, receive, send)
+
+
+def _endpoint(need: Need, call: Callable[[Caller, dict[str, Any]], Awaitable[Any]]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        params = await _params_of(request)
-        return as_response(await call(caller_of(request), params))
+        caller = caller_of(request)
+        if caller.only_reads and need != "read":
+            caller.require(need, caller.only_session)  # before its body takes memory
+        return as_response(await call(caller, await params_of(request)))
 
-    return Route(address.path, answered(endpoint), methods=[address.verb])
+    return endpoint
 
 
 def _on_server(sessions: OpenSessions, name: str) -> Callable[[Caller, dict[str, Any]], Awaitable[Any]]:
@@ -145,7 +175,7 @@ async def hub_for(
     return await sessions.find(session_id)
 
 
-async def _params_of(request: Request) -> dict[str, Any]:
+async def params_of(request: Request) -> dict[str, Any]:
     """Return the parameters of a request, from its address and its body.
 
     Raises:
@@ -176,8 +206,8 @@ def answered(endpoint: Endpoint) -> Endpoint:
         except PanpanError as error:
             status = next(status for kind, status in STATUS_OF.items() if isinstance(error, kind))
             return refused(status, str(error))
-        except BodyTooLongError:
-            return refused(413, "the request is too long; send it in parts")
+        except BodyError as error:
+            return refused(error.status, str(error))
         except ClientDisconnect:
             return Response(status_code=499)
         except Exception as error:  # a bug of ours, which ends one request alone
@@ -185,8 +215,3 @@ def answered(endpoint: Endpoint) -> Endpoint:
             return refused(500, f"an unexpected {type(error).__name__} ended the request; please report it")
 
     return answer
-
-
-def as_response(value: Any, status: int = 200) -> Response:
-    """Return JSON as a response, also where a path has bytes that are no UTF-8."""
-    return Response(json.dumps(value, separators=(",", ":")).encode(), status, media_type="application/json")

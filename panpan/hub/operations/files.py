@@ -12,7 +12,7 @@ from anyio import to_thread
 from pydantic import Field
 from rapidfuzz import fuzz, process
 
-from panpan.errors import ConfigError
+from panpan.errors import ConfigError, ToolError
 from panpan.hub.hub import Hub
 from panpan.hub.operations.table import BusyError, Caller, ForbiddenError, NoParams, NotFoundError, Operation, Params
 from panpan.session.capability import FileHistory
@@ -86,8 +86,8 @@ async def _read(hub: Hub, caller: Caller, params: ReadParams) -> FileText:
         raise ForbiddenError(f"{params.path[:200]!r} is outside of the workspace; only its files can be read")
     try:
         data, is_whole = await to_thread.run_sync(beginning_of, path, params.max_bytes)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"there is no file {params.path[:200]!r}; files.find has the names") from error
+    except ToolError as error:
+        raise NotFoundError(f"{error}; files.find has the names") from error
     except OSError as error:
         raise ConfigError(f"cannot read {params.path[:200]!r}: {error.strerror}") from error
     if params.encoding == "base64":
@@ -100,11 +100,13 @@ def readable_file(session: Session, text: str) -> Path:
     """Return the place of a file that the model may read without a question.
 
     Raises:
-        ToolError: It may not.
-        ForbiddenError: A rule is about reading it.
+        ForbiddenError: It may not, or a rule is about reading it.
     """
     paths = session.agent.context.paths
-    path = paths.resolve(text, access="read")
+    try:
+        path = paths.resolve(text, access="read")
+    except ToolError as error:
+        raise ForbiddenError(str(error)) from error
     if session.gate.hides_from_context(path, root=paths.root):
         raise ForbiddenError(f"a rule is about reading {text[:200]}, so that it is not shown")
     return path

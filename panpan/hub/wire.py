@@ -69,6 +69,7 @@ _ANSWERS: Mapping[str, Any] = {
     "rejected": PlanRejected,
     "user": Sequence[UserAnswer] | None,
 }
+ANSWER_KINDS: Sequence[str] = tuple(_ANSWERS)
 
 
 @cache

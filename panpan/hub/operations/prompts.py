@@ -1,9 +1,9 @@
 """Prompts of other programs: parts that become one message of the user."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from panpan.hub.operations.table import Params
 from panpan.hub.wire import WireError, require_usable
@@ -18,14 +18,23 @@ _MAX_NAME_CHARS = 4_096
 _AGENT = r"^[\w.:-]{1,200}$"
 
 
-class TextPart(Params):
+def _require_type(schema: dict[str, Any]) -> None:
+    """Say in the schema that the type is needed, since it tells what the rest is."""
+    schema["required"] = ["type", *schema.get("required", ())]
+
+
+class _Part(Params):
+    model_config = ConfigDict(json_schema_extra=_require_type)
+
+
+class TextPart(_Part):
     """Words of the user."""
 
     type: Literal["text"] = "text"
     text: str = Field(max_length=MAX_TEXT_CHARS)
 
 
-class FilePart(Params):
+class FilePart(_Part):
     """A file of the workspace, which goes along as a mention does."""
 
     type: Literal["file"] = "file"
@@ -35,7 +44,7 @@ class FilePart(Params):
     last: int | None = Field(default=None, ge=1, le=9_999_999)
 
 
-class DataPart(Params):
+class DataPart(_Part):
     """A picture or a PDF."""
 
     type: Literal["data"] = "data"
@@ -44,14 +53,14 @@ class DataPart(Params):
     """Its bytes in Base64."""
 
 
-class AgentPart(Params):
+class AgentPart(_Part):
     """A kind of subagent that the model is to use, as a mention names it."""
 
     type: Literal["agent"] = "agent"
     name: str = Field(pattern=_AGENT)
 
 
-class SubtaskPart(Params):
+class SubtaskPart(_Part):
     """Work for a subagent."""
 
     type: Literal["subtask"] = "subtask"

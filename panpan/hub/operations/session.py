@@ -17,7 +17,7 @@ from panpan.hub.events import Delivery, Question, Status
 from panpan.hub.hub import Hub, WaitingPrompt
 from panpan.hub.operations.prompts import MAX_PARTS, Part, TextPart, message_of
 from panpan.hub.operations.table import BusyError, Caller, ForbiddenError, NoParams, NotFoundError, Operation, Params
-from panpan.hub.wire import answer_from_json, as_json
+from panpan.hub.wire import ANSWER_KINDS, answer_from_json, as_json
 from panpan.session.models import SessionModels
 from panpan.session.session import SessionInfo
 from panpan.types.content import ChecklistDisplay, ChecklistItem
@@ -254,7 +254,9 @@ class AnswerParams(Params):
 
     id: int
     """Number of the question."""
-    answer: Mapping[str, Any]
+    answer: Mapping[str, Any] = Field(
+        json_schema_extra={"required": ["kind", "answer"], "properties": {"kind": {"enum": list(ANSWER_KINDS)}}}
+    )
     """The answer with its `kind`: permission, approved, edited, rejected or user."""
 
 

@@ -1,8 +1,10 @@
 """A server in this process, over real loopback, with clients that speak to it."""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -180,3 +182,33 @@ async def served_in(
             client_of(address.rstrip("/")) as http,
         ):
             yield Server(place, sessions, http, address.rstrip("/"), listening.getsockname()[1], app, log)
+
+
+@contextmanager
+def server_process(
+    place: Place, *words: str, uses: Sequence[Any] = (), options: Sequence[str] = (), **env: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run the real program, with the token of the tests, and yield it and its address.
+
+    Args:
+        place: The project.
+        words: Words behind `serve`.
+        uses: Calls of the model, one a reply, and words that end a turn.
+        options: Options before `serve`.
+        env: Further environment variables.
+    """
+    model = () if "ANTHROPIC_API_KEY" in env else ("--model", place.tape(*uses))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "panpan", *model, "--sandbox", "off", *options, "serve", *words],
+        env={**place.env, "PYTHONPATH": str(Path(__file__).parents[3]), "PANPAN_SERVER_TOKEN": TOKEN, **env},
+        cwd=place.root,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            assert process.stderr is not None
+            yield process, process.stderr.readline().split()[-1].rstrip("/")
+        finally:
+            process.kill()

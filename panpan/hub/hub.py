@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import anyio
 from anyio import AsyncContextManagerMixin, create_task_group
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from panpan.core.background import Background
 from panpan.errors import PanpanError, unwrap_single_exception
@@ -32,6 +33,7 @@ from panpan.hub.events import (
     Warned,
 )
 from panpan.hub.feed import Feed, Reader
+from panpan.hub.preparing import PreparingPrompts
 from panpan.hub.questions import Questions
 from panpan.hub.recorded_messages import RecordedMessages
 from panpan.session.context_usage import used_tokens
@@ -86,10 +88,9 @@ class Hub(AsyncContextManagerMixin):
         self.feed = feed
         self.questions = questions
         self._queue: deque[WaitingPrompt] = deque()
+        self._preparing = PreparingPrompts()
         self._steered: dict[str, WaitingPrompt] = {}
         """Prompts given to the running turn that may not have arrived, by the id of the message."""
-        self._preparing: set[str] = set()
-        """Ids of prompts that were sent, and whose files are being read."""
         self._begun: deque[str] = deque(maxlen=MAX_WAITING)
         """Ids of the newest prompts that began a turn; a command is in no conversation."""
         self._joined: set[str] = set()
@@ -209,18 +210,16 @@ class Hub(AsyncContextManagerMixin):
             is_returned: True if it goes back to the client when the turn before it is stopped.
 
         Raises:
-            PanpanError: A file that it mentions cannot be sent, or too many prompts wait.
+            PanpanError: A file that it mentions cannot be sent, too many prompts wait, or the client interrupted it.
         """
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
         is_command = self.session.commands.line_in(message.typed) is not None
-        if not is_command:
-            self._preparing.add(message.uuid)
-            try:
+        async with self._preparing.turn_of(client, message.uuid):
+            if not is_command:
                 message = await self.session.prepare_message(message)
-            finally:
-                self._preparing.discard(message.uuid)
-        waiting = WaitingPrompt(message, client, is_command, is_returned, is_contained=True)
-        self.put(waiting, "queue" if is_command else delivery)
+            waiting = WaitingPrompt(message, client, is_command, is_returned, is_contained=True)
+            await checkpoint_if_cancelled()  # who cancelled it meanwhile did not find it in the queue
+            self.put(waiting, "queue" if is_command else delivery)
 
     def put(self, prompt: WaitingPrompt, delivery: Delivery = "queue") -> None:
         """Send a prompt that is prepared, or a command.
@@ -309,6 +308,11 @@ class Hub(AsyncContextManagerMixin):
         """Wake the model for its news when nothing runs; after a stopped turn, with the next prompt."""
         self._is_wake_wanted = True
         self._has_work.set()
+
+    def cancel(self, client: str) -> bool:
+        """Drop what a client is sending, and stop the running turn; return True if there was something of either."""
+        is_sending = self._preparing.cancel(client)
+        return self.interrupt() or is_sending
 
     def interrupt(self) -> bool:
         """Stop the running turn; return True unless none runs or it was stopped before.

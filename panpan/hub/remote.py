@@ -2,40 +2,25 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from itertools import count
 from pathlib import Path
-from typing import Any
 
-import anyio
-from anyio import BrokenResourceError, ClosedResourceError, EndOfStream, create_task_group
+from anyio import create_task_group
 from anyio.abc import SocketStream
 
 from panpan.core.event_channel import EventChannel
 from panpan.errors import ConfigError, PanpanError, unwrap_single_exception
+from panpan.hub.bus import REQUEST_S, BusClosedError, MessageBus, Transport
+from panpan.hub.client_lines import ClientLines, LineMemory
 from panpan.hub.events import Delivery, QuestionAsked, Status
 from panpan.hub.feed import Numbered
 from panpan.hub.questions import Answer
 from panpan.hub.sharing import socket_of
-from panpan.hub.wire import (
-    MAX_LINE_BYTES,
-    Line,
-    WireError,
-    answer_as_json,
-    event_from_json,
-    from_json,
-    line_of,
-    parse_line,
-    too_long,
-)
+from panpan.hub.wire import Line, WireError, answer_as_json, event_from_json, from_json, question_from_json
 from panpan.session.session import SessionInfo
 from panpan.system.processes.private_socket import connect_privately
-from panpan.system.text.lines import LineSplitter, LineTooLongError
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import Message
 
-REQUEST_S = 30.0
-"""Seconds that the other process has for a response."""
-_CHUNK = 65_536
 _EVENTS_AHEAD = 1_000
 """Events that are read ahead of the client; then the other process keeps them."""
 
@@ -70,18 +55,17 @@ class RemoteSession:
     """Sends requests to the process that has the session, and gets its events.
 
     Args:
-        stream: The connection.
+        transport: The way to that process.
     """
 
-    def __init__(self, stream: SocketStream) -> None:
-        self._stream = stream
-        self._ids = count(1)
-        self._waiting: dict[int, EventChannel[Line]] = {}
+    def __init__(self, transport: Transport) -> None:
+        self._bus = MessageBus(transport, ClientLines(LineMemory()), whole_s=REQUEST_S)
         self._events = EventChannel[Numbered](_EVENTS_AHEAD)
-        self._is_over = False
-        self.reason = ""
+
+    @property
+    def reason(self) -> str:
         """Reason for the end of the connection; empty if the other process closed it without a word."""
-        self._sending = anyio.Lock()
+        return self._bus.reason
 
     async def join(self, client: str, *, answers: bool) -> Joined:
         """Begin to read the session.
@@ -98,7 +82,7 @@ class RemoteSession:
                 from_json(Sequence[Message], told["messages"]),
                 from_json(Sequence[str], told["commands"]),
                 int(told["last"]),
-                [event for one in told["questions"] if isinstance(event := event_from_json(one), QuestionAsked)],
+                [QuestionAsked(int(one["id"]), question_from_json(one)) for one in told["questions"]],
             )
         except (KeyError, TypeError) as error:
             raise WireError(f"the session answered without {error}; is it of another version of panpan?") from error
@@ -113,7 +97,7 @@ class RemoteSession:
         Raises:
             PanpanError: It cannot be sent.
         """
-        params = {"content": text, "delivery": delivery, "returned": True}
+        params = {"parts": [{"type": "text", "text": text}], "delivery": delivery, "returned": True}
         await self._request("session.send", None, **params)  # given up, it could still run, and then run twice
 
     async def answer(self, number: int, answer: Answer) -> bool:
@@ -149,70 +133,23 @@ class RemoteSession:
         Raises:
             PanpanError: The other process refuses it, does not answer, or has ended.
         """
-        if self._is_over:
-            raise self._left()
-        number = next(self._ids)
-        response = self._waiting[number] = EventChannel[Line](1)
         try:
-            with anyio.fail_after(limit_s):
-                await self._send_line(line_of(type="request", id=number, method=method, params=params))
-                taken = await response.take()
-        except TimeoutError as error:
-            raise PanpanError(f"the panpan that has the session did not answer within {REQUEST_S:.0f} s") from error
-        except (BrokenResourceError, ClosedResourceError) as error:
-            raise self._left() from error
-        finally:
-            del self._waiting[number]
-        if not taken:
-            raise self._left()
-        if (refused := taken[0].get("error")) is not None:
-            raise PanpanError(str(refused))
-        result = taken[0].get("result")
+            result = await self._bus.request(method, limit_s, **params)
+        except BusClosedError as error:
+            raise SessionLeftError(self.reason or "the session is not open any more") from error
         return result if isinstance(result, dict) else {}
-
-    def _left(self) -> SessionLeftError:
-        return SessionLeftError(self.reason or "the session is not open any more")
-
-    async def _send_line(self, line: bytes) -> None:
-        """Send a line whole, also where its caller is cancelled."""
-        async with self._sending:
-            with anyio.move_on_after(REQUEST_S, shield=True) as scope:
-                await self._stream.send(line)
-            if scope.cancelled_caught:  # a line that is there in part would spoil the next one
-                self.reason = f"the panpan that has the session took nothing for {REQUEST_S:.0f} s"
-                await self._stream.aclose()
 
     async def read(self) -> None:
         """Read what the other process sends, until it closes the connection."""
-        lines = LineSplitter(MAX_LINE_BYTES)
         try:
-            while True:
-                for line in lines.feed(await self._stream.receive(_CHUNK)):
-                    await self._take(parse_line(line))
-        except (EndOfStream, ClosedResourceError, BrokenResourceError):
-            pass
-        except LineTooLongError:
-            self.reason = str(too_long(MAX_LINE_BYTES))
-        except PanpanError as error:
-            self.reason = str(error)
+            with self._bus.on_event(self._take):
+                await self._bus.run()
         finally:
-            self._is_over = True
             self._events.close()
-            for response in self._waiting.values():
-                response.close()
 
     async def _take(self, line: Line) -> None:
-        match line.get("type"):
-            case "event":
-                await self._events.send(Numbered(int(line.get("id", 0)), event_from_json(line)))
-            case "response" if line.get("id") == "" and "error" in line:  # of no request: it closes the connection
-                raise WireError(str(line["error"]))
-            case "response":
-                waiting: Any = self._waiting.get(line.get("id", 0))
-                if waiting is not None:
-                    await waiting.send(line)
-            case _:
-                pass  # of a later version
+        number = line.get("id")
+        await self._events.send(Numbered(number if isinstance(number, int) else 0, event_from_json(line)))
 
 
 def is_shared(folder: Path, session_id: str) -> bool:

@@ -16,7 +16,8 @@ import pytest
 from anyio.abc import SocketStream
 
 from panpan.errors import ConfigError, PanpanError
-from panpan.hub.client_lines import MAX_LARGE_LINES, SMALL_LINE_BYTES, LineMemory
+from panpan.hub.client_lines import MAX_LARGE_LINES, SMALL_LINE_BYTES, ClientLines, LineMemory
+from panpan.hub.connection import Connection
 from panpan.hub.events import (
     ClientChanged,
     PromptsReturned,
@@ -27,8 +28,9 @@ from panpan.hub.events import (
     TurnClosed,
 )
 from panpan.hub.hub import Hub
+from panpan.hub.operations.table import Caller
 from panpan.hub.remote import RemoteSession, SessionLeftError, is_shared, joined
-from panpan.hub.sharing import MAX_CLIENTS, Connection, shared, socket_of
+from panpan.hub.sharing import MAX_CLIENTS, shared, socket_of
 from panpan.system.processes.private_socket import connect_privately
 from panpan.types.events import BlockFinished, TextDelta, TurnEnded
 from panpan.types.messages import AssistantMessage, UserMessage
@@ -271,7 +273,11 @@ def request(method: str, number: int = 1, **params: object) -> bytes:
 
 
 def picture(media_type: str, data: str) -> dict[str, Any]:
-    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+    return {"type": "data", "media_type": media_type, "data": data}
+
+
+def words(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}]
 
 
 INITIALIZE = request("session.initialize", client="raw")
@@ -285,13 +291,13 @@ WRONG = {
     b"{}": "the type None is unknown; send a request",
     b'{"type":"request","id":2,"method":["session.send"]}': "there is no method ['session.send']",
     request("session.explode"): "there is no method 'session.explode'",
-    request("session.send"): "content: field required",
-    request("session.send", content=""): "the prompt is empty",
-    request("session.send", content=[picture("image/png", "!")]): "the image cannot be used; send one of these kinds",
-    request("session.send", content=[picture("image/\x1b", "iVBORw0K")]): "the image cannot be used",
-    request("session.send", content=[picture("image/png", "R0lGODdh")]): "the image cannot be used",
-    request("session.send", content="go", delivery="now"): "delivery: input should be 'steer' or 'queue'",
-    request("session.send", content="go", extra=1): "extra: extra inputs are not permitted",
+    request("session.send"): "parts: field required",
+    request("session.send", parts=words("")): "the prompt is empty",
+    request("session.send", parts=[picture("image/png", "!")]): "the image cannot be used; send one of these kinds",
+    request("session.send", parts=[picture("image/\x1b", "iVBORw0K")]): "the image cannot be used",
+    request("session.send", parts=[picture("image/png", "R0lGODdh")]): "the image cannot be used",
+    request("session.send", parts=words("go"), delivery="now"): "delivery: input should be 'steer' or 'queue'",
+    request("session.send", parts=words("go"), extra=1): "extra: extra inputs are not permitted",
     request("session.answer", id=1, answer={"kind": "yes"}): "there is no such answer",
     request("session.answer", id=1, answer={"kind": "permission", "answer": {}}): "is_allowed: field required",
     request("session.change", mode="sudo"): "mode: input should be",
@@ -324,7 +330,7 @@ async def test_requests_before_the_first_are_refused(tmp_path: Path) -> None:
 
         def talk() -> str:
             raw = Raw(socket_of(it.folder, "s1"))
-            raw.send(request("session.send", content="go"))
+            raw.send(request("session.send", parts=words("go")))
             error: str = raw.line()["error"]
             raw.close()
             return error
@@ -610,7 +616,7 @@ async def test_open_question_is_put_to_a_client_that_joins(tmp_path: Path) -> No
 
 
 async def test_long_past_is_cut_at_its_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("panpan.hub.sharing.MAX_PAST_BYTES", 1_000)
+    monkeypatch.setattr("panpan.hub.operations.session.MAX_PAST_BYTES", 1_000)
     async with host(tmp_path) as it:
         for text in ("x" * 900, "second"):
             await it.hub.submit(text)
@@ -629,7 +635,7 @@ class Dying:
         self._lines = [INITIALIZE + b"\n"]
         self.sent = 0
 
-    async def receive(self, max_bytes: int) -> bytes:
+    async def receive(self) -> bytes:
         if self._lines:
             return self._lines.pop()
         await self.may_break.wait()
@@ -645,7 +651,7 @@ class Dying:
 async def test_client_that_dies_reading_and_writing_is_no_bug(tmp_path: Path) -> None:
     async with host(tmp_path) as it, anyio.create_task_group() as tasks:
         stream: Any = Dying()
-        tasks.start_soon(Connection(it.hub, stream, 1, LineMemory()).serve)
+        tasks.start_soon(Connection(stream, ClientLines(LineMemory()), Caller("1"), it.hub).serve)
         await anyio.wait_all_tasks_blocked()
         it.hub.session.rename("a title")
         await until(lambda: stream.sent > 1)
@@ -718,8 +724,8 @@ async def test_picture_reaches_the_model(tmp_path: Path) -> None:
 
         def talk() -> None:
             raw = Raw(socket_of(it.folder, "s1"))
-            content = [{"type": "text", "text": "look"}, picture("image/png", "iVBORw0KGgo=")]
-            raw.send(INITIALIZE, request("session.send", content=content))
+            parts = [*words("look"), picture("image/png", "iVBORw0KGgo=")]
+            raw.send(INITIALIZE, request("session.send", parts=parts))
             raw.line()
             raw.line()
             raw.close()

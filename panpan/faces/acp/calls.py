@@ -23,10 +23,10 @@ from pydantic import Field
 from panpan.core.effects import Effects
 from panpan.core.tool_call import prepare_call
 from panpan.errors import PanpanError
-from panpan.faces.permission_answers import ALWAYS_ASKS, exact_line, why_it_matters
 from panpan.faces.permission_rows import argument_rows
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import diff_text, extent_text, title_of
+from panpan.hub.permission_answers import ALWAYS_ASKS, exact_line, why_it_matters
 from panpan.session.agent import Agent
 from panpan.system.text.terminal_text import clean_line, without_controls
 from panpan.types.content import (

@@ -29,8 +29,8 @@ from panpan.faces.mcp_server.forms import (
     questions_answers,
     questions_form,
 )
-from panpan.faces.permission_answers import Answer, answers_to
 from panpan.hub.events import Question
+from panpan.hub.permission_answers import Answer, answers_to
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.permission import (
     PermissionMode,

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from panpan.faces.permission_answers import ALWAYS_ASKS, answers_to, exact_line, why_it_matters
 from panpan.faces.permission_rows import argument_rows, head_rows
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.hub.permission_answers import ALWAYS_ASKS, answers_to, exact_line, why_it_matters
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.content import DiffDisplay
 from panpan.types.dataclass import dataclass

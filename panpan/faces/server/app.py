@@ -7,19 +7,18 @@ from pydantic import Field
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp
 
-from panpan.faces.permission_answers import answers_to, why_it_matters
 from panpan.faces.server.event_stream import EventLines, Streams, event_stream, stream_of_all
 from panpan.faces.server.guard import Entrance, Guard, as_response, caller_of, refused
 from panpan.faces.server.openapi import document
 from panpan.faces.server.routes import Resource, hub_for, params_of, routes_of
+from panpan.faces.server.websocket import BusEndpoint
 from panpan.hub.hub import Hub
 from panpan.hub.open_sessions import OpenSessions
-from panpan.hub.operations.table import ForbiddenError, NotFoundError, Params
-from panpan.hub.wire import as_json, from_json
-from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.hub.operations.table import ForbiddenError, Params
+from panpan.hub.wire import from_json
 
 
 class EventsParams(Params):
@@ -29,13 +28,6 @@ class EventsParams(Params):
     """Epoch of the number; empty for the present one."""
     after: int | None = Field(default=None, ge=0)
     """Number of the last event that the client has; None to begin with the next event."""
-
-
-class QuestionParams(Params):
-    """A question."""
-
-    id: int
-    """Number of the question."""
 
 
 class TokenParams(Params):
@@ -69,8 +61,8 @@ class ServerApp:
             Route("/doc", Resource({"GET": self._document})),
             Route("/v1/events", Resource({"GET": self._all_events})),
             Route("/v1/sessions/{session}/events", Resource({"GET": self._events})),
-            Route("/v1/sessions/{session}/questions/{id}/answers", Resource({"GET": self._answers})),
             Route("/v1/sessions/{session}/tokens", Resource({"POST": self._token})),
+            WebSocketRoute("/v1/bus", BusEndpoint(sessions).serve),
             *routes_of(sessions),
             *further,
             Route("/{path:path}", refused(404, "there is no such address; /doc lists them")),
@@ -96,15 +88,6 @@ class ServerApp:
             raise ForbiddenError("this token is for one session; read the events of that one")
         from_json(Params, await params_of(request))
         return self._streams.of(stream_of_all(self._sessions))
-
-    async def _answers(self, request: Request) -> Response:
-        params = from_json(QuestionParams, {"id": request.path_params["id"], **request.query_params})
-        hub = await hub_for(self._sessions, caller_of(request), request.path_params["session"])
-        question = hub.questions.open.get(params.id)
-        if not isinstance(question, PermissionQuestion):
-            raise NotFoundError("there is no such question about a call, or it is answered")
-        answers = [{"text": one.text, "answer": as_json(PermissionAnswer, one.given)} for one in answers_to(question)]
-        return as_response({"why": why_it_matters(question), "answers": answers})
 
     async def _token(self, request: Request) -> Response:
         caller_of(request).require("write", None)

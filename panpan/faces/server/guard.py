@@ -14,7 +14,7 @@ from dataclasses import field
 from hmac import compare_digest
 
 import anyio
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -177,8 +177,6 @@ class Guard:
                 scope.setdefault("state", {})["caller"] = caller
             with body, self._counted(grant):
                 await self._app(scope, body, sent)
-        elif scope["type"] == "websocket":
-            await sent({"type": "websocket.close", "code": 1008})
         else:
             await refused(*refusal, ends=request.is_ambiguous)(scope, receive, sent)
 
@@ -322,7 +320,7 @@ class _Body:
             self._large.add(self)
 
 
-def caller_of(request: Request) -> Caller:
+def caller_of(request: HTTPConnection) -> Caller:
     """Return the caller of a request that was let in."""
     caller: Caller = request.state.caller
     return caller

@@ -122,16 +122,6 @@ def _streams() -> Mapping[str, Any]:
     session = {"name": "session", "in": "path", "required": True, "schema": {"type": "string"}}
     number = {"type": "integer", "minimum": 0}
     token = {"type": "object", "required": ["token"], "properties": {"token": {"type": "string"}}}
-    answer = {
-        "type": "object",
-        "required": ["text", "answer"],
-        "properties": {"text": {"type": "string"}, "answer": {"type": "object"}},
-    }
-    answers = {
-        "type": "object",
-        "required": ["why", "answers"],
-        "properties": {"why": {"type": "string"}, "answers": {"type": "array", "items": answer}},
-    }
     only_reads = {"type": "object", "properties": {"only_reads": {"type": "boolean"}}, "additionalProperties": False}
     return {
         "/v1/events": {
@@ -152,20 +142,6 @@ def _streams() -> Mapping[str, Any]:
                 ],
                 "responses": {**stream, **_refusals(Params)},
                 "x-events": event_names(),
-            }
-        },
-        "/v1/sessions/{session}/questions/{id}/answers": {
-            "get": {
-                "operationId": "questions.answers",
-                "summary": "Return the answers to a question about a call, and the reasons for it, in words",
-                "parameters": [
-                    session,
-                    {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}},
-                ],
-                "responses": {
-                    "200": {"description": "The answers.", "content": {"application/json": {"schema": answers}}},
-                    **_refusals(Params),
-                },
             }
         },
         "/v1/sessions/{session}/tokens": {

@@ -12,11 +12,10 @@ from starlette.types import Receive, Scope, Send
 
 from panpan.errors import ConfigError, PanpanError, SessionHeldError
 from panpan.faces.server.guard import BodyError, as_response, caller_of, refused
+from panpan.hub.connection import SESSION_TABLE
 from panpan.hub.hub import Hub
 from panpan.hub.open_sessions import OpenSessions
-from panpan.hub.operations.files import FILE_OPERATIONS
 from panpan.hub.operations.server import SERVER_OPERATIONS
-from panpan.hub.operations.session import SESSION_OPERATIONS
 from panpan.hub.operations.table import BusyError, Caller, ForbiddenError, Need, NotFoundError, Operation, Table
 from panpan.hub.wire import WireError
 from panpan.system.text.terminal_text import clean_line
@@ -62,6 +61,7 @@ SESSION_ADDRESSES: Sequence[Address] = (
     Address("GET", f"{_SESSION}/config", "session.config"),
     Address("GET", f"{_SESSION}/questions", "questions.list"),
     Address("POST", f"{_SESSION}/questions/{{id}}", "session.answer"),
+    Address("GET", f"{_SESSION}/questions/{{id}}/answers", "questions.answers"),
     Address("GET", f"{_SESSION}/todos", "todos.list"),
     Address("GET", f"{_SESSION}/tasks", "tasks.list"),
     Address("GET", f"{_SESSION}/tasks/{{task}}/output", "tasks.output"),
@@ -75,7 +75,6 @@ SESSION_ADDRESSES: Sequence[Address] = (
 )
 
 SERVER_TABLE: Table[OpenSessions] = Table(SERVER_OPERATIONS)
-SESSION_TABLE: Table[Hub] = Table((*SESSION_OPERATIONS, *FILE_OPERATIONS))
 
 STATUS_OF: Mapping[type[PanpanError], int] = {
     NotFoundError: 404,

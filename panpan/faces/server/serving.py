@@ -93,6 +93,7 @@ async def serve(
                 app.asgi,
                 listening,
                 max_requests=MAX_REQUESTS,
+                ws="websockets-sansio",
                 certificate=where.certificate,
             ):
                 ready(address, token or "")

@@ -17,6 +17,7 @@ from panpan.hub.events import Delivery, Question, Status
 from panpan.hub.hub import Hub, WaitingPrompt
 from panpan.hub.operations.prompts import MAX_PARTS, Part, TextPart, message_of
 from panpan.hub.operations.table import BusyError, Caller, ForbiddenError, NoParams, NotFoundError, Operation, Params
+from panpan.hub.permission_answers import answers_to, why_it_matters
 from panpan.hub.wire import ANSWER_KINDS, answer_from_json, as_json
 from panpan.session.models import SessionModels
 from panpan.session.session import SessionInfo
@@ -24,7 +25,7 @@ from panpan.types.content import ChecklistDisplay, ChecklistItem
 from panpan.types.dataclass import dataclass
 from panpan.types.events import TaskInfo
 from panpan.types.messages import Message
-from panpan.types.permission import PermissionMode, PermissionQuestion, PlanProposal, UserQuestion
+from panpan.types.permission import PermissionAnswer, PermissionMode, PermissionQuestion, PlanProposal, UserQuestion
 from panpan.version import __version__
 
 MAX_PAST_BYTES = 8_000_000
@@ -144,6 +145,8 @@ class SendParams(Params):
     """Time of its delivery while a turn runs: at its next round, or in a turn of its own."""
     message: str = Field(default="", pattern=f"{_MESSAGE_ID}|^$")
     """Id for the message, a UUID of version 7, so that sending it twice cannot run it twice; empty for a new one."""
+    returned: bool = False
+    """True if it goes back to the client when the turn before it is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,7 @@ async def _send(hub: Hub, caller: Caller, params: SendParams) -> Sent:
     message = message_of(params.parts, params.message)
     if params.message and hub.has_prompt(params.message):
         return Sent(params.message)
-    await hub.submit(message, delivery=params.delivery, client=caller.name)
+    await hub.submit(message, delivery=params.delivery, client=caller.name, is_returned=params.returned)
     return Sent(message.uuid)
 
 
@@ -172,8 +175,8 @@ class Cancelled:
 
 
 async def _cancel(hub: Hub, caller: Caller, params: NoParams) -> Cancelled:
-    """Stop the running turn."""
-    return Cancelled(hub.interrupt())
+    """Stop the running turn, and drop what the caller is sending."""
+    return Cancelled(hub.cancel(caller.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +274,41 @@ class Answered:
 async def _answer(hub: Hub, caller: Caller, params: AnswerParams) -> Answered:
     """Answer a question; the first answer counts."""
     return Answered(hub.questions.answer(params.id, answer_from_json(params.answer), caller.name))
+
+
+class QuestionParams(Params):
+    """A question."""
+
+    id: int
+    """Number of the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedAnswer:
+    """An answer that a question offers."""
+
+    text: str
+    """Its words."""
+    answer: PermissionAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedAnswers:
+    """Answers to a question about a call."""
+
+    why: str
+    """Reasons for the question."""
+    answers: Sequence[OfferedAnswer]
+
+
+async def _offered(hub: Hub, caller: Caller, params: QuestionParams) -> OfferedAnswers:
+    """Return the answers to a question about a call, and the reasons for it, in words."""
+    question = hub.questions.open.get(params.id)
+    if not isinstance(question, PermissionQuestion):
+        raise NotFoundError("there is no such question about a call, or it is answered")
+    return OfferedAnswers(
+        why_it_matters(question), [OfferedAnswer(one.text, one.given) for one in answers_to(question)]
+    )
 
 
 async def _todos(hub: Hub, caller: Caller, params: NoParams) -> Sequence[ChecklistItem]:
@@ -414,6 +452,7 @@ SESSION_OPERATIONS: Sequence[Operation[Hub]] = (
     Operation("session.config", NoParams, Mapping[str, Any], _config),
     Operation("status.get", NoParams, Status, _status),
     Operation("questions.list", NoParams, Sequence[OpenQuestion], _questions),
+    Operation("questions.answers", QuestionParams, OfferedAnswers, _offered),
     Operation("session.answer", AnswerParams, Answered, _answer, "write"),
     Operation("todos.list", NoParams, Sequence[ChecklistItem], _todos),
     Operation("tasks.list", NoParams, Sequence[TaskInfo], _tasks),

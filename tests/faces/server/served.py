@@ -178,7 +178,7 @@ async def served_in(
     ) as sessions:
         app = ServerApp(sessions, entrance, note=log.append)
         async with (
-            served(around(app.asgi), listening, max_requests=max_requests),
+            served(around(app.asgi), listening, max_requests=max_requests, ws="websockets-sansio"),
             client_of(address.rstrip("/")) as http,
         ):
             yield Server(place, sessions, http, address.rstrip("/"), listening.getsockname()[1], app, log)

@@ -21,6 +21,7 @@ LOOKS = {
     "session.config",
     "status.get",
     "questions.list",
+    "questions.answers",
     "todos.list",
     "tasks.list",
     "tasks.output",

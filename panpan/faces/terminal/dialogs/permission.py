@@ -4,12 +4,12 @@ from collections.abc import Callable, Container, Sequence
 from time import monotonic
 from typing import TypeAlias
 
-from panpan.faces.permission_answers import WHOLE_CALL, all_reasons, answers_to, exact_line, why_it_matters, with_words
 from panpan.faces.permission_rows import argument_rows, head_rows
 from panpan.faces.terminal.dialogs.choice_dialog import TELL, UNREAD, Choice, ChoiceDialog
 from panpan.faces.terminal.dialogs.dialog import LineEditor, coloured_lines, prose
 from panpan.faces.terminal.rendering.cells import break_line, cut, fit_parts, wrap_text
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.hub.permission_answers import WHOLE_CALL, all_reasons, answers_to, exact_line, why_it_matters, with_words
 from panpan.system.text.terminal_text import escape_invisible
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late

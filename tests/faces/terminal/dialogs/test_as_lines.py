@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.permission_answers import ALWAYS_ASKS
 from panpan.faces.terminal.dialogs.dialog import Dialog
 from panpan.faces.terminal.dialogs.panel import PanelDialog
 from panpan.faces.terminal.dialogs.permission import PermissionDialog
@@ -17,6 +16,7 @@ from panpan.faces.terminal.dialogs.pick import NothingPicked, PickDialog
 from panpan.faces.terminal.dialogs.plan import PlanDialog, WantsToEdit
 from panpan.faces.terminal.dialogs.questions import Declined, QuestionsDialog
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.hub.permission_answers import ALWAYS_ASKS
 from panpan.session.command import Option
 from panpan.types.content import DiffDisplay, FileDiff, table
 from panpan.types.permission import (

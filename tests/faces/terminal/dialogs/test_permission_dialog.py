@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.permission_answers import ALWAYS_ASKS, exact_line
 from panpan.faces.terminal.dialogs.dialog import QUIET_S
 from panpan.faces.terminal.dialogs.permission import PermissionDialog
 from panpan.faces.terminal.rendering.cells import wrap_text
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.hub.permission_answers import ALWAYS_ASKS, exact_line
 from panpan.types.permission import Offer, Opening, PermissionAnswer, PermissionMode, PermissionQuestion, Wording
 from tests.faces.terminal.dialogs.drawn import (
     Clock,

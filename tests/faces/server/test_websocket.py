@@ -1,0 +1,167 @@
+"""The message bus over a WebSocket: the same operations and events as over HTTP, and the same guard."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from panpan.hub.bus import BusClosedError, MessageBus
+from panpan.hub.client_lines import ClientLines, LineMemory
+from panpan.hub.wire import Line
+from tests.capabilities.mcp.place import Place
+from tests.faces.server.served import LIMIT_S, TOKEN, Server, served_in
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+class ClientTransport:
+    """The client's end of a WebSocket."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
+
+    async def receive(self) -> bytes:
+        try:
+            return f"{await self._socket.recv()}\n".encode()
+        except ConnectionClosed as error:
+            raise anyio.EndOfStream from error
+
+    async def send(self, item: bytes) -> None:
+        try:
+            await self._socket.send(item.decode())
+        except ConnectionClosed as error:
+            raise anyio.BrokenResourceError from error
+
+    async def aclose(self) -> None:
+        await self._socket.close()
+
+
+def opened(it: Server, token: str = TOKEN, name: str = "127.0.0.1", **headers: str) -> Any:
+    fields = {"Authorization": f"Bearer {token}", **headers}
+    return connect(f"ws://{name}:{it.port}/v1/bus", host="127.0.0.1", additional_headers=fields, proxy=None)
+
+
+@asynccontextmanager
+async def bus(it: Server, token: str = TOKEN) -> AsyncGenerator[tuple[MessageBus, list[Line]], None]:
+    """Connect, and collect the events."""
+    events: list[Line] = []
+
+    async def hear(line: Line) -> None:
+        events.append(line)
+
+    async with opened(it, token) as socket, anyio.create_task_group() as tasks:
+        one = MessageBus(ClientTransport(socket), ClientLines(LineMemory()))
+        with one.on_event(hear), anyio.fail_after(LIMIT_S):
+            tasks.start_soon(one.run)
+            yield one, events
+        tasks.cancel_scope.cancel()
+
+
+async def test_session_is_opened_joined_and_asked(place: Place) -> None:
+    async with served_in(place, "hello") as it, bus(it) as (one, events):
+        opened_session = await one.request("sessions.open")
+        session = opened_session["session"]["id"]
+        joined = await one.request("session.initialize", client="program", answers=True, session=session)
+        sent = await one.request("session.send", parts=[{"type": "text", "text": "go"}])
+        status = await one.request("session.wait")
+        messages = await one.request("session.messages")
+        await one.request("status.get")  # behind the events
+        listed = await one.request("sessions.list")
+        over_http = await it.call("GET", f"sessions/{session}/messages")
+
+    assert joined["client"] == "program socket 1"
+    assert status["activity"] == "idle"
+    assert messages == over_http
+    assert [one["session" if "session" in one else "id"] for one in listed["sessions"]] == [session]
+    began = next(line for line in events if line["event"] == "turn_began")
+    assert (began["data"]["prompt"]["uuid"], began["data"]["client"]) == (sent["message"], "program socket 1")
+
+
+async def test_requests_before_a_session_is_named_are_refused(place: Place) -> None:
+    async with served_in(place) as it, bus(it) as (one, _):
+        refusals = []
+        for method, params in (
+            ("session.send", {"parts": [{"type": "text", "text": "go"}]}),
+            ("session.initialize", {"client": "x", "session": "nobody"}),
+            ("explode", {}),
+        ):
+            with pytest.raises(Exception, match=r".") as caught:
+                await one.request(method, **params)
+            refusals.append(str(caught.value))
+
+    assert refusals[0] == "send session.initialize first"
+    assert "there is no session 'nobody'" in refusals[1]
+    assert refusals[2].startswith("there is no method 'explode'; these are: session.get")
+
+
+async def test_token_of_a_session_reaches_no_other(place: Place) -> None:
+    async with served_in(place) as it:
+        mine, other = await it.open(), await it.open()
+        async with bus(it, await it.token(mine, only_reads=True)) as (one, _):
+            refusals = []
+            for method, params in (
+                ("sessions.list", {}),
+                ("session.initialize", {"client": "x", "session": other}),
+            ):
+                with pytest.raises(Exception, match="this token is for one session"):
+                    await one.request(method, **params)
+                refusals.append(method)
+            await one.request("session.initialize", client="x", session=mine)
+            with pytest.raises(Exception, match="this access only reads"):
+                await one.request("session.cancel")
+
+    assert len(refusals) == 2
+
+
+@pytest.mark.parametrize(
+    ("token", "headers", "status"),
+    [
+        ("wrong", {}, 401),
+        (TOKEN, {"Origin": "http://evil.example"}, 403),
+        (TOKEN, {"name": "evil.example"}, 421),
+    ],
+)
+async def test_guard_refuses_the_upgrade(place: Place, token: str, headers: dict[str, str], status: int) -> None:
+    async with served_in(place) as it:
+        with pytest.raises(InvalidStatus) as caught:
+            async with opened(it, token, **headers):
+                pass
+
+    assert caught.value.response.status_code == status
+
+
+async def test_nonsense_is_told_and_the_connection_goes_on(place: Place) -> None:
+    async with served_in(place) as it, opened(it) as socket:
+        answers = []
+        for message in ("nonsense", "[1]", '{"type":"event"}', b"\xff\xfe"):
+            await socket.send(message)
+            answers.append(json.loads(await socket.recv()).get("error", ""))
+        await socket.send('{"type":"request","id":1,"method":"health.get"}')
+        health = json.loads(await socket.recv())
+
+    assert answers[0] == "a line is not a JSON object"
+    assert all(answers)
+    assert health["result"]["open_sessions"] == 0
+
+
+async def test_client_that_dies_waits_for_nothing(place: Place) -> None:
+    async with served_in(place) as it:
+        session = await it.open()
+        async with bus(it) as (one, _):
+            await one.request("session.initialize", client="x", session=session)
+            await one._transport.aclose()
+            with pytest.raises(BusClosedError):
+                while True:
+                    await one.request("status.get")
+        events = await it.call("GET", f"sessions/{session}/status")
+
+    assert events["activity"] == "idle"

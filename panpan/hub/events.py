@@ -147,6 +147,19 @@ class Warned:
     """One sentence."""
 
 
+TerminalCommand: TypeAlias = Literal["prompt.submit", "prompt.append", "prompt.clear", "hint.show"]
+"""Command for a terminal: send the text in its input box, add to it, clear it, or show a hint."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRequested:
+    """A client wants the terminals that joined the session to do something."""
+
+    command: TerminalCommand
+    text: str = ""
+    """Text to add, or hint to show; not cleaned for a terminal."""
+
+
 Question: TypeAlias = PermissionQuestion | Sequence[UserQuestion] | PlanProposal
 """A question about a call, questions of the model, or a plan to approve."""
 
@@ -209,6 +222,7 @@ HubEvent: TypeAlias = (
     | TaskChanged
     | FileEdited
     | Warned
+    | CommandRequested
     | QuestionAsked
     | QuestionClosed
     | Resync

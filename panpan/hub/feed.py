@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import anyio
 from anyio.lowlevel import checkpoint
 
-from panpan.hub.events import HubEvent, OpenBlock, Resync, TurnClosed, delta_size
+from panpan.hub.events import CommandRequested, HubEvent, OpenBlock, Resync, TurnClosed, delta_size
 from panpan.types.content import TextBlock, ThinkingBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import (
@@ -210,7 +210,7 @@ class Feed:
 def _own_bytes(event: HubEvent) -> int:
     """Return the memory of an event that nothing but the feed needs."""
     match event:
-        case CommandRan(text=text):
+        case CommandRan(text=text) | CommandRequested(text=text):
             return _OBJECT_BYTES + len(text)
         case SubagentEvent(
             innermost=SubagentEvent(event=AssistantMessage() | ToolResultMessage() | UserMessage() as said)

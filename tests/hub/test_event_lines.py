@@ -105,6 +105,7 @@ EXAMPLES: list[Any] = [
     hub.FileEdited(ODD, "1"),
     hub.Warned(ODD),
     hub.ClientChanged("terminal 1", is_here=True),
+    hub.CommandRequested("prompt.append", ODD),
     hub.QuestionAsked(1, BASH),
     hub.QuestionAsked(2, WHICH),
     hub.QuestionAsked(3, PLAN),

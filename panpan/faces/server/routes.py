@@ -52,6 +52,7 @@ SESSION_ADDRESSES: Sequence[Address] = (
     Address("GET", f"{_SESSION}/messages", "session.messages"),
     Address("POST", f"{_SESSION}/prompts", "session.send"),
     Address("POST", f"{_SESSION}/commands", "session.command"),
+    Address("POST", f"{_SESSION}/terminals", "terminal.run"),
     Address("POST", f"{_SESSION}/interrupt", "session.cancel"),
     Address("POST", f"{_SESSION}/take-back", "session.takeBack"),
     Address("GET", f"{_SESSION}/wait", "session.wait"),
@@ -196,21 +197,26 @@ async def params_of(request: Request) -> dict[str, Any]:
     return params
 
 
-def answered(endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint that answers errors with their status and a sentence."""
+def answered(endpoint: Endpoint, refuse: Callable[[int, str], Response] = refused) -> Endpoint:
+    """Return an endpoint that answers errors with their status and a sentence.
+
+    Args:
+        endpoint: The endpoint.
+        refuse: Makes the response from both.
+    """
 
     async def answer(request: Request) -> Response:
         try:
             return await endpoint(request)
         except PanpanError as error:
             status = next(status for kind, status in STATUS_OF.items() if isinstance(error, kind))
-            return refused(status, str(error))
+            return refuse(status, str(error))
         except BodyError as error:
-            return refused(error.status, str(error))
+            return refuse(error.status, str(error))
         except ClientDisconnect:
             return Response(status_code=499)
         except Exception as error:  # a bug of ours, which ends one request alone
             log.exception("a request failed")
-            return refused(500, f"an unexpected {type(error).__name__} ended the request; please report it")
+            return refuse(500, f"an unexpected {type(error).__name__} ended the request; please report it")
 
     return answer

@@ -6,7 +6,7 @@ The rule: this process has no session. What the user says goes to the other panp
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import anyio
 from anyio.abc import TaskGroup
@@ -22,6 +22,7 @@ from panpan.faces.terminal.session_client import ShownQuestions, ShownTurn
 from panpan.faces.terminal.terminal_state import TerminalState
 from panpan.hub.choices import MODES
 from panpan.hub.events import (
+    CommandRequested,
     HubEvent,
     MessageRecorded,
     PromptsReturned,
@@ -235,7 +236,7 @@ class AttachedClient:
                 self._questions.follow(question, asking)
             while events := await self._remote.take():
                 for one in events:
-                    if one.number > self._session.last or not isinstance(one.event, QuestionAsked):
+                    if one.number > self._session.last or not isinstance(one.event, QuestionAsked | CommandRequested):
                         await self._follow(one.event, asking)
             asking.cancel_scope.cancel("the session is closed")
         say(self._screen, self._remote.reason or "the session was closed in the other panpan", "warn")
@@ -251,6 +252,8 @@ class AttachedClient:
                 self._questions.follow(event, asking)
             case PromptsReturned(prompts=prompts, client=client) if client == self._name:
                 self._screen.return_prompt("\n".join(message.typed for message in prompts))
+            case CommandRequested():
+                self._run_command(event)
             case TaskChanged(task=task) if not task.is_running:
                 say(self._screen, f"\n{ended_line(task)}", "dim")
             case Warned(text=text):
@@ -264,6 +267,23 @@ class AttachedClient:
                 await self._turn.show(event)
             case _:
                 await self._turn.show(event)
+
+    def _run_command(self, asked: CommandRequested) -> None:
+        """Do what another client asks of the input box."""
+        draft = self._screen.draft
+        match asked.command:
+            case "prompt.submit":
+                if text := draft.take():
+                    self.say(SentPrompt(text))
+            case "prompt.append":
+                draft.append(asked.text)
+            case "prompt.clear":
+                draft.clear()
+            case "hint.show":
+                self._screen.hint.show(asked.text)
+            case _:
+                assert_never(asked.command)
+        self._screen.refresh()
 
     def _keep(self, event: HubEvent) -> None:
         """Follow the conversation, for the transcript."""

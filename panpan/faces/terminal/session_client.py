@@ -16,6 +16,7 @@ from panpan.faces.terminal.views.turn_view import PacedRenderer
 from panpan.faces.turn_text import note_on_end
 from panpan.hub.events import (
     ClientChanged,
+    CommandRequested,
     FileEdited,
     HubEvent,
     MessageRecorded,
@@ -87,6 +88,7 @@ class ShownTurn:
                 | TaskChanged()
                 | FileEdited()
                 | Warned()
+                | CommandRequested()
                 | QuestionAsked()
                 | QuestionClosed()
             ):

@@ -13,7 +13,7 @@ from panpan.config.keys import dotted, flatten, is_secret
 from panpan.core.background import Background
 from panpan.errors import ConfigError
 from panpan.hub.choices import MODES, models_for
-from panpan.hub.events import Delivery, Question, Status
+from panpan.hub.events import CommandRequested, Delivery, Question, Status, TerminalCommand
 from panpan.hub.hub import Hub, WaitingPrompt
 from panpan.hub.operations.prompts import MAX_PARTS, Part, TextPart, message_of
 from panpan.hub.operations.table import BusyError, Caller, ForbiddenError, NoParams, NotFoundError, Operation, Params
@@ -437,11 +437,33 @@ class CommandParams(Params):
     line: str = Field(min_length=1, max_length=100_000)
 
 
+class TerminalParams(Params):
+    """A command for terminals that joined."""
+
+    command: TerminalCommand
+    text: str = Field(default="", max_length=100_000)
+    """Text to add, or hint to show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """A request that was published."""
+
+    number: int
+    """Number of its event."""
+
+
+async def _ask_terminals(hub: Hub, caller: Caller, params: TerminalParams) -> Requested:
+    """Ask the joined terminals to send the text in their input box, to add to it, to clear it, or to show a hint."""
+    return Requested(hub.feed.publish(CommandRequested(params.command, params.text)))
+
+
 SESSION_OPERATIONS: Sequence[Operation[Hub]] = (
     Operation("session.get", StateParams, SessionState, _state),
     Operation("session.messages", MessagesParams, Sequence[Message], _messages),
     Operation("session.send", SendParams, Sent, _send, "write"),
     Operation("session.command", CommandParams, Sent, _run_command, "write"),
+    Operation("terminal.run", TerminalParams, Requested, _ask_terminals, "write"),
     Operation("session.cancel", NoParams, Cancelled, _cancel, "write"),
     Operation("session.takeBack", NoParams, TakenBack, _take_back, "write"),
     Operation("session.wait", WaitParams, Status, _wait),

@@ -143,6 +143,14 @@ class Draft:
     def put(self, text: str) -> None:
         self._box.put(text)
 
+    def append(self, text: str) -> None:
+        """Add text of a program after the typed text, folded if it is long.
+
+        Raises:
+            PasteTooLargeError: It is larger than the input takes.
+        """
+        self._box.replace(self._box.text + self._pastes.fold(text))
+
     def return_prompt(self, text: str) -> None:
         """Put a sent text back before the typed text, on lines of its own."""
         self._box.put(text if self.text else f"{text}\n")

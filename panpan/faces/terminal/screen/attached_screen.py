@@ -7,6 +7,7 @@ from prompt_toolkit.completion import DummyCompleter
 
 from panpan.core.conversation import Conversation
 from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys
+from panpan.faces.terminal.input.draft import Draft
 from panpan.faces.terminal.input.keys import Actions, key_bindings
 from panpan.faces.terminal.rendering.cells import cut
 from panpan.faces.terminal.screen.app_screen import AppScreen
@@ -43,6 +44,11 @@ class AttachedScreen(AppScreen):
         self.view = TurnView(self, self.conversation, callbacks, waiting=self.waiting)
         self.external_program = ExternalProgram(state.draft, self.view.transcript, state.env, self.hint.show)
         self._session = session
+
+    @property
+    def draft(self) -> Draft:
+        """Text in the input box."""
+        return self._state.draft
 
     def show_status(self, status: Status) -> None:
         """Show another state of the session."""

@@ -6,7 +6,7 @@ the feed, so that one that does not read costs its buffers alone, and one that c
 
 import json
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -132,9 +132,19 @@ def event_stream(hub: Hub, lines: EventLines, caller: Caller, *, epoch: str, aft
             if not caller.only_reads:
                 here.enter_context(hub.questions.answered_by(caller.name))
             while True:
-                yield b"".join(map(lines.of, await reader.take()))
+                yield b"".join(map(lines.of, _to_send(await reader.take())))
 
     return EventSourceResponse(events(), **_LIMITS)
+
+
+def _to_send(events: Sequence[Numbered]) -> Sequence[Numbered]:
+    """Leave out events before a `Resync` that tells the client to read the session again.
+
+    They would have its number or a lower one. A connection that broke between them would hide that others are missing.
+    """
+    if events and isinstance(resync := events[-1].event, Resync) and not resync.is_whole:
+        return events[-1:]
+    return events
 
 
 def stream_of_all(sessions: OpenSessions) -> EventSourceResponse:

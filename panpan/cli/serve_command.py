@@ -86,7 +86,8 @@ def _http_place(
         parts = urlsplit(proxy)
         if parts.scheme != "https" or not parts.netloc or parts.path not in ("", "/") or "@" in parts.netloc:
             raise click.UsageError("--behind-proxy takes the address of the proxy, such as https://panpan.example.org")
-        names, origins = [parts.netloc], [f"https://{parts.netloc}"]
+        name = parts.netloc.lower().removesuffix(":443")  # as browsers send it
+        names, origins = [name], [f"https://{name}"]
     place = HttpPlace(host, port, token=token, variable=SERVER_TOKEN_VARIABLE, names=names)
     certificate = None if tls[0] is None or tls[1] is None else (tls[0], tls[1])
     if not place.is_loopback and certificate is None and proxy is None:

@@ -153,6 +153,7 @@ class Guard:
         self._app = app
         self._entrance = entrance
         self._names = None if entrance.names is None else {name.lower() for name in entrance.names}
+        self._origins = {origin.lower() for origin in entrance.origins}
         self._note = note
         self._max_body_bytes = max_body_bytes
         self._body_s = body_s
@@ -199,7 +200,7 @@ class Guard:
         if self._names is not None and (request.header("host") or "").lower() not in self._names:
             return 421, "this server has another name; call it by the address that it has printed"
         origin = request.header("origin")
-        if origin is not None and origin not in self._entrance.origins:
+        if origin is not None and origin not in self._origins:
             return 403, "another site's page may not use this server"
         if request.is_open:
             return None

@@ -53,7 +53,8 @@ class ServerPlace:
         port = listening.getsockname()[1]
         scheme = "http" if self.certificate is None else "https"
         names = self.http.names(port)
-        origins = [*(f"{scheme}://{name}" for name in names), *self.origins]
+        own = (name for name in names if f"https://{name}" not in self.origins)
+        origins = [*(f"{scheme}://{name}" for name in own), *self.origins]
         address = f"{scheme}://{self.http.host}:{port}/"
         return listening, address, Entrance(self._tokens(self.http.token), names, origins)
 

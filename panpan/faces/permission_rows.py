@@ -9,9 +9,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from panpan.faces.terminal.rendering.cells import break_line, cell_width, cut
+from panpan.faces.terminal.rendering.cells import break_line, cut
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.hub.permission_answers import exact_line
+from panpan.system.text.cell_width import cell_width
 from panpan.types.permission import PermissionQuestion
 
 _ASKS = " asks:"

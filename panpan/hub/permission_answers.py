@@ -6,8 +6,8 @@ The rule: an answer does exactly what it says. A saved rule is shown as it will 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from panpan.faces.terminal.rendering.cells import cell_width
 from panpan.permissions.rules.suggestions import describe_pattern, describe_rule
+from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import escape_invisible
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Opening, PermissionAnswer, PermissionQuestion, ReasonKind

@@ -7,8 +7,9 @@ from typing import Generic, TypeVar
 from prompt_toolkit.keys import ALL_KEYS, KEY_ALIASES
 from wcwidth import iter_graphemes
 
-from panpan.faces.terminal.rendering.cells import RESET, cell_width
+from panpan.faces.terminal.rendering.cells import RESET
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.pattern import compile_late
 

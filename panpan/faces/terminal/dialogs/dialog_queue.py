@@ -19,8 +19,9 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from panpan.faces.terminal.dialogs.dialog import NARROWEST, QUIET_S, Dialog, EarlyLetter, IdleTimer, is_letter
-from panpan.faces.terminal.rendering.cells import cell_width, cut
+from panpan.faces.terminal.rendering.cells import cut
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.system.text.cell_width import cell_width
 
 _WAITS = "tab to answer"
 _IN_A_MOMENT = "a moment …"

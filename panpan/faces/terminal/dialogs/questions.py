@@ -6,8 +6,9 @@ from dataclasses import field
 from typing import TypeAlias
 
 from panpan.faces.terminal.dialogs.dialog import Dialog, LineEditor, Page, prose
-from panpan.faces.terminal.rendering.cells import break_line, cell_width, cut, fit_parts, wrap_text
+from panpan.faces.terminal.rendering.cells import break_line, cut, fit_parts, wrap_text
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import UserAnswer, UserQuestion

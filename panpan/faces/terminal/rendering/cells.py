@@ -7,11 +7,11 @@ without tabs. Below: rows of plain text and Markdown, and lists to pick from.
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
-from unicodedata import category
 
-from wcwidth import iter_graphemes, strip_sequences, wcswidth, wcwidth
+from wcwidth import iter_graphemes
 
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
@@ -21,25 +21,6 @@ RESET = "\x1b[0m"
 _SPLIT_AT_SGR = compile_late(r"(\x1b\[[0-9;:]*m)")
 _PARTS = compile_late(r"\x1b\[[0-9;:]*m|\n| +|[^\x1b\n ]+")
 _ONE_WORD = compile_late("[!-~]+")
-_UNDISPUTED = compile_late(
-    "[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027\u2030-\u205e\u2190-\u22ff\u2500-\u259f"
-    "\u3040-\u3096\u30a0-\u9fff\uac00-\ud7a3]*"
-)
-"""Letters, lines and arrows whose width is the same in all terminals. No two of them are joined."""
-_PICTURE_MARK = "\ufe0f"
-"""Variation selector for the emoji instead of the letter; terminals that support it make it two cells wide."""
-
-
-def cell_width(text: str) -> int:
-    """Return the most cells that one line may take."""
-    if "\x1b" in text:
-        text = strip_sequences(text)
-    if text.isascii():
-        return len(text)
-    if _UNDISPUTED.fullmatch(text):
-        return wcswidth(text)
-    # some terminals widen a character before a mark that has no width itself
-    return sum(max(0, wcwidth(char)) + _may_widen(char) for char in text)
 
 
 def cut(text: str, width: int) -> str:
@@ -212,10 +193,6 @@ def _clusters(text: str, width: int) -> Iterator[str]:
                     yield cluster
                 else:
                     yield from cluster  # a chain of joined emoji that is wider than a row
-
-
-def _may_widen(char: str) -> bool:
-    return char == _PICTURE_MARK or (category(char) == "Mc" and wcwidth(char) <= 0)
 
 
 def _is_reset(sequence: str) -> bool:

@@ -11,7 +11,6 @@ from panpan.faces.terminal.rendering.cells import (
     LEAST_WIDTH,
     Scrollback,
     break_line,
-    cell_width,
     cut,
     markdown_rows,
     pad_to_width,
@@ -21,6 +20,7 @@ from panpan.faces.terminal.rendering.cells import (
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import counts_text, extent_text
 from panpan.session.command import Option
+from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, escape_invisible
 from panpan.types.content import (
     ChecklistDisplay,

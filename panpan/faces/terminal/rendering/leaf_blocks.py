@@ -13,8 +13,9 @@ from pygments.lexers import get_all_lexers, get_lexer_by_name
 from pygments.token import Token as CodeToken
 from pygments.token import _TokenType
 
-from panpan.faces.terminal.rendering.cells import break_line, cell_width, wrap_text
+from panpan.faces.terminal.rendering.cells import break_line, wrap_text
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 from panpan.types.role import Role

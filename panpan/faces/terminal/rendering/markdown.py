@@ -4,9 +4,10 @@ import re
 from collections.abc import Sequence
 from copy import copy
 
-from panpan.faces.terminal.rendering.cells import break_line, cell_width, cut
+from panpan.faces.terminal.rendering.cells import break_line, cut
 from panpan.faces.terminal.rendering.leaf_blocks import Kind, LeafBlocks, OpenCode, OpenTable, lexer_for
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import clean_for_terminal
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late

@@ -6,7 +6,6 @@ from math import ceil
 
 from panpan.faces.terminal.rendering.cells import (
     INDENT_CELLS,
-    cell_width,
     cut,
     hanging,
     output_of_users_command,
@@ -16,6 +15,7 @@ from panpan.faces.terminal.rendering.cells import (
 from panpan.faces.terminal.rendering.displays import checklist_lines, diff_rows, display_rows
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import ERROR_HEAD, ERROR_TAIL
+from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line, spoken_s
 from panpan.types.attachments import ShellCommandMessage, attached_names, data_lines, parse_shell_command
 from panpan.types.content import (

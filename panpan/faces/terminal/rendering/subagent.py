@@ -4,10 +4,11 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from panpan.faces.terminal.rendering.cells import cell_width, cut, fit_parts
+from panpan.faces.terminal.rendering.cells import cut, fit_parts
 from panpan.faces.terminal.rendering.messages import call_line, end_mark, spinner
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import title_of
+from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import clean_line, spoken_s
 from panpan.types.dataclass import dataclass
 from panpan.types.events import (

@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from panpan.faces.terminal.rendering.cells import Canvas, cell_width, cut, wrap_text
+from panpan.faces.terminal.rendering.cells import Canvas, cut, wrap_text
 from panpan.faces.terminal.rendering.markdown import CleanStream
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.transcript import Transcript
 from panpan.faces.turn_text import UnseenTextTracker
+from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import spoken_s
 from panpan.types.events import BlockFinished, BlockStarted, Event, RetryScheduled, TextDelta, ThinkingDelta
 from panpan.types.messages import AssistantMessage

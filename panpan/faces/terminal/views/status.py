@@ -14,7 +14,7 @@ from anyio import to_thread
 
 from panpan.config.locations import Locations
 from panpan.errors import ToolError
-from panpan.faces.terminal.rendering.cells import RESET, cell_width, cut, fitting
+from panpan.faces.terminal.rendering.cells import RESET, cut, fitting
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.turn_text import cost_in_short
 from panpan.session.budget.spending import SessionCosts
@@ -24,6 +24,7 @@ from panpan.shell_analysis.working_directory import find_shell
 from panpan.system.environment import user_environment
 from panpan.system.git.git_places import git_branch
 from panpan.system.processes.process import Captured, capture
+from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.content import TextDisplay
 from panpan.types.dataclass import dataclass

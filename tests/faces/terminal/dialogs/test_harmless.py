@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from panpan.faces.terminal.dialogs.dialog import coloured_lines, prose
 from panpan.faces.terminal.dialogs.permission import exact_line
-from panpan.faces.terminal.rendering.cells import break_line, cell_width
+from panpan.faces.terminal.rendering.cells import break_line
+from panpan.system.text.cell_width import cell_width
 from panpan.system.text.terminal_text import clean_line
 from tests.faces.terminal.dialogs.drawn import assert_fit, plain, texts
 

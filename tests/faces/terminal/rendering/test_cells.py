@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.cells import break_line, cell_width, cut, pad_to_width, printed_rows, wrap_text
+from panpan.faces.terminal.rendering.cells import break_line, cut, pad_to_width, printed_rows, wrap_text
+from panpan.system.text.cell_width import cell_width
 from tests.faces.terminal.rendering.looks import check, shown
 
 LETTERS = [

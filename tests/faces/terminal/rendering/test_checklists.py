@@ -3,9 +3,9 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.cells import cell_width
 from panpan.faces.terminal.rendering.displays import short_checklist_lines
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.system.text.cell_width import cell_width
 from panpan.types.content import ChecklistItem
 
 PLAIN = Theme("plain", has_sequences=False)

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.cells import cell_width, fit_parts
+from panpan.faces.terminal.rendering.cells import fit_parts
+from panpan.system.text.cell_width import cell_width
 
 KEYS = (("space chooses", 1), ("enter goes on", 2), ("esc declines", 0))
 

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import strip_sequences
 
-from panpan.faces.terminal.rendering.cells import ListRow, ListRows, cell_width
+from panpan.faces.terminal.rendering.cells import ListRow, ListRows
 from panpan.faces.terminal.screen.theme import Theme
+from panpan.system.text.cell_width import cell_width
 
 MODELS = [
     ListRow("anthropic/claude-sonnet-5-5", "sonnet; 1,000,000 tokens; $2 in, $10 out"),

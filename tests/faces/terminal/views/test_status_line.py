@@ -6,9 +6,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.cells import cell_width
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.status import Cost, ModelStatus, StatusState, beside_mode, status_line
+from panpan.system.text.cell_width import cell_width
 from panpan.types.content import text
 
 DARK = Theme("dark")

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from panpan.core.conversation import Conversation
-from panpan.faces.terminal.rendering.cells import cell_width
 from panpan.faces.terminal.screen.theme import Theme
 from panpan.faces.terminal.views.turn_view import TurnCallbacks, TurnView
 from panpan.faces.turn_text import WaitingTime
+from panpan.system.text.cell_width import cell_width
 from panpan.types.content import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import (
     BlockStarted,

@@ -10,7 +10,7 @@ import anyio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.terminal.rendering.cells import cell_width, cut
+from panpan.faces.terminal.rendering.cells import cut
 from panpan.faces.terminal.views.status import (
     PAUSE_S,
     Cost,
@@ -22,6 +22,7 @@ from panpan.faces.terminal.views.status import (
     status_json,
 )
 from panpan.session.budget.spending import SessionCosts
+from panpan.system.text.cell_width import cell_width
 from panpan.version import __version__
 
 FACTS = SessionFacts("id", "/h/id.jsonl", "/w/sub", "/w", SessionCosts(duration_s=1.5, lines_added=4))

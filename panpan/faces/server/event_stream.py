@@ -6,10 +6,10 @@ the feed, so that one that does not read costs its buffers alone, and one that c
 
 import json
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 from anyio import create_memory_object_stream, create_task_group
@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from panpan.hub.events import Resync
-from panpan.hub.feed import Numbered
+from panpan.hub.feed import Numbered, Reader
 from panpan.hub.hub import Hub
 from panpan.hub.open_sessions import OpenSessions
 from panpan.hub.operations.table import BusyError, Caller
@@ -147,8 +147,50 @@ def _to_send(events: Sequence[Numbered]) -> Sequence[Numbered]:
     return events
 
 
-def stream_of_all(sessions: OpenSessions) -> EventSourceResponse:
-    """Return the events of all open sessions from now on, each with its session, until the client goes."""
+class Telling(Protocol):
+    """Writes the events of all sessions for one client."""
+
+    def first(self) -> bytes:
+        """Return what the client gets at once."""
+        ...
+
+    def opened(self, session_id: str, hub: Hub, *, is_new: bool) -> tuple[bytes, Callable[[Numbered], bytes]]:
+        """Return what tells that a session is open, and what writes its events from now on.
+
+        Args:
+            session_id: Its id.
+            hub: Its hub.
+            is_new: False if it was open before the client came.
+        """
+        ...
+
+    def closed(self, session_id: str) -> bytes:
+        """Return what tells that a session was closed."""
+        ...
+
+
+class _OwnLines:
+    def first(self) -> bytes:
+        return b""
+
+    def opened(self, session_id: str, hub: Hub, *, is_new: bool) -> tuple[bytes, Callable[[Numbered], bytes]]:
+        return sse("", "session_opened", {"session": session_id}), partial(self._line, session_id, hub.epoch)
+
+    def closed(self, session_id: str) -> bytes:
+        return sse("", "session_closed", {"session": session_id})
+
+    def _line(self, session_id: str, epoch: str, one: Numbered) -> bytes:
+        event = event_as_json(one.event)
+        return sse("", event["event"], {"session": session_id, "epoch": epoch, "number": one.number, **event})
+
+
+def stream_of_all(sessions: OpenSessions, telling: Telling | None = None) -> EventSourceResponse:
+    """Return the events of all open sessions from now on, until the client goes.
+
+    Args:
+        sessions: The sessions of the server.
+        telling: Writes them; None for events as on the other transports, each with its session.
+    """
     send, receive = create_memory_object_stream[bytes](0)
 
     async def events() -> AsyncGenerator[bytes, None]:
@@ -156,29 +198,34 @@ def stream_of_all(sessions: OpenSessions) -> EventSourceResponse:
             async for line in receive:
                 yield line
 
-    return EventSourceResponse(events(), data_sender_callable=partial(_follow_all, sessions, send), **_LIMITS)
+    follow = partial(_follow_all, sessions, send, telling or _OwnLines())
+    return EventSourceResponse(events(), data_sender_callable=follow, **_LIMITS)
 
 
-async def _follow_all(sessions: OpenSessions, send: MemoryObjectSendStream[bytes]) -> None:
+async def _follow_all(sessions: OpenSessions, send: MemoryObjectSendStream[bytes], telling: Telling) -> None:
     known: set[str] = set()
+    lines = [telling.first()]
+    is_new = False
     with send:
         async with create_task_group() as tasks:
             while True:
                 change, hubs = sessions.next_change, sessions.hubs
-                for session_id in known - set(hubs):
-                    await send.send(sse("", "session_closed", {"session": session_id}))
+                lines += [telling.closed(session_id) for session_id in known - set(hubs)]
                 for session_id in [one for one in hubs if one not in known]:
-                    await send.send(sse("", "session_opened", {"session": session_id}))
-                    tasks.start_soon(_follow, session_id, hubs[session_id], send)
-                known = set(hubs)
+                    hub = hubs[session_id]
+                    line, write = telling.opened(session_id, hub, is_new=is_new)
+                    lines.append(line)
+                    tasks.start_soon(_follow, hub.read(), write, send)
+                known, is_new = set(hubs), True
+                for line in filter(None, lines):
+                    await send.send(line)
+                lines = []
                 await change.wait()
 
 
-async def _follow(session_id: str, hub: Hub, send: MemoryObjectSendStream[bytes]) -> None:
-    reader = hub.read()
+async def _follow(reader: Reader, write: Callable[[Numbered], bytes], send: MemoryObjectSendStream[bytes]) -> None:
     with suppress(anyio.EndOfStream):
         while True:
             for one in await reader.take():
-                event = event_as_json(one.event)
-                told = {"session": session_id, "epoch": hub.epoch, "number": one.number, **event}
-                await send.send(sse("", event["event"], told))
+                if line := write(one):
+                    await send.send(line)

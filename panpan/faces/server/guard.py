@@ -7,6 +7,7 @@ a header, which no page can send unasked, an own host name, which no rebound nam
 import json
 import secrets
 import time
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,6 +43,9 @@ TOKEN_BYTES = 32
 """Random bytes of a token."""
 CLIENT_HEADER = "x-panpan-client"
 """Header with the name of a client, which other clients see."""
+_BROWSER_HEADER = "sec-fetch-site"
+"""Header of every browser. One keeps a password and sends it for other pages, too, so that basic authentication is for
+programs alone."""
 _MAX_NAME_CHARS = 100
 _OPEN_PATHS = ("/", "/page/")
 """The page itself, which has no secrets."""
@@ -238,7 +242,13 @@ class _Head:
     @property
     def token(self) -> str | None:
         scheme, _, given = (self.header("authorization") or "").partition(" ")
-        return given.strip() if scheme.lower() == "bearer" else None
+        match scheme.lower():
+            case "bearer":
+                return given.strip()
+            case "basic" if self.header(_BROWSER_HEADER) is None:
+                return _password_in(given)
+            case _:
+                return None
 
     @property
     def client(self) -> str:
@@ -261,6 +271,15 @@ class _Head:
     @property
     def is_json(self) -> bool:
         return (self.header("content-type") or "").partition(";")[0].strip().lower() == "application/json"
+
+
+def _password_in(credentials: str) -> str | None:
+    """Return the password of basic authentication, with any user's name (RFC 7617); None if there is none."""
+    try:
+        _, colon, password = b64decode(credentials.strip(), validate=True).decode().partition(":")
+    except ValueError:
+        return None
+    return password if colon else None
 
 
 class BodyError(Exception):

@@ -33,7 +33,7 @@ from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.snapshot import Snapshot
 from panpan.session.capability import FileHistory
 from panpan.session.log.records import timestamp
-from panpan.types.events import FileChange, FileRestore, Output
+from panpan.types.events import ChangeKind, FileChange, FileRestore, Output
 from panpan.types.messages import AssistantMessage, SystemReminder
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ _PAUSE_S = 0.3
 
 _IDLE_S = 2.0
 """Seconds after a turn before tidying up, so that a finished run can leave at once."""
+
+_BACKWARDS: Mapping[ChangeKind, ChangeKind] = {"added": "deleted", "deleted": "added", "modified": "modified"}
 
 _REMINDER = (
     "The user has brought files back to an earlier state, with undo, redo or rewind, since your last reply. "
@@ -370,9 +372,9 @@ class Snapshots(FileHistory):
         from panpan.capabilities.snapshots.undo import done_diff
 
         plan = await self.undo.plan_rewind(since)
-        files = [
-            replace(file, added=file.deleted, deleted=file.added) for file in plan.files
-        ]  # the plan runs backwards
+        files = [  # the plan runs backwards
+            replace(file, kind=_BACKWARDS[file.kind], added=file.deleted, deleted=file.added) for file in plan.files
+        ]
         return FileRestore(files, await done_diff(plan), plan.conflicts, plan.notes)
 
     async def step(self, direction: Literal["undo", "redo"], *, only_looks: bool = False) -> FileRestore:

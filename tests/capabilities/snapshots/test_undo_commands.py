@@ -142,6 +142,15 @@ async def test_diff_names_files_mixed_with_the_users_changes(place: KeptWorkspac
     assert lines[1:3] == ["not shown, since you changed the same lines:", "  a.txt"]
 
 
+async def test_changes_tell_new_and_deleted_files(place: KeptWorkspace) -> None:
+    place.write("old.txt", "1\n2\n")
+    first = await place.turn(lambda: (place.write("new.txt", "1\n"), (place.folder / "old.txt").unlink()))
+    changes = await place.snapshots.changes(first.uuid)
+
+    found = {change.path: (change.kind, change.added, change.deleted) for change in changes.files}
+    assert found == {"new.txt": ("added", 1, 0), "old.txt": ("deleted", 0, 2)}
+
+
 async def test_diff_without_changes_says_so(place: KeptWorkspace) -> None:
     assert "this session has changed no files" in (await diff_lines(place))[0]
     assert "this session has changed no files" in (await diff_lines(place, await place.turn()))[0]

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from panpan.faces.server.event_stream import EventLines, Streams, event_stream, stream_of_all
 from panpan.faces.server.guard import Entrance, Guard, as_response, caller_of, refused
 from panpan.faces.server.openapi import document
+from panpan.faces.server.opencode.addresses import opencode_routes
 from panpan.faces.server.routes import Resource, hub_for, params_of, routes_of
 from panpan.faces.server.websocket import BusEndpoint
 from panpan.hub.hub import Hub
@@ -64,6 +65,7 @@ class ServerApp:
             Route("/v1/sessions/{session}/tokens", Resource({"POST": self._token})),
             WebSocketRoute("/v1/bus", BusEndpoint(sessions).serve),
             *routes_of(sessions),
+            *opencode_routes(sessions, self._streams),
             *further,
             Route("/{path:path}", refused(404, "there is no such address; /doc lists them")),
         ]

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -114,17 +114,19 @@ class Resource:
 
     Args:
         endpoints: An endpoint for each verb.
+        refuse: Makes the responses to requests that cannot be fulfilled.
     """
 
-    def __init__(self, endpoints: Mapping[str, "Endpoint"]) -> None:
-        self._endpoints = {verb: answered(endpoint) for verb, endpoint in endpoints.items()}
+    def __init__(self, endpoints: Mapping[str, "Endpoint"], refuse: "Refuse" = refused) -> None:
+        self._endpoints = {verb: answered(endpoint, refuse) for verb, endpoint in endpoints.items()}
+        self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         endpoint = self._endpoints.get(request.method)
         if endpoint is None:
             verbs = ", ".join(self._endpoints)
-            response = refused(405, f"this address has {verbs} alone; /doc lists all", allow=verbs)
+            response = self._refuse(405, f"this address has {verbs} alone; /doc lists all", allow=verbs)
         else:
             response = await endpoint(request)
         await response(scope, receive, send)
@@ -197,7 +199,13 @@ async def params_of(request: Request) -> dict[str, Any]:
     return params
 
 
-def answered(endpoint: Endpoint, refuse: Callable[[int, str], Response] = refused) -> Endpoint:
+class Refuse(Protocol):
+    """Makes a response from a status and a sentence."""
+
+    def __call__(self, status: int, reason: str, *, allow: str = "") -> Response: ...
+
+
+def answered(endpoint: Endpoint, refuse: Refuse = refused) -> Endpoint:
     """Return an endpoint that answers errors with their status and a sentence.
 
     Args:

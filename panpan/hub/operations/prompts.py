@@ -16,6 +16,8 @@ MAX_TEXT_CHARS = 4_000_000
 MAX_PARTS = 200
 _MAX_NAME_CHARS = 4_096
 _AGENT = r"^[\w.:-]{1,200}$"
+SUBTASK = "Let the subagent @{agent} do this:\n{prompt}"
+"""Words for a subtask."""
 
 
 def _require_type(schema: dict[str, Any]) -> None:
@@ -103,7 +105,7 @@ def _words_of(part: TextPart | FilePart | AgentPart | SubtaskPart) -> str:
         case AgentPart(name=name):
             return f"@{name}"
         case SubtaskPart(agent=agent, prompt=prompt):
-            return f"Let the subagent @{agent} do this:\n{prompt}"
+            return SUBTASK.format(agent=agent, prompt=prompt)
 
 
 def _block_of(part: DataPart) -> UserContent:

@@ -36,6 +36,7 @@ NAMES = (
     "skills",
     "mcp",
     "hub",
+    "server",
     "subagents",
     "background_tasks",
     "web_fetch",

@@ -68,7 +68,7 @@ def measure(runs: int) -> Iterator[Figure]:
     yield from (beside, ours, ratio("the one as a multiple of the other", ours, beside))
 
 
-class _Streaming(ScriptedLLM):
+class Streaming(ScriptedLLM):
     """Answers with `deltas` deltas."""
 
     def __init__(self, deltas: int) -> None:
@@ -90,7 +90,7 @@ async def _session(deltas: int) -> AsyncGenerator[tuple[Hub, Path], None]:
     with TemporaryDirectory() as folder:
         work = Path(folder) / "work"
         work.mkdir()
-        session, run = session_in(work, _Streaming(deltas), warn=lambda text: None), Path(folder) / "run"
+        session, run = session_in(work, Streaming(deltas), warn=lambda text: None), Path(folder) / "run"
         async with hub_of(session) as hub, shared(hub, run, lambda text: None):
             yield hub, socket_of(run, _SESSION)
 

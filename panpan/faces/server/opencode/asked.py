@@ -8,7 +8,8 @@ from starlette.requests import Request
 
 from panpan.errors import ToolError
 from panpan.faces.server.opencode.ids import own_id
-from panpan.faces.server.routes import SERVER_TABLE, SESSION_TABLE, Verb, hub_for
+from panpan.faces.server.routes import SERVER_TABLE, Verb, hub_for
+from panpan.hub.connection import SESSION_TABLE
 from panpan.hub.hub import Hub
 from panpan.hub.open_sessions import OpenSessions
 from panpan.hub.operations.table import Caller, NotFoundError

@@ -24,6 +24,7 @@ def served_page(place: Path, scripts: Scripts) -> Iterator[str]:
     home.mkdir(exist_ok=True)
 
     def answer(request: RecordedRequest) -> Reply:
+        model.requests.clear()  # those of a long conversation would fill the memory
         words, step = "", 0
         for message in request.messages:
             texts = [block["text"] for block in message["content"] if block["type"] == "text"]

@@ -141,7 +141,7 @@ def test_reload_goes_on_in_the_middle_of_a_reply(browsing: Browsing) -> None:
     assert page.locator(".reply").count() == 1
 
 
-def test_question_closes_in_the_other_tab(browsing: Browsing) -> None:
+def test_question_and_session_close_in_the_other_tab(browsing: Browsing) -> None:
     page = browsing.opened()
     send(page, "edit")
     page.locator(".question").wait_for()
@@ -153,6 +153,9 @@ def test_question_closes_in_the_other_tab(browsing: Browsing) -> None:
 
     other.locator(".question").wait_for(state="detached")
     reply(other, "It is changed.").wait_for()
+    page.locator(".ended").wait_for()
+    page.get_by_role("button", name="Close", exact=True).click()
+    other.get_by_text("this session was closed").wait_for()  # and is not opened again by reading on
     assert "Edit hello.py?" in shown
     assert "+print('hello')" in shown
     assert (browsing.project / "hello.py").read_text() == "print('hello')\n"

@@ -6,9 +6,13 @@
 const TOKEN = "panpan.token";
 const NAME = "panpan.name";
 const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 15_000;
+const LONGEST_PAUSE_MS = 5_000;
 // The server sends a sign of life every 15 seconds.
 const SILENCE_MS = 40_000;
+// A server that ends answers a little longer than its sessions.
+const END_MS = 1_000;
+/** Status of the error of a session that was closed. */
+export const CLOSED = 410;
 
 export class ApiError extends Error {
   constructor(status, message) {
@@ -78,6 +82,10 @@ export async function call(method, path, params) {
   return (await request(path, { method, body, headers: kind })).json();
 }
 
+async function isThere() {
+  return request("/v1/health", { method: "GET" }).then(() => true, (error) => error.status > 0);
+}
+
 /** Return the path of a session, or of something of it. */
 export function pathOf(session, rest = "") {
   return `/v1/sessions/${encodeURIComponent(session)}${rest}`;
@@ -100,6 +108,12 @@ export function follow(session, place, take, tell) {
           tell(null);
           if (events.length) take(events);
         });
+        // Its end is that of the session or of the server; to read on would open a closed session again.
+        await new Promise((done) => setTimeout(done, END_MS));
+        if (await isThere()) {
+          tell(new ApiError(CLOSED, "this session was closed"));
+          return;
+        }
       } catch (error) {
         if (ending.signal.aborted) return;
         tell(error);

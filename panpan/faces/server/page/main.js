@@ -1,6 +1,6 @@
 // The page: which session is shown, and the parts around its conversation.
 
-import { call, keepToken, takeToken } from "./api.js";
+import { call, CLOSED, keepToken, takeToken } from "./api.js";
 import { Panel, Sessions } from "./panels.js";
 import { Items } from "./parts.js";
 import { html, render, useEffect, useLayoutEffect, useReducer, useRef, useState } from "./preact.js";
@@ -20,6 +20,7 @@ const chosenSession = () => new URLSearchParams(location.search).get("session");
 function App() {
   const [, draw] = useReducer((count) => count + 1, 0);
   const [needsToken, setNeedsToken] = useState(false);
+  const [isForAll, setForAll] = useState(false); // false also for a token of one session
   const [session, setSession] = useState(null);
   const [problem, setProblem] = useState("");
   const [said, announce] = useState("");
@@ -38,10 +39,14 @@ function App() {
     if (id !== chosenSession()) history.pushState(null, "", id ? `?session=${encodeURIComponent(id)}` : location.pathname);
     return show(id);
   };
+  const close = () => session.call("DELETE", "").then(() => choose(null), fail);
   useEffect(() => () => session?.end(), [session]);
   useEffect(() => {
     if (needsToken) return;
-    call("GET", "/v1/health").then(() => show(chosenSession()), fail);
+    call("GET", "/v1/health").then(
+      () => (setForAll(true), show(chosenSession())),
+      (error) => (error.status === 403 && chosenSession() ? show(chosenSession()) : fail(error)),
+    );
   }, [needsToken]);
   useEffect(() => {
     const back = () => show(chosenSession());
@@ -78,13 +83,13 @@ function App() {
   const toggle = (name) => setDrawer(drawer === name ? "" : name);
   return html`
     <header>
-      <button type="button" class="toggle" aria-expanded=${String(drawer === "sessions")} onClick=${() => toggle("sessions")}>Sessions</button>
-      <${Title} session=${session} fail=${fail} />
+      ${isForAll && html`<button type="button" class="toggle" aria-expanded=${String(drawer === "sessions")} onClick=${() => toggle("sessions")}>Sessions</button>`}
+      <${Title} session=${session} fail=${fail} close=${isForAll && close} />
       <${State} session=${session} fail=${fail} />
       ${session && html`<button type="button" class="toggle" aria-expanded=${String(drawer === "panel")} onClick=${() => toggle("panel")}>Details</button>`}
     </header>
     <div class="columns" data-drawer=${drawer}>
-      <nav aria-label="Sessions"><${Sessions} current=${session?.id} choose=${choose} fail=${fail} activity=${session?.status?.activity} /></nav>
+      ${isForAll && html`<nav aria-label="Sessions"><${Sessions} current=${session?.id} choose=${choose} fail=${fail} activity=${session?.status?.activity} /></nav>`}
       <main>
         ${session ? html`<${Transcript} key=${session.id} session=${session} rev=${session.conversation.rev} />` : html`<${Welcome} />`}
         <div class="bottom">
@@ -118,13 +123,16 @@ function Welcome() {
   return html`<div class="welcome"><p>Write a prompt to begin, or choose a session.</p></div>`;
 }
 
-function Title({ session, fail }) {
+function Title({ session, fail, close }) {
   const [isEdited, setEdited] = useState(false);
   const title = session?.title || (session ? "New session" : "panpan");
   return html`<h1 class=${isEdited ? "hidden" : ""}>${visible(title)}</h1>
     ${isEdited
       ? html`<${Rename} session=${session} fail=${fail} close=${() => setEdited(false)} />`
-      : session && html`<button type="button" class="quiet" onClick=${() => setEdited(true)}>Rename</button>`}`;
+      : session && html`<span class="of-title">
+          <button type="button" class="quiet" onClick=${() => setEdited(true)}>Rename</button>
+          ${close && html`<button type="button" class="quiet" onClick=${close}>${session.isBusy ? "Stop and close" : "Close"}</button>`}
+        </span>`}`;
 }
 
 function Rename({ session, fail, close }) {
@@ -150,7 +158,10 @@ function Rename({ session, fail, close }) {
 
 function State({ session, fail }) {
   if (!session) return null;
-  if (session.lost) return html`<p class="state lost" role="status">${visible(session.lost.message)}</p>`;
+  if (session.lost) {
+    return html`<p class="state lost" role="status">${visible(session.lost.message)}
+      ${session.lost.status === CLOSED && html`<button type="button" class="quiet" onClick=${() => session.read()}>Open it again</button>`}</p>`;
+  }
   const { activity, reason } = session.status ?? {};
   if (activity === "retrying") {
     return html`<p class="state" role="status">Waits to try again: ${visible(reason.slice(0, 200))}

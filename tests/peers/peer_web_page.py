@@ -12,7 +12,8 @@ import pytest
 
 from tests.faces.server.served_page import chromium, served_page
 from tests.model_server import Reply, Text, Thinking, Tokens, ToolCall, call, say
-from tests.peers.node import installed
+from tests.peers.installs import installed_once
+from tests.peers.node import install_packages
 
 SOURCE = '''"""Scores of the table."""
 
@@ -70,8 +71,8 @@ WIDE, NARROW = {"width": 1180, "height": 860}, {"width": 320, "height": 640}
 
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    modules = installed(tmp_path_factory.mktemp("axe"), ["axe-core@4"])
-    return (modules / "axe-core/axe.min.js").read_text(encoding="utf-8")
+    folder = installed_once(tmp_path_factory, "axe", lambda folder: install_packages(folder, ["axe-core@4.14.1"]))
+    return (folder / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
 
 
 class Look:

@@ -43,6 +43,7 @@ NAMES = (
     "doctor",
     "language_servers",
     "browser",
+    "web_page",
     "request_size",
     "local_model",
 )

@@ -32,7 +32,8 @@ def test_wheel_holds_the_files_that_panpan_reads(wheel: Path) -> None:
     data = {str(path.relative_to(ROOT)) for path in (ROOT / "panpan").rglob("*.toml")}
     cassettes = {str(path.relative_to(ROOT)) for path in (ROOT / "panpan").rglob("*.jsonl")}
     agents = {f"panpan/_shipped/agents/{path.name}" for path in (ROOT / "agents").glob("*.md")}
-    assert texts | data | cassettes | agents <= names
+    page = {str(path.relative_to(ROOT)) for path in (ROOT / "panpan/faces/server/page").iterdir()}
+    assert texts | data | cassettes | agents | page <= names
     assert "panpan/config/models.json" in names
     (entry_points,) = [name for name in names if name.endswith("/entry_points.txt")]
     assert "[pytest11]\npanpan = panpan.testing.plugin" in zipfile.ZipFile(wheel).read(entry_points).decode()

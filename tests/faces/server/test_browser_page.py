@@ -201,6 +201,7 @@ def test_keyboard_alone_sends_and_answers(browsing: Browsing) -> None:
     page.keyboard.press("Enter")
 
     reply(page, "As you like.").wait_for()
+    assert page.evaluate("document.activeElement.id") == "prompt"
     assert "Greeting: hello" in page.locator(".call").inner_text()
     assert outline == "solid"
 

@@ -70,7 +70,14 @@ function App() {
     if (session?.lost?.status === 401) setNeedsToken(true);
   });
 
-  if (needsToken) return html`<${TokenForm} enter=${(token) => (keepToken(token), setNeedsToken(false), setProblem(""))} />`;
+  const enter = (token) => {
+    keepToken(token);
+    setNeedsToken(false);
+    setProblem("");
+    if (session) session.lost = null;
+    session?.read();
+  };
+  if (needsToken) return html`<${TokenForm} enter=${enter} />`;
   const send = async (parts, delivery, message) => {
     let at = session;
     if (!at) {

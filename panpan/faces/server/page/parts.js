@@ -80,7 +80,7 @@ function titleOf(item) {
 function outcomeOf({ display, duration, result }) {
   const time = duration >= 1 ? `${duration.toFixed(1)} s` : "";
   if (!display && result?.is_error) return visible(textOf(result).split("\n", 1)[0].slice(0, 200));
-  if (display?.type === "summary") return [visible(display.text), time].filter(Boolean).join(", ");
+  if (display?.type === "summary") return visible(display.text);
   if (display?.type !== "diff") return time;
   const sum = (name) => display.files.reduce((total, file) => total + file[name], 0);
   return `+${sum("added")} −${sum("removed")}`;
@@ -130,7 +130,9 @@ export function Arguments({ input, spell = visible }) {
 
 function Agent({ agent }) {
   const count = agent.items.length;
-  return html`<${Fold} kind="agent" summary="Subagent: ${count} ${count === 1 ? "step" : "steps"}"
+  const last = agent.items.at(-1);
+  const now = last?.kind === "call" && last.state === "running" ? `, now ${visible(last.name)} ${titleOf(last)}` : "";
+  return html`<${Fold} kind="agent" summary="Subagent: ${count} ${count === 1 ? "step" : "steps"}${now}"
     children=${() => html`<${Items} items=${agent.items.slice(-100)} />`} />`;
 }
 

@@ -33,6 +33,7 @@ export function Question({ question, session, fail }) {
     const isTyping = at && /^(TEXTAREA|INPUT|SELECT)$/.test(at.tagName) && at.value;
     if (!isTyping) place.current.focus();
     place.current.scrollIntoView({ block: "nearest" });
+    return () => document.activeElement === document.body && document.getElementById("prompt")?.focus();
   }, [question.id]);
   const answer = async (kind, given) => {
     setSending(true);

@@ -112,19 +112,25 @@ export class Session {
   take(events) {
     for (const { epoch, number, name, data } of events) {
       this.isNew = number > this.past;
+      this.number = Math.max(this.number, number);
       if (epoch !== this.epoch || !this.apply(name, data)) {
         this.read();
         return;
       }
-      this.number = Math.max(this.number, number);
     }
     this.touch();
   }
 
+  /** Take an event. Returns false if the session has to be read again. */
   apply(name, data) {
-    const take = EVENTS[name];
-    if (take) take(this, data);
-    return this.conversation.apply(name, data);
+    try {
+      EVENTS[name]?.(this, data);
+      return this.conversation.apply(name, data);
+    } catch (error) {
+      // A bug of the page costs one event; to stop here would read that event for ever.
+      this.conversation.push("notice", { text: `the page cannot show ${name}: ${error.message}; reload it`, isError: true });
+      return true;
+    }
   }
 
   async readTodos() {
@@ -152,7 +158,9 @@ export class Session {
 const EVENTS = {
   status_changed: (on, { status }) => void (on.status = status),
   question_asked: (on, { id, question }) => {
-    if (!on.questions.some((one) => one.id === id)) on.questions = [...on.questions, { id, ...question }];
+    if (on.questions.some((one) => one.id === id)) return;
+    on.questions = [...on.questions, { id, ...question }];
+    on.announce("A question needs your answer.");
   },
   question_closed: (on, { id, client }) => {
     const isOther = client && client !== clientName && on.questions.some((one) => one.id === id);

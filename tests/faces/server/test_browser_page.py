@@ -1,3 +1,4 @@
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,9 +33,11 @@ class Browsing:
         self.origin = address.partition("#")[0]
         self.console: list[str] = []
         self.requests: list[str] = []
+        self.contexts: list[Any] = []
 
     def tab(self, width: int = 1200, height: int = 800, **options: Any) -> Any:
         context = self.browser.new_context(viewport={"width": width, "height": height}, **options)
+        self.contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(15_000)
         page.on("console", lambda message: self.console.append(message.text))
@@ -82,10 +85,18 @@ def quiet(browsing: Browsing) -> Iterator[None]:
     (browsing.project / "hello.py").write_text("print('hi')\n")
     browsing.release.clear()
     yield
-    for context in browsing.browser.contexts:
-        context.close()
+    while browsing.contexts:
+        browsing.contexts.pop().close()
     assert browsing.console == []
     assert [url for url in browsing.requests if not url.startswith((browsing.origin, "data:"))] == []
+
+
+@pytest.fixture(scope="module")
+def tab(browsing: Browsing) -> Any:
+    """Return a tab for what needs no session."""
+    page = browsing.browser.new_page()
+    page.goto(browsing.address)
+    return page
 
 
 def send(page: Any, words: str) -> None:
@@ -235,3 +246,62 @@ def test_narrow_screen_has_no_sideways_scroll(browsing: Browsing) -> None:
     page.get_by_role("button", name="hello.py").wait_for()
 
     assert (asked, page.evaluate(wide)) == (False, False)
+
+
+def test_events_are_read_wherever_the_stream_is_cut(browsing: Browsing) -> None:
+    stream = (
+        'id: e:1\r\nevent: text_delta\r\ndata: {"index":0,"text":"a: b\\r\\n\\r\\n"}\r\n\r\n: ping\r\n\r\n'
+        "id: e:12\r\nevent: turn_closed\r\ndata: {}\r\n\r\nid: e:13\r\nevent: tu"
+    )
+    read = """async stream => {
+        const { EventParser } = await import("/page/api.js");
+        const found = new Set();
+        for (let size = 1; size <= stream.length; size++) {
+            const parser = new EventParser();
+            const events = [];
+            for (let at = 0; at < stream.length; at += size) events.push(...parser.push(stream.slice(at, at + size)));
+            found.add(JSON.stringify(events));
+        }
+        return [...found];
+    }"""
+
+    (found,) = browsing.opened().evaluate(read, stream)
+
+    assert json.loads(found) == [
+        {"epoch": "e", "number": 1, "name": "text_delta", "data": {"index": 0, "text": "a: b\r\n\r\n"}},
+        {"epoch": "e", "number": 12, "name": "turn_closed", "data": {}},
+    ]
+
+
+def user(uuid: str) -> dict[str, Any]:
+    return {"type": "user", "uuid": uuid, "content": [{"type": "text", "text": uuid}]}
+
+
+DELTA = ("text_delta", {"index": 0, "text": "half"})
+BLOCK = {"index": 0, "kind": "text", "text": "half a reply", "tool_use_id": "", "tool_name": ""}
+
+
+@pytest.mark.parametrize(
+    ("events", "shown", "goes_on"),
+    [
+        ([DELTA, DELTA], ["one", "two", "halfhalf"], True),
+        ([DELTA, ("retry_scheduled", {}), DELTA], ["one", "two", "half"], True),
+        ([DELTA, ("resync", {"blocks": [BLOCK], "is_whole": True}), DELTA], ["one", "two", "half a replyhalf"], True),
+        ([("resync", {"blocks": [], "is_whole": False})], ["one", "two"], False),
+        ([("rewound", {"last": "one"})], ["one"], True),
+        ([("rewound", {"last": ""})], [], True),
+        ([("rewound", {"last": "unknown"})], ["one", "two"], False),
+        ([("message_recorded", {"message": user("two")}), ("unknown", {})], ["one", "two"], True),
+    ],
+    ids=["deltas", "retry", "resync", "resync-in-part", "rewound", "rewound-to-nothing", "rewound-to-unknown", "again"],
+)
+def test_conversation_follows_its_events(tab: Any, events: list[Any], shown: list[str], goes_on: bool) -> None:
+    follow = """async ([messages, events]) => {
+        const { Conversation } = await import("/page/conversation.js");
+        const conversation = new Conversation();
+        conversation.load(messages);
+        const goesOn = events.every(([name, data]) => conversation.apply(name, data));
+        return [conversation.items.map((item) => item.text ?? item.blocks[0].text), goesOn];
+    }"""
+
+    assert tab.evaluate(follow, [[user("one"), user("two")], events]) == [shown, goes_on]

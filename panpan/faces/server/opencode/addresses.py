@@ -47,7 +47,7 @@ REFUSED: Sequence[Refused] = (
     Refused(("POST",), "/session/{id}/unrevert", "POST /v1/sessions/ID/changes/redo brings files back"),
     Refused(("POST",), "/session/{id}/shell", "send a prompt; commands run by the rules of the session"),
     Refused(("POST",), "/session/{id}/summarize", "run the command: POST /session/ID/command with compact"),
-    Refused(("POST",), "/session/{id}/init", "run the command: POST /session/ID/command with init"),
+    Refused(("POST",), "/session/{id}/init", "send a prompt that asks for AGENTS.md"),
     Refused(("POST", "DELETE"), "/session/{id}/share", "panpan shares nothing"),
     Refused(("DELETE",), "/session/{id}/message/{messageID}", "POST /v1/sessions/ID/rewind takes messages back"),
     Refused(("PATCH", "DELETE"), "/session/{id}/message/{messageID}/part/{partID}", "parts cannot be changed"),

@@ -10,8 +10,9 @@ import httpx2
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
 from tests.e2e.repl.driver import ends_input, texts_of
-from tests.model_server import ModelServer, say, serving
+from tests.model_server import ModelServer, call, say, serving
 
+TOUCH = call("Bash", {"command": "touch a", "description": "Make a file"})
 TOKEN = "a-token-of-the-tests-0123456789"
 
 
@@ -20,7 +21,7 @@ def requests_to(panpan: Panpan, server: ModelServer) -> Iterator[httpx2.Client]:
     """Run `panpan serve` inside the block, and yield a client of it."""
     panpan.use(server)
     panpan.env["PANPAN_SERVER_TOKEN"] = TOKEN
-    process = panpan.start("serve", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process = panpan.start("--sandbox", "off", "serve", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     del panpan.env["PANPAN_SERVER_TOKEN"]
     assert process.stderr is not None
     address = process.stderr.readline().decode().strip().removeprefix("panpan: serving at ")
@@ -37,13 +38,16 @@ def post(client: httpx2.Client, path: str, body: Any = None) -> Any:
 
 
 def test_joined_terminal_sends_what_programs_type(panpan: Panpan, start: Start) -> None:
-    with serving([say("One."), say("Two."), say("Three.")]) as server, requests_to(panpan, server) as client:
+    with serving([TOUCH, say("One."), say("Two."), say("Three.")]) as server, requests_to(panpan, server) as client:
         session = post(client, "/session", {})["id"]
         prompt = {"parts": [{"type": "text", "text": "one"}]}
-        post(client, f"/session/{session}/message", prompt)
+        client.post(f"/session/{session}/prompt_async", json=prompt)
+        while not client.get("/permission").json():
+            pass
         assert post(client, "/tui/append-prompt", {"text": "before it joined"}) is True
         terminal = start("attach", waits=False)
         terminal.wait_for("joined the session")
+        terminal.answer("Run this command", "y")
         terminal.wait_for("One.")
         terminal.wait_for_prompt()
         terminal.type("typed here")
@@ -61,5 +65,5 @@ def test_joined_terminal_sends_what_programs_type(panpan: Panpan, start: Start) 
         assert post(client, "/tui/show-toast", {"message": "a word from afar", "variant": "info"}) is True
         terminal.wait_for("a word from afar")
 
-    users = [message for message in server.requests[-1].messages if message["role"] == "user"]
-    assert [texts_of(message) for message in users] == ["one", "typed here and there", "three"]
+    said = [texts_of(message) for message in server.requests[-1].messages if message["role"] == "user"]
+    assert list(filter(None, said)) == ["one", "typed here and there", "three"]

@@ -1,4 +1,4 @@
-"""How `panpan serve` starts: nothing can be reached that a token or TLS does not protect."""
+"""Starts of `panpan serve`: nothing can be reached that a token or TLS does not protect."""
 
 import os
 import ssl

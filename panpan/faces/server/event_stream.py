@@ -203,20 +203,21 @@ def stream_of_all(sessions: OpenSessions, telling: Telling | None = None) -> Eve
 
 
 async def _follow_all(sessions: OpenSessions, send: MemoryObjectSendStream[bytes], telling: Telling) -> None:
-    known: set[str] = set()
+    known: Mapping[str, Hub] = {}
     lines = [telling.first()]
     is_new = False
     with send:
         async with create_task_group() as tasks:
             while True:
                 change, hubs = sessions.next_change, sessions.hubs
-                lines += [telling.closed(session_id) for session_id in known - set(hubs)]
-                for session_id in [one for one in hubs if one not in known]:
-                    hub = hubs[session_id]
+                lines += [telling.closed(one) for one, hub in known.items() if hubs.get(one) is not hub]
+                for session_id, hub in hubs.items():
+                    if known.get(session_id) is hub:
+                        continue  # another hub: it was closed and opened again, while the client took nothing
                     line, write = telling.opened(session_id, hub, is_new=is_new)
                     lines.append(line)
                     tasks.start_soon(_follow, hub.read(), write, send)
-                known, is_new = set(hubs), True
+                known, is_new = hubs, True
                 for line in filter(None, lines):
                     await send.send(line)
                 lines = []

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.server.event_stream import EventLines, event_stream
+from panpan.faces.server.event_stream import EventLines, event_stream, stream_of_all
 from panpan.hub.events import HubEvent, TurnClosed, delta_size
 from panpan.hub.feed import Feed, Reader
 from panpan.hub.hub import Hub
+from panpan.hub.open_sessions import OpenSessions
 from panpan.hub.operations.table import Caller
 from panpan.hub.questions import Questions
 from panpan.types.content import TextBlock
@@ -64,7 +65,7 @@ def hub_with(feed: Feed) -> Hub:
     """Return what a stream needs of a hub."""
     return cast(
         "Hub",
-        SimpleNamespace(feed=feed, epoch=EPOCH, questions=Questions(feed), read=lambda after: Reader(feed, after)),
+        SimpleNamespace(feed=feed, epoch=EPOCH, questions=Questions(feed), read=lambda after=None: Reader(feed, after)),
     )
 
 
@@ -141,6 +142,28 @@ async def test_client_that_missed_too_much_is_told_that_alone() -> None:
         first = await anext(pieces)
 
     assert first == b'id: epoch:200\r\nevent: resync\r\ndata: {"blocks":[],"is_whole":false}\r\n\r\n'
+
+
+async def test_session_that_was_opened_again_meanwhile_is_followed() -> None:
+    first, second = hub_with(Feed()), hub_with(Feed())
+    sessions = SimpleNamespace(hubs={"s1": first}, next_change=anyio.Event())
+    stream = stream_of_all(cast("OpenSessions", sessions))
+    assert stream.data_sender_callable is not None
+    told = list[str]()
+    pieces = cast("AsyncGenerator[bytes, None]", stream.body_iterator)
+    async with anyio.create_task_group() as tasks, aclosing(pieces):
+        tasks.start_soon(stream.data_sender_callable)
+        await anyio.wait_all_tasks_blocked()  # it waits for the client to take the first event
+        sessions.hubs = {"s1": second}
+        sessions.next_change.set()
+        sessions.next_change = anyio.Event()
+        told += [(await anext(pieces)).decode().split("\r\n")[0] for _ in range(3)]
+        await anyio.wait_all_tasks_blocked()
+        second.feed.publish(TurnClosed())
+        told.append((await anext(pieces)).decode().split("\r\n")[0])
+        tasks.cancel_scope.cancel()
+
+    assert told == [f"event: {name}" for name in ("session_opened", "session_closed", "session_opened", "turn_closed")]
 
 
 async def read_to_the_end(it: httpx2.AsyncClient, session: str, **query: Any) -> list[tuple[str, str, dict[str, Any]]]:

@@ -121,10 +121,12 @@ class _Patient(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def _make_room(self) -> None:
-        """Close the connection that waits longest if too many wait: others get to be heard however many there are."""
+        """Close a connection if too many wait: one that never sent a request, else the one that waits longest."""
         waiting = [one for one in self.connections if isinstance(one, _Patient) and one._waits]
         if len(waiting) > _MAX_WAITING:
-            min(waiting, key=lambda one: one._waits_since).transport.abort()
+            longest = min(waiting, key=lambda one: (one.cycle is not None, one._waits_since))
+            longest.transport.abort()
+            self.connections.discard(longest)  # at once, since many may come before the loop closes it
 
     def _look(self) -> None:
         unsent, before = self.transport.get_write_buffer_size(), self._unsent

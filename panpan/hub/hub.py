@@ -39,7 +39,7 @@ from panpan.hub.recorded_messages import RecordedMessages
 from panpan.session.context_usage import used_tokens
 from panpan.session.frontend import Askers
 from panpan.session.session import Session
-from panpan.types.content import DiffDisplay
+from panpan.types.content import DiffDisplay, TextBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Event, ReplyStarted, RetryScheduled, RoundEnded, SubagentEvent, TurnEnded
 from panpan.types.messages import (
@@ -55,6 +55,8 @@ log = logging.getLogger(__name__)
 
 MAX_WAITING = 1_000
 """Most prompts that may wait for delivery; further ones are refused."""
+MAX_WAITING_BYTES = 100_000_000
+"""Memory for prompts that wait, counting a byte for each character; pictures are large."""
 MAX_WAITING_OF_CLIENT = 100
 """Most prompts of a client of another process that may wait."""
 
@@ -227,7 +229,7 @@ class Hub(AsyncContextManagerMixin):
         Raises:
             PanpanError: Too many prompts wait; this one is not sent.
         """
-        self._require_room(prompt.client)
+        self._require_room(prompt)
         if delivery == "steer" and self._is_running:
             self.session.steering.add(prompt.message)
             self._steered[prompt.message.uuid] = prompt
@@ -236,10 +238,14 @@ class Hub(AsyncContextManagerMixin):
             self._has_work.set()
         self._tell_status()
 
-    def _require_room(self, client: str) -> None:
+    def _require_room(self, prompt: WaitingPrompt) -> None:
+        client = prompt.client
         clients = [*(one.client for one in self._queue), *map(self._client_of, self.steering)]
         if len(clients) >= MAX_WAITING:
             raise PanpanError(f"{MAX_WAITING:,} prompts wait in this session already; send this one later")
+        waiting = (*self.steering, *(one.message for one in self._queue))
+        if waiting and sum(map(_size_of, (prompt.message, *waiting))) > MAX_WAITING_BYTES:
+            raise PanpanError("prompts of 100 MB wait in this session already; send this one later")
         if client in self._joined and clients.count(client) >= MAX_WAITING_OF_CLIENT:
             raise PanpanError(f"{MAX_WAITING_OF_CLIENT} prompts of yours wait already; send this one later")
 
@@ -487,6 +493,11 @@ class Hub(AsyncContextManagerMixin):
         if (status := self.status) != self._status:
             self._status = status
             self.feed.publish(StatusChanged(status))
+
+
+def _size_of(message: UserMessage) -> int:
+    """Return the characters of a message, pictures in Base64 among them."""
+    return sum(len(one.text) if isinstance(one, TextBlock) else len(one.source.data) for one in message.content)
 
 
 def _edited_in(event: Event) -> Iterator[FileEdited]:

@@ -28,7 +28,7 @@ from panpan.hub.events import (
     Warned,
 )
 from panpan.hub.feed import Reader
-from panpan.hub.hub import MAX_WAITING, MAX_WAITING_OF_CLIENT, Hub, WaitingPrompt, hosted
+from panpan.hub.hub import MAX_WAITING, MAX_WAITING_BYTES, MAX_WAITING_OF_CLIENT, Hub, WaitingPrompt, hosted
 from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.command import CommandResult, NoCommands
 from panpan.session.frontend import Askers
@@ -131,6 +131,18 @@ async def test_prompts_beyond_the_most_are_refused_and_others_run(tmp_path: Path
         assert it.hub.take_back() is not None
         await it.hub.submit("one more")
         assert it.hub.status.waiting == MAX_WAITING
+
+
+async def test_prompts_beyond_their_memory_are_refused(tmp_path: Path) -> None:
+    large = "x" * (MAX_WAITING_BYTES // 3)
+    async with running(tmp_path) as it:
+        await it.begin("go")
+        it.hub.put(WaitingPrompt(UserMessage.of(large)))
+        it.hub.put(WaitingPrompt(UserMessage.of(large)), "steer")
+        with pytest.raises(PanpanError, match="prompts of 100 MB wait in this session already; send this one later"):
+            it.hub.put(WaitingPrompt(UserMessage.of(large + "and more")))
+        it.hub.put(WaitingPrompt(UserMessage.of("small")))
+        assert it.hub.status.waiting == 3
 
 
 async def test_prompts_of_one_joined_client_leave_room_for_others(tmp_path: Path) -> None:

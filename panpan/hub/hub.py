@@ -140,6 +140,11 @@ class Hub(AsyncContextManagerMixin):
         return self._is_running or bool(self._queue)
 
     @property
+    def is_preparing(self) -> bool:
+        """True if a prompt is on its way."""
+        return bool(self._preparing)
+
+    @property
     def is_stopped(self) -> bool:
         """True if the running turn is being stopped, or the last one was interrupted or failed."""
         return self._is_stopped

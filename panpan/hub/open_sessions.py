@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from time import time
+from time import monotonic, time
 from typing import Any, Self
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from panpan.app import opened_session
 from panpan.cli_kit.serving import ServedPlace
 from panpan.config.locations import Locations
+from panpan.core.background import Background
 from panpan.errors import PanpanError, unwrap_single_exception
 from panpan.hub.events import Status
 from panpan.hub.hub import Hub, hosted
@@ -40,6 +41,8 @@ PAGE_SIZE = 50
 """Sessions of one page of the list."""
 CLIENT = "server"
 """Name under which the server keeps questions open that nobody has seen yet."""
+_REST_S = 10.0
+"""Seconds after a request in which a session is not closed to make room."""
 _CLOSE_S = 20.0
 """Seconds for closing a session; panpan's own limits for its parts are shorter."""
 
@@ -72,6 +75,15 @@ class _Open:
         self.hub = hub
         self.scope = CancelScope()
         self.closed = anyio.Event()
+        self.used_at = monotonic()
+
+    @property
+    def is_unused(self) -> bool:
+        """True if nothing runs or waits in it, and no client but the server has been there of late."""
+        hub, tasks = self.hub, self.hub.session.find(Background)
+        runs = hub.is_busy or hub.is_preparing or (tasks is not None and tasks.running)
+        is_watched = hub.questions.clients > 1 or monotonic() - self.used_at < _REST_S
+        return not (runs or hub.questions.open or is_watched)
 
 
 class OpenSessions(AsyncContextManagerMixin):
@@ -120,25 +132,33 @@ class OpenSessions(AsyncContextManagerMixin):
     async def open(self, folder: str, **options: Any) -> Hub:
         """Open a new session, or a copy of a stored one.
 
+        If too many are open, the one is closed that nobody has used for longest; it is stored, and opened when named.
+
         Args:
             folder: Folder below the served ones; relative to the first of them.
             options: Options of the session beside those of the server.
 
         Raises:
             ToolError: The folder is outside.
-            BusyError: Too many are open.
+            BusyError: Too many are in use.
             PanpanError: It cannot be opened.
         """
         overrides = {**(self._options.get("overrides") or {}), **(options.pop("overrides", None) or {})}
         config = SessionConfig(self.place.folder(folder), self._options).with_options(overrides=overrides, **options)
-        if len(self._open) + self._number_opening >= MAX_SESSIONS:
-            raise BusyError(f"{MAX_SESSIONS} sessions are open; close one first")
         self._number_opening += 1
         try:
+            await self._make_room()
             hub: Hub = await self._group.start(self._host, config)
         finally:
             self._number_opening -= 1
         return hub
+
+    async def _make_room(self) -> None:
+        while len(self._open) + self._number_opening > MAX_SESSIONS:
+            unused = [session_id for session_id, one in self._open.items() if one.is_unused]
+            if not unused:
+                raise BusyError(f"{MAX_SESSIONS} sessions are open and in use; close one first")
+            await self.close(min(unused, key=lambda session_id: self._open[session_id].used_at))
 
     async def find(self, session_id: str) -> Hub:
         """Return an open session; open a stored one first, as after the server was started again.
@@ -150,6 +170,7 @@ class OpenSessions(AsyncContextManagerMixin):
         while (opening := self._opening.get(session_id)) is not None:
             await opening.wait()
         if (one := self._open.get(session_id)) is not None:
+            one.used_at = monotonic()
             return one.hub
         self._opening[session_id] = anyio.Event()
         try:

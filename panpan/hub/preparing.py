@@ -25,6 +25,9 @@ class PreparingPrompts:
         self._ways: dict[str, _Way] = {}
         self._ids: list[str] = []
 
+    def __bool__(self) -> bool:
+        return bool(self._ids)
+
     def __contains__(self, message_id: object) -> bool:
         return message_id in self._ids
 

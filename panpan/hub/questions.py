@@ -68,6 +68,11 @@ class Questions:
         """Ids of the calls with an open permission question; may repeat, since each agent numbers its own."""
         return [one.tool_use_id for one in self.open.values() if isinstance(one, PermissionQuestion)]
 
+    @property
+    def clients(self) -> int:
+        """Number of clients that answer questions."""
+        return len(self._clients)
+
     def subscribe(self, tell: Callable[[], None]) -> None:
         """Call `tell` after a question was asked or closed."""
         self._tell = tell

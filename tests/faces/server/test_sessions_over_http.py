@@ -289,6 +289,23 @@ async def test_too_many_sessions_are_refused_until_one_is_closed(place: Place, m
     assert "close one first" in refused[1]
 
 
+async def test_room_is_made_by_closing_the_session_that_rests(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_sessions, "MAX_SESSIONS", 2)
+    monkeypatch.setattr(open_sessions, "_REST_S", 0.0)
+    async with served_in(place, "hello") as it:
+        watched, resting = await it.open(), await it.open()
+        await it.send(resting)
+        await it.finish(resting)
+        async with it.events(watched):
+            await it.call("GET", f"sessions/{watched}/status")
+            third = await it.open()
+            opened = set(it.sessions.hubs)
+            said = await it.said(resting)  # opened again, in place of the third
+
+    assert opened == {watched, third}
+    assert "hello" in said
+
+
 async def test_list_has_pages(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_sessions, "PAGE_SIZE", 2)
     async with served_in(place, "hello") as it:

@@ -17,6 +17,7 @@ from pydantic import Field
 from panpan.errors import PanpanError, unwrap_single_exception
 from panpan.hub.bus import GONE, Lines, MessageBus, Transport
 from panpan.hub.events import PromptsReturned
+from panpan.hub.feed import Numbered, Reader
 from panpan.hub.hub import Hub
 from panpan.hub.operations.files import FILE_OPERATIONS
 from panpan.hub.operations.session import SESSION_OPERATIONS, SessionState, StateParams, state_of
@@ -26,6 +27,8 @@ from panpan.hub.wire import Line, WireError, as_json, event_as_json, from_json
 SESSION_TABLE: Table[Hub] = Table((*SESSION_OPERATIONS, *FILE_OPERATIONS))
 """Operations on a session, on every way to it."""
 
+MAX_RUNNING = 100
+"""Most requests of a client that run at the same time, beside its prompts; further ones are refused."""
 _FAREWELL_S = 1.0
 """Seconds in which a client takes back its prompts when the session is closed."""
 _INITIALIZE, _SEND = "session.initialize", "session.send"
@@ -87,6 +90,8 @@ class Connection:
         self._number = 0
         """Number of the event to read on after."""
         self._answers = ExitStack()
+        self._running = 0
+        """Requests that run beside the others."""
         self._sends: TaskGroup
         self._others: TaskGroup
 
@@ -121,8 +126,18 @@ class Connection:
             await self._answer(request)
         elif method == _SEND:
             self._sends.start_soon(self._answer, request)
+        elif self._running >= MAX_RUNNING:
+            refusal = f"{MAX_RUNNING} requests of yours run already; wait for their responses"
+            await self._bus.respond(request.get("id", ""), error=refusal)
         else:
-            self._others.start_soon(self._answer, request)
+            self._running += 1
+            self._others.start_soon(self._answer_beside, request)
+
+    async def _answer_beside(self, request: Line) -> None:
+        try:
+            await self._answer(request)
+        finally:
+            self._running -= 1
 
     async def _answer(self, request: Line) -> None:
         try:
@@ -170,10 +185,23 @@ class Connection:
         return await self._server.find(session_id, self._caller)
 
     async def _tell(self, hub: Hub) -> None:
-        """Send events for as long as the client takes them; what it does not take costs nothing."""
+        """Send events for as long as the client takes them; what it does not take costs nothing.
+
+        Where the session ends before the connection, the client is told so, and loses the connection.
+        """
         reader = hub.read(self._number)
         with suppress(*GONE):
-            while True:
-                for one in await reader.take():
+            while events := await _taken(reader):
+                for one in events:
                     event = event_as_json(one.event)
                     await self._bus.emit(event["event"], event["data"], one.number)
+            await self._bus.respond("", error="the session is closed")
+        self._others.cancel_scope.cancel("the session is closed")
+
+
+async def _taken(reader: Reader) -> Sequence[Numbered]:
+    """Return the events that have come, waiting for the first; nothing when the session is over."""
+    try:
+        return await reader.take()
+    except anyio.EndOfStream:
+        return ()

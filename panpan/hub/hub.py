@@ -107,6 +107,8 @@ class Hub(AsyncContextManagerMixin):
         self._holders = 0
         self._is_wake_wanted = False
         self._is_running = False
+        self._is_ending = False
+        """True if no turn begins any more, and no prompt is taken."""
         self._is_stopped = False
         """True if the turn was interrupted or failed, so that a user sees it before the model is woken again."""
         self._retry: RetryScheduled | None = None
@@ -130,8 +132,10 @@ class Hub(AsyncContextManagerMixin):
                     try:
                         yield self
                     finally:
+                        self._is_ending = True
                         tasks.cancel_scope.cancel("the hub is closed")
         finally:
+            self._return_all()
             self.feed.close()
 
     @property
@@ -217,7 +221,8 @@ class Hub(AsyncContextManagerMixin):
             is_returned: True if it goes back to the client when the turn before it is stopped.
 
         Raises:
-            PanpanError: A file that it mentions cannot be sent, too many prompts wait, or the client interrupted it.
+            PanpanError: A file that it mentions cannot be sent, too many prompts wait, the client interrupted it, or
+                the session is closed.
         """
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
         is_command = self.session.commands.line_in(message.typed) is not None
@@ -232,8 +237,10 @@ class Hub(AsyncContextManagerMixin):
         """Send a prompt that is prepared, or a command.
 
         Raises:
-            PanpanError: Too many prompts wait; this one is not sent.
+            PanpanError: Too many prompts wait, or the session is closed; this one is not sent.
         """
+        if self._is_ending:
+            raise PanpanError("the session was closed before the prompt was sent; open it again, and send it once more")
         self._require_room(prompt)
         if delivery == "steer" and self._is_running:
             self.session.steering.add(prompt.message)
@@ -336,6 +343,14 @@ class Hub(AsyncContextManagerMixin):
         self._is_stopped = is_told or self._is_stopped
         return is_told
 
+    def end(self) -> None:
+        """Stop the running turn, begin no other, and take no further prompts, since the session is about to be closed.
+
+        Prompts that wait go back to their clients when the hub is left.
+        """
+        self._is_ending = True
+        self.interrupt()
+
     def _stop_command(self) -> bool:
         """Cancel a slash command that runs by itself; return True if one did and was not cancelled before."""
         if not self._is_command or self.session.agent.is_busy or self._command_scope.cancel_called:
@@ -357,7 +372,7 @@ class Hub(AsyncContextManagerMixin):
         while True:
             await self._has_work.wait()
             self._has_work = anyio.Event()
-            while not self._holders and (self._queue or self._takes_wake()):
+            while not (self._holders or self._is_ending) and (self._queue or self._takes_wake()):
                 await self._run_turn(self._queue.popleft() if self._queue else None)
 
     async def _watch_tasks(self) -> None:
@@ -451,11 +466,21 @@ class Hub(AsyncContextManagerMixin):
 
     def _after_turn(self) -> None:
         """Queue undelivered messages as the next turns; after a stopped turn, return those that are to be returned."""
+        self._queue_steering()
+        if self._is_stopped:
+            self._return_prompts()
+
+    def _return_all(self) -> None:
+        """Return every prompt that no turn has received, since none will."""
+        self._queue_steering()
+        self._queue = deque(replace(one, is_returned=True) for one in self._queue)
+        self._return_prompts()
+
+    def _queue_steering(self) -> None:
+        """Put undelivered messages before the other prompts."""
         waiting = [self._steered.pop(one.uuid, WaitingPrompt(one)) for one in self._take_steering()]
         self._steered.clear()
         self._queue.extendleft(reversed(waiting))
-        if self._is_stopped:
-            self._return_prompts()
 
     def _return_prompts(self) -> bool:
         """Return the waiting prompts that are to be returned, and return True if there were any."""

@@ -114,10 +114,12 @@ class OpenSessions(AsyncContextManagerMixin):
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
         with unwrap_single_exception():
             async with create_task_group() as self._group:
-                yield self
-                for one in self._open.values():
-                    one.hub.interrupt()
-                    one.scope.cancel("the server ends")
+                try:
+                    yield self
+                finally:
+                    for one in self._open.values():
+                        one.hub.end()
+                        one.scope.cancel("the server ends")
 
     @property
     def hubs(self) -> Mapping[str, Hub]:
@@ -167,8 +169,8 @@ class OpenSessions(AsyncContextManagerMixin):
             NotFoundError: There is none in the served folders.
             PanpanError: It cannot be opened.
         """
-        while (opening := self._opening.get(session_id)) is not None:
-            await opening.wait()
+        while (waits_for := self._change_of(session_id)) is not None:
+            await waits_for.wait()
         if (one := self._open.get(session_id)) is not None:
             one.used_at = monotonic()
             return one.hub
@@ -179,6 +181,11 @@ class OpenSessions(AsyncContextManagerMixin):
         finally:
             self._opening.pop(session_id).set()
 
+    def _change_of(self, session_id: str) -> anyio.Event | None:
+        """Return the event that ends the opening or the closing of a session; None if neither is going on."""
+        one = self._open.get(session_id)
+        return one.closed if one is not None and one.scope.cancel_called else self._opening.get(session_id)
+
     async def close(self, session_id: str) -> None:
         """Close a session: stop what runs in it, and keep its conversation.
 
@@ -187,7 +194,7 @@ class OpenSessions(AsyncContextManagerMixin):
         """
         if (one := self._open.get(session_id)) is None:
             raise NotFoundError(f"the session {clean_line(session_id)[:100]!r} is not open")
-        one.hub.interrupt()
+        one.hub.end()
         one.scope.cancel("a client has closed the session")
         with anyio.move_on_after(_CLOSE_S, shield=True):
             await one.closed.wait()

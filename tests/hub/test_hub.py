@@ -343,6 +343,22 @@ async def test_closing_the_hub_ends_the_turn_and_keeps_a_valid_log(tmp_path: Pat
     assert not it.hub.is_busy
 
 
+async def test_ended_hub_returns_all_prompts_and_takes_no_more(tmp_path: Path) -> None:
+    async with running(tmp_path) as it:
+        await it.begin("go")
+        await it.hub.submit("later", client="a")
+        await it.hub.submit("at once", client="b", delivery="steer")
+        it.hub.end()
+        with pytest.raises(PanpanError, match="closed before the prompt was sent; open it again"):
+            await it.hub.submit("too late")
+        await until(lambda: bool(of(TurnClosed, [one.event for one in Reader(it.hub.feed, 0).take_now()])))
+    events = it.told
+
+    returned = {one.client: [prompt.text for prompt in one.prompts] for one in of(PromptsReturned, events)}
+    assert returned == {"a": ["later"], "b": ["at once"]}
+    assert it.llm.asked == [["go"]]
+
+
 async def test_bug_in_a_turn_ends_the_hub(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         async with running(tmp_path, ZeroDivisionError()) as it:

@@ -82,7 +82,7 @@ class ServerApp:
             given |= {"epoch": epoch, "after": number}
         params = from_json(EventsParams, given)
         hub = await hub_for(self._sessions, caller, session_id)
-        lines = self._lines.setdefault(hub, EventLines(hub))
+        lines = self._lines.setdefault(hub, EventLines(hub.epoch))
         return self._streams.of(event_stream(hub, lines, caller, epoch=params.epoch, after=params.after))
 
     async def _all_events(self, request: Request) -> Response:

@@ -31,17 +31,26 @@ SEND_S = 120.0
 """Seconds after which a client that reads nothing is dropped."""
 MAX_STREAMS = 192
 """Most streams at the same time, so that other requests have room, too."""
-_KEPT = 2_000
-"""Newest events that are kept as bytes for other readers."""
+_KEPT_BYTES = 1_000_000
+"""Bytes of the newest events that are kept for other readers."""
 _LIMITS: Mapping[str, Any] = {"ping": PING_S, "send_timeout": SEND_S, "headers": {"Cache-Control": "no-store"}}
 
 
 class EventLines:
-    """Events of one session as bytes, written once for all readers."""
+    """Events of one session as bytes, written once for all readers.
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    It does not know the hub, which would never be forgotten by those who keep the lines for as long as there is one.
+
+    Args:
+        epoch: Id of the numbering of the events.
+        most_bytes: Most bytes that are kept.
+    """
+
+    def __init__(self, epoch: str, most_bytes: int = _KEPT_BYTES) -> None:
+        self._epoch = epoch
+        self._most_bytes = most_bytes
         self._kept: OrderedDict[int, bytes] = OrderedDict()
+        self._bytes = 0
 
     def of(self, one: Numbered) -> bytes:
         """Return an event as it is sent."""
@@ -49,13 +58,14 @@ class EventLines:
             return self._written(one)
         if (known := self._kept.get(one.number)) is None:
             known = self._kept[one.number] = self._written(one)
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            self._bytes += len(known)
+            while self._bytes > self._most_bytes:
+                self._bytes -= len(self._kept.popitem(last=False)[1])
         return known
 
     def _written(self, one: Numbered) -> bytes:
         event = event_as_json(one.event)
-        return sse(f"{self._hub.epoch}:{one.number}", event["event"], event["data"])
+        return sse(f"{self._epoch}:{one.number}", event["event"], event["data"])
 
 
 def sse(event_id: str, name: str, data: object) -> bytes:

@@ -1,6 +1,7 @@
 """The message bus over a WebSocket: `/v1/bus` for a session that the client names, with the lines of `hub/bus.py`."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -43,7 +44,8 @@ class WebSocketTransport:
 
     async def aclose(self) -> None:
         if self._socket.application_state is not WebSocketState.DISCONNECTED:
-            await self._socket.close()
+            with suppress(WebSocketDisconnect):  # the client was faster
+                await self._socket.close()
 
 
 class _Sessions:

@@ -93,7 +93,7 @@ def test_client_catches_up_without_a_gap_or_a_double(
     events = [event for number in range(replies) for event in events_of(number)]
     feed = Feed(max_delta_bytes=room)
     hub, client = hub_with(feed), Client()
-    lines = EventLines(hub)
+    lines = EventLines(EPOCH)
     left = iter(events)
 
     async def read(cut: int | None) -> None:
@@ -137,7 +137,7 @@ async def test_client_that_missed_too_much_is_told_that_alone() -> None:
     for number in range(200):
         feed.publish(RoundEnded(number, Usage()))
 
-    stream = event_stream(hub, EventLines(hub), Caller("c"), epoch=EPOCH, after=0)
+    stream = event_stream(hub, EventLines(EPOCH), Caller("c"), epoch=EPOCH, after=0)
     async with aclosing(cast("AsyncGenerator[bytes, None]", stream.body_iterator)) as pieces:
         first = await anext(pieces)
 

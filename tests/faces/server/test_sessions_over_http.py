@@ -1,10 +1,13 @@
 """Sessions over HTTP with a real session: files, changes, questions, tokens, pages, copies and a start again."""
 
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from panpan.hub import open_sessions
 from panpan.hub.open_sessions import PAGE_SIZE
@@ -275,6 +278,50 @@ async def test_session_that_is_closed_in_a_turn_stops_it(place: Place) -> None:
     assert told[-1][2] == {"session": session}
     assert again[0] == 404
     assert said[-1]["type"] == "tool_result"
+
+
+async def test_waiting_prompts_are_returned_when_a_session_closes(place: Place) -> None:
+    async with served_in(place, SLEEP, permission__allow=["Bash(sleep *)"]) as it:
+        session = await it.open()
+        async with it.events(session) as events:
+            await it.send(session)
+            await events.until("tool_started")
+            waiting = await it.send(session, "waits")
+            await it.call("DELETE", f"sessions/{session}")
+            told = (await events.until("prompts_returned"))[-1][2]
+        said = await it.said(session)
+
+    assert [one["uuid"] for one in told["prompts"]] == [waiting]
+    assert said == ["go"]
+
+
+async def test_session_that_is_being_closed_is_opened_again(place: Place) -> None:
+    async with served_in(place, "hello") as it:
+        session = await it.open()
+        await it.send(session)
+        await it.finish(session)
+        before = it.sessions.hubs[session]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(it.sessions.close, session)
+            await checkpoint()  # it has begun to close
+            assert it.sessions.hubs[session] is before
+            await it.send(session, "again")
+        await it.finish(session)
+        said = await it.said(session)
+
+    assert said == ["go", "hello", "again", "hello"]
+
+
+async def test_closed_session_is_forgotten_with_its_events(place: Place) -> None:
+    async with served_in(place) as it:
+        session = await it.open()
+        hub = weakref.ref(it.sessions.hubs[session])
+        async with it.events(session, after=0) as events:
+            await it.send(session)
+            await events.until("turn_closed")
+        await it.call("DELETE", f"sessions/{session}")
+        gc.collect()
+        assert hub() is None
 
 
 async def test_too_many_sessions_are_refused_until_one_is_closed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

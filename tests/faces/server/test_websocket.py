@@ -11,11 +11,15 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from panpan.errors import PanpanError
+from panpan.hub import connection
 from panpan.hub.bus import BusClosedError, MessageBus
 from panpan.hub.client_lines import ClientLines, LineMemory
 from panpan.hub.wire import Line
-from tests.capabilities.mcp.place import Place
+from tests.capabilities.mcp.place import Place, Use
 from tests.faces.server.served import LIMIT_S, TOKEN, Server, served_in
+
+SLEEP: Use = ("Bash", {"command": "sleep 86400.78", "description": "Wait"})
 
 
 @pytest.fixture
@@ -165,3 +169,34 @@ async def test_client_that_dies_waits_for_nothing(place: Place) -> None:
         events = await it.call("GET", f"sessions/{session}/status")
 
     assert events["activity"] == "idle"
+
+
+async def test_client_of_a_session_that_is_closed_is_told_so(place: Place) -> None:
+    async with served_in(place) as it, opened(it) as socket:
+        session = await it.open()
+        params = {"client": "x", "session": session}
+        await socket.send(json.dumps({"type": "request", "id": 1, "method": "session.initialize", "params": params}))
+        await it.call("DELETE", f"sessions/{session}")
+        with anyio.fail_after(LIMIT_S):
+            lines = [json.loads(line) async for line in socket]
+
+    told = lines[-1]
+    assert (told["type"], told["id"], told["error"]) == ("response", "", "the session is closed")
+
+
+async def test_requests_beyond_the_bound_are_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "MAX_RUNNING", 2)
+    async with served_in(place, SLEEP, permission__allow=["Bash(sleep *)"]) as it:
+        session = await it.open()
+        await it.send(session)
+        async with bus(it) as (one, _), anyio.create_task_group() as tasks:
+            await one.request("session.initialize", client="x", session=session)
+            for _ in range(2):
+                tasks.start_soon(one.request, "session.wait")
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(PanpanError, match="2 requests of yours run already; wait for their responses"):
+                while True:  # until both waits have arrived
+                    await one.request("status.get")
+            await one.request("session.send", parts=[{"type": "text", "text": "go"}])
+            await it.call("POST", f"sessions/{session}/interrupt")
+            tasks.cancel_scope.cancel()

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import DEVNULL
 from threading import Event
 
 from tests.e2e.conftest import Panpan, wait_until
@@ -167,9 +168,10 @@ def test_message_behind_clear_is_asked_in_the_new_session(panpan: Panpan, start:
 
 
 def test_message_behind_a_failed_resume_is_given_back(panpan: Panpan, start: Start) -> None:
-    with serving([say("One.")]) as server:
+    with serving([Reply((Text("Slowly"),), faults=(Stall(-1),))]) as server:
         panpan.use(server)
-        start().turn("one", "One.")
+        panpan.start("-p", "one", stdin=DEVNULL, is_installed=False)  # no terminal can join it
+        wait_until(lambda: server.requests)
         (held_there,) = panpan.session_files()
         repl = start()
         pipe = begin_command(repl, panpan)

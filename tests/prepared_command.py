@@ -2,19 +2,21 @@
 
 Most tests of the command are about what it does and not about how it starts, and importing it is most of their time.
 What they get has the arguments, environment, folder, streams and session that a start of the installed command has.
-Some things differ: `/proc` shows the command line and environment of the process that it was forked from, which is
-also its parent, and all modules and what a first turn makes of them are there already. Tests of these run the installed
-command.
+Who starts a command line gets one by `argv`, of a tiny program that stands for the fork. Signals reach the fork, and
+each ends as the other does, though the fork a moment after a kill. Some things differ: `/proc` shows the command line
+and environment of the process that it was forked from, which is also its parent, and all modules and what a first turn
+makes of them are there already. Tests of these run the installed command.
 """
 
 import atexit
 import fcntl
 import gc
 import io
-import json
+import marshal
 import os
 import pkgutil
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,7 +25,7 @@ import tempfile
 import termios
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -33,6 +35,8 @@ import anyio
 
 COMMAND = Path(sys.executable).with_name("panpan")
 """The installed command."""
+_STAND_IN = Path(__file__).with_name("prepared_start.py")
+"""Stands for a fork in `argv`."""
 
 _IS_POSSIBLE = hasattr(os, "pidfd_open") and "COVERAGE_PROCESS_START" not in os.environ
 _AT_START = ("PYTHON", "LANG", "LC_", "LD_", "COVERAGE")
@@ -85,10 +89,12 @@ class PreparedCommand:
     """The process that has imported panpan; started when it is first needed.
 
     Args:
+        main: Module and function of another program that it starts instead, which imports what panpan does.
         **variables: Further variables of its environment, such as PYTHONPATH.
     """
 
-    def __init__(self, **variables: str) -> None:
+    def __init__(self, main: str = "panpan.cli.start:main", **variables: str) -> None:
+        self._main = main
         self._socket: socket.socket | None = None
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")}
         self._environment = kept | variables
@@ -96,10 +102,23 @@ class PreparedCommand:
     def can_start(self, environment: Mapping[str, str]) -> bool:
         """Return True if a run with this environment does not differ from one of the installed command."""
         ours, theirs = (
-            {name: value for name, value in one.items() if name.startswith(_AT_START)}
+            # Python takes C.UTF-8 where no locale is set
+            {name: value for name, value in one.items() if name.startswith(_AT_START) and value != "C.UTF-8"}
             for one in (self._environment, environment)
         )
         return _IS_POSSIBLE and ours == theirs
+
+    def argv(self, *args: str, env: Mapping[str, str]) -> list[str]:
+        """Return a command line that starts panpan, from this process if `env` makes no difference.
+
+        Args:
+            *args: Arguments of panpan.
+            env: The whole environment in which it will be started.
+        """
+        if not self.can_start(env):
+            return [str(COMMAND), *args]
+        self._server()
+        return [sys.executable, "-I", "-S", str(_STAND_IN), str(self._door), *args]
 
     def start(
         self, args: Sequence[str], *, env: Mapping[str, str], cwd: Path | str, streams: Sequence[int]
@@ -113,7 +132,7 @@ class PreparedCommand:
             streams: Its standard input, output and error; a terminal becomes its controlling one.
         """
         status, theirs = os.pipe()
-        request = json.dumps([list(args), dict(env), os.fspath(cwd)]).encode()
+        request = marshal.dumps((list(args), dict(env), os.fspath(cwd), []))
         head = len(request).to_bytes(8, "big")
         server = self._server()
         socket.send_fds(server, [head], [*streams, theirs])
@@ -137,16 +156,25 @@ class PreparedCommand:
     def _server(self) -> socket.socket:
         if self._socket is None:
             self._socket, theirs = socket.socketpair()
-            with theirs:
+            self._door = Path(tempfile.mkdtemp(prefix="panpan-")) / "door"
+            atexit.register(self.close)
+            with theirs, socket.socket(socket.AF_UNIX) as door:
+                door.bind(str(self._door))
+                door.listen()
+                fds = [theirs.fileno(), door.fileno()]
                 self._process = subprocess.Popen(
-                    [sys.executable, __file__, str(theirs.fileno())],
+                    [sys.executable, __file__, self._main, *map(str, fds)],
                     env=self._environment,
-                    pass_fds=[theirs.fileno()],
+                    pass_fds=fds,
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,
                     preexec_fn=_heed_signals,
                 )
         return self._socket
+
+
+PREPARED = PreparedCommand()
+"""The one that tests share."""
 
 
 def _heed_signals() -> None:
@@ -181,35 +209,57 @@ async def _work_once(folder: Path) -> None:
             pass
 
 
-def _serve(requests: socket.socket) -> None:
-    """Fork for each request, and return in the child; in the parent, never."""
+def _serve(requests: socket.socket, door: socket.socket) -> None:
+    """Fork for each request, and return in the child; in the parent, never.
+
+    Args:
+        requests: Where requests come from, each with a pipe for its status.
+        door: Where stand-ins call, each to get the status over its connection. A run is killed when that is closed.
+    """
     running: dict[int, tuple[int, int]] = {}
+    callers: dict[int, int] = {}
     while True:
-        ready, _, _ = select.select([requests, *running], [], [])
+        ready, _, _ = select.select([requests, door, *running, *callers], [], [])
         for process in [one for one in ready if one in running]:
             pid, status = running.pop(process)
+            callers.pop(status, None)
             _tell(status, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
             os.close(status)
             os.close(process)
-        if requests in ready:
-            head, fds, _, _ = socket.recv_fds(requests, 8, 4)
-            if not head:
+        for caller in [one for one in ready if one in callers]:
+            _kill(callers.pop(caller))
+        for source in [one for one in ready if one in (requests, door)]:
+            connection = requests if source is requests else door.accept()[0]
+            head, fds, _, _ = socket.recv_fds(connection, 8, 4)
+            if not head and source is requests:
+                shutil.rmtree(Path(door.getsockname()).parent)
                 os._exit(0)
-            *streams, status = fds
-            request = _received(requests, int.from_bytes(head, "big"))
+            if not (request := _received(connection, int.from_bytes(head, "big"))):
+                connection.close()  # its caller was ended before it said anything
+                continue
+            streams, status = fds[:3], fds[3] if source is requests else connection.detach()
             if not (pid := os.fork()):
-                _become(*json.loads(request), streams)
+                _become(*marshal.loads(request), streams)
                 return
             _tell(status, pid)
             running[os.pidfd_open(pid)] = (pid, status)
+            if source is door:
+                callers[status] = pid
             for stream in streams:
                 os.close(stream)
 
 
+def _kill(pid: int) -> None:
+    """Kill a run and what is in its group, which it may not have made yet."""
+    os.kill(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+
+
 def _received(requests: socket.socket, size: int) -> bytes:
     data = bytearray()
-    while len(data) < size:
-        data += requests.recv(size - len(data))
+    while len(data) < size and (part := requests.recv(size - len(data))):
+        data += part
     return bytes(data)
 
 
@@ -218,9 +268,13 @@ def _tell(status: int, number: int) -> None:
         os.write(status, b"%d\n" % number)
 
 
-def _become(args: Sequence[str], env: Mapping[str, str], cwd: str, streams: Sequence[int]) -> None:
+def _become(
+    args: Sequence[str], env: Mapping[str, str], cwd: str, ignored: Sequence[int], streams: Sequence[int]
+) -> None:
     """Give this process all that a start of the command would have given it."""
     os.setsid()
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
@@ -244,10 +298,8 @@ def _stream(number: int, before: Any) -> Any:
     return io.TextIOWrapper(buffered, encoding=before.encoding, errors=before.errors, line_buffering=is_by_line)
 
 
-def _exit_code() -> int:
-    """Run panpan and return its exit code."""
-    from panpan.cli.start import main
-
+def _exit_code(main: Callable[[], object]) -> int:
+    """Run a program and return its exit code."""
     try:
         main()
     except SystemExit as end:
@@ -277,5 +329,7 @@ if __name__ == "__main__":
     tempfile.tempdir = None  # by the variables of each run
     gc.collect()
     gc.freeze()
-    _serve(socket.socket(fileno=int(sys.argv[1])))
-    _end(_exit_code())
+    module, function = sys.argv[1].split(":")
+    main = getattr(import_module(module), function)
+    _serve(*(socket.socket(fileno=int(fd)) for fd in sys.argv[2:]))
+    _end(_exit_code(main))

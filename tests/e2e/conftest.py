@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.model_server import ModelServer
-from tests.prepared_command import COMMAND, ForkedCommand, PreparedCommand
+from tests.prepared_command import COMMAND, PREPARED, ForkedCommand, PreparedCommand
 
 KEY = "sk-ant-test-0123456789abcdef"
 
@@ -59,12 +59,22 @@ class Panpan:
         else:
             self.env |= {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.openai_url, "PANPAN_MODEL": "openai/gpt-test"}
 
-    def start(self, *args: str, stdin: int | None = subprocess.PIPE, **options: Any) -> subprocess.Popen[bytes]:
-        """Start it and leave it running."""
+    def start(
+        self, *args: str, stdin: int | None = subprocess.PIPE, is_installed: bool = True, **options: Any
+    ) -> subprocess.Popen[bytes]:
+        """Start it and leave it running.
+
+        Args:
+            *args: Its arguments.
+            stdin: Its standard input.
+            is_installed: False to start it from a process that has imported it if that makes no difference.
+            **options: Of Popen.
+        """
+        env = self.environment()
         process = subprocess.Popen(
-            [COMMAND, *args],
+            self.prepared.argv(*args, env=env) if self.prepared is not None and not is_installed else [COMMAND, *args],
             cwd=self.workspace,
-            env=self.environment(),
+            env=env,
             stdin=stdin,
             stdout=options.pop("stdout", subprocess.PIPE),
             stderr=subprocess.PIPE,
@@ -167,10 +177,8 @@ def wait_until(condition: Any, *, timeout_s: float = 20) -> None:
 
 
 @pytest.fixture(scope="session")
-def prepared() -> Iterator[PreparedCommand]:
-    command = PreparedCommand()
-    yield command
-    command.close()
+def prepared() -> PreparedCommand:
+    return PREPARED
 
 
 @pytest.fixture

@@ -121,7 +121,7 @@ def _id_of(line: Line) -> object:
 def running(panpan: Panpan, *options: str, begins: bool = True, **initialize: Any) -> Iterator[Program]:
     """Start panpan for a program, which then begins with `initialize`."""
     panpan.env["CLAUDE_AGENT_SDK_VERSION"] = "0.2.189"
-    program = Program(panpan.start(*STREAM, *options))
+    program = Program(panpan.start(*STREAM, *options, is_installed=False))
     if begins:
         assert program.call("initialize", **initialize)["subtype"] == "success"
     yield program

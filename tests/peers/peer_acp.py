@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from tests.capabilities.mcp.place import Place, Use
-from tests.faces.acp.editor import environment
 from tests.faces.mcp_server.processes import a_day, running, until
 from tests.peers.installs import installed_once
 from tests.peers.node import install_packages, node
@@ -65,7 +64,7 @@ class Acpx:
 
     def run(self, *words: str, code: int = 0) -> str:
         """Return the output of a command, which has to end with a code."""
-        env = environment(self._place)
+        env = self._place.env
         done = subprocess.run(
             [*self._words, *words], cwd=self._place.root, env=env, capture_output=True, text=True, timeout=90
         )
@@ -113,7 +112,7 @@ def test_library_of_the_authors_understands_every_message(packages: Path, place:
     script = Path(__file__).parent / "acp_client.mjs"
     library = packages / "@agentclientprotocol/sdk/dist/v1/stable/acp.js"
     words = [node(), str(script), str(library), str(place.root), *agent(place, ASK, WRITE, EDIT, "said", SLEEP)]
-    done = subprocess.run(words, cwd=place.root, env=environment(place), capture_output=True, text=True, timeout=90)
+    done = subprocess.run(words, cwd=place.root, env=place.env, capture_output=True, text=True, timeout=90)
 
     assert (done.returncode, done.stderr) == (0, "")
     seen = json.loads(done.stdout)
@@ -137,7 +136,7 @@ def test_draft_client_of_the_authors_understands_every_message(packages: Path, p
     library = packages / "@agentclientprotocol/sdk/dist/v2/stable/acp.js"
     command = [*agent(place, ASK, WRITE, "said", SLEEP), "--protocol", "2"]
     words = [node(), str(script), str(library), str(place.root), *command]
-    done = subprocess.run(words, cwd=place.root, env=environment(place), capture_output=True, text=True, timeout=90)
+    done = subprocess.run(words, cwd=place.root, env=place.env, capture_output=True, text=True, timeout=90)
 
     assert (done.returncode, done.stderr) == (0, "")
     seen = json.loads(done.stdout)

@@ -18,7 +18,6 @@ import httpx2
 import pytest
 
 from tests.capabilities.mcp.place import Place
-from tests.faces.acp.editor import environment
 from tests.model_server import RecordedRequest, Reply, Text, ToolCall, serving
 from tests.peers.scratch_python import scratch_python
 
@@ -153,7 +152,7 @@ async def test_jupyterlab_shows_the_diff_and_the_answers(jupyter: Path, place: P
 
     with serving(answer) as server:
         env = {
-            **environment(place),
+            **place.env,
             "ANTHROPIC_API_KEY": "sk-ant-test-0123456789abcdef",
             "ANTHROPIC_BASE_URL": server.url,
             "PANPAN_MODEL": "claude-sonnet-4-5",

@@ -126,10 +126,9 @@ def test_inspector_lists_and_calls_tools(packages: Path, place: Place) -> None:
     inspector = packages / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
     program, *words = arguments(place, str(place.root))
     target = [node(), str(inspector), "--cli", program, "--", *words]
-    env = {**place.env, "PYTHONPATH": str(Path(__file__).parents[2])}
 
     def said(*method: str) -> Any:
-        done = subprocess.run([*target, *method], env=env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([*target, *method], env=place.env, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

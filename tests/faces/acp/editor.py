@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from panpan.faces.acp.server import AcpServer
 from panpan.session.capability import Capability
 from panpan.session.frontend import SessionOptions
 from tests.capabilities.mcp.place import Place
+from tests.prepared_command import PREPARED
 
 ROOT = Path(__file__).parents[3]
 FORMS: Mapping[str, Any] = {"elicitation": {"form": {}}}
@@ -297,9 +297,9 @@ async def served(
 
 def command(place: Place, *uses: Any) -> list[str]:
     """Return the command line of the real program."""
-    return [sys.executable, "-m", "panpan", "--model", place.tape(*uses), "--sandbox", "off", "acp"]
+    return program(place, "--model", place.tape(*uses), "--sandbox", "off", "acp")
 
 
-def environment(place: Place) -> dict[str, str]:
-    """Return its environment."""
-    return {**place.env, "PYTHONPATH": str(ROOT)}
+def program(place: Place, *words: str) -> list[str]:
+    """Return the command line of the real program with any arguments."""
+    return PREPARED.argv(*words, env=place.env)

@@ -17,7 +17,7 @@ from acp.interfaces import Client
 from acp.schema import AllowedOutcome, RequestPermissionResponse, TextContentBlock
 
 from tests.capabilities.mcp.place import Place, Use
-from tests.faces.acp.editor import ROOT, command, environment, problems_of
+from tests.faces.acp.editor import ROOT, command, problems_of, program
 from tests.faces.mcp_server.processes import a_day, pipe, running, until
 from tests.model_server import Reply, Text, Thinking, Tokens, ToolCall, serving
 
@@ -62,12 +62,12 @@ async def test_client_of_the_library_works_over_pipes_and_http(place: Place) -> 
     client = LibraryClient()
     with serving(answer) as server:
         env = {
-            **environment(place),
+            **place.env,
             "ANTHROPIC_API_KEY": "sk-ant-test-0123456789abcdef",
             "ANTHROPIC_BASE_URL": server.url,
             "PANPAN_MODEL": "claude-sonnet-4-5",
         }
-        words = [sys.executable, "-m", "panpan", "--sandbox", "off", "--thinking", "acp"]
+        words = program(place, "--sandbox", "off", "--thinking", "acp")
         async with spawn_agent_process(client, *words, env=env, cwd=place.root) as (agent, process):
             first = await agent.initialize(protocol_version=1)
             session = await agent.new_session(cwd=str(place.root), mcp_servers=[])
@@ -113,7 +113,7 @@ def started(place: Place, *uses: Any, **env: str) -> Iterator[subprocess.Popen[s
     """Run the program; it has ended at the end."""
     process = subprocess.Popen(
         [*command(place, *uses)[:-1], "--allowedTools", "Bash(sleep *)", "acp"],
-        env={**environment(place), **env},
+        env={**place.env, **env},
         cwd=place.root,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -240,7 +240,7 @@ def test_commands_and_hooks_print_nothing_into_the_protocol(place: Place) -> Non
 
 @pytest.mark.parametrize(("terminal", "kind"), [(True, "terminal"), (False, None)])
 def test_login_is_offered_only_without_a_model(place: Place, terminal: bool, kind: str | None) -> None:
-    words = [sys.executable, "-m", "panpan", "acp"]
+    words = program(place, "acp")
     lines = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": 1, "clientCapabilities": {"auth": {"terminal": terminal}}}},
@@ -250,7 +250,7 @@ def test_login_is_offered_only_without_a_model(place: Place, terminal: bool, kin
     done = subprocess.run(
         words,
         input="".join(f"{json.dumps(line)}\n" for line in lines),
-        env=environment(place),
+        env=place.env,
         cwd=place.root,
         capture_output=True,
         text=True,
@@ -270,8 +270,8 @@ def test_login_is_offered_only_without_a_model(place: Place, terminal: bool, kin
 def test_login_option_is_the_login_of_the_terminal(place: Place) -> None:
     said = [
         subprocess.run(
-            [sys.executable, "-m", "panpan", *words],
-            env=environment(place),
+            program(place, *words),
+            env=place.env,
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
@@ -293,7 +293,7 @@ def test_missing_library_is_one_clear_sentence(place: Place) -> None:
         "from panpan.cli.main import main; sys.argv = ['panpan', 'acp']; main()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environment(place), capture_output=True, text=True, stdin=subprocess.DEVNULL
+        [sys.executable, "-c", script], env=place.env, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
 
     assert done.returncode == 2
@@ -306,8 +306,8 @@ def test_missing_library_is_one_clear_sentence(place: Place) -> None:
 @pytest.mark.parametrize("option", ["--output-format=json", "-c", "--record=x"])
 def test_option_without_effect_is_refused(place: Place, option: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "panpan", option, "acp"],
-        env=environment(place),
+        program(place, option, "acp"),
+        env=place.env,
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,

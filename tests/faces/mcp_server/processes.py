@@ -3,7 +3,6 @@
 import json
 import secrets
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import IO, Any
 import anyio
 
 from tests.capabilities.mcp.place import Place, Use
+from tests.prepared_command import PREPARED
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -44,7 +44,7 @@ def running(words: str) -> Sequence[int]:
 def arguments(place: Place, *words: str, uses: Sequence[Use] = ()) -> list[str]:
     """Return the command line of a server."""
     options = ["--model", place.tape(*uses), "--sandbox", "off", "--allowedTools", "Bash(sleep *)"]
-    return [sys.executable, "-m", "panpan", *options, "mcp", "serve", *words]
+    return PREPARED.argv(*options, "mcp", "serve", *words, env=place.env)
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def serving(place: Place, *words: str, uses: Sequence[Use] = (), **env: str) -> 
     """Run a server; it has ended at the end."""
     process = subprocess.Popen(
         arguments(place, *words, uses=uses),
-        env={**place.env, "PYTHONPATH": str(Path(__file__).parents[3]), **env},
+        env={**place.env, **env},
         cwd=place.root,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

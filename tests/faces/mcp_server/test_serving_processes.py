@@ -47,8 +47,7 @@ async def yes(context: Any, params: ElicitRequestParams) -> ElicitResult:
 @pytest.mark.parametrize("era", ERAS)
 async def test_client_over_streams_gets_answers_and_is_asked(place: Place, era: Literal["legacy", "auto"]) -> None:
     program, *words = arguments(place, uses=[WRITE])
-    env = {**place.env, "PYTHONPATH": str(Path(__file__).parents[3])}
-    parameters = StdioServerParameters(command=program, args=words, env=env, cwd=place.root)
+    parameters = StdioServerParameters(command=program, args=words, env=place.env, cwd=place.root)
 
     async with Client(parameters, elicitation_callback=yes, mode=era) as one:
         tools = (await one.list_tools()).tools
@@ -418,7 +417,7 @@ def test_command_line_imports_no_server(place: Place) -> None:
 async def test_panpan_is_a_client_of_panpan(place: Place) -> None:
     inner = Place(place.folder / "inner")
     program, *words = arguments(inner, uses=[WRITE])
-    entry = {"command": program, "args": words, "env": {**inner.env, "PYTHONPATH": str(Path(__file__).parents[3])}}
+    entry = {"command": program, "args": words, "env": inner.env}
     asked: list[UserQuestion] = []
 
     async def ask_user(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from panpan.faces.session_commands import SessionCommands
 from panpan.hub.open_sessions import OpenSessions
 from panpan.session.frontend import SessionOptions
 from tests.capabilities.mcp.place import Place
+from tests.prepared_command import PREPARED
 
 TOKEN = "a-token-of-the-tests-0123456789"
 LIMIT_S = 30
@@ -198,9 +198,10 @@ def server_process(
         env: Further environment variables.
     """
     model = () if "ANTHROPIC_API_KEY" in env else ("--model", place.tape(*uses))
+    environment = {**place.env, "PANPAN_SERVER_TOKEN": TOKEN, **env}
     process = subprocess.Popen(
-        [sys.executable, "-m", "panpan", *model, "--sandbox", "off", *options, "serve", *words],
-        env={**place.env, "PYTHONPATH": str(Path(__file__).parents[3]), "PANPAN_SERVER_TOKEN": TOKEN, **env},
+        PREPARED.argv(*model, "--sandbox", "off", *options, "serve", *words, env=environment),
+        env=environment,
         cwd=place.root,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

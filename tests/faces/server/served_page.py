@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.model_server import RecordedRequest, Reply, serving
-from tests.prepared_command import COMMAND
+from tests.prepared_command import PREPARED
 
 Scripts = Mapping[str, Sequence[Reply]]
 """Replies to prompts, by the words of the prompt."""
@@ -40,7 +40,7 @@ def served_page(place: Path, scripts: Scripts) -> Iterator[str]:
             "PANPAN_SESSIONS_TITLE": "first-words",
             "ANTHROPIC_API_KEY": "sk-ant-test-0123456789abcdef", "ANTHROPIC_BASE_URL": model.url,
         }  # fmt: skip
-        command = [str(COMMAND), "--model", "claude-sonnet-4-5", "serve"]
+        command = PREPARED.argv("--model", "claude-sonnet-4-5", "serve", env=env)
         process = subprocess.Popen(command, cwd=project, env=env, stderr=subprocess.PIPE, text=True)
         try:
             assert process.stderr is not None

@@ -9,7 +9,7 @@ import pytest
 
 from panpan.faces.acp.v2.server import DraftServer
 from tests.capabilities.mcp.place import Place
-from tests.faces.acp.editor import AgentError, Editor, command, environment, options_of, served, silent, yes
+from tests.faces.acp.editor import AgentError, Editor, command, options_of, program, served, silent, yes
 from tests.faces.acp.test_sessions import WRITE
 from tests.faces.acp.v2.draft_editor import INFO, DraftEditor, drafting
 
@@ -126,11 +126,11 @@ def test_login_is_offered_only_without_a_model_in_version_2(place: Place, termin
         json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         for number, (method, params) in enumerate(calls)
     ]
-    words = [*command(place)[:3], "acp", "--protocol", "2"]
+    words = program(place, "acp", "--protocol", "2")
     done = subprocess.run(
         words,
         input="\n".join(lines),
-        env=environment(place),
+        env=place.env,
         cwd=place.root,
         capture_output=True,
         text=True,
@@ -149,7 +149,7 @@ def test_version_1_is_the_default(place: Place) -> None:
     params = {"protocolVersion": 2, "info": INFO, "capabilities": {}}
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
     done = subprocess.run(
-        command(place), input=line, env=environment(place), cwd=place.root, capture_output=True, text=True, timeout=60
+        command(place), input=line, env=place.env, cwd=place.root, capture_output=True, text=True, timeout=60
     )
 
     assert json.loads(done.stdout)["result"]["protocolVersion"] == 1

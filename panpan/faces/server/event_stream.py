@@ -208,35 +208,51 @@ def stream_of_all(sessions: OpenSessions, telling: Telling | None = None) -> Eve
             async for line in receive:
                 yield line
 
-    follow = partial(_follow_all, sessions, send, telling or _OwnLines())
-    return EventSourceResponse(events(), data_sender_callable=follow, **_LIMITS)
+    every = _AllEvents(sessions, send, telling or _OwnLines())
+    return EventSourceResponse(events(), data_sender_callable=every.run, **_LIMITS)
 
 
-async def _follow_all(sessions: OpenSessions, send: MemoryObjectSendStream[bytes], telling: Telling) -> None:
-    known: Mapping[str, Hub] = {}
-    lines = [telling.first()]
-    is_new = False
-    with send:
-        async with create_task_group() as tasks:
+class _AllEvents:
+    """Sends the events of all sessions to one client: that one is open, all its events, and that it is closed."""
+
+    def __init__(self, sessions: OpenSessions, send: MemoryObjectSendStream[bytes], telling: Telling) -> None:
+        self._sessions = sessions
+        self._stream = send
+        self._telling = telling
+        self._ends: dict[str, anyio.Event] = {}
+        """Events that are set when a session's last event is sent, by its id."""
+
+    async def run(self) -> None:
+        """Send until the client goes."""
+        known: Mapping[str, Hub] = {}
+        with self._stream:
+            await self._send(self._telling.first())
+            async with create_task_group() as tasks:
+                is_new = False
+                while True:
+                    change, hubs = self._sessions.next_change, self._sessions.hubs
+                    for session_id, hub in hubs.items():
+                        if known.get(session_id) is not hub:  # it may have been closed and opened again meanwhile
+                            tasks.start_soon(self._follow, session_id, hub, hub.read(), is_new)
+                    known, is_new = hubs, True
+                    await change.wait()
+
+    async def _follow(self, session_id: str, hub: Hub, reader: Reader, is_new: bool) -> None:
+        before, end = self._ends.get(session_id), anyio.Event()
+        self._ends[session_id] = end
+        if before is not None:
+            await before.wait()
+        line, write = self._telling.opened(session_id, hub, is_new=is_new)
+        await self._send(line)
+        with suppress(anyio.EndOfStream):
             while True:
-                change, hubs = sessions.next_change, sessions.hubs
-                lines += [telling.closed(one) for one, hub in known.items() if hubs.get(one) is not hub]
-                for session_id, hub in hubs.items():
-                    if known.get(session_id) is hub:
-                        continue  # another hub: it was closed and opened again, while the client took nothing
-                    line, write = telling.opened(session_id, hub, is_new=is_new)
-                    lines.append(line)
-                    tasks.start_soon(_follow, hub.read(), write, send)
-                known, is_new = hubs, True
-                for line in filter(None, lines):
-                    await send.send(line)
-                lines = []
-                await change.wait()
+                for one in await reader.take():
+                    await self._send(write(one))
+        await self._send(self._telling.closed(session_id))
+        end.set()
+        if self._ends[session_id] is end:
+            del self._ends[session_id]
 
-
-async def _follow(reader: Reader, write: Callable[[Numbered], bytes], send: MemoryObjectSendStream[bytes]) -> None:
-    with suppress(anyio.EndOfStream):
-        while True:
-            for one in await reader.take():
-                if line := write(one):
-                    await send.send(line)
+    async def _send(self, line: bytes) -> None:
+        if line:
+            await self._stream.send(line)

@@ -145,7 +145,8 @@ def _fits(question: Question, answer: Answer) -> bool:
     match question, answer:
         case PermissionQuestion(offer=offer), PermissionAnswer(opening=opening, changes_mode=changes_mode):
             is_offered = opening is None or opening in offer.openings
-            return is_offered and (not changes_mode or offer.mode is not None)
+            are_its_own = all(reason in question.reasons for reason in answer.reasons)  # they are recorded
+            return is_offered and are_its_own and (not changes_mode or offer.mode is not None)
         case PlanProposal(modes=modes), PlanApproved(mode=mode):
             return mode in modes
         case PlanProposal(), PlanEdited() | PlanRejected():

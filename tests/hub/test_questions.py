@@ -19,6 +19,7 @@ from panpan.types.permission import (
     PlanApproved,
     PlanProposal,
     PlanRejected,
+    Reason,
     UserAnswer,
     UserQuestion,
 )
@@ -119,6 +120,7 @@ async def test_withdrawn_question_is_closed_by_nobody() -> None:
         (BASH, PlanRejected()),
         (BASH, PermissionAnswer(is_allowed=True, opening=Opening("off"))),
         (BASH, PermissionAnswer(is_allowed=True, changes_mode=True)),
+        (BASH, PermissionAnswer(is_allowed=False, reasons=(Reason("words that nobody said"),))),
         ([WHICH], []),
         ([WHICH], YES),
         ([WHICH], [UserAnswer(("another",))]),

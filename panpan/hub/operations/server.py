@@ -5,10 +5,9 @@ from typing import Any
 
 from pydantic import Field
 
-from panpan.hub.choices import MODES
 from panpan.hub.open_sessions import OpenSessions, SessionPage
-from panpan.hub.operations.session import SessionState, state_of
-from panpan.hub.operations.table import Caller, ForbiddenError, NoParams, Operation, Params
+from panpan.hub.operations.session import SessionState, require_usual, state_of
+from panpan.hub.operations.table import Caller, NoParams, Operation, Params
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionMode
 from panpan.version import __version__
@@ -56,8 +55,7 @@ class OpenParams(Params):
 
 async def _open(sessions: OpenSessions, caller: Caller, params: OpenParams) -> SessionState:
     """Open a new session."""
-    if params.mode is not None and not caller.is_host and params.mode not in MODES:
-        raise ForbiddenError(f"the mode {params.mode} asks too little; choose it where panpan was started")
+    require_usual(params.mode, caller)
     overrides: Mapping[str, Any] = {
         **({} if params.model is None else {"model": params.model}),
         **({} if params.mode is None else {"permission.mode": params.mode}),

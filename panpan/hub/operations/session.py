@@ -206,6 +206,16 @@ async def _wait(hub: Hub, caller: Caller, params: WaitParams) -> Status:
     return hub.status
 
 
+def require_usual(mode: PermissionMode | None, caller: Caller) -> None:
+    """Refuse a mode that a client may not choose, since it asks less than `auto`.
+
+    Raises:
+        ForbiddenError: It may not.
+    """
+    if mode is not None and not caller.is_host and mode not in MODES:
+        raise ForbiddenError(f"the mode {mode} asks too little; choose it where panpan was started")
+
+
 class ChangeParams(Params):
     """Changes of a session."""
 
@@ -217,8 +227,7 @@ class ChangeParams(Params):
 async def _change(hub: Hub, caller: Caller, params: ChangeParams) -> Status:
     """Change the mode, the model or the title of a session."""
     session = hub.session
-    if params.mode is not None and not caller.is_host and params.mode not in MODES:
-        raise ForbiddenError(f"the mode {params.mode} asks too little; choose it where panpan was started")
+    require_usual(params.mode, caller)
     if params.model is not None:  # first, since it may fail
         with hub.held():
             await session.use_model(params.model)

@@ -8,19 +8,24 @@ from pydantic import Field
 from panpan.faces.server.opencode.asked import Asked, Body, Offered
 from panpan.faces.server.opencode.ids import own_id
 from panpan.hub.events import TerminalCommand
+from panpan.hub.hub import Hub
 from panpan.hub.operations.table import NotFoundError
 from panpan.hub.wire import WireError
 
 
 async def _ask(asked: Asked, command: TerminalCommand, text: str = "") -> bool:
-    hub = asked.newest()
-    if named := asked.params.get("session"):
-        found = asked.sessions.hubs.get(own_id("ses", str(named)))
-        if found is None or not asked.may_read(found.session.info.id):
-            raise NotFoundError("this session is not open")
-        hub = found
-    await asked.on(hub, "terminal.run", command=command, text=text)
+    await asked.on(_meant(asked), "terminal.run", command=command, text=text)
     return True
+
+
+def _meant(asked: Asked) -> Hub:
+    """Return the session that the query names, or the one used last."""
+    if not (named := asked.params.get("session")):
+        return asked.newest()
+    hub = asked.sessions.hubs.get(own_id("ses", str(named)))
+    if hub is None or not asked.may_read(hub.session.info.id):
+        raise NotFoundError("this session is not open")
+    return hub
 
 
 async def _submit(asked: Asked) -> bool:
@@ -57,7 +62,7 @@ async def _execute(asked: Asked) -> bool:
         case "prompt.submit" | "prompt.clear":
             return await _ask(asked, name)
         case "session.interrupt":
-            await asked.on(asked.newest(), "session.cancel")
+            await asked.on(_meant(asked), "session.cancel")
             return True
         case _:
             raise WireError("the command is prompt.submit, prompt.clear or session.interrupt")

@@ -111,6 +111,18 @@ async def test_denied_call_is_a_part_with_an_error(place: Place) -> None:
     assert not (place.root / "new.txt").exists()
 
 
+async def test_interrupt_of_a_named_session_stops_that_one(place: Place) -> None:
+    async with sdk_server(place, SLEEP) as sdk, sdk.events() as events:
+        first, _ = await sdk.create(), await sdk.create()
+        await sdk.ask("POST", f"/session/{first}/prompt_async", PROMPT, status=204)
+        await events.until("permission.asked")
+        interrupt = {"command": "session.interrupt"}
+        assert await sdk.ask("POST", f"/tui/execute-command?session={first}", interrupt) is True
+        stopped = (await events.until("session.idle"))["properties"]
+
+    assert stopped == {"sessionID": first}
+
+
 async def test_abort_ends_a_prompt_that_waits(place: Place) -> None:
     async with sdk_server(place, SLEEP) as sdk, sdk.events() as events, anyio.create_task_group() as tasks:
         session = await sdk.create()

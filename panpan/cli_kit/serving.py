@@ -123,10 +123,17 @@ class HttpPlace:
         self._names = names
         self.host = f"[{host}]" if ":" in host else host
 
-    def names(self, port: int) -> Sequence[str]:
-        """Return the hosts with ports by which clients may call the server."""
+    def names(self, port: int, *, is_tls: bool = False) -> Sequence[str]:
+        """Return the hosts by which clients may call the server, with ports unless clients leave these out.
+
+        Args:
+            port: Port that it listens at.
+            is_tls: True if it speaks TLS.
+        """
         own = ("localhost", "127.0.0.1", "[::1]") if self.is_loopback else ()
-        return [*(f"{name}:{port}" for name in dict.fromkeys((self.host, *own))), *self._names]
+        hosts = dict.fromkeys((self.host, *own))
+        short = hosts if port == (443 if is_tls else 80) else ()
+        return [*(f"{name}:{port}" for name in hosts), *short, *self._names]
 
     def listen(self) -> socket.socket:
         """Return the socket that listens.

@@ -1,5 +1,6 @@
 """The way from a command line to a server that listens, and its clean end."""
 
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from socket import socket
@@ -9,7 +10,7 @@ from anyio import create_task_group
 
 from panpan.cli_kit.serving import HttpPlace, ServedPlace
 from panpan.cli_kit.stdio_server import end_at_signal, held_signals
-from panpan.errors import unwrap_single_exception
+from panpan.errors import ConfigError, unwrap_single_exception
 from panpan.faces.http_server import served
 from panpan.faces.server.app import ServerApp
 from panpan.faces.server.guard import Entrance, Tokens
@@ -43,16 +44,18 @@ class ServerPlace:
         """Return the socket that listens, the address for people, and the conditions of a request.
 
         Raises:
-            ConfigError: The address or the path cannot be used.
+            ConfigError: The address, the path or the certificate cannot be used.
             OSError: The path cannot be used.
         """
         if self.http is None:
             assert self.path is not None
             return listen_privately(self.path), str(self.path), Entrance(self._tokens(None), None, ())
+        if self.certificate is not None:
+            _require_usable(*self.certificate)
         listening = self.http.listen()
         port = listening.getsockname()[1]
         scheme = "http" if self.certificate is None else "https"
-        names = self.http.names(port)
+        names = self.http.names(port, is_tls=self.certificate is not None)
         own = (name for name in names if f"https://{name}" not in self.origins)
         origins = [*(f"{scheme}://{name}" for name in own), *self.origins]
         address = f"{scheme}://{self.http.host}:{port}/"
@@ -60,6 +63,14 @@ class ServerPlace:
 
     def _tokens(self, token: str | None) -> Tokens:
         return Tokens(token, only_reads=self.only_reads)
+
+
+def _require_usable(certificate: str, key: str) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=lambda: "")
+    except OSError as error:  # an error of TLS is one, too
+        reason = "a PEM certificate with its key, which has no password, is needed"
+        raise ConfigError(f"cannot use {certificate} with {key}: {error.strerror or error}; {reason}") from error
 
 
 async def serve(
@@ -82,7 +93,7 @@ async def serve(
         ready: Given the address of the page and the token, once the server listens; without one, the latter is empty.
 
     Raises:
-        ConfigError: The address cannot be used.
+        ConfigError: The address or the certificate cannot be used.
     """
     listening, address, entrance = where.listen()
     token = None if where.http is None else where.http.token

@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from panpan.cli.main import cli
+from panpan.cli_kit.serving import HttpPlace
 from panpan.errors import ConfigError
 from tests.capabilities.mcp.place import Place
 from tests.faces.server.served import TOKEN, server_process
@@ -36,6 +37,7 @@ def place(tmp_path: Path) -> Place:
         (["--behind-proxy", "https://panpan.example.org/path"], "--behind-proxy takes"),
         (["--behind-proxy", "https://"], "--behind-proxy takes"),
         (["--tls-cert", __file__], "go together"),
+        (["--tls-cert", __file__, "--tls-key", __file__], "a PEM certificate with its key"),
         (["--socket", "s", "--port", "1"], "--socket goes without"),
         (["no/such/folder"], "is not a folder"),
     ],
@@ -145,3 +147,13 @@ def test_name_of_a_proxy_is_answered_and_no_other(place: Place) -> None:
         ]
 
     assert statuses == [200, 403, 421]
+
+
+@pytest.mark.parametrize(("port", "is_tls", "is_default"), [(80, False, True), (443, True, True), (80, True, False)])
+def test_names_without_a_port_are_those_of_the_default_port(port: int, is_tls: bool, is_default: bool) -> None:
+    place = HttpPlace("127.0.0.1", port, token=TOKEN, variable="PANPAN_SERVER_TOKEN", names=["proxy.example.org"])
+
+    names = place.names(port, is_tls=is_tls)
+
+    assert ("localhost" in names) is is_default
+    assert {f"localhost:{port}", "proxy.example.org"} <= set(names)

@@ -33,6 +33,7 @@ from panpan.hub.events import (
     Warned,
 )
 from panpan.hub.feed import Feed, Reader
+from panpan.hub.operations.table import BusyError
 from panpan.hub.preparing import PreparingPrompts
 from panpan.hub.questions import Questions
 from panpan.hub.recorded_messages import RecordedMessages
@@ -240,7 +241,7 @@ class Hub(AsyncContextManagerMixin):
             PanpanError: Too many prompts wait, or the session is closed; this one is not sent.
         """
         if self._is_ending:
-            raise PanpanError("the session was closed before the prompt was sent; open it again, and send it once more")
+            raise BusyError("the session was closed before the prompt was sent; open it again, and send it once more")
         self._require_room(prompt)
         if delivery == "steer" and self._is_running:
             self.session.steering.add(prompt.message)
@@ -254,12 +255,12 @@ class Hub(AsyncContextManagerMixin):
         client = prompt.client
         clients = [*(one.client for one in self._queue), *map(self._client_of, self.steering)]
         if len(clients) >= MAX_WAITING:
-            raise PanpanError(f"{MAX_WAITING:,} prompts wait in this session already; send this one later")
+            raise BusyError(f"{MAX_WAITING:,} prompts wait in this session already; send this one later")
         waiting = (*self.steering, *(one.message for one in self._queue))
         if waiting and sum(map(_size_of, (prompt.message, *waiting))) > MAX_WAITING_BYTES:
-            raise PanpanError("prompts of 100 MB wait in this session already; send this one later")
+            raise BusyError("prompts of 100 MB wait in this session already; send this one later")
         if client in self._joined and clients.count(client) >= MAX_WAITING_OF_CLIENT:
-            raise PanpanError(f"{MAX_WAITING_OF_CLIENT} prompts of yours wait already; send this one later")
+            raise BusyError(f"{MAX_WAITING_OF_CLIENT} prompts of yours wait already; send this one later")
 
     def note(self, message: UserMessage) -> None:
         """Add a message that needs no reply: now, or after the running turn.

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import anyio
 from anyio import CancelScope
 
-from panpan.errors import PanpanError
+from panpan.hub.operations.table import BusyError
 
 MAX_AT_ONCE = 100
 """Most prompts of a client that may be on their way; further ones are refused."""
@@ -36,11 +36,11 @@ class PreparingPrompts:
         """Begin the block once the earlier prompts of a client are prepared.
 
         Raises:
-            PanpanError: Too many are on their way, or the client interrupted it.
+            BusyError: Too many are on their way, or the client interrupted it.
         """
         way = self._ways.setdefault(client, _Way())
         if len(way.scopes) >= MAX_AT_ONCE:
-            raise PanpanError(f"{MAX_AT_ONCE} prompts are being sent already; wait for their responses")
+            raise BusyError(f"{MAX_AT_ONCE} prompts are being sent already; wait for their responses")
         scope = CancelScope()
         way.scopes.append(scope)
         self._ids.append(message_id)
@@ -54,7 +54,7 @@ class PreparingPrompts:
             if not way.scopes:
                 del self._ways[client]
         if scope.cancelled_caught:
-            raise PanpanError("the prompt was interrupted before it was sent")
+            raise BusyError("the prompt was interrupted before it was sent")
 
     def cancel(self, client: str) -> bool:
         """Drop the prompts of a client that are on their way; return True if there were any."""

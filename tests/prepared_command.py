@@ -97,14 +97,15 @@ class PreparedCommand:
         self._main = main
         self._socket: socket.socket | None = None
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")}
-        self._environment = kept | variables
+        self.environment = kept | variables
+        """Of a run that differs in nothing."""
 
     def can_start(self, environment: Mapping[str, str]) -> bool:
         """Return True if a run with this environment does not differ from one of the installed command."""
         ours, theirs = (
             # Python takes C.UTF-8 where no locale is set
             {name: value for name, value in one.items() if name.startswith(_AT_START) and value != "C.UTF-8"}
-            for one in (self._environment, environment)
+            for one in (self.environment, environment)
         )
         return _IS_POSSIBLE and ours == theirs
 
@@ -116,7 +117,8 @@ class PreparedCommand:
             env: The whole environment in which it will be started.
         """
         if not self.can_start(env):
-            return [str(COMMAND), *args]
+            module = self._main.partition(":")[0]
+            return [*([str(COMMAND)] if module.startswith("panpan.") else [sys.executable, "-m", module]), *args]
         self._server()
         return [sys.executable, "-I", "-S", str(_STAND_IN), str(self._door), *args]
 
@@ -164,7 +166,7 @@ class PreparedCommand:
                 fds = [theirs.fileno(), door.fileno()]
                 self._process = subprocess.Popen(
                     [sys.executable, __file__, self._main, *map(str, fds)],
-                    env=self._environment,
+                    env=self.environment,
                     pass_fds=fds,
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,

@@ -33,7 +33,12 @@ MOST_LOGINS = 3
 _EXAMPLES: Mapping[str, Any] = {"number": 1, "integer": 1, "boolean": True, "array": [], "object": {}}
 
 
-async def main(url: str) -> None:
+def main() -> None:
+    """Speak to the server whose address is the last argument."""
+    anyio.run(speak, sys.argv[-1])
+
+
+async def speak(url: str) -> None:
     """Speak to a server as the suite wants; exit with the reason if it cannot be spoken to."""
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     client = {"client_id": context.get("client_id", DOCUMENT), "client_secret": context.get("client_secret")}
@@ -103,4 +108,4 @@ async def ignore(_: Listing) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[-1])
+    main()

@@ -2,9 +2,9 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import aclosing, suppress
 from pathlib import Path
@@ -21,6 +21,7 @@ from tests.faces.mcp_server.processes import arguments, pipe, serving
 from tests.peers.installs import installed_once
 from tests.peers.mcp_conformance_client import take_defaults
 from tests.peers.node import install_packages, node
+from tests.prepared_command import PreparedCommand
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
@@ -72,13 +73,25 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed_once(tmp_path_factory, "mcp", lambda folder: install_packages(folder, names)) / "node_modules"
 
 
-@pytest.mark.parametrize(("scenario", "revision"), SCENARIOS)
-def test_conformance_scenario_passes(packages: Path, tmp_path: Path, scenario: str, revision: str) -> None:
-    suite = packages / "@modelcontextprotocol/conformance/dist/index.js"
-    client = f"{sys.executable} -m tests.peers.mcp_conformance_client"
-    words = ["client", "--command", client, "--scenario", scenario, "--spec-version", revision]
+@pytest.fixture(scope="module")
+def client() -> Iterator[PreparedCommand]:
+    """The client, which is forked: its start would be most of its time."""
+    command = PreparedCommand("tests.peers.mcp_conformance_client:main", PYTHONPATH=str(Path(__file__).parents[2]))
+    yield command
+    command.close()
 
-    done = subprocess.run([node(), str(suite), *words, "-o", str(tmp_path)], capture_output=True, text=True, timeout=60)
+
+@pytest.mark.parametrize(("scenario", "revision"), SCENARIOS)
+def test_conformance_scenario_passes(
+    packages: Path, client: PreparedCommand, tmp_path: Path, scenario: str, revision: str
+) -> None:
+    suite = packages / "@modelcontextprotocol/conformance/dist/index.js"
+    command = shlex.join(client.argv(env=client.environment))
+    words = ["client", "--command", command, "--scenario", scenario, "--spec-version", revision, "-o", str(tmp_path)]
+
+    done = subprocess.run(
+        [node(), str(suite), *words], env=client.environment, capture_output=True, text=True, timeout=60
+    )
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert ", 0 failed" in done.stdout + done.stderr

@@ -139,6 +139,27 @@ def test_token_leaves_the_address_at_once(browsing: Browsing) -> None:
     other.locator("#prompt").wait_for()
 
 
+@pytest.mark.parametrize("way", ["form", "address"])
+def test_open_tab_takes_the_token_of_a_new_start(browsing: Browsing, way: str) -> None:
+    page = browsing.opened()
+    browsing.release.set()
+    send(page, "two halves")
+    page.locator(".ended").wait_for()
+    page.evaluate("sessionStorage.setItem('panpan.token', 'a-token-of-the-start-before')")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # the page follows the events anew
+    page.get_by_text("does not take the token of this tab").wait_for()
+    browsing.console.clear()  # the browser writes a line for each 401
+
+    if way == "form":
+        page.get_by_label("Token").fill(browsing.address)
+        page.keyboard.press("Enter")
+    else:
+        page.goto(f"{page.url}#{browsing.address.partition('#')[2]}")
+
+    reply(page, WHOLE.replace("*", "")).wait_for()
+    assert "#" not in page.url
+
+
 def test_reload_goes_on_in_the_middle_of_a_reply(browsing: Browsing) -> None:
     page = browsing.opened()
     send(page, "two halves")

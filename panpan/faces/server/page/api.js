@@ -21,18 +21,24 @@ export class ApiError extends Error {
   }
 }
 
-/** Take the token from the fragment of the address, which loses it at once; a reload finds it in the tab's storage. */
+/**
+ * Take the token from the fragment of the address, which loses it at once; a reload finds it in the tab's storage.
+ * Return true if there was one.
+ */
 export function takeToken() {
   const given = location.hash.slice(1);
   if (given) {
     history.replaceState(null, "", location.pathname + location.search);
     keepToken(decoded(given));
   }
+  return given !== "";
 }
 
 export function keepToken(token) {
   sessionStorage.setItem(TOKEN, token);
 }
+
+export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
 
 function decoded(text) {
   try {

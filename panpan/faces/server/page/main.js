@@ -1,6 +1,6 @@
 // The page: which session is shown, and the parts around its conversation.
 
-import { call, CLOSED, keepToken, takeToken } from "./api.js";
+import { call, CLOSED, hasToken, keepToken, takeToken } from "./api.js";
 import { Panel, Sessions } from "./panels.js";
 import { Items } from "./parts.js";
 import { html, render, useEffect, useLayoutEffect, useReducer, useRef, useState } from "./preact.js";
@@ -116,10 +116,12 @@ function TokenForm({ enter }) {
   const [token, setToken] = useState("");
   const send = (event) => {
     event.preventDefault();
-    if (token.trim()) enter(token.trim());
+    const given = token.trim().split("#").pop(); // some paste the whole address
+    if (given) enter(given);
   };
   return html`<main class="token"><form onSubmit=${send}>
     <h1>panpan</h1>
+    ${hasToken() && html`<p role="alert">The server does not take the token of this tab. Each start makes a new one.</p>`}
     <p>The server printed an address with a token after its #. Open that, or enter the token here.</p>
     <label>Token <input type="password" autocomplete="off" value=${token} onInput=${(event) => setToken(event.currentTarget.value)} /></label>
     <button class="main">Open</button>
@@ -236,4 +238,5 @@ function filled({ context_tokens: tokens, context_window: window, cost_usd: cost
 }
 
 takeToken();
+addEventListener("hashchange", () => takeToken() && location.reload()); // the printed address, opened in this tab
 render(html`<${App} />`, document.body);

@@ -321,6 +321,14 @@ def test_pages_name_every_mode_tool_and_vendor() -> None:
     assert {vendor.name for vendor in VENDORS if vendor.name not in vendors} <= {"anthropic"}
 
 
+def test_getting_started_lists_every_optional_part() -> None:
+    parts = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["optional-dependencies"].keys()
+    rows = table(section(ROOT / "docs" / "getting-started.md", "Optional parts"))
+    named = [set(re.search(r"\[([\w,]+)\]'`$", row[1])[1].split(",")) for row in rows]  # type: ignore[index]
+
+    assert set.union(*named[:-1]) == named[-1] == parts - {"inspect"}  # of the page on harnesses
+
+
 def test_readme_is_short_and_links_every_page() -> None:
     linked = re.findall(r"\]\((docs/[\w-]+\.md)\)", section(README, "Documentation"))
 

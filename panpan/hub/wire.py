@@ -169,8 +169,8 @@ def answer_from_json(value: object) -> Answer:
     Raises:
         WireError: It is none.
     """
-    if not isinstance(value, dict) or value.get("kind") not in _ANSWERS:
-        raise WireError("there is no such answer")
+    if not isinstance(value, dict) or value.get("kind") not in ANSWER_KINDS or "answer" not in value:
+        raise WireError(f'an answer is {{"kind": KIND, "answer": …}} with a KIND of {", ".join(_ANSWERS)}')
     answer: Answer = from_json(_ANSWERS[value["kind"]], value.get("answer"))
     return answer
 

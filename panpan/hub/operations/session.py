@@ -261,13 +261,23 @@ async def _questions(hub: Hub, caller: Caller, params: NoParams) -> Sequence[Ope
     return [OpenQuestion.of(*one) for one in hub.questions.open.items()]
 
 
+_ANSWERS_IN_WORDS = (
+    'permission: {"is_allowed": BOOLEAN}, or an answer that questions.answers returns. approved: {"mode": MODE}. '
+    'edited: {"text": PLAN}. rejected: {"comments": WORDS}. user: a list of {"chosen": [LABEL], "text": WORDS}, '
+    "one for each question; null declines."
+)
+
+
 class AnswerParams(Params):
     """An answer."""
 
     id: int
     """Number of the question."""
     answer: Mapping[str, Any] = Field(
-        json_schema_extra={"required": ["kind", "answer"], "properties": {"kind": {"enum": list(ANSWER_KINDS)}}}
+        json_schema_extra={
+            "required": ["kind", "answer"],
+            "properties": {"kind": {"enum": list(ANSWER_KINDS)}, "answer": {"description": _ANSWERS_IN_WORDS}},
+        }
     )
     """The answer with its `kind`: permission, approved, edited, rejected or user."""
 

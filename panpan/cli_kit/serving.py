@@ -7,6 +7,7 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from errno import EACCES, EADDRINUSE
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -148,7 +149,6 @@ class HttpPlace:
             listening.listen()
         except OSError as error:
             listening.close()
-            raise ConfigError(
-                f"cannot listen at {self.host}:{self._port}: {error.strerror}; see --host and --port"
-            ) from error
+            what = "choose another --port" if error.errno in (EADDRINUSE, EACCES) else "see --host and --port"
+            raise ConfigError(f"cannot listen at {self.host}:{self._port}: {error.strerror}; {what}") from error
         return listening

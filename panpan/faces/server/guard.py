@@ -209,7 +209,7 @@ class Guard:
         if request.is_open:
             return None
         if grant is None:
-            return 401, "a token is needed, in the header Authorization: Bearer TOKEN"
+            return 401, "the token is missing or wrong; send it in the header Authorization: Bearer TOKEN"
         if not grant.rate.takes():
             return 429, f"more than {MAX_PER_SECOND:.0f} requests a second; wait a little"
         if grant.only_session is not None and self._running[grant.only_session] >= MAX_OF_SESSION:

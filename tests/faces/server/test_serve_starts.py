@@ -1,6 +1,7 @@
 """Starts of `panpan serve`: nothing can be reached that a token or TLS does not protect."""
 
 import os
+import socket
 import ssl
 import stat
 import subprocess
@@ -53,6 +54,13 @@ def test_token_that_can_be_guessed_or_sent_by_nobody_is_refused(monkeypatch: pyt
     monkeypatch.setenv("PANPAN_SERVER_TOKEN", token)
     with pytest.raises(ConfigError, match="is no token"):
         cli(["serve"], standalone_mode=False)
+
+
+def test_port_in_use_is_refused_with_what_to_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        place = HttpPlace("127.0.0.1", other.getsockname()[1], token=TOKEN, variable="PANPAN_SERVER_TOKEN")
+        with pytest.raises(ConfigError, match="in use; choose another --port"):
+            place.listen()
 
 
 def test_made_token_is_shown_once_and_lets_in(place: Place) -> None:

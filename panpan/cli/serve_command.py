@@ -24,12 +24,12 @@ PACKAGES = ("starlette>=1.10,<2", "uvicorn>=0.54,<1", "sse-starlette>=3.7,<4", "
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
 @click.option("--host", metavar="NAME", help="Address to listen at; 127.0.0.1 if none.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, metavar="N", help="Port; a free one if none.")
-@click.option("--socket", "path", type=click.Path(path_type=Path), metavar="PATH", help="Listen at a Unix socket.")
+@click.option("--socket", "path", type=click.Path(path_type=Path), metavar="PATH", help="Unix socket; needs no token.")
 @click.option("--read-only", is_flag=True, help="Let clients look, and change nothing.")
 @click.option("--open", "opens_browser", is_flag=True, help="Open the page in the browser.")
 @click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Certificate, for TLS.")
-@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Its key.")
-@click.option("--behind-proxy", metavar="URL", help="Address by which a proxy with TLS offers it.")
+@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Key of the certificate.")
+@click.option("--behind-proxy", metavar="URL", help="Address of a proxy that speaks TLS to clients.")
 @click.option("--access-log", is_flag=True, help="Print a line for each request.")
 @click.pass_context
 def command(
@@ -47,7 +47,8 @@ def command(
 ) -> int:
     """Offer sessions over HTTP, in the FOLDERs and below; without one, in this folder.
 
-    Options for the sessions stand before `serve`, such as --permission-mode, --model and --max-budget-usd.
+    It prints its address, with a new token behind the #. PANPAN_SERVER_TOKEN holds a token of yours. Options for the
+    sessions stand before `serve`, such as --permission-mode, --model and --max-budget-usd.
     """
     _require_packages()
     from panpan.faces.server.serving import ServerPlace

@@ -1,4 +1,4 @@
-"""`panpan web`: Work in the browser, or log in to web sites for panpan's own.
+"""`panpan web`: Work in the browser, or log in to sites that panpan reads.
 
 The user logs in, in a window of the browser; what that leaves is kept for pages of that site, and nothing else is.
 """

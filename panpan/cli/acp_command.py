@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import click
 
-from panpan.cli_kit.commands import run_panpan
+from panpan.cli_kit.commands import CommandOfSessions, run_panpan
 from panpan.cli_kit.options import server_options
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import printable
@@ -15,7 +15,7 @@ PACKAGE = "agent-client-protocol>=0.12,<0.13"
 """The library with the protocol's messages, as in pyproject.toml."""
 
 
-@click.command("acp")
+@click.command("acp", cls=CommandOfSessions)
 @click.option("--login", "logs_in", is_flag=True, help="Give panpan an API key on this terminal, and exit.")
 @click.option(
     "--protocol",

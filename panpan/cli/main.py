@@ -64,6 +64,8 @@ SEVERAL_WORDS = "a prompt of several words needs quotes: panpan 'fix the failing
 _FORMAT_FLAG = compile_late(r"-[cqvy]*f|--output-format")
 _FORMAT = compile_late(r"(?:-[cqvy]*f|--output-format=)([a-z-]+)")
 """The option with its value, also after short flags without a value."""
+_SEVERAL_MEANT = compile_late(r"(.+)\. \(Did you mean one of: (.+)\?\)")
+"""click's sentence about several options of similar names."""
 
 _HELP_ALL = "panpan.help_all"
 FIRST_PROMPT = "panpan.first_prompt"
@@ -303,6 +305,8 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 def _line(error: click.ClickException) -> str:
     text = " ".join(error.format_message().split()).rstrip(".").replace(". Did you mean", "; did you mean")
+    if several := _SEVERAL_MEANT.fullmatch(text):
+        text = f"{several[1]}; did you mean {' or '.join(several[2].rsplit(', ', 1))}?"
     if text[1:2].islower():
         text = text[0].lower() + text[1:]
     context = getattr(error, "ctx", None)

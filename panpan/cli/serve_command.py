@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from panpan.cli_kit.commands import chosen_folder
+from panpan.cli_kit.commands import CommandOfSessions, chosen_folder
 from panpan.cli_kit.options import server_options
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import printable
@@ -20,7 +20,7 @@ PACKAGES = ("starlette>=1.10,<2", "uvicorn>=0.54,<1", "sse-starlette>=3.7,<4", "
 """Libraries of the server, as in pyproject.toml."""
 
 
-@click.command("serve")
+@click.command("serve", cls=CommandOfSessions)
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
 @click.option("--host", metavar="NAME", help="Address to listen at; 127.0.0.1 if none.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, metavar="N", help="Port; a free one if none.")

@@ -53,6 +53,24 @@ class CommandGroup(click.Group):
             formatter.write_dl(rows)
 
 
+class CommandOfSessions(click.Command):
+    """Command that opens sessions. It says where their options belong, which many would write behind its name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            root, name = ctx.find_root(), error.option_name
+            if not any(name in option.opts for option in root.command.params):
+                raise
+            words = ctx.command_path.removeprefix(f"{root.command_path} ")
+            raise click.UsageError(
+                f"there is no option {name} of {self.name}; those of sessions stand before {words.split()[0]}: "
+                f"panpan {name} … {words}",
+                ctx,
+            ) from error
+
+
 class Program(ABC):
     """The program that a subcommand is part of."""
 

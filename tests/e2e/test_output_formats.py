@@ -183,6 +183,12 @@ def test_prompt_without_p_is_answered_without_a_terminal(panpan: Panpan, args: l
 WRONG_USAGE: Sequence[tuple[list[str], str]] = [
     (["--no-such-flag"], "no such option '--no-such-flag'"),
     (["--modle", "x"], "no such option '--modle'; did you mean '--model'? See panpan --help"),
+    (
+        ["serve", "--model", "x"],
+        "those of sessions stand before serve: panpan --model … serve; see panpan serve --help",
+    ),
+    (["acp", "--effort", "low"], "those of sessions stand before acp: panpan --effort … acp; see panpan acp --help"),
+    (["serve", "--prot", "1"], "no such option '--prot'; did you mean '--host' or '--port'? See panpan serve --help"),
     (["doctor", "--jso"], "did you mean '--json'? See panpan doctor --help"),
     (["-f", "yaml"], "invalid value for '-f' / '--output-format'"),
     (["--max-turns", "0"], "--max-turns"),

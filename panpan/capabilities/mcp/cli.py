@@ -34,7 +34,7 @@ from panpan.capabilities.mcp.issuers import Issuers
 from panpan.capabilities.mcp.logins import Logins, folder_below
 from panpan.capabilities.mcp.logs import LogReader, log_file
 from panpan.capabilities.mcp.settings import PROJECT_FILE, McpServerSettings
-from panpan.cli_kit.commands import CommandGroup, chosen_folder, program_of, settings_of_folder
+from panpan.cli_kit.commands import CommandGroup, CommandOfSessions, chosen_folder, program_of, settings_of_folder
 from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
 from panpan.cli_kit.stdin import StdinReader
 from panpan.config.locations import Locations
@@ -357,20 +357,7 @@ def logout(ctx: click.Context, name: str, cwd: Path | None) -> int:
     return 0
 
 
-class _ServeCommand(click.Command):
-    """Says where options of sessions belong, which many would write behind its name."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            way = f"panpan {error.option_name} … mcp serve"
-            raise click.UsageError(
-                f"there is no option {error.option_name} of serve; those of sessions stand before mcp: {way}", ctx
-            ) from error
-
-
-@mcp.command("serve", cls=_ServeCommand)
+@mcp.command("serve", cls=CommandOfSessions)
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
 @click.option("--http", "has_http", is_flag=True, help="Speak streamable HTTP instead of standard input and output.")
 @click.option("--host", metavar="NAME", help="With --http: where to listen; 127.0.0.1 without it.")

@@ -157,7 +157,7 @@ class ShownQuestions:
             if not event.client and isinstance(closed.question, PlanProposal):
                 self._view.keep_plan(closed.question.text)  # no result of the call will show it
             elif event.client not in ("", self._client):
-                self._view.note("answered in another terminal")
+                self._view.note("answered elsewhere")
 
     async def _ask(self, number: int, asked: _Asked) -> None:
         with asked.scope:

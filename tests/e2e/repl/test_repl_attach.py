@@ -76,7 +76,7 @@ def test_question_is_answered_in_either_terminal(panpan: Panpan, start: Start) -
         first.submit("make a")
         first.wait_for("Run this command")
         second.answer("Run this command", "y")
-        first.wait_for("answered in another terminal")
+        first.wait_for("answered elsewhere")
         first.wait_for("Made it.")
         second.wait_for("Made it.")
 
@@ -173,8 +173,8 @@ def test_joining_in_a_turn_shows_the_open_question_alone(panpan: Panpan, start: 
         second = start("attach", waits=False)
         second.answer("touch b", "y")
         second.wait_for("Made them.")
-        first.wait_for("answered in another terminal")
-        assert "answered in another terminal" not in second.text
+        first.wait_for("answered elsewhere")
+        assert "answered elsewhere" not in second.text
 
     assert (panpan.workspace / "b").exists()
 

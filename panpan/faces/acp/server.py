@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acp.exceptions import RequestError
@@ -16,7 +15,6 @@ from acp.schema import (
     AgentAuthCapabilities,
     AgentCapabilities,
     AuthenticateRequest,
-    AuthMethodAgent,
     CancelNotification,
     ClientCapabilities,
     CloseSessionRequest,
@@ -51,13 +49,12 @@ from acp.schema import (
     SetSessionConfigOptionResponse,
     SetSessionConfigOptionSelectRequest,
     SetSessionModeRequest,
-    TerminalAuthMethod,
 )
 from anyio import create_task_group, to_thread
 from anyio.abc import TaskGroup, TaskStatus
 from pydantic import RootModel
 
-from panpan.app import kinds_of, opened_session
+from panpan.app import opened_session
 from panpan.cli_kit.failures import report_failure
 from panpan.cli_kit.stdio_server import end_at_signal, held_signals, own_streams
 from panpan.config.locations import Locations
@@ -65,7 +62,7 @@ from panpan.errors import ConfigError, PanpanError, SessionError, unwrap_single_
 from panpan.faces.acp.buffers import editor_buffers
 from panpan.faces.acp.choices import ConfigOption, SessionChoices
 from panpan.faces.acp.connection import Connection, Method, Reply, invalid
-from panpan.faces.acp.logout import forget_keys, has_lost_key
+from panpan.faces.acp.logins import AUTH_REQUIRED, Logins
 from panpan.faces.acp.prompts import message_of
 from panpan.faces.acp.questions import ClientQuestions
 from panpan.faces.acp.requested import RequestedSessions, folder_of, not_found
@@ -86,12 +83,7 @@ if TYPE_CHECKING:
 PROTOCOL_VERSION = 1
 MAX_SESSIONS = 32
 """Most sessions that are open at the same time."""
-LOGIN_OPTION = "--login"
-"""Option of `panpan acp` that logs in on a terminal instead; the editor adds it to the command."""
-
-_AUTH_REQUIRED, INVALID_REQUEST = -32000, -32600
-_LOGIN = "login"
-_NOT_SET_UP = "no model is set up; run `panpan login` in a terminal"
+INVALID_REQUEST = -32600
 _MAX_WARNINGS = 100
 """Newest warnings that are kept for an editor."""
 
@@ -114,6 +106,7 @@ class AcpServer:
         self._requested = RequestedSessions(options)
         self._connection = connection
         self._warn = warn
+        self._logins = Logins(options, warn)
         self._client: ClientCapabilities | None = None
         """Abilities of the editor; None before `initialize`."""
         self._sessions: dict[str, AcpSession] = {}
@@ -152,12 +145,11 @@ class AcpServer:
     async def _initialize(self, request: InitializeRequest) -> Reply:
         given = request.client_capabilities  # the library makes a dictionary of what does not fit
         self._client = given if isinstance(given, ClientCapabilities) else ClientCapabilities()
-        methods = [] if await self._is_set_up() else self._logins(self._client)
         return Reply(
             InitializeResponse(
                 protocol_version=PROTOCOL_VERSION,
                 agent_info=Implementation(name="panpan", title="panpan", version=__version__),
-                auth_methods=methods,
+                auth_methods=list(await self._logins.offered(self._client)),
                 agent_capabilities=AgentCapabilities(
                     auth=AgentAuthCapabilities(logout=LogoutCapabilities()),
                     load_session=True,
@@ -175,50 +167,15 @@ class AcpServer:
             )
         )
 
-    def _logins(self, client: ClientCapabilities) -> list[Any]:
-        if client.auth is not None and client.auth.terminal:
-            return [
-                TerminalAuthMethod(
-                    id=_LOGIN, type="terminal", name="Log in", description="Give panpan an API key", args=[LOGIN_OPTION]
-                )
-            ]
-        said = "Run `panpan login` in a terminal, then go on here"
-        return [AuthMethodAgent(id=_LOGIN, name="Log in on a terminal", description=said)]
-
-    async def _is_set_up(self) -> bool:
-        """Return True unless a session would lack a model or a key."""
-        config = SessionConfig(Path(), self._options)
-        try:
-            await to_thread.run_sync(config.resolve, kinds_of)
-        except (NoModelError, NoKeyError):
-            return False
-        except PanpanError:  # `session/new` says what is wrong
-            pass
-        return True
-
     async def _authenticate(self, request: AuthenticateRequest) -> Reply:
         self._require_client()
-        if request.method_id != _LOGIN:
-            raise invalid(f"there is no way to log in called {clean_line(request.method_id)[:40]!r}; use {_LOGIN!r}")
-        if not await self._is_set_up():
-            raise RequestError(_AUTH_REQUIRED, _NOT_SET_UP)
+        await self._logins.require(request.method_id)
         return Reply()
 
     async def _logout(self, request: LogoutRequest) -> Reply:
         self._require_client()
-        try:
-            still = await to_thread.run_sync(lambda: list(forget_keys(self._env)))
-        except ConfigError as error:
-            if await self._is_set_up():
-                raise invalid(str(error)) from error
-            return Reply()  # nobody is logged in
-        for line in still:
-            self._warn(line)
+        await self._logins.end()
         return Reply()
-
-    @property
-    def _env(self) -> Mapping[str, str]:
-        return SessionConfig(Path(), self._options).env
 
     async def _new(self, request: NewSessionRequest) -> Reply:
         session = await self._open(self._requested.config(request, **self._further))
@@ -283,7 +240,7 @@ class AcpServer:
         try:
             session: AcpSession = await self._group.start(self._host, config)
         except (NoModelError, NoKeyError) as error:
-            raise RequestError(_AUTH_REQUIRED, str(error)) from error
+            raise RequestError(AUTH_REQUIRED, str(error)) from error
         except ConfigError as error:
             raise invalid(str(error)) from error
         finally:
@@ -323,7 +280,7 @@ class AcpServer:
         client, session = self._require_client(), hub.session
         booleans = client.session and client.session.config_options and client.session.config_options.boolean
         has_forms = client.elicitation is not None and client.elicitation.form is not None
-        commands = _commands(self._env, session.capabilities.session_commands)
+        commands = _commands(self._logins.env, session.capabilities.session_commands)
         choices = SessionChoices(session, commands, has_booleans=booleans is not None)
         await choices.load()
         info = session.info
@@ -396,8 +353,7 @@ class AcpServer:
 
     def _session_with_key(self, session_id: str) -> AcpSession:
         session = self._session(session_id)
-        if has_lost_key(session.hub.session, self._env):
-            raise RequestError(_AUTH_REQUIRED, _NOT_SET_UP)
+        self._logins.require_key(session.hub.session)
         return session
 
     def _session(self, session_id: str) -> AcpSession:

@@ -102,7 +102,7 @@ class DraftServer(AcpServer):
 
     async def _initialize_draft(self, request: InitializeParams) -> Reply:
         self._client = request.client
-        logins = [] if await self._is_set_up() else self._logins(self._client)
+        logins = await self._logins.offered(self._client)
         methods = [one.model_dump(mode="json", exclude_none=True) for one in logins]
         result = {
             "protocolVersion": VERSION,

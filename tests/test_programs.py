@@ -23,7 +23,7 @@ STARTERS = {
     "system/processes/user_browser.py": "the user's browser, which shares nothing with panpan's terminal",
     "cli/daemon/command.py": "starts the daemon, which outlives the command",
     "cli/daemon/server.py": "becomes a copy of itself for each start that it serves",
-    "faces/terminal/input/draft.py": "programs that print the clipboard into a file, or take what goes there",
+    "faces/terminal/input/clipboard.py": "programs that print the clipboard into a file, or take what goes there",
 }
 """Modules that may start programs, and why."""
 
@@ -32,6 +32,7 @@ NAMES_GIT = {
     "capabilities/plugins/fetching.py": "fetches repositories with plug-ins, with no hook and no filter",
     "capabilities/plugins/source.py": "knows it as a kind of source",
     "cli/doctor_command.py": "looks whether it is installed, and asks for its version in /",
+    "faces/server/opencode/workspace_calls.py": "knows it as a kind of project",
     "integrations/harbor_agent.py": "knows it as a package that a container needs",
     "permissions/rules/command_parts.py": "knows it by its name in commands that somebody else wrote",
     "permissions/reach/folder_walk.py": "knows the folder with its list of what is left out",

@@ -124,9 +124,10 @@ def _run(
         is_shown = where.http is not None and not where.http.is_own_token  # the user has their own already
         _say(f"serving at {address}#{token}" if is_shown else f"serving at {address}")
         if opens_browser:
-            import webbrowser
+            from panpan.system.processes.user_browser import show_in_browser
 
-            webbrowser.open(f"{address}#{token}")
+            if not show_in_browser(f"{address}#{token}"):
+                _say("there is no browser with a window here; open the address in one yourself")
 
     note: Callable[[str], None] = _say if access_log else lambda _: None
     anyio.run(lambda: serve_at(place, options, where, say=_say, note=note, ready=ready))

@@ -206,13 +206,13 @@ async def test_title_is_one_line_and_survives(tmp_path: Path) -> None:
         assert session.title is None
         session.rename("the first")
         await collect(session)
-        assert session.rename("  the\nbug \x1b[31m of  May ") == "the bug \x1b[31m of May"
+        assert session.rename("  the\nbug \x1b[31m of  May ") == "the bug of May"
     async with session_in(tmp_path, ScriptedLLM()) as session:
-        assert session.title == "the bug \x1b[31m of May"
+        assert session.title == "the bug of May"
 
     found = summary_of(log_path(tmp_path))
     assert found is not None
-    assert (found.title, found.prompt) == ("the bug \x1b[31m of May", "go")
+    assert (found.title, found.prompt) == ("the bug of May", "go")
 
 
 async def test_title_record_refers_to_the_record_before_it(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from panpan.config.sources import load_settings
 from panpan.errors import ConfigError
 from panpan.faces.headless.face import TurnSummary
 from panpan.session.session import Session
-from panpan.system.files.folder_tree import remove_tree, temporary_folder
+from panpan.system.files.folder_tree import remove_tree, temporary_folder, walk
 from panpan.system.files.globs import gitignore_escaped
 from panpan.system.sandbox.choice import SandboxChoice, find_sandbox
 from panpan.types.dataclass import dataclass
@@ -207,7 +207,7 @@ def git_places(root: Path) -> Iterator[Path]:
     Args:
         root: Top folder of the checkout.
     """
-    for folder, names, files in os.walk(root):
+    for folder, names, files in walk(root):
         if ".git" in names:
             names.remove(".git")
             yield Path(folder, ".git")

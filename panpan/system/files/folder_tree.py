@@ -73,8 +73,10 @@ _OWNERS = 0o700
 
 def walk(
     top: Path, failed: Callable[[OSError], None] = lambda _: None
-) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
+) -> Iterator[tuple[str, list[str], Sequence[str]]]:
     """Yield each folder from `top` down, with the names of its folders and of what else it holds, sorted.
+
+    A folder that is removed from the list is left out, with all that is below it.
 
     `failed` is called in place of yielding a folder that cannot be read, or has too long a path.
     """

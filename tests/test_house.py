@@ -14,7 +14,7 @@ HELD = {
     "imports between features": 0,
     "imports upward": 0,
     "lines of code a file": 133.8,
-    "files": 715,
+    "files": 717,
     "lines": 138_000,
     "files in one folder, 90th percentile": 14,
     "most parameters": 15,

@@ -20,11 +20,13 @@ from panpan.hub.events import PromptsReturned
 from panpan.hub.feed import Numbered, Reader
 from panpan.hub.hub import Hub
 from panpan.hub.operations.files import FILE_OPERATIONS
+from panpan.hub.operations.questions import QUESTION_OPERATIONS
 from panpan.hub.operations.session import SESSION_OPERATIONS, SessionState, StateParams, state_of
 from panpan.hub.operations.table import Caller, Table
+from panpan.hub.operations.tasks import TASK_OPERATIONS
 from panpan.hub.wire import Line, WireError, as_json, event_as_json, from_json
 
-SESSION_TABLE: Table[Hub] = Table((*SESSION_OPERATIONS, *FILE_OPERATIONS))
+SESSION_TABLE: Table[Hub] = Table((*SESSION_OPERATIONS, *QUESTION_OPERATIONS, *TASK_OPERATIONS, *FILE_OPERATIONS))
 """Operations on a session, on every way to it."""
 
 MAX_RUNNING = 100

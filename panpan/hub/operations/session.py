@@ -1,59 +1,35 @@
-"""Operations on one session: its state, prompts, questions, todos and tasks."""
+"""Operations on one session: its state, its conversation, prompts and changes."""
 
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 from anyio import to_thread
 from pydantic import Field
 
 from panpan.config.keys import dotted, flatten, is_secret
-from panpan.core.background import Background
 from panpan.errors import ConfigError
 from panpan.hub.choices import MODES, models_for
-from panpan.hub.events import CommandRequested, Delivery, Question, Status, TerminalCommand
+from panpan.hub.events import CommandRequested, Delivery, Status, TerminalCommand
 from panpan.hub.hub import Hub, WaitingPrompt
 from panpan.hub.operations.prompts import MAX_PARTS, Part, TextPart, message_of
+from panpan.hub.operations.questions import OpenQuestion, open_questions
 from panpan.hub.operations.table import BusyError, Caller, ForbiddenError, NoParams, NotFoundError, Operation, Params
-from panpan.hub.permission_answers import answers_to, why_it_matters
-from panpan.hub.wire import ANSWER_KINDS, answer_from_json, as_json
+from panpan.hub.wire import as_json
 from panpan.session.models import SessionModels
 from panpan.session.session import SessionInfo
-from panpan.types.content import ChecklistDisplay, ChecklistItem
 from panpan.types.dataclass import dataclass
-from panpan.types.events import TaskInfo
 from panpan.types.messages import Message
-from panpan.types.permission import PermissionAnswer, PermissionMode, PermissionQuestion, PlanProposal, UserQuestion
+from panpan.types.permission import PermissionMode
 from panpan.version import __version__
 
 MAX_PAST_BYTES = 8_000_000
 """Most bytes of earlier messages that a client gets at once; the log has all of them."""
 MAX_WAIT_S = 600.0
 """Longest wait of one request."""
-MAX_TASK_BYTES = 65_536
-"""Most bytes of a task's output that are sent: its end."""
 _MESSAGE_ID = r"^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
-
-
-@dataclass(frozen=True, slots=True)
-class OpenQuestion:
-    """A question that waits for an answer."""
-
-    id: int
-    kind: Literal["permission", "plan", "user"]
-    question: PermissionQuestion | PlanProposal | Sequence[UserQuestion]
-
-    @classmethod
-    def of(cls, number: int, question: Question) -> "OpenQuestion":
-        match question:
-            case PermissionQuestion():
-                return cls(number, "permission", question)
-            case PlanProposal():
-                return cls(number, "plan", question)
-            case _:
-                return cls(number, "user", question)
 
 
 class StateParams(Params):
@@ -97,7 +73,7 @@ def state_of(hub: Hub, *, epoch: str = "", after: int = 0) -> SessionState:
         hub.status,
         None if goes_on else newest_messages(messages),
         hub.feed.last,
-        [OpenQuestion.of(*one) for one in hub.questions.open.items()],
+        open_questions(hub),
         list(hub.session.commands.names),
     )
 
@@ -256,126 +232,6 @@ async def _status(hub: Hub, caller: Caller, params: NoParams) -> Status:
     return hub.status
 
 
-async def _questions(hub: Hub, caller: Caller, params: NoParams) -> Sequence[OpenQuestion]:
-    """Return the questions that wait for an answer."""
-    return [OpenQuestion.of(*one) for one in hub.questions.open.items()]
-
-
-_ANSWERS_IN_WORDS = (
-    'permission: {"is_allowed": BOOLEAN}, or an answer that questions.answers returns. approved: {"mode": MODE}. '
-    'edited: {"text": PLAN}. rejected: {"comments": WORDS}. user: a list of {"chosen": [LABEL], "text": WORDS}, '
-    "one for each question; null declines."
-)
-
-
-class AnswerParams(Params):
-    """An answer."""
-
-    id: int
-    """Number of the question."""
-    answer: Mapping[str, Any] = Field(
-        json_schema_extra={
-            "required": ["kind", "answer"],
-            "properties": {"kind": {"enum": list(ANSWER_KINDS)}, "answer": {"description": _ANSWERS_IN_WORDS}},
-        }
-    )
-    """The answer with its `kind`: permission, approved, edited, rejected or user."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """Outcome of an answer."""
-
-    counts: bool
-    """False if the question was closed before, such as by the answer of another client."""
-
-
-async def _answer(hub: Hub, caller: Caller, params: AnswerParams) -> Answered:
-    """Answer a question; the first answer counts."""
-    return Answered(hub.questions.answer(params.id, answer_from_json(params.answer), caller.name))
-
-
-class QuestionParams(Params):
-    """A question."""
-
-    id: int
-    """Number of the question."""
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedAnswer:
-    """An answer that a question offers."""
-
-    text: str
-    """Its words."""
-    answer: PermissionAnswer
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedAnswers:
-    """Answers to a question about a call."""
-
-    why: str
-    """Reasons for the question."""
-    answers: Sequence[OfferedAnswer]
-
-
-async def _offered(hub: Hub, caller: Caller, params: QuestionParams) -> OfferedAnswers:
-    """Return the answers to a question about a call, and the reasons for it, in words."""
-    question = hub.questions.open.get(params.id)
-    if not isinstance(question, PermissionQuestion):
-        raise NotFoundError("there is no such question about a call, or it is answered")
-    return OfferedAnswers(
-        why_it_matters(question), [OfferedAnswer(one.text, one.given) for one in answers_to(question)]
-    )
-
-
-async def _todos(hub: Hub, caller: Caller, params: NoParams) -> Sequence[ChecklistItem]:
-    """Return the todo list."""
-    shown = hub.session.capabilities.status()
-    return [todo for item in shown if isinstance(item, ChecklistDisplay) for todo in item.todos]
-
-
-async def _tasks(hub: Hub, caller: Caller, params: NoParams) -> Sequence[TaskInfo]:
-    """Return the background tasks, subagents among them."""
-    tasks = hub.session.find(Background)
-    return () if tasks is None else tasks.tasks
-
-
-class TaskParams(Params):
-    """A task."""
-
-    task: str = Field(min_length=1, max_length=100)
-    """Id of the task."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskText:
-    """The output of a task."""
-
-    text: str
-    is_cut: bool
-    """True if it is the end of more."""
-
-
-def _task_of(hub: Hub, task_id: str) -> Background:
-    tasks = hub.session.find(Background)
-    if tasks is None or all(one.id != task_id for one in tasks.tasks):
-        raise NotFoundError(f"there is no task {task_id!r}; the list of tasks has their ids")
-    return tasks
-
-
-async def _task_output(hub: Hub, caller: Caller, params: TaskParams) -> TaskText:
-    """Return the end of a task's output."""
-    found = await _task_of(hub, params.task).output(params.task, pattern=None, max_bytes=MAX_TASK_BYTES)
-    return TaskText(found.text, found.is_cut)
-
-
-async def _stop_task(hub: Hub, caller: Caller, params: TaskParams) -> TaskInfo:
-    """Stop a task."""
-    return await _task_of(hub, params.task).stop(params.task)
-
-
 @dataclass(frozen=True, slots=True)
 class ContextFill:
     """Use of the context window and money."""
@@ -492,13 +348,6 @@ SESSION_OPERATIONS: Sequence[Operation[Hub]] = (
     Operation("session.context", NoParams, ContextFill, _context),
     Operation("session.config", NoParams, Mapping[str, Any], _config),
     Operation("status.get", NoParams, Status, _status),
-    Operation("questions.list", NoParams, Sequence[OpenQuestion], _questions),
-    Operation("questions.answers", QuestionParams, OfferedAnswers, _offered),
-    Operation("session.answer", AnswerParams, Answered, _answer, "write"),
-    Operation("todos.list", NoParams, Sequence[ChecklistItem], _todos),
-    Operation("tasks.list", NoParams, Sequence[TaskInfo], _tasks),
-    Operation("tasks.output", TaskParams, TaskText, _task_output),
-    Operation("tasks.stop", TaskParams, TaskInfo, _stop_task, "write"),
     Operation("models.list", NoParams, Sequence[ModelChoice], _models),
 )
 """Operations on a session."""

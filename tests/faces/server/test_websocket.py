@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from panpan.errors import PanpanError
 from panpan.hub import connection
-from panpan.hub.bus import BusClosedError, MessageBus
+from panpan.hub.bus import MessageBus
 from panpan.hub.client_lines import ClientLines, LineMemory
 from panpan.hub.wire import Line
 from tests.capabilities.mcp.place import Place, Use
@@ -68,6 +68,12 @@ async def bus(it: Server, token: str = TOKEN) -> AsyncGenerator[tuple[MessageBus
             tasks.start_soon(one.run)
             yield one, events
         tasks.cancel_scope.cancel()
+
+
+def initialize(session: str) -> str:
+    """Return the line that joins a session."""
+    params = {"client": "x", "session": session}
+    return json.dumps({"type": "request", "id": 1, "method": "session.initialize", "params": params})
 
 
 async def test_session_is_opened_joined_and_asked(place: Place) -> None:
@@ -157,25 +163,22 @@ async def test_nonsense_is_told_and_the_connection_goes_on(place: Place) -> None
     assert health["result"]["open_sessions"] == 0
 
 
-async def test_client_that_dies_waits_for_nothing(place: Place) -> None:
+async def test_client_that_dies_has_left(place: Place) -> None:
     async with served_in(place) as it:
         session = await it.open()
-        async with bus(it) as (one, _):
-            await one.request("session.initialize", client="x", session=session)
-            await one._transport.aclose()
-            with pytest.raises(BusClosedError):
-                while True:
-                    await one.request("status.get")
-        events = await it.call("GET", f"sessions/{session}/status")
+        async with it.events(session) as events, opened(it) as socket:
+            await socket.send(initialize(session))
+            here = (await events.until("client_changed"))[-1][2]
+            socket.transport.abort()
+            gone = (await events.until("client_changed"))[-1][2]
 
-    assert events["activity"] == "idle"
+    assert (here, gone) == tuple({"client": "x socket 1", "is_here": is_here} for is_here in (True, False))
 
 
 async def test_client_of_a_session_that_is_closed_is_told_so(place: Place) -> None:
     async with served_in(place) as it, opened(it) as socket:
         session = await it.open()
-        params = {"client": "x", "session": session}
-        await socket.send(json.dumps({"type": "request", "id": 1, "method": "session.initialize", "params": params}))
+        await socket.send(initialize(session))
         await it.call("DELETE", f"sessions/{session}")
         with anyio.fail_after(LIMIT_S):
             lines = [json.loads(line) async for line in socket]

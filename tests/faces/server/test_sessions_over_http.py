@@ -12,6 +12,7 @@ from anyio.lowlevel import checkpoint
 from panpan.hub import open_sessions
 from panpan.hub.open_sessions import PAGE_SIZE
 from tests.capabilities.mcp.place import Place, Use
+from tests.faces.mcp_server.processes import until
 from tests.faces.server.served import Server, client_of, refusal_in, served_in
 
 WRITE: Use = ("Write", {"file_path": "new.txt", "content": "hello\n"})
@@ -320,8 +321,7 @@ async def test_closed_session_is_forgotten_with_its_events(place: Place) -> None
             await it.send(session)
             await events.until("turn_closed")
         await it.call("DELETE", f"sessions/{session}")
-        gc.collect()
-        assert hub() is None
+        await until(lambda: gc.collect() >= 0 and hub() is None)
 
 
 async def test_too_many_sessions_are_refused_until_one_is_closed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,10 +27,19 @@ from panpan.types.events import FileChange
 
 log = logging.getLogger(__name__)
 
+_VIEWS_OF_THE_KERNEL = (Path("/proc"), Path("/sys"))
+"""Hold nothing that an undo could bring back, and take seconds to walk through."""
 _GC_S = 600.0
 _MAX_PATH_CHARS = 200
 _MOST_NAMED = 3
 """Most that is named in one sentence of what is left out."""
+
+
+def _unkept(root: Path) -> str:
+    """Return a description of a folder of which no snapshot is taken; else an empty text."""
+    if any(is_below(root, view) for view in _VIEWS_OF_THE_KERNEL):
+        return "a view of the system's own state"
+    return wide_root(root)
 
 
 @dataclass(slots=True)
@@ -49,7 +58,7 @@ class SnapshotPlaces:
     def folders(self) -> Sequence[Path]:
         """The main folder first, then those of the others that lie in no other one that can be kept."""
         main, *others = self.roots()
-        holding = [main, *(other for other in others if not wide_root(other))]
+        holding = [main, *(other for other in others if not _unkept(other))]
         apart = [one for one in others if not any(one != other and one.is_relative_to(other) for other in holding)]
         return list(dict.fromkeys(root for root in (main, *apart) if root not in self.hidden))
 
@@ -90,8 +99,8 @@ class WorkspaceSnapshots:
         """Return the folders as they are now; one that cannot be kept is missing."""
         takes = {}
         for root in self.folders:
-            if wide := wide_root(root):
-                self._leave(root, f"{root} is {wide}")
+            if reason := _unkept(root):
+                self._leave(root, f"{root} is {reason}")
             elif root not in self._too_large:
                 takes[root] = self.store(root).take
         return await self._taken(takes)

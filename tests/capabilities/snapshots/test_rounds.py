@@ -296,6 +296,17 @@ async def test_too_wide_folder_leaves_undo_to_the_others(tmp_path: Path, monkeyp
     assert list(other.iterdir()) == []
 
 
+async def test_added_view_of_the_kernel_is_not_walked_through(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    place.roots = (place.folder, Path("/proc/self"))
+    await place.turn(lambda: place.write("a", "x\n"))
+    files = place.snapshots.turn_files
+
+    assert kinds(files) == {"a": "added"}
+    (warning,) = place.warnings
+    assert warning.endswith("/proc/self is a view of the system's own state")
+
+
 async def test_unchanged_former_folder_is_not_mentioned(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     other = tmp_path / "other"

@@ -21,6 +21,15 @@ def _number(server: socket) -> int:
     return int(line)
 
 
+def _leave_terminal() -> None:
+    """Give up the controlling terminal, which the run takes."""
+    import fcntl
+    import termios
+
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which comes of this
+    fcntl.ioctl(0, termios.TIOCNOTTY)
+
+
 def _main(place: str, *args: str) -> None:
     pid, early = 0, list[int]()
 
@@ -34,6 +43,8 @@ def _main(place: str, *args: str) -> None:
             return
 
     ignored = [int(number) for number in _PASSED_ON if signal.getsignal(number) == signal.SIG_IGN]
+    if os.isatty(0):
+        _leave_terminal()
     for number in _PASSED_ON:
         if number not in ignored:
             signal.signal(number, pass_on)

@@ -11,8 +11,9 @@ import pexpect
 import pytest
 
 from panpan.faces.plain.line_screen import HOW_TO_LEAVE, PROMPT
-from tests.e2e.conftest import COMMAND, Panpan, wait_until
+from tests.e2e.conftest import Panpan, wait_until
 from tests.model_server import Hold, HttpError, Reply, Stall, Text, ToolCall, call, say, serving
+from tests.prepared_command import PREPARED
 
 
 class Terminal:
@@ -20,8 +21,9 @@ class Terminal:
 
     def __init__(self, panpan: Panpan, *args: str) -> None:
         environment = dict(panpan.environment()) | {"TERM": "xterm-256color", "NO_COLOR": "1"}
+        program, *words = PREPARED.argv("--plain", *args, env=environment)
         self.child = pexpect.spawn(
-            str(COMMAND), ["--plain", *args], cwd=str(panpan.workspace), env=environment, encoding="utf-8", timeout=30
+            program, words, cwd=str(panpan.workspace), env=environment, encoding="utf-8", timeout=30
         )
         self.expect(PROMPT)
 

@@ -1,9 +1,12 @@
 """A Python of its own for a harness, which needs a newer one than panpan, or other packages."""
 
 import os
+import secrets
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -44,15 +47,27 @@ def _interpreter(version: str) -> str:
 
 
 def run_in(python: Path, script: str, *args: str, env: Mapping[str, str] | None = None) -> str:
-    """Run a script beside this file with panpan's sources, and return what it printed."""
+    """Run a script beside this file with panpan's sources, end all that it started, and return what it printed."""
+    mark = f"PEER_JOB={secrets.token_hex(8)}"
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "NO_PROXY": "*", **(env or {})}
-    done = subprocess.run(
-        [str(python), str(Path(__file__).with_name(script)), *args],
-        env=variables,
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [str(python), str(Path(__file__).with_name(script)), *args],
+            env=variables | dict([mark.split("=")]),
+            capture_output=True,
+            text=True,
+            timeout=110,
+            check=False,
+        )
+    finally:
+        _end_marked(mark)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
+
+
+def _end_marked(mark: str) -> None:
+    """End the processes that inherited a variable, such as the server that a killed job of Inspect leaves."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                os.kill(int(folder.name), signal.SIGKILL)

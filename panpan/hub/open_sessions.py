@@ -240,7 +240,8 @@ class OpenSessions(AsyncContextManagerMixin):
         path = next((path for path in logs if path.stem == session_id), None)
         one = None if path is None else summary_of(path)
         if one is None or not one.cwd or not self.place.holds(Path(one.cwd)):
-            raise NotFoundError(f"there is no session {clean_line(session_id)[:100]!r} in the folders that are served")
+            name = clean_line(session_id)[:100]
+            raise NotFoundError(f"there is no session {name!r} in the folders that are served; choose or open another")
         return one.cwd
 
     @property

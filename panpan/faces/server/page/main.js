@@ -30,6 +30,7 @@ function App() {
 
   const show = (id) => {
     if (id === session?.id) return session;
+    setProblem(""); // of the session before
     const next = id ? new Session(id, () => draw(), announce) : null;
     setSession(next);
     setDrawer("");

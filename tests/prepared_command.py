@@ -98,7 +98,7 @@ class PreparedCommand:
         self._socket: socket.socket | None = None
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")}
         self.environment = kept | variables
-        """Of a run that differs in nothing."""
+        """Variables of a run that differs in nothing."""
 
     def can_start(self, environment: Mapping[str, str]) -> bool:
         """Return True if a run with this environment does not differ from one of the installed command."""

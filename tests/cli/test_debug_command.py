@@ -3,13 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from panpan.cli.debug_command import MAX_ROW_BYTES
+from tests.prepared_command import PREPARED
 
 
 @pytest.fixture
@@ -23,9 +23,9 @@ def folder(tmp_path: Path) -> Path:
 def start(folder: Path, *words: str) -> "subprocess.Popen[bytes]":
     env = {"PATH": os.environ["PATH"], "PANPAN_HOME": str(folder / "home"), "HOME": str(folder)}
     return subprocess.Popen(
-        [sys.executable, "-m", "panpan", "debug", *words, "--jsonl"],
+        PREPARED.argv("debug", *words, "--jsonl", env=env),
         cwd=folder / "project",
-        env={**env, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

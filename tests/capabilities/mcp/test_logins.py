@@ -27,6 +27,7 @@ from panpan.system.web.network import WebNetwork
 from tests.capabilities.mcp.place import Place, call, events_of, results_in, search
 from tests.fakes.mcp_http import config, serving, toy
 from tests.fakes.mcp_issuer import Issuer
+from tests.prepared_command import PREPARED
 
 LOGIN = Login(
     issuer="https://a.example",
@@ -34,6 +35,7 @@ LOGIN = Login(
     client=LoginClient(client_id="made"),
     access_token="one",
 )
+
 WAY = "log in with: panpan mcp login toy"
 
 
@@ -401,7 +403,7 @@ async def test_file_that_is_damaged_is_no_login(place: Place, logins: Logins, da
 async def test_command_line_logs_in_and_out(place: Place) -> None:
     async with issuing() as issuer:
         (place.home / "settings.toml").write_text(f'[mcp.toy]\nurl = "{issuer.url}/mcp"\n')
-        program = [sys.executable, "-m", "panpan", "--cwd", str(place.root), "mcp"]
+        program = PREPARED.argv("--cwd", str(place.root), "mcp", env=place.env)
         async with await anyio.open_process([*program, "login", "toy", "--no-browser"], env=place.env) as process:
             assert process.stdout is not None
             assert process.stdin is not None
@@ -428,7 +430,7 @@ async def test_command_line_logs_in_and_out(place: Place) -> None:
 
 async def test_server_of_a_project_needs_a_yes_before_a_login(place: Place) -> None:
     (place.root / ".mcp.json").write_text(json.dumps({"mcpServers": {"toy": {"url": "https://example.org/mcp"}}}))
-    program = [sys.executable, "-m", "panpan", "--cwd", str(place.root)]
+    program = PREPARED.argv("--cwd", str(place.root), env=place.env)
     await anyio.run_process([*program, "trust", "add"], env=place.env)
 
     ran = await anyio.run_process([*program, "mcp", "login", "toy"], env=place.env, check=False)
@@ -669,7 +671,7 @@ async def test_secret_of_an_entry_needs_a_yes_again() -> None:
 async def test_line_that_is_pasted_in_part_blocks_nothing(place: Place) -> None:
     async with issuing() as issuer:
         (place.home / "settings.toml").write_text(f'[mcp.toy]\nurl = "{issuer.url}/mcp"\n')
-        program = [sys.executable, "-m", "panpan", "--cwd", str(place.root), "mcp", "login", "toy", "--no-browser"]
+        program = PREPARED.argv("--cwd", str(place.root), "mcp", "login", "toy", "--no-browser", env=place.env)
         async with await anyio.open_process(program, env=place.env) as process:
             assert process.stdout is not None
             assert process.stdin is not None
@@ -698,7 +700,7 @@ async def test_failure_of_the_command_is_one_sentence(place: Place, refuses: str
             f"#!{sys.executable}\nimport sys\nfrom urllib.request import urlopen\nurlopen(sys.argv[1])\n"
         )
         browser.chmod(0o755)
-        program = [sys.executable, "-m", "panpan", "--cwd", str(place.root), "mcp", "login", "toy"]
+        program = PREPARED.argv("--cwd", str(place.root), "mcp", "login", "toy", env=place.env)
         env = {**place.env, "BROWSER": str(browser)}
         ran = await anyio.run_process(program, env=env, check=False, stdin=subprocess.DEVNULL)
 
@@ -711,7 +713,7 @@ async def test_login_of_a_removed_server_can_be_ended(place: Place, logins: Logi
     async with issuing() as issuer:
         (place.home / "settings.toml").write_text(f'[mcp.toy]\nurl = "{issuer.url}/mcp"\n')
         await log_in(entry_of(issuer), logins, agree)
-        program = [sys.executable, "-m", "panpan", "--cwd", str(place.root), "mcp"]
+        program = PREPARED.argv("--cwd", str(place.root), "mcp", env=place.env)
         url = f"{issuer.url}/mcp"
         removed = await anyio.run_process([*program, "remove", "toy"], env=place.env)
         ended = await anyio.run_process([*program, "logout", url], env=place.env)

@@ -22,6 +22,7 @@ from panpan.session.log.records import record_of
 from panpan.session.log.session_log import SessionLog, read_records
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, Compaction, UserMessage
+from tests.prepared_command import PREPARED
 from tests.session.importing.claude_records import ClaudeTranscript, text
 
 KEY = "sk-ant-api03-" + "a1B2" * 20
@@ -46,7 +47,7 @@ class Place:
 
     def shown(self, session: str) -> str:
         """Return the output of `show`, which needs a real standard output."""
-        argv = [sys.executable, "-m", "panpan", "--cwd", str(self.project), "sessions", "show", session]
+        argv = PREPARED.argv("--cwd", str(self.project), "sessions", "show", session, env=self.env)
         done = subprocess.run(argv, env=self.env, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout

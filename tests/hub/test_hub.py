@@ -30,6 +30,7 @@ from panpan.hub.events import (
 from panpan.hub.feed import Reader
 from panpan.hub.hub import MAX_WAITING, MAX_WAITING_BYTES, MAX_WAITING_OF_CLIENT, Hub, WaitingPrompt, hosted
 from panpan.session.budget.spending import ModelCosts, Spending
+from panpan.session.capability import Capability
 from panpan.session.command import CommandResult, NoCommands
 from panpan.session.frontend import Askers
 from panpan.session.session import Session
@@ -341,6 +342,29 @@ async def test_closing_the_hub_ends_the_turn_and_keeps_a_valid_log(tmp_path: Pat
 
     assert [one.text for one in it.hub.session.conversation.messages] == ["go", "a command ran"]
     assert not it.hub.is_busy
+
+
+class Interrupting(Capability):
+    """Interrupts the client whose prompt it prepares, and does not wait afterwards."""
+
+    name = "interrupting"
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    async def prepare_message(self, message: UserMessage) -> UserMessage:
+        self._hub.cancel("a")
+        return message
+
+
+async def test_interrupt_at_the_end_of_preparing_drops_the_prompt(tmp_path: Path) -> None:
+    async with running(tmp_path) as it:
+        it.hub.session.capabilities.add(Interrupting(it.hub))
+        with pytest.raises(PanpanError, match="interrupted before it was sent"):
+            await it.hub.submit("go", client="a")
+        await anyio.wait_all_tasks_blocked()
+
+    assert of(TurnBegan, it.told) == []
 
 
 async def test_ended_hub_returns_all_prompts_and_takes_no_more(tmp_path: Path) -> None:

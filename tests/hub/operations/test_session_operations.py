@@ -4,19 +4,24 @@ import base64
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Hook
 from panpan.errors import ConfigError
 from panpan.faces.server.routes import SESSION_TABLE
 from panpan.hub.hub import Hub
 from panpan.hub.operations.session import MAX_PAST_BYTES, newest_messages
 from panpan.hub.operations.table import BusyError, Caller, ForbiddenError, NotFoundError
 from panpan.hub.wire import WireError
+from panpan.session.capability import FileHistory
 from panpan.types.content import DocumentBlock, ImageBlock, TextBlock
+from panpan.types.events import FileRestore
 from panpan.types.messages import AssistantMessage, UserMessage, new_id
 from panpan.types.permission import PermissionQuestion
 from tests.faces.terminal.work_fixtures import HeldLLM, until
@@ -300,6 +305,41 @@ async def test_rewind_takes_back_a_message_when_no_turn_runs(tmp_path: Path) -> 
         messages = await it.call("session.messages")
 
     assert [one["content"][0]["text"] for one in messages] == ["first", "answer 0"]
+
+
+class Slow(Hook, FileHistory):
+    """Follows a rewind, and undoes, as slowly as a test wants."""
+
+    def __init__(self) -> None:
+        self.has_begun, self.goes_on = anyio.Event(), anyio.Event()
+
+    async def history_replaced(self, conversation: Conversation) -> None:
+        self.has_begun.set()
+        await self.goes_on.wait()
+
+    async def step(self, direction: str, *, only_looks: bool = False) -> FileRestore:
+        self.has_begun.set()
+        await self.goes_on.wait()
+        return FileRestore((), "", {})
+
+
+@pytest.mark.parametrize("operation", ["session.rewind", "changes.undo", "changes.redo"])
+async def test_no_turn_begins_while_something_is_taken_back(tmp_path: Path, operation: str) -> None:
+    slow = Slow()  # type: ignore[abstract]
+    async with running(tmp_path, hooks=[slow], offers=[slow]) as it:
+        first = await it.send("first")
+        await it.finish()
+        async with anyio.create_task_group() as tasks:
+            place = {"message": first} if operation == "session.rewind" else {}
+            tasks.start_soon(partial(it.call, operation, **place))
+            await slow.has_begun.wait()
+            await it.send("second")
+            await anyio.wait_all_tasks_blocked()
+            asked_meanwhile = len(it.llm.requests)
+            slow.goes_on.set()
+        await it.finish()
+
+    assert (asked_meanwhile, len(it.llm.requests)) == (1, 2)
 
 
 async def test_command_runs_and_another_is_refused(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from panpan.hub.events import (
 )
 from panpan.hub.feed import Reader
 from panpan.hub.hub import MAX_WAITING, MAX_WAITING_BYTES, MAX_WAITING_OF_CLIENT, Hub, WaitingPrompt, hosted
+from panpan.hub.preparing import MAX_AT_ONCE, PreparingPrompts
 from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.capability import Capability
 from panpan.session.command import CommandResult, NoCommands
@@ -365,6 +366,25 @@ async def test_interrupt_at_the_end_of_preparing_drops_the_prompt(tmp_path: Path
         await anyio.wait_all_tasks_blocked()
 
     assert of(TurnBegan, it.told) == []
+
+
+async def test_prompts_that_are_prepared_at_once_are_bounded() -> None:
+    preparing = PreparingPrompts()
+    async with anyio.create_task_group() as tasks:
+
+        async def wait() -> None:
+            async with preparing.turn_of("a", "m1"):
+                await anyio.sleep_forever()
+
+        for _ in range(MAX_AT_ONCE):
+            tasks.start_soon(wait)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(PanpanError, match="100 prompts are being sent already; wait for their responses"):
+            with anyio.fail_after(20):
+                async with preparing.turn_of("a", "m2"):
+                    pass
+        async with preparing.turn_of("b", "m3"):
+            tasks.cancel_scope.cancel()
 
 
 async def test_ended_hub_returns_all_prompts_and_takes_no_more(tmp_path: Path) -> None:

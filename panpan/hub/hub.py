@@ -7,9 +7,9 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
-from dataclasses import replace
+from functools import cached_property
 from time import monotonic, time
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 from anyio import AsyncContextManagerMixin, create_task_group
@@ -37,11 +37,11 @@ from panpan.hub.operations.table import BusyError
 from panpan.hub.preparing import PreparingPrompts
 from panpan.hub.questions import Questions
 from panpan.hub.recorded_messages import RecordedMessages
+from panpan.hub.waiting_prompts import MAX_WAITING, WaitingPrompt, WaitingPrompts
 from panpan.session.context_usage import used_tokens
 from panpan.session.frontend import Askers
 from panpan.session.session import Session
-from panpan.types.content import DiffDisplay, TextBlock
-from panpan.types.dataclass import dataclass
+from panpan.types.content import DiffDisplay
 from panpan.types.events import Event, ReplyStarted, RetryScheduled, RoundEnded, SubagentEvent, TurnEnded
 from panpan.types.messages import (
     Compaction,
@@ -52,29 +52,10 @@ from panpan.types.messages import (
     new_id,
 )
 
+if TYPE_CHECKING:
+    from panpan.hub.path_search import FileIndex
+
 log = logging.getLogger(__name__)
-
-MAX_WAITING = 1_000
-"""Most prompts that may wait for delivery; further ones are refused."""
-MAX_WAITING_BYTES = 100_000_000
-"""Memory for prompts that wait, counting a byte for each character; pictures are large."""
-MAX_WAITING_OF_CLIENT = 100
-"""Most prompts of a client of another process that may wait."""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingPrompt:
-    """A prompt that no turn has received yet."""
-
-    message: UserMessage
-    client: str = ""
-    """Client that sent it."""
-    is_command: bool = False
-    """True if its words are a slash command, for the session to run."""
-    is_returned: bool = False
-    """True if it goes back to its client when the turn before it is stopped; otherwise it runs then."""
-    is_contained: bool = False
-    """True if an unexpected error fails its turn alone, and does not end the hub."""
 
 
 class Hub(AsyncContextManagerMixin):
@@ -90,14 +71,10 @@ class Hub(AsyncContextManagerMixin):
         self.session = session
         self.feed = feed
         self.questions = questions
-        self._queue: deque[WaitingPrompt] = deque()
+        self._waiting = WaitingPrompts(session.steering)
         self._preparing = PreparingPrompts()
-        self._steered: dict[str, WaitingPrompt] = {}
-        """Prompts given to the running turn that may not have arrived, by the id of the message."""
         self._begun: deque[str] = deque(maxlen=MAX_WAITING)
         """Ids of the newest prompts that began a turn; a command is in no conversation."""
-        self._joined: set[str] = set()
-        """Clients of other processes that are there."""
         self._notes: list[UserMessage] = []
         """Messages that need no reply, to add after the turn."""
         self._messages = RecordedMessages(session, feed)
@@ -139,10 +116,17 @@ class Hub(AsyncContextManagerMixin):
             self._return_all()
             self.feed.close()
 
+    @cached_property
+    def files(self) -> "FileIndex":
+        """The files of the workspace by name, for clients that search them."""
+        from panpan.hub.path_search import FileIndex  # most sessions have no such client
+
+        return FileIndex(self.session.agent.context.paths)
+
     @property
     def is_busy(self) -> bool:
         """True if a turn runs or is about to."""
-        return self._is_running or bool(self._queue)
+        return self._is_running or bool(self._waiting)
 
     @property
     def is_preparing(self) -> bool:
@@ -157,12 +141,12 @@ class Hub(AsyncContextManagerMixin):
     @property
     def steering(self) -> Sequence[UserMessage]:
         """Messages that wait for the next round of the running turn, oldest first."""
-        return self.session.steering.waiting
+        return self._waiting.steering
 
     @property
     def queued(self) -> Sequence[UserMessage]:
         """Messages that wait for the end of the running turn, or while the hub is held, oldest first."""
-        return [one.message for one in self._queue] if self._is_running or self._holders else []
+        return self._waiting.queued if self._is_running or self._holders else []
 
     @property
     def status(self) -> Status:
@@ -190,10 +174,9 @@ class Hub(AsyncContextManagerMixin):
 
     def has_prompt(self, message_id: str) -> bool:
         """Return True if a prompt is in the conversation already, runs or ran, waits, or is about to."""
-        if message_id in self._preparing or message_id in self._begun:
+        if message_id in self._preparing or message_id in self._begun or message_id in self._waiting:
             return True
-        waiting = (*self.steering, *(one.message for one in self._queue))
-        return any(one.uuid == message_id for one in (*waiting, *self.session.conversation.messages))
+        return any(one.uuid == message_id for one in self.session.conversation.messages)
 
     def past(self) -> tuple[Sequence[Message], int]:
         """Return the messages that no later event carries, and the number of the event to read on after."""
@@ -242,25 +225,12 @@ class Hub(AsyncContextManagerMixin):
         """
         if self._is_ending:
             raise BusyError("the session was closed before the prompt was sent; open it again, and send it once more")
-        self._require_room(prompt)
         if delivery == "steer" and self._is_running:
-            self.session.steering.add(prompt.message)
-            self._steered[prompt.message.uuid] = prompt
+            self._waiting.steer(prompt)
         else:
-            self._queue.append(prompt)
+            self._waiting.queue(prompt)
             self._has_work.set()
         self._tell_status()
-
-    def _require_room(self, prompt: WaitingPrompt) -> None:
-        client = prompt.client
-        clients = [*(one.client for one in self._queue), *map(self._client_of, self.steering)]
-        if len(clients) >= MAX_WAITING:
-            raise BusyError(f"{MAX_WAITING:,} prompts wait in this session already; send this one later")
-        waiting = (*self.steering, *(one.message for one in self._queue))
-        if waiting and sum(map(_size_of, (prompt.message, *waiting))) > MAX_WAITING_BYTES:
-            raise BusyError("prompts of 100 MB wait in this session already; send this one later")
-        if client in self._joined and clients.count(client) >= MAX_WAITING_OF_CLIENT:
-            raise BusyError(f"{MAX_WAITING_OF_CLIENT} prompts of yours wait already; send this one later")
 
     def note(self, message: UserMessage) -> None:
         """Add a message that needs no reply: now, or after the running turn.
@@ -275,27 +245,13 @@ class Hub(AsyncContextManagerMixin):
 
     def take_back(self, client: str = "") -> UserMessage | None:
         """Take back the newest prompt of a client that waits; None if none does."""
-        for one in reversed(self._queue if self._is_running or self._holders else ()):
-            if one.client == client:
-                self._queue.remove(one)
-                self._tell_status()
-                return one.message
-        for message in reversed(self.steering):
-            if self._client_of(message) == client and self.session.steering.remove(message):
-                self._tell_status()
-                return message
-        return None
+        taken = self._waiting.take_back(client, looks_in_queue=self._is_running or self._holders > 0)
+        self._tell_status()
+        return taken
 
     def withdraw(self, client: str = "", uuid: str = "") -> Sequence[UserMessage]:
         """Take back all prompts of a client that wait, oldest first, as when it leaves; or the one with an id."""
-
-        def is_meant(message: UserMessage, sender: str) -> bool:
-            return sender == client and uuid in ("", message.uuid)
-
-        steered = [one for one in self.steering if is_meant(one, self._client_of(one))]
-        taken = [one for one in steered if self.session.steering.remove(one)]
-        taken += [one.message for one in self._queue if is_meant(one.message, one.client)]
-        self._queue = deque(one for one in self._queue if not is_meant(one.message, one.client))
+        taken = self._waiting.withdraw(client, uuid)
         self._tell_status()
         return taken
 
@@ -311,17 +267,13 @@ class Hub(AsyncContextManagerMixin):
 
     def joined(self, client: str) -> None:
         """Tell the others that a client of another process is there."""
-        self._joined.add(client)
+        self._waiting.joined(client)
         self.feed.publish(ClientChanged(client, is_here=True))
 
     def left(self, client: str) -> None:
         """Tell the others that a client has left, and let its prompts run, which it cannot get back any more."""
-        self._joined.discard(client)
+        self._waiting.left(client)
         self.feed.publish(ClientChanged(client, is_here=False))
-        self._queue = deque(replace(one, is_returned=False) if one.client == client else one for one in self._queue)
-        for uuid, one in self._steered.items():
-            if one.client == client:
-                self._steered[uuid] = replace(one, is_returned=False)
 
     def wake(self) -> None:
         """Wake the model for its news when nothing runs; after a stopped turn, with the next prompt."""
@@ -373,8 +325,8 @@ class Hub(AsyncContextManagerMixin):
         while True:
             await self._has_work.wait()
             self._has_work = anyio.Event()
-            while not (self._holders or self._is_ending) and (self._queue or self._takes_wake()):
-                await self._run_turn(self._queue.popleft() if self._queue else None)
+            while not (self._holders or self._is_ending) and (self._waiting or self._takes_wake()):
+                await self._run_turn(self._waiting.take_next())
 
     async def _watch_tasks(self) -> None:
         if (background := self.session.find(Background)) is None:
@@ -446,7 +398,7 @@ class Hub(AsyncContextManagerMixin):
                 self._retry = None
                 self._tell_status()
             case UserMessage(uuid=uuid):
-                self._steered.pop(uuid, None)
+                self._waiting.arrived(uuid)
                 self._tell_status()
             case RoundEnded():
                 self._measure()
@@ -467,43 +419,22 @@ class Hub(AsyncContextManagerMixin):
 
     def _after_turn(self) -> None:
         """Queue undelivered messages as the next turns; after a stopped turn, return those that are to be returned."""
-        self._queue_steering()
+        self._waiting.queue_steering()
         if self._is_stopped:
             self._return_prompts()
 
     def _return_all(self) -> None:
         """Return every prompt that no turn has received, since none will."""
-        self._queue_steering()
-        self._queue = deque(replace(one, is_returned=True) for one in self._queue)
-        self._return_prompts()
+        self._waiting.queue_steering()
+        self._return_prompts(takes_all=True)
 
-    def _queue_steering(self) -> None:
-        """Put undelivered messages before the other prompts."""
-        waiting = [self._steered.pop(one.uuid, WaitingPrompt(one)) for one in self._take_steering()]
-        self._steered.clear()
-        self._queue.extendleft(reversed(waiting))
-
-    def _return_prompts(self) -> bool:
+    def _return_prompts(self, *, takes_all: bool = False) -> bool:
         """Return the waiting prompts that are to be returned, and return True if there were any."""
-        by_client: dict[str, list[UserMessage]] = {}
-        for one in self._queue:
-            if one.is_returned:
-                by_client.setdefault(one.client, []).append(one.message)
-        self._queue = deque(one for one in self._queue if not one.is_returned)
+        by_client = self._waiting.take_returned(takes_all=takes_all)
         for client, messages in by_client.items():
             self.feed.publish(PromptsReturned(messages, client))
         self._tell_status()
         return bool(by_client)
-
-    def _take_steering(self) -> Sequence[UserMessage]:
-        taken = []
-        while (message := self.session.steering.take_first()) is not None:
-            taken.append(message)
-        return taken
-
-    def _client_of(self, message: UserMessage) -> str:
-        one = self._steered.get(message.uuid)
-        return "" if one is None else one.client
 
     def _add_notes(self) -> None:
         notes, self._notes = self._notes, []
@@ -524,11 +455,6 @@ class Hub(AsyncContextManagerMixin):
         if (status := self.status) != self._status:
             self._status = status
             self.feed.publish(StatusChanged(status))
-
-
-def _size_of(message: UserMessage) -> int:
-    """Return the characters of a message, pictures in Base64 among them."""
-    return sum(len(one.text) if isinstance(one, TextBlock) else len(one.source.data) for one in message.content)
 
 
 def _edited_in(event: Event) -> Iterator[FileEdited]:

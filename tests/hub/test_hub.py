@@ -28,8 +28,9 @@ from panpan.hub.events import (
     Warned,
 )
 from panpan.hub.feed import Reader
-from panpan.hub.hub import MAX_WAITING, MAX_WAITING_BYTES, MAX_WAITING_OF_CLIENT, Hub, WaitingPrompt, hosted
+from panpan.hub.hub import Hub, hosted
 from panpan.hub.preparing import MAX_AT_ONCE, PreparingPrompts
+from panpan.hub.waiting_prompts import MAX_WAITING, MAX_WAITING_BYTES, MAX_WAITING_OF_CLIENT, WaitingPrompt
 from panpan.session.budget.spending import ModelCosts, Spending
 from panpan.session.capability import Capability
 from panpan.session.command import CommandResult, NoCommands

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from panpan.hub.events import HubEvent, MessageRecorded, PromptsReturned, TurnBegan
-from panpan.hub.hub import WaitingPrompt
+from panpan.hub.waiting_prompts import WaitingPrompt
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
 from tests.fakes.scripted_llm import call, say
 from tests.fakes.tools import FakeTool

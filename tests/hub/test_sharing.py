@@ -590,7 +590,7 @@ async def test_prompts_of_a_client_that_died_run(tmp_path: Path) -> None:
             await remote.send("go", "queue")
             await until(lambda: it.llm.requests)
             await remote.send("more", "queue")
-        await until(lambda: not any(one.is_returned for one in it.hub._queue))
+        await until(lambda: not any(one.is_returned for one in it.hub._waiting._queue))
         it.hub.interrupt()
         await it.finish()
 

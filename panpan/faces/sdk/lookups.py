@@ -22,7 +22,7 @@ from panpan.system.text.terminal_text import clean_line
 from panpan.types.pattern import compile_late
 
 if TYPE_CHECKING:
-    from panpan.faces.path_search import FileIndex
+    from panpan.hub.path_search import FileIndex
 
 MAX_FILE_BYTES = 10_000_000
 """Most bytes of a file that are sent."""
@@ -211,7 +211,7 @@ class FileSuggestions:
 
     async def __call__(self, session: Session, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the files and folders whose paths have the letters of `query`, the best first."""
-        from panpan.faces.path_search import FileIndex, find_paths
+        from panpan.hub.path_search import FileIndex, find_paths
 
         query, paths = str(fields["query"]), session.agent.context.paths
         if len(query) > _MAX_QUERY_CHARS:

@@ -34,8 +34,9 @@ from panpan.hub.events import (
     Warned,
 )
 from panpan.hub.feed import OpenReply
-from panpan.hub.hub import Hub, WaitingPrompt
+from panpan.hub.hub import Hub
 from panpan.hub.questions import Answer
+from panpan.hub.waiting_prompts import WaitingPrompt
 from panpan.types.events import Compacted, Event
 from panpan.types.messages import AssistantMessage, UserMessage
 from panpan.types.permission import PlanProposal

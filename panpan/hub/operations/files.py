@@ -10,7 +10,6 @@ from typing import Literal
 
 from anyio import to_thread
 from pydantic import Field
-from rapidfuzz import fuzz, process
 
 from panpan.errors import ConfigError, ToolError
 from panpan.hub.hub import Hub
@@ -18,7 +17,6 @@ from panpan.hub.operations.table import BusyError, Caller, ForbiddenError, NoPar
 from panpan.session.capability import FileHistory
 from panpan.session.session import Session
 from panpan.system.files.read_file import open_regular_file
-from panpan.text_search.engine import SearchRequest, Selection, find_ripgrep, parse_listing, search
 from panpan.types.dataclass import dataclass
 from panpan.types.events import FileRestore
 from panpan.types.messages import UserMessage
@@ -38,21 +36,10 @@ class FindParams(Params):
 
 async def _find(hub: Hub, caller: Caller, params: FindParams) -> Sequence[str]:
     """Return files of the workspace whose paths fit a query, the best first; ignored files are left out."""
-    paths = hub.session.agent.context.paths
-    request = await to_thread.run_sync(_listing, paths.cwd)
-    found = await search(request, find_ripgrep(paths))
-    return await to_thread.run_sync(_best, parse_listing(found.stdout), params.query, params.limit)
+    from panpan.hub.path_search import find_paths
 
-
-def _listing(folder: Path) -> SearchRequest:
-    return SearchRequest(str(folder), "listing", files=Selection.below(folder))
-
-
-def _best(files: Sequence[str], query: str, limit: int) -> Sequence[str]:
-    if not query:
-        return files[:limit]
-    ranked = process.extract(query, files, scorer=fuzz.WRatio, processor=str.casefold, limit=limit, score_cutoff=50)
-    return [name for name, _, _ in ranked]
+    found = await find_paths(await hub.files.fresh(), params.query, params.limit)
+    return [path for path in found if not path.endswith("/")]
 
 
 class ReadParams(Params):

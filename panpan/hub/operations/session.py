@@ -13,10 +13,11 @@ from panpan.config.keys import dotted, flatten, is_secret
 from panpan.errors import ConfigError
 from panpan.hub.choices import MODES, models_for
 from panpan.hub.events import CommandRequested, Delivery, Status, TerminalCommand
-from panpan.hub.hub import Hub, WaitingPrompt
+from panpan.hub.hub import Hub
 from panpan.hub.operations.prompts import MAX_PARTS, Part, TextPart, message_of
 from panpan.hub.operations.questions import OpenQuestion, open_questions
 from panpan.hub.operations.table import BusyError, Caller, ForbiddenError, NoParams, NotFoundError, Operation, Params
+from panpan.hub.waiting_prompts import WaitingPrompt
 from panpan.hub.wire import as_json
 from panpan.session.models import SessionModels
 from panpan.session.session import SessionInfo

@@ -12,7 +12,8 @@ from panpan.app import slash_commands
 from panpan.faces.terminal.commands.registry import all_commands
 from panpan.faces.terminal.input.keys import SentPrompt
 from panpan.faces.terminal.prompt_queue import PromptQueue, Waiting
-from panpan.hub.hub import MAX_WAITING, Hub, WaitingPrompt
+from panpan.hub.hub import Hub
+from panpan.hub.waiting_prompts import MAX_WAITING, WaitingPrompt
 from panpan.session.command import Command, Leave
 from panpan.types.messages import UserMessage
 from tests.faces.terminal.work_fixtures import FakeScreen, HeldLLM, connect, screen_in, until, view_on

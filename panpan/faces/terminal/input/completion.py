@@ -10,8 +10,8 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from rapidfuzz import fuzz
 
-from panpan.faces.path_search import FileIndex, begins_word, find_paths
 from panpan.faces.terminal.input.input_box import MAX_OFFERED, CommandCompletion
+from panpan.hub.path_search import FileIndex, begins_word, find_paths
 from panpan.session.command import Command
 from panpan.system.files.paths import PathResolver
 from panpan.types.attachments import quote_path

@@ -8,7 +8,6 @@ import anyio
 
 from panpan.core.background import Background
 from panpan.core.tool import count_label_of
-from panpan.faces.path_search import FileIndex
 from panpan.faces.terminal.background_watch import ExitRequest
 from panpan.faces.terminal.dialogs.dialog_queue import DialogKeys
 from panpan.faces.terminal.input.completion import InputCompleter
@@ -26,6 +25,7 @@ from panpan.faces.terminal.views.status import StatusView
 from panpan.faces.terminal.views.turn_view import TurnCallbacks, TurnView
 from panpan.faces.turn_text import WaitingTime
 from panpan.hub.hub import Hub
+from panpan.hub.path_search import FileIndex
 from panpan.hub.questions import Questions
 from panpan.session.command import Command, Leave
 from panpan.session.log.agent_log import PastSubagents

@@ -9,8 +9,8 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent, Completion
 from prompt_toolkit.document import Document
 
-from panpan.faces.path_search import FileIndex
 from panpan.faces.terminal.input.completion import MAX_OFFERED, InputCompleter
+from panpan.hub.path_search import FileIndex
 from panpan.session.command import Command, Terminal
 from panpan.system.files.paths import PathResolver
 

@@ -8,7 +8,7 @@ from anyio.lowlevel import checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.faces.path_search import MAX_PATHS, file_list, find_paths
+from panpan.hub.path_search import MAX_PATHS, file_list, find_paths
 
 FILES = (
     "docs/main_ideas.md",

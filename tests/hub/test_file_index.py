@@ -6,7 +6,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from panpan.faces.path_search import MAX_AGE_S, FileIndex, FileList, find_paths
+from panpan.hub.path_search import MAX_AGE_S, FileIndex, FileList, find_paths
 from panpan.system.files.paths import PathResolver
 from panpan.text_search.engine import find_ripgrep
 

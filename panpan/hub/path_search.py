@@ -70,6 +70,7 @@ class FileIndex:
         self._clock = clock
         self._wanted = anyio.Event()
         self._made = anyio.Event()
+        self._looking = anyio.Lock()
 
     async def known(self) -> FileList:
         """Return the list; wait only if there is none yet. An old list is refreshed for the next request."""
@@ -83,8 +84,9 @@ class FileIndex:
 
     async def fresh(self) -> FileList:
         """Return a list that is not old, and make it if need be; for those that do not `run` the index."""
-        if self.files.folder != self._paths.cwd or self._clock() - self.files.made_at_s >= MAX_AGE_S:
-            self.files = await self.look()
+        async with self._looking:  # others wait for the list that is being made
+            if self.files.folder != self._paths.cwd or self._clock() - self.files.made_at_s >= MAX_AGE_S:
+                self.files = await self.look()
         return self.files
 
     async def run(self) -> None:

@@ -10,6 +10,7 @@ import click
 
 from panpan.cli_kit.commands import CommandOfSessions, chosen_folder
 from panpan.cli_kit.options import server_options
+from panpan.config.run_settings import SERVER_TOKEN_VARIABLE
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import printable
 
@@ -58,6 +59,7 @@ def command(
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key go together")
     if path is not None:
+        os.environ.pop(SERVER_TOKEN_VARIABLE, None)  # commands of sessions have no use for it
         return _run(ctx, folders, ServerPlace(None, path, read_only), access_log=access_log)
     where = _http_place(host or "127.0.0.1", port, read_only, (tls_cert, tls_key), behind_proxy)
     return _run(ctx, folders, where, access_log=access_log, opens_browser=opens_browser)
@@ -77,7 +79,6 @@ def _http_place(
     from urllib.parse import urlsplit
 
     from panpan.cli_kit.serving import HttpPlace
-    from panpan.config.run_settings import SERVER_TOKEN_VARIABLE
     from panpan.faces.server.serving import ServerPlace
 
     token = os.environ.pop(SERVER_TOKEN_VARIABLE, "")  # commands of sessions have no use for it

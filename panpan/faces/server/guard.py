@@ -5,6 +5,7 @@ a header, which no page can send unasked, an own host name, which no rebound nam
 """
 
 import json
+import re
 import secrets
 import time
 from base64 import b64decode
@@ -47,6 +48,8 @@ _BROWSER_HEADER = "sec-fetch-site"
 """Header of every browser. One keeps a password and sends it for other pages, too, so that basic authentication is for
 programs alone."""
 _MAX_NAME_CHARS = 100
+_OF_CONNECTION = re.compile(r" \d+$")
+"""End of names that the clients of sockets get; no other client may have one."""
 _OPEN_PATHS = ("/", "/page/")
 """The page itself, which has no secrets."""
 
@@ -252,7 +255,8 @@ class _Head:
 
     @property
     def client(self) -> str:
-        return clean_line(self.header(CLIENT_HEADER) or "http")[:_MAX_NAME_CHARS]
+        name = clean_line(self.header(CLIENT_HEADER) or "http")[:_MAX_NAME_CHARS]
+        return f"{name} http" if _OF_CONNECTION.search(name) else name
 
     @property
     def length(self) -> int:

@@ -279,3 +279,15 @@ async def test_place_of_the_future_or_of_nonsense_is_told(place: Place) -> None:
 
     assert first == [("resync", {"blocks": [], "is_whole": False})] * 5
     assert refusal_in(refused)[0] == 400
+
+
+async def test_client_takes_no_name_of_a_socket(place: Place) -> None:
+    async with served_in(place, "hello") as it:
+        session = await it.open()
+        async with it.events(session, after=0) as events:
+            body = {"parts": [{"type": "text", "text": "go"}]}
+            headers = {"X-Panpan-Client": "program socket 1"}
+            await it.http.post(f"/v1/sessions/{session}/prompts", json=body, headers=headers)
+            began = (await events.until("turn_began"))[-1]
+
+    assert began[2]["client"] == "program socket 1 http"

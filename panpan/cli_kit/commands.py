@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panpan.cli_kit.options import RUN_OPTIONS, overrides_of
+from panpan.cli_kit.options import RUN_OPTIONS, is_taken, overrides_of
 from panpan.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -61,9 +61,10 @@ class CommandOfSessions(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             root, name = ctx.find_root(), error.option_name
-            if not any(name in option.opts for option in root.command.params):
-                raise
             words = ctx.command_path.removeprefix(f"{root.command_path} ")
+            meant = [option.name or "" for option in root.command.params if name in option.opts]
+            if not any(is_taken(words.split()[0], option) for option in meant):
+                raise
             raise click.UsageError(
                 f"there is no option {name} of {self.name}; those of sessions stand before {words.split()[0]}: "
                 f"panpan {name} … {words}",

@@ -252,6 +252,18 @@ def check_options(options: Options) -> None:
     _network(options["allow_network"])
 
 
+def is_taken(command: str, option: str) -> bool:
+    """Return True if a subcommand takes an option that stands before it.
+
+    Args:
+        command: Name of the subcommand.
+        option: Name of the option's value, such as `permission_mode`.
+    """
+    if option == "cwd" or option in _FURTHER_OPTIONS.get(command, ()):
+        return True
+    return command in _COMMANDS_WITH_SETTINGS and option in {*SETTING_BY_OPTION, *_SEVERAL_SETTINGS}
+
+
 def check_options_before(command: str, ctx: click.Context) -> None:
     """Refuse options before a subcommand that have no effect on it; some subcommands use settings.
 
@@ -260,9 +272,7 @@ def check_options_before(command: str, ctx: click.Context) -> None:
     """
     for option in ctx.command.params:
         is_given = ctx.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
-        is_taken = option.name == "cwd" or option.name in _FURTHER_OPTIONS.get(command, ())
-        is_taken |= command in _COMMANDS_WITH_SETTINGS and option.name in {*SETTING_BY_OPTION, *_SEVERAL_SETTINGS}
-        if is_given and not is_taken:
+        if is_given and not is_taken(command, option.name or ""):
             name = " / ".join([*option.opts, *option.secondary_opts])
             raise click.UsageError(f"{name} does not go with the command {command}")
 

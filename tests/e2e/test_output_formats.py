@@ -187,6 +187,7 @@ WRONG_USAGE: Sequence[tuple[list[str], str]] = [
         ["serve", "--model", "x"],
         "those of sessions stand before serve: panpan --model … serve; see panpan serve --help",
     ),
+    (["acp", "-c"], "no such option '-c'"),  # no option of acp, and none that stands before it
     (["acp", "--effort", "low"], "those of sessions stand before acp: panpan --effort … acp; see panpan acp --help"),
     (["serve", "--prot", "1"], "no such option '--prot'; did you mean '--host' or '--port'? See panpan serve --help"),
     (["doctor", "--jso"], "did you mean '--json'? See panpan doctor --help"),

@@ -1,6 +1,7 @@
 """`panpan serve`: sessions over HTTP, for programs and for the browser."""
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -124,6 +125,8 @@ def _run(
     def ready(address: str, token: str) -> None:
         is_shown = where.http is not None and not where.http.is_own_token  # the user has their own already
         _say(f"serving at {address}#{token}" if is_shown else f"serving at {address}")
+        if sys.stderr.isatty():
+            _say("Ctrl+C ends it; conversations are kept")
         if opens_browser:
             from panpan.system.processes.user_browser import show_in_browser
 

@@ -407,8 +407,9 @@ class Hub(AsyncContextManagerMixin):
                 pass
         self._messages.carried_by(event)
         self.feed.publish(event)
-        for file in _edited_in(event):
-            self.feed.publish(file)
+        if isinstance(event, ToolResultMessage | SubagentEvent):
+            for file in _edited_in(event):
+                self.feed.publish(file)
 
     def _recorded(self, record: Message | Compaction | Mapping[str, Any]) -> None:
         """Follow what the session records, since not all of it is an event of a turn."""

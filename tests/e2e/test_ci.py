@@ -367,16 +367,10 @@ def test_patch_does_not_drive_the_terminal(ci: Panpan) -> None:
     assert b"\x1b" not in shown
 
 
-def test_commands_of_a_fix_have_no_network_and_no_keys(ci: Panpan) -> None:
-    (ci.home / "settings.toml").write_text("[sandbox]\nnetwork = true\n")
+def told_of_command(ci: Panpan, command: str) -> str:
+    """Return what the model is told of a command that a fix runs."""
     (ci.workspace.parent / "issue.txt").write_text("x")
-    listener = socket.create_server(("127.0.0.1", 0))
-    reach = f"import socket; print('rea' + 'ched', socket.create_connection({listener.getsockname()}, 3))"
-    git(ci.workspace, "config", "http.extraheader", "AUTHORIZATION: basic c2VjcmV0LXRva2Vu")
-    token = "print(open('.g' + 'it/config').read())"
-    look = f'python3 -c "print(6 * 7)"; env; python3 -c "{reach}" 2>&1 | tail -n 1; python3 -c "{token}" 2>&1'
-    command = f"cd {ci.workspace}; {look}"
-    with listener, serving([calls(ToolCall("Bash", {"command": command})), say("done")]) as server:
+    with serving([calls(ToolCall("Bash", {"command": command})), say("done")]) as server:
         ci.use(server)
         done = ci.run("ci", "fix", "--commands", "--text", f"issue={ci.workspace.parent / 'issue.txt'}")
 
@@ -384,6 +378,20 @@ def test_commands_of_a_fix_have_no_network_and_no_keys(ci: Panpan) -> None:
     assert done.code == 0
     if "was not run" in told:
         pytest.skip("no sandbox works here, and so nothing runs")
+    return str(told)
+
+
+def test_commands_of_a_fix_have_no_network_and_no_keys(ci: Panpan) -> None:
+    (ci.home / "settings.toml").write_text("[sandbox]\nnetwork = true\n")
+    listener = socket.create_server(("127.0.0.1", 0))
+    reach = f"import socket; print('rea' + 'ched', socket.create_connection({listener.getsockname()}, 3))"
+    git(ci.workspace, "config", "http.extraheader", "AUTHORIZATION: basic c2VjcmV0LXRva2Vu")
+    token = "print(open('.g' + 'it/config').read())"
+    look = f'python3 -c "print(6 * 7)"; env; python3 -c "{reach}" 2>&1 | tail -n 1; python3 -c "{token}" 2>&1'
+    command = f"cd {ci.workspace}; {look}"
+    with listener:
+        told = told_of_command(ci, command)
+
     assert "42" in told
     assert KEY not in told
     assert "reached" not in told
@@ -401,7 +409,6 @@ for name in {}:
 
 
 def test_commands_of_a_fix_see_no_token_of_checkouts_inside(ci: Panpan) -> None:
-    (ci.workspace.parent / "issue.txt").write_text("x")
     inner = ci.workspace / "vendor" / "li[b]"
     inner.mkdir(parents=True)
     git(inner, "init", "-q")
@@ -414,14 +421,7 @@ def test_commands_of_a_fix_see_no_token_of_checkouts_inside(ci: Panpan) -> None:
         git(folder, "commit", "-qm", "first", "--allow-empty")
     (ci.workspace / "look.py").write_text(LOOK.format([str(place) for place in places]))
     command = f"cd {ci.workspace}; python3 look.py"
-    with serving([calls(ToolCall("Bash", {"command": command})), say("done")]) as server:
-        ci.use(server)
-        done = ci.run("ci", "fix", "--commands", "--text", f"issue={ci.workspace.parent / 'issue.txt'}")
-
-    (told,) = results(server)
-    assert done.code == 0
-    if "was not run" in told:
-        pytest.skip("no sandbox works here, and so nothing runs")
+    told = told_of_command(ci, command)
     assert "code is run" in told
     assert "c2VjcmV0" not in told
 

@@ -165,12 +165,10 @@ class HooksCapability(Capability, HooksOfUser):
         from panpan.capabilities.hooks.configuration import hooks_of_host
         from panpan.capabilities.hooks.contract import FIRED, UNMATCHED
 
-        host, handlers = (
-            self.session.config.options.get("host"),
-            [*(self._configured.handlers if self._configured else ())],
-        )
-        handlers += [] if host is None else hooks_of_host(host)
-        return HookListing([one.listed for one in handlers], FIRED, UNMATCHED, self._are_off)
+        host = self.session.config.options.get("host")
+        of_files = self._configured.handlers if self._configured else ()
+        of_host = () if host is None else hooks_of_host(host)
+        return HookListing([one.listed for one in (*of_files, *of_host)], FIRED, UNMATCHED, self._are_off)
 
     @classmethod
     def commands(cls) -> Iterable[Command]:

@@ -387,11 +387,10 @@ def serve(
     overrides = overrides_of(options) if options else {}
     here = chosen_folder(ctx, None)
     place = ServedPlace([here / folder for folder in folders] or [here], dict(os.environ), overrides)
-    http = (
-        HttpPlace(host or "127.0.0.1", port, token=token, variable=MCP_TOKEN_VARIABLE, has_token=not needs_no_token)
-        if has_http
-        else None
-    )
+    http = None
+    if has_http:
+        address, has_token = host or "127.0.0.1", not needs_no_token
+        http = HttpPlace(address, port, token=token, variable=MCP_TOKEN_VARIABLE, has_token=has_token)
     program_of(ctx).serve(place, http, lambda line: click.echo(f"panpan: {printable(line)}", err=True))
     return 0
 

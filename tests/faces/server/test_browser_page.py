@@ -25,6 +25,9 @@ QUESTION = {
 }
 
 
+PLAN = "# Greet\n\n1. Change `hello.py`, so that it greets politely.\n2. Run it, and look at what it prints.\n"
+
+
 class Browsing:
     """A browser with the page, and what its tabs did."""
 
@@ -67,6 +70,7 @@ def browsing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browsing]:
         "two halves": [Reply((Thinking("Two of them."), Text(WHOLE)), faults=(Hold("text", release),), chunk_chars=20)],
         "edit": [call("Read", {"file_path": "hello.py"}), Reply((Text("I change it."), CHANGE)), say("It is changed.")],
         "ask": [Reply((ToolCall("AskUserQuestion", {"questions": [QUESTION]}),)), say("As you like.")],
+        "plan": [call("ExitPlanMode", {"plan": PLAN}), say("Then I begin.")],
         "hostile": [
             Reply((Thinking(HOSTILE), Text(HOSTILE), ToolCall("Read", {"file_path": HOSTILE}))),
             say(LONG_LINE),
@@ -191,6 +195,20 @@ def test_question_and_session_close_in_the_other_tab(browsing: Browsing) -> None
     assert "Edit hello.py?" in shown
     assert "+print('hello')" in shown
     assert (browsing.project / "hello.py").read_text() == "print('hello')\n"
+
+
+def test_plan_is_approved_with_a_mode(browsing: Browsing) -> None:
+    page = browsing.opened()
+    send(page, "/plan")
+    page.locator("select").first.wait_for()
+    send(page, "plan")
+
+    shown = page.locator(".question .plan").inner_text()
+    page.get_by_role("button", name="Yes, and accept edits automatically").click()
+    reply(page, "Then I begin.").wait_for()
+
+    assert "Change hello.py, so that it greets politely." in shown
+    assert page.locator("select").first.input_value() == "acceptEdits"
 
 
 def test_undo_shows_its_difference_first(browsing: Browsing) -> None:

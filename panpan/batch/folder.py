@@ -1,0 +1,270 @@
+"""The folder of a campaign: its places, and reading and writing what is there.
+
+    campaign.toml                  the user's; code, so it needs their trust
+    tasks.jsonl                    one task a line; written once
+    results.jsonl, results.csv     an index of the results; can be made again from state/
+    report.md, report.html
+    state/campaign.json            the campaign as it was trusted
+    state/lease.json               the panpan that runs the campaign
+    state/running.json             what it does, for `status`
+    state/stop                     there while the campaign is to stop
+    state/pace/                    what attempts tell each other about the rate limits of providers
+    state/ID/attempt-N/            one attempt:
+        attempt.json  result.json  needs.json  answer.json  cancel  lease.json
+        workspace/  venv/  changes.patch  events.jsonl  receipts.jsonl
+
+The rule: other machines read it at the same moment, over file systems without locks. So every file comes by a rename
+and whole, and what only grows has one writer.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from panpan.batch.records import Answer, AttemptState, FrozenCampaign, Needs, Record, Result, Task
+from panpan.errors import ConfigError, OutputError, ToolError
+from panpan.system.files.atomic_write import write_atomic
+from panpan.types.dataclass import dataclass
+
+RecordT = TypeVar("RecordT", bound=Record)
+
+_MAX_RECORD_BYTES = 16_000_000
+
+
+def read_record(path: Path, kind: type[RecordT]) -> RecordT | None:
+    """Return the record in a file; None if there is no file.
+
+    Raises:
+        ConfigError: It cannot be read, or holds something else.
+    """
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    if len(data) > _MAX_RECORD_BYTES:
+        raise ConfigError(f"{path} has {len(data):,} bytes, which no file of a campaign has; remove it")
+    try:
+        return kind.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the file"
+        raise ConfigError(f"{path} is damaged: {place}: {first['msg'].lower()}") from error
+
+
+def write_record(path: Path, record: Record) -> None:
+    """Write a record, whole and on the disk.
+
+    Raises:
+        OutputError: It cannot be written; an earlier one is still there.
+    """
+    write_whole(path, record.model_dump_json(indent=1).encode() + b"\n")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Make `data` the content of a file, whole and on the disk.
+
+    Raises:
+        OutputError: It cannot be written; the old content is still there.
+    """
+    try:
+        write_atomic(path, data, follow_symlinks=True)
+    except ToolError as error:
+        raise OutputError(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFolder:
+    """The folder of one attempt."""
+
+    path: Path
+    task_id: str
+    number: int
+
+    @property
+    def workspace(self) -> Path:
+        return self.path / "workspace"
+
+    @property
+    def venv(self) -> Path:
+        return self.path / "venv"
+
+    @property
+    def patch(self) -> Path:
+        """The changes, as a patch that git applies."""
+        return self.path / "changes.patch"
+
+    @property
+    def events(self) -> Path:
+        """Output of the runs of panpan: one JSON object a line. A killed run may leave a torn line."""
+        return self.path / "events.jsonl"
+
+    @property
+    def receipts(self) -> Path:
+        """One JSON object for each command that the campaign ran."""
+        return self.path / "receipts.jsonl"
+
+    @property
+    def lease(self) -> Path:
+        return self.path / "lease.json"
+
+    @property
+    def cancel(self) -> Path:
+        """There once the user has cancelled the attempt."""
+        return self.path / "cancel"
+
+    def state(self) -> AttemptState | None:
+        return read_record(self.path / "attempt.json", AttemptState)
+
+    def write_state(self, state: AttemptState) -> None:
+        write_record(self.path / "attempt.json", state)
+
+    def result(self) -> Result | None:
+        return read_record(self.path / "result.json", Result)
+
+    def write_result(self, result: Result) -> None:
+        """Write the result; an attempt that waited needs nobody any more."""
+        write_record(self.path / "result.json", result)
+        self.forget_needs()
+
+    def needs(self) -> Needs | None:
+        return read_record(self.path / "needs.json", Needs)
+
+    def write_needs(self, needs: Needs) -> None:
+        write_record(self.path / "needs.json", needs)
+
+    def forget_needs(self) -> None:
+        """Remove the question and its answer."""
+        for name in ("needs.json", "answer.json"):
+            (self.path / name).unlink(missing_ok=True)
+
+    def answer(self) -> Answer | None:
+        return read_record(self.path / "answer.json", Answer)
+
+    def write_answer(self, answer: Answer) -> None:
+        write_record(self.path / "answer.json", answer)
+
+
+class CampaignFolder:
+    """The folder of one campaign.
+
+    Args:
+        path: The folder, canonical.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.state = path / "state"
+
+    @property
+    def campaign_file(self) -> Path:
+        return self.path / "campaign.toml"
+
+    @property
+    def tasks_file(self) -> Path:
+        return self.path / "tasks.jsonl"
+
+    @property
+    def results_file(self) -> Path:
+        return self.path / "results.jsonl"
+
+    @property
+    def lease(self) -> Path:
+        return self.state / "lease.json"
+
+    @property
+    def running_file(self) -> Path:
+        return self.state / "running.json"
+
+    @property
+    def stop(self) -> Path:
+        """There while the campaign is to stop."""
+        return self.state / "stop"
+
+    @property
+    def pace(self) -> Path:
+        """Folder in which attempts tell each other about the rate limits of providers."""
+        return self.state / "pace"
+
+    def frozen(self) -> FrozenCampaign:
+        """Return the campaign as the user trusted it.
+
+        Raises:
+            ConfigError: It has not begun, or cannot be read.
+        """
+        found = read_record(self.state / "campaign.json", FrozenCampaign)
+        if found is None:
+            raise ConfigError(f"{self.path} has no campaign that has begun; begin it with panpan batch run {self.path}")
+        return found
+
+    def write_frozen(self, campaign: FrozenCampaign) -> None:
+        self.state.mkdir(exist_ok=True)
+        write_record(self.state / "campaign.json", campaign)
+
+    def tasks(self) -> Sequence[Task]:
+        """Return all tasks, in the order of the file.
+
+        Raises:
+            ConfigError: The file is missing or damaged.
+        """
+        try:
+            data = self.tasks_file.read_bytes()
+        except OSError as error:
+            raise ConfigError(f"{self.tasks_file} cannot be read: {error.strerror}") from error
+        try:
+            return [Task.model_validate_json(line) for line in data.split(b"\n") if line]
+        except ValidationError as error:
+            raise ConfigError(f"{self.tasks_file} is damaged; it must stay as panpan wrote it") from error
+
+    def attempt(self, task_id: str, number: int) -> AttemptFolder:
+        """Return the folder of an attempt, which need not exist."""
+        return AttemptFolder(self.state / task_id / f"attempt-{number}", task_id, number)
+
+    def attempts(self) -> Iterator[AttemptFolder]:
+        """Yield the folders of all attempts that have begun."""
+        with suppress(FileNotFoundError), os.scandir(self.state) as entries:
+            for entry in entries:
+                if len(entry.name) == 16 and entry.is_dir():
+                    for name in os.listdir(entry.path):  # noqa: PTH208
+                        word, _, number = name.partition("-")
+                        if word == "attempt" and number.isdigit():
+                            yield self.attempt(entry.name, int(number))
+
+    def results(self) -> Iterator[dict[str, object]]:
+        """Yield the fields of all results in the index, each once, without checking them, since there are many."""
+        with suppress(FileNotFoundError):
+            for line in self.results_file.read_bytes().split(b"\n"):
+                with suppress(ValueError):  # the end of a line that a crash cut off
+                    if line:
+                        yield from_json(line)
+
+    def append_result(self, result: Result) -> None:
+        """Add a result to the index; only the process with the campaign's lease does.
+
+        Raises:
+            OutputError: The index cannot be written; the result itself is safe in its own file.
+        """
+        line = result.model_dump_json().encode() + b"\n"
+        try:
+            with self.results_file.open("a+b") as file:
+                if file.tell():
+                    file.seek(-1, os.SEEK_END)
+                    line = line if file.read(1) == b"\n" else b"\n" + line
+                file.write(line)
+        except OSError as error:
+            raise OutputError(f"{self.results_file} cannot be written: {error.strerror}") from error
+
+    def rewrite_results(self, results: Sequence[Result]) -> None:
+        """Make the index anew, as where it lost a line."""
+        write_whole(self.results_file, b"".join(one.model_dump_json().encode() + b"\n" for one in results))
+
+    def room_bytes(self) -> int:
+        """Return the free bytes of its file system."""
+        return shutil.disk_usage(self.path).free

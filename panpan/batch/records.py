@@ -1,0 +1,210 @@
+"""Records of a campaign: those in its folder, and the job and the end of an attempt.
+
+All are JSON on disk, and written whole. Unknown fields are ignored, so that an older panpan reads newer folders.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.batch.campaign import AxisValue, Campaign, Verify
+
+
+class Record(BaseModel):
+    """A record of the folder."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Task(Record):
+    """A line of `tasks.jsonl`: one task with one value of each axis."""
+
+    id: str = Field(pattern=r"^[0-9a-f]{16}$")
+    """Digest of all that follows; the name of its folder in `state/`."""
+    name: str
+    """Id of the task in `campaign.toml`; tasks that differ in axes alone share it."""
+    prompt: str
+    """With the values of the axes filled in."""
+    axes: Mapping[str, AxisValue] = Field(default_factory=dict)
+    model: str | None = None
+    files: tuple[str, ...] = ()
+    verify: Verify | None = None
+
+
+class FrozenCampaign(Record):
+    """`state/campaign.json`: the campaign as the user trusted it. Workers read this and never `campaign.toml`."""
+
+    version: Literal[1] = 1
+    id: str
+    """A UUID, so that two campaigns in folders of the same path are told apart."""
+    tasks: int
+    """Number of lines of `tasks.jsonl`."""
+    tasks_digest: str
+    """BLAKE2b of `tasks.jsonl`, 16 bytes in hex."""
+    source: str
+    """Canonical folder of the project."""
+    commit: str | None = None
+    """Commit of the worktrees."""
+    home: str
+    """The panpan home of the attempts."""
+    campaign: Campaign
+
+
+class Spent(Record):
+    """Money, tokens and time that an attempt took, or all together."""
+
+    usd: float | None = 0.0
+    """US dollars; None if a price is not known."""
+    tokens: int = 0
+    """Input and output."""
+    seconds: float = 0.0
+    gpu_seconds: float = 0.0
+
+    def __add__(self, other: "Spent") -> "Spent":
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        return Spent(
+            usd=usd,
+            tokens=self.tokens + other.tokens,
+            seconds=self.seconds + other.seconds,
+            gpu_seconds=self.gpu_seconds + other.gpu_seconds,
+        )
+
+
+class Limits(Record):
+    """Limits of one attempt over all its runs; None: none."""
+
+    usd: float | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+
+
+class Job(Record):
+    """Order for a worker to run an attempt. Small, since it crosses the network."""
+
+    folder: str
+    """The campaign's folder, absolute, as every machine sees it."""
+    campaign_id: str
+    task_id: str
+    attempt: int = Field(ge=1)
+    limits: Limits = Limits()
+    gpus: int = 0
+
+
+class AttemptState(Record):
+    """`attempt.json`: the facts that are needed to go on with an attempt elsewhere."""
+
+    session_id: str
+    """A UUID, chosen before the first run."""
+    base: str = ""
+    """Commit or snapshot with which the workspace began; empty while it is not whole."""
+    tries: int = 0
+    """Runs of `panpan` so far, also those that were killed."""
+    is_set_up: bool = False
+    """True if the environment and the setup command are done."""
+
+
+class Needs(Record):
+    """`needs.json`: the attempt stopped, since only a person can say how it goes on."""
+
+    kind: Literal["question", "permission", "unfinished"]
+    text: str
+    """The question, in one or more lines."""
+    choices: tuple[str, ...] = ()
+    """Answers that are offered."""
+    allowed_with: tuple[str, ...] = ()
+    """Flags that would allow the call, for a permission."""
+
+
+class Answer(Record):
+    """`answer.json`: the word of a person; used once, by the next run of the attempt."""
+
+    text: str = ""
+    """For the model, in the person's words."""
+    unfinished: Literal["finished", "not-run", "unclear"] | None = None
+    flags: tuple[str, ...] = ()
+    """Further flags for this and later runs of the attempt."""
+
+
+class Verdict(Record):
+    """The end of the verify command, run anew after the last change."""
+
+    exit_code: int
+    seconds: float
+    timed_out: bool = False
+    output: str = ""
+    """The end of what it printed."""
+
+
+class Changes(Record):
+    """Changes of an attempt in its workspace. `changes.patch` holds them."""
+
+    files: tuple[str, ...] = ()
+    added: int = 0
+    """Lines."""
+    removed: int = 0
+    outside: tuple[str, ...] = ()
+    """Files that match no pattern of the task; empty where it names none."""
+
+
+Status: TypeAlias = Literal["passed", "failed", "done", "error", "cancelled"]
+"""passed and failed: by the verify command; done: there is none; error: the attempt could not be made."""
+
+EndedBy: TypeAlias = Literal["answer", "turns", "budget", "refused", "error", "cancel"]
+"""End of the session: the final answer, a limit, refused calls, an error, or your cancel."""
+
+
+class Result(Record):
+    """`result.json`: the end of an attempt. Written before anything reports it, and never changed."""
+
+    version: Literal[1] = 1
+    task_id: str
+    task: str
+    axes: Mapping[str, AxisValue] = Field(default_factory=dict)
+    model: str | None = None
+    attempt: int
+    session_id: str = ""
+    status: Status
+    ended_by: EndedBy
+    message: str = ""
+    """The model's final words, shortened, or the error."""
+    verdict: Verdict | None = None
+    changes: Changes | None = None
+    spent: Spent = Spent()
+    tries: int = 0
+    host: str = ""
+    began_at: str = ""
+    """UTC by the clock of that host, ISO 8601."""
+    ended_at: str = ""
+
+
+class Stopped(Record):
+    """The attempt was stopped on its way and goes on by its session id when it is run again."""
+
+    kind: Literal["stopped"] = "stopped"
+    reason: str
+
+
+class Waiting(Record):
+    """The attempt waits for a person."""
+
+    kind: Literal["waiting"] = "waiting"
+    needs: Needs
+
+
+class Unfit(Record):
+    """This machine cannot run the attempt, as where it does not see the folder; another one may."""
+
+    kind: Literal["unfit"] = "unfit"
+    reason: str
+
+
+class Finished(Record):
+    """The attempt has a result."""
+
+    kind: Literal["finished"] = "finished"
+    result: Result
+
+
+AttemptEnd: TypeAlias = Finished | Waiting | Stopped | Unfit
+"""End of one run of an attempt."""

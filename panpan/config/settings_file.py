@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from panpan.config.bounded_toml import TooDeepError, parse_toml
+from panpan.config.faults import fault, parse_text, suggestion
 from panpan.config.keys import KeyPath, dotted, shown
 from panpan.config.settings import FORMAT_VERSION, Settings, rule_text, settings_type
 from panpan.errors import ConfigError, ToolError
@@ -28,37 +28,6 @@ SourceKind: TypeAlias = Literal["default", "user", "project", "local", "environm
 
 _CALLED_OTHERWISE = {"max_turns": "max_rounds"}
 """Settings by the name of their option, if it differs and the most similar setting means something else."""
-
-_WANTED_BY_FAULT = {
-    "bool_type": "true or false",
-    "dict_type": "a table",
-    "invalid-json-value": "a text, number, list or table",
-    "float_type": "a number",
-    "int_type": "a whole number",
-    "is_instance_of": "a table",
-    "list_type": "a list",
-    "mapping_type": "a table",
-    "model_attributes_type": "a table",
-    "model_type": "a table",
-    "path_type": "a path in quotes",
-    "string_type": "a text in quotes",
-    "tuple_type": "a list",
-}
-"""Correct kinds of values, by pydantic's type of error."""
-
-_SENTENCES = {
-    "finite_number": "not finite; write a number",
-    "greater_than": "too small; write more than {gt:.10g}",
-    "greater_than_equal": "too small; write at least {ge:.10g}",
-    "less_than": "too large; write less than {lt:.10g}",
-    "less_than_equal": "too large; write at most {le:.10g}",
-    "literal_error": "unknown; write {expected}",
-    "missing": "missing; add it",
-    "string_too_long": "too long; write at most {max_length} characters",
-    "string_too_short": "empty; write something or remove it",
-    "too_long": "too long; write at most {max_length} items",
-}
-"""Ends of sentences about other errors, after "is", by pydantic's type of error; they are filled with its context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,26 +158,9 @@ def parse_settings(data: bytes, path: Path, kind: SourceKind) -> Source:
     except UnicodeDecodeError as exc:
         line = data.count(b"\n", 0, exc.start) + 1
         raise ConfigError(f"{place}:{line}: is not UTF-8; save the file as UTF-8") from exc
-    source = Source(kind, place, _parse(text, place), {}, path, text)
+    source = Source(kind, place, parse_text(text, place), {}, path, text)
     check(source)
     return source
-
-
-def _parse(text: str, place: str) -> dict[str, Any]:
-    try:
-        return parse_toml(text)
-    except TooDeepError as exc:
-        raise ConfigError(f"{place}: is nested too deeply for settings; change or remove the file") from exc
-    except ValueError as exc:  # TOMLDecodeError is one, and so is a number with too many digits
-        import re
-
-        reason = shown(exc)
-        found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", reason)
-        if found is None:
-            raise ConfigError(f"{place}: is not valid TOML: {reason}") from exc
-        line = found.group(1) or text.count("\n") + 1
-        reason = reason[0].lower() + reason[1 : found.start()]
-        raise ConfigError(f"{place}:{line}: is not valid TOML: {reason}") from exc
 
 
 def check(source: Source) -> Settings:
@@ -237,54 +189,17 @@ def _sentence(source: Source, errors: list[ErrorDetails]) -> str:
     place = source.place_of_item(path, number) if isinstance(number, int) else source.place_of(path)
     if first["type"] == "extra_forbidden":
         return f"{place}: there is no setting {dotted(path)}{_suggestion(path)}{more}"
-    return f"{place}: {dotted(path)} {_fault(first, is_item=isinstance(number, int))}{more}"
+    return f"{place}: {dotted(path)} {fault(first, is_item=isinstance(number, int))}{more}"
 
 
 def _path(error: ErrorDetails) -> KeyPath:
     return tuple(part for part in error["loc"] if isinstance(part, str) and part != "[key]")
 
 
-def _fault(error: ErrorDetails, *, is_item: bool) -> str:
-    """Return the problem with a value, and the correction.
-
-    Args:
-        error: The error from pydantic.
-        is_item: True if the value is an item of the list that was named.
-    """
-    kind, message = error["type"], error["msg"]
-    begin = "has an item that is" if is_item else "is"
-    if "[key]" in error["loc"]:
-        return "has an empty or too long name; write a shorter one, or remove it"
-    if kind in _WANTED_BY_FAULT:
-        return f"{begin} {_toml_type(error['input'])}; write {_WANTED_BY_FAULT[kind]}"
-    if kind in _SENTENCES:
-        return f"{begin} {_SENTENCES[kind].format_map(error.get('ctx', {}))}"
-    if kind == "value_error":
-        return str(error["ctx"]["error"])
-    return shown(message.removeprefix("Input ").replace("Value error, ", ""))
-
-
-def _toml_type(value: object) -> str:
-    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", list: "a list"}
-    if value == "":
-        return "empty"
-    return "a table" if isinstance(value, Mapping) else names.get(type(value), f"a {type(value).__name__}")
-
-
 def _suggestion(path: KeyPath) -> str:
-    from difflib import get_close_matches
-
     if dotted(path) in _CALLED_OTHERWISE:
         return f"; did you mean {_CALLED_OTHERWISE[dotted(path)]}?"
-    known = list(_known_keys(settings_type(), (), path))
-    beside = {key[-1]: key for key in known if key[:-1] == path[:-1]}
-    anywhere = {key[-1]: key for key in reversed(known)}
-    if path[-1] in anywhere:  # the right word in the wrong table
-        return f"; did you mean {dotted(anywhere[path[-1]])}?"
-    for candidates in (beside, anywhere):
-        if matches := get_close_matches(path[-1].lower(), candidates, n=1, cutoff=0.6):
-            return f"; did you mean {dotted(candidates[matches[0]])}?"
-    return "; remove it"
+    return suggestion(path, tuple(_known_keys(settings_type(), (), path)))
 
 
 def _known_keys(model: type[BaseModel], prefix: KeyPath, wanted: KeyPath) -> Iterable[KeyPath]:

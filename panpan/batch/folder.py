@@ -36,6 +36,9 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 _MAX_RECORD_BYTES = 16_000_000
 
+OWN_FILES = ("campaign.toml", "tasks.jsonl", "results.jsonl", "results.csv", "report.md", "report.html", "state")
+"""Names in a campaign's folder that mean something to panpan; a task is never about them."""
+
 
 def read_record(path: Path, kind: type[RecordT]) -> RecordT | None:
     """Return the record in a file; None if there is no file.

@@ -50,7 +50,7 @@ def parse_text(text: str, place: str) -> dict[str, Any]:
     try:
         return parse_toml(text)
     except TooDeepError as exc:
-        raise ConfigError(f"{place}: is nested too deeply for settings; change or remove the file") from exc
+        raise ConfigError(f"{place}: is nested too deeply; change or remove the file") from exc
     except ValueError as exc:  # TOMLDecodeError is one, and so is a number with too many digits
         import re
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from panpan.batch.campaign import Campaign
+from panpan.batch.expansion import digest_of
 from panpan.batch.folder import CampaignFolder
 from panpan.batch.records import FrozenCampaign, Task
 
@@ -60,8 +61,10 @@ def git(folder: Path, *words: str) -> str:
 
 def task_of(name: str = "first", prompt: str = "Write done into answer.txt.", **fields: Any) -> Task:
     """Return a task; `fields` are further ones of it, such as `axes` and `verify`."""
-    given = repr((name, prompt, sorted(fields.items())))
-    return Task(id=blake2b(given.encode(), digest_size=8).hexdigest(), name=name, prompt=prompt, **fields)
+    task = Task(id="0" * 16, name=name, prompt=prompt, **fields)
+    verify = None if task.verify is None else task.verify.model_dump(exclude_defaults=True)
+    id_ = digest_of(name, prompt, axes=task.axes, model=task.model, files=task.files, verify=verify)
+    return task.model_copy(update={"id": id_})
 
 
 def frozen_of(folder: CampaignFolder, tasks: Sequence[Task] | None = None, **fields: Any) -> FrozenCampaign:

@@ -14,6 +14,7 @@ from panpan.config.claude_settings import given_values, is_claudes
 from panpan.config.keys import KeyPath, dotted, json_key_lines, leaves, put, shown
 from panpan.config.settings_file import Source, check, parse_settings, read_bytes
 from panpan.errors import ConfigError
+from panpan.system.environment import ATTEMPT_VARIABLE, TASK_VARIABLE, is_of_attempt
 
 LOCAL_API_KEY_VARIABLE = "PANPAN_LOCAL_API_KEY"
 """Variable with the key that clients of `panpan local run` have to send."""
@@ -31,6 +32,8 @@ OTHER_VARIABLES = frozenset(
         LOCAL_API_KEY_VARIABLE,
         MCP_TOKEN_VARIABLE,
         SERVER_TOKEN_VARIABLE,
+        TASK_VARIABLE,
+        ATTEMPT_VARIABLE,
     }
 )
 """Variables of panpan that are no settings; the second one marks the processes that it starts."""
@@ -106,7 +109,8 @@ def read_environment(env: Mapping[str, str]) -> tuple[Source, list[str]]:
 
 
 def _is_unknown(name: str, value: str) -> bool:
-    return name.startswith("PANPAN_") and bool(value) and name not in VARIABLES and name not in OTHER_VARIABLES
+    is_known = name in VARIABLES or name in OTHER_VARIABLES or is_of_attempt(name)
+    return name.startswith("PANPAN_") and bool(value) and not is_known
 
 
 def _unknown(name: str) -> str:

@@ -26,6 +26,9 @@ PASSED_VARIABLES = """
     XDG_* MANPATH INFOPATH TERMINFO TERMINFO_DIRS TERM_PROGRAM TERM_PROGRAM_VERSION LS_COLORS LESS LESSOPEN LESSCLOSE
     WSL_DISTRO_NAME WSL_INTEROP WSLENV PANPAN_PROCESS_MARKS
 
+    # Attempts of a campaign
+    PANPAN_TASK PANPAN_ATTEMPT PANPAN_AXIS_* PORT PORT_*
+
     # Desktop, agents that hold keys (the variable holds none, and `git push` needs it)
     DISPLAY WAYLAND_DISPLAY XAUTHORITY DBUS_SESSION_BUS_ADDRESS DESKTOP_SESSION BROWSER
     SSH_AUTH_SOCK SSH_AGENT_PID GPG_TTY GPG_AGENT_INFO GNUPGHOME
@@ -95,6 +98,10 @@ _SECRET_NAME = compile_late(
     re.IGNORECASE,
 )
 """Names of secrets. SSH_AUTH_SOCK does not count: it holds no key, and without it `git push` could not work."""
+
+TASK_VARIABLE, ATTEMPT_VARIABLE, AXIS_VARIABLES = "PANPAN_TASK", "PANPAN_ATTEMPT", "PANPAN_AXIS_"
+"""Variables of an attempt of a campaign, for its commands: the task's id, the number, and the beginning of those with
+the values of the axes."""
 
 _HARMLESS_NAMES = frozenset({"PWD", "OLDPWD", "TOKENIZERS_PARALLELISM", "KEYTIMEOUT", "PANPAN_PROCESS_MARKS"})
 """Names that look like secrets and are none: shell, Hugging Face, and our own marks of process trees."""
@@ -170,6 +177,11 @@ def is_of_panpan(name: str) -> bool:
     return _OF_PANPAN.match(name) is not None
 
 
+def is_of_attempt(name: str) -> bool:
+    """True if a variable tells an attempt of a campaign what it is."""
+    return name in (TASK_VARIABLE, ATTEMPT_VARIABLE) or name.startswith(AXIS_VARIABLES)
+
+
 def is_named_like_secret(name: str) -> bool:
     """True if a variable is named as secrets are."""
     return _SECRET_NAME.search(name) is not None
@@ -189,7 +201,7 @@ def _has_wildcard(name: str) -> bool:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    is_named_so = name not in _HARMLESS_NAMES and is_named_like_secret(name)
+    is_named_so = name not in _HARMLESS_NAMES and not is_of_attempt(name) and is_named_like_secret(name)
     return is_named_so or looks_like_key(value) or holds_login(value)
 
 

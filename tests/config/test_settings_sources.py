@@ -108,6 +108,12 @@ def test_unknown_variable_warning_hides_its_value(place: Place) -> None:
     assert loaded.warnings == ("there is no variable PANPAN_MODLE; did you mean PANPAN_MODEL?",)
 
 
+def test_variables_of_an_attempt_warn_of_nothing(place: Place) -> None:
+    loaded = place.load({"PANPAN_TASK": "0123456789abcdef", "PANPAN_ATTEMPT": "1", "PANPAN_AXIS_TOKEN": "a"})
+
+    assert loaded.warnings == ()
+
+
 def test_empty_variable_counts_as_not_set(place: Place) -> None:
     place.user('model = "a"\n')
 

@@ -51,14 +51,15 @@ class _TurnTime:
         at = made_at(record["uuid"]) if record.get("type") in ("user", "assistant") else None
         if at is None:
             return
-        if self._began_at is None or _is_prompt(record):
+        if self._began_at is None or is_prompt(record):
             self._began_at, self._so_far = at, 0.0
         elif (so_far := at - self._began_at) > self._so_far:
             self.seconds += so_far - self._so_far
             self._so_far = so_far
 
 
-def _is_prompt(record: Mapping[str, Any]) -> bool:
+def is_prompt(record: Mapping[str, Any]) -> bool:
+    """True if a record of a log is a message of the user."""
     match record:
         case {"type": "user", "message": {"content": [{"type": "tool_result"}, *_]}}:
             return False
@@ -131,7 +132,7 @@ def spent_by_subagents(log: Path) -> Iterator[SubagentSpending]:
     """
     for path in sorted((log.parent / log.stem / "subagents").glob("agent-*.jsonl")):
         with suppress(SessionError):
-            records = list(read_records(path, only=_may_cost))
+            records = list(read_records(path, only=may_cost))
             own = [record for record in records if not record.get("forkedFrom")]
             yield SubagentSpending(path.stem.removeprefix("agent-"), _name(records) or path.stem, spending_of(own))
 
@@ -150,8 +151,8 @@ def spent_beside(
     return [SpentRecord.of(beside, "before the copy was made").as_json()] if beside.calls or beside.by_model else []
 
 
-def _may_cost(line: bytes) -> bool:
-    """Return True if a line may tell of costs; results, of which most of a log consists, need not be parsed."""
+def may_cost(line: bytes) -> bool:
+    """Return True if a line of a log may tell of costs or be the user's; results, as most are, need no parsing."""
     return _RESULT not in line or _REPLY in line
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -168,8 +169,7 @@ def chosen_session(locations: Locations, wanted: str) -> ChosenSession:
         SessionError: Several sessions have that title, or it is archived.
     """
     if (session_id := _id_in(wanted)) is not None:
-        places = [session_path(locations.sessions_folder, session_id), *logs_of_all_projects(locations.home)]
-        found = next((log for log in places if log.stem == session_id and _is_begun(log)), None)
+        found = log_of_id(locations, session_id)
         if found is None and any(log.stem == session_id for log in archived_logs(locations.home)):
             find_session(locations.home, locations.sessions_folder, session_id)  # its error says how to bring it back
         return ChosenSession(session_id, found)
@@ -183,6 +183,14 @@ def chosen_session(locations: Locations, wanted: str) -> ChosenSession:
     if (titled := session_titled(locations.sessions_folder, name)) is not None:
         return ChosenSession(titled.stem, titled)
     return ChosenSession(session_id, title=name)
+
+
+def log_of_id(locations: Locations, session_id: str) -> Path | None:
+    """Return the log of the session with this id, of this project or else of any; None if nothing is in it yet."""
+    places = chain(
+        [session_path(locations.sessions_folder, session_id)], logs_of_all_projects(locations.home, session_id)
+    )
+    return next(filter(_is_begun, places), None)
 
 
 def _id_in(text: str) -> str | None:

@@ -134,9 +134,9 @@ def newest_first(paths: Iterable[Path]) -> list[Path]:
     return [path for _, path in sorted(logs, reverse=True)]
 
 
-def logs_of_all_projects(home: Path) -> Iterator[Path]:
-    """Yield the logs below the panpan home, in no order."""
-    return home.glob("projects/*/sessions/*.jsonl")
+def logs_of_all_projects(home: Path, session_id: str = "*") -> Iterator[Path]:
+    """Yield the logs below the panpan home, in no order; only those of one session if an id is given."""
+    return home.glob(f"projects/*/sessions/{session_id}.jsonl")
 
 
 def archived_logs(home: Path) -> Iterator[Path]:

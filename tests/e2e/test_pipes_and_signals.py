@@ -188,9 +188,9 @@ def test_open_session_is_not_opened_twice(panpan: Panpan) -> None:
         panpan.use(server)
         first = panpan.start("-p", "go", stdin=subprocess.DEVNULL)
         wait_until(lambda: server.requests)
-        second = panpan.run("-c", "-p", "me too")
+        second = panpan.run("-c", "-p", "me too", "-f", "json")
         first.send_signal(signal.SIGTERM)
         finished(first)
 
-    assert second.code == 2
+    assert (second.code, second.result["terminal_reason"]) == (2, "session_held")
     assert "is open in another panpan" in second.stderr

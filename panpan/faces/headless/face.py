@@ -13,6 +13,7 @@ from panpan.errors import (
     HookRefusedError,
     PanpanError,
     ProviderError,
+    SessionHeldError,
     StructuredOutputError,
     TurnLimitError,
 )
@@ -37,6 +38,10 @@ class Outcome:
     """HTTP status of the request that failed; None if none did, or if it is not known."""
 
 
+SESSION_HELD = "session_held"
+"""Reason for the end of a run whose session another process has open, which the Agent SDK has no word for."""
+
+
 def outcome_of_error(error: PanpanError) -> Outcome:
     """Return how a turn that raised `error` ended."""
     status: int | None = None
@@ -53,6 +58,8 @@ def outcome_of_error(error: PanpanError) -> Outcome:
             subtype, reason, status = "error_during_execution", "api_error", error.status
         case HookRefusedError():
             subtype, reason = "error_during_execution", "hook_stopped"
+        case SessionHeldError():
+            subtype, reason = "error_during_execution", SESSION_HELD
         case ConfigError():
             subtype, reason = "error_during_execution", "turn_setup_failed"
         case _:

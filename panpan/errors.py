@@ -25,9 +25,9 @@
 Messages state the problem and what to do, for the user: lower case, no full stop, no traceback.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 
 class PanpanError(Exception):
@@ -150,9 +150,32 @@ class BudgetError(PanpanError):
 
 
 class AnswerNeededError(PanpanError):
-    """The work cannot go on without an answer of the user, and nobody is there to give it."""
+    """The work cannot go on without an answer of the user, and nobody is there to give it.
+
+    Args:
+        message: The problem and what to do, for the user.
+        kind: Kind of the question.
+        question: The question alone; empty if the message says it all.
+        choices: Answers that are offered.
+        allowed_with: Words of a command line that allow what was asked.
+    """
 
     exit_code = 5
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: Literal["question", "permission", "plan", "unfinished"] = "question",
+        question: str = "",
+        choices: Sequence[str] = (),
+        allowed_with: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.question = question or message
+        self.choices = choices
+        self.allowed_with = allowed_with
 
 
 class HookRefusedError(PanpanError):

@@ -77,7 +77,7 @@ class SessionContext:
         self.gate.subscribe(
             lambda mode: transcript.recorder.record_decision(PermissionModeRecord(permission_mode=mode).as_json())
         )
-        asks = frontend.askers.permission
+        asks = frontend.askers.permission or (frontend.stop.permission if frontend.stop is not None else None)
         ask = ModeAsker(
             lambda: self.gate.mode, ApprovingAsker(asks) if frontend.auto_approve else asks or DenyingAsker()
         )

@@ -14,6 +14,7 @@ from panpan.session.command import Command, NoCommands, SlashCommands
 from panpan.session.host import Host
 from panpan.session.opening import Cut, SessionSelection
 from panpan.session.setup import KindsOf, PromptOptions, SessionSetup, load_setup
+from panpan.session.stop_at_question import StopAtQuestion, WhenAsked
 from panpan.session.unfinished import Outcome
 from panpan.system.web.network import WebNetwork
 from panpan.types.dataclass import dataclass
@@ -139,6 +140,9 @@ class SessionOptions(TypedDict, total=False):
     """Asks the user the model's questions; with None, the model of a new session does not see its tool for them."""
     ask_plan: PlanAsker | None
     """Asks the user to approve plans; with None, the plan is the result of the turn in plan mode."""
+    when_asked: WhenAsked
+    """Fate of a turn that needs an answer and has nobody to ask: "refuse" refuses the call, "stop" ends the turn with
+    `AnswerNeededError`, which has the question, and runs nothing more. The answer is your next message then."""
     auto_approve: bool
     """True if questions are answered with yes, except those about protected paths and the sandbox."""
     is_interactive: bool
@@ -189,6 +193,8 @@ class Frontend:
     """Outcome of the calls that the session left open in a crash; None if it is not known."""
     warn: Callable[[str], None] = lambda _: None
     """Function that gets warnings for the user, one sentence each."""
+    stop: StopAtQuestion | None = None
+    """Ends the turn at a question that nobody answers; None if such calls are refused."""
     slash_commands: MakeCommands = lambda env, further: NoCommands()
     """Function that makes the slash commands; called when one is needed."""
 
@@ -200,6 +206,7 @@ class Frontend:
             options.get("is_interactive", False),
             options.get("unfinished"),
             options.get("warn", lambda _: None),
+            StopAtQuestion() if options.get("when_asked") == "stop" else None,
             slash_commands,
         )
 

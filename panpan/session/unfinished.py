@@ -12,7 +12,7 @@ call, that is its result; where they do not, only the user can know, and where n
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import anyio
 import anyio.to_thread
@@ -133,7 +133,10 @@ class UnfinishedCalls:
         if self._ask is None:
             raise UnfinishedCallError(
                 f"panpan ended while {what} ran, and cannot know whether that finished. Look, then run "
-                f"`{self._command}` on a terminal, or add --unfinished finished, not-run or unclear"
+                f"`{self._command}` on a terminal, or add --unfinished finished, not-run or unclear",
+                kind="unfinished",
+                question=f"panpan ended while this ran: {what}. Did it finish?",
+                choices=get_args(Outcome),
             )
         choices = [
             Choice("It finished", "the model goes on from there"),
@@ -154,7 +157,9 @@ class UnfinishedCalls:
         if self._ask is None:
             raise UnfinishedCallError(
                 f"{what} was begun before panpan ended, and still runs (processes {numbers}); wait for it or end it, "
-                f"then go on with `{self._command}`"
+                f"then go on with `{self._command}`",
+                kind="unfinished",
+                question=f"Still running since panpan ended: {what} (processes {numbers}). Wait for it or end it.",
             )
         question = f"Still running since panpan ended: {what}. What should happen to it?"
         choices = [

@@ -38,8 +38,12 @@ class PlanModeCapability(Capability):
         return (self.mode,)
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
-        ask = self.session.frontend.askers.plan
-        return EnterPlanModeTool(self.mode, has_user=ask is not None), ExitPlanModeTool(self.mode, ask)
+        frontend = self.session.frontend
+        ask, stop = frontend.askers.plan, frontend.stop
+        exit_ = ExitPlanModeTool(
+            self.mode, stop.plan if ask is None and stop is not None else ask, has_user=ask is not None
+        )
+        return EnterPlanModeTool(self.mode, has_user=ask is not None), exit_
 
     def hooks(self, agent: Agent) -> Iterable[Hook]:
         return (self.mode,) if agent.is_main else (PlanNotice(lambda: agent.gate.mode),)

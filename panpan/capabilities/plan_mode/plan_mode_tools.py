@@ -79,13 +79,14 @@ class ExitPlanModeTool(Tool[ExitPlanModeInput]):
     timeout_s = None
     """People take as long as they need; an interrupt withdraws the question."""
 
-    def __init__(self, planning: Planning, ask: PlanAsker | None) -> None:
+    def __init__(self, planning: Planning, ask: PlanAsker | None, *, has_user: bool = True) -> None:
         self._planning = planning
         self._ask = ask
+        self._has_user = has_user and ask is not None
 
     @property
     def is_advertised(self) -> bool:
-        return self._ask is not None or self._planning.is_on
+        return self._has_user or self._planning.is_on
 
     def title(self, args: ExitPlanModeInput) -> str:
         return ""

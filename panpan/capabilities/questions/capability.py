@@ -1,4 +1,4 @@
-"""Questions: what the model asks the user."""
+"""Questions: what the model asks the user, and the end of a run where nobody answers."""
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Annotated, Any, ClassVar, Self
@@ -6,10 +6,12 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from panpan.core.effects import Effects
+from panpan.core.hooks import Hook
 from panpan.core.tool import Tool, ToolContext
 from panpan.errors import ToolError
 from panpan.session.agent import Agent
 from panpan.session.capability import Capability
+from panpan.session.stop_at_question import EndAtQuestion
 from panpan.system.text.terminal_text import printable
 from panpan.types.content import Frozen, SummaryDisplay, text
 from panpan.types.events import Output, ToolYield
@@ -22,7 +24,14 @@ class Questions(Capability):
     name = "questions"
 
     def tools(self, agent: Agent) -> Iterable[Tool[Any]]:
-        return (AskUserQuestionTool(self.session.frontend.askers.user),)
+        ask, stop = self.session.frontend.askers.user, self.session.frontend.stop
+        return (AskUserQuestionTool(stop.user if ask is None and stop is not None else ask),)
+
+    def hooks(self, agent: Agent) -> Iterable[Hook]:
+        if (stop := self.session.frontend.stop) is None:
+            return ()
+        is_kept = self.session.config.options.get("log_folder") is None
+        return (EndAtQuestion(stop, f"panpan -r {self.session.id}" if is_kept else "", is_main=agent.is_main),)
 
 
 NOBODY_THERE = (

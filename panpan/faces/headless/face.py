@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from panpan.errors import (
+    AnswerNeededError,
     BudgetError,
     ConfigError,
     ContextOverflowError,
@@ -36,6 +37,8 @@ class Outcome:
     """Reason for the end, in the words of the Agent SDK."""
     api_status: int | None = None
     """HTTP status of the request that failed; None if none did, or if it is not known."""
+    asked: AnswerNeededError | None = None
+    """The question that ended the turn; None if none did."""
 
 
 SESSION_HELD = "session_held"
@@ -64,7 +67,8 @@ def outcome_of_error(error: PanpanError) -> Outcome:
             subtype, reason = "error_during_execution", "turn_setup_failed"
         case _:
             subtype, reason = "error_during_execution", "model_error"
-    return Outcome(subtype, error.exit_code, str(error), reason, status)
+    asked = error if isinstance(error, AnswerNeededError) else None
+    return Outcome(subtype, error.exit_code, str(error), reason, status, asked)
 
 
 INTERRUPTED = Outcome("error_during_execution", 128 + signal.SIGINT, "interrupted", "aborted_streaming")

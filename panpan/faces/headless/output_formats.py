@@ -240,6 +240,13 @@ def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duratio
         line["structured_output"] = value
     if outcome.error:
         line["errors"] = [outcome.error]
+    if (asked := outcome.asked) is not None:
+        line["asked"] = {
+            "kind": asked.kind,
+            "text": asked.question,
+            "choices": list(asked.choices),
+            "allowed_with": list(asked.allowed_with),
+        }
     return line
 
 

@@ -360,5 +360,5 @@ class _Run:
         note = note_on_end(reply) if reply is not None and not outcome.error else None
         if outcome is not INTERRUPTED and (line := outcome.error or note):
             self._say(line)
-        for line in () if self._ends_well() else denials_told(self._summary):
+        for line in () if self._ends_well() or outcome.asked is not None else denials_told(self._summary):
             self._warn(line)

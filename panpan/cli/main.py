@@ -43,9 +43,9 @@ PANPAN_PERMISSION_MODE, PANPAN_MAX_BUDGET_USD ...; PANPAN_HOME moves ~/.panpan.
 
 \b
 Exit codes: 0 done, 1 the turn failed, 2 usage or configuration, 3 turn limit,
-4 budget limit, 5 an answer of the user is needed (every call refused, or one
-repeated in vain), 6 a call of an earlier run is unfinished (see --unfinished),
-129, 130, 143 by signal."""
+4 budget limit, 5 an answer of the user is needed (every call refused, one
+repeated in vain, or see --when-asked), 6 a call of an earlier run is unfinished
+(see --unfinished), 129, 130, 143 by signal."""
 
 _WORD = compile_late(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 """Words that look like names of commands. A word with another character, or in another script, may be a sentence."""

@@ -56,6 +56,8 @@ def run(options: Options) -> int:
         for name in ("json_schema", "no_session_persistence"):
             if options[name]:
                 raise click.UsageError(f"--{name.replace('_', '-')} goes with -p or a pipe")
+        if options["when_asked"] is not None:
+            raise click.UsageError("--when-asked goes with -p or a pipe; on a terminal you are asked")
         if options["background"] is not None:
             raise click.UsageError("--background goes with -p or a pipe; on a terminal you are asked when you leave")
         if sys.__stdout__ is None:

@@ -132,6 +132,7 @@ def _opened(
         ask=askers.permission,
         ask_user=askers.user,
         ask_plan=askers.plan,
+        when_asked=options["when_asked"] or "refuse",
         auto_approve=options["auto_approve"],
         is_interactive=askers.permission is not None and host is None,
         host=host,

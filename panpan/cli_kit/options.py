@@ -145,6 +145,9 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--background", type=click.Choice(["exit", "drain", "stop"]),
                      help="Headless, with background tasks at the end: leave them, wait for them, or stop them "
                      "(the default)."),
+        click.option("--when-asked", type=click.Choice(["refuse", "stop"]),
+                     help="Headless, at a question for you: refuse the call (the default), or stop the run with exit "
+                     "code 5 and say in the result what was asked."),
         click.option("--permission-mode",
                      type=click.Choice([*_MODES, "manual"]),
                      help="What happens to calls that no rule decides; manual is default."),

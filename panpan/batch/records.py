@@ -107,13 +107,13 @@ class AttemptState(Record):
 class Needs(Record):
     """`needs.json`: the attempt stopped, since only a person can say how it goes on."""
 
-    kind: Literal["question", "permission", "unfinished"]
+    kind: Literal["question", "permission", "plan", "unfinished"]
     text: str
     """The question, in one or more lines."""
     choices: tuple[str, ...] = ()
     """Answers that are offered."""
     allowed_with: tuple[str, ...] = ()
-    """Flags that would allow the call, for a permission."""
+    """Words of a command line that would allow the call or approve the plan, such as `--allowedTools`, `Edit`."""
 
 
 class Answer(Record):

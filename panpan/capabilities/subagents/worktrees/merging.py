@@ -14,11 +14,12 @@ import anyio
 from anyio import to_thread
 
 from panpan.capabilities.subagents.worktrees.merge_worktree import WorktreeMerge
-from panpan.capabilities.subagents.worktrees.worktree import Worktree, display_path, keep_files
+from panpan.capabilities.subagents.worktrees.worktree import Worktree, display_path
 from panpan.capabilities.subagents.worktrees.worktrees import Worktrees
 from panpan.editing.planned_edit import ChangeReport
 from panpan.errors import ToolError
 from panpan.file_trees.kept_files import KeepLimits
+from panpan.file_trees.listed_files import keep_files
 from panpan.file_trees.own_repository import OwnRepository
 from panpan.file_trees.snapshot import Difference, Entry, Snapshot, all_folders_above, diff_text, differences
 from panpan.file_trees.writing import Revert, contents_of, opened_above, write_changes

@@ -8,12 +8,7 @@ from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
-from anyio import to_thread
-
-from panpan.errors import PanpanError, SnapshotError, ToolError
-from panpan.file_trees.kept_files import KeepLimits, stat_paths
-from panpan.file_trees.own_repository import OwnRepository
-from panpan.file_trees.snapshot import Modes, Snapshot, commit_of, message_of, modes_of, snapshot_from
+from panpan.errors import PanpanError, ToolError
 from panpan.system.files import folder_tree
 from panpan.system.files.atomic_write import write_atomic
 from panpan.system.files.file_lock import is_locked
@@ -143,68 +138,3 @@ def remove_tree(folder: Path) -> None:
             folder_tree.remove_tree(folder)
     except OSError as error:
         raise ToolError(f"{error.filename or folder} could not be removed: {error.strerror}") from error
-
-
-_TIMEOUT_S = 600.0
-_MANY_FILES = 500
-"""Number of files above which they are stored as one pack."""
-
-
-async def keep_files(
-    repository: OwnRepository, index: Path, paths: Sequence[str], limits: KeepLimits, *, usual: Modes | None = None
-) -> Snapshot:
-    """Return a snapshot of `paths`, as they are in the work tree now; nothing leads to it yet.
-
-    Args:
-        repository: Where to keep it.
-        index: What git knows of the files; a new one, or that of the last time, which is quicker.
-        paths: Of files and links; those that are not there are not in the snapshot.
-        limits: How large a file may be.
-        usual: Modes whose usual bits it gets, so that the two compare quickly.
-
-    Raises:
-        ToolError: git could not keep them, as where one changed meanwhile.
-        OSError: There is no place for them.
-    """
-    await to_thread.run_sync(_prepare, repository, index)
-    found = await to_thread.run_sync(stat_paths, repository.work_tree, paths, limits)
-    known = await repository.run("ls-files", "-z", index=index)
-    dropped = [path for path in os.fsdecode(known).split("\0") if path and path not in found.bits]
-    if dropped:
-        await _update(repository, index, ["--force-remove"], dropped)
-    if found.bits:
-        await _update(repository, index, ["--add", "--remove", "--replace"], list(found.bits))
-    tree = await repository.write_tree(index)
-    bits = {path: mode for path, mode in found.bits.items() if mode is not None}
-    modes = modes_of(bits) if usual is None else Modes(*usual.usual).changed(bits)
-    return Snapshot("", tree, modes, found.left_out)
-
-
-async def keep_snapshot(repository: OwnRepository, snapshot: Snapshot, reference: str) -> str:
-    """Let a reference lead to a snapshot, so that it stays, and return the id by which `kept` finds it."""
-    message = message_of(snapshot.modes, snapshot.left_out, ())
-    commit = commit_of(snapshot.tree, None, message)
-    id_ = await to_thread.run_sync(repository.add_object, "commit", commit)
-    await to_thread.run_sync(repository.point, reference, id_)
-    return id_
-
-
-async def read_snapshot(repository: OwnRepository, id_: str) -> Snapshot:
-    """Return a snapshot that was kept for good."""
-    try:
-        return snapshot_from(id_, await repository.run("cat-file", "commit", id_))
-    except (ToolError, ValueError, KeyError) as error:
-        raise SnapshotError(f"the start of a worktree cannot be read: {error}") from error
-
-
-def _prepare(repository: OwnRepository, index: Path) -> None:
-    repository.prepare()
-    (repository.folder / "indexes").mkdir(mode=0o700, exist_ok=True)  # where merges and undo work
-    index.with_name(f"{index.name}.lock").unlink(missing_ok=True)  # left by a killed git
-
-
-async def _update(repository: OwnRepository, index: Path, options: Sequence[str], paths: Sequence[str]) -> None:
-    settings = ["core.bigFileThreshold=0"] if len(paths) > _MANY_FILES else []
-    stdin = b"".join(os.fsencode(path) + b"\0" for path in paths)
-    args = ("update-index", "-z", *options, "--stdin")
-    await repository.run(*args, index=index, stdin=stdin, settings=settings, timeout_s=_TIMEOUT_S)

@@ -4,14 +4,11 @@ The rule: the project's files change by a merge alone, and of its repository not
 which goes again. What an agent changed is never thrown away unless somebody says so.
 """
 
-import errno
 import fcntl
 import os
-import shutil
-import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -21,22 +18,19 @@ from panpan.capabilities.subagents.worktrees.worktree import (
     Worktree,
     WorktreeRecords,
     display_path,
-    keep_files,
-    keep_snapshot,
     orphaned_worktrees,
-    read_snapshot,
     remove_tree,
 )
 from panpan.errors import PanpanError, ToolError
-from panpan.file_trees.kept_files import TOO_LONG, KeepLimits, stat_paths
+from panpan.file_trees.kept_files import KeepLimits
+from panpan.file_trees.listed_files import copy_files, keep_files, keep_snapshot, list_files, read_snapshot
 from panpan.file_trees.own_repository import OwnRepository
 from panpan.file_trees.snapshot import Difference, Snapshot, differences, list_changes, names
 from panpan.system.files.atomic_write import is_temporary_name
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.file_lock import is_locked
-from panpan.system.files.folder_tree import make_folders, make_private_folder
-from panpan.system.files.read_file import opened_folder
-from panpan.system.git.git import add_worktree, forget_worktree, repository_around, run_git
+from panpan.system.files.folder_tree import make_private_folder
+from panpan.system.git.git import add_worktree, forget_worktree, repository_around
 from panpan.types.dataclass import dataclass
 from panpan.types.events import FileChange
 
@@ -245,96 +239,6 @@ class Worktrees:
     def repository(self, work_tree: Path) -> OwnRepository:
         """Return the repository with kept content, for a worktree or for the user's work tree."""
         return OwnRepository(self._kept, work_tree)
-
-
-_LIST_TIMEOUT_S = 60.0
-_NOT_COPIED = "it is a repository of its own, or a submodule"
-
-
-@dataclass(frozen=True, slots=True)
-class WorkTreeFiles:
-    """Files that git does not ignore."""
-
-    files: Sequence[str]
-    """Files and links, also deleted ones."""
-    repositories: Sequence[str] = field(default_factory=tuple)
-    """Nested repositories, each with a slash at its end; their files are not listed."""
-
-
-async def list_files(top: Path) -> WorkTreeFiles:
-    """Return tracked and new files of the work tree `top`."""
-    listing = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    found = await run_git(listing, cwd=top, timeout_s=_LIST_TIMEOUT_S)
-    if found.timed_out or found.is_truncated:
-        raise ToolError(f"{top} holds too many files for a worktree")
-    if found.exit_code != 0:
-        raise ToolError(f"git cannot tell which files are in {top}; nothing was done")
-    paths = [path for path in dict.fromkeys(os.fsdecode(found.stdout).split("\0")) if path]
-    return await to_thread.run_sync(_sorted, top, paths)
-
-
-async def copy_files(source: Path, target: Path, limits: KeepLimits) -> tuple[Sequence[str], Mapping[str, str]]:
-    """Copy the files of one work tree into an empty one; return copied paths, and reasons why others were not."""
-    found = await list_files(source)
-    return await to_thread.run_sync(_copy, source, target, found, limits)
-
-
-def _sorted(top: Path, paths: Sequence[str]) -> WorkTreeFiles:
-    """Tell repositories from files; of a submodule, git names the folder like a file."""
-    repositories = {
-        f"{path.rstrip('/')}/" for path in paths if path.endswith("/") or os.path.lexists(f"{top}/{path}/.git")
-    }
-    inside = tuple(repositories)
-    return WorkTreeFiles([path for path in paths if not f"{path}/".startswith(inside)], sorted(repositories))
-
-
-def _copy(
-    source: Path, target: Path, found: WorkTreeFiles, limits: KeepLimits
-) -> tuple[Sequence[str], Mapping[str, str]]:
-    looked = stat_paths(source, found.files, limits)
-    if len(looked.bits) > limits.max_files:
-        raise ToolError(f"{source} holds more than {limits.max_files:,} files, too many for a worktree")
-    if sum(looked.sizes.values()) > limits.max_new_bytes:
-        raise ToolError(f"{source} holds more than {limits.max_new_bytes // 1_000_000:,} MB, too much for a worktree")
-    made: set[str] = set()
-    copied: list[str] = []
-    for path in looked.bits:
-        folder = path.rpartition("/")[0]
-        try:
-            if folder and folder not in made:
-                make_folders(target / folder)
-                made.add(folder)
-            _copy_file(source / path, target / path)
-        except FileNotFoundError:
-            continue  # the user has just deleted it
-        except OSError as error:
-            if error.errno == errno.ENAMETOOLONG:  # the path of the worktree may be longer than the user's
-                looked.left_out[path] = TOO_LONG
-                continue
-            raise ToolError(f"{path} could not be copied into a worktree: {error}") from error
-        copied.append(path)
-    for path in found.repositories:
-        with suppress(OSError):  # git leaves such a folder for a submodule that was not fetched
-            make_folders(target / path)
-    return copied, looked.left_out | dict.fromkeys(found.repositories, _NOT_COPIED)
-
-
-def _copy_file(source: Path, target: Path) -> None:
-    """Copy a file with its mode and time, or a link as a link; no link is followed to it."""
-    with opened_folder(source.parent) as folder:
-        try:
-            target.symlink_to(os.readlink(source.name, dir_fd=folder))
-            return
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise
-        fd = os.open(source.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    with os.fdopen(fd, "rb") as file, target.open("xb") as copy:
-        shutil.copyfileobj(file, copy)
-        status = os.fstat(fd)
-        copy.flush()
-        os.fchmod(copy.fileno(), stat.S_IMODE(status.st_mode))
-        os.utime(copy.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 async def compare_worktree(

@@ -9,9 +9,11 @@
     state/running.json             what it does, for `status`
     state/stop                     there while the campaign is to stop
     state/pace/                    what attempts tell each other about the rate limits of providers
+    state/kept/                    content of the files with which attempts begin and end, as a git repository
+    state/ID/picked.json           the attempt whose changes were brought into the project
     state/ID/attempt-N/            one attempt:
         attempt.json  result.json  needs.json  answer.json  cancel  lease.json
-        workspace/  venv/  changes.patch  events.jsonl  receipts.jsonl
+        workspace-ID-N/  venv/  changes.patch  events.jsonl  receipts.jsonl  index
 
 The rule: other machines read it at the same moment, over file systems without locks. So every file comes by a rename
 and whole, and what only grows has one writer.
@@ -92,8 +94,27 @@ class AttemptFolder:
     number: int
 
     @property
+    def campaign(self) -> Path:
+        """The campaign's folder."""
+        return self.path.parents[2]
+
+    @property
+    def kept(self) -> Path:
+        """Repository of all attempts with the content of their files."""
+        return self.path.parents[1] / "kept"
+
+    @property
     def workspace(self) -> Path:
-        return self.path / "workspace"
+        """Top of the files of the attempt.
+
+        Git names the entry of a worktree by its folder, so each has a name of its own.
+        """
+        return self.path / f"workspace-{self.task_id[:8]}-{self.number}"
+
+    @property
+    def index(self) -> Path:
+        """State of the files of the workspace as panpan last saw them, as git keeps it."""
+        return self.path / "index"
 
     @property
     def venv(self) -> Path:
@@ -122,6 +143,11 @@ class AttemptFolder:
     def cancel(self) -> Path:
         """There once the user has cancelled the attempt."""
         return self.path / "cancel"
+
+    @property
+    def picked_file(self) -> Path:
+        """Record of the attempt at this task whose changes were brought into the project."""
+        return self.path.parent / "picked.json"
 
     def state(self) -> AttemptState | None:
         return read_record(self.path / "attempt.json", AttemptState)
@@ -209,6 +235,7 @@ class CampaignFolder:
 
     def write_frozen(self, campaign: FrozenCampaign) -> None:
         self.state.mkdir(exist_ok=True)
+        write_whole(self.state / ".gitignore", b"*\n")  # or the user's git looks through all workspaces
         write_record(self.state / "campaign.json", campaign)
 
     def tasks(self) -> Sequence[Task]:

@@ -137,14 +137,26 @@ class Verdict(Record):
 
 
 class Changes(Record):
-    """Changes of an attempt in its workspace. `changes.patch` holds them."""
+    """Changes of an attempt in its workspace. `changes.patch` holds them.
+
+    Paths are those in the patch, relative to the top of the workspace; bytes that are not UTF-8 are escaped.
+    """
 
     files: tuple[str, ...] = ()
+    """The first of the changed files; `more` tells of the others."""
+    more: int = 0
+    """Changed files beyond those in `files`."""
     added: int = 0
     """Lines."""
     removed: int = 0
     outside: tuple[str, ...] = ()
-    """Files that match no pattern of the task; empty where it names none."""
+    """The first of the files that match no pattern of the task; empty where it names none."""
+    more_outside: int = 0
+    """Files outside beyond those in `outside`."""
+    left_out: tuple[str, ...] = ()
+    """Files that are not in the patch, or were not in the workspace, each with the reason."""
+    snapshot: str = ""
+    """Snapshot of the files at the end, in `state/kept`; `pick` needs no workspace."""
 
 
 Status: TypeAlias = Literal["passed", "failed", "done", "error", "cancelled"]
@@ -152,6 +164,16 @@ Status: TypeAlias = Literal["passed", "failed", "done", "error", "cancelled"]
 
 EndedBy: TypeAlias = Literal["answer", "turns", "budget", "refused", "error", "cancel"]
 """End of the session: the final answer, a limit, refused calls, an error, or your cancel."""
+
+
+class Picked(Record):
+    """`picked.json` of a task: the attempt whose changes are in the project now."""
+
+    attempt: int
+    files: int
+    """Files that were changed in the project."""
+    conflicts: Mapping[str, str] = Field(default_factory=dict)
+    """Reasons why files were left as they were, by path."""
 
 
 class Result(Record):

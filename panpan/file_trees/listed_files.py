@@ -47,7 +47,7 @@ async def list_files(top: Path) -> WorkTreeFiles:
     if found.exit_code != 0:
         raise ToolError(f"git cannot tell which files are in {top}; nothing was done")
     paths = [path for path in dict.fromkeys(os.fsdecode(found.stdout).split("\0")) if path]
-    return await to_thread.run_sync(_sorted, top, paths)
+    return await to_thread.run_sync(split_repositories, top, paths)
 
 
 async def copy_files(source: Path, target: Path, limits: KeepLimits) -> tuple[Sequence[str], Mapping[str, str]]:
@@ -56,7 +56,7 @@ async def copy_files(source: Path, target: Path, limits: KeepLimits) -> tuple[Se
     return await to_thread.run_sync(copy_listed, source, target, found, limits)
 
 
-def _sorted(top: Path, paths: Sequence[str]) -> WorkTreeFiles:
+def split_repositories(top: Path, paths: Sequence[str]) -> WorkTreeFiles:
     """Tell repositories from files; of a submodule, git names the folder like a file."""
     repositories = {
         f"{path.rstrip('/')}/" for path in paths if path.endswith("/") or os.path.lexists(f"{top}/{path}/.git")

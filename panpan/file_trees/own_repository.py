@@ -7,7 +7,7 @@ index, the objects and the references are all below the panpan home.
 
 import hashlib
 import os
-import threading
+import secrets
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -230,12 +230,11 @@ class OwnRepository:
             index.unlink(missing_ok=True)
 
     def _write(self, name: str, data: bytes, *, mode: int = 0o600) -> None:
-        """Write a file of the repository, whole or not at all, even if another thread or process writes it now."""
+        """Write a file of the repository, whole or not at all, even if another thread or machine writes it now."""
         place = self.folder / name
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # a name that git never takes for a reference
-        new = place.with_name(f"{place.name}.{os.getpid()}-{threading.get_ident()}.lock")
-        new.unlink(missing_ok=True)
+        new = place.with_name(f"{place.name}.{secrets.token_hex(8)}.lock")
         try:
             new.write_bytes(data)
             new.chmod(mode)

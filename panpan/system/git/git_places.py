@@ -58,8 +58,7 @@ def places_elsewhere(folder: Path) -> list[GitPlace]:
         if not os.path.lexists(entry):
             continue
         git_folder = _git_folder(entry)
-        named = _text(git_folder / "commondir").strip()
-        common = canonical_path(git_folder / named) if named else git_folder
+        common = _common_folder(git_folder)
         if not _points_back(git_folder, common, entry):
             found += _places_of(git_folder, common, entry)
         if _is_whole(git_folder, common):  # otherwise git goes on to the folders above
@@ -75,11 +74,19 @@ def folder_of_worktree(top: Path) -> Path | None:
     entry = top / ".git"
     try:
         git_folder = _git_folder(entry)
-        named = _text(git_folder / "commondir").strip()
-        common = canonical_path(git_folder / named) if named else git_folder
+        common = _common_folder(git_folder)
         return common if _points_back(git_folder, common, entry) else None
     except (OSError, ToolError):
         return None
+
+
+def common_folder(top: Path) -> Path:
+    """Return the git folder that all worktrees of the repository of the work tree `top` share.
+
+    Raises:
+        ToolError: The repository cannot be read.
+    """
+    return _common_folder(_git_folder(top / ".git"))
 
 
 def repository_around(folder: Path) -> Path | None:
@@ -152,6 +159,11 @@ def _git_folder(entry: Path) -> Path:
         if text.startswith("gitdir:"):
             return canonical_path(entry.parent / text.removeprefix("gitdir:").strip())
     return canonical_path(entry)
+
+
+def _common_folder(git_folder: Path) -> Path:
+    named = _text(git_folder / "commondir").strip()
+    return canonical_path(git_folder / named) if named else git_folder
 
 
 def _is_whole(git_folder: Path, common: Path) -> bool:

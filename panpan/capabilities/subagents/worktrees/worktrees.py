@@ -30,7 +30,8 @@ from panpan.system.files.atomic_write import is_temporary_name
 from panpan.system.files.canonical import canonical_path, is_below
 from panpan.system.files.file_lock import is_locked
 from panpan.system.files.folder_tree import make_private_folder
-from panpan.system.git.git import add_worktree, forget_worktree, repository_around
+from panpan.system.git.git_places import common_folder
+from panpan.system.git.worktrees import add_worktree, forget_worktree, repository_around
 from panpan.types.dataclass import dataclass
 from panpan.types.events import FileChange
 
@@ -229,7 +230,8 @@ class Worktrees:
         """Remove all of a worktree, whatever is in it; with the lock held. Each step may have been done before."""
         await to_thread.run_sync(remove_tree, worktree.top)
         if (worktree.project_top / ".git").exists():
-            await forget_worktree(worktree.project_top, canonical_path(worktree.top))
+            common = common_folder(worktree.project_top)
+            await to_thread.run_sync(forget_worktree, common, canonical_path(worktree.top))
         repository = self.repository(worktree.project_top)
         if repository.folder.is_dir() and worktree.project_top.is_dir():
             await repository.run("update-ref", "-d", worktree.reference)

@@ -5,14 +5,14 @@
     results.jsonl, results.csv     an index of the results; can be made again from state/
     report.md, report.html
     state/campaign.json            the campaign as it was trusted
-    state/lease.json               the panpan that runs the campaign
+    state/lease/                   the panpan that runs the campaign
     state/running.json             what it does, for `status`
     state/stop                     there while the campaign is to stop
     state/pace/                    what attempts tell each other about the rate limits of providers
     state/kept/                    content of the files with which attempts begin and end, as a git repository
     state/ID/picked.json           the attempt whose changes were brought into the project
     state/ID/attempt-N/            one attempt:
-        attempt.json  result.json  needs.json  answer.json  cancel  lease.json
+        attempt.json  result.json  needs.json  answer.json  cancel  lease/
         workspace-ID-N/  venv/  changes.patch  events.jsonl  receipts.jsonl  index
 
 The rule: other machines read it at the same moment, over file systems without locks. So every file comes by a rename
@@ -137,7 +137,7 @@ class AttemptFolder:
 
     @property
     def lease(self) -> Path:
-        return self.path / "lease.json"
+        return self.path / "lease"
 
     @property
     def cancel(self) -> Path:
@@ -206,7 +206,7 @@ class CampaignFolder:
 
     @property
     def lease(self) -> Path:
-        return self.state / "lease.json"
+        return self.state / "lease"
 
     @property
     def running_file(self) -> Path:

@@ -75,7 +75,7 @@ def fault(error: ErrorDetails, *, is_item: bool) -> str:
     if "[key]" in error["loc"]:
         return "has an empty or too long name; write a shorter one, or remove it"
     if kind in _WANTED_BY_FAULT:
-        return f"{begin} {_kind_of(error['input'])}; write {_WANTED_BY_FAULT[kind]}"
+        return f"{begin} {kind_of(error['input'])}; write {_WANTED_BY_FAULT[kind]}"
     if kind in _SENTENCES:
         return f"{begin} {_SENTENCES[kind].format_map(error.get('ctx', {}))}"
     if kind == "value_error":
@@ -83,7 +83,13 @@ def fault(error: ErrorDetails, *, is_item: bool) -> str:
     return shown(message.removeprefix("Input ").replace("Value error, ", ""))
 
 
-def _kind_of(value: object) -> str:
+def first_of(errors: Sequence[ErrorDetails]) -> ErrorDetails:
+    """Return the error to tell: an unknown key before others, since the one that was meant may be missing."""
+    return next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
+
+
+def kind_of(value: object) -> str:
+    """Return the kind of a value in words, such as `a whole number`."""
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", list: "a list"}
     if value == "":
         return "empty"

@@ -104,6 +104,9 @@ class ProjectFiles:
     """Reasons why files or folders could not be read whole, by their paths; such a project cannot be trusted."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Reasons why files do not count, by their paths, where the rest of the project can be trusted without them."""
+    is_shown: bool = False
+    """True if the text of all files may be kept and shown; else values in files for secrets, and in files that are not
+    listed, are not."""
 
     @cached_property
     def digests(self) -> Mapping[str, str]:

@@ -62,8 +62,8 @@ def known_files(files: ProjectFiles) -> Mapping[str, KnownFile]:
     """Return the digests and texts to keep of the files, to find and show later changes."""
     known: dict[str, KnownFile] = {}
     room = _MAX_KEPT_CHARS
-    for name, data in files.content.items():
-        text = _text(name, data)
+    for name in files.content:
+        text = _text(files, name)
         kept = text if text is not None and len(text) <= room else None
         room -= len(kept or "")
         known[name] = KnownFile(files.digests[name], kept)
@@ -82,7 +82,7 @@ def _changes(before: Mapping[str, KnownFile], files: ProjectFiles) -> Iterator[F
             continue
         kind: Literal["new", "changed", "gone"] = "new" if known is None else "gone" if digest is None else "changed"
         old = "" if known is None else known.text
-        new = "" if digest is None else _text(name, files.content[name])
+        new = "" if digest is None else _text(files, name)
         is_shown = old is not None and new is not None
         unseen = f"({len(files.content.get(name, b'')):,} bytes, too many or no text to be shown)"
         yield FileChange(name, kind, tuple(_lines(old or "", new or "")) if is_shown else (unseen,))
@@ -103,15 +103,16 @@ def _split(text: str) -> list[str]:
     return [*lines, "(no line end)"] if lines[-1] else lines[:-1]
 
 
-def _text(name: str, data: bytes) -> str | None:
+def _text(files: ProjectFiles, name: str) -> str | None:
     try:
-        text = data.decode("utf-8")
+        text = files.content[name].decode("utf-8")
     except UnicodeDecodeError:
         return None
     if len(text) > _MAX_CHARS or text.count("\n") > _MAX_LINES:
         return None
     setting = setting_of(name)
-    return _without_values(text) if setting is None or setting.is_secret else text
+    is_hidden = not files.is_shown and (setting is None or setting.is_secret)
+    return _without_values(text) if is_hidden else text
 
 
 def _without_values(text: str) -> str:

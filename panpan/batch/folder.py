@@ -31,7 +31,7 @@ from pydantic_core import from_json
 
 from panpan.batch.records import Answer, AttemptState, FrozenCampaign, Needs, Record, Result, Task
 from panpan.errors import ConfigError, OutputError, ToolError
-from panpan.system.files.atomic_write import write_atomic
+from panpan.system.files.atomic_write import FileChangedError, write_atomic
 from panpan.types.dataclass import dataclass
 
 RecordT = TypeVar("RecordT", bound=Record)
@@ -70,7 +70,11 @@ def write_record(path: Path, record: Record) -> None:
     Raises:
         OutputError: It cannot be written; an earlier one is still there.
     """
-    write_whole(path, record.model_dump_json(indent=1).encode() + b"\n")
+    write_whole(path, _bytes_of(record))
+
+
+def _bytes_of(record: Record) -> bytes:
+    return record.model_dump_json(indent=1).encode() + b"\n"
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -228,15 +232,68 @@ class CampaignFolder:
         Raises:
             ConfigError: It has not begun, or cannot be read.
         """
-        found = read_record(self.state / "campaign.json", FrozenCampaign)
+        found = self.frozen_or_none()
         if found is None:
             raise ConfigError(f"{self.path} has no campaign that has begun; begin it with panpan batch run {self.path}")
         return found
 
+    def frozen_or_none(self) -> FrozenCampaign | None:
+        """Return the campaign as the user trusted it; None if it has not begun.
+
+        Raises:
+            ConfigError: It cannot be read.
+        """
+        return read_record(self._frozen_file, FrozenCampaign)
+
     def write_frozen(self, campaign: FrozenCampaign) -> None:
-        self.state.mkdir(exist_ok=True)
-        write_whole(self.state / ".gitignore", b"*\n")  # or the user's git looks through all workspaces
-        write_record(self.state / "campaign.json", campaign)
+        """Write the campaign in place of the one that is there.
+
+        Raises:
+            OutputError: It cannot be written.
+        """
+        self._hide_from_git()
+        write_record(self._frozen_file, campaign)
+
+    def begin(self, campaign: FrozenCampaign) -> bool:
+        """Write a new campaign; return False if another process was quicker.
+
+        Raises:
+            OutputError: It cannot be written.
+        """
+        self._hide_from_git()
+        try:
+            write_atomic(self._frozen_file, _bytes_of(campaign), must_not_exist=True, follow_symlinks=True)
+        except FileChangedError:
+            return False
+        except ToolError as error:
+            raise OutputError(str(error)) from error
+        return True
+
+    def _hide_from_git(self) -> None:
+        """Keep the user's git from looking through all workspaces."""
+        ignored = self.state / ".gitignore"
+        if not ignored.exists():
+            write_whole(ignored, b"*\n")
+
+    @property
+    def _frozen_file(self) -> Path:
+        return self.state / "campaign.json"
+
+    def tasks_data(self) -> bytes | None:
+        """Return `tasks.jsonl` as it is; None if it is missing.
+
+        Raises:
+            ConfigError: It cannot be read.
+        """
+        try:
+            return self.tasks_file.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ConfigError(f"{self.tasks_file} cannot be read: {error.strerror}") from error
+
+    def write_tasks(self, data: bytes) -> None:
+        write_whole(self.tasks_file, data)
 
     def tasks(self) -> Sequence[Task]:
         """Return all tasks, in the order of the file.
@@ -244,10 +301,9 @@ class CampaignFolder:
         Raises:
             ConfigError: The file is missing or damaged.
         """
-        try:
-            data = self.tasks_file.read_bytes()
-        except OSError as error:
-            raise ConfigError(f"{self.tasks_file} cannot be read: {error.strerror}") from error
+        data = self.tasks_data()
+        if data is None:
+            raise ConfigError(f"{self.tasks_file} is missing; panpan batch run {self.path} writes it again")
         try:
             return [Task.model_validate_json(line) for line in data.split(b"\n") if line]
         except ValidationError as error:

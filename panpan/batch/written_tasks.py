@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from panpan.batch.campaign import Campaign, InlineTask, Verify
 from panpan.batch.folder import OWN_FILES
-from panpan.config.faults import fault, suggestion
+from panpan.config.faults import fault, first_of, suggestion
 from panpan.config.keys import dotted, shown
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.canonical import canonical_path
@@ -122,7 +122,7 @@ def _task_in(line: bytes, place: str) -> InlineTask:
     try:
         return InlineTask.model_validate_json(line)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        first = first_of(error.errors(include_url=False))
         path = tuple(part for part in first["loc"] if isinstance(part, str))
         if first["type"] == "extra_forbidden":
             known = [(key,) for key in InlineTask.model_fields]

@@ -21,15 +21,21 @@ prompt = "Write done into answer.txt."
 CAMPAIGN_ID = "11111111-1111-4111-8111-111111111111"
 
 
-def make_campaign(folder: Path, text: str = ONE_TASK, *, files: Mapping[str, str] | None = None) -> CampaignFolder:
+def make_campaign(
+    folder: Path, text: str = ONE_TASK, *, files: Mapping[str, str] | None = None, is_repository: bool = True
+) -> CampaignFolder:
     """Write `folder/campaign/campaign.toml` beside the repository `folder/project`, its source.
 
     Args:
         folder: An empty folder.
         text: The whole campaign.toml; `[workspace] source` is added if it has no such table.
-        files: Further files of the campaign's folder, such as `tasks.jsonl`.
+        files: Further files of the campaign's folder, such as `more.jsonl`.
+        is_repository: False if the source is an empty folder, for tests that need no git.
     """
-    make_repository(folder / "project")
+    if is_repository:
+        make_repository(folder / "project")
+    else:
+        (folder / "project").mkdir()
     campaign = folder.resolve() / "campaign"
     campaign.mkdir()
     rest = "" if "[workspace]" in text else '\n[workspace]\nsource = "../project"\n'

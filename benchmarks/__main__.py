@@ -46,6 +46,7 @@ NAMES = (
     "web_page",
     "request_size",
     "local_model",
+    "campaign",
 )
 
 

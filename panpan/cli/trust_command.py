@@ -51,11 +51,19 @@ def list_trusted(ctx: click.Context) -> int:
     store = TrustStore(home)
     roots = list(store.trusted_roots())
     for root in roots:
-        files = read_project_files(root, home)
-        click.echo(f"{shown(root)}: {summary(ProjectTrust(files, store.state(files))) if root.is_dir() else 'is gone'}")
+        click.echo(f"{shown(root)}: {_listed(root, home, store)}")
     if not roots:
         click.echo("you have trusted no project", err=True)
     return 0
+
+
+def _listed(root: Path, home: Path, store: TrustStore) -> str:
+    if root.is_file():
+        return "a campaign, trusted until its files change"
+    if not root.is_dir():
+        return "is gone"
+    files = read_project_files(root, home)
+    return summary(ProjectTrust(files, store.state(files)))
 
 
 @command.command("add")
@@ -80,10 +88,10 @@ def add(ctx: click.Context, folder: Path | None, whole: bool) -> int:
 @_FOLDER
 @click.pass_context
 def remove(ctx: click.Context, folder: Path | None) -> int:
-    """Stop trusting the project in FOLDER, or here, even if the folder is gone."""
-    is_gone = folder is not None and not folder.exists()
-    locations = _locations(ctx, None if is_gone else folder)
-    root = canonical_path(folder) if folder is not None and is_gone else locations.project_root
+    """Stop trusting the project in FOLDER, or here, even if the folder is gone; or a campaign, by its campaign.toml."""
+    is_no_folder = folder is not None and not folder.is_dir()
+    locations = _locations(ctx, None if is_no_folder else folder)
+    root = canonical_path(folder) if folder is not None and is_no_folder else locations.project_root
     if not TrustStore(locations.home).remove(root):
         raise ConfigError(f"you have never been asked about {shown(root)}; `panpan trust list` shows what you trust")
     click.echo(f"{shown(root)} is not trusted any more")

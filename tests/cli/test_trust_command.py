@@ -5,6 +5,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from panpan.cli.trust_command import command
+from panpan.config.project_files import ProjectFiles
+from panpan.config.trust import TrustStore
 from panpan.errors import ConfigError
 
 RULES = 'permission.allow = ["Bash(npm *)"]\n'
@@ -65,6 +67,17 @@ def test_trust_takes_another_folder_even_one_that_is_gone(trust, project: Path) 
 
     assert said(trust("list")) == f"{other}: is gone\n"
     assert said(trust("remove", str(other))) == f"{other} is not trusted any more\n"
+
+
+def test_trust_lists_and_removes_campaigns(trust, project: Path, tmp_path: Path) -> None:
+    file = project / "campaign.toml"
+    file.write_text("attempts = 3\n")
+    TrustStore(tmp_path / "home").keep(ProjectFiles(file, {"campaign.toml": b"attempts = 3\n"}), is_trusted=True)
+
+    assert said(trust("list")) == f"{file}: a campaign, trusted until its files change\n"
+    assert said(trust()).startswith(f"{project} is not trusted. ")
+    assert said(trust("remove", str(file))) == f"{file} is not trusted any more\n"
+    assert said(trust("list")) == "you have trusted no project\n"
 
 
 def test_trust_of_the_home_folder_needs_whole(trust, project: Path) -> None:

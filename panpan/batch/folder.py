@@ -24,7 +24,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -87,6 +87,40 @@ def write_whole(path: Path, data: bytes) -> None:
         write_atomic(path, data, follow_symlinks=True)
     except ToolError as error:
         raise OutputError(str(error)) from error
+
+
+def open_to_append(path: Path) -> BinaryIO:
+    """Open a file of lines for more of them. The end of a line that a crash cut off becomes a line of its own.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    try:
+        file = path.open("a+b", buffering=0)
+        try:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":
+                    file.write(b"\n")
+        except BaseException:
+            file.close()
+            raise
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}") from error
+    return file
+
+
+def append_line(path: Path, record: Record) -> None:
+    """Add a record to a file of lines.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    with open_to_append(path) as file:
+        try:
+            file.write(record.model_dump_json().encode() + b"\n")
+        except OSError as error:
+            raise OutputError(f"{path} cannot be written: {error.strerror}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,15 +371,7 @@ class CampaignFolder:
         Raises:
             OutputError: The index cannot be written; the result itself is safe in its own file.
         """
-        line = result.model_dump_json().encode() + b"\n"
-        try:
-            with self.results_file.open("a+b") as file:
-                if file.tell():
-                    file.seek(-1, os.SEEK_END)
-                    line = line if file.read(1) == b"\n" else b"\n" + line
-                file.write(line)
-        except OSError as error:
-            raise OutputError(f"{self.results_file} cannot be written: {error.strerror}") from error
+        append_line(self.results_file, result)
 
     def rewrite_results(self, results: Sequence[Result]) -> None:
         """Make the index anew, as where it lost a line."""

@@ -136,6 +136,30 @@ class Verdict(Record):
     """The end of what it printed."""
 
 
+class Receipt(Record):
+    """A line of `receipts.jsonl`: a command that the campaign ran in an attempt."""
+
+    name: str
+    """Such as "setup" and "verify"."""
+    argv: tuple[str, ...]
+    cwd: str
+    began_at: str
+    """UTC by the clock of the host, ISO 8601."""
+    ended_at: str
+    seconds: float
+    exit_code: int | None
+    """None if it was stopped on its way."""
+    timed_out: bool
+    box: str
+    """Sandbox that held it; "off" if it ran in none."""
+    network: bool | tuple[str, ...]
+    """True if it had the network; or the hosts that it could reach."""
+    output_bytes: int
+    output_digest: str
+    """BLAKE2b of all that it printed, 16 bytes in hex."""
+    host: str
+
+
 class Changes(Record):
     """Changes of an attempt in its workspace. `changes.patch` holds them.
 

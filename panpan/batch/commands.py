@@ -20,7 +20,7 @@ from anyio.lowlevel import checkpoint
 from panpan.batch.folder import append_line
 from panpan.batch.records import Receipt, Verdict
 from panpan.config.locations import Locations
-from panpan.config.sources import load_settings
+from panpan.config.sources import Loaded, load_settings
 from panpan.errors import PanpanError, unwrap_single_exception
 from panpan.permissions.folder_gate import sandbox_of
 from panpan.system.environment import child_environment
@@ -34,6 +34,7 @@ from panpan.types.dataclass import dataclass
 MAX_OUTPUT_CHARS = 4_000
 """Most characters that a verdict keeps of the end of an output."""
 _KEPT_BYTES = 32_000
+_MOST_TOLD_CHARS = 1_500
 _KILL_GRACE_S = 2.0
 
 
@@ -41,48 +42,72 @@ class UnfitError(PanpanError):
     """This machine cannot run the attempt; another one may."""
 
 
+class CommandFailedError(PanpanError):
+    """A command that the attempt needs did not go well, such as its setup."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The folder in which an attempt works, with what settings and environment say there."""
+
+    workspace: Path
+    """Top of its files, canonical; commands may change all of it."""
+    folder: Path
+    """The folder in it in which commands run."""
+    receipts: Path
+    """File of the receipts."""
+    environ: Mapping[str, str]
+    """The user's environment."""
+    loaded: Loaded
+    sandbox: CommandSandbox
+
+
 @asynccontextmanager
-async def attempt_sandbox(
-    home: Path,
+async def ground_at(
     workspace: Path,
-    variables: Mapping[str, str],
+    folder: Path,
+    receipts: Path,
+    environ: Mapping[str, str],
     *,
-    is_on: bool,
+    home: Path,
+    is_boxed: bool,
     find: FindSandbox = find_when_needed,
-) -> AsyncGenerator[CommandSandbox, None]:
-    """Give the sandbox for the commands of an attempt.
+) -> AsyncGenerator[Ground, None]:
+    """Give the folder of an attempt's commands, with their sandbox.
 
     Args:
+        workspace: Top of its files.
+        folder: The folder in it in which commands run.
+        receipts: File of the receipts.
+        environ: The user's environment, which may name package indexes.
         home: The panpan home of the attempts, with the user's settings; no command changes it.
-        workspace: The workspace.
-        variables: The user's environment, which may name package indexes.
-        is_on: False if the campaign says that its attempts run without a sandbox.
+        is_boxed: False if the campaign says that its attempts run without a sandbox.
         find: Looks which sandbox works.
 
     Raises:
         UnfitError: No sandbox works on this machine.
         ConfigError: The settings cannot be read.
     """
-    sandbox = await to_thread.run_sync(lambda: _sandbox(home, workspace, variables, is_on, find))
-    if is_on and (trouble := await sandbox.find_trouble()):
-        raise UnfitError(
-            f'{trouble}; install bubblewrap, or add flags = ["--sandbox", "off"] to [attempt] in campaign.toml'
-        )
+    own = {**environ, "PANPAN_HOME": str(home)}
+    workspace, folder = canonical_path(workspace), canonical_path(folder)
+
+    def load() -> tuple[Loaded, CommandSandbox]:
+        locations = Locations.find(folder, own)
+        # the network is what the campaign says, and not what the settings give the commands of sessions
+        overrides = {"sandbox.mode": "on" if is_boxed else "off", "sandbox.network": False}
+        loaded = load_settings(folder, own, overrides, locations)
+        return loaded, sandbox_of(loaded, workspace, own, locations, find=find)
+
+    loaded, sandbox = await to_thread.run_sync(load)
     try:
-        yield sandbox
+        if is_boxed and (trouble := await sandbox.find_trouble()):
+            raise UnfitError(
+                f'{trouble}; install bubblewrap, or add flags = ["--sandbox", "off"] to [attempt] in campaign.toml'
+            )
+        yield Ground(workspace, folder, receipts, environ, loaded, sandbox)
     finally:
         with CancelScope(shield=True):
             await sandbox.aclose()
-
-
-def _sandbox(
-    home: Path, workspace: Path, variables: Mapping[str, str], is_on: bool, find: FindSandbox
-) -> CommandSandbox:
-    own = {**variables, "PANPAN_HOME": str(home)}
-    locations = Locations.find(workspace, own)
-    # the network is what the campaign says, and not what the settings give the commands of sessions
-    overrides = {"sandbox.mode": "on" if is_on else "off", "sandbox.network": False}
-    return sandbox_of(load_settings(workspace, own, overrides, locations), workspace, own, locations, find=find)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,65 +130,80 @@ class Command:
         return ["/bin/sh", "-c", self.line] if isinstance(self.line, str) else self.line
 
 
-async def run_command(
-    command: Command, workspace: Path, variables: Mapping[str, str], sandbox: CommandSandbox, receipts: Path
-) -> Verdict:
-    """Run a command in the workspace and write its receipt.
+async def run_command(command: Command, ground: Ground, variables: Mapping[str, str]) -> Verdict:
+    """Run a command and write its receipt.
 
     Args:
         command: The command.
-        workspace: Folder in which it runs, and that it may change.
-        variables: Variables of the attempt; of the user's environment it gets those that `child_environment` passes.
-        sandbox: As from `attempt_sandbox`.
-        receipts: The file of receipts.
+        ground: Where it runs.
+        variables: Variables that it gets beside those of the user's that `child_environment` passes.
 
     Raises:
         ToolError: It cannot be started.
         OutputError: The receipt cannot be written.
     """
+    sandbox = ground.sandbox
     working = (await sandbox.choice()).sandbox if sandbox.is_on else None
-    has_hosts = bool(command.hosts) and (working is None or working.can_grant_domains)
-    has_network = command.has_network or (bool(command.hosts) and not has_hosts)
-    bounds = Bounds(
-        is_read_only=False,
-        roots=(canonical_path(workspace),),
-        opened=frozenset(map(canonical_path, command.writable)),
-        has_network=has_network,
-        hosts=command.hosts if has_hosts else (),
-    )
-    run = _Run()
-    began_at, began = utc_now(), perf_counter()
+    bounds = _bounds(command, ground, can_grant=working is None or working.can_grant_domains)
+    run, began_at, began = _Run(), utc_now(), perf_counter()
     try:
-        async with _hosts_served(sandbox, is_needed=has_hosts):
-            env = {**child_environment(), **variables}
-            async with sandbox.boxed(command.argv, env, workspace, bounds) as start:
-                argv = limit_command(start.argv, Limits())
-                child = await Child.start(argv, cwd=workspace, env=start.env, has_stderr=False, pass_fds=start.pass_fds)
-                await run.follow(child, command.timeout_s)
+        env = {**child_environment(ground.environ), **variables}
+        async with (
+            _hosts_served(sandbox, is_needed=bool(bounds.hosts)),
+            sandbox.boxed(command.argv, env, ground.folder, bounds) as start,
+        ):
+            argv = limit_command(start.argv, Limits())
+            child = await Child.start(argv, cwd=ground.folder, env=start.env, has_stderr=False, pass_fds=start.pass_fds)
+            await run.follow(child, command.timeout_s)
     finally:
         receipt = Receipt(
             name=command.name,
             argv=tuple(command.argv),
-            cwd=str(workspace),
+            cwd=str(ground.folder),
             began_at=began_at,
             ended_at=utc_now(),
             seconds=round(perf_counter() - began, 3),
             exit_code=run.ended.exit_code if run.ended else None,
             timed_out=run.ended is not None and run.ended.timed_out,
             box="off" if working is None else working.name,
-            network=has_network or tuple(command.hosts),
+            network=bounds.has_network or tuple(bounds.hosts),
             output_bytes=run.size_bytes,
             output_digest=run.digest.hexdigest(),
             host=socket.gethostname(),
         )
         with CancelScope(shield=True):
-            await to_thread.run_sync(append_line, receipts, receipt)
+            await to_thread.run_sync(append_line, ground.receipts, receipt)
     assert run.ended is not None, "it is the last thing that is yielded"
     return Verdict(
         exit_code=run.ended.exit_code,
         seconds=receipt.seconds,
         timed_out=run.ended.timed_out,
         output=run.end_of_output,
+    )
+
+
+async def require_command(command: Command, ground: Ground, variables: Mapping[str, str]) -> None:
+    """Run a command that has to go well.
+
+    Raises:
+        CommandFailedError: It did not; the error has the end of its output.
+        ToolError: It cannot be started.
+        OutputError: The receipt cannot be written.
+    """
+    verdict = await run_command(command, ground, variables)
+    if verdict.timed_out or verdict.exit_code:
+        how = f"took longer than {command.timeout_s:g} s" if verdict.timed_out else f"exit code {verdict.exit_code}"
+        raise CommandFailedError(f"{command.name} failed ({how}): {verdict.output.strip()[-_MOST_TOLD_CHARS:]}")
+
+
+def _bounds(command: Command, ground: Ground, *, can_grant: bool) -> Bounds:
+    """Return the box of a command. A sandbox that knows no hosts gives the whole network to who needs some."""
+    return Bounds(
+        is_read_only=False,
+        roots=(ground.workspace,),
+        opened=frozenset(map(canonical_path, command.writable)),
+        has_network=command.has_network or (bool(command.hosts) and not can_grant),
+        hosts=command.hosts if can_grant else (),
     )
 
 

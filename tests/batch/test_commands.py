@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 import subprocess
 from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -12,11 +14,11 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.batch.commands import MAX_OUTPUT_CHARS, Command, UnfitError, attempt_sandbox, run_command
+from panpan.batch.commands import MAX_OUTPUT_CHARS, Command, Ground, UnfitError, ground_at, run_command
 from panpan.batch.records import Verdict
 from panpan.errors import ToolError
 from panpan.system.sandbox.choice import find_sandbox
-from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.sandbox.command_sandbox import FindSandbox
 from tests.fakes.sandboxes import none_works
 
 
@@ -32,20 +34,29 @@ async def until_there(path: Path) -> None:
 
 
 class Place:
-    """A workspace and a sandbox for it."""
+    """A workspace with commands."""
 
-    def __init__(self, root: Path, sandbox: CommandSandbox) -> None:
+    def __init__(self, root: Path, ground: Ground) -> None:
         self.root = root
         self.workspace = root / "workspace"
-        self._sandbox = sandbox
+        self._ground = ground
 
     async def run(self, line: str, **fields: Any) -> Verdict:
         command = Command("check", line, **{"timeout_s": 30.0, **fields})
-        return await run_command(command, self.workspace, {"SEED": "7"}, self._sandbox, self.root / "receipts.jsonl")
+        return await run_command(command, self._ground, {"SEED": "7"})
 
     @property
     def receipts(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.root / "receipts.jsonl").read_text().splitlines()]
+
+
+def ground(
+    root: Path, *, is_boxed: bool = True, find: FindSandbox = find_sandbox
+) -> AbstractAsyncContextManager[Ground]:
+    workspace = root / "workspace"
+    workspace.mkdir()
+    receipts = root / "receipts.jsonl"
+    return ground_at(workspace, workspace, receipts, os.environ, home=root / "home", is_boxed=is_boxed, find=find)
 
 
 @pytest.fixture
@@ -53,9 +64,8 @@ async def place(tmp_path: Path) -> AsyncGenerator[Place, None]:
     choice = await find_sandbox()
     if choice.sandbox is None:
         pytest.skip("; ".join(choice.passed_over))
-    (tmp_path / "workspace").mkdir()
-    async with attempt_sandbox(tmp_path / "home", tmp_path / "workspace", {}, is_on=True) as sandbox:
-        yield Place(tmp_path, sandbox)
+    async with ground(tmp_path) as made:
+        yield Place(tmp_path, made)
 
 
 async def test_command_writes_the_workspace_and_nothing_else(place: Place) -> None:
@@ -163,21 +173,20 @@ async def test_network_is_open_only_to_those_who_have_it(place: Place) -> None:
 
 async def test_machine_without_a_sandbox_is_unfit(tmp_path: Path) -> None:
     with pytest.raises(UnfitError, match=r"no sandbox works here: .*--sandbox"):
-        async with attempt_sandbox(tmp_path / "home", tmp_path, {}, is_on=True, find=none_works):
+        async with ground(tmp_path, find=none_works):
             pytest.fail("it has to raise")
 
 
 async def test_campaign_may_go_without_a_sandbox(tmp_path: Path) -> None:
-    (tmp_path / "workspace").mkdir()
-    async with attempt_sandbox(tmp_path / "home", tmp_path / "workspace", {}, is_on=False, find=none_works) as sandbox:
-        place = Place(tmp_path, sandbox)
+    async with ground(tmp_path, is_boxed=False, find=none_works) as made:
+        place = Place(tmp_path, made)
         verdict = await place.run("echo x >../beside")
 
     assert (verdict.exit_code, place.receipts[0]["box"]) == (0, "off")
     assert (tmp_path / "beside").exists()
 
 
-async def test_missing_workspace_is_one_sentence(place: Place) -> None:
+async def test_workspace_that_is_gone_is_one_sentence(place: Place) -> None:
+    place.workspace.rmdir()
     with pytest.raises(ToolError, match="is not a folder"):
-        place.workspace = place.root / "gone"
         await place.run("true")

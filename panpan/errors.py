@@ -3,7 +3,8 @@
     PanpanError                  exit 1: the turn failed
     ├── ConfigError              exit 2: the user can fix it
     │   ├── SessionError         the session named cannot be opened
-    │   │   └── SessionHeldError another process has it open; carries `session_id`
+    │   │   ├── SessionHeldError another process has it open; carries `session_id`
+    │   │   └── SessionVanishedError its log was removed while it was opened
     │   └── NothingToCompactError  the conversation is as short as it gets
     ├── ProviderError            the model could not be asked, or answered nonsense
     │   ├── AuthenticationError  the key is missing, wrong or has no rights
@@ -34,6 +35,8 @@ class PanpanError(Exception):
     """Root of the tree; `exit_code` is what the command line ends with."""
 
     exit_code: ClassVar[int] = 1
+    may_pass: ClassVar[bool] = False
+    """True if the same may succeed later although nobody changes anything."""
 
 
 class ConfigError(PanpanError):
@@ -49,9 +52,17 @@ class SessionError(ConfigError):
 class SessionHeldError(SessionError):
     """Another process has the session open."""
 
+    may_pass = True
+
     def __init__(self, message: str, session_id: str) -> None:
         super().__init__(message)
         self.session_id = session_id
+
+
+class SessionVanishedError(SessionError):
+    """The session's log was removed while it was opened, as when a panpan that wrote nothing into it ends."""
+
+    may_pass = True
 
 
 class NothingToCompactError(ConfigError):
@@ -111,6 +122,8 @@ class RetryableError(ProviderError):
         request_id: The provider's own id of the request.
         retry_after_s: Seconds that the provider asked to wait, if it did.
     """
+
+    may_pass = True
 
     def __init__(
         self,

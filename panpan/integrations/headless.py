@@ -49,6 +49,19 @@ def headless_command(
 
 
 @dataclass(frozen=True, slots=True)
+class AskedFor:
+    """The question at which a run stopped, as with `--when-asked stop`."""
+
+    kind: str
+    """One of "permission", "question", "plan" and "unfinished"."""
+    text: str
+    choices: Sequence[str] = ()
+    """Answers that are offered; of an unfinished call, the values of `--unfinished`."""
+    allowed_with: Sequence[str] = ()
+    """Words of a command line that allow what was asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """Result of a run, as its last line tells it."""
 
@@ -59,6 +72,13 @@ class RunResult:
     """US dollars; None if a price is not known."""
     usage: Mapping[str, int]
     """Tokens, by the names of the Messages API."""
+    error_name: str = ""
+    """Class of the error in `panpan.errors`; empty without one."""
+    may_pass: bool = False
+    """True if the same run may succeed later, as after a rate limit or once another panpan has left the session."""
+    retry_after_s: float | None = None
+    """Seconds that the provider asked to wait; None if it did not."""
+    asked: AskedFor | None = None
 
 
 def lines_of(output: str) -> Iterator[dict[str, Any]]:
@@ -80,15 +100,25 @@ def result_of(output: str) -> RunResult | None:
             last = line
     if last is None:
         return None
-    cost = last.get("total_cost_usd")
-    usage = last.get("usage")
+    cost, usage, wait = last.get("total_cost_usd"), last.get("usage"), last.get("retry_after_s")
     return RunResult(
         text=str(last.get("result") or ""),
         session_id=str(last.get("session_id") or ""),
         is_error=bool(last.get("is_error")),
         cost_usd=cost if isinstance(cost, int | float) else None,
         usage={name: n for name, n in usage.items() if isinstance(n, int)} if isinstance(usage, dict) else {},
+        error_name=str(last.get("error_name") or ""),
+        may_pass=last.get("may_pass") is True,
+        retry_after_s=wait if isinstance(wait, int | float) else None,
+        asked=_asked_in(last.get("asked")),
     )
+
+
+def _asked_in(asked: object) -> AskedFor | None:
+    if not isinstance(asked, dict):
+        return None
+    words = {key: [str(word) for word in asked.get(key) or ()] for key in ("choices", "allowed_with")}
+    return AskedFor(str(asked.get("kind") or "question"), str(asked.get("text") or ""), **words)
 
 
 def require_result(stdout: str, stderr: str, exit_code: int) -> RunResult:

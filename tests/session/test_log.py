@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.errors import ConfigError, SessionError, SessionLogError
+from panpan.errors import ConfigError, SessionError, SessionLogError, SessionVanishedError
 from panpan.session.log.fold import fold_records
 from panpan.session.log.record_kinds import PrefixRecord, SessionPrefix
 from panpan.session.log.records import message_of, record_of
@@ -338,7 +338,7 @@ def test_log_archived_while_opening_is_not_written(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(fcntl, "flock", put_away_meanwhile)
 
-    with pytest.raises(SessionError, match="s1 was just deleted or archived"):
+    with pytest.raises(SessionVanishedError, match="s1 was just deleted or archived"):
         open_log(path)
 
 

@@ -37,8 +37,13 @@ class Outcome:
     """Reason for the end, in the words of the Agent SDK."""
     api_status: int | None = None
     """HTTP status of the request that failed; None if none did, or if it is not known."""
-    asked: AnswerNeededError | None = None
-    """The question that ended the turn; None if none did."""
+    cause: PanpanError | None = None
+    """The error that ended the turn; None if none did, or if it is a bug."""
+
+    @property
+    def asked(self) -> AnswerNeededError | None:
+        """The question that ended the turn; None if none did."""
+        return self.cause if isinstance(self.cause, AnswerNeededError) else None
 
 
 SESSION_HELD = "session_held"
@@ -67,8 +72,7 @@ def outcome_of_error(error: PanpanError) -> Outcome:
             subtype, reason = "error_during_execution", "turn_setup_failed"
         case _:
             subtype, reason = "error_during_execution", "model_error"
-    asked = error if isinstance(error, AnswerNeededError) else None
-    return Outcome(subtype, error.exit_code, str(error), reason, status, asked)
+    return Outcome(subtype, error.exit_code, str(error), reason, status, error)
 
 
 INTERRUPTED = Outcome("error_during_execution", 128 + signal.SIGINT, "interrupted", "aborted_streaming")

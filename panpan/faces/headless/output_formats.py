@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 
 from panpan.cli_kit.failures import StdoutWriter, TextOut, json_line
-from panpan.errors import PanpanError
+from panpan.errors import AnswerNeededError, PanpanError, RetryableError
 from panpan.faces.headless.face import HeadlessFace, Outcome, TurnSummary, allowed_with, outcome_of_error
 from panpan.faces.turn_text import AnswerText, ToolLines
 from panpan.session.descriptions import ended_line
@@ -240,14 +240,24 @@ def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duratio
         line["structured_output"] = value
     if outcome.error:
         line["errors"] = [outcome.error]
-    if (asked := outcome.asked) is not None:
-        line["asked"] = {
-            "kind": asked.kind,
-            "text": asked.question,
-            "choices": list(asked.choices),
-            "allowed_with": list(asked.allowed_with),
-        }
+    if outcome.cause is not None:
+        line |= _about_error(outcome.cause)
     return line
+
+
+def _about_error(error: PanpanError) -> dict[str, Any]:
+    """Return the fields of a result that tell a program what to do about an error."""
+    told: dict[str, Any] = {"error_name": type(error).__name__, "may_pass": error.may_pass}
+    if isinstance(error, RetryableError) and error.retry_after_s is not None:
+        told["retry_after_s"] = error.retry_after_s
+    if isinstance(error, AnswerNeededError):
+        told["asked"] = {
+            "kind": error.kind,
+            "text": error.question,
+            "choices": list(error.choices),
+            "allowed_with": list(error.allowed_with),
+        }
+    return told
 
 
 def _denial(use: ToolUseBlock, decided: PermissionDecided) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from panpan.errors import ConfigError, SessionError, SessionHeldError, SessionLogError
+from panpan.errors import ConfigError, SessionError, SessionHeldError, SessionLogError, SessionVanishedError
 from panpan.session.log.records import FORMAT_VERSION, encode_record, timestamp, viewer_fields
 from panpan.system.files.file_lock import LockHolder, lock_holder
 from panpan.system.files.folder_tree import make_private_folder, open_private_file
@@ -264,7 +264,7 @@ class SessionLog:
         except OSError:
             return False  # appended records are whole even so
         if not self._is_at_its_place():
-            raise SessionError(f"the session {self._base['sessionId']} was just deleted or archived")
+            raise SessionVanishedError(f"the session {self._base['sessionId']} was just deleted or archived")
         return True
 
     def _is_at_its_place(self) -> bool:

@@ -16,7 +16,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from panpan.errors import SnapshotError, ToolError
-from panpan.file_trees.kept_files import TOO_LONG, KeepLimits, stat_paths
+from panpan.file_trees.kept_files import TOO_LONG, KeepLimits, paths_in, stat_paths
 from panpan.file_trees.own_repository import OwnRepository
 from panpan.file_trees.snapshot import Modes, Snapshot, commit_of, message_of, modes_of, snapshot_from
 from panpan.system.files.folder_tree import make_folders
@@ -125,7 +125,13 @@ _MANY_FILES = 500
 
 
 async def keep_files(
-    repository: OwnRepository, index: Path, paths: Sequence[str], limits: KeepLimits, *, usual: Modes | None = None
+    repository: OwnRepository,
+    index: Path,
+    paths: Sequence[str],
+    limits: KeepLimits,
+    *,
+    usual: Modes | None = None,
+    known: Sequence[str] | None = None,
 ) -> Snapshot:
     """Return a snapshot of `paths`, as they are in the work tree now; nothing leads to it yet.
 
@@ -135,6 +141,7 @@ async def keep_files(
         paths: Of files and links; those that are not there are not in the snapshot.
         limits: How large a file may be.
         usual: Modes whose usual bits it gets, so that the two compare quickly.
+        known: Files that the index lists, if the caller knows.
 
     Raises:
         ToolError: git could not keep them, as where one changed meanwhile.
@@ -142,8 +149,9 @@ async def keep_files(
     """
     await to_thread.run_sync(_prepare, repository, index)
     found = await to_thread.run_sync(stat_paths, repository.work_tree, paths, limits)
-    known = await repository.run("ls-files", "-z", index=index)
-    dropped = [path for path in os.fsdecode(known).split("\0") if path and path not in found.bits]
+    if known is None:
+        known = paths_in(await repository.run("ls-files", "-z", index=index))
+    dropped = [path for path in known if path not in found.bits]
     if dropped:
         await _update(repository, index, ["--force-remove"], dropped)
     if found.bits:
@@ -166,7 +174,8 @@ async def keep_snapshot(repository: OwnRepository, snapshot: Snapshot, reference
 async def read_snapshot(repository: OwnRepository, id_: str) -> Snapshot:
     """Return a snapshot that was kept for good."""
     try:
-        return snapshot_from(id_, await repository.run("cat-file", "commit", id_))
+        commit = await to_thread.run_sync(repository.read_loose, "commit", id_)
+        return snapshot_from(id_, await repository.run("cat-file", "commit", id_) if commit is None else commit)
     except (ToolError, ValueError, KeyError) as error:
         raise SnapshotError(f"the start of a worktree cannot be read: {error}") from error
 

@@ -115,6 +115,14 @@ class OwnRepository:
             self._write(f"objects/{oid[:2]}/{oid[2:]}", zlib.compress(data, 1), mode=0o444)
         return oid
 
+    def read_loose(self, kind: str, oid: str) -> bytes | None:
+        """Return the content of an object that `add_object` added; None if git has packed it, or there is none."""
+        with suppress(OSError, ValueError, zlib.error):
+            data = zlib.decompress((self.folder / "objects" / oid[:2] / oid[2:]).read_bytes())
+            head, _, content = data.partition(b"\0")
+            return content if head == f"{kind} {len(content)}".encode("ascii") else None
+        return None
+
     def add_tree(self, files: Mapping[str, tuple[str, str]]) -> str:
         """Add the tree of files, given by path with git's mode and the id of each, and return its id."""
         # what is in each folder, as git writes it, behind the name that it is sorted by

@@ -66,7 +66,7 @@ def test_changes_are_counted_and_applied_elsewhere(
     run_on(backend, main)
 
 
-async def test_what_the_model_commits_counts_as_well(project: AttemptedProject) -> None:
+async def test_commits_of_the_model_count_as_well(project: AttemptedProject) -> None:
     made = await begun(project)
     made.put("src/a.py", b"committed\n")
     git(made.top, "commit", "-qam", "mine")
@@ -74,7 +74,7 @@ async def test_what_the_model_commits_counts_as_well(project: AttemptedProject) 
     assert (await made.changes()).files == ("src/a.py", "src/b.py")
 
 
-async def test_nothing_changed_is_an_empty_patch(project: AttemptedProject) -> None:
+async def test_patch_without_changes_is_empty(project: AttemptedProject) -> None:
     made = await begun(project)
     changes = await made.changes("src/**")
     assert told(changes) == Changes()

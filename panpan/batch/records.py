@@ -252,5 +252,81 @@ class Finished(Record):
     result: Result
 
 
+class RunningAttempt(Record):
+    """An attempt that runs now."""
+
+    task_id: str
+    task: str
+    attempt: int
+    host: str = ""
+    """Empty while that is not known."""
+    seconds: float = 0.0
+    """Since it was handed to a machine, this time."""
+
+
+class WaitingAttempt(Record):
+    """An attempt that waits for a person. Its `needs.json` says more."""
+
+    task_id: str
+    task: str
+    attempt: int
+    kind: Literal["question", "permission", "unfinished"]
+    text: str
+    """The question's first line, shortened."""
+
+
+class HostState(Record):
+    """A machine or worker."""
+
+    name: str
+    slots: int
+    problem: str = ""
+    """Reason that its slots are out; empty if they work."""
+
+
+class Rates(Record):
+    """Amounts an hour, over this run of the campaign."""
+
+    usd: float | None = 0.0
+    tokens: float = 0.0
+    attempts: float = 0.0
+
+
+EndedWhy: TypeAlias = Literal["done", "waiting", "budget", "stopped", "unfit"]
+"""Why a run of a campaign ended: all is done, the rest waits for a person, the budget is used up, you stopped it, or no
+machine can run the rest."""
+
+
+class Running(Record):
+    """`state/running.json`: a run of the campaign as it was at most some seconds ago, or as it ended."""
+
+    version: Literal[1] = 1
+    begun_at: str
+    """UTC by the clock of the host, ISO 8601."""
+    host: str
+    pid: int
+    seconds: float
+    """Time in which the campaign has run, all its runs together."""
+    attempts: int
+    """All attempts of the campaign."""
+    counts: Mapping[Status, int] = Field(default_factory=dict)
+    """Attempts with a result, by status."""
+    running: tuple[RunningAttempt, ...] = ()
+    waiting: tuple[WaitingAttempt, ...] = ()
+    hosts: tuple[HostState, ...] = ()
+    slots: int = 0
+    spent: Spent = Spent()
+    """By attempts with a result."""
+    reserved: Spent = Spent()
+    """Limits of attempts that have begun and have no result."""
+    rates: Rates = Rates()
+    seconds_left: float | None = None
+    """Estimate of the time that the rest takes; None while there are too few results."""
+    note: str = ""
+    """Why no attempt begins now, for people; empty if all is well."""
+    ended: EndedWhy | None = None
+    """None while it runs, or after a kill."""
+
+
 AttemptEnd: TypeAlias = Finished | Waiting | Stopped | Unfit
 """End of one run of an attempt."""

@@ -274,6 +274,10 @@ class Lease(AsyncContextManagerMixin):
                     tasks.start_soon(self._keep, tasks.cancel_scope)
                     yield self
                     tasks.cancel_scope.cancel()
+        except Exception as error:
+            if self.is_lost:
+                raise LeaseLostError(self._path) from error
+            raise
         finally:
             if not self.is_lost:
                 with CancelScope(shield=True), suppress(OSError), anyio.move_on_after(5):

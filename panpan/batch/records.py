@@ -292,8 +292,8 @@ class Rates(Record):
     attempts: float = 0.0
 
 
-EndedWhy: TypeAlias = Literal["done", "waiting", "budget", "stopped", "unfit"]
-"""Why a run of a campaign ended: all is done, the rest waits for a person, the budget is used up, you stopped it, or no
+EndedBecause: TypeAlias = Literal["done", "waiting", "budget", "stopped", "unfit"]
+"""Reason that a run of a campaign ended: all is done, the rest waits for a person, the budget is used up, you stopped it, or no
 machine can run the rest."""
 
 
@@ -323,8 +323,8 @@ class Running(Record):
     seconds_left: float | None = None
     """Estimate of the time that the rest takes; None while there are too few results."""
     note: str = ""
-    """Why no attempt begins now, for people; empty if all is well."""
-    ended: EndedWhy | None = None
+    """Reason that no attempt begins now, for people; empty if all is well."""
+    ended: EndedBecause | None = None
     """None while it runs, or after a kill."""
 
 

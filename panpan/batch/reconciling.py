@@ -1,0 +1,80 @@
+"""Bring the index of a campaign's results up to date after a kill, and find the attempts that are left."""
+
+from collections.abc import Mapping, Sequence
+
+from panpan.batch.folder import AttemptFolder, CampaignFolder
+from panpan.batch.records import Needs, Result
+from panpan.batch.schedule import Attempt, Key
+from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The state of a campaign's attempts when a run begins."""
+
+    results: Mapping[Key, Result]
+    begun: Sequence[Attempt]
+    """Without a result, and with a folder. Those that wait for a person are among them."""
+    fresh: Sequence[Attempt]
+    """Not begun, in the order in which they run: the first attempt of all tasks, then the second."""
+    waiting: Mapping[Key, Needs]
+    """Those of `begun` that wait for a person."""
+
+
+def standing_of(folder: CampaignFolder, attempts: int) -> Standing:
+    """Return the state of all attempts, after bringing the index of results up to date.
+
+    Folders are listed, but only files of attempts without a line in the index are read.
+
+    Args:
+        folder: The campaign's folder; only the process that holds its lease may do this.
+        attempts: Attempts at each task.
+
+    Raises:
+        ConfigError: A file is damaged.
+        OutputError: The index cannot be written.
+    """
+    found = _indexed(folder)
+    unlisted = [one for one in folder.attempts() if (one.task_id, one.number) not in found]
+    results = [result for one in unlisted if (result := one.result()) is not None]
+    found |= {(one.task_id, one.attempt): one for one in results}
+    _write_index(folder, results, found)
+    left = {(one.task_id, one.number): one for one in unlisted if (one.task_id, one.number) not in found}
+    tasks = folder.tasks()
+    every = [Attempt(task, number) for number in range(1, attempts + 1) for task in tasks]
+    begun = [one for one in every if one.key in left]
+    waiting = {one.key: needs for one in begun if (needs := still_needed(left[one.key])) is not None}
+    return Standing(
+        results={one.key: found[one.key] for one in every if one.key in found},
+        begun=begun,
+        fresh=[one for one in every if one.key not in found and one.key not in left],
+        waiting=waiting,
+    )
+
+
+def still_needed(attempt: AttemptFolder) -> Needs | None:
+    """Return what an attempt needs a person for; None if it can go on."""
+    if attempt.cancel.exists() or attempt.answer() is not None:
+        return None
+    return attempt.needs()
+
+
+def _indexed(folder: CampaignFolder) -> dict[Key, Result]:
+    found = dict[Key, Result]()
+    for fields in folder.results():
+        result = Result.model_validate(fields)
+        found.setdefault((result.task_id, result.attempt), result)
+    return found
+
+
+def _write_index(folder: CampaignFolder, unlisted: Sequence[Result], found: Mapping[Key, Result]) -> None:
+    """Add the missing lines; write all of them again if one is torn or there twice."""
+    if unlisted or _lines(folder) != len(found):
+        folder.rewrite_results(list(found.values()))
+
+
+def _lines(folder: CampaignFolder) -> int:
+    try:
+        return folder.results_file.read_bytes().count(b"\n")
+    except FileNotFoundError:
+        return 0

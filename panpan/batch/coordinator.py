@@ -1,24 +1,24 @@
 """The coordinator of a campaign: begins attempts while there are slots and budget, and keeps the index of results.
 
-The rule: all that it must not forget is in the campaign's folder, so it may be killed at any moment. Results are written
-by the attempts themselves. What it holds in memory is made from the folder when the next run begins.
+The rule: all that it must not forget is in the campaign's folder, so it may be killed at any moment. Attempts write
+their results themselves. What it holds in memory is made from the folder when the next run begins.
 """
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import field
 
 import anyio
 from anyio import CancelScope, to_thread
 from anyio.abc import TaskGroup
 
 from panpan.batch.folder import CampaignFolder, read_record, write_record
-from panpan.batch.lease import Lease, LeaseLostError, holder_of
+from panpan.batch.lease import Lease, LeaseLostError
 from panpan.batch.ledger import Ledger
 from panpan.batch.place import Place
 from panpan.batch.progress import Progress, Summary, sentence, waiting_record
 from panpan.batch.reconciling import Standing, standing_of, still_needed
+from panpan.batch.recorder import Recorder
 from panpan.batch.records import (
     AttemptEnd,
     EndedBecause,
@@ -38,18 +38,13 @@ from panpan.batch.records import (
 from panpan.batch.schedule import Attempt, Key, Schedule
 from panpan.batch.tally import Tally
 from panpan.errors import ConfigError, OutputError, PanpanError, unwrap_single_exception
-from panpan.models.pace import share_rate
 from panpan.types.dataclass import dataclass
 
 TICK_S = 1.0
-"""Seconds between looks for answers, a stop and room on the disk, and between two records of what runs."""
-_RECORD_S = 10.0
-"""Seconds after which the record is written though nothing has changed."""
+"""Seconds between looks for answers, a stop and room on the disk."""
 ROOM_BYTES = 64_000_000
 """Free space below which no attempt begins."""
 _FULL_PAUSE_S = 5.0
-_HOST_S = 30.0
-"""Seconds after which the host of a running attempt is looked for again."""
 
 
 @dataclass(slots=True)
@@ -58,8 +53,6 @@ class _Runs:
 
     attempt: Attempt
     since: float
-    host: str = ""
-    looked_at: float = field(default=float("-inf"))
 
 
 async def run_campaign(
@@ -83,9 +76,8 @@ async def run_campaign(
         ConfigError: The folder is damaged.
         OutputError: The folder cannot be written.
     """
-    async with Lease(folder.lease) as lease:
-        async with place as entered:
-            return await Coordinator(folder, frozen, entered, lease, notify=notify).run()
+    async with Lease(folder.lease) as lease, place as entered:
+        return await Coordinator(folder, frozen, entered, lease, notify=notify).run()
     raise AssertionError("a lease swallows no exception")
 
 
@@ -126,10 +118,10 @@ class Coordinator:
         self._unfit: dict[Key, str] = {}
         self._unlisted: list[Result] = []
         self._full_until = float("-inf")
+        self._recorder = Recorder(folder, notify, on_full=self._hold, clock=clock, sleep=sleep)
         self._note = ""
         self._stops = False
         self._wake = anyio.Event()
-        self._pacing = anyio.Lock()
         self._listing = anyio.Lock()
         self._cut_off: list[Attempt] = []
         self._counted: set[Key] = set()
@@ -186,15 +178,20 @@ class Coordinator:
             async with anyio.create_task_group() as helpers:
                 helpers.start_soon(self._look_often)
                 helpers.start_soon(self._watch_place)
-                helpers.start_soon(self._record_often)
+                helpers.start_soon(self._recorder.record_often, self._running)
                 async with anyio.create_task_group() as attempts:
-                        while (because := self._ended()) is None:
-                            self._wake = anyio.Event()
-                            self._start_what_fits(attempts)
-                            await self._wake.wait()
-                        attempts.cancel_scope.cancel()  # a stop: those that run go on in a later run
+                    because = await self._begin_and_wait(attempts)
+                    attempts.cancel_scope.cancel()  # a stop: those that run go on in a later run
                 helpers.cancel_scope.cancel()
         return because
+
+    async def _begin_and_wait(self, attempts: TaskGroup) -> EndedBecause:
+        while True:
+            if because := self._ended():
+                return because
+            self._wake = anyio.Event()
+            self._start_what_fits(attempts)
+            await self._wake.wait()
 
     def _ended(self) -> EndedBecause | None:
         """Return why nothing more is to be done in this run; None while something runs or may begin."""
@@ -227,7 +224,9 @@ class Coordinator:
 
     def _hindrance(self) -> str:
         if self._clock() < self._full_until:
-            return f"{self._folder.path} cannot be written, as when the disk is full; make room, and it goes on by itself"
+            return (
+                f"{self._folder.path} cannot be written, as when the disk is full; make room, and it goes on by itself"
+            )
         if not self._place.slots:
             problems = sorted({host.problem for host in self._place.hosts if host.problem})
             return "; ".join(["no machine is there yet", *problems])
@@ -235,7 +234,6 @@ class Coordinator:
 
     async def _attempt(self, one: Attempt, job: Job) -> None:
         try:
-            await self._share_rates()
             await self._lease.confirm()
             try:
                 end: AttemptEnd = await self._place.run(job)
@@ -253,17 +251,16 @@ class Coordinator:
         finally:
             del self._runs[one.key]
             self._wake.set()
-        await self._share_rates()
 
     async def _take_end(self, one: Attempt, end: AttemptEnd) -> None:
         match end:
             case Finished(result=result):
                 self._count(one, result, self._clock() - self._runs[one.key].since)
-                self._notify(Progress(self._running(), result=result))
+                self._notify(Progress(self._recorder.with_hosts(self._running()), result=result))
                 await self._list_results()
             case Waiting(needs=needs):
                 self._waiting[one.key] = one, needs
-                self._notify(Progress(self._running(), waiting=waiting_record(one, needs)))
+                self._notify(Progress(self._recorder.with_hosts(self._running()), waiting=waiting_record(one, needs)))
             case Stopped():
                 self._schedule.add_later(one, self._clock())
             case Unfit(reason=reason):
@@ -294,17 +291,13 @@ class Coordinator:
                 try:
                     await to_thread.run_sync(self._folder.append_result, self._unlisted[0])
                 except OutputError:
-                    return self._hold()
+                    self._hold()
+                    return
                 self._unlisted.pop(0)
 
     def _hold(self) -> None:
         """Begin no attempt for a moment, since the disk is full."""
         self._full_until = self._clock() + _FULL_PAUSE_S
-
-    async def _share_rates(self) -> None:
-        if rates := self._frozen.campaign.rate:
-            async with self._pacing:
-                await to_thread.run_sync(share_rate, self._folder.pace, rates, len(self._runs))
 
     # helpers that run beside the loop
 
@@ -330,28 +323,6 @@ class Coordinator:
         answered = [key for key in waiting if still_needed(self._folder.attempt(*key)) is None]
         return self._folder.stop.exists(), answered, self._folder.room_bytes()
 
-    async def _record_often(self) -> None:
-        written, at = None, float("-inf")
-        while True:
-            await self._look_for_hosts()
-            now = self._running()
-            told = now.model_copy(update={"seconds": 0.0, "rates": None, "seconds_left": None})
-            if told != written or self._clock() - at >= _RECORD_S:
-                written, at = told, self._clock()
-                try:
-                    await to_thread.run_sync(write_record, self._folder.running_file, now)
-                except OutputError:
-                    self._hold()
-                self._notify(Progress(now))
-            await self._sleep(TICK_S)
-
-    async def _look_for_hosts(self) -> None:
-        for runs in list(self._runs.values()):
-            if self._clock() - runs.looked_at > (_HOST_S if runs.host else 0.0):
-                runs.looked_at = self._clock()
-                holder = await holder_of(self._folder.attempt(*runs.attempt.key).lease)
-                runs.host = runs.host if holder is None else holder.host
-
     # what is told
 
     def _running(self, ended: EndedBecause | None = None) -> Running:
@@ -360,8 +331,8 @@ class Coordinator:
             RunningAttempt(
                 task_id=one.attempt.task.id,
                 task=one.attempt.task.name,
+                axes=one.attempt.task.axes,
                 attempt=one.attempt.number,
-                host=one.host,
                 seconds=now - one.since,
             )
             for one in self._runs.values()

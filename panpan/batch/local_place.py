@@ -32,9 +32,7 @@ class LocalPlace:
         gpus_each: GPUs for one attempt, for the number of slots.
     """
 
-    def __init__(
-        self, at_once: int, run_attempt: RunAttempt, *, gpus: Sequence[str] = (), gpus_each: int = 0
-    ) -> None:
+    def __init__(self, at_once: int, run_attempt: RunAttempt, *, gpus: Sequence[str] = (), gpus_each: int = 0) -> None:
         self._run_attempt = run_attempt
         self._gpus = tuple(gpus)
         self._free = list(gpus)

@@ -38,6 +38,7 @@ def waiting_record(attempt: Attempt, needs: Needs) -> WaitingAttempt:
     return WaitingAttempt(
         task_id=attempt.task.id,
         task=attempt.task.name,
+        axes=attempt.task.axes,
         attempt=attempt.number,
         kind=needs.kind,
         text=first_line[:_SHORT_CHARS],

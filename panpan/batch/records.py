@@ -104,10 +104,13 @@ class AttemptState(Record):
     """True if the environment and the setup command are done."""
 
 
+NeedsKind: TypeAlias = Literal["question", "permission", "plan", "unfinished"]
+
+
 class Needs(Record):
     """`needs.json`: the attempt stopped, since only a person can say how it goes on."""
 
-    kind: Literal["question", "permission", "plan", "unfinished"]
+    kind: NeedsKind
     text: str
     """The question, in one or more lines."""
     choices: tuple[str, ...] = ()
@@ -257,6 +260,7 @@ class RunningAttempt(Record):
 
     task_id: str
     task: str
+    axes: Mapping[str, AxisValue] = Field(default_factory=dict)
     attempt: int
     host: str = ""
     """Empty while that is not known."""
@@ -269,8 +273,9 @@ class WaitingAttempt(Record):
 
     task_id: str
     task: str
+    axes: Mapping[str, AxisValue] = Field(default_factory=dict)
     attempt: int
-    kind: Literal["question", "permission", "unfinished"]
+    kind: NeedsKind
     text: str
     """The question's first line, shortened."""
 
@@ -293,8 +298,8 @@ class Rates(Record):
 
 
 EndedBecause: TypeAlias = Literal["done", "waiting", "budget", "stopped", "unfit"]
-"""Reason that a run of a campaign ended: all is done, the rest waits for a person, the budget is used up, you stopped it, or no
-machine can run the rest."""
+"""Reason that a run of a campaign ended: all is done, the rest waits for a person, the budget is used up, the user
+stopped it, or no machine can run the rest."""
 
 
 class Running(Record):

@@ -158,6 +158,8 @@ class Where(Table):
     """Attempts at once on one machine."""
     gpus: tuple[int, ...] | None = Field(default=None, strict=False)
     """Numbers of the GPUs to use on a machine; all that it has if not given."""
+    listen: Text | None = None
+    """Address of this machine at which workers of other machines reach the scheduler; found by itself if not given."""
     slurm: SlurmSettings = SlurmSettings.model_construct()
 
 

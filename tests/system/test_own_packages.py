@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from panpan.batch.cluster import PACKAGES as CLUSTER
 from panpan.capabilities.local_model.weight_store import RUNTIME
 from panpan.capabilities.mcp.settings import PACKAGE as MCP
 from panpan.capabilities.web.browser.page_rendering import SCRIPTS
@@ -53,6 +54,7 @@ def test_install_bounds_equal_the_extras() -> None:
     own = {
         "acp": [ACP],
         "browser": [DRIVER, SCRIPTS],
+        "cluster": list(CLUSTER),
         "keyring": [PACKAGE],
         "local": [RUNTIME],
         "mcp": [MCP],

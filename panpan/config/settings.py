@@ -226,6 +226,9 @@ class RetrySettings(Table):
 
     max_tries: int = Field(default=8, ge=1, le=100)
     """Limit on the tries of one request, the first one included."""
+    shared_folder: Folder | None = None
+    """Folder through which several panpan, also on several machines, share a pause that a provider asks one of them
+    for, and its rate; None: each waits for itself. No project may set it."""
 
 
 class ToolSettings(Table):

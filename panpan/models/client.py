@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from math import isfinite
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 
@@ -21,7 +21,7 @@ from panpan.models.wire_errors import THE_KEY
 from panpan.types.dataclass import dataclass
 from panpan.types.events import ModelEvent, RetryScheduled, StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
-from panpan.types.messages import AssistantMessage
+from panpan.types.messages import AssistantMessage, Usage
 
 TRIES_BEFORE_FALLBACK = 3
 """Most tries of a model that another one can replace."""
@@ -29,7 +29,30 @@ TRIES_BEFORE_FALLBACK = 3
 REST_S = 300.0
 """Seconds for which a model is not asked after another one had to replace it."""
 
+ANNOUNCED_S = 1.0
+"""Shortest wait for the pace that faces are told of."""
+
 _NOT_FOUND = 404
+
+
+class Pace(Protocol):
+    """Pace of the requests to a provider, which others share; as it is here, nobody does."""
+
+    async def wait_s(self) -> float:
+        """Return 0 if a request may be sent now, which then counts as sent; else the seconds until you ask again."""
+        return 0.0
+
+    async def failed(self, failure: RetryableError) -> float:
+        """Tell the others that a request failed; return the seconds of the common pause that are left."""
+        return 0.0
+
+    def replied(self, usage: Usage) -> None:
+        """Count the tokens of a reply."""
+        return
+
+
+class OwnPace(Pace):
+    """Pace of a client that shares no limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +130,7 @@ class LLMClient:
         key_place: Place of the key, for the error of a key that is not accepted.
         retry: Limits on retries.
         fallbacks: Clients that are asked in turn if the model is overloaded or unavailable; closed with this one.
+        pace: Pace that it shares with others; None for its own.
         sleep: Waits for a number of seconds, and can be cancelled.
         jitter: Returns a random number of at least 0 and less than 1.
         clock: Returns monotonic seconds.
@@ -121,6 +145,7 @@ class LLMClient:
         key_place: str = "",
         retry: RetryPolicy | None = None,
         fallbacks: "Sequence[LLMClient]" = (),
+        pace: Pace | None = None,
         sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
         jitter: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
@@ -131,6 +156,7 @@ class LLMClient:
         self._key_place = key_place
         self._retry = retry or RetryPolicy()
         self._fallbacks = fallbacks
+        self._pace = pace or OwnPace()
         self._rests_until = 0.0
         """Time until which the model is not asked, if it has a fallback."""
         self._sleep = sleep
@@ -180,10 +206,16 @@ class LLMClient:
         """Yield the events of one reply of this client's own model."""
         # Not tenacity: it sleeps inside its own loop, where a generator cannot yield the pause to a face.
         began_s = self._clock()
-        tries = 0
+        tries, is_hurried = 0, False
         while True:
             tries += 1
             is_whole = False
+            if not is_hurried:
+                asked_s = self._clock()
+                async with aclosing(self._turn(tries)) as waits:
+                    async for wait in waits:
+                        yield wait
+                began_s += self._clock() - asked_s  # only its own failures use up the time for tries
             try:
                 async with aclosing(self._try_once(request)) as events:
                     async for event in events:
@@ -203,9 +235,18 @@ class LLMClient:
                 if is_whole:
                     raise
                 failure = exc
-            pause_s = self._pause_s(policy, failure, tries, self._clock() - began_s)
+            common_s = await self._pace.failed(failure)
+            pause_s = max(common_s, self._pause_s(policy, failure, tries, self._clock() - began_s))
             yield RetryScheduled(attempt=tries + 1, reason=str(failure), delay_s=pause_s)
-            await self._pause(pause_s)
+            is_hurried = not await self._pause(pause_s)
+
+    async def _turn(self, tries: int) -> AsyncGenerator[RetryScheduled, None]:
+        """Wait until the pace allows the next try, or the user wants it now; yield each wait that takes long."""
+        while (wait_s := await self._pace.wait_s()) > 0:
+            if wait_s >= ANNOUNCED_S:
+                yield RetryScheduled(tries, f"waiting for the rate limit of {self._provider.name}", wait_s)
+            if not await self._pause(wait_s):
+                return
 
     def retry_now(self) -> bool:
         """End the pause before the next try.
@@ -238,6 +279,7 @@ class LLMClient:
         async with aclosing(self._provider.stream(request, self._options_for(request))) as events:
             async for event in events:
                 if isinstance(event, AssistantMessage):
+                    self._pace.replied(event.usage)
                     yield self._completed(event, self._clock() - began_s)
                     return
                 yield event
@@ -254,14 +296,15 @@ class LLMClient:
         cost_usd = None if self.price is None else self.price.cost_usd(message.usage)
         return message.model_copy(update={"cost_usd": cost_usd, "duration_s": duration_s})
 
-    async def _pause(self, pause_s: float) -> None:
-        """Wait for the pause, or until `retry_now`."""
+    async def _pause(self, pause_s: float) -> bool:
+        """Wait for the pause, or until `retry_now`; return True if it was the pause."""
         with anyio.CancelScope() as pause:
             self._pauses.add(pause)
             try:
                 await self._sleep(pause_s)
             finally:
                 self._pauses.discard(pause)
+        return not pause.cancelled_caught
 
     def _pause_s(self, policy: RetryPolicy, failure: RetryableError, tries: int, elapsed_s: float) -> float:
         try:

@@ -6,6 +6,7 @@ No SDK is imported here and nothing is sent: the provider does the rest with the
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from panpan.config.models import VENDORS, ModelFacts, vendor_named
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from panpan.config.settings import Settings
     from panpan.config.settings_file import Source
     from panpan.config.sources import Loaded, Origin
-    from panpan.models.client import LLMClient
+    from panpan.models.client import LLMClient, Pace
     from panpan.models.providers.vendor_profiles import VendorProfile
 
 
@@ -62,6 +63,8 @@ class ResolvedModel:
     """Place of the class of its provider kind; empty for a protocol of panpan itself."""
     is_local: bool = False
     """True if it is on this machine and serves one conversation at a time."""
+    shared_folder: Path | None = None
+    """Folder of the pace that its requests share with those of other panpan; None if they share none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,14 @@ def resolve_from(
         NoModelError: Nothing names a model.
         ConfigError: The settings do not lead to a model.
     """
+    resolved = _resolve_from(loaded, env, kinds, why_override)
+    shared_folder = loaded.settings.retry.shared_folder
+    return resolved if shared_folder is None else replace(resolved, shared_folder=shared_folder)
+
+
+def _resolve_from(
+    loaded: "Loaded", env: Mapping[str, str], kinds: ProviderKinds, why_override: str | None
+) -> ResolvedModel:
     providers = {name: _named(name, loaded.settings) for name in loaded.settings.providers}
     resolve = partial(
         resolve_model, env=env, providers=providers, aliases=loaded.settings.aliases, kinds=kinds, keys=loaded.keys
@@ -229,7 +240,16 @@ def create_client(
         key_place=resolved.key_place,
         retry=policy,
         fallbacks=fallbacks,
+        pace=_pace_of(resolved),
     )
+
+
+def _pace_of(resolved: ResolvedModel) -> "Pace | None":
+    if resolved.shared_folder is None or resolved.is_local:  # "local" is another server on each machine
+        return None
+    from panpan.models.pace import shared_pace  # a start pays for it only where it is set
+
+    return shared_pace(resolved.shared_folder, resolved.provider)
 
 
 def _with_betas(resolved: ResolvedModel, options: GenerationOptions) -> ResolvedModel:

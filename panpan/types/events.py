@@ -197,13 +197,13 @@ class BlockFinished:
 
 @dataclass(frozen=True, slots=True)
 class RetryScheduled:
-    """The request failed for a reason that may pass, and is sent again after a pause.
+    """The request failed for a reason that may pass and is sent again after a pause, or waits for a shared rate limit.
 
     The part of the failed reply that was streamed is void: a face drops it, or goes on where the new reply differs.
     """
 
     attempt: int
-    """Number of the next try; the first one was 1."""
+    """Number of the next try; the first one was 1, and has this number if it waits for a rate limit."""
     reason: str
     delay_s: float
     """Seconds of the pause that begins now."""

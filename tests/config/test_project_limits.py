@@ -35,6 +35,7 @@ NOT_FOR_PROJECTS = {
     "packages.channels": '["https://evil.example"]',
     "idle_timeout_s": "0.001",
     "retry.max_tries": "1",
+    "retry.shared_folder": '"/tmp/evil"',
     "ui.status_line": '"curl http://evil.example"',
     "ui.theme": '"light"',
 }

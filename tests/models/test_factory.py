@@ -29,6 +29,7 @@ from panpan.models.factory import (
     profile_of,
 )
 from panpan.models.model_choice import ModelRequirement, NoModelError
+from panpan.models.pace import SharedPace
 from panpan.models.provider_kind import NamedProvider
 from tests.config.test_stored_keys import NoKeyring
 from tests.models.loopback import Answer, serving
@@ -596,6 +597,20 @@ async def test_clients_of_both_dialects_talk_to_the_model_server() -> None:
 
     assert texts == [("one", True), ("two", False)]
     assert [request.path for request in server.requests] == ["/v1/messages"] + ["/v1/chat/completions"] * 2
+
+
+def test_clients_of_one_provider_share_their_pace(tmp_path: Path) -> None:
+    def pace_of(model: str) -> object:
+        env = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
+        (place := tmp_path / model).mkdir(parents=True)
+        flagged = loaded_from(place, "", env, flags={"model": model, "retry.shared_folder": "/pace"})
+        return create_client(resolve_from(*flagged))._pace
+
+    paces = [pace_of(model) for model in ("opus", "haiku", "gpt-6", "ollama/llama")]
+
+    assert paces[0] is paces[1] is not paces[2]
+    assert isinstance(paces[2], SharedPace)
+    assert not isinstance(paces[3], SharedPace)  # each machine has its own
 
 
 def test_vendor_names_are_prefixes() -> None:

@@ -38,8 +38,8 @@ FIRST_PAUSE_S = 2.0
 """First pause for all if the provider says no time; it doubles while the provider refuses, and halves with replies."""
 
 _LEAST_PAUSE_S = 0.5
-_LOOK_S = 5.0
-"""Longest wait for the folder, which may be on a machine that is away."""
+_AWAY_S = 300.0
+"""Seconds for which a folder that did not answer is left alone, since each try may leave a thread that hangs."""
 _MAX_BYTES = 4_096
 _MINUTE_S = 60.0
 _MAX_NAME_CHARS = 100
@@ -124,6 +124,7 @@ class SharedPace:
         clock: Returns monotonic seconds.
         wall_clock: Returns the seconds since 1970 that this machine takes it to be.
         jitter: Returns a random number of at least 0 and less than 1.
+        patience_s: Longest wait for the folder, which may be on a machine that is away.
     """
 
     def __init__(
@@ -134,6 +135,7 @@ class SharedPace:
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
+        patience_s: float = 5.0,
     ) -> None:
         self._provider = provider
         self._rate_file = _path(folder, provider, "rate")
@@ -141,6 +143,7 @@ class SharedPace:
         self._clock = clock
         self._wall_clock = wall_clock
         self._jitter = jitter
+        self._patience_s = patience_s
         self._began_s = clock()
         self._phase = jitter()
         self._sent_s: float | None = None
@@ -154,6 +157,7 @@ class SharedPace:
         """Id of the newest pause that counted or was too old."""
         self._looked_s = -inf
         self._share = Share()
+        self._away_until_s = -inf
         self._has_warned = False
 
     async def wait_s(self) -> float:
@@ -225,14 +229,22 @@ class SharedPace:
 
     async def _in_thread(self, work: Callable[..., Any], *args: Any) -> Any:
         """Return what `work` returns; None if the folder cannot be used, which is logged once."""
+        if self._clock() < self._away_until_s:
+            return None
         try:
-            with anyio.fail_after(_LOOK_S):
+            with anyio.fail_after(self._patience_s):
                 return await to_thread.run_sync(work, *args, abandon_on_cancel=True)
-        except (ToolError, TimeoutError) as error:
-            if not self._has_warned:
-                log.warning("the pace of %s is not shared: %s", self._provider, str(error) or "the folder is away")
-            self._has_warned = True
+        except TimeoutError:
+            self._away_until_s = self._clock() + _AWAY_S
+            self._warn("the folder does not answer")
+        except ToolError as error:
+            self._warn(str(error))
         return None
+
+    def _warn(self, problem: str) -> None:
+        if not self._has_warned:
+            log.warning("the pace of %s is not shared: %s", self._provider, problem)
+        self._has_warned = True
 
 
 def _path(folder: Path, provider: str, kind: str) -> Path:

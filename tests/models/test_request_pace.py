@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from heapq import heappop, heappush
@@ -387,6 +388,30 @@ async def test_unusable_place_is_told_once_and_ignored(
 
     assert waits_s == [0.0] * 3
     assert len(caplog.records) == 1
+
+
+async def test_folder_that_does_not_answer_is_left_alone(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.write("pause", '{"id": "x", "pause_s": 30}')
+    asked, is_over = list[float](), threading.Event()
+
+    def hang() -> float:
+        asked.append(world.now_s)
+        is_over.wait(60)
+        return 0.0
+
+    pace = SharedPace(world.folder, "anthropic", clock=world.clock, wall_clock=hang, patience_s=0.05)
+    try:
+        waits_s = [await pace.wait_s() for _ in range(3)]
+        world.now_s += 301
+        waits_s.append(await pace.wait_s())
+    finally:
+        is_over.set()
+
+    assert waits_s == [0.0] * 4
+    assert asked == [1_000.0, 1_301.0]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the pace of anthropic is not shared: the folder does not answer"
+    ]
 
 
 async def test_pause_is_kept_where_it_cannot_be_told(world: World) -> None:

@@ -50,3 +50,8 @@ def duration(seconds: float) -> str:
     if seconds < 172_800:
         return spoken_s(seconds)
     return f"{seconds // 86_400:.0f} d {seconds % 86_400 // 3_600:.0f} h"
+
+
+def percent(share: float) -> str:
+    """Return a share of 0 to 1 in percent."""
+    return f"{100 * share:.0f} %"

@@ -1,0 +1,247 @@
+"""Overview of a campaign, for `status` and for the line of `run`.
+
+The rule: it is read from `results.jsonl`, `state/running.json` and `state/campaign.json` alone, without checking, and
+this module imports little: ten thousand results are told in a moment, also on a machine that only sees the folder.
+"""
+
+import os
+import socket
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pydantic_core import from_json
+
+from panpan.batch.wording import attempt_label, duration, typed, value_text
+from panpan.errors import ConfigError
+from panpan.system.text.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
+
+Fields: TypeAlias = Mapping[str, Any]
+
+STATUSES = ("passed", "failed", "done", "error", "cancelled")
+
+_SILENT_S = 30.0
+"""Seconds without a word of another machine after which its run may be lost; it writes once a second."""
+
+
+def read_fields(path: Path) -> Fields | None:
+    """Return the JSON object in a file; None if there is no file, or none that can be read."""
+    try:
+        found = from_json(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+class ResultCounts:
+    """Counts of the results in an index, which only grows.
+
+    Args:
+        path: The index, `results.jsonl`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._forget()
+
+    def _forget(self) -> None:
+        self._offset, self._inode = 0, -1
+        self._seen: set[tuple[Any, Any]] = set()
+        self.by_status: Counter[str] = Counter()
+        self.by_axis: dict[str, dict[str, Counter[str]]] = {}
+        """Number of results by axis, its value, and the status."""
+        self._usd: float | None = 0.0
+        self._tokens, self._seconds, self._gpu_seconds = 0, 0.0, 0.0
+
+    def update(self) -> None:
+        """Count the lines that have come."""
+        with suppress(FileNotFoundError), self._path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if status.st_ino != self._inode or status.st_size < self._offset:
+                self._forget()  # it was made again
+                self._inode = status.st_ino
+            file.seek(self._offset)
+            data = file.read()
+            whole = data.rfind(b"\n") + 1  # the rest is being written
+            self._offset += whole
+            for line in data[:whole].split(b"\n"):
+                with suppress(ValueError, KeyError, TypeError, AttributeError):  # the end of a line that was cut off
+                    if line:
+                        self._count(from_json(line))
+
+    def _count(self, fields: Fields) -> None:
+        key, status = (fields["task_id"], fields["attempt"]), fields["status"]
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        self.by_status[status] += 1
+        for axis, value in fields["axes"].items():
+            self.by_axis.setdefault(axis, {}).setdefault(value_text(value), Counter())[status] += 1
+        spent = fields["spent"]
+        self._usd = None if self._usd is None or spent["usd"] is None else self._usd + spent["usd"]
+        self._tokens += spent["tokens"]
+        self._seconds += spent["seconds"]
+        self._gpu_seconds += spent["gpu_seconds"]
+
+    @property
+    def spent(self) -> Fields:
+        """Money, tokens and time of all results, by the names of `Spent`."""
+        names = ("usd", "tokens", "seconds", "gpu_seconds")
+        return dict(zip(names, (self._usd, self._tokens, self._seconds, self._gpu_seconds), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptNow:
+    """An attempt that runs or waits."""
+
+    label: str
+    """Its name as it is shown."""
+    word: str
+    """Its name for a command line."""
+    text: str
+    """The host and the time that it has run, or the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A campaign at a moment."""
+
+    folder: Path
+    life: str
+    """`new`, `running`, `stopped` or `done`; or `silent`, if another machine ran it and may have died."""
+    where: str
+    """Host and process that run it, or ran it last; empty before the first run."""
+    total: int
+    """Attempts in all."""
+    counts: ResultCounts
+    budget: Fields
+    spent: Fields
+    running: Sequence[AttemptNow]
+    waiting: Sequence[AttemptNow]
+    hosts_out: Mapping[str, str]
+    """Reasons, by host."""
+    per_hour: float | None
+    """Attempts that end in an hour."""
+    seconds_left: float | None
+
+    @property
+    def ended(self) -> int:
+        """Attempts with a result."""
+        return sum(self.counts.by_status.values())
+
+    @property
+    def to_do(self) -> int:
+        """Attempts that nobody has begun or that go on later."""
+        return max(self.total - self.ended - len(self.running) - len(self.waiting), 0)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return {
+            "folder": str(self.folder),
+            "state": self.life,
+            "where": self.where,
+            "attempts": self.total,
+            "ended": self.ended,
+            "by_status": dict(self.counts.by_status),
+            "by_axis": self.counts.by_axis,
+            "running": [asdict(one) for one in self.running],
+            "waiting": [asdict(one) for one in self.waiting],
+            "to_do": self.to_do,
+            "hosts_out": dict(self.hosts_out),
+            "spent": dict(self.spent),
+            "budget": dict(self.budget),
+            "per_hour": self.per_hour,
+            "seconds_left": self.seconds_left,
+        }
+
+
+class Looker:
+    """Looks at a campaign again and again.
+
+    Args:
+        folder: The campaign's folder, canonical.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._counts = ResultCounts(folder / "results.jsonl")
+
+    def look(self) -> Overview:
+        """Return the campaign as it is now.
+
+        Raises:
+            ConfigError: It has not begun, or cannot be read.
+        """
+        try:
+            return self._look()
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(
+                f"{self._folder / 'state'} is damaged; the files in it must stay as panpan wrote them"
+            ) from error
+
+    def _look(self) -> Overview:
+        frozen = read_fields(self._folder / "state" / "campaign.json")
+        if frozen is None:
+            raise ConfigError(f"no campaign has begun in {self._folder}; begin it: panpan batch run {self._folder}")
+        running_file = self._folder / "state" / "running.json"
+        now = read_fields(running_file) or {}
+        self._counts.update()
+        campaign = frozen["campaign"]
+        total = frozen["tasks"] * campaign["attempts"]
+        ended = sum(self._counts.by_status.values())
+        life = "done" if ended >= total else _life(now, running_file)
+        waiting = [_waiting(one) for one in now.get("waiting", ())]
+        is_alive = life in ("running", "silent")
+        per_hour = now["ended"] / now["seconds"] * 3600 if is_alive and now["ended"] and now["seconds"] else None
+        return Overview(
+            folder=self._folder,
+            life=life,
+            where=f"{now['host']}, process {now['pid']}" if now else "",
+            total=total,
+            counts=self._counts,
+            budget={name: limit for name, limit in campaign["budget"].items() if limit is not None},
+            spent=now.get("spent") or self._counts.spent,
+            running=[_running(one) for one in now.get("running", ())] if is_alive else [],
+            waiting=waiting,
+            hosts_out={one["name"]: one["problem"] for one in now.get("hosts", ()) if one["problem"]}
+            if is_alive
+            else {},
+            per_hour=per_hour,
+            seconds_left=(total - ended - len(waiting)) / per_hour * 3600 if per_hour else None,
+        )
+
+
+def _life(now: Fields, path: Path) -> str:
+    """Return if the campaign runs, as far as a look can tell."""
+    if not now:
+        return "new"
+    if now["has_ended"]:
+        return "stopped"
+    if now["host"] == socket.gethostname():
+        with suppress(PermissionError):  # it is another user's
+            try:
+                os.kill(now["pid"], 0)
+            except ProcessLookupError:
+                return "stopped"
+        return "running"
+    # the file's time is that of a server, so this is a hint for a reader and decides nothing
+    return "running" if time.time() - path.stat().st_mtime < _SILENT_S else "silent"
+
+
+def _names(one: Fields) -> tuple[str, str]:
+    label = attempt_label(one["task"], one["axes"], one["attempt"])
+    return clean_line(label), typed(label, one["task_id"], one["attempt"])
+
+
+def _running(one: Fields) -> AttemptNow:
+    host = clean_line(one["host"])
+    return AttemptNow(*_names(one), f"on {host}, {duration(one['seconds'])}" if host else duration(one["seconds"]))
+
+
+def _waiting(one: Fields) -> AttemptNow:
+    return AttemptNow(*_names(one), f"{one['needs']['kind']}: {clean_line(one['needs']['text'])}")

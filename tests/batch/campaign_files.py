@@ -1,0 +1,46 @@
+"""Campaign folders made by tests, as the coordinator leaves them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from panpan.batch.campaign import Campaign
+from panpan.batch.folder import CampaignFolder, write_record
+from panpan.batch.records import FrozenCampaign, Result, Running, Spent, Task
+
+
+def task_of(name: str, **axes: Any) -> Task:
+    return Task(id=blake2b(f"{name}{axes}".encode(), digest_size=8).hexdigest(), name=name, prompt="go", axes=axes)
+
+
+def result_of(task: Task, status: Any = "passed", attempt: int = 1, **fields: Any) -> Result:
+    given = {"ended_by": "answer", "spent": Spent(usd=0.5, tokens=1000, seconds=60.0), "tries": 1, **fields}
+    return Result(task_id=task.id, task=task.name, axes=task.axes, status=status, attempt=attempt, **given)
+
+
+def begun_campaign(
+    place: Path, tasks: Sequence[Task], results: Iterable[Result] = (), campaign: Mapping[str, Any] | None = None
+) -> CampaignFolder:
+    """Make the folder of a campaign that has begun."""
+    place.mkdir(parents=True, exist_ok=True)
+    folder = CampaignFolder(place)
+    folder.write_frozen(
+        FrozenCampaign(
+            id="0b54a4d3-5f1e-4a4e-8a3a-0f0f0f0f0f0f",
+            tasks=len(tasks),
+            tasks_digest="0" * 32,
+            source=str(place.parent / "project"),
+            home=str(place.parent / "home"),
+            campaign=Campaign.model_validate({"task": [], **(campaign or {})}),
+        )
+    )
+    folder.tasks_file.write_text("".join(f"{task.model_dump_json()}\n" for task in tasks))
+    for result in results:
+        folder.append_result(result)
+    return folder
+
+
+def write_running(folder: CampaignFolder, **fields: Any) -> None:
+    given = {"host": "elsewhere", "pid": 1, "begun_at": "2026-11-30T08:00:00Z", **fields}
+    write_record(folder.running_file, Running.model_validate(given))

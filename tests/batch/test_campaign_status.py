@@ -1,0 +1,176 @@
+"""`panpan batch status`: the lines, and the moment that they are read from."""
+
+import io
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.batch.overview import Looker, ResultCounts
+from panpan.batch.records import HostState, Needs, RunningAttempt, Spent, WaitingAttempt
+from panpan.batch.status import progress_line, spent_line, status_lines, watch
+from panpan.errors import ConfigError
+from tests.batch.campaign_files import begun_campaign, result_of, task_of, write_running
+
+ONE, TWO = task_of("table", seed=1), task_of("table", seed=2)
+HERE = socket.gethostname()
+
+
+def lines_of(place: Path) -> list[str]:
+    return list(status_lines(Looker(place).look()))
+
+
+def test_status_of_a_campaign_that_has_not_begun_says_how_to_begin(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no campaign has begun in .*; begin it: panpan batch run"):
+        Looker(tmp_path).look()
+
+
+def test_status_counts_by_status_and_by_axis(tmp_path: Path) -> None:
+    results = [result_of(ONE), result_of(ONE, "failed", 2), result_of(TWO, "error")]
+    begun_campaign(tmp_path, [ONE, TWO], results, {"attempts": 2, "budget": {"usd": 40.0}})
+
+    assert lines_of(tmp_path) == [
+        f"{tmp_path} has not begun",
+        "3 of 4 attempts (75 %): 1 passed, 1 failed, 1 error, 1 to do",
+        "$1.50 of $40.00 · 3.0 k tokens · 3 min 0 s of attempts",
+        "",
+        "by seed:",
+        "  1  1 of 2 passed (50 %)",
+        "  2  1 error",
+    ]
+
+
+def test_status_names_who_waits_runs_and_is_out(tmp_path: Path) -> None:
+    folder = begun_campaign(tmp_path, [ONE, TWO], [result_of(ONE)], {"attempts": 2})
+    needs = Needs(kind="question", text="Which\nseed\x1b[31m?")
+    write_running(
+        folder,
+        host=HERE,
+        pid=os.getpid(),
+        seconds=1800.0,
+        ended=1,
+        running=[RunningAttempt(task_id=ONE.id, task="table", axes=ONE.axes, attempt=2, host="gpu-1", seconds=75.0)],
+        waiting=[WaitingAttempt(task_id=TWO.id, task="table", axes=TWO.axes, attempt=1, needs=needs)],
+        hosts=[
+            HostState(name="gpu-1", slots=2),
+            HostState(name="gpu-2", slots=0, problem="it does not see the folder"),
+        ],
+        spent=Spent(usd=2.0, tokens=10, seconds=100.0),
+    )
+
+    lines = lines_of(tmp_path)
+
+    assert lines[0] == f"{tmp_path} runs on {HERE}, process {os.getpid()}"
+    assert lines[1] == "1 of 4 attempts (25 %): 1 passed, 1 running, 1 waiting, 1 to do"
+    assert lines[2] == "$2.00 · 10 tokens · 1 min 40 s of attempts · 2.0 attempts/h · about 1 h 0 min left"
+    assert "  table/seed=2/1  question: Which seed?" in lines
+    assert f"  answer: panpan batch answer {tmp_path} table/seed=2/1" in lines
+    assert "  table/seed=1/2  on gpu-1, 1 min 15 s" in lines
+    assert "  gpu-2: it does not see the folder" in lines
+
+
+@pytest.mark.parametrize(
+    ("fields", "age_s", "life"),
+    [
+        ({"host": HERE, "pid": os.getpid()}, 0, "running"),
+        ({"host": HERE, "pid": 2**22 + 1}, 0, "stopped"),
+        ({"host": "elsewhere"}, 0, "running"),
+        ({"host": "elsewhere"}, 3600, "silent"),
+        ({"host": "elsewhere", "has_ended": True}, 0, "stopped"),
+    ],
+)
+def test_status_tells_if_the_campaign_runs(tmp_path: Path, fields: dict[str, Any], age_s: int, life: str) -> None:
+    folder = begun_campaign(tmp_path, [ONE])
+    write_running(folder, **fields)
+    status = folder.running_file.stat()
+    os.utime(folder.running_file, (status.st_atime, status.st_mtime - age_s))
+
+    assert Looker(tmp_path).look().life == life
+
+
+def test_campaign_with_all_results_is_done(tmp_path: Path) -> None:
+    folder = begun_campaign(tmp_path, [ONE], [result_of(ONE)])
+    write_running(folder)
+
+    assert Looker(tmp_path).look().life == "done"
+
+
+def test_counts_take_in_new_lines_and_pass_over_torn_ones(tmp_path: Path) -> None:
+    folder = begun_campaign(tmp_path, [ONE, TWO], [result_of(ONE)])
+    counts = ResultCounts(folder.results_file)
+    counts.update()
+    with folder.results_file.open("a") as file:
+        file.write('{"torn": ')
+    counts.update()
+    assert counts.by_status == {"passed": 1}
+
+    folder.append_result(result_of(ONE))  # reported twice
+    folder.append_result(result_of(TWO, "failed"))
+    counts.update()
+    assert counts.by_status == {"passed": 1, "failed": 1}
+
+    folder.rewrite_results([result_of(TWO, "failed")])
+    counts.update()
+    assert counts.by_status == {"failed": 1}
+    assert counts.spent == {"usd": 0.5, "tokens": 1000, "seconds": 60.0, "gpu_seconds": 0.0}
+
+
+def test_damaged_state_is_an_error_that_names_it(tmp_path: Path) -> None:
+    folder = begun_campaign(tmp_path, [ONE])
+    (folder.state / "running.json").write_text("{}")
+    assert Looker(tmp_path).look().life == "new"
+
+    (folder.state / "campaign.json").write_text('{"tasks": 1}')
+    with pytest.raises(ConfigError, match="state is damaged"):
+        Looker(tmp_path).look()
+
+
+def test_unknown_price_and_budgets_are_told(tmp_path: Path) -> None:
+    spent = Spent(usd=None, tokens=2_000_000, gpu_seconds=7200.0)
+    budget = {"tokens": 5_000_000, "gpu_seconds": 36_000.0}
+    begun_campaign(tmp_path, [ONE], [result_of(ONE, spent=spent)], {"budget": budget})
+
+    line = spent_line(Looker(tmp_path).look())
+
+    assert line == "an unknown sum · 2.0 M of 5.0 M tokens · 0.0 s of attempts · 2 h 0 min of 10 h 0 min of GPUs"
+
+
+class Screen(io.StringIO):
+    def __init__(self, is_terminal: bool) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_watch_shows_changes_and_ends_with_the_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+) -> None:
+    folder = begun_campaign(tmp_path, [ONE, TWO], [result_of(ONE)])
+    write_running(folder, host=HERE, pid=os.getpid())
+    screen, slept = Screen(is_terminal), []
+    monkeypatch.setattr(sys, "stdout", screen)
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 2:
+            folder.append_result(result_of(TWO, "failed"))
+
+    watch(tmp_path, sleep=sleep)
+
+    shown = screen.getvalue()
+    assert slept == [1.0, 1.0]
+    assert shown.count("1 of 2 attempts (50 %): 1 passed, 1 to do\n") == (2 if is_terminal else 1)
+    assert shown.count("2 of 2 attempts (100 %): 1 passed, 1 failed\n") == 1
+    assert ("\x1b[" in shown) == is_terminal
+
+
+def test_progress_line_of_nothing_yet(tmp_path: Path) -> None:
+    begun_campaign(tmp_path, [ONE, TWO], campaign={"attempts": 3})
+
+    assert progress_line(Looker(tmp_path).look()) == "0 of 6 attempts (0 %): 6 to do"

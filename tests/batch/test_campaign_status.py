@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from panpan.batch.overview import Looker, ResultCounts
-from panpan.batch.records import HostState, Needs, RunningAttempt, Spent, WaitingAttempt
+from panpan.batch.records import Spent
 from panpan.batch.status import progress_line, spent_line, status_lines, watch
 from panpan.errors import ConfigError
 from tests.batch.campaign_files import begun_campaign, result_of, task_of, write_running
@@ -24,7 +24,7 @@ def lines_of(place: Path) -> list[str]:
 
 
 def test_status_of_a_campaign_that_has_not_begun_says_how_to_begin(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no campaign has begun in .*; begin it: panpan batch run"):
+    with pytest.raises(ConfigError, match=r"no campaign has begun in .*; begin it: panpan batch run"):
         Looker(tmp_path).look()
 
 
@@ -45,31 +45,30 @@ def test_status_counts_by_status_and_by_axis(tmp_path: Path) -> None:
 
 def test_status_names_who_waits_runs_and_is_out(tmp_path: Path) -> None:
     folder = begun_campaign(tmp_path, [ONE, TWO], [result_of(ONE)], {"attempts": 2})
-    needs = Needs(kind="question", text="Which\nseed\x1b[31m?")
     write_running(
         folder,
         host=HERE,
         pid=os.getpid(),
-        seconds=1800.0,
-        ended=1,
-        running=[RunningAttempt(task_id=ONE.id, task="table", axes=ONE.axes, attempt=2, host="gpu-1", seconds=75.0)],
-        waiting=[WaitingAttempt(task_id=TWO.id, task="table", axes=TWO.axes, attempt=1, needs=needs)],
-        hosts=[
-            HostState(name="gpu-1", slots=2),
-            HostState(name="gpu-2", slots=0, problem="it does not see the folder"),
+        running=[{"task_id": ONE.id, "task": "table", "attempt": 2, "host": "gpu-1", "seconds": 75.0}],
+        waiting=[
+            {"task_id": TWO.id, "task": "table", "attempt": 1, "kind": "question", "text": "Which\nseed\x1b[31m?"}
         ],
-        spent=Spent(usd=2.0, tokens=10, seconds=100.0),
+        hosts=[{"name": "gpu-1", "slots": 2, "problem": ""}, {"name": "gpu-2", "slots": 0, "problem": "no folder"}],
+        rates={"attempts": 2.0},
+        seconds_left=3600.0,
+        note="the budget's usd is reserved",
     )
 
     lines = lines_of(tmp_path)
 
     assert lines[0] == f"{tmp_path} runs on {HERE}, process {os.getpid()}"
     assert lines[1] == "1 of 4 attempts (25 %): 1 passed, 1 running, 1 waiting, 1 to do"
-    assert lines[2] == "$2.00 · 10 tokens · 1 min 40 s of attempts · 2.0 attempts/h · about 1 h 0 min left"
+    assert lines[2] == "$0.50 · 1.0 k tokens · 1 min 0 s of attempts · 2.0 attempts/h · about 1 h 0 min left"
+    assert lines[3] == "the budget's usd is reserved"
     assert "  table/seed=2/1  question: Which seed?" in lines
     assert f"  answer: panpan batch answer {tmp_path} table/seed=2/1" in lines
     assert "  table/seed=1/2  on gpu-1, 1 min 15 s" in lines
-    assert "  gpu-2: it does not see the folder" in lines
+    assert "  gpu-2: no folder" in lines
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,7 @@ def test_status_names_who_waits_runs_and_is_out(tmp_path: Path) -> None:
         ({"host": HERE, "pid": 2**22 + 1}, 0, "stopped"),
         ({"host": "elsewhere"}, 0, "running"),
         ({"host": "elsewhere"}, 3600, "silent"),
-        ({"host": "elsewhere", "has_ended": True}, 0, "stopped"),
+        ({"host": "elsewhere", "ended": "stopped"}, 0, "stopped"),
     ],
 )
 def test_status_tells_if_the_campaign_runs(tmp_path: Path, fields: dict[str, Any], age_s: int, life: str) -> None:

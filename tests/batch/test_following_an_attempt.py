@@ -1,0 +1,75 @@
+"""The output of an attempt, as `attach` shows it."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.batch.following import EventReader, event_lines, follow
+
+INIT = {"type": "system", "subtype": "init", "model": "claude", "session_id": "0b54a4d3"}
+CALL = {
+    "type": "assistant",
+    "message": {
+        "content": [
+            {"type": "text", "text": "I look.\x1b[2J\n"},
+            {"type": "tool_use", "id": "1", "name": "Bash", "input": {"command": "ls\n-la"}},
+        ]
+    },
+}
+
+
+def result(text: Any, is_error: bool = False) -> Mapping[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": "1", "content": text, "is_error": is_error}
+    return {"type": "user", "message": {"content": [block]}}
+
+
+@pytest.mark.parametrize(
+    ("event", "lines"),
+    [
+        (INIT, ["--- run of claude, session 0b54a4d3"]),
+        (CALL, ["I look.", "* Bash ls -la"]),
+        (result("one\n\ntwo\nthree\nfour\nfive"), ["    one", "    two", "    three", "    … 2 more lines"]),
+        (result([{"type": "text", "text": "no\x1b]0;evil\x07"}], is_error=True), ["  ! no"]),
+        ({"type": "result", "num_turns": 2, "total_cost_usd": 1.5}, ["--- the end after 2 rounds, $1.50"]),
+        (
+            {"type": "result", "is_error": True, "num_turns": 1, "total_cost_usd": None, "result": "no key"},
+            ["--- an error after 1 round, an unknown sum", "no key"],
+        ),
+        ({"type": "stream_event"}, []),
+        ({"type": "assistant", "message": None}, []),
+        ({}, []),
+    ],
+)
+def test_event_becomes_short_harmless_lines(event: Mapping[str, Any], lines: list[str]) -> None:
+    assert list(event_lines(event)) == lines
+
+
+def test_reader_waits_for_the_rest_of_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    reader = EventReader(path)
+    assert list(reader.read()) == []
+
+    line = json.dumps(INIT)
+    path.write_text(f"{{torn\n{line[:20]}")
+    assert list(reader.read()) == []
+
+    path.write_text(f"{{torn\n{line}\n")
+    assert list(reader.read()) == ["--- run of claude, session 0b54a4d3"]
+    assert list(reader.read()) == []
+
+
+def test_follow_shows_what_comes_until_the_attempt_is_over(tmp_path: Path) -> None:
+    path, shown, slept = tmp_path / "events.jsonl", [], []
+    path.write_text(f"{json.dumps(INIT)}\n")
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        with path.open("a") as file:
+            file.write(f"{json.dumps(CALL)}\n")
+
+    follow(path, lambda: len(slept) == 1, shown.append, sleep)
+
+    assert shown == ["--- run of claude, session 0b54a4d3", "I look.", "* Bash ls -la"]

@@ -19,10 +19,18 @@ def problems_of(campaign: Campaign) -> Iterator[Problem]:
         yield from rule(campaign)
 
 
+_OF_FILE = ("{file}", "{text}")
+
+
 def _tasks(campaign: Campaign) -> Iterator[Problem]:
     tasks = campaign.tasks
     if tasks.each is not None and tasks.prompt is None:
         yield ("tasks", "each"), "tasks.each needs tasks.prompt; write a prompt with {file} or {text} in it"
+    if tasks.each is not None and tasks.prompt is not None and not any(name in tasks.prompt for name in _OF_FILE):
+        yield (
+            ("tasks", "prompt"),
+            "tasks.prompt is the same for all files; write {file} for the path, or {text} for the content",
+        )
     if tasks.prompt is not None and tasks.each is None:
         yield ("tasks", "prompt"), "tasks.prompt is for the files of tasks.each; add that, or write a [[task]]"
     if not campaign.task and not tasks.jsonl and tasks.each is None:
@@ -99,7 +107,7 @@ def _machines(campaign: Campaign) -> Iterator[Problem]:
 
 
 _SESSION = "each attempt has a session of its own"
-_OWN_FLAGS: Mapping[str, str] = {
+OWN_FLAGS: Mapping[str, str] = {
     "--print": "the prompt is that of the task",
     "--output-format": "panpan reads the output itself",
     "--input-format": "panpan reads the output itself",
@@ -145,7 +153,7 @@ def _flags(campaign: Campaign) -> Iterator[Problem]:
         if flag is not None:
             yield (
                 ("attempt", "flags"),
-                f"attempt.flags has {shown(word)}, which a campaign sets for itself; remove it ({_OWN_FLAGS[flag]})",
+                f"attempt.flags has {shown(word)}, which a campaign sets for itself; remove it ({OWN_FLAGS[flag]})",
             )
 
 
@@ -155,7 +163,7 @@ def _own_flag(before: str, word: str) -> str | None:
         return _OWN_SETTINGS.get(word.removeprefix("--set=").partition("=")[0].strip())
     if word.startswith("--"):
         name = word.partition("=")[0]
-        return name if name in _OWN_FLAGS else None
+        return name if name in OWN_FLAGS else None
     letters = word[1:] if word.startswith("-") else ""
     # In -yp the second letter is a flag, too; y, q and v are those that take no value.
     return _SHORT.get(letters.lstrip("yqv")[:1])

@@ -73,6 +73,8 @@ class CampaignTrust:
         campaign = self.loaded.campaign
         attempt, workspace, slurm = campaign.attempt, campaign.workspace, campaign.where.slurm
         yield f"panpan, {campaign.attempts} times for each task, with the flags: {shlex.join(attempt.flags) or 'none'}"
+        if campaign.tasks.each is not None:
+            yield f"task for each file: {campaign.tasks.each}"
         if campaign.model is not None:
             yield f"model: {campaign.model}"
         yield f"files: {workspace.isolation} of {self.loaded.source}{_at(workspace.commit, workspace.isolation)}"

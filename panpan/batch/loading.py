@@ -91,18 +91,20 @@ def _go_on(loaded: LoadedCampaign, tasks: Sequence[Task], earlier: FrozenCampaig
 
 
 def _require_same_tasks(folder: CampaignFolder, tasks: Sequence[Task], earlier: FrozenCampaign) -> None:
-    data = folder.tasks_data()
-    if data is None and _digest(_lines(tasks)) == earlier.tasks_digest:
-        folder.write_tasks(_lines(tasks))
-        return
-    if data is None:
+    written, data = folder.tasks_data(), _lines(tasks)
+    is_same = _digest(data) == earlier.tasks_digest
+    if written is None and not is_same:
         raise ConfigError(
             f"{shown(folder.tasks_file)} is gone, and campaign.toml expands to other tasks now; put one of them back"
         )
-    if _digest(data) != earlier.tasks_digest:
+    if written is None:
+        folder.write_tasks(data)
+    elif _digest(written) != earlier.tasks_digest:
         raise ConfigError(
             f"{shown(folder.tasks_file)} was edited or damaged; remove it, and panpan writes it from campaign.toml"
         )
+    if is_same:
+        return
     before, now = ({_key(task): task.id for task in all_} for all_ in (folder.tasks(), tasks))
     came, went = now.keys() - before.keys(), before.keys() - now.keys()
     changed = [key for key in now.keys() & before.keys() if now[key] != before[key]]

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from panpan.batch.campaign_file import LoadedCampaign, load_campaign
+from panpan.batch.campaign_rules import OWN_FLAGS
+from panpan.cli_kit.options import run_options
 from panpan.errors import ConfigError
 from tests.fakes.campaign import ONE_TASK, make_campaign
 
@@ -109,6 +111,7 @@ def test_home_of_the_attempts_is_beside_the_campaign(tmp_path: Path) -> None:
     [
         ("attempts = 2", "campaign.toml: there are no tasks; write a [[task]]"),
         ("[tasks]\neach = '*.md'", "campaign.toml:2: tasks.each needs tasks.prompt"),
+        ("[tasks]\neach = '*.md'\nprompt = 'p'", "campaign.toml:3: tasks.prompt is the same for all files"),
         ("[tasks]\nprompt = 'p'", "campaign.toml:2: tasks.prompt is for the files of tasks.each"),
         (ONE_TASK + "[axes]\nfile = [1]", "axes.file has a name that means something else"),
         (ONE_TASK + "[axes]\nSeed = [1]\nseed = [1]", "axes.seed differs from axes.Seed in case alone"),
@@ -163,3 +166,12 @@ def test_flags_of_the_campaign_itself_are_refused(tmp_path: Path, flags: list[st
 def test_other_flags_are_taken(tmp_path: Path) -> None:
     flags = ["-y", "--sandbox", "off", "--allowedTools", "Bash(make *)", "--set", "ui.plain=true", "-q", "--effort=low"]
     assert loaded(tmp_path, f"{ONE_TASK}[attempt]\nflags = {flags}").campaign.attempt.flags == tuple(flags)
+
+
+def test_flags_of_the_campaign_are_options_of_panpan() -> None:
+    @run_options
+    def command(**_: object) -> None:
+        pass
+
+    options = {name for option in getattr(command, "__click_params__") for name in option.opts}  # noqa: B009
+    assert set(OWN_FLAGS) - options == {"--", "--help", "--version"}

@@ -55,7 +55,7 @@ def test_jsonl_is_one_task_a_line(tmp_path: Path) -> None:
     [
         (b'{"prompt": "p"}', "more.jsonl:2: id is missing; add it"),
         (b'{"id": "b", "prompt": 5}', "more.jsonl:2: prompt is a whole number; write a text in quotes"),
-        (b'{"id": "b", "promt": "p", "prompt": "p"}', "a task has no promt; did you mean prompt?"),
+        (b'{"id": "b", "promt": "p"}', "a task has no promt; did you mean prompt?"),
         (b'{"id": "b", "prompt": "p", "files": [1]}', "files has an item that is a whole number"),
         (b'{"id": "b", "prompt": "p", "files": ["{a"]}', "more.jsonl:2: files: "),
         (b"[]", "more.jsonl:2: is no JSON object"),

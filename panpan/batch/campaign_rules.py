@@ -86,7 +86,7 @@ def _budget(campaign: Campaign) -> Iterator[Problem]:
 
 def _workspace(campaign: Campaign) -> Iterator[Problem]:
     workspace = campaign.workspace
-    if workspace.python is not None and workspace.environment != "uv":
+    if workspace.python is not None and workspace.environment == "none":
         yield ("workspace", "python"), 'workspace.python is for environments of uv; set workspace.environment = "uv"'
     if workspace.commit != "HEAD" and workspace.isolation == "copy":
         yield (

@@ -82,7 +82,7 @@ class CampaignTrust:
             yield f"panpan home, with settings and keys: {self.loaded.home}"
         for verify in self._verify_commands():
             yield f"verify{' with the network' if verify.network else ''}: {verify.command}"
-        if workspace.environment == "uv":
+        if workspace.environment != "none":
             yield "uv: makes the environment of the project, with the network"
         if workspace.setup is not None:
             yield f"setup, with the network: {workspace.setup}"

@@ -152,7 +152,7 @@ async def _commit(loaded: LoadedCampaign) -> str | None:
         found = await run_git(wanted, cwd=repository.top, timeout_s=_GIT_S)
     except ToolError as error:
         raise ConfigError(
-            f'campaign.toml: workspace.source: {shown(error)}; or set workspace.isolation = "copy"'
+            f'campaign.toml: workspace.source: {shown(error)}; name a repository, or set workspace.isolation = "copy"'
         ) from error
     if found.exit_code != 0:
         raise ConfigError(

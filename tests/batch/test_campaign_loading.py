@@ -74,7 +74,7 @@ async def test_source_without_repository_needs_copies(tmp_path: Path) -> None:
     folder = make_campaign(tmp_path, f'{ONE_TASK}[workspace]\nsource = "../plain"\n')
     (tmp_path / "plain").mkdir()
     assert "is in no git repository" in (message := await refusal(folder))
-    assert message.endswith('or set workspace.isolation = "copy"')
+    assert message.endswith('name a repository, or set workspace.isolation = "copy"')
     edit(folder, "[workspace]", '[workspace]\nisolation = "copy"')
     assert (await prepared(folder)).commit is None
 

@@ -473,6 +473,9 @@ class Settings(Table):
     """Capabilities of packages and folders that are on, by name: true, or a table with its settings."""
     additional_directories: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
     """Folders outside the project that the tools may use as if they were in it; those of all sources are joined."""
+    protected_directories: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
+    """Folders that only you may change, whatever flags and rules allow; a workspace or an additional directory that
+    lies in one is not protected. They can be read like others, and those of all sources are joined."""
     plugin_folders: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
     """Folders of plug-ins that are on, as they are now, such as one that you are writing."""
     plugin_folders_without_mcp: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
@@ -549,6 +552,7 @@ MERGED_LISTS = frozenset(
         ("permission", "ask"),
         ("permission", "deny"),
         ("additional_directories",),
+        ("protected_directories",),
         ("plugin_folders",),
         ("plugin_folders_without_mcp",),
         ("sandbox", "domains"),

@@ -229,7 +229,9 @@ def _is_users_own(locations: Locations) -> bool:
     return locations.user_settings == locations.project_settings
 
 
-_FOLDERS = frozenset({("additional_directories",), ("plugin_folders",), ("plugin_folders_without_mcp",)})
+_FOLDERS = frozenset(
+    {("additional_directories",), ("protected_directories",), ("plugin_folders",), ("plugin_folders_without_mcp",)}
+)
 """Settings with folders, which on the command line may be relative."""
 
 

@@ -75,7 +75,13 @@ def workspace_paths(
     readable_roots = loaded.places.readable_folders if readable is None else (readable, *loaded.places.readable_folders)
     extra_roots = folders if temporary is None else (*folders, temporary)
     protected_roots = (locations.home, *loaded.places.plugin_folders)  # hooks of plug-ins run outside the sandbox
-    return PathResolver(cwd, extra_roots=extra_roots, readable_roots=readable_roots, protected_roots=protected_roots)
+    return PathResolver(
+        cwd,
+        extra_roots=extra_roots,
+        readable_roots=readable_roots,
+        protected_roots=protected_roots,
+        kept_roots=loaded.settings.protected_directories,
+    )
 
 
 def sandbox_of(
@@ -105,6 +111,7 @@ def sandbox_of(
         writable=wanted.writable,
         home=locations.home,
         protected=loaded.places.plugin_folders,
+        kept=settings.protected_directories,
         has_network=wanted.network,
         domains=domains_of(wanted.domains, settings.packages, variables),
         expand=partial(domains_of, packages=settings.packages, variables=variables),

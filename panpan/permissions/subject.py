@@ -29,6 +29,7 @@ from panpan.permissions.reach.deletions import deletions, protected_deletions
 from panpan.permissions.reach.located import LocatedUse, Locator, PlainFiles, git_path_uses
 from panpan.shell_analysis.facts import Effect, LineFacts
 from panpan.shell_analysis.guesses import changes_git, fetches
+from panpan.system.files.paths import Location
 from panpan.system.git.git_places import repository_around
 from panpan.types.dataclass import dataclass
 from panpan.types.pattern import compile_late
@@ -194,14 +195,15 @@ class Subject:
     def protected(self) -> list[LocatedUse]:
         """Places that only a person may open.
 
-        A program in the sandbox cannot change the folder of a skill or plug-in that it is called from.
+        A program in the sandbox cannot change the folder of a skill or plug-in that it is called from, nor one that the
+        user keeps as it is.
         """
+
+        def is_safe(place: Location) -> bool:
+            return place.is_only_as_named or (is_held and (place.is_shown or place.is_kept) and not place.is_secret)
+
         is_held = self.narrowest_box != "usual" and not self.changes_kept_git  # which may leave the sandbox
-        possible = [
-            use
-            for use in self.commands.possible
-            if not (use.location.is_only_as_named or (is_held and use.location.is_shown and not use.location.is_secret))
-        ]
+        possible = [use for use in self.commands.possible if not is_safe(use.location)]
         return [use for use in (*self.uses, *possible, *self.commands.deletions) if use.needs_a_person]
 
 

@@ -24,6 +24,7 @@ NOT_FOR_PROJECTS = {
     "permission.mode": '"bypassPermissions"',
     "tools.enabled.Bash": "true",
     "additional_directories": '["/"]',
+    "protected_directories": '["/"]',
     "environment.pass_env": '["AWS_SECRET_ACCESS_KEY"]',
     "limits.processes": '"off"',
     "limits.memory_gb": "1000.0",

@@ -45,6 +45,8 @@ class Location:
     """True if it is protected only against calls that are known to write this very place."""
     is_shown: bool = False
     """True if it lies below a readable root."""
+    is_kept: bool = False
+    """True if it lies in a folder that only a person may change."""
 
     @property
     def is_protected(self) -> bool:
@@ -66,6 +68,8 @@ class PathResolver:
         extra_roots: Further folders that count as inside.
         readable_roots: Folders that may be read, and not written.
         protected_roots: Folders that are protected as a whole: panpan's own, then plug-ins that are used as they are.
+        kept_roots: Folders that only a person may change, and that may be read like others. The root and the extra
+            roots that lie in one are still theirs to write.
         home: The folder for `~`; the user's home if not given.
 
     Raises:
@@ -79,6 +83,7 @@ class PathResolver:
         extra_roots: Sequence[Path] = (),
         readable_roots: Sequence[Path] = (),
         protected_roots: Sequence[Path] = (),
+        kept_roots: Sequence[Path] = (),
         home: Path | None = None,
     ) -> None:
         self.root = canonical_path(root)
@@ -87,6 +92,7 @@ class PathResolver:
         self._roots = (self.root, *(canonical_path(extra) for extra in extra_roots))
         self._readable_roots = tuple(canonical_path(readable) for readable in readable_roots)
         self._protected_roots = tuple(canonical_path(protected) for protected in protected_roots)
+        self._kept_roots = tuple(canonical_path(kept) for kept in kept_roots)
         self._home = canonical_path(home or user_home())
         self._approved: frozenset[Path] = frozenset()
         self._is_copy = False
@@ -165,7 +171,8 @@ class PathResolver:
         protection = self._protection(path, named, linked)
         groups = [*linked, *(group for _, found in named for group, _ in found)]
         is_only_as_named = protection is not None and bool(groups) and all(group.is_only_as_named for group in groups)
-        return Location(path, is_inside, is_inside or is_shown, protection, is_secret, is_only_as_named, is_shown)
+        is_readable, is_kept = is_inside or is_shown, self._is_kept(path)
+        return Location(path, is_inside, is_readable, protection, is_secret, is_only_as_named, is_shown, is_kept)
 
     def is_inside(self, text: str) -> bool:
         """True if a path, as it was written, leads into the workspace; raises what `locate` does."""
@@ -192,7 +199,8 @@ class PathResolver:
 
         That are roots, and what is protected because a protected name leads there.
         """
-        apart = (*self._linked.places(), *self._roots, *self._readable_roots, *self._protected_roots)
+        folders = (*self._roots, *self._readable_roots, *self._protected_roots, *self._kept_roots)
+        apart = (*self._linked.places(), *folders)
         return frozenset(place.name for place in apart if place.parent == folder)
 
     def resolve(self, text: str, *, access: Literal["read", "write"]) -> Path:
@@ -267,6 +275,7 @@ class PathResolver:
             extra_roots=() if temporary is None else (temporary,),
             readable_roots=self._readable_roots,
             protected_roots=self._protected_roots,
+            kept_roots=self._kept_roots,
             home=self._home,
         )
         other._is_copy = True
@@ -328,6 +337,8 @@ class PathResolver:
             own, *plugins = self._protected_roots
             is_plugin = not is_below(path, own) and any(is_below(path, root) for root in plugins)
             return "belongs to a plug-in that is on" if is_plugin else "holds panpan's own settings and permissions"
+        if self._is_kept(path):
+            return "lies in a folder of the setting protected_directories"
         return linked[0].reason if linked else None
 
     def _is_in_panpan_home(self, path: Path) -> bool:
@@ -339,6 +350,14 @@ class PathResolver:
         if self._is_copy and is_below(path, self.root):
             return False
         return any(is_below(path, root) for root in self._protected_roots)
+
+    def _is_kept(self, path: Path) -> bool:
+        """True if a place lies in a kept folder, and in no root that lies in that."""
+        return any(
+            is_below(path, kept)
+            and not any(is_below(path, root) and root != kept and is_below(root, kept) for root in self._roots)
+            for kept in self._kept_roots
+        )
 
     def _protection_by_name(self, path: Path, found: Protections) -> str | None:
         # A workspace below `.claude/worktrees`, for example, is not protected as a whole: folders above it do not

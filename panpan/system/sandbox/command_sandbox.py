@@ -120,6 +120,8 @@ class CommandSandbox:
         writable: Folders that commands may change beside the workspace.
         home: Panpan's own folder: no command changes it. In its `claims`, sessions say which empty folders their boxes
             need.
+        protected: Folders that no command sees or changes.
+        kept: Folders that no command changes, but for a workspace that lies in one.
         has_network: Whether all commands may use the network.
         domains: Hosts that commands may reach although the network is off; while `serve` runs.
         reading: What rules say about reading.
@@ -138,6 +140,7 @@ class CommandSandbox:
         writable: Sequence[Path] = (),
         home: Path | None = None,
         protected: Sequence[Path] = (),
+        kept: Sequence[Path] = (),
         has_network: bool = False,
         domains: Domains = NO_DOMAINS,
         reading: ReadRules = NO_READ_RULES,
@@ -156,6 +159,7 @@ class CommandSandbox:
         self._left_behind: Collection[Path] = ()
         """Leavings that commands which go on after the session need."""
         self._protected = (*(() if home is None else (home,)), *(path for path in protected if path.is_dir()))
+        self._kept = tuple(path for path in kept if path.is_dir())
         self._reading = reading
         self._find = find
         self._lock = anyio.Lock()
@@ -376,7 +380,7 @@ class CommandSandbox:
             profile = workspace_write(
                 roots,
                 temporary=self.temporary,
-                protected=self._protected,
+                protected=(*self._protected, *self._kept),
                 has_network=self.has_network or bounds.has_network,
                 reading=self._reading,
                 repositories=self.repositories,

@@ -327,3 +327,33 @@ def test_non_utf_8_name_is_found_by_its_shown_form(tmp_path: Path) -> None:
 
     assert printable(name) == r"caf\udce9.txt"
     assert found == tmp_path.resolve() / name
+
+
+def test_kept_folder_is_protected_around_the_roots_in_it(home: Path) -> None:
+    kept = home / "campaign"
+    root, extra = kept / "state" / "attempt-1" / "workspace", kept / "state" / "attempt-1" / "venv"
+    for folder in (root, extra):
+        folder.mkdir(parents=True)
+    (root / "link").symlink_to(kept / "tasks.jsonl")
+    paths = PathResolver(root, extra_roots=(extra, kept), kept_roots=(kept,), home=home)
+
+    free = ("a.py", "../workspace/a.py", f"{extra}/bin/python")
+    closed = (f"{kept}/campaign.toml", "../result.json", "../../attempt-2/workspace/a.py", "link", str(kept), "..")
+    assert [paths.locate(text).protection for text in free] == [None] * len(free)
+    assert all("protected_directories" in (paths.locate(text).protection or "") for text in closed)
+    assert not any(paths.locate(text).is_secret for text in closed), "all of it may be read"
+    with pytest.raises(ToolError, match="is protected"):
+        paths.resolve("link", access="write")
+
+
+def test_copy_of_the_workspace_in_a_kept_folder_is_free(root: Path, home: Path) -> None:
+    copy = home / "kept" / "copy"
+    copy.mkdir(parents=True)
+    paths = PathResolver(root, kept_roots=(home / "kept",), home=home).for_copy(copy)
+
+    assert paths.locate("a.py").protection is None
+    assert paths.locate("../a.py").protection is not None
+
+
+def test_workspace_that_is_kept_itself_is_protected_as_a_whole(root: Path, home: Path) -> None:
+    assert PathResolver(root, kept_roots=(root,), home=home).locate("src/main.py").is_protected

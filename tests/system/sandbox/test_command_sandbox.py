@@ -490,3 +490,37 @@ def test_home_is_not_opened_for_a_file_in_it(tmp_path: Path, monkeypatch: pytest
     assert folder_to_open(tmp_path / "users" / "me" / "new") is None
     assert folder_to_open(tmp_path / "users" / "new") is None
     assert folder_to_open(tmp_path / "users" / "me" / "work" / "new") == tmp_path / "users" / "me" / "work"
+
+
+KEPT = """
+for each in "$1/file" "$1/new" "$1/other/file" "$1/own/../file" "$2/file"; do echo evil > "$each"; done
+ln "$1/file" "$3/hard" && echo evil > "$3/hard"
+ln -s "$1/file" "$3/soft" && echo evil > "$3/soft"
+mv "$1/file" "$1/moved"; mv "$1/other" "$3/other"; mv "$1" "$2/moved"; rm -f "$1/file"
+cat "$1/file" > "$3/read"
+"""
+
+
+async def test_kept_folder_is_readable_and_only_the_root_in_it_changes(box: Box) -> None:
+    kept = box.outside / "kept"
+    own = kept / "own" / "sub"
+    for folder in (own, kept / "other"):
+        folder.mkdir(parents=True)
+    for file in (kept / "file", kept / "other" / "file"):
+        file.write_text("kept\n")
+    sandbox = CommandSandbox(is_on=True, kept=[kept], find=Found(box.sandbox))
+    bounds = Bounds(is_read_only=False, roots=[box.workspace, box.outside, own.parent])
+    script = f"set -- {kept} {box.outside} {own}\n{KEPT}"
+
+    await run(sandbox, box, script, bounds)
+
+    assert sorted(
+        str(path.relative_to(kept)) for path in kept.rglob("*") if path.is_file() and own not in path.parents
+    ) == [
+        "file",
+        "other/file",
+    ]
+    assert {(kept / "file").read_text(), (kept / "other" / "file").read_text()} == {"kept\n"}
+    assert (own / "read").read_text() == "kept\n", "it may be read, and written where the root is"
+    assert (box.outside / "file").read_text() == "evil\n", "the folder around it is open"
+    await sandbox.aclose()

@@ -148,11 +148,11 @@ async def test_merge_with_a_file_changed_midway_leaves_all_unchanged(project):
     await project.worktrees.changes(worktree)
     merging = project.merges._merging(worktree)
     async with project.worktrees.lock:
-        plan = await project.merges._plan(project.worktrees.find(AGENT))
+        plan, _ = await project.merges._plan(project.worktrees.find(AGENT))
     project.put("sub/c.py", b"user, a moment ago\n")
 
     with pytest.raises(SnapshotError, match="all files are as they were"):
-        await merging.apply(plan, worktree)
+        await merging.apply(plan, lambda _: True)
 
     assert (project.folder / "a.py").read_bytes() == LINES
     assert (project.folder / "sub/c.py").read_bytes() == b"user, a moment ago\n"
@@ -183,7 +183,7 @@ async def test_merge_keeps_writers_of_one_file_apart(project):
     project.put("a.py", b"agent\n", worktree.path)
     await project.worktrees.changes(worktree)
     async with project.worktrees.lock:
-        plan = await project.merges._plan(project.worktrees.find(AGENT))
+        plan, _ = await project.merges._plan(project.worktrees.find(AGENT))
     disk = LockTaken(project.folder / "a.py")
 
     await write_changes(project.worktrees.repository(project.folder), plan.changes, disk)
@@ -362,7 +362,7 @@ def test_killed_merge_is_finished_by_the_next_one(base, users, agents, steps):
         await project.worktrees.changes(worktree)
         if is_killed:
             async with project.worktrees.lock:
-                plan = await project.merges._plan(project.worktrees.find(AGENT))
+                plan, _ = await project.merges._plan(project.worktrees.find(AGENT))
             with suppress(Killed):
                 await write_changes(project.worktrees.repository(project.folder), plan.changes, KilledAt(steps))
             project.worktrees.close()

@@ -119,7 +119,7 @@ class Coordinator:
         self._unlisted: list[Result] = []
         self._full_until = float("-inf")
         self._recorder = Recorder(folder, notify, on_full=self._hold, clock=clock, sleep=sleep)
-        self._note = ""
+        self._note = self._pause_reason = ""
         self._stops = False
         self._wake = anyio.Event()
         self._listing = anyio.Lock()
@@ -213,6 +213,7 @@ class Coordinator:
         while not self._note and len(self._runs) < self._place.slots:
             one = self._schedule.first(self._clock())
             if one is None:
+                self._note = f"attempts pause: {self._pause_reason}" if self._schedule.pauses else ""
                 return
             job = self._job(*one.key)
             if not self._ledger.reserve(job):
@@ -261,9 +262,11 @@ class Coordinator:
             case Waiting(needs=needs):
                 self._waiting[one.key] = one, needs
                 self._notify(Progress(self._recorder.with_hosts(self._running()), waiting=waiting_record(one, needs)))
-            case Stopped():
+            case Stopped(reason=reason):
+                self._pause_reason = reason
                 self._schedule.add_later(one, self._clock())
             case Unfit(reason=reason):
+                self._pause_reason = reason
                 self._try_elsewhere(one, reason)
 
     def _count(self, one: Attempt, result: Result, seconds: float) -> None:

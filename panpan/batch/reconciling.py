@@ -1,6 +1,6 @@
 """Bring the index of a campaign's results up to date after a kill, and find the attempts that are left."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from panpan.batch.folder import AttemptFolder, CampaignFolder
 from panpan.batch.records import Needs, Result
@@ -34,11 +34,11 @@ def standing_of(folder: CampaignFolder, attempts: int) -> Standing:
         ConfigError: A file is damaged.
         OutputError: The index cannot be written.
     """
-    found = _indexed(folder)
-    unlisted = [one for one in folder.attempts() if (one.task_id, one.number) not in found]
-    results = [result for one in unlisted if (result := one.result()) is not None]
-    found |= {(one.task_id, one.attempt): one for one in results}
-    _write_index(folder, results, found)
+    indexed = _indexed(folder)
+    unlisted = [one for one in folder.attempts() if (one.task_id, one.number) not in indexed]
+    found = indexed | _results_of(unlisted)
+    if len(found) != len(indexed) or _lines(folder) != len(found):  # a line is lost, torn or there twice
+        folder.rewrite_results(list(found.values()))
     left = {(one.task_id, one.number): one for one in unlisted if (one.task_id, one.number) not in found}
     tasks = folder.tasks()
     every = [Attempt(task, number) for number in range(1, attempts + 1) for task in tasks]
@@ -59,18 +59,26 @@ def still_needed(attempt: AttemptFolder) -> Needs | None:
     return attempt.needs()
 
 
+def known_results(folder: CampaignFolder) -> Mapping[Key, Result]:
+    """Return all results, also those that are not in the index yet. It writes nothing.
+
+    Raises:
+        ConfigError: A file is damaged.
+    """
+    indexed = _indexed(folder)
+    return indexed | _results_of(one for one in folder.attempts() if (one.task_id, one.number) not in indexed)
+
+
+def _results_of(attempts: Iterable[AttemptFolder]) -> dict[Key, Result]:
+    return {(one.task_id, one.number): result for one in attempts if (result := one.result()) is not None}
+
+
 def _indexed(folder: CampaignFolder) -> dict[Key, Result]:
     found = dict[Key, Result]()
     for fields in folder.results():
         result = Result.model_validate(fields)
         found.setdefault((result.task_id, result.attempt), result)
     return found
-
-
-def _write_index(folder: CampaignFolder, unlisted: Sequence[Result], found: Mapping[Key, Result]) -> None:
-    """Add the missing lines; write all of them again if one is torn or there twice."""
-    if unlisted or _lines(folder) != len(found):
-        folder.rewrite_results(list(found.values()))
 
 
 def _lines(folder: CampaignFolder) -> int:

@@ -214,6 +214,7 @@ def test_coordinator_tries_another_host_after_a_pause(backend: str, tmp_path: Pa
     assert len(times) == 3
     assert times[1] - times[0] >= 2
     assert times[2] - times[1] >= 4
+    assert "attempts pause: does not see the folder" in {news.running.note for news in campaign.news}
 
 
 @on_both_backends

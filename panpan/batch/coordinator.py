@@ -38,6 +38,7 @@ from panpan.batch.records import (
 from panpan.batch.schedule import Attempt, Key, Schedule
 from panpan.batch.tally import Tally
 from panpan.errors import ConfigError, OutputError, PanpanError, unwrap_single_exception
+from panpan.models.pace import share_rate
 from panpan.types.dataclass import dataclass
 
 TICK_S = 1.0
@@ -123,6 +124,7 @@ class Coordinator:
         self._stops = False
         self._wake = anyio.Event()
         self._listing = anyio.Lock()
+        self._pacing = anyio.Lock()
         self._cut_off: list[Attempt] = []
         self._counted: set[Key] = set()
 
@@ -235,6 +237,7 @@ class Coordinator:
 
     async def _attempt(self, one: Attempt, job: Job) -> None:
         try:
+            await self._share_rates()
             await self._lease.confirm()
             try:
                 end: AttemptEnd = await self._place.run(job)
@@ -252,6 +255,7 @@ class Coordinator:
         finally:
             del self._runs[one.key]
             self._wake.set()
+        await self._share_rates()
 
     async def _take_end(self, one: Attempt, end: AttemptEnd) -> None:
         match end:
@@ -301,6 +305,12 @@ class Coordinator:
     def _hold(self) -> None:
         """Begin no attempt for a moment, since the disk is full."""
         self._full_until = self._clock() + _FULL_PAUSE_S
+
+    async def _share_rates(self) -> None:
+        """Tell the attempts how many they are, before one begins and after one ends."""
+        if rates := self._frozen.campaign.rate:
+            async with self._pacing:
+                await to_thread.run_sync(share_rate, self._folder.pace, rates, len(self._runs))
 
     # helpers that run beside the loop
 

@@ -536,3 +536,20 @@ def test_coordinator_names_the_host_of_what_runs(tmp_path: Path) -> None:
 
     run_on("asyncio", partial(campaign.run, FakePlace(act)))  # type: ignore[arg-type]
     assert campaign.record().counts == {"passed": 1}
+
+
+def test_coordinator_shares_rates_between_those_that_run(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, count=3, text="[rate.anthropic]\nrequests_per_minute = 60\n")
+    intervals: list[float] = []
+    all_run = anyio.Event()
+
+    async def act(job: Job) -> AttemptEnd:
+        intervals.append(json.loads((campaign.folder.pace / "anthropic.rate.json").read_text())["interval_s"])
+        if len(intervals) == 2:
+            all_run.set()
+        await all_run.wait()
+        return await passes(job)
+
+    run_on("asyncio", partial(campaign.run, FakePlace(act, slots=2)))  # type: ignore[arg-type]
+    assert max(intervals) == 2.0
+    assert len(intervals) == 3

@@ -6,7 +6,10 @@ The rule: an answer is one whole file, and the next run of the attempt uses it. 
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
+import anyio
+
 from panpan.batch.folder import AttemptFolder, CampaignFolder, write_whole
+from panpan.batch.lease import holder_of
 from panpan.batch.naming import find_named
 from panpan.batch.records import Answer, Needs, Task
 from panpan.batch.wording import attempt_label
@@ -15,6 +18,7 @@ from panpan.types.dataclass import dataclass
 
 Outcome: TypeAlias = Literal["finished", "not-run", "unclear"]
 
+_LOOK_S = 0.25
 SKIPPED = "Nobody answers this. Go on as you think best, and say at the end what you assumed."
 REFUSED = "This is not allowed. Go on without it, or say why the task cannot be done."
 
@@ -140,3 +144,23 @@ def cancel(folder: CampaignFolder, tasks: Sequence[Task], words: Sequence[str], 
         attempt.path.mkdir(parents=True, exist_ok=True)
         write_whole(attempt.cancel, b"")
     return labels
+
+
+async def stop_campaign(folder: CampaignFolder, wait_s: float) -> str:
+    """Ask the panpan that runs the campaign to stop, wait for that, and return what came of it.
+
+    Raises:
+        OutputError: The folder cannot be written.
+        ConfigError: It did not stop in time.
+    """
+    if (holder := await holder_of(folder.lease)) is None:
+        return "the campaign does not run"
+    write_whole(folder.stop, b"")
+    with anyio.move_on_after(wait_s):
+        while await holder_of(folder.lease) is not None:  # noqa: ASYNC110 - another process, which tells nobody
+            await anyio.sleep(_LOOK_S)
+        return "the campaign has stopped"
+    raise ConfigError(
+        f"process {holder.pid} on {holder.host} has not stopped within {wait_s:.0f} s; it does as soon as it sees "
+        f"{folder.stop}"
+    )

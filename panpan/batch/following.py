@@ -4,10 +4,11 @@ The rule: it is text of a model and of commands, so all of it is made harmless f
 """
 
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from panpan.batch.wording import money
 from panpan.integrations.headless import lines_of
@@ -58,18 +59,21 @@ class EventReader:
         return whole.decode(errors="replace")
 
 
-def follow(
-    path: Path, is_over: Callable[[], bool], show: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
+async def follow(
+    path: Path,
+    is_over: Callable[[], Awaitable[bool]],
+    show: Callable[[str], None],
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
 ) -> None:
     """Show the events of an attempt until it is over."""
     reader = EventReader(path)
     while True:
-        over = is_over()  # asked before the last look, so that nothing is missed
+        over = await is_over()  # asked before the last look, so that nothing is missed
         for line in reader.read():
             show(line)
         if over:
             return
-        sleep(_POLL_S)
+        await sleep(_POLL_S)
 
 
 def event_lines(event: Mapping[str, Any]) -> Iterator[str]:

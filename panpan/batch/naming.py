@@ -39,7 +39,7 @@ def find_named(tasks: Sequence[Task], word: str) -> Named:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise ConfigError(f"no task is named {clean_line(word)!r}; `panpan batch status` lists the campaign's tasks")
+        raise ConfigError(f"no task is named {clean_line(word)!r}; tasks.jsonl lists the campaign's tasks")
     labels = [clean_line(task_label(one.task.name, one.task.axes)) for one in found[:_MAX_NAMED]]
     more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
     raise ConfigError(f"{clean_line(word)!r} may be {', '.join(labels)}{more}; write the values of all axes")

@@ -9,6 +9,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +27,7 @@ Fields: TypeAlias = Mapping[str, Any]
 STATUSES = ("passed", "failed", "done", "error", "cancelled")
 
 _SILENT_S = 30.0
-"""Seconds without a word of another machine after which its run may be lost; it writes once a second."""
+"""Seconds without a word of another machine after which its run may be lost; it writes at least each ten."""
 
 
 def read_fields(path: Path) -> Fields | None:
@@ -116,11 +117,12 @@ class Overview:
     """`new`, `running`, `stopped` or `done`; or `silent`, if another machine ran it and may have died."""
     where: str
     """Host and process that run it, or ran it last; empty before the first run."""
+    note: str
+    """Reason that no attempt begins now; empty if all is well."""
     total: int
     """Attempts in all."""
     counts: ResultCounts
     budget: Fields
-    spent: Fields
     running: Sequence[AttemptNow]
     waiting: Sequence[AttemptNow]
     hosts_out: Mapping[str, str]
@@ -145,6 +147,7 @@ class Overview:
             "folder": str(self.folder),
             "state": self.life,
             "where": self.where,
+            "note": self.note,
             "attempts": self.total,
             "ended": self.ended,
             "by_status": dict(self.counts.by_status),
@@ -153,7 +156,7 @@ class Overview:
             "waiting": [asdict(one) for one in self.waiting],
             "to_do": self.to_do,
             "hosts_out": dict(self.hosts_out),
-            "spent": dict(self.spent),
+            "spent": dict(self.counts.spent),
             "budget": dict(self.budget),
             "per_hour": self.per_hour,
             "seconds_left": self.seconds_left,
@@ -170,6 +173,7 @@ class Looker:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._counts = ResultCounts(folder / "results.jsonl")
+        self._axes: dict[str, Fields] = {}
 
     def look(self) -> Overview:
         """Return the campaign as it is now.
@@ -179,48 +183,62 @@ class Looker:
         """
         try:
             return self._look()
-        except (KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(
                 f"{self._folder / 'state'} is damaged; the files in it must stay as panpan wrote them"
             ) from error
 
     def _look(self) -> Overview:
-        frozen = read_fields(self._folder / "state" / "campaign.json")
+        state = self._folder / "state"
+        frozen = read_fields(state / "campaign.json")
         if frozen is None:
             raise ConfigError(f"no campaign has begun in {self._folder}; begin it: panpan batch run {self._folder}")
-        running_file = self._folder / "state" / "running.json"
-        now = read_fields(running_file) or {}
+        now = read_fields(state / "running.json") or {}
         self._counts.update()
         campaign = frozen["campaign"]
         total = frozen["tasks"] * campaign["attempts"]
-        ended = sum(self._counts.by_status.values())
-        life = "done" if ended >= total else _life(now, running_file)
-        waiting = [_waiting(one) for one in now.get("waiting", ())]
+        life = "done" if sum(self._counts.by_status.values()) >= total else _life(now, state / "running.json")
         is_alive = life in ("running", "silent")
-        per_hour = now["ended"] / now["seconds"] * 3600 if is_alive and now["ended"] and now["seconds"] else None
+        running = now["running"] if is_alive else []
+        waiting = now.get("waiting", ())
+        self._find_axes({one["task_id"] for one in (*running, *waiting)})
+        age_s = _age_s(state / "running.json") if life == "running" else 0.0
         return Overview(
             folder=self._folder,
             life=life,
             where=f"{now['host']}, process {now['pid']}" if now else "",
+            note=now["note"] if is_alive else "",
             total=total,
             counts=self._counts,
             budget={name: limit for name, limit in campaign["budget"].items() if limit is not None},
-            spent=now.get("spent") or self._counts.spent,
-            running=[_running(one) for one in now.get("running", ())] if is_alive else [],
-            waiting=waiting,
-            hosts_out={one["name"]: one["problem"] for one in now.get("hosts", ()) if one["problem"]}
-            if is_alive
-            else {},
-            per_hour=per_hour,
-            seconds_left=(total - ended - len(waiting)) / per_hour * 3600 if per_hour else None,
+            running=[self._attempt(one, _run_words(one, age_s)) for one in running],
+            waiting=[self._attempt(one, f"{one['kind']}: {clean_line(one['text'])}") for one in waiting],
+            hosts_out={one["name"]: one["problem"] for one in now["hosts"] if one["problem"]} if is_alive else {},
+            per_hour=now["rates"]["attempts"] or None if is_alive else None,
+            seconds_left=now["seconds_left"] if is_alive else None,
         )
+
+    def _attempt(self, one: Fields, text: str) -> AttemptNow:
+        label = attempt_label(one["task"], self._axes.get(one["task_id"], {}), one["attempt"])
+        return AttemptNow(clean_line(label), typed(label, one["task_id"], one["attempt"]), text)
+
+    def _find_axes(self, ids: AbstractSet[str]) -> None:
+        """Look up the axes of tasks, and read only the lines of `tasks.jsonl` that tell them."""
+        missing = ids - self._axes.keys()
+        if not missing:
+            return
+        data = (self._folder / "tasks.jsonl").read_bytes()
+        for task_id in missing:
+            at = data.find(f'{{"id":"{task_id}"'.encode())
+            line = data[at : data.find(b"\n", at)] if at >= 0 else b"{}"
+            self._axes[task_id] = from_json(line).get("axes", {})
 
 
 def _life(now: Fields, path: Path) -> str:
     """Return if the campaign runs, as far as a look can tell."""
     if not now:
         return "new"
-    if now["has_ended"]:
+    if now["ended"]:
         return "stopped"
     if now["host"] == socket.gethostname():
         with suppress(PermissionError):  # it is another user's
@@ -230,18 +248,14 @@ def _life(now: Fields, path: Path) -> str:
                 return "stopped"
         return "running"
     # the file's time is that of a server, so this is a hint for a reader and decides nothing
-    return "running" if time.time() - path.stat().st_mtime < _SILENT_S else "silent"
+    return "running" if _age_s(path) < _SILENT_S else "silent"
 
 
-def _names(one: Fields) -> tuple[str, str]:
-    label = attempt_label(one["task"], one["axes"], one["attempt"])
-    return clean_line(label), typed(label, one["task_id"], one["attempt"])
+def _run_words(one: Fields, age_s: float) -> str:
+    took = duration(one["seconds"] + age_s)
+    return f"on {clean_line(one['host'])}, {took}" if one["host"] else took
 
 
-def _running(one: Fields) -> AttemptNow:
-    host = clean_line(one["host"])
-    return AttemptNow(*_names(one), f"on {host}, {duration(one['seconds'])}" if host else duration(one["seconds"]))
-
-
-def _waiting(one: Fields) -> AttemptNow:
-    return AttemptNow(*_names(one), f"{one['needs']['kind']}: {clean_line(one['needs']['text'])}")
+def _age_s(path: Path) -> float:
+    """Return the seconds since a file was written, as far as the clocks of the machines agree."""
+    return max(time.time() - path.stat().st_mtime, 0.0)

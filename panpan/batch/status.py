@@ -28,6 +28,8 @@ def status_lines(view: Overview) -> Iterator[str]:
     yield f"{clean_line(str(view.folder))} {_LIVES[view.life].format(where=clean_line(view.where))}"
     yield progress_line(view)
     yield spent_line(view)
+    if view.note:
+        yield clean_line(view.note)
     for axis, values in view.counts.by_axis.items():
         yield ""
         yield from _axis(axis, values)
@@ -52,7 +54,7 @@ def progress_line(view: Overview) -> str:
 
 def spent_line(view: Overview) -> str:
     """Return what it has taken and will take."""
-    spent, budget = view.spent, view.budget
+    spent, budget = view.counts.spent, view.budget
     parts = [
         money(spent["usd"]) + (f" of {money(budget['usd'])}" if "usd" in budget else ""),
         f"{count(spent['tokens'])}{_of(budget, 'tokens', count)} tokens",

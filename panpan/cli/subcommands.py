@@ -59,15 +59,20 @@ class Subcommand(NamedTuple):
 
 
 _OWN: Mapping[str, Subcommand] = {
-    name: Subcommand(f"panpan.cli.{module}", name if module in ("help_command", "login_command") else "command", text)
+    name: Subcommand(
+        module if module.startswith("panpan.") else f"panpan.cli.{module}",
+        name if module in ("help_command", "login_command") else "command",
+        text,
+    )
     for name, module, text in (
         ("acp", "acp_command", "Be the agent of an editor; serve offers sessions over HTTP."),
         ("attach", "attach_command", ""),
+        ("batch", "panpan.batch.cli", ""),
         ("capabilities", "capabilities_command", "List the features of panpan, packages and folders."),
         ("ci", "ci.command", ""),
         ("completion", "help_command", "Print completion for a shell; man prints the manual page."),
         ("config", "config_command", "Show the settings and where they come from."),
-        ("daemon", "daemon.command", "Keep panpan loaded, so that headless runs begin sooner."),
+        ("daemon", "daemon.command", "Make headless runs begin sooner; batch runs campaigns of them."),
         ("debug", "debug_command", ""),
         ("demo", "demo_command", "Watch panpan fix a bug, without a key or network."),
         ("doctor", "doctor_command", "Check what panpan finds on this machine."),

@@ -23,7 +23,7 @@ def lines_of(place: Path) -> list[str]:
     return list(status_lines(Looker(place).look()))
 
 
-def test_status_of_a_campaign_that_has_not_begun_says_how_to_begin(tmp_path: Path) -> None:
+def test_status_before_the_first_run_says_how_to_begin(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no campaign has begun in .*; begin it: panpan batch run"):
         Looker(tmp_path).look()
 

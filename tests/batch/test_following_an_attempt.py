@@ -61,15 +61,18 @@ def test_reader_waits_for_the_rest_of_a_line(tmp_path: Path) -> None:
     assert list(reader.read()) == []
 
 
-def test_follow_shows_what_comes_until_the_attempt_is_over(tmp_path: Path) -> None:
-    path, shown, slept = tmp_path / "events.jsonl", [], []
+async def test_follow_shows_what_comes_until_the_attempt_is_over(tmp_path: Path) -> None:
+    path, shown, slept = tmp_path / "events.jsonl", list[str](), list[float]()
     path.write_text(f"{json.dumps(INIT)}\n")
 
-    def sleep(seconds: float) -> None:
+    async def is_over() -> bool:
+        return len(slept) == 1
+
+    async def sleep(seconds: float) -> None:
         slept.append(seconds)
         with path.open("a") as file:
             file.write(f"{json.dumps(CALL)}\n")
 
-    follow(path, lambda: len(slept) == 1, shown.append, sleep)
+    await follow(path, is_over, shown.append, sleep)
 
     assert shown == ["--- run of claude, session 0b54a4d3", "I look.", "* Bash ls -la"]

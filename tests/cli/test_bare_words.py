@@ -53,7 +53,7 @@ def test_text_that_is_no_bare_word_is_a_prompt(text: str) -> None:
         (["sesions", "list"], "`panpan sessions`"),
         (["reviw"], "`panpan review`"),
         (["statuss"], "`panpan -p /status`"),
-        (["frobnicate"], "the commands are acp, agents, attach, capabilities, ci, commit"),
+        (["frobnicate"], "the commands are acp, agents, attach, batch, capabilities, ci, commit"),
         (["mend", "the", "test"], "needs quotes"),
         (["logn"], "did you mean `panpan login`?"),
         (["logouts"], "did you mean `panpan logout`?"),

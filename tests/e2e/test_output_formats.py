@@ -203,7 +203,7 @@ WRONG_USAGE: Sequence[tuple[list[str], str]] = [
     (["-q", "config", "show"], "-q / --quiet does not go with the command config"),
     (["doctr", "--json"], "there is no command 'doctr'; did you mean `panpan doctor`?"),
     (["sesions"], "there is no command 'sesions'; did you mean `panpan sessions`?"),
-    (["frob"], "there is no command 'frob'; the commands are acp, agents, attach, capabilities, ci, commit"),
+    (["frob"], "there is no command 'frob'; the commands are acp, agents, attach, batch, capabilities, ci, commit"),
     (["comit", "-q"], "If it is a prompt: panpan -p comit -q"),
     (["statuss"], "or `panpan -p /status`?"),
     (["mpc", "list"], "there is no command 'mpc', and a prompt of several words needs quotes"),

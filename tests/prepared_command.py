@@ -286,6 +286,8 @@ def _become(
     os.environ.update(env)
     time.tzset()
     os.chdir(cwd)
+    if (command := sys.modules.get("panpan.cli.run_command")) is not None:
+        command.PARENT = os.getppid()  # type: ignore[attr-defined]  # as its import has found it
     sys.argv = [str(COMMAND), *args]
     sys.stdin = sys.__stdin__ = _stream(0, sys.stdin)
     sys.stdout = sys.__stdout__ = _stream(1, sys.stdout)

@@ -114,11 +114,11 @@ async def make_uv_environment(
     uv = shutil.which("uv", path=ground.environ.get("PATH"))
     if uv is None:
         raise UnfitError(f"uv is not installed on {socket.gethostname()}; install it with {how_to_install('uv')}")
-    cache = _cache_folder(ground.environ)
+    cache = uv_cache_folder(ground.environ)
     await to_thread.run_sync(_make_room, venv, cache)
     source = uv_source(ground.loaded.settings.packages, ground.environ, ground.folder)
     hosts = [host for host in (*source.hosts, *locked_hosts(ground.folder)) if host != UNKNOWN_HOST]
-    own = {**variables, **_uv_variables(ground.environ), "UV_CACHE_DIR": str(cache)}
+    own = {**variables, **uv_variables(ground.environ)}
     for argv in _uv_commands(uv, ground, settings, venv, source.arguments):
         command = Command(
             f"uv {argv[1]}",
@@ -145,7 +145,7 @@ def _uv_commands(
         yield (*install, "-e", ".")
 
 
-def _cache_folder(environ: Mapping[str, str]) -> Path:
+def uv_cache_folder(environ: Mapping[str, str]) -> Path:
     """Return the user's cache of uv ("Caching", uv's documentation)."""
     if named := environ.get("UV_CACHE_DIR"):
         return Path(named)
@@ -171,9 +171,9 @@ _OF_PIP = {
 """Variables of pip, each with those of uv that mean the same."""
 
 
-def _uv_variables(environ: Mapping[str, str]) -> dict[str, str]:
+def uv_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return how uv is to work, with the indexes that the user has named for pip and not for uv."""
-    found = {"UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never"}
+    found = {"UV_CACHE_DIR": str(uv_cache_folder(environ)), "UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never"}
     # a link into the cache would let an attempt change the packages of all others
     found["UV_LINK_MODE"] = environ.get("UV_LINK_MODE", "copy")
     for of_pip, of_uv in _OF_PIP.items():

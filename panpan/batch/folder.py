@@ -343,6 +343,23 @@ class CampaignFolder:
         except ValidationError as error:
             raise ConfigError(f"{self.tasks_file} is damaged; it must stay as panpan wrote it") from error
 
+    def task(self, task_id: str) -> Task:
+        """Return one task, without parsing the others.
+
+        Raises:
+            ConfigError: There is no such task, or the file is missing or damaged.
+        """
+        try:
+            with self.tasks_file.open("rb") as file:
+                for line in file:
+                    if task_id.encode() in line and (task := Task.model_validate_json(line)).id == task_id:
+                        return task
+        except OSError as error:
+            raise ConfigError(f"{self.tasks_file} cannot be read: {error.strerror}") from error
+        except ValidationError as error:
+            raise ConfigError(f"{self.tasks_file} is damaged; it must stay as panpan wrote it") from error
+        raise ConfigError(f"{self.tasks_file} has no task {task_id}")
+
     def attempt(self, task_id: str, number: int) -> AttemptFolder:
         """Return the folder of an attempt, which need not exist."""
         return AttemptFolder(self.state / task_id / f"attempt-{number}", task_id, number)

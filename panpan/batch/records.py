@@ -102,6 +102,20 @@ class AttemptState(Record):
     """Runs of `panpan` so far, also those that were killed."""
     is_set_up: bool = False
     """True if the environment and the setup command are done."""
+    began_at: str = ""
+    """UTC by the clock of the host that began it, ISO 8601."""
+    seconds: float = 0.0
+    """Time of all its runs; of one that was killed with its worker, up to half a minute is missing."""
+    failures: int = 0
+    """Runs that an error ended that may pass, or a kill from outside."""
+    flags: tuple[str, ...] = ()
+    """Flags of a person's answers, for all later runs."""
+    answered_after: int | None = None
+    """Prompts in the session's log when a run began that was to take `answer.json`; None if none was."""
+    ended_by: "EndedBy | None" = None
+    """End of the session; None while it has to go on."""
+    message: str = ""
+    """As in the result."""
 
 
 NeedsKind: TypeAlias = Literal["question", "permission", "plan", "unfinished"]

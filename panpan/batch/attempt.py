@@ -63,6 +63,8 @@ class Worker:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     host: str = field(default_factory=socket.gethostname)
+    stop_s: float = STOP_S
+    """Seconds that panpan has to end in good order."""
 
 
 async def run_attempt(job: Job, gpus: Sequence[str] = (), *, worker: Worker | None = None) -> AttemptEnd:
@@ -146,7 +148,7 @@ class _Attempt:
 
     def _stop_s(self) -> float:
         """Return the time that panpan has to end in good order; none if another worker may begin in a moment."""
-        return 0.0 if self._why_halted == "lost" else STOP_S
+        return 0.0 if self._why_halted == "lost" else self._worker.stop_s
 
     async def _watch(self, body: CancelScope, notes: Notes) -> None:
         while True:

@@ -11,6 +11,7 @@ from panpan.batch.attempt_notes import Notes
 from panpan.batch.folder import AttemptFolder
 from panpan.batch.lease import Lease
 from panpan.batch.panpan_run import Again, Asked, Halted, NextStep, Over, RunEnd, judge, run_panpan
+from panpan.batch.protection import protecting_flags
 from panpan.batch.records import Answer, FrozenCampaign, Job, Needs, Stopped, Task, Waiting
 from panpan.integrations.headless import headless_command
 from panpan.session.stored.progress import SessionProgress
@@ -148,7 +149,7 @@ class Session:
             model=ready.task.model,
             session_id=self._notes.state.session_id,
             max_turns=settings.max_turns,
-            flags=(*settings.flags, *flags, *words, "--end-with-parent"),
+            flags=(*settings.flags, *flags, *words, *protecting_flags(ready.folder.campaign), "--end-with-parent"),
         )
 
     def _outer_limit(self) -> float | None:

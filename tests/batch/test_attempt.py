@@ -8,10 +8,12 @@ import pytest
 
 from panpan.batch.attempt_session import GO_ON
 from panpan.batch.records import Finished, Limits, Result, Unfit
+from panpan.system.sandbox.choice import find_sandbox
 from tests.batch.attempt_runs import SETTINGS, AttemptRuns, lines_of, prompts_of
 from tests.fakes.campaign import task_of
 from tests.fakes.sandboxes import none_works
 from tests.model_server import HttpError, ToolCall, calls, say, serving
+from tests.needed_programs import need
 from tests.prepared_command import PREPARED
 
 WRITE = calls(ToolCall("Bash", {"command": "echo $PANPAN_AXIS_SEED $CUDA_VISIBLE_DEVICES $PORT >answer.txt"}))
@@ -179,3 +181,31 @@ async def test_program_of_the_workspace_named_panpan_is_not_run(tmp_path: Path) 
         result = await runs.result()
 
     assert (result.status, (runs.workspace / "panpan" / "__init__.py").exists()) == ("done", True)
+
+
+SHOW = """
+python -c 'import sys; print(sys.prefix)'
+touch $VIRTUAL_ENV/installed && echo written
+python -c 'import os; open(os.path.join("..", "attempt.json"), "a")' || echo kept
+"""
+
+
+async def test_model_uses_the_environment_of_its_attempt(tmp_path: Path) -> None:
+    need("uv")
+    choice = await find_sandbox()
+    if choice.sandbox is None:
+        pytest.skip("; ".join(choice.passed_over))
+    campaign = '[attempt]\nflags = ["--yes"]\n[workspace]\nsource = "../project"\nenvironment = "uv"\n'
+    show = calls(ToolCall("Bash", {"command": SHOW}))
+    with serving([show, say("All done.")]) as server:
+        runs = AttemptRuns(
+            tmp_path, server, PREPARED, campaign, **verified("python -c 'import sys; print(sys.prefix)'")
+        )
+        result = await runs.result()
+
+    assert result.verdict is not None
+    assert result.verdict.output == f"{runs.attempt.venv}\n"
+    assert (runs.attempt.venv / "installed").exists()
+    seen = str(server.requests[-1].messages[-1])
+    assert f"{runs.attempt.venv}\\nwritten" in seen
+    assert "kept" in seen

@@ -75,7 +75,7 @@ def working_folder(frozen: FrozenCampaign, attempt: AttemptFolder) -> Path:
 def top_of_project(frozen: FrozenCampaign) -> Path:
     """Return the folder of the user's that corresponds to the top of a workspace."""
     source = Path(frozen.source)
-    git_folder = git_folder_around(source) if _is_worktree(frozen) else None
+    git_folder = git_folder_around(source) if is_worktree(frozen) else None
     return source if git_folder is None else git_folder.parent
 
 
@@ -117,10 +117,10 @@ async def make_workspace(frozen: FrozenCampaign, attempt: AttemptFolder) -> str:
     for pause in (*_PAUSES_S, None):
         await remove_workspace(frozen, attempt)
         try:
-            left_out = await (_make_worktree if _is_worktree(frozen) else _make_copy)(frozen, attempt)
+            left_out = await (_make_worktree if is_worktree(frozen) else _make_copy)(frozen, attempt)
             break
         except ToolError:
-            if pause is None or not _is_worktree(frozen):
+            if pause is None or not is_worktree(frozen):
                 raise
             await anyio.sleep(pause)
     return await _keep_beginning(attempt, left_out)
@@ -177,13 +177,14 @@ def _remove(frozen: FrozenCampaign, attempt: AttemptFolder) -> None:
             attempt.workspace.unlink()
         elif attempt.workspace.exists():
             folder_tree.remove_tree(attempt.workspace)
-        if _is_worktree(frozen) and (top_of_project(frozen) / ".git").exists():
+        if is_worktree(frozen) and (top_of_project(frozen) / ".git").exists():
             forget_worktree(common_folder(top_of_project(frozen)), canonical_path(attempt.workspace))
     except OSError as error:
         raise ToolError(f"{error.filename or attempt.workspace} could not be removed: {error.strerror}") from error
 
 
-def _is_worktree(frozen: FrozenCampaign) -> bool:
+def is_worktree(frozen: FrozenCampaign) -> bool:
+    """True if the files of attempts are git worktrees, and not copies."""
     return frozen.campaign.workspace.isolation == "worktree"
 
 
@@ -212,14 +213,14 @@ async def _make_worktree(frozen: FrozenCampaign, attempt: AttemptFolder) -> dict
 
 async def _make_copy(frozen: FrozenCampaign, attempt: AttemptFolder) -> dict[str, str]:
     source = Path(frozen.source)
-    own = _campaigns_own(source, attempt.campaign)
+    own = campaigns_own(frozen, attempt, source)
     found = await to_thread.run_sync(_walked, source, own)
     if git_folder_around(source) is not None:
         by_git = await list_files(source)
         # of a project that an outer repository ignores, git lists nothing
         found = by_git if by_git.files else found
-    kept = [path for path in found.files if not _is_in(path, own)]
-    repositories = [path for path in found.repositories if not _is_in(path, own)]
+    kept = [path for path in found.files if not own(path)]
+    repositories = [path for path in found.repositories if not own(path)]
     attempt.workspace.mkdir(parents=True)
     files = WorkTreeFiles(kept, repositories)
     _, left_out = await to_thread.run_sync(copy_listed, source, attempt.workspace, files, COPY_LIMITS)
@@ -227,27 +228,26 @@ async def _make_copy(frozen: FrozenCampaign, attempt: AttemptFolder) -> dict[str
     return {path: f"it is not in the workspace: {why}" for path, why in left_out.items()}
 
 
-def _campaigns_own(source: Path, campaign: Path) -> Sequence[str]:
-    """Return what belongs to the campaign, relative to the project."""
-    if campaign != source and is_below(campaign, source):
-        return (str(campaign.relative_to(source)),)
-    if is_below(source, campaign):  # the project is the campaign's folder, or a folder in it
-        return _CAMPAIGNS_OWN if source == campaign else ()
-    return ()
+def campaigns_own(frozen: FrozenCampaign, attempt: AttemptFolder, root: Path) -> Callable[[str], bool]:
+    """Return a function that tells if a path below a folder belongs to the campaign and not to the project."""
+    campaign = attempt.campaign
+    if not is_below(campaign, root):
+        return lambda _: False
+    inside = campaign.relative_to(root)
+    places = [str(inside)]
+    if is_below(Path(frozen.source), campaign):  # the project is the campaign's folder, or a folder in it
+        places = [str(inside / name) for name in _CAMPAIGNS_OWN]
+    return lambda path: any(path.rstrip("/") == place or path.startswith(f"{place}/") for place in places)
 
 
-def _is_in(path: str, places: Sequence[str]) -> bool:
-    return any(path.rstrip("/") == place or path.startswith(f"{place}/") for place in places)
-
-
-def _walked(top: Path, leave_out: Sequence[str] = ()) -> WorkTreeFiles:
-    """Return all files of a folder, without those of git and of `leave_out`."""
+def _walked(top: Path, is_left_out: Callable[[str], bool] = lambda _: False) -> WorkTreeFiles:
+    """Return all files of a folder, without those of git and those left out."""
     found: list[str] = []
     for here, folders, names in walk(top):
         prefix = here[len(str(top)) + 1 :]
         prefix += "/" if prefix else ""
-        folders[:] = [name for name in folders if name != ".git" and not _is_in(prefix + name, leave_out)]
-        found += [prefix + name for name in names if name != ".git" and not _is_in(prefix + name, leave_out)]
+        folders[:] = [name for name in folders if name != ".git" and not is_left_out(prefix + name)]
+        found += [prefix + name for name in names if name != ".git" and not is_left_out(prefix + name)]
         if len(found) > COPY_LIMITS.max_files:
             raise ToolError(f"{top} holds more than {COPY_LIMITS.max_files:,} files, too many for an attempt")
     return WorkTreeFiles(found)
@@ -370,19 +370,19 @@ async def _patch(repository: OwnRepository, before: Snapshot, now: Snapshot) -> 
 
 
 def _summed(files: Sequence[Difference], outside: Sequence[str], left_out: Mapping[str, str], end: str) -> Changes:
-    reasons = sorted(f"{_text(path)}: {why}" for path, why in left_out.items())
+    reasons = sorted(f"{path_text(path)}: {why}" for path, why in left_out.items())
     return Changes(
-        files=tuple(_text(one.path) for one in files[:_MAX_NAMED]),
+        files=tuple(path_text(one.path) for one in files[:_MAX_NAMED]),
         more=max(0, len(files) - _MAX_NAMED),
         added=sum(one.added or 0 for one in files),
         removed=sum(one.deleted or 0 for one in files),
-        outside=tuple(map(_text, outside[:_MAX_NAMED])),
+        outside=tuple(map(path_text, outside[:_MAX_NAMED])),
         more_outside=max(0, len(outside) - _MAX_NAMED),
         left_out=tuple(reasons[:_MAX_NAMED]),
         snapshot=end,
     )
 
 
-def _text(path: str) -> str:
+def path_text(path: str) -> str:
     """Return a path as JSON can hold it."""
     return os.fsencode(path).decode(errors="backslashreplace")

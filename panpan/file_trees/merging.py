@@ -7,6 +7,7 @@ the same, the folder's file stays as it is.
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from panpan.errors import ToolError
 from panpan.file_trees.kept_files import KeepLimits
 from panpan.file_trees.listed_files import keep_files
 from panpan.file_trees.own_repository import OwnRepository
-from panpan.file_trees.snapshot import Difference, Snapshot, all_folders_above, differences
+from panpan.file_trees.snapshot import Difference, Snapshot, all_folders_above, differences, entries, git_mode
 from panpan.file_trees.writing import Revert, opened_above, write_changes
 from panpan.system.files.folder_tree import walk
 from panpan.system.files.read_file import opened_folder
@@ -55,8 +56,14 @@ class Merging:
         self._index = index
         self._limits = limits
 
-    async def plan(self, base: Snapshot, theirs: Snapshot) -> MergePlan:
+    async def plan(self, base: Snapshot, theirs: Snapshot, *, is_of_git: bool = False) -> MergePlan:
         """Return the changes of the files that bring in those from `base` to `theirs`.
+
+        Args:
+            base: The files with which the other side began.
+            theirs: Its files now.
+            is_of_git: True if git made the files of the other side, which knows a single permission bit; others that
+                differ from those of the folder are nobody's change.
 
         Raises:
             PanpanError: Files or snapshots cannot be read.
@@ -66,6 +73,8 @@ class Merging:
             now = await self._now(paths, base)
         except OSError as error:
             raise ToolError(f"the merge cannot be planned: {error.strerror}") from error
+        if is_of_git:
+            base, theirs = await self._with_bits_of(now, base, theirs, paths)
         # To do what the other side did, undo the way from its files back to those that it began with.
         way = Revert(self._repository, now, frozenset())
         await way.undo(theirs, base)
@@ -98,6 +107,22 @@ class Merging:
             )
         finally:
             self._index.unlink(missing_ok=True)
+
+    async def _with_bits_of(
+        self, now: Snapshot, base: Snapshot, theirs: Snapshot, paths: Sequence[str]
+    ) -> tuple[Snapshot, Snapshot]:
+        """Return both sides with the folder's permission bits, where these are the same for git."""
+        here, old, new = [await entries(self._repository, one, paths) for one in (now, base, theirs)]
+        bits: dict[str, int] = {}
+        for path in here.keys() & old.keys():
+            mode = here[path].mode
+            if mode is not None and git_mode(mode) == git_mode(old[path].mode):
+                bits[path] = mode
+        kept = {path: mode for path, mode in bits.items() if path in new and new[path].mode == old[path].mode}
+        return (
+            replace(base, modes=base.modes.changed(bits)),
+            replace(theirs, modes=theirs.modes.changed(kept)),
+        )
 
     def _in_the_way(self, paths: Sequence[str]) -> Iterator[str]:
         """Yield files where a folder is needed, and one file of each folder where a file is needed."""

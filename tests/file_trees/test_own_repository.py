@@ -49,6 +49,17 @@ async def test_added_tree_is_the_one_that_git_makes(repository: OwnRepository, t
     assert repository.add_tree({}) == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
+def test_loose_object_is_read_only_as_what_it_is(repository: OwnRepository) -> None:
+    oid = repository.add_object("commit", b"message\0")
+    assert repository.read_loose("commit", oid) == b"message\0"
+    assert repository.read_loose("blob", oid) is None
+    assert repository.read_loose("commit", "0" * 40) is None
+    place = repository.folder / "objects" / oid[:2] / oid[2:]
+    place.chmod(0o600)
+    place.write_bytes(b"damaged")
+    assert repository.read_loose("commit", oid) is None
+
+
 async def test_reference_is_read_also_when_git_has_packed_it(repository: OwnRepository) -> None:
     oid = repository.add_object("commit", commit_of(repository.add_tree({}), None, b"message"))
     repository.point("refs/sessions/one", oid)

@@ -72,6 +72,19 @@ async def test_worktree_without_the_subfolder_is_refused(project: AttemptedProje
         await make_workspace(project.frozen("other"), project.attempt())
 
 
+async def test_worktree_of_a_sparse_project_is_sparse(project: AttemptedProject) -> None:
+    project.put("deep/file", b"x")
+    git(project.folder, "add", ".")
+    git(project.folder, "commit", "-qm", "deep")
+    git(project.folder, "sparse-checkout", "set", "src")
+    made = await begun(project)
+    assert (made.top / "src/a.py").exists()
+    assert (made.top / "deep").exists() is False
+    assert (await made.changes()).files == ()
+    made.put("src/a.py", b"changed\n")
+    assert (await made.changes()).files == ("src/a.py",)
+
+
 async def test_worktree_needs_a_repository_with_the_commit(project: AttemptedProject) -> None:
     frozen = project.frozen(commit="0" * 40)
     with pytest.raises(ToolError, match="git could not make a worktree"):

@@ -201,6 +201,17 @@ async def test_changes_are_the_same_without_the_index(project: AttemptedProject,
     assert told(await made.changes()) == before
 
 
+async def test_comparison_that_a_kill_cut_off_is_made_again(project: AttemptedProject) -> None:
+    made = await begun(project)
+    made.put("src/a.py", b"changed\n")
+    made.put("src/b.py", b"changed\n")
+    for name in ("index.now", "index.now.lock", "index.lock"):
+        (made.folder.path / name).write_bytes(b"half")
+    (made.folder.kept / "objects" / "ab").mkdir(exist_ok=True)
+    (made.folder.kept / "objects" / "ab" / "tmp_obj_x").write_bytes(b"half")
+    assert (await made.changes()).files == ("src/a.py", "src/b.py")
+
+
 async def test_changed_again_with_the_old_size_and_time_is_seen(project: AttemptedProject) -> None:
     made = await begun(project)
     place = made.top / "src/b.py"

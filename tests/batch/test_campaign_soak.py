@@ -32,7 +32,7 @@ pytestmark = pytest.mark.timeout(7200 if IS_SOAK else 300)
 TASKS = 200 if IS_SOAK else 12
 KILLED_RUNS = 20 if IS_SOAK else 3
 """Runs of the campaign that are killed, before one may end."""
-RUN_S = (4.0, 20.0) if IS_SOAK else (1.0, 4.0)
+RUN_S = (4.0, 20.0) if IS_SOAK else (0.8, 2.0)
 """Least and most seconds until a run of the campaign is killed."""
 PAUSE_S = (0.1, 1.5)
 """Least and most seconds between kills of the panpan of attempts."""

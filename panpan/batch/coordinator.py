@@ -16,7 +16,7 @@ from panpan.batch.folder import CampaignFolder, read_record, write_record
 from panpan.batch.lease import Lease, LeaseLostError
 from panpan.batch.ledger import Ledger
 from panpan.batch.place import Place
-from panpan.batch.progress import Progress, Summary, sentence, waiting_record
+from panpan.batch.progress import Progress, Summary, host_record, running_record, sentence, waiting_record
 from panpan.batch.reconciling import Standing, standing_of, still_needed
 from panpan.batch.recorder import Recorder
 from panpan.batch.records import (
@@ -24,13 +24,11 @@ from panpan.batch.records import (
     EndedBecause,
     Finished,
     FrozenCampaign,
-    HostState,
     Job,
     Limits,
     Needs,
     Result,
     Running,
-    RunningAttempt,
     Stopped,
     Unfit,
     Waiting,
@@ -39,21 +37,12 @@ from panpan.batch.schedule import Attempt, Key, Schedule
 from panpan.batch.tally import Tally
 from panpan.errors import ConfigError, OutputError, PanpanError, unwrap_single_exception
 from panpan.models.pace import share_rate
-from panpan.types.dataclass import dataclass
 
 TICK_S = 1.0
 """Seconds between looks for answers, a stop and room on the disk."""
 ROOM_BYTES = 64_000_000
 """Free space below which no attempt begins."""
 _FULL_PAUSE_S = 5.0
-
-
-@dataclass(slots=True)
-class _Runs:
-    """An attempt that runs."""
-
-    attempt: Attempt
-    since: float
 
 
 async def run_campaign(
@@ -113,7 +102,8 @@ class Coordinator:
         self._notify = notify
         self._clock = clock
         self._sleep = sleep
-        self._runs: dict[Key, _Runs] = {}
+        self._runs: dict[Key, tuple[Attempt, float]] = {}
+        """Attempts that run, and the time on the clock when they began."""
         self._waiting: dict[Key, tuple[Attempt, Needs]] = {}
         self._refusals: dict[Key, list[str]] = {}
         self._unfit: dict[Key, str] = {}
@@ -222,7 +212,7 @@ class Coordinator:
                 self._note = f"the budget's {self._ledger.lacking(job)} is reserved by attempts that run"
                 return
             self._schedule.take()
-            self._runs[one.key] = _Runs(one, self._clock())
+            self._runs[one.key] = one, self._clock()
             attempts.start_soon(self._attempt, one, job)
 
     def _hindrance(self) -> str:
@@ -260,7 +250,7 @@ class Coordinator:
     async def _take_end(self, one: Attempt, end: AttemptEnd) -> None:
         match end:
             case Finished(result=result):
-                self._count(one, result, self._clock() - self._runs[one.key].since)
+                self._count(one, result, self._clock() - self._runs[one.key][1])
                 self._notify(Progress(self._recorder.with_hosts(self._running()), result=result))
                 await self._list_results()
             case Waiting(needs=needs):
@@ -340,22 +330,11 @@ class Coordinator:
 
     def _running(self, ended: EndedBecause | None = None) -> Running:
         now = self._clock()
-        running = [
-            RunningAttempt(
-                task_id=one.attempt.task.id,
-                task=one.attempt.task.name,
-                axes=one.attempt.task.axes,
-                attempt=one.attempt.number,
-                seconds=now - one.since,
-            )
-            for one in self._runs.values()
-        ]
-        hosts = [HostState(name=one.name, slots=one.slots, problem=one.problem) for one in self._place.hosts]
         return self._tally.running(self._place.slots).model_copy(
             update={
-                "running": tuple(running),
+                "running": tuple(running_record(one, now - since) for one, since in self._runs.values()),
                 "waiting": tuple(waiting_record(one, needs) for one, needs in self._waiting.values()),
-                "hosts": tuple(hosts),
+                "hosts": tuple(host_record(one) for one in self._place.hosts),
                 "spent": self._ledger.spent,
                 "reserved": self._ledger.reserved,
                 "note": self._note,

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from panpan.batch.records import EndedBecause, Needs, Result, Running, WaitingAttempt
+from panpan.batch.place import Host
+from panpan.batch.records import EndedBecause, HostState, Needs, Result, Running, RunningAttempt, WaitingAttempt
 from panpan.batch.schedule import Attempt
 from panpan.types.dataclass import dataclass
 
@@ -30,6 +31,17 @@ class Summary:
     """For people: the reason, and what to do."""
     running: Running
     """The last record, with the counts by status, what waits and what was spent."""
+
+
+def running_record(attempt: Attempt, seconds: float) -> RunningAttempt:
+    """Return an attempt that has run for some seconds, as `status` lists it."""
+    task = attempt.task
+    return RunningAttempt(task_id=task.id, task=task.name, axes=task.axes, attempt=attempt.number, seconds=seconds)
+
+
+def host_record(host: Host) -> HostState:
+    """Return a machine as `status` lists it."""
+    return HostState(name=host.name, slots=host.slots, problem=host.problem)
 
 
 def waiting_record(attempt: Attempt, needs: Needs) -> WaitingAttempt:

@@ -156,7 +156,11 @@ class Soak:
 
     def _started(self) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
-            self._argv, env=self.environ, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+            self._argv,
+            env=self.environ,
+            cwd=Path(__file__).parents[2],
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
         )
 
     def _kill_a_panpan(self, coordinator: int) -> None:

@@ -17,7 +17,7 @@ from panpan.batch.lease import Lease, LeaseLostError
 from panpan.batch.ledger import Ledger
 from panpan.batch.place import Place
 from panpan.batch.progress import Progress, Summary, host_record, running_record, sentence, waiting_record
-from panpan.batch.reconciling import Standing, standing_of, still_needed
+from panpan.batch.reconciling import Standing, standing_of
 from panpan.batch.recorder import Recorder
 from panpan.batch.records import (
     AttemptEnd,
@@ -66,7 +66,7 @@ async def run_campaign(
         ConfigError: The folder is damaged.
         OutputError: The folder cannot be written.
     """
-    async with Lease(folder.lease) as lease, place as entered:
+    async with Lease(folder.lease, guards=folder.path) as lease, place as entered:
         return await Coordinator(folder, frozen, entered, lease, notify=notify).run()
     raise AssertionError("a lease swallows no exception")
 
@@ -140,6 +140,8 @@ class Coordinator:
         everything = len(standing.results) + len(standing.begun) + len(standing.fresh)
         self._tally = Tally(everything, before.seconds if before else 0.0, self._clock)
         self._ledger = Ledger(campaign.budget, self._tally.seconds)
+        if folder.room_bytes() < ROOM_BYTES:
+            self._hold()
         self._take_over(standing)
 
     def _take_over(self, standing: Standing) -> None:
@@ -323,7 +325,7 @@ class Coordinator:
 
     def _look(self, waiting: Sequence[Key]) -> tuple[bool, Sequence[Key], int]:
         """Return if there is a stop, the attempts that need nobody any more, and the free bytes."""
-        answered = [key for key in waiting if still_needed(self._folder.attempt(*key)) is None]
+        answered = [key for key in waiting if not self._folder.attempt(*key).is_waiting]
         return self._folder.stop.exists(), answered, self._folder.room_bytes()
 
     # what is told

@@ -207,6 +207,13 @@ class AttemptFolder:
     def write_needs(self, needs: Needs) -> None:
         write_record(self.path / "needs.json", needs)
 
+    @property
+    def is_waiting(self) -> bool:
+        """True if it waits for a person. Reads no file, since it is asked every second."""
+        return (self.path / "needs.json").exists() and not (
+            (self.path / "answer.json").exists() or self.cancel.exists()
+        )
+
     def forget_needs(self) -> None:
         """Remove the question and its answer."""
         for name in ("needs.json", "answer.json"):

@@ -31,6 +31,7 @@ from panpan.batch.records import Record
 from panpan.errors import ConfigError, OutputError, PanpanError, unwrap_single_exception
 from panpan.system.files.atomic_write import NO_LINKS_HERE
 from panpan.system.processes.process_table import running_process
+from panpan.system.text.terminal_text import clean_line
 
 STALE_S = 10.0
 """Seconds without a change after which a lease is dead."""
@@ -49,23 +50,23 @@ class LeaseHeldError(ConfigError):
     """Another process holds the lease.
 
     Args:
-        path: The lease.
+        guards: The folder that the lease is about.
         holder: The process; None if its file is damaged.
     """
 
-    def __init__(self, path: Path, holder: "Holder | None") -> None:
-        who = "another process" if holder is None else f"process {holder.pid} on {holder.host}"
-        super().__init__(f"{path.parent} is in use by {who}; wait until it ends, or end it")
-        self.path = path
+    def __init__(self, guards: Path, holder: "Holder | None") -> None:
+        who = "another process" if holder is None else f"process {holder.pid} on {clean_line(holder.host)}"
+        super().__init__(f"{guards} is in use by {who}; wait until it ends, or end it")
+        self.guards = guards
         self.holder = holder
 
 
 class LeaseLostError(PanpanError):
     """Another process took the lease, since this one was suspended or could not write."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path.parent} was taken over by another process, or cannot be written; begin it again")
-        self.path = path
+    def __init__(self, guards: Path) -> None:
+        super().__init__(f"{guards} was taken over by another process, or cannot be written; begin it again")
+        self.guards = guards
 
 
 class Holder(Record):
@@ -216,6 +217,7 @@ class Lease(AsyncContextManagerMixin):
 
     Args:
         path: Folder of the lease; made if it is missing.
+        guards: The folder that it is about, for messages; the one that holds `path` if not given.
         wait: Wait until the holder has ended or is dead; else raise as soon as it is seen to be alive.
         on_lost: Called before the block is cancelled.
         disk: The steps on the disk; a seam for tests.
@@ -233,6 +235,7 @@ class Lease(AsyncContextManagerMixin):
         self,
         path: Path,
         *,
+        guards: Path | None = None,
         wait: bool = False,
         on_lost: Callable[[], None] | None = None,
         disk: LeaseDisk | None = None,
@@ -241,6 +244,7 @@ class Lease(AsyncContextManagerMixin):
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self._path = path
+        self._guards = guards or path.parent
         self._wait = wait
         self._on_lost = on_lost
         self._watch = watch or Watch()
@@ -263,7 +267,7 @@ class Lease(AsyncContextManagerMixin):
                 self._confirmed_at = at
             self.is_lost = self.is_lost or self._confirmed_at != at
         if self.is_lost:
-            raise LeaseLostError(self._path)
+            raise LeaseLostError(self._guards)
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
@@ -276,20 +280,20 @@ class Lease(AsyncContextManagerMixin):
                     tasks.cancel_scope.cancel()
         except Exception as error:
             if self.is_lost:
-                raise LeaseLostError(self._path) from error
+                raise LeaseLostError(self._guards) from error
             raise
         finally:
             if not self.is_lost:
                 with CancelScope(shield=True), suppress(OSError), anyio.move_on_after(5):
                     await self._claim.release()
         if self.is_lost:
-            raise LeaseLostError(self._path)
+            raise LeaseLostError(self._guards)
 
     async def _take(self) -> None:
         try:
             while not await self._claim.try_to_take():
                 if self._watch.has_moved and not self._wait:
-                    raise LeaseHeldError(self._path, self._claim.rival)
+                    raise LeaseHeldError(self._guards, self._claim.rival)
                 await self._sleep(_LOOK_S)
         except OSError as error:
             raise OutputError(f"{self._path} cannot be written: {error.strerror}") from error

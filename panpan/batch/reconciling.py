@@ -1,6 +1,9 @@
 """Bring the index of a campaign's results up to date after a kill, and find the attempts that are left."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from pydantic import ValidationError
 
 from panpan.batch.folder import AttemptFolder, CampaignFolder
 from panpan.batch.records import Needs, Result
@@ -43,20 +46,14 @@ def standing_of(folder: CampaignFolder, attempts: int) -> Standing:
     tasks = folder.tasks()
     every = [Attempt(task, number) for number in range(1, attempts + 1) for task in tasks]
     begun = [one for one in every if one.key in left]
-    waiting = {one.key: needs for one in begun if (needs := still_needed(left[one.key])) is not None}
+    waits = [one.key for one in begun if left[one.key].is_waiting]
+    waiting = {key: needs for key in waits if (needs := left[key].needs()) is not None}
     return Standing(
         results={one.key: found[one.key] for one in every if one.key in found},
         begun=begun,
         fresh=[one for one in every if one.key not in found and one.key not in left],
         waiting=waiting,
     )
-
-
-def still_needed(attempt: AttemptFolder) -> Needs | None:
-    """Return what an attempt needs a person for; None if it can go on."""
-    if attempt.cancel.exists() or attempt.answer() is not None:
-        return None
-    return attempt.needs()
 
 
 def known_results(folder: CampaignFolder) -> Mapping[Key, Result]:
@@ -76,8 +73,9 @@ def _results_of(attempts: Iterable[AttemptFolder]) -> dict[Key, Result]:
 def _indexed(folder: CampaignFolder) -> dict[Key, Result]:
     found = dict[Key, Result]()
     for fields in folder.results():
-        result = Result.model_validate(fields)
-        found.setdefault((result.task_id, result.attempt), result)
+        with suppress(ValidationError):  # a line that was damaged; the result's own file says more
+            result = Result.model_validate(fields)
+            found.setdefault((result.task_id, result.attempt), result)
     return found
 
 

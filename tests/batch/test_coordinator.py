@@ -157,11 +157,15 @@ def _doubled(lines: Sequence[bytes]) -> bytes:
     return b"".join([*lines, lines[0]])
 
 
+def _strange(lines: Sequence[bytes]) -> bytes:
+    return b"".join([b'{"task_id": 5}\n', b"[]\n", *lines[1:]])
+
+
 def _empty(_lines: Sequence[bytes]) -> bytes:
     return b""
 
 
-@pytest.mark.parametrize("damage", [_torn, _torn_inside, _lost, _doubled, _empty])
+@pytest.mark.parametrize("damage", [_torn, _torn_inside, _lost, _doubled, _strange, _empty])
 def test_coordinator_repairs_the_index(damage: Callable[[Sequence[bytes]], bytes], tmp_path: Path) -> None:
     campaign = Campaign(tmp_path)
     run_on("asyncio", partial(campaign.run, FakePlace(passes)))  # type: ignore[arg-type]
@@ -409,7 +413,7 @@ def test_coordinator_begins_nothing_without_room(backend: str, tmp_path: Path) -
 
     run_on(backend, main)
     assert len(begun) == 3
-    assert begun[1] >= 20  # the first may begin before the first look
+    assert begun[0] >= 20
 
 
 @on_both_backends
@@ -495,7 +499,7 @@ def test_campaign_is_run_by_one_process_alone(backend: str, tmp_path: Path) -> N
 
     async def act(job: Job) -> AttemptEnd:
         if campaign.name(job) == "t0":
-            with pytest.raises(LeaseHeldError, match="is in use by process"):
+            with pytest.raises(LeaseHeldError, match=f"{campaign.folder.path} is in use by process"):
                 await run_campaign(campaign.folder, campaign.frozen, second)
         return await passes(job)
 

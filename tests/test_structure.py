@@ -162,6 +162,7 @@ PROGRAMS = ("pip", "uv", "conda", "pixi")
 """Names of programs and of kinds of environments, too; as such they may stand in `PROGRAM_PLACES`."""
 
 PROGRAM_PLACES = (
+    "batch",
     "capabilities/local_model/fetch_registry.py",
     "permissions/rules/command_parts.py",
     "shell_analysis",

@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-from panpan.batch.attempt import Worker, run_attempt
 
+from panpan.batch.attempt import Worker, run_attempt
 from panpan.batch.coordinator import run_campaign
 from panpan.batch.folder import CampaignFolder
 from panpan.batch.local_place import local_place

@@ -192,5 +192,5 @@ def test_open_session_is_not_opened_twice(panpan: Panpan) -> None:
         first.send_signal(signal.SIGTERM)
         finished(first)
 
-    assert (second.code, second.result["terminal_reason"]) == (2, "session_held")
+    assert (second.code, second.result["error_name"]) == (2, "SessionHeldError")
     assert "is open in another panpan" in second.stderr

@@ -14,7 +14,6 @@ from panpan.errors import (
     HookRefusedError,
     PanpanError,
     ProviderError,
-    SessionHeldError,
     StructuredOutputError,
     TurnLimitError,
 )
@@ -46,10 +45,6 @@ class Outcome:
         return self.cause if isinstance(self.cause, AnswerNeededError) else None
 
 
-SESSION_HELD = "session_held"
-"""Reason for the end of a run whose session another process has open, which the Agent SDK has no word for."""
-
-
 def outcome_of_error(error: PanpanError) -> Outcome:
     """Return how a turn that raised `error` ended."""
     status: int | None = None
@@ -66,8 +61,6 @@ def outcome_of_error(error: PanpanError) -> Outcome:
             subtype, reason, status = "error_during_execution", "api_error", error.status
         case HookRefusedError():
             subtype, reason = "error_during_execution", "hook_stopped"
-        case SessionHeldError():
-            subtype, reason = "error_during_execution", SESSION_HELD
         case ConfigError():
             subtype, reason = "error_during_execution", "turn_setup_failed"
         case _:

@@ -1,6 +1,7 @@
-"""A campaign: the time to expand its tasks and to write them, once."""
+"""A campaign: the time to expand its tasks and to write them, once, and the cost of an attempt beside its panpan."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -8,8 +9,12 @@ from time import perf_counter
 import anyio
 
 from benchmarks.figure import Figure
+from benchmarks.model_server import serving
+from panpan.batch.attempt import Worker, run_attempt
 from panpan.batch.loading import prepare
-from tests.fakes.campaign import make_campaign
+from panpan.batch.records import Finished, Job
+from panpan.integrations.headless import headless_command
+from tests.fakes.campaign import frozen_of, make_campaign, task_of
 
 TITLE = "a campaign"
 
@@ -32,6 +37,7 @@ isolation = "copy"
 def measure(runs: int) -> Iterator[Figure]:
     """Yield the figures of this benchmark, part by part."""
     yield from _expansion(runs)
+    yield from anyio.run(_attempts, runs)
 
 
 def _expansion(runs: int) -> Iterator[Figure]:
@@ -59,3 +65,43 @@ def _prepare_ms(folder: Path) -> float:
         return took * 1000
 
     return anyio.run(prepared)
+
+
+_ATTEMPTED = """
+[attempt]
+flags = ["--yes", "--sandbox", "off"]
+
+[[task]]
+id = "first"
+prompt = "Go."
+"""
+_REPLY = {"repeat": True, "replies": [{"text": "All done."}]}
+
+
+async def _attempts(runs: int) -> Sequence[Figure]:
+    """Measure attempts whose model answers at once, each followed by the same panpan in the workspace it made."""
+    tasks = [task_of(f"task-{number}") for number in range(runs + 1)]
+    attempts, alone = list[float](), list[float]()
+    with TemporaryDirectory() as folder, serving(_REPLY) as server:
+        campaign = make_campaign(Path(folder), _ATTEMPTED)
+        frozen = frozen_of(campaign, tasks)
+        environ = {**os.environ, "HOME": folder, "ANTHROPIC_API_KEY": "sk-none", "ANTHROPIC_BASE_URL": server.url}
+        worker = Worker(environ={**environ, "PANPAN_SESSIONS_TITLE": "first-words"})
+        for task in tasks:
+            job = Job(folder=str(campaign.path), campaign_id=frozen.id, task_id=task.id, attempt=1)
+            begin = perf_counter()
+            end = await run_attempt(job, worker=worker)
+            attempts.append((perf_counter() - begin) * 1000)
+            assert isinstance(end, Finished)
+            assert end.result.status == "done", end.result.message
+            argv = headless_command("Go.", command=worker.panpan, flags=("--yes", "--sandbox", "off"))
+            env = {**worker.environ, "PANPAN_HOME": frozen.home}
+            begin = perf_counter()
+            await anyio.run_process(argv, cwd=campaign.attempt(task.id, 1).workspace, env=env)
+            alone.append((perf_counter() - begin) * 1000)
+    beyond = [one - other for one, other in zip(attempts, alone, strict=True)]
+    return (
+        Figure("an attempt whose model answers at once", "ms", attempts[1:]),  # the first one imports
+        Figure("the same panpan alone, in a folder that is there", "ms", alone[1:]),
+        Figure("the attempt beyond that", "ms", beyond[1:], at_most=50),
+    )

@@ -87,7 +87,7 @@ async def run_attempt(job: Job, gpus: Sequence[str] = (), *, worker: Worker | No
             return Finished(result=result)
         task = await to_thread.run_sync(campaign.task, job.task_id)
         return await _Attempt(job, gpus, worker or Worker(), campaign, frozen, task).run()
-    except LeaseLostError as error:
+    except (LeaseLostError, OutputError) as error:  # as on a full disk, which is full for all machines
         return Stopped(reason=str(error))
     except PanpanError as error:
         return Unfit(reason=str(error))

@@ -206,5 +206,5 @@ def _prompt(task: Task, progress: SessionProgress, answer: Answer | None) -> str
     if not progress.prompts:
         return task.prompt
     if answer is not None:
-        return answer.text or ANSWERED
+        return answer.text or (GO_ON if answer.unfinished else ANSWERED)
     return GO_ON

@@ -13,8 +13,8 @@ import pytest
 
 from panpan.batch.attempt import Worker
 from panpan.batch.attempt_session import GO_ON
-from panpan.batch.records import Finished, Stopped
-from tests.batch.attempt_runs import AttemptRuns, prompts_of
+from panpan.batch.records import Answer, Finished, Stopped, Waiting
+from tests.batch.attempt_runs import SETTINGS, AttemptRuns, prompts_of
 from tests.model_server import Hold, RecordedRequest, Reply, Text, ToolCall, calls, say, serving
 from tests.model_server.script import Step
 from tests.prepared_command import PREPARED
@@ -134,6 +134,42 @@ async def test_killed_panpan_goes_on_and_an_asked_one_stops(tmp_path: Path, numb
     assert isinstance(end, Finished)
     assert (end.result.status, end.result.tries) == ("done", 2)
     assert prompts_of(seen[-1]) == [runs.task.prompt, GO_ON]
+
+
+async def test_unfinished_command_waits_if_the_campaign_asks(tmp_path: Path) -> None:
+    with serving([SLEEP, say("All done.")]) as server:
+        runs = AttemptRuns(tmp_path, server, PREPARED, f'{SETTINGS}unfinished = "ask"\n')
+        worker, pid = with_pid(runs)
+        ends = []
+
+        async def run() -> None:
+            ends.append(await runs.run(worker=worker))
+
+        async with anyio.create_task_group() as running:
+            running.start_soon(run)
+            await until(lambda: (runs.workspace / "begun").exists())
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+        (end,) = ends
+        assert isinstance(end, Waiting)
+        assert (end.needs.kind, end.needs.choices) == ("unfinished", ("finished", "not-run", "unclear"))
+        assert "716.25" in end.needs.text
+        assert len(server.requests) == 1
+        runs.attempt.write_answer(Answer(unfinished="not-run"))
+        result = await runs.result()
+
+    assert (result.status, result.tries) == ("done", 3)
+    assert "The user says that it did not do its work" in str(server.requests[1].messages)
+    assert prompts_of(server.requests[1]) == [runs.task.prompt, GO_ON]
+
+
+async def test_full_disk_stops_the_attempt_for_now(tmp_path: Path) -> None:
+    with serving([]) as server:
+        runs = AttemptRuns(tmp_path, server, PREPARED)
+        (runs.campaign.state / runs.task.id).write_text("no folder can be made here\n")
+        end = await runs.run()
+
+    assert isinstance(end, Stopped)
+    assert "cannot be made" in end.reason
 
 
 async def test_panpan_that_is_always_killed_is_an_error(tmp_path: Path) -> None:

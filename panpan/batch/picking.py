@@ -13,12 +13,12 @@ from dataclasses import field
 import anyio
 
 from panpan.batch.folder import AttemptFolder, CampaignFolder, read_record, write_record
+from panpan.batch.project_copy import campaigns_own
 from panpan.batch.ranking import ranked
 from panpan.batch.records import FrozenCampaign, Picked, Result, Task
 from panpan.batch.wording import attempt_label, task_label
 from panpan.batch.workspace import (
     COMPARE_LIMITS,
-    campaigns_own,
     is_worktree,
     kept_repository,
     path_text,

@@ -20,35 +20,27 @@ import anyio
 from anyio import to_thread
 
 from panpan.batch.folder import AttemptFolder, write_whole
+from panpan.batch.project_copy import copy_project, walked_files
 from panpan.batch.records import Changes, FrozenCampaign
 from panpan.errors import ConfigError, ToolError
 from panpan.file_trees.kept_files import KeepLimits, is_refused_by_git, paths_in, stat_paths
 from panpan.file_trees.listed_files import (
-    WorkTreeFiles,
-    copy_listed,
     keep_files,
     keep_snapshot,
-    list_files,
     read_snapshot,
     split_repositories,
 )
 from panpan.file_trees.own_repository import OwnRepository, TooMuchError
 from panpan.file_trees.snapshot import Difference, Snapshot, differences
 from panpan.system.files import folder_tree
-from panpan.system.files.canonical import canonical_path, is_below
-from panpan.system.files.folder_tree import walk
+from panpan.system.files.canonical import canonical_path
 from panpan.system.files.globs import compile_gitignore
-from panpan.system.git.git import git_environment, git_program
 from panpan.system.git.git_places import common_folder
 from panpan.system.git.git_places import repository_around as git_folder_around
 from panpan.system.git.worktrees import Repository, add_worktree, forget_worktree
-from panpan.system.processes.process import capture
-from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.events import is_generated
 
-COPY_LIMITS = KeepLimits(max_file_bytes=200_000_000, max_files=200_000)
-"""Most that a copy holds: 200 MB in one file, 20 GB in all."""
 COMPARE_LIMITS = KeepLimits(max_files=200_000)
 """Most that is compared and merged: 20 MB in one file."""
 MAX_NEW_FILES = 20_000
@@ -59,8 +51,6 @@ _MAX_NAMED = 500
 """Files that a result names; it counts the others."""
 _PAUSES_S = (0.1, 0.4)
 """Pauses before git is asked again for a worktree, since another machine may have been at the same folder."""
-_GIT_S = 900.0
-_CAMPAIGNS_OWN = ("state", "campaign.toml", "tasks.jsonl", "results.jsonl", "results.csv", "report.md", "report.html")
 
 
 def working_folder(frozen: FrozenCampaign, attempt: AttemptFolder) -> Path:
@@ -117,7 +107,7 @@ async def make_workspace(frozen: FrozenCampaign, attempt: AttemptFolder) -> str:
     for pause in (*_PAUSES_S, None):
         await remove_workspace(frozen, attempt)
         try:
-            left_out = await (_make_worktree if is_worktree(frozen) else _make_copy)(frozen, attempt)
+            left_out = await (_make_worktree if is_worktree(frozen) else copy_project)(frozen, attempt)
             break
         except ToolError:
             if pause is None or not is_worktree(frozen):
@@ -211,69 +201,9 @@ async def _make_worktree(frozen: FrozenCampaign, attempt: AttemptFolder) -> dict
     return {}
 
 
-async def _make_copy(frozen: FrozenCampaign, attempt: AttemptFolder) -> dict[str, str]:
-    source = Path(frozen.source)
-    own = campaigns_own(frozen, attempt, source)
-    found = await to_thread.run_sync(_walked, source, own)
-    if git_folder_around(source) is not None:
-        by_git = await list_files(source)
-        # of a project that an outer repository ignores, git lists nothing
-        found = by_git if by_git.files else found
-    kept = [path for path in found.files if not own(path)]
-    repositories = [path for path in found.repositories if not own(path)]
-    attempt.workspace.mkdir(parents=True)
-    files = WorkTreeFiles(kept, repositories)
-    _, left_out = await to_thread.run_sync(copy_listed, source, attempt.workspace, files, COPY_LIMITS)
-    await _begin_repository(attempt.workspace)
-    return {path: f"it is not in the workspace: {why}" for path, why in left_out.items()}
-
-
-def campaigns_own(frozen: FrozenCampaign, attempt: AttemptFolder, root: Path) -> Callable[[str], bool]:
-    """Return a function that tells if a path below a folder belongs to the campaign and not to the project."""
-    campaign = attempt.campaign
-    if not is_below(campaign, root):
-        return lambda _: False
-    inside = campaign.relative_to(root)
-    places = [str(inside)]
-    if is_below(Path(frozen.source), campaign):  # the project is the campaign's folder, or a folder in it
-        places = [str(inside / name) for name in _CAMPAIGNS_OWN]
-    return lambda path: any(path.rstrip("/") == place or path.startswith(f"{place}/") for place in places)
-
-
-def _walked(top: Path, is_left_out: Callable[[str], bool] = lambda _: False) -> WorkTreeFiles:
-    """Return all files of a folder, without those of git and those left out."""
-    found: list[str] = []
-    for here, folders, names in walk(top):
-        prefix = here[len(str(top)) + 1 :]
-        prefix += "/" if prefix else ""
-        folders[:] = [name for name in folders if name != ".git" and not is_left_out(prefix + name)]
-        found += [prefix + name for name in names if name != ".git" and not is_left_out(prefix + name)]
-        if len(found) > COPY_LIMITS.max_files:
-            raise ToolError(f"{top} holds more than {COPY_LIMITS.max_files:,} files, too many for an attempt")
-    return WorkTreeFiles(found)
-
-
-_AUTHOR = ("-c", "user.name=panpan", "-c", "user.email=panpan@localhost")
-
-
-async def _begin_repository(top: Path) -> None:
-    """Make a copy a repository with one commit, in which no configuration and no template of anybody counts."""
-    env = {**git_environment(), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
-    program = git_program(top)
-    for args in (
-        ("init", "--quiet", "--template=", "--initial-branch=main"),
-        ("add", "--all", "--force"),
-        (*_AUTHOR, "commit", "--quiet", "--allow-empty", "--no-verify", "--message", "base"),
-    ):
-        done = await capture([program, *args], cwd=top, env=env, timeout_s=_GIT_S)
-        if done.timed_out or done.exit_code != 0:
-            said = clean_line(done.stderr.decode(errors="replace").strip().rpartition("\n")[2])[:200]
-            raise ToolError(f"git could not make {top} a repository: {said or 'it took too long'}")
-
-
 async def _keep_beginning(attempt: AttemptFolder, left_out: Mapping[str, str]) -> str:
     repository = kept_repository(attempt, attempt.workspace)
-    listed = await to_thread.run_sync(_walked, attempt.workspace)
+    listed = await to_thread.run_sync(walked_files, attempt.workspace)
     try:
         snapshot = await keep_files(repository, attempt.index, listed.files, COMPARE_LIMITS, known=())
     except OSError as error:

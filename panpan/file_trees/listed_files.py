@@ -25,6 +25,7 @@ from panpan.system.git.git import run_git
 from panpan.types.dataclass import dataclass
 
 _LIST_TIMEOUT_S = 60.0
+_ADVICE = "let .gitignore name what is not needed"
 _NOT_COPIED = "it is a repository of its own, or a submodule"
 
 
@@ -43,7 +44,7 @@ async def list_files(top: Path) -> WorkTreeFiles:
     listing = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     found = await run_git(listing, cwd=top, timeout_s=_LIST_TIMEOUT_S)
     if found.timed_out or found.is_truncated:
-        raise ToolError(f"{top} holds too many files for a copy")
+        raise ToolError(f"{top} holds too many files for a copy; {_ADVICE}")
     if found.exit_code != 0:
         raise ToolError(f"git cannot tell which files are in {top}; nothing was done")
     paths = [path for path in dict.fromkeys(os.fsdecode(found.stdout).split("\0")) if path]
@@ -75,9 +76,11 @@ def copy_listed(
     """
     looked = stat_paths(source, found.files, limits)
     if len(looked.bits) > limits.max_files:
-        raise ToolError(f"{source} holds more than {limits.max_files:,} files, too many for a copy")
+        raise ToolError(f"{source} holds more than {limits.max_files:,} files, too many for a copy; {_ADVICE}")
     if sum(looked.sizes.values()) > limits.max_new_bytes:
-        raise ToolError(f"{source} holds more than {limits.max_new_bytes // 1_000_000:,} MB, too much for a copy")
+        raise ToolError(
+            f"{source} holds more than {limits.max_new_bytes // 1_000_000:,} MB, too much for a copy; {_ADVICE}"
+        )
     made: set[str] = set()
     copied: list[str] = []
     for path in looked.bits:

@@ -235,6 +235,15 @@ async def test_copy_says_that_a_large_file_is_missing(project: AttemptedProject)
     assert (await made.changes()).left_out == ("data.bin: it is not in the workspace: it is larger than 200 MB",)
 
 
+async def test_copy_of_too_much_is_refused_before_it_begins(project: AttemptedProject) -> None:
+    for number in range(101):
+        with project.put(f"data/{number}", b"").open("wb") as file:
+            file.truncate(199_000_000)
+    with pytest.raises(ToolError, match=r"holds more than 20,000 MB, too much for a copy; let \.gitignore name"):
+        await begun(project, isolation="copy")
+    assert not any(project.attempt().workspace.iterdir())
+
+
 async def test_copy_that_a_kill_left_half_made_is_replaced(project: AttemptedProject) -> None:
     frozen, attempt = project.frozen(isolation="copy"), project.attempt()
     attempt.workspace.mkdir()

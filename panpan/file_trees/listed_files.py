@@ -25,7 +25,7 @@ from panpan.system.git.git import run_git
 from panpan.types.dataclass import dataclass
 
 _LIST_TIMEOUT_S = 60.0
-_ADVICE = "let .gitignore name what is not needed"
+_ADVICE = "make it smaller, or let .gitignore name what is not needed"
 _NOT_COPIED = "it is a repository of its own, or a submodule"
 
 

@@ -239,7 +239,7 @@ async def test_copy_of_too_much_is_refused_before_it_begins(project: AttemptedPr
     for number in range(101):
         with project.put(f"data/{number}", b"").open("wb") as file:
             file.truncate(199_000_000)
-    with pytest.raises(ToolError, match=r"holds more than 20,000 MB, too much for a copy; let \.gitignore name"):
+    with pytest.raises(ToolError, match=r"holds more than 20,000 MB, too much for a copy; make it smaller"):
         await begun(project, isolation="copy")
     assert not any(project.attempt().workspace.iterdir())
 

@@ -204,8 +204,11 @@ async def _make_worktree(frozen: FrozenCampaign, attempt: AttemptFolder) -> dict
 async def _keep_beginning(attempt: AttemptFolder, left_out: Mapping[str, str]) -> str:
     repository = kept_repository(attempt, attempt.workspace)
     listed = await to_thread.run_sync(walked_files, attempt.workspace)
+    has_others = await to_thread.run_sync((attempt.kept / "refs" / "attempts").is_dir)
     try:
-        snapshot = await keep_files(repository, attempt.index, listed.files, COMPARE_LIMITS, known=())
+        snapshot = await keep_files(
+            repository, attempt.index, listed.files, COMPARE_LIMITS, known=(), is_mostly_kept=has_others
+        )
     except OSError as error:
         raise ToolError(f"{attempt.kept} cannot be written: {error.strerror}") from error
     snapshot = replace(snapshot, left_out={**snapshot.left_out, **left_out})

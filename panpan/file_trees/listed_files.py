@@ -135,6 +135,7 @@ async def keep_files(
     *,
     usual: Modes | None = None,
     known: Sequence[str] | None = None,
+    is_mostly_kept: bool = False,
 ) -> Snapshot:
     """Return a snapshot of `paths`, as they are in the work tree now; nothing leads to it yet.
 
@@ -145,6 +146,7 @@ async def keep_files(
         limits: How large a file may be.
         usual: Modes whose usual bits it gets, so that the two compare quickly.
         known: Files that the index lists, if the caller knows.
+        is_mostly_kept: True if the repository has most of the content already, so that a pack of it would be in vain.
 
     Raises:
         ToolError: git could not keep them, as where one changed meanwhile.
@@ -156,9 +158,11 @@ async def keep_files(
         known = paths_in(await repository.run("ls-files", "-z", index=index))
     dropped = [path for path in known if path not in found.bits]
     if dropped:
-        await _update(repository, index, ["--force-remove"], dropped)
+        await _update(repository, index, ["--force-remove"], dropped, is_packed=False)
     if found.bits:
-        await _update(repository, index, ["--add", "--remove", "--replace"], list(found.bits))
+        await _update(
+            repository, index, ["--add", "--remove", "--replace"], list(found.bits), is_packed=not is_mostly_kept
+        )
     tree = await repository.write_tree(index)
     bits = {path: mode for path, mode in found.bits.items() if mode is not None}
     modes = modes_of(bits) if usual is None else Modes(*usual.usual).changed(bits)
@@ -189,8 +193,10 @@ def _prepare(repository: OwnRepository, index: Path) -> None:
     index.with_name(f"{index.name}.lock").unlink(missing_ok=True)  # left by a killed git
 
 
-async def _update(repository: OwnRepository, index: Path, options: Sequence[str], paths: Sequence[str]) -> None:
-    settings = ["core.bigFileThreshold=0"] if len(paths) > _MANY_FILES else []
+async def _update(
+    repository: OwnRepository, index: Path, options: Sequence[str], paths: Sequence[str], *, is_packed: bool
+) -> None:
+    settings = ["core.bigFileThreshold=0"] if is_packed and len(paths) > _MANY_FILES else []
     stdin = b"".join(os.fsencode(path) + b"\0" for path in paths)
     args = ("update-index", "-z", *options, "--stdin")
     await repository.run(*args, index=index, stdin=stdin, settings=settings, timeout_s=_TIMEOUT_S)

@@ -4,7 +4,7 @@
 # make coverage  every test, and which lines none of them ran; takes half as long again
 # make bench  the figures of docs/benchmarks.md
 # make test-peers  the clients against the server of the embedded model; fetches a small one once, 93 MB
-# make soak   panpan killed, and its disk failing, at every moment of a turn; a cassette played 1,000 times; odd names; thousands of lines in their boxes; takes hours
+# make soak   panpan killed, and its disk failing, at every moment of a turn; a campaign of 200 tasks killed at random; a cassette played 1,000 times; odd names; thousands of lines in their boxes; takes hours
 # make docs   the site of docs/ in build/site, its links checked
 # make eval   how often the embedded model does small tasks right; takes half an hour
 # make build  the wheel
@@ -48,7 +48,8 @@ bytecode: dev
 
 soak: dev
 	PANPAN_SOAK=1 $(BIN)/python -m pytest -q -n auto tests/crash tests/capabilities/cassettes/test_shuffled_tools.py \
-		tests/shell_analysis/test_odd_names_by_running.py tests/permissions/test_boxes_by_running.py
+		tests/shell_analysis/test_odd_names_by_running.py tests/permissions/test_boxes_by_running.py \
+		tests/batch/test_campaign_soak.py
 
 bench: dev
 	$(BIN)/python -m benchmarks

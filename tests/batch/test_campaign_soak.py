@@ -86,7 +86,8 @@ class Model:
             return say(f"The effect of {name} is there.", **delay)
         self.looks += is_done is None
         look = f"grep -cx {name} {self._effects} | sed 's/^/found /'"
-        command = look if is_done is None else f"echo {name} >>{self._effects} && echo effect-done"
+        do = f"sleep 0.2 && echo {name} >>{self._effects} && sleep 0.2 && echo effect-done"
+        command = look if is_done is None else do
         return Reply((ToolCall("Bash", {"command": command}),), **delay)
 
 
@@ -146,6 +147,8 @@ class Soak:
         """
         process = self._started()
         self._go_on_with_suspended(process)
+        if how == "suspend":
+            wait_until(lambda: _holder(self.folder) == process.pid)
         end = time.monotonic() + self._rng.uniform(*RUN_S)
         while time.monotonic() < end and process.poll() is None:
             time.sleep(self._rng.uniform(*PAUSE_S))
@@ -166,7 +169,7 @@ class Soak:
             wait_until(lambda: _holder(self.folder) == later.pid)
             process = self._suspended.pop()
             process.send_signal(signal.SIGCONT)
-            self._end(process, 1)
+            assert "LeaseLostError" in self._end(process, 1)
 
     def _end(self, process: "subprocess.Popen[bytes]", *codes: int) -> str:
         said, _ = process.communicate(timeout=600)
@@ -188,6 +191,7 @@ class Soak:
             env=self.environ,
             cwd=Path(__file__).parents[2],
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
         )
 

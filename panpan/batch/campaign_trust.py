@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from panpan.batch.campaign import Verify
 from panpan.batch.campaign_file import LoadedCampaign
-from panpan.batch.expansion import axis_text
+from panpan.batch.wording import value_text
 from panpan.batch.written_tasks import written_tasks
 from panpan.config.keys import shown
 from panpan.config.trust import Changed, Trusted, TrustState, TrustStore, Untrusted
@@ -87,7 +87,7 @@ class CampaignTrust:
         if workspace.setup is not None:
             yield f"setup, with the network: {workspace.setup}"
         for name, values in campaign.axes.items():
-            yield f"axis {name}: {', '.join(map(axis_text, values))}"
+            yield f"axis {name}: {', '.join(map(value_text, values))}"
         if campaign.where.on is not None:
             yield f"on: {campaign.where.on}"
         yield from (f"slurm directive: {line}" for line in slurm.directives)

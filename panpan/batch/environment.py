@@ -16,8 +16,8 @@ from anyio import to_thread
 
 from panpan.batch.campaign import WorkspaceSettings
 from panpan.batch.commands import Command, Ground, UnfitError, require_command
-from panpan.batch.expansion import axis_text
 from panpan.batch.records import Task
+from panpan.batch.wording import value_text
 from panpan.errors import ToolError
 from panpan.python_environments.sources import UNKNOWN_HOST
 from panpan.python_environments.uv_sources import locked_hosts, uv_source
@@ -83,7 +83,7 @@ def attempt_variables(
         path: The user's PATH.
     """
     variables = {TASK_VARIABLE: task.id, ATTEMPT_VARIABLE: str(number)}
-    variables |= {f"{AXIS_VARIABLES}{name.upper()}": axis_text(value) for name, value in task.axes.items()}
+    variables |= {f"{AXIS_VARIABLES}{name.upper()}": value_text(value) for name, value in task.axes.items()}
     if gpus:
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
     names = ["PORT"] if len(ports) == 1 else [f"PORT_{place}" for place in range(1, len(ports) + 1)]

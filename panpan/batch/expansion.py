@@ -15,6 +15,7 @@ from pathlib import Path
 
 from panpan.batch.campaign import Axes, AxisValue, Campaign, Verify
 from panpan.batch.records import Task
+from panpan.batch.wording import value_text
 from panpan.batch.written_tasks import MAX_TASKS, WrittenTask, written_tasks
 from panpan.config.keys import shown
 from panpan.errors import ConfigError, ToolError
@@ -64,11 +65,6 @@ def expand(campaign: Campaign, folder: Path, jsonl: Mapping[str, bytes]) -> Sequ
     return tuple(tasks.values())
 
 
-def axis_text(value: AxisValue) -> str:
-    """Return the text of an axis value, as prompts, commands and variables have it: true and false as in TOML."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def digest_of(name: str, prompt: str, *, axes: Axes, model: str | None, files: Sequence[str], verify: object) -> str:
     """Return the id of a task: 16 hex digits of BLAKE2b over its fields as JSON with sorted keys.
 
@@ -83,7 +79,7 @@ def digest_of(name: str, prompt: str, *, axes: Axes, model: str | None, files: S
 def _require_distinct(name: str, values: Sequence[AxisValue]) -> None:
     seen = set()
     for number, value in enumerate(values, 1):
-        text = axis_text(value)
+        text = value_text(value)
         if text in seen:
             raise ConfigError(f"campaign.toml: axes.{name} has {shown(text)} twice, again as item {number}; remove one")
         if "\0" in text:
@@ -127,7 +123,7 @@ def _values_of_file(written: WrittenTask) -> Mapping[str, str]:
 
 
 def _task(campaign: Campaign, written: WrittenTask, axes: Axes, of_file: Mapping[str, str]) -> Task:
-    values = {name: axis_text(value) for name, value in axes.items()}
+    values = {name: value_text(value) for name, value in axes.items()}
     prompt = _filled(written.prompt, {**values, **of_file})
     _require_word(prompt, f"{written.place}: the prompt")
     verify = written.verify or campaign.verify
@@ -135,7 +131,7 @@ def _task(campaign: Campaign, written: WrittenTask, axes: Axes, of_file: Mapping
         in_command = {name: value for name, value in of_file.items() if name != "text"}
         verify = _filled_verify(verify, {**values, **in_command}, written.place)
     chosen = axes.get("model", campaign.model)
-    model = None if chosen is None else axis_text(chosen)
+    model = None if chosen is None else value_text(chosen)
     files = tuple(written.files)
     as_json = None if verify is None else verify.model_dump(exclude_defaults=True)
     id_ = digest_of(written.id, prompt, axes=axes, model=model, files=files, verify=as_json)

@@ -70,7 +70,7 @@ def sentence(because: EndedBecause, last: Running, folder: Path, lacking: str, u
     left = last.attempts - sum(last.counts.values())
     match because:
         case "done":
-            return f"all {last.attempts} attempts have a result"
+            return f"{_attempts(last.attempts, 'has', 'have')} a result"
         case "waiting":
             return f"{_attempts(len(last.waiting), 'needs', 'need')} you; answer with panpan batch answer {folder}"
         case "budget":

@@ -313,7 +313,10 @@ class Coordinator:
 
     async def _look_often(self) -> None:
         while True:
-            stops, answered, room = await to_thread.run_sync(self._look, list(self._waiting))
+            try:
+                stops, answered, room = await to_thread.run_sync(self._look, list(self._waiting))
+            except OSError:  # a shared disk that is away for a moment
+                stops, answered, room = False, [], 0
             self._stops = self._stops or stops
             for key in answered:
                 self._schedule.add_first(self._waiting.pop(key)[0])

@@ -1,5 +1,6 @@
 """The coordinator begins, counts and ends attempts, whatever happens to them."""
 
+import errno
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -400,6 +401,8 @@ def test_coordinator_begins_nothing_without_room(backend: str, tmp_path: Path) -
 
     class Nearly(CampaignFolder):
         def room_bytes(self) -> int:
+            if 5 < campaign.now < 10:
+                raise OSError(errno.ESTALE, "stale file handle")
             return 1_000 if campaign.now < 20 else 10**12
 
     begun: list[float] = []

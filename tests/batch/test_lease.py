@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -154,6 +155,20 @@ def test_lease_of_another_machine_is_taken_when_stale(backend: str, tmp_path: Pa
             assert 10 <= next(now) <= 14
 
     run_on(backend, main)
+
+
+@pytest.mark.parametrize("wrong_s", [-86_400, 60, 86_400])
+def test_lease_goes_by_no_time_of_a_file(wrong_s: int, tmp_path: Path) -> None:
+    _elsewhere(tmp_path / "lease")
+    at = time.time() + wrong_s  # by the clock of the other machine
+    os.utime(tmp_path / "lease" / "1", (at, at))
+
+    async def main() -> None:
+        now = iter(range(100))
+        async with Lease(tmp_path / "lease", watch=Watch(lambda: float(next(now))), sleep=_quick):
+            assert 10 <= next(now) <= 14
+
+    run_on("asyncio", main)
 
 
 @on_both_backends

@@ -73,6 +73,26 @@ def new_command(folder: Path) -> int:
     return 0
 
 
+@command.command("run")
+@_FOLDER
+@click.option("--on", metavar="WHERE", help="Machines: local:N, ssh:HOSTS, slurm, or the address of a Dask scheduler.")
+@click.option("--at-once", type=click.IntRange(min=1), metavar="N", help="Attempts at once on one machine.")
+@click.option("--model", metavar="NAME", help="Model of all attempts, unless there is an axis model.")
+@click.option("--trust", "trusts", is_flag=True, help="Trust the campaign's files in this run, without a question.")
+@_FORMAT
+def run_command(folder: Path, form: str, **options: Any) -> int:
+    """Begin the campaign, or go on with it. Ctrl+C stops it so that it can go on.
+
+    Exit codes: 0 all attempts have a result, 1 some could not be made, 2 usage or configuration, 4 the budget is used
+    up, 5 attempts wait for your answer, 130 and 143 stopped.
+    """
+    import anyio
+
+    from panpan.batch.running import run
+
+    return anyio.run(run, _existing(folder), form, options)
+
+
 @command.command("status")
 @_FOLDER
 @click.option("--watch", "watches", is_flag=True, help="Show it again and again until the campaign has ended.")
@@ -126,6 +146,24 @@ def answer_command(folder: Path, task: str | None, form: str, **given: Any) -> i
     from panpan.batch.answer_dialog import answer
 
     return answer(_campaign(folder), task, given, form)
+
+
+@command.command("report")
+@_FOLDER
+@_FORMAT
+def report_command(folder: Path, form: str) -> int:
+    """Write results.csv, report.md and report.html."""
+    from panpan.batch.report import write_report
+
+    campaign = _campaign(folder)
+    report = write_report(campaign)
+    if form == "json":
+        click.echo(_json(report.as_json()))
+        return 0
+    for name, text in report.totals():
+        click.echo(f"{name}: {text}")
+    click.echo(f"written: {campaign.path / 'report.html'}, report.md and results.csv")
+    return 0
 
 
 @command.command("cancel")

@@ -9,7 +9,6 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -173,7 +172,6 @@ class Looker:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._counts = ResultCounts(folder / "results.jsonl")
-        self._axes: dict[str, Fields] = {}
 
     def look(self) -> Overview:
         """Return the campaign as it is now.
@@ -201,7 +199,6 @@ class Looker:
         is_alive = life in ("running", "silent")
         running = now["running"] if is_alive else []
         waiting = now.get("waiting", ())
-        self._find_axes({one["task_id"] for one in (*running, *waiting)})
         age_s = _age_s(state / "running.json") if life == "running" else 0.0
         return Overview(
             folder=self._folder,
@@ -211,27 +208,12 @@ class Looker:
             total=total,
             counts=self._counts,
             budget={name: limit for name, limit in campaign["budget"].items() if limit is not None},
-            running=[self._attempt(one, _run_words(one, age_s)) for one in running],
-            waiting=[self._attempt(one, f"{one['kind']}: {clean_line(one['text'])}") for one in waiting],
+            running=[_attempt(one, _run_words(one, age_s)) for one in running],
+            waiting=[_attempt(one, f"{one['kind']}: {clean_line(one['text'])}") for one in waiting],
             hosts_out={one["name"]: one["problem"] for one in now["hosts"] if one["problem"]} if is_alive else {},
             per_hour=now["rates"]["attempts"] or None if is_alive else None,
             seconds_left=now["seconds_left"] if is_alive else None,
         )
-
-    def _attempt(self, one: Fields, text: str) -> AttemptNow:
-        label = attempt_label(one["task"], self._axes.get(one["task_id"], {}), one["attempt"])
-        return AttemptNow(clean_line(label), typed(label, one["task_id"], one["attempt"]), text)
-
-    def _find_axes(self, ids: AbstractSet[str]) -> None:
-        """Look up the axes of tasks, and read only the lines of `tasks.jsonl` that tell them."""
-        missing = ids - self._axes.keys()
-        if not missing:
-            return
-        data = (self._folder / "tasks.jsonl").read_bytes()
-        for task_id in missing:
-            at = data.find(f'{{"id":"{task_id}"'.encode())
-            line = data[at : data.find(b"\n", at)] if at >= 0 else b"{}"
-            self._axes[task_id] = from_json(line).get("axes", {})
 
 
 def _life(now: Fields, path: Path) -> str:
@@ -249,6 +231,11 @@ def _life(now: Fields, path: Path) -> str:
         return "running"
     # the file's time is that of a server, so this is a hint for a reader and decides nothing
     return "running" if _age_s(path) < _SILENT_S else "silent"
+
+
+def _attempt(one: Fields, text: str) -> AttemptNow:
+    label = attempt_label(one["task"], one["axes"], one["attempt"])
+    return AttemptNow(clean_line(label), typed(label, one["task_id"], one["attempt"]), text)
 
 
 def _run_words(one: Fields, age_s: float) -> str:

@@ -49,9 +49,18 @@ def test_status_names_who_waits_runs_and_is_out(tmp_path: Path) -> None:
         folder,
         host=HERE,
         pid=os.getpid(),
-        running=[{"task_id": ONE.id, "task": "table", "attempt": 2, "host": "gpu-1", "seconds": 75.0}],
+        running=[
+            {"task_id": ONE.id, "task": "table", "axes": {"seed": 1}, "attempt": 2, "host": "gpu-1", "seconds": 75.0}
+        ],
         waiting=[
-            {"task_id": TWO.id, "task": "table", "attempt": 1, "kind": "question", "text": "Which\nseed\x1b[31m?"}
+            {
+                "task_id": TWO.id,
+                "task": "table",
+                "axes": {"seed": 2},
+                "attempt": 1,
+                "kind": "question",
+                "text": "Which\nseed\x1b[31m?",
+            }
         ],
         hosts=[{"name": "gpu-1", "slots": 2, "problem": ""}, {"name": "gpu-2", "slots": 0, "problem": "no folder"}],
         rates={"attempts": 2.0},

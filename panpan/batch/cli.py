@@ -148,6 +148,19 @@ def answer_command(folder: Path, task: str | None, form: str, **given: Any) -> i
     return answer(_campaign(folder), task, given, form)
 
 
+@command.command("pick")
+@_FOLDER
+@click.argument("task")
+@click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")
+def pick_command(folder: Path, task: str, is_sure: bool) -> int:
+    """Bring the best attempt at TASK, or the attempt TASK/N, into your project."""
+    import anyio
+
+    from panpan.batch.pick_dialog import pick
+
+    return anyio.run(pick, _campaign(folder), task, is_sure)
+
+
 @command.command("report")
 @_FOLDER
 @_FORMAT

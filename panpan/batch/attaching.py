@@ -20,6 +20,7 @@ from panpan.batch.lease import Lease, holder_of
 from panpan.batch.naming import Named, find_named
 from panpan.batch.records import AttemptState
 from panpan.batch.wording import attempt_label, typed
+from panpan.batch.workspace import working_folder
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 
@@ -75,11 +76,12 @@ async def _open_by_hand(folder: CampaignFolder, attempt: AttemptFolder, state: A
     is_settled = attempt.result() is not None or attempt.needs() is not None
     if not is_settled and await holder_of(folder.lease) is not None:
         raise ConfigError(f"the campaign runs and may begin {label} now; first: panpan batch cancel {_typed(folder)}")
+    frozen = folder.frozen()
     if not attempt.workspace.is_dir():
         raise ConfigError(f"the files of {label} are gone: {attempt.workspace}")
     async with Lease(attempt.lease):
-        words = ["-r", state.session_id, "--cwd", str(attempt.workspace)]
-        env = {**os.environ, "PANPAN_HOME": folder.frozen().home}
+        words = ["-r", state.session_id, "--cwd", str(working_folder(frozen, attempt))]
+        env = {**os.environ, "PANPAN_HOME": frozen.home}
         with _interrupts_reach_the_child():
             done = await anyio.run_process(
                 [sys.executable, "-P", "-m", "panpan", *words],

@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
@@ -42,8 +42,9 @@ from panpan.batch.records import (
     Verdict,
     Waiting,
 )
-from panpan.batch.workspace import changes_of, make_workspace, working_folder
+from panpan.batch.workspace import changes_of, make_workspace, remove_workspace, working_folder
 from panpan.errors import OutputError, PanpanError, ToolError, unwrap_single_exception
+from panpan.system.files.folder_tree import remove_tree
 from panpan.system.sandbox.command_sandbox import FindSandbox, find_when_needed
 from panpan.types.dataclass import dataclass
 
@@ -295,7 +296,16 @@ class _Attempt:
         )
         await self._lease.confirm()
         await to_thread.run_sync(self._folder.write_result, result)
+        if not self._frozen.campaign.workspace.keep:
+            await self._remove_files()
         return Finished(result=result)
+
+    async def _remove_files(self) -> None:
+        """Remove the workspace and the environment; what cannot be removed stays."""
+        with suppress(PanpanError, OSError):
+            await remove_workspace(self._frozen, self._folder)
+            if self._venv is not None:
+                await to_thread.run_sync(remove_tree, self._venv)
 
     async def _changes(self, state: AttemptState) -> tuple[Changes | None, str]:
         """Return the changes, or the reason that there are none to be had."""

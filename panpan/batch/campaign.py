@@ -106,6 +106,8 @@ class WorkspaceSettings(Table):
     """A git worktree at a commit, or a copy of the folder as it is."""
     commit: Text = "HEAD"
     """Commit of the worktrees. The campaign keeps to the one that it names when it begins."""
+    keep: bool = True
+    """False: the files of an attempt are removed once it has its result. Its changes are kept, so pick still works."""
     environment: Literal["none", "uv"] = "none"
     """uv: each attempt gets a Python environment of its own, made from the project's files."""
     python: Text | None = None

@@ -54,6 +54,17 @@ async def test_status_is_that_of_the_verify_command(tmp_path: Path, verify: Any,
     assert result.status == status
 
 
+async def test_files_are_removed_after_the_result_on_demand(tmp_path: Path) -> None:
+    with serving([WRITE, say("All done.")]) as server:
+        runs = AttemptRuns(tmp_path, server, PREPARED, f'{SETTINGS}[workspace]\nsource = "../project"\nkeep = false\n')
+        result = await runs.result()
+
+    assert result.changes is not None
+    assert result.changes.files == ("answer.txt",)
+    assert "answer.txt" in runs.attempt.patch.read_text()
+    assert not runs.attempt.workspace.exists()
+
+
 async def test_existing_result_is_returned_at_once(tmp_path: Path) -> None:
     with serving([]) as server:
         runs = AttemptRuns(tmp_path, server, PREPARED)

@@ -21,7 +21,7 @@ from anyio import CancelScope, to_thread
 from anyio.lowlevel import checkpoint
 
 from panpan.batch.attempt_notes import Notes
-from panpan.batch.attempt_session import Ready, Session
+from panpan.batch.attempt_session import Ready, SessionRuns
 from panpan.batch.commands import Command, CommandFailedError, Ground, ground_at, require_command, run_command, utc_now
 from panpan.batch.environment import HeldPorts, attempt_variables, make_uv_environment, uv_cache_folder, uv_variables
 from panpan.batch.folder import CampaignFolder
@@ -115,7 +115,7 @@ class _Attempt:
         self._folder = campaign.attempt(job.task_id, job.attempt)
         self._venv = self._folder.venv if frozen.campaign.workspace.environment == "uv" else None
         self._lease = Lease(self._folder.lease, wait=True, on_lost=self._lose)
-        self._session: Session | None = None
+        self._runs: SessionRuns | None = None
         self._why_halted: Literal["", "cancel", "stop", "lost"] = ""
 
     async def run(self) -> AttemptEnd:
@@ -155,8 +155,8 @@ class _Attempt:
         while True:
             await self._worker.sleep(_LOOK_S)
             await self._look(body)
-            if self._session is not None:
-                await self._session.take_in_answer()
+            if self._runs is not None:
+                await self._runs.take_in_answer()
             await notes.note_time()
 
     async def _look(self, body: CancelScope) -> None:
@@ -174,8 +174,6 @@ class _Attempt:
             return Finished(result=result)
         if self._why_halted == "cancel":
             return await self._finished(notes, Over("cancel", ""), None)
-        if notes.state.tries:
-            await notes.note()
         return Stopped(reason="the campaign was stopped")
 
     # the way to its end
@@ -202,11 +200,12 @@ class _Attempt:
                         return await self._finished(notes, Over("error", str(error)), None)
                     await notes.note(base=base, is_set_up=True)
                 if notes.state.ended_by is None:
-                    self._session = self._new_session(notes, workspace, variables, ports)
-                    over = await self._session.run()
+                    self._runs = self._new_runs(notes, workspace, variables, ports)
+                    over = await self._runs.run()
                     if not isinstance(over, Over):
                         return over
                     await notes.note(ended_by=over.ended_by, message=over.message)
+                ports.release()
                 return await self._judged(notes, ground, variables)
 
     @asynccontextmanager
@@ -237,7 +236,7 @@ class _Attempt:
             line = Command("setup", settings.setup, settings.setup_timeout_s, has_network=True, writable=writable)
             await require_command(line, ground, {**variables, **of_uv})
 
-    def _new_session(self, notes: Notes, workspace: Path, variables: Mapping[str, str], ports: HeldPorts) -> Session:
+    def _new_runs(self, notes: Notes, workspace: Path, variables: Mapping[str, str], ports: HeldPorts) -> SessionRuns:
         ready = Ready(
             self._job,
             self._frozen,
@@ -249,7 +248,7 @@ class _Attempt:
             {**self._worker.environ, **variables, "PANPAN_HOME": self._frozen.home},
             self._worker.panpan,
         )
-        return Session(
+        return SessionRuns(
             ready,
             notes,
             self._lease,
@@ -282,7 +281,7 @@ class _Attempt:
             axes=self._task.axes,
             model=self._task.model,
             attempt=self._job.attempt,
-            session_id=notes.state.session_id,
+            session_id=notes.state.session_id if notes.state.tries else "",
             status=_status(over, verdict),
             ended_by=over.ended_by,
             message="\n".join(filter(None, (over.message, trouble))),

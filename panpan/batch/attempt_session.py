@@ -5,7 +5,10 @@ the same prompt again or to none.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+
+from anyio import CancelScope, to_thread
 
 from panpan.batch.attempt_notes import Notes
 from panpan.batch.folder import AttemptFolder
@@ -13,6 +16,7 @@ from panpan.batch.lease import Lease
 from panpan.batch.panpan_run import Again, Asked, Halted, NextStep, Over, RunEnd, judge, run_panpan
 from panpan.batch.protection import protecting_flags
 from panpan.batch.records import Answer, FrozenCampaign, Job, Needs, Stopped, Task, Waiting
+from panpan.errors import OutputError
 from panpan.integrations.headless import headless_command
 from panpan.session.stored.progress import SessionProgress
 from panpan.system.files.file_lock import is_locked
@@ -50,8 +54,8 @@ class Ready:
     """Command line that starts it."""
 
 
-class Session:
-    """The session of an attempt.
+class SessionRuns:
+    """The runs of one attempt.
 
     Args:
         ready: The attempt.
@@ -123,8 +127,13 @@ class Session:
                 timeout_s=self._outer_limit(),
                 stop_s=self._stop_s,
             )
-        finally:
+        except BaseException:
             self._notes.end_run()
+            if self._stop_s() > 0:  # else the attempt is another worker's
+                with CancelScope(shield=True), suppress(OutputError):
+                    await self._notes.note()
+            raise
+        self._notes.end_run()
         return end, "--unfinished" in argv
 
     def _command_line(self, progress: SessionProgress, answer: Answer | None, flags: Sequence[str]) -> list[str]:
@@ -197,7 +206,7 @@ class Session:
     async def _ask(self, needs: Needs) -> Waiting:
         self._ready.folder.forget_needs()  # an answer that did not help
         await self._notes.note(answered_after=None)
-        self._ready.folder.write_needs(needs)
+        await to_thread.run_sync(self._ready.folder.write_needs, needs)
         return Waiting(needs=needs)
 
 

@@ -98,6 +98,21 @@ async def test_machine_without_a_sandbox_asks_no_model(tmp_path: Path) -> None:
     assert server.requests == []
 
 
+BIND = 'python3 -c \'import os, socket; socket.socket().bind(("127.0.0.1", int(os.environ["PORT"])))\''
+
+
+async def test_verify_that_a_kill_cut_off_runs_without_the_model(tmp_path: Path) -> None:
+    with serving([say("All done.")]) as server:
+        runs = AttemptRuns(tmp_path, server, PREPARED, f"{SETTINGS}ports = 1\n", **verified(BIND))
+        first = await runs.result()
+        (runs.attempt.path / "result.json").unlink()
+        second = await runs.result()
+
+    assert (first.status, second.status, second.tries) == ("passed", "passed", 1)
+    assert (second.message, second.spent) == (first.message, first.spent)
+    assert [receipt["name"] for receipt in lines_of(runs.attempt.receipts)] == ["verify", "verify"]
+
+
 @pytest.mark.parametrize(
     ("ended_by", "campaign", "limits"),
     [("turns", f"{SETTINGS}max_turns = 1\n", Limits()), ("budget", SETTINGS, Limits(tokens=2_000))],

@@ -21,6 +21,8 @@ from tests.prepared_command import PREPARED
 
 SLEEP = calls(ToolCall("Bash", {"command": "touch begun; sleep 716.25; touch ended"}))
 
+SLEEP_SHORT = calls(ToolCall("Bash", {"command": "touch begun; sleep 0.5"}))
+
 
 def is_running(words: str) -> bool:
     """True if a process has these words in its command line."""
@@ -81,7 +83,7 @@ async def test_cancelled_call_ends_panpan_in_good_order(tmp_path: Path) -> None:
         assert not await anyio.to_thread.run_sync(is_running, "716.25")
         state = runs.attempt.state()
         assert state is not None
-        assert (state.tries, state.ended_by) == (1, None)
+        assert (state.tries, state.ended_by, state.seconds > 0) == (1, None, True)
         result = await runs.result()
 
     assert (result.status, result.tries) == ("done", 2)
@@ -205,6 +207,46 @@ async def test_attempt_waits_until_its_session_is_free(tmp_path: Path) -> None:
     assert isinstance(end, Finished)
     assert (end.result.status, end.result.tries) == ("done", 2)
     assert waits[:5] == [1] * 5
+
+
+async def test_attempt_that_another_worker_took_is_killed_at_once(tmp_path: Path) -> None:
+    deaf = ["sh", "-c", "trap '' TERM; touch deaf; while :; do sleep 718.25; done"]
+    with serving([]) as server:
+        runs = AttemptRuns(tmp_path, server, None)
+        ends = []
+
+        async def run() -> None:
+            ends.append(await runs.run(worker=runs.worker(panpan=deaf, stop_s=1000.0)))
+
+        async with anyio.create_task_group() as running:
+            running.start_soon(run)
+            await until(lambda: (runs.workspace / "deaf").exists())
+            before = runs.attempt.state()
+            (runs.attempt.lease / "99").write_text("another worker's")
+
+    assert isinstance(ends[0], Stopped)
+    assert "taken over" in ends[0].reason
+    assert runs.attempt.state() == before, "it is the other one's now"
+    assert not await anyio.to_thread.run_sync(is_running, "718.25")
+
+
+async def test_second_worker_waits_and_gets_the_same_result(tmp_path: Path) -> None:
+    with serving([SLEEP_SHORT, say("All done.")]) as server:
+        runs = AttemptRuns(tmp_path, server, PREPARED)
+        ends = []
+
+        async def run() -> None:
+            ends.append(await runs.run())
+
+        async with anyio.create_task_group() as running:
+            running.start_soon(run)
+            await until(lambda: (runs.workspace / "begun").exists())
+            running.start_soon(run)
+
+    first, second = ends
+    assert isinstance(first, Finished)
+    assert first == second
+    assert (first.result.status, first.result.tries) == ("done", 1)
 
 
 async def test_torn_line_of_events_stays_on_its_own(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from panpan.cli_kit.questions import TerminalQuestions
 from panpan.errors import ConfigError
 from panpan.session.command import Option
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
+from panpan.types.content import FileDiff
 
 _MAX_DIFF_LINES = 400
 
@@ -81,7 +82,7 @@ def _changes(result: Result) -> str:
 
 def plan_lines(plan: Pick) -> Iterator[str]:
     """Yield the effect of a pick: the diffs, and files that are joined, left as they are, or not kept."""
-    lines = [line for diff in plan.diffs for line in _diff_lines(diff.path, diff.diff)]
+    lines = [line for diff in plan.diffs for line in _diff_lines(diff)]
     yield ""
     yield from lines[:_MAX_DIFF_LINES]
     if len(lines) > _MAX_DIFF_LINES:
@@ -91,7 +92,8 @@ def plan_lines(plan: Pick) -> Iterator[str]:
     yield from (f"not kept: {clean_line(one)}" for one in plan.left_out)
 
 
-def _diff_lines(path: str, diff: str) -> Iterator[str]:
-    if not diff:
-        yield f"{clean_line(path)}: no text"
-    yield from clean_for_terminal(diff).rstrip("\n").split("\n") if diff else ()
+def _diff_lines(file: FileDiff) -> Iterator[str]:
+    kind = " (new)" if file.is_new else " (removed)" if file.is_deleted else ""
+    yield f"{clean_line(file.path)}{kind} +{file.added} -{file.removed}"
+    if file.diff:
+        yield from (f"  {line}" for line in clean_for_terminal(file.diff).rstrip("\n").split("\n"))

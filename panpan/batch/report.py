@@ -200,7 +200,8 @@ def _cells(result: Result) -> Iterator[object]:
     outside = len(changes.outside) + changes.more_outside if changes else 0
     yield from (result.attempt, result.status, result.ended_by)
     yield from (verdict.exit_code, verdict.timed_out) if verdict else (None, None)
-    yield from (spent.usd, spent.tokens, spent.seconds, spent.gpu_seconds)
+    yield from (spent.usd if spent.usd is None else round(spent.usd, 6), spent.tokens)
+    yield from (round(spent.seconds, 3), round(spent.gpu_seconds, 3))
     yield from (files, changes.added, changes.removed, outside) if changes else (None,) * 4
     yield from (result.tries, result.model, result.host, result.began_at, result.ended_at)
     yield from (result.session_id, result.task_id)

@@ -18,7 +18,7 @@ from panpan.batch.folder import AttemptFolder, CampaignFolder
 from panpan.batch.following import EventReader, follow
 from panpan.batch.lease import Lease, holder_of
 from panpan.batch.naming import Named, find_named
-from panpan.batch.records import AttemptState
+from panpan.batch.records import AttemptState, Task
 from panpan.batch.wording import attempt_label, typed
 from panpan.batch.workspace import working_folder
 from panpan.errors import ConfigError
@@ -42,7 +42,7 @@ async def attach(folder: CampaignFolder, word: str) -> int:
         click.echo(f"{label} runs on {clean_line(holder.host)}; Ctrl+C leaves it running", err=True)
         await follow(attempt.events, lambda: _is_over(attempt), click.echo)
     elif sys.stdin.isatty() and sys.stdout.isatty():
-        return await _open_by_hand(folder, attempt, state, label)
+        return await _open_by_hand(folder, named.task, attempt, state)
     else:
         for line in EventReader(attempt.events).read():
             click.echo(line)
@@ -72,7 +72,8 @@ async def _is_over(attempt: AttemptFolder) -> bool:
     return await holder_of(attempt.lease) is None
 
 
-async def _open_by_hand(folder: CampaignFolder, attempt: AttemptFolder, state: AttemptState, label: str) -> int:
+async def _open_by_hand(folder: CampaignFolder, task: Task, attempt: AttemptFolder, state: AttemptState) -> int:
+    label = clean_line(attempt_label(task.name, task.axes, attempt.number))
     is_settled = attempt.result() is not None or attempt.needs() is not None
     if not is_settled and await holder_of(folder.lease) is not None:
         raise ConfigError(f"the campaign runs and may begin {label} now; first: panpan batch cancel {_typed(folder)}")
@@ -80,7 +81,8 @@ async def _open_by_hand(folder: CampaignFolder, attempt: AttemptFolder, state: A
     if not attempt.workspace.is_dir():
         raise ConfigError(f"the files of {label} are gone: {attempt.workspace}")
     async with Lease(attempt.lease):
-        words = ["-r", state.session_id, "--cwd", str(working_folder(frozen, attempt))]
+        model = ["--model", task.model] if task.model else []
+        words = ["-r", state.session_id, "--cwd", str(working_folder(frozen, attempt)), *model]
         env = {**os.environ, "PANPAN_HOME": frozen.home}
         with _interrupts_reach_the_child():
             done = await anyio.run_process(

@@ -121,6 +121,8 @@ class Overview:
     total: int
     """Attempts in all."""
     counts: ResultCounts
+    axes: Fields
+    """The axes of the campaign with their values."""
     budget: Fields
     running: Sequence[AttemptNow]
     waiting: Sequence[AttemptNow]
@@ -140,6 +142,17 @@ class Overview:
         """Attempts that nobody has begun or that go on later."""
         return max(self.total - self.ended - len(self.running) - len(self.waiting), 0)
 
+    @property
+    def by_axis(self) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
+        """Results by axis, its value and the status, in the order of the campaign."""
+        found = self.counts.by_axis
+        order = {axis: list(map(value_text, values)) for axis, values in self.axes.items()}
+        return {
+            axis: {v: found[axis][v] for v in values if v in found[axis]}
+            for axis, values in order.items()
+            if axis in found
+        }
+
     def as_json(self) -> dict[str, Any]:
         """Return it for programs."""
         return {
@@ -150,7 +163,7 @@ class Overview:
             "attempts": self.total,
             "ended": self.ended,
             "by_status": dict(self.counts.by_status),
-            "by_axis": self.counts.by_axis,
+            "by_axis": self.by_axis,
             "running": [asdict(one) for one in self.running],
             "waiting": [asdict(one) for one in self.waiting],
             "to_do": self.to_do,
@@ -207,6 +220,7 @@ class Looker:
             note=now["note"] if is_alive else "",
             total=total,
             counts=self._counts,
+            axes=campaign["axes"],
             budget={name: limit for name, limit in campaign["budget"].items() if limit is not None},
             running=[_attempt(one, _run_words(one, age_s)) for one in running],
             waiting=[_attempt(one, f"{one['kind']}: {clean_line(one['text'])}") for one in waiting],

@@ -30,7 +30,7 @@ def status_lines(view: Overview) -> Iterator[str]:
     yield spent_line(view)
     if view.note:
         yield clean_line(view.note)
-    for axis, values in view.counts.by_axis.items():
+    for axis, values in view.by_axis.items():
         yield ""
         yield from _axis(axis, values)
     yield from _attempts("waits for you", view.waiting)

@@ -56,7 +56,8 @@ async def test_status_is_that_of_the_verify_command(tmp_path: Path, verify: Any,
 
 async def test_files_are_removed_after_the_result_on_demand(tmp_path: Path) -> None:
     with serving([WRITE, say("All done.")]) as server:
-        runs = AttemptRuns(tmp_path, server, PREPARED, f'{SETTINGS}[workspace]\nsource = "../project"\nkeep = false\n')
+        campaign = f'{SETTINGS}[workspace]\nsource = "../project"\nkeep = false\n'
+        runs = AttemptRuns(tmp_path, server, PREPARED, campaign)
         result = await runs.result()
 
     assert result.changes is not None

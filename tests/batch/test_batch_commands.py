@@ -31,7 +31,9 @@ def called(*words: object) -> Result:
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """Return the folder of a campaign with a result and an attempt that waits."""
-    folder = begun_campaign(tmp_path / "camp", [ONE, TWO], [result_of(ONE, message="Done.")], {"attempts": 2})
+    folder = begun_campaign(
+        tmp_path / "camp", [ONE, TWO], [result_of(ONE, message="Done.")], {"attempts": 2, "axes": {"seed": [1, 2]}}
+    )
     for task, number in ((ONE, 1), (TWO, 2)):
         folder.attempt(task.id, number).path.mkdir(parents=True)
         folder.attempt(task.id, number).write_state(AttemptState(session_id="0b54a4d3"))

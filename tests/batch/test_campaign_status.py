@@ -30,7 +30,7 @@ def test_status_before_the_first_run_says_how_to_begin(tmp_path: Path) -> None:
 
 def test_status_counts_by_status_and_by_axis(tmp_path: Path) -> None:
     results = [result_of(ONE), result_of(ONE, "failed", 2), result_of(TWO, "error")]
-    begun_campaign(tmp_path, [ONE, TWO], results, {"attempts": 2, "budget": {"usd": 40.0}})
+    begun_campaign(tmp_path, [ONE, TWO], results, {"attempts": 2, "budget": {"usd": 40.0}, "axes": {"seed": [2, 1]}})
 
     assert lines_of(tmp_path) == [
         f"{tmp_path} has not begun",
@@ -38,8 +38,8 @@ def test_status_counts_by_status_and_by_axis(tmp_path: Path) -> None:
         "$1.50 of $40.00 · 3.0 k tokens · 3 min 0 s of attempts",
         "",
         "by seed:",
-        "  1  1 of 2 passed (50 %)",
         "  2  1 error",
+        "  1  1 of 2 passed (50 %)",
     ]
 
 

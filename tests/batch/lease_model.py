@@ -54,16 +54,17 @@ class Contender:
         disk: The lease's folder.
         is_gone: True if a holder's process has ended.
         beats: Times that it beats before it lets go.
+        rounds: Times that it takes the lease.
         clock: Its own clock.
     """
 
-    def __init__(self, name: int, disk: DiskModel, is_gone, beats: int = 1, clock=lambda: 0.0) -> None:
+    def __init__(self, name: int, disk: DiskModel, is_gone, beats: int = 1, rounds: int = 1, clock=lambda: 0.0) -> None:
         self.name = name
         self.holds = False
         """True from the end of taking it until it begins to let go, or was told that it is another's."""
         self.was_told = False
-        self.has_had_it = False
         self._beats = beats
+        self._rounds = rounds
         self.claim = Claim(disk, holder(name), Watch(clock, is_gone))
         self._steps: Generator[None, None, None] | None = None
         self.is_over = False
@@ -84,15 +85,16 @@ class Contender:
         self.is_over, self.holds = True, False
 
     async def _live(self) -> None:
-        while not await self.claim.try_to_take():
-            await _Turn()
-        self.holds = self.has_had_it = True
-        for _ in range(self._beats):
-            if not await self.claim.beat():
-                self.holds, self.was_told = False, True
-                return
-        self.holds = False
-        await self.claim.release()
+        for _ in range(self._rounds):
+            while not await self.claim.try_to_take():
+                await _Turn()
+            self.holds = True
+            for _ in range(self._beats):
+                if not await self.claim.beat():
+                    self.holds, self.was_told = False, True
+                    return
+            self.holds = False
+            await self.claim.release()
 
 
 _tokens = count()

@@ -17,14 +17,14 @@ def _disk_of_a_dead_holder() -> DiskModel:
     return disk
 
 
-def _contenders(n: int) -> Sequence[Contender]:
+def _contenders(n: int, rounds: int = 1) -> Sequence[Contender]:
     disk = _disk_of_a_dead_holder()
     all_of_them: list[Contender] = []
 
     def is_gone(one: Holder) -> bool:
         return one.pid == DEAD or all_of_them[one.pid].is_over
 
-    all_of_them.extend(Contender(name, disk, is_gone) for name in range(n))
+    all_of_them.extend(Contender(name, disk, is_gone, rounds=rounds) for name in range(n))
     return all_of_them
 
 
@@ -46,18 +46,22 @@ def test_lease_has_one_holder_in_every_order_of_two() -> None:
     assert takeovers > 100, "the orders were too short to come to a take-over"
 
 
-_STEP = st.tuples(st.integers(0, 3), st.sampled_from(["step"] * 12 + ["kill"]))
+_TURN = st.tuples(st.integers(0, 3), st.integers(0, 14))
+"""A process, and its steps before the next one's turn; 0 kills it."""
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.lists(_STEP, max_size=150))
-def test_lease_has_one_holder_when_processes_are_killed(order: Sequence[tuple[int, str]]) -> None:
-    processes = _contenders(4)
-    for turn, act in order:
-        processes[turn].step() if act == "step" else processes[turn].kill()
-        assert sum(one.holds for one in processes) <= 1
-        assert not any(one.was_told for one in processes), "the lease of a living process was taken"
-    for _ in range(200):
+@given(st.lists(_TURN, max_size=40))
+def test_lease_has_one_holder_when_processes_are_killed(order: Sequence[tuple[int, int]]) -> None:
+    processes = _contenders(4, rounds=3)
+    for turn, steps in order:
+        if not steps:
+            processes[turn].kill()
+        for _ in range(steps):
+            processes[turn].step()
+            assert sum(one.holds for one in processes) <= 1
+            assert not any(one.was_told for one in processes), "the lease of a living process was taken"
+    for _ in range(400):
         for one in processes:
             one.step()
     assert all(one.is_over for one in processes), "nobody could take it"

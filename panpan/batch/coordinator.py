@@ -33,7 +33,7 @@ from panpan.batch.records import (
     Unfit,
     Waiting,
 )
-from panpan.batch.schedule import Attempt, Key, Schedule
+from panpan.batch.schedule import Attempt, Key, Refusals, Schedule
 from panpan.batch.tally import Tally
 from panpan.errors import ConfigError, OutputError, PanpanError, unwrap_single_exception
 from panpan.models.pace import share_rate
@@ -105,8 +105,7 @@ class Coordinator:
         self._runs: dict[Key, tuple[Attempt, float]] = {}
         """Attempts that run, and the time on the clock when they began."""
         self._waiting: dict[Key, tuple[Attempt, Needs]] = {}
-        self._refusals: dict[Key, list[str]] = {}
-        self._unfit: dict[Key, str] = {}
+        self._refusals = Refusals()
         self._unlisted: list[Result] = []
         self._full_until = float("-inf")
         self._recorder = Recorder(folder, notify, on_full=self._hold, clock=clock, sleep=sleep)
@@ -181,6 +180,8 @@ class Coordinator:
 
     async def _begin_and_wait(self, attempts: TaskGroup) -> EndedBecause:
         while True:
+            for one in self._refusals.take_back(self._place.hosts):
+                self._schedule.add_later(one, self._clock())
             if because := self._ended():
                 return because
             self._wake = anyio.Event()
@@ -200,7 +201,7 @@ class Coordinator:
         if self._schedule:
             first = self._schedule.first(self._clock())
             return "budget" if first is not None and self._ledger.lacking(self._job(*first.key)) else None
-        return "unfit" if self._unfit else "waiting" if self._waiting else "done"
+        return "unfit" if self._refusals.reasons else "waiting" if self._waiting else "done"
 
     def _start_what_fits(self, attempts: TaskGroup) -> None:
         self._note = self._hindrance()
@@ -263,7 +264,8 @@ class Coordinator:
                 self._schedule.add_later(one, self._clock())
             case Unfit(reason=reason):
                 self._pause_reason = reason
-                self._try_elsewhere(one, reason)
+                if self._refusals.add(one, reason, self._place.hosts):
+                    self._schedule.add_later(one, self._clock())
 
     def _count(self, one: Attempt, result: Result, seconds: float) -> None:
         if one.key not in self._counted:
@@ -271,16 +273,6 @@ class Coordinator:
             self._ledger.settle(self._job(*one.key), result.spent)
             self._tally.add(result, seconds)
             self._unlisted.append(result)
-
-    def _try_elsewhere(self, one: Attempt, reason: str) -> None:
-        """Let another host try an attempt, until each has had its chance."""
-        refusals = self._refusals.setdefault(one.key, [])
-        refusals.append(reason)
-        hosts = len(self._place.hosts)
-        if len(refusals) < (2 * hosts if hosts > 1 else 1):
-            self._schedule.add_later(one, self._clock())
-        else:
-            self._unfit[one.key] = reason
 
     async def _list_results(self) -> None:
         """Add results to the index. They are safe in their own files, so a full disk delays this."""
@@ -364,5 +356,4 @@ class Coordinator:
         if because == "budget":
             first = self._schedule.first(self._clock())
             lacking = "time" if first is None else self._ledger.lacking(self._job(*first.key)) or "time"
-        reasons = tuple(dict.fromkeys(self._unfit.values()))
-        return Summary(because, sentence(because, last, self._folder.path, lacking, reasons), last)
+        return Summary(because, sentence(because, last, self._folder.path, lacking, self._refusals.reasons), last)

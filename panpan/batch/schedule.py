@@ -2,9 +2,10 @@
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 
+from panpan.batch.place import Host
 from panpan.batch.records import Task
 from panpan.types.dataclass import dataclass
 
@@ -68,3 +69,38 @@ class Schedule:
         times = self._pauses[attempt.key] = self._pauses.get(attempt.key, 0) + 1
         pause_s = min(FIRST_PAUSE_S * 2 ** min(times - 1, 10), LONGEST_PAUSE_S)
         heapq.heappush(self._later, (now + pause_s, next(self._order), attempt))
+
+
+class Refusals:
+    """Attempts that hosts could not run, until each host has had its chance."""
+
+    def __init__(self) -> None:
+        self._times: dict[Key, int] = {}
+        self._given_up: dict[Key, tuple[Attempt, str]] = {}
+        self._seen: set[str] = set()
+
+    def add(self, attempt: Attempt, reason: str, hosts: Sequence[Host]) -> bool:
+        """Note that a host could not run an attempt; True if another one may try.
+
+        The place chooses the host, so an attempt is tried twice as often as there are hosts.
+        """
+        times = self._times[attempt.key] = self._times.get(attempt.key, 0) + 1
+        if times < (2 * len(hosts) if len(hosts) > 1 else 1):
+            return True
+        self._given_up[attempt.key] = attempt, reason
+        return False
+
+    def take_back(self, hosts: Sequence[Host]) -> Sequence[Attempt]:
+        """Return the attempts that were given up, if hosts have come since; they are not given up any more."""
+        names = {host.name for host in hosts}
+        if names <= self._seen:
+            return ()
+        self._seen |= names
+        again = [attempt for attempt, _ in self._given_up.values()]
+        self._given_up.clear()
+        return again
+
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Reasons of those that were given up, each once; empty if there are none."""
+        return list(dict.fromkeys(reason for _, reason in self._given_up.values()))

@@ -12,6 +12,7 @@ import pytest
 from panpan.batch.coordinator import Coordinator, run_campaign
 from panpan.batch.folder import CampaignFolder, read_record
 from panpan.batch.lease import Lease, LeaseHeldError, LeaseLostError, this_process
+from panpan.batch.place import Host
 from panpan.batch.progress import Progress, Summary
 from panpan.batch.records import (
     Answer,
@@ -220,6 +221,31 @@ def test_coordinator_tries_another_host_after_a_pause(backend: str, tmp_path: Pa
     assert times[1] - times[0] >= 2
     assert times[2] - times[1] >= 4
     assert "attempts pause: does not see the folder" in {news.running.note for news in campaign.news}
+
+
+@on_both_backends
+def test_coordinator_tries_a_host_that_comes_later(backend: str, tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, count=2)
+    refused = anyio.Event()
+
+    async def act(job: Job) -> AttemptEnd:
+        if campaign.name(job) == "t1":
+            await refused.wait()
+            await anyio.sleep(0.05)  # meanwhile the other is given up
+            place.hosts.append(Host("two", 1))
+        elif not refused.is_set():
+            refused.set()
+            return Unfit(reason="does not see the folder")
+        else:
+            assert len(place.hosts) == 2
+        return await passes(job)
+
+    place = FakePlace(act)
+
+    async def main() -> None:
+        assert (await campaign.run(place)).because == "done"
+
+    run_on(backend, main)
 
 
 @on_both_backends

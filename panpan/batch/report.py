@@ -22,6 +22,7 @@ from panpan.batch.figures import (
 )
 from panpan.batch.folder import CampaignFolder, write_whole
 from panpan.batch.ranking import ranked
+from panpan.batch.reconciling import known_results
 from panpan.batch.records import FrozenCampaign, Result, Task
 from panpan.batch.wording import attempt_label, count, duration, money, task_label, value_text
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
@@ -170,7 +171,7 @@ def write_report(folder: CampaignFolder) -> CampaignReport:
     """
     from panpan.batch.report_html import html_page  # only reports need it
 
-    results = [Result.model_validate(fields) for fields in folder.results()]
+    results = list(known_results(folder).values())
     tasks = folder.tasks()
     report = CampaignReport(folder, folder.frozen(), tasks, results, list(waiting_attempts(folder, tasks)))
     for name, text in (

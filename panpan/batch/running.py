@@ -13,13 +13,13 @@ import anyio
 import click
 from anyio import CancelScope, to_thread
 
+from panpan.batch.api import place_of
 from panpan.batch.campaign_file import LoadedCampaign, load_campaign
 from panpan.batch.campaign_trust import require_trust
 from panpan.batch.coordinator import run_campaign
 from panpan.batch.expansion import expand
 from panpan.batch.folder import CampaignFolder, write_whole
 from panpan.batch.loading import freeze
-from panpan.batch.local_place import local_place
 from panpan.batch.overview import Looker, Overview
 from panpan.batch.place import Place
 from panpan.batch.progress import Summary
@@ -38,27 +38,11 @@ _HURRY_S = 3.0
 _QUESTION_END = "[y/n] "
 
 
-async def place_for(folder: CampaignFolder, frozen: FrozenCampaign) -> AbstractAsyncContextManager[Place]:
-    """Return where the attempts of a campaign run.
-
-    Raises:
-        ConfigError: It needs an extra that is not installed, or names the machines wrongly.
-    """
-    where = frozen.campaign.where
-    if where.on is not None:
-        from panpan.batch.cluster import ClusterPlace  # with Dask
-
-        return ClusterPlace(where, folder)
-    from panpan.batch.attempt import run_attempt
-
-    return await local_place(frozen, run_attempt)
-
-
 async def run(
     path: Path,
     form: str,
     options: Mapping[str, Any],
-    place_for: Callable[[CampaignFolder, FrozenCampaign], Awaitable[AbstractAsyncContextManager[Place]]] = place_for,
+    place_for: Callable[[CampaignFolder, FrozenCampaign], Awaitable[AbstractAsyncContextManager[Place]]] = place_of,
 ) -> int:
     """Run a campaign, and return the exit code.
 

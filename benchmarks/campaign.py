@@ -1,6 +1,7 @@
-"""A campaign: the time to expand its tasks and to write them, once, and the cost of an attempt beside its panpan."""
+"""A campaign: the time to expand and write its tasks, the cost of an attempt beside its panpan, and of `status`."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,15 +11,17 @@ import anyio
 
 from benchmarks.figure import Figure
 from benchmarks.model_server import serving
+from benchmarks.process import run
 from panpan.batch.attempt import Worker, run_attempt
 from panpan.batch.loading import prepare
-from panpan.batch.records import Finished, Job
+from panpan.batch.records import Changes, Finished, Job, Result, Spent, Task, Verdict
 from panpan.integrations.headless import headless_command
 from tests.fakes.campaign import frozen_of, make_campaign, task_of
 
 TITLE = "a campaign"
 
 TASKS, SEEDS = 200, 5
+PROGRAM = str(Path(sys.executable).with_name("panpan"))
 _TASK = """
 [[task]]
 id = "table-{number}"
@@ -38,6 +41,7 @@ def measure(runs: int) -> Iterator[Figure]:
     """Yield the figures of this benchmark, part by part."""
     yield from _expansion(runs)
     yield from anyio.run(_attempts, runs)
+    yield from _status(runs)
 
 
 def _expansion(runs: int) -> Iterator[Figure]:
@@ -104,4 +108,38 @@ async def _attempts(runs: int) -> Sequence[Figure]:
         Figure("an attempt whose model answers at once", "ms", attempts[1:]),  # the first one imports
         Figure("the same panpan alone, in a folder that is there", "ms", alone[1:]),
         Figure("the attempt beyond that", "ms", beyond[1:], at_most=50),
+    )
+
+
+RESULTS = 10_000
+
+
+def _status(runs: int) -> Iterator[Figure]:
+    with TemporaryDirectory() as name:
+        base = Path(name)
+        folder = make_campaign(base, f"verify = 'make check'\n{_TASK.format(number=1)}{_REST}", is_repository=False)
+        tasks = [task_of(f"table-{number}", axes={"seed": number % SEEDS}) for number in range(RESULTS)]
+        frozen_of(folder, tasks)
+        folder.rewrite_results(list(map(_result, tasks)))
+        env = {"HOME": str(base), "PANPAN_HOME": str(base / "home"), "PATH": os.environ["PATH"]}
+        done = [run([PROGRAM, "batch", "status", str(folder.path)], env=env, cwd=base) for _ in range(runs)]
+    assert f"{RESULTS:,} of {RESULTS:,} attempts (100 %)" in done[0].stdout
+    yield Figure(
+        f"status of {RESULTS:,} tasks, with the start of panpan", "ms", [one.wall_s * 1e3 for one in done], at_most=300
+    )
+
+
+def _result(task: Task) -> Result:
+    """Return a result as long as usual ones."""
+    return Result(
+        task_id=task.id,
+        task=task.name,
+        axes=task.axes,
+        attempt=1,
+        status="passed",
+        ended_by="answer",
+        message="word " * 60,
+        verdict=Verdict(exit_code=0, seconds=3.0, output="line\n" * 100),
+        changes=Changes(files=("results/1.csv", "src/table.py"), added=40, removed=3),
+        spent=Spent(usd=0.5, tokens=100_000, seconds=300.0),
     )

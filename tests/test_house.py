@@ -18,7 +18,7 @@ HELD = {
     "lines": 139_600,
     "files in one folder, 90th percentile": 14,
     "most parameters": 15,
-    "attributes set on another object": 1,
+    "attributes set on another object": 2,
 }
 """Each figure as it is. `scripts/house_figures.py` prints them, each with its aim."""
 

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import anyio
 import click
 
 from panpan.batch.folder import AttemptFolder, CampaignFolder
@@ -22,6 +21,7 @@ from panpan.batch.records import AttemptState, Task
 from panpan.batch.wording import attempt_label, typed
 from panpan.batch.workspace import working_folder
 from panpan.errors import ConfigError
+from panpan.system.processes.foreground import run_in_foreground
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 
 
@@ -85,20 +85,13 @@ async def _open_by_hand(folder: CampaignFolder, task: Task, attempt: AttemptFold
         words = ["-r", state.session_id, "--cwd", str(working_folder(frozen, attempt)), *model]
         env = {**os.environ, "PANPAN_HOME": frozen.home}
         with _interrupts_reach_the_child():
-            done = await anyio.run_process(
-                [sys.executable, "-P", "-m", "panpan", *words],
-                env=env,
-                check=False,
-                stdin=None,
-                stdout=None,
-                stderr=None,
-            )
+            code = await run_in_foreground([sys.executable, "-P", "-m", "panpan", *words], env)
     if attempt.result() is not None:
         click.echo(f"the result of {label} stays as it was; its files are in {attempt.workspace}")
     else:
         word = f"{attempt.task_id}/{attempt.number}"
         click.echo(f"the campaign goes on with {label} by: panpan batch answer {_typed(folder)} {word}")
-    return done.returncode
+    return code
 
 
 @contextmanager

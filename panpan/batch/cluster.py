@@ -146,7 +146,7 @@ class ClusterPlace:
             campaign_id=frozen.id,
             home=frozen.home,
             gpus_each=frozen.campaign.attempt.gpu,
-            gpus=None if is_told else self._gpus,
+            gpus=None if is_told else self._where.gpus,
         )
 
     @property

@@ -17,7 +17,9 @@ from tempfile import TemporaryDirectory
 import click
 import dask
 from distributed import Worker
+from distributed.comm.addressing import get_address_host
 from distributed.core import Status
+from distributed.utils import get_ip
 
 from panpan.batch.cluster_dask import SETTINGS, QuietWorker
 from panpan.batch.cluster_security import security_in
@@ -63,6 +65,7 @@ def main(
                     nthreads=nthreads,
                     security=security_in(certificate),
                     interface=interface,
+                    host=None if interface else get_ip(get_address_host(address)),  # else it listens everywhere
                     local_directory=local_directory or scratch,
                     memory_limit=0,
                     death_timeout=death_timeout,

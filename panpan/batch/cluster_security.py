@@ -5,6 +5,7 @@ only those who hold the certificate of this start. It lies in the campaign's fol
 """
 
 import datetime
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,14 +23,17 @@ PACKAGES = ("distributed>=2026.8,<2027", "dask-jobqueue>=0.9,<0.10", "cryptograp
 _VALID_DAYS = 400
 
 
-def require_packages() -> None:
+def require_packages(find: Callable[[str], object] = find_spec) -> None:
     """Check that the extra `cluster` is installed.
+
+    Args:
+        find: Returns None for a module that is not there.
 
     Raises:
         ConfigError: It is not.
     """
     modules = [package.partition(">")[0].replace("-", "_") for package in PACKAGES]
-    if any(find_spec(module) is None for module in modules):
+    if any(find(module) is None for module in modules):
         raise ConfigError(f"a cluster needs libraries; install them: {how_to_install(*PACKAGES)}")
 
 

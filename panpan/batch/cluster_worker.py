@@ -18,6 +18,7 @@ from distributed import Worker, WorkerPlugin, get_worker
 from distributed.core import Status
 
 from panpan.batch.folder import CampaignFolder
+from panpan.batch.local_place import find_gpus
 from panpan.batch.records import AttemptEnd, Job, Record, Stopped, Unfit
 from panpan.errors import PanpanError
 from panpan.version import __version__
@@ -39,7 +40,7 @@ class ProofOrder(Record):
     version: str = __version__
     gpus_each: int = 0
     """GPUs for one attempt."""
-    gpus: tuple[str, ...] | None = None
+    gpus: tuple[int, ...] | None = None
     """Numbers of the GPUs to use; None: those that the worker was started with, or sees."""
 
 
@@ -147,7 +148,7 @@ async def prove(text: str, dask_worker: Worker) -> str:
     if isinstance(old, Seat):
         gpus: Sequence[str] = old.all_gpus
     else:
-        gpus = order.gpus if order.gpus is not None else _visible_gpus()
+        gpus = await find_gpus(order.gpus) if order.gpus_each else ()
         await dask_worker.plugin_add(Seat(gpus), name=name)
     slots = dask_worker.state.nthreads
     if order.gpus_each:
@@ -178,10 +179,6 @@ def _problem(order: ProofOrder) -> str:
     if not Path(order.home).is_dir() or not os.access(order.home, os.W_OK):
         return f"it cannot write to the panpan home of the campaign: {order.home}"
     return ""
-
-
-def _visible_gpus() -> Sequence[str]:
-    return [one for one in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if one.strip()]
 
 
 def run_on_worker(text: str, key: str, runner: str) -> str:

@@ -46,3 +46,9 @@ async def kill_worker(job: Job, gpus: Sequence[str] = ()) -> AttemptEnd:
     """End the worker's process at once, as where memory is short."""
     os.kill(os.getpid(), 9)
     raise AssertionError
+
+
+async def fail(job: Job, gpus: Sequence[str] = ()) -> AttemptEnd:
+    """Raise an error that no attempt is to raise."""
+    await say(job, "began")
+    raise ValueError(job.task_id)

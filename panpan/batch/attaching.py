@@ -8,7 +8,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import click
@@ -42,7 +42,7 @@ async def attach(folder: CampaignFolder, word: str) -> int:
         click.echo(f"{label} runs on {clean_line(holder.host)}; Ctrl+C leaves it running", err=True)
         await follow(attempt.events, lambda: _is_over(attempt), click.echo)
     elif sys.stdin.isatty() and sys.stdout.isatty():
-        return await _open_by_hand(folder, named.task, attempt, state)
+        return await open_by_hand(folder, named.task, attempt, state)
     else:
         for line in EventReader(attempt.events).read():
             click.echo(line)
@@ -72,7 +72,26 @@ async def _is_over(attempt: AttemptFolder) -> bool:
     return await holder_of(attempt.lease) is None
 
 
-async def _open_by_hand(folder: CampaignFolder, task: Task, attempt: AttemptFolder, state: AttemptState) -> int:
+async def open_by_hand(
+    folder: CampaignFolder,
+    task: Task,
+    attempt: AttemptFolder,
+    state: AttemptState,
+    panpan: Sequence[str] = (sys.executable, "-P", "-m", "panpan"),
+) -> int:
+    """Open the session of an attempt in a panpan on this terminal, and return its exit code.
+
+    Args:
+        folder: The campaign's folder.
+        task: The task.
+        attempt: An attempt that does not run.
+        state: Its state.
+        panpan: The program.
+
+    Raises:
+        ConfigError: The campaign may begin it at any moment, or its files are gone.
+        LeaseHeldError: A worker has just begun it.
+    """
     label = clean_line(attempt_label(task.name, task.axes, attempt.number))
     is_settled = attempt.result() is not None or attempt.needs() is not None
     if not is_settled and await holder_of(folder.lease) is not None:
@@ -85,7 +104,7 @@ async def _open_by_hand(folder: CampaignFolder, task: Task, attempt: AttemptFold
         words = ["-r", state.session_id, "--cwd", str(working_folder(frozen, attempt)), *model]
         env = {**os.environ, "PANPAN_HOME": frozen.home}
         with _interrupts_reach_the_child():
-            code = await run_in_foreground([sys.executable, "-P", "-m", "panpan", *words], env)
+            code = await run_in_foreground([*panpan, *words], env)
     if attempt.result() is not None:
         click.echo(f"the result of {label} stays as it was; its files are in {attempt.workspace}")
     else:

@@ -88,6 +88,10 @@ class ResultCounts:
         self._seconds += spent["seconds"]
         self._gpu_seconds += spent["gpu_seconds"]
 
+    def __contains__(self, attempt: Fields) -> bool:
+        """True if an attempt has a result; its other record may be a second older."""
+        return (attempt["task_id"], attempt["attempt"]) in self._seen
+
     @property
     def spent(self) -> Fields:
         """Money, tokens and time of all results, by the names of `Spent`."""
@@ -210,8 +214,8 @@ class Looker:
         total = frozen["tasks"] * campaign["attempts"]
         life = "done" if sum(self._counts.by_status.values()) >= total else _life(now, state / "running.json")
         is_alive = life in ("running", "silent")
-        running = now["running"] if is_alive else []
-        waiting = now.get("waiting", ())
+        running = [one for one in now["running"] if one not in self._counts] if is_alive else []
+        waiting = [one for one in now.get("waiting", ()) if one not in self._counts]
         age_s = _age_s(state / "running.json") if life == "running" else 0.0
         return Overview(
             folder=self._folder,

@@ -145,8 +145,8 @@ class CampaignReport:
         """Yield the setting of the campaign, each fact with its name."""
         campaign = self.frozen.campaign
         names = len({task.name for task in self.tasks})
-        combined = f" with {', '.join(self.axes)}: {len(self.tasks):,}" if self.axes else ""
-        yield "Tasks", f"{names:,}{combined}; {self.attempts} attempt{'s' * (self.attempts > 1)} each"
+        combined = f", which make {len(self.tasks):,} with each {' and '.join(self.axes)}" if self.axes else ""
+        yield "Tasks", f"{names:,}{combined}; {self.attempts} attempt{'s' * (self.attempts > 1)} at each"
         if campaign.verify:
             yield "Verified by", campaign.verify.command
         models = dict.fromkeys(result.model for result in self.results if result.model)

@@ -176,8 +176,9 @@ def _matrix(report: CampaignReport) -> Iterator[str]:
         if len(tasks) < len(report.tasks)
         else ""
     )
-    yield '<h2>Tasks</h2>\n<div class="scroll" tabindex="0" role="region" aria-label="Tasks and their attempts">'
-    yield f"<table><caption>{_shown(LEGEND)} {_LINKS}{rest}</caption>"
+    yield f'<h2>Tasks</h2>\n<p class="note">{_shown(LEGEND)} {_LINKS}{rest}</p>'
+    yield '<div class="scroll" tabindex="0" role="region" aria-label="Tasks and their attempts">'
+    yield "<table><caption>Attempts at each task</caption>"
     heads = [f'<th scope="col">{_shown(name)}</th>' for name in ("task", *report.axes)]
     numbers = [f'<th scope="col" class="cell">{number}</th>' for number in range(1, report.attempts + 1)]
     ends = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panpan.cli_kit.commands import CommandGroup
+from panpan.cli_kit.commands import CommandGroup, chosen_folder
 from panpan.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -60,9 +60,10 @@ def command() -> None:
 @_FOLDER
 def new_command(folder: Path) -> int:
     """Write an example of campaign.toml into DIR."""
-    path = folder / "campaign.toml"
+    place = _in_chosen_folder(folder)
+    path = place / "campaign.toml"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        place.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(EXAMPLE)
     except FileExistsError as error:
@@ -199,13 +200,18 @@ def cancel_command(folder: Path, tasks: tuple[str, ...]) -> int:
     return 0
 
 
+def _in_chosen_folder(folder: Path) -> Path:
+    """Return a folder as seen from `panpan --cwd`."""
+    return chosen_folder(click.get_current_context(), None).expanduser() / folder.expanduser()
+
+
 def _existing(folder: Path) -> Path:
     """Return the canonical path of a folder.
 
     Raises:
         ConfigError: It is no folder.
     """
-    path = Path(os.path.realpath(folder.expanduser()))
+    path = Path(os.path.realpath(_in_chosen_folder(folder)))
     if not path.is_dir():
         raise ConfigError(f"{folder} is not a folder; make one with: panpan batch new {shlex.quote(str(folder))}")
     return path

@@ -31,6 +31,7 @@ from panpan.cli_kit.failures import json_line
 from panpan.cli_kit.questions import TerminalQuestions
 from panpan.errors import AnswerNeededError, BudgetError, PanpanError, unwrap_single_exception
 from panpan.session.command import Option
+from panpan.system.text.terminal_text import clean_line
 
 _AGAIN_S = 1.0
 _HURRY_S = 3.0
@@ -146,7 +147,7 @@ def _finish(folder: CampaignFolder, view: Overview, summary: Summary | None, for
     for line in list(status_lines(view))[1:]:
         click.echo(line)
     click.echo("")
-    click.echo(summary.message if summary else "ended at once; `panpan batch run` goes on with it")
+    click.echo(clean_line(summary.message) if summary else "ended at once; `panpan batch run` goes on with it")
     click.echo(f"report: {report}")
     return code
 

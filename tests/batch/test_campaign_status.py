@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from panpan.batch.overview import Looker, ResultCounts
-from panpan.batch.records import Spent
+from panpan.batch.records import Answer, Spent
 from panpan.batch.status import progress_line, spent_line, status_lines, watch
 from panpan.errors import ConfigError
 from tests.batch.campaign_files import begun_campaign, result_of, task_of, write_running
@@ -78,6 +78,21 @@ def test_status_names_who_waits_runs_and_is_out(tmp_path: Path) -> None:
     assert f"  answer: panpan batch answer {tmp_path} table/seed=2/1" in lines
     assert "  table/seed=1/2  on gpu-1, 1 min 15 s" in lines
     assert "  gpu-2: no folder" in lines
+
+
+def test_attempt_waits_no_more_once_it_is_answered_or_has_ended(tmp_path: Path) -> None:
+    folder = begun_campaign(tmp_path, [ONE, TWO], campaign={"attempts": 2})
+    one = {"task": "table", "axes": {}, "kind": "question", "text": "?"}
+    waiting = [{**one, "task_id": task.id, "attempt": number} for task in (ONE, TWO) for number in (1, 2)]
+    write_running(folder, ended="waiting", waiting=waiting)
+    folder.attempt(ONE.id, 1).path.mkdir(parents=True)
+    folder.attempt(ONE.id, 1).write_answer(Answer(text="1"))
+    folder.append_result(result_of(ONE, attempt=2))
+
+    view = Looker(tmp_path).look()
+
+    assert [attempt.label for attempt in view.waiting] == ["table/1", "table/2"]
+    assert view.to_do == 1
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from panpan.batch.figures import LETTERS, rate_of, rates_by_axis, spread_of, total_spent
+from panpan.batch.folder import AttemptFolder
 from panpan.batch.records import Result, Task
 from panpan.batch.report import LEGEND, MAX_TASKS, NOTE, CampaignReport, shortened
 from panpan.batch.report_plots import histogram, rate_plot
@@ -19,7 +20,7 @@ from panpan.system.text.terminal_text import clean_line
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STATUS_BY_LETTER = {letter: status for status, letter in LETTERS.items()} | {"W": "waiting", "·": "missing"}
 _NUMBER = ' class="number"'
-_LINKS = "An underlined letter links to the patch, and the best attempt to its files."
+_LINKS = "An underlined letter links to the patch, and the number of the best attempt to its files, if they are kept."
 _STYLE = """
 :root {
   color-scheme: light dark;
@@ -225,13 +226,16 @@ def _mark(report: CampaignReport, task: Task, number: int, letter: str, result: 
 
 
 def _links(report: CampaignReport, task: Task, best: Sequence[Result]) -> str:
-    """Return the best attempts, each with a link to its files."""
-    folders = [(one.attempt, report.folder.attempt(task.id, one.attempt).workspace) for one in best]
-    words = ", ".join(
-        f'<a href="{_address(report, folder)}/" aria-label="files of attempt {number}">{number}</a>'
-        for number, folder in folders
-    )
+    """Return the best attempts, each with a link to its files if they are still there."""
+    words = ", ".join(_link(report, report.folder.attempt(task.id, one.attempt)) for one in best)
     return f"tie: {words}" if len(best) > 1 else words
+
+
+def _link(report: CampaignReport, attempt: AttemptFolder) -> str:
+    if not attempt.workspace.is_dir():
+        return str(attempt.number)
+    address = _address(report, attempt.workspace)
+    return f'<a href="{address}/" aria-label="files of attempt {attempt.number}">{attempt.number}</a>'
 
 
 def _address(report: CampaignReport, path: Path) -> str:

@@ -162,11 +162,14 @@ def test_page_loads_nothing_and_runs_nothing(report: CampaignReport) -> None:
 
 
 def test_page_links_the_patches_and_names_the_plots(report: CampaignReport) -> None:
+    report.folder.attempt(ONE.id, 2).workspace.mkdir(parents=True)
+
     page = Page(html_page(report))
 
     addresses = {attrs["href"] for tag, attrs in page.tags if tag == "a"}
     assert f"state/{ONE.id}/attempt-1/changes.patch" in addresses
     assert f"state/{ONE.id}/attempt-2/{report.folder.attempt(ONE.id, 2).workspace.name}/" in addresses
+    assert f"state/{ONE.id}/attempt-1/{report.folder.attempt(ONE.id, 1).workspace.name}/" not in addresses  # not kept
     plots = [attrs["aria-label"] or "" for tag, attrs in page.tags if tag == "svg"]
     assert [plot.partition(".")[0] for plot in plots] == [
         "Passed by task", "Passed by seed", "Cost of an attempt", "Time of an attempt", "Tokens of an attempt",

@@ -72,7 +72,8 @@ def canonical_path(path: Path) -> Path:
     Raises:
         ToolError: As for `walk`.
     """
-    return walk(os.path.join(Path.cwd(), path)).end
+    # the working directory may have been removed, which matters to a relative path alone
+    return walk(os.fspath(path) if path.is_absolute() else os.path.join(Path.cwd(), path)).end
 
 
 def is_below(path: Path, root: Path) -> bool:

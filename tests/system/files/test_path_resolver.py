@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.errors import ToolError
-from panpan.system.files.canonical import MAX_LINKS
+from panpan.system.files.canonical import MAX_LINKS, canonical_path
 from panpan.system.files.paths import PathResolver
 from panpan.system.text.terminal_text import printable
 
@@ -357,3 +357,12 @@ def test_copy_of_the_workspace_in_a_kept_folder_is_free(root: Path, home: Path) 
 
 def test_workspace_that_is_kept_itself_is_protected_as_a_whole(root: Path, home: Path) -> None:
     assert PathResolver(root, kept_roots=(root,), home=home).locate("src/main.py").is_protected
+
+
+def test_absolute_path_needs_no_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    assert canonical_path(tmp_path / "file") == tmp_path.resolve() / "file"

@@ -13,6 +13,7 @@ import anyio
 from anyio import to_thread
 
 from panpan.batch.overview import Looker, Overview
+from panpan.batch.progress import Progress
 from panpan.batch.status import progress_line
 from panpan.batch.wording import duration, money
 from panpan.cli_kit.failures import is_dumb
@@ -61,6 +62,13 @@ class ProgressScreen:
             line = progress_line(view)
             self._write("".join(f"{line}\n" for line in [*news, *([line] if line != self._last else [])]))
             self._last = line
+
+    def tell(self, progress: Progress) -> None:
+        """Print the reason that nothing begins: on a full disk, the record that `run` looks at is an old one."""
+        note = clean_line(progress.running.note)
+        if note and note not in self._told:
+            self._told.add(note)
+            self.say(note)
 
     def say(self, text: str) -> None:
         """Print a line that stays."""

@@ -71,7 +71,8 @@ async def run(
             helpers.start_soon(signals.watch)
             helpers.start_soon(screen.run)
             with signals.scope:
-                summary = await run_campaign(loaded.folder, frozen, await place_for(loaded.folder, frozen))
+                place = await place_for(loaded.folder, frozen)
+                summary = await run_campaign(loaded.folder, frozen, place, notify=screen.tell)
             helpers.cancel_scope.cancel()
     screen.clear()
     return await to_thread.run_sync(_finish, loaded.folder, looker.look(), summary, form, signals.exit_code)

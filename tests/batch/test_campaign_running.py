@@ -15,7 +15,7 @@ from panpan.batch.folder import CampaignFolder
 from panpan.batch.lease import Lease, LeaseHeldError
 from panpan.batch.overview import Looker
 from panpan.batch.place import Place
-from panpan.batch.progress import Summary
+from panpan.batch.progress import Progress, Summary
 from panpan.batch.progress_screen import ProgressScreen, short_line
 from panpan.batch.records import AttemptEnd, Finished, FrozenCampaign, Job, Needs, Running, Stopped, Waiting
 from panpan.batch.running import exit_code, run
@@ -227,6 +227,20 @@ def test_screen_tells_news_once_and_changes_as_they_come(
             "1 of 3 attempts (33 %): 1 passed, 1 waiting, 1 to do",
             "2 of 3 attempts (67 %): 1 passed, 1 failed, 1 waiting",
         ]
+
+
+def test_screen_tells_a_note_that_no_record_has(tmp_path: Path) -> None:
+    task = task_of("table")
+    folder = begun_campaign(tmp_path / "camp", [task])
+    out = Screen(False)
+    screen = ProgressScreen(Looker(folder.path), out)
+    noted = Running(begun_at="", host="h", pid=1, seconds=1.0, attempts=1, note="the disk is full")
+    for note in ("", "the disk is full", "the disk is full", ""):
+        screen.tell(Progress(noted.model_copy(update={"note": note})))
+    write_running(folder, note="the disk is full")  # once there is room
+    screen.show(Looker(folder.path).look())
+
+    assert out.getvalue().splitlines().count("the disk is full") == 1
 
 
 def test_short_line_has_the_budget(tmp_path: Path) -> None:

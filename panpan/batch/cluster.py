@@ -57,13 +57,20 @@ class ClusterPlace:
         folder: The campaign's folder, with its state.
         runner: Function that runs an attempt on a worker, as `module:name`.
         queue_poll_s: Seconds between looks into the queue of Slurm.
+        connect_s: Seconds to wait for the scheduler.
 
     Raises:
         ConfigError: The extra `cluster` is not installed, or the machines are named wrongly.
     """
 
     def __init__(
-        self, where: Where, folder: CampaignFolder, *, runner: str = RUNNER, queue_poll_s: float = 10.0
+        self,
+        where: Where,
+        folder: CampaignFolder,
+        *,
+        runner: str = RUNNER,
+        queue_poll_s: float = 10.0,
+        connect_s: float = 10.0,
     ) -> None:
         require_packages()
         self._where = where
@@ -71,6 +78,7 @@ class ClusterPlace:
         self._folder = folder
         self._runner = runner
         self._queue = SlurmQueue(queue_poll_s)
+        self._connect_s = connect_s
         self._stack = AsyncExitStack()
         self._changed = anyio.Event()
         self._without_worker: dict[str, str] = {}
@@ -101,6 +109,7 @@ class ClusterPlace:
                 take_event=runs.take_event,
                 changed=self._tell,
                 grown=lambda: runs.submit_lost(roster),
+                connect_s=self._connect_s,
             )
             await roster.connect()
             stack.push_async_callback(lambda: _close(roster.client.close))  # of the last connection

@@ -18,7 +18,6 @@ from panpan.batch.place import Host
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import clean_line
 
-CONNECT_S = 10.0
 ANSWER_S = 30.0
 _POLL_S = 1.0
 _FIRST_PAUSE_S = 2.0
@@ -58,6 +57,7 @@ class Roster:
         take_event: Called with each event that a worker of the campaign logs.
         changed: Called when slots or hosts have changed.
         grown: Called when one more worker is fit.
+        connect_s: Seconds to wait for the scheduler.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class Roster:
         take_event: Callable[[tuple[float, Any]], None],
         changed: Callable[[], None],
         grown: Callable[[], Awaitable[None]],
+        connect_s: float,
     ) -> None:
         self._address = address
         self._security = security
@@ -76,6 +77,7 @@ class Roster:
         self._take_event = take_event
         self._changed = changed
         self._grown = grown
+        self._connect_s = connect_s
         self._workers: dict[str, ListedWorker] = {}
         self._scheduler_problem = ""
 
@@ -103,7 +105,7 @@ class Roster:
         """
         try:
             client: Client = await Client(
-                self._address, security=self._security, asynchronous=True, set_as_default=False, timeout=CONNECT_S
+                self._address, security=self._security, asynchronous=True, set_as_default=False, timeout=self._connect_s
             )
         except (OSError, TimeoutError, TypeError, ValueError) as error:
             # TypeError: tls:// without certificates in the settings

@@ -54,8 +54,8 @@ class ClusterRuns:
             ended = await self._run_once(job, roster)
             if ended is None or ended.has_left:
                 continue
-            if isinstance(ended.end, Unfit) and roster.slots:
-                continue  # on another worker, for the slots of this one are out
+            if isinstance(ended.end, Unfit) and ended.worker and roster.slots:
+                continue  # on another worker, for the slots of that one are out
             return ended.end
 
     async def submit_lost(self, roster: Roster) -> None:
@@ -102,7 +102,7 @@ class ClusterRuns:
         if run.scope.cancelled_caught:
             return None
         ended = WorkerEnd.model_validate_json(text)
-        if isinstance(ended.end, Unfit):
+        if isinstance(ended.end, Unfit) and ended.worker:
             await roster.withdraw(ended.worker, ended.end.reason)
         return ended
 

@@ -18,9 +18,10 @@ from distributed import Worker, WorkerPlugin, get_worker
 from distributed.core import Status
 
 from panpan.batch.folder import CampaignFolder
+from panpan.batch.lease import LeaseLostError
 from panpan.batch.local_place import find_gpus
 from panpan.batch.records import AttemptEnd, Job, Record, Stopped, Unfit
-from panpan.errors import PanpanError
+from panpan.errors import OutputError, PanpanError
 from panpan.version import __version__
 
 _POLL_S = 0.3
@@ -204,6 +205,10 @@ def run_on_worker(text: str, key: str, runner: str) -> str:
     try:
         with seat.running():
             end = anyio.run(_run, job, key, seat, run_attempt)
+    except (OutputError, LeaseLostError) as error:
+        end = Stopped(reason=str(error))
+    except PanpanError as error:
+        end = Unfit(reason=str(error))
     finally:
         with suppress(Exception):  # the connection is gone, and with it whoever would listen
             worker.log_event(topic, {"key": key, "state": "ended", "worker": worker.address})
@@ -213,6 +218,7 @@ def run_on_worker(text: str, key: str, runner: str) -> str:
 
 async def _run(job: Job, key: str, seat: Seat, run_attempt: RunAttempt) -> AttemptEnd:
     end: AttemptEnd = Stopped(reason="the worker was told to stop it")
+    failure: Exception | None = None
     gpus: Sequence[str] | None = None
     async with anyio.create_task_group() as group:
 
@@ -226,7 +232,11 @@ async def _run(job: Job, key: str, seat: Seat, run_attempt: RunAttempt) -> Attem
             while (gpus := seat.take_gpus(job.gpus)) is None:  # noqa: ASYNC110 -- other threads give back
                 await anyio.sleep(_POLL_S)
             end = await run_attempt(job, gpus)
+        except Exception as error:  # raised below, since the group would wrap it
+            failure = error
         finally:
             seat.give_gpus_back(gpus or ())
         group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
     return end

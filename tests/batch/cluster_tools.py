@@ -42,7 +42,9 @@ class ClusterCampaign:
 
     def place(self, on: str, *, runs: str = "wait_for_go", poll_s: float = 0.2, **where: Any) -> ClusterPlace:
         given = Where.model_validate({"on": on, "listen": "127.0.0.1", **where})
-        return ClusterPlace(given, self.folder, runner=f"tests.batch.cluster_attempts:{runs}", queue_poll_s=poll_s)
+        return ClusterPlace(
+            given, self.folder, runner=f"tests.batch.cluster_attempts:{runs}", queue_poll_s=poll_s, connect_s=1.0
+        )
 
     def job(self, task: str, gpus: int = 0) -> Job:
         return Job(folder=str(self.path), campaign_id=CAMPAIGN, task_id=task, attempt=1, gpus=gpus)

@@ -87,7 +87,7 @@ async def test_worker_of_a_slurm_job_stops_at_sigterm_and_is_replaced(campaign: 
 
     assert [line[3] for line in campaign.said("began", "a")] == ["7", "7"]
     assert second != job
-    assert not psutil.pid_exists(second)  # scancel ended it
+    await until(lambda: not psutil.pid_exists(second))  # scancel ended it
 
 
 def test_job_has_the_settings_of_the_campaign(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import click
 
+from panpan.batch.begun_here import require_begun_here
 from panpan.batch.folder import AttemptFolder, CampaignFolder
 from panpan.batch.following import EventReader, follow
 from panpan.batch.lease import Lease, holder_of
@@ -93,6 +94,7 @@ async def open_by_hand(
         LeaseHeldError: A worker has just begun it.
     """
     label = clean_line(attempt_label(task.name, task.axes, attempt.number))
+    require_begun_here(folder, os.environ)
     is_settled = attempt.result() is not None or attempt.needs() is not None
     if not is_settled and await holder_of(folder.lease) is not None:
         raise ConfigError(f"the campaign runs and may begin {label} now; first: panpan batch cancel {_typed(folder)}")

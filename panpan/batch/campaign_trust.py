@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from anyio import to_thread
 
+from panpan.batch.begun_here import is_from_elsewhere, note_begun
 from panpan.batch.campaign import Verify
 from panpan.batch.campaign_file import LoadedCampaign
 from panpan.batch.wording import value_text
@@ -39,13 +40,21 @@ class CampaignTrust:
         """The user's decision about exactly these files."""
         return self._store.state(self.loaded.files)
 
+    @property
+    def is_from_elsewhere(self) -> bool:
+        """True if the campaign has begun, and not by the user in this folder."""
+        return is_from_elsewhere(self.loaded.folder, self.loaded.users_home)
+
     def keep(self, *, is_trusted: bool) -> None:
-        """Keep the user's answer about these files.
+        """Keep the user's answer about these files, and about what the campaign has left so far.
 
         Raises:
             ConfigError: It cannot be written.
         """
         self._store.keep(self.loaded.files, is_trusted=is_trusted)
+        frozen = self.loaded.folder.frozen_or_none()
+        if is_trusted and frozen is not None:
+            note_begun(self.loaded.folder, frozen.id, self.loaded.users_home)
 
     def text(self) -> str:
         """Return lines that say if it is trusted, with the changes since, and all that would run.
@@ -67,6 +76,11 @@ class CampaignTrust:
             case Untrusted(problem=problem):
                 reason = f", since {shown(problem)}" if problem else ""
                 yield f"{file} is not trusted{reason}. It is code: it names commands and flags."
+        if self.is_from_elsewhere:
+            yield (
+                f"{shown(self.loaded.folder.state)} is from somebody else or another folder. It is code, too: it names "
+                "flags and sessions of attempts, and git works on it. To begin without it, move it away."
+            )
 
     def _runs(self) -> Iterator[str]:
         """Yield what runs, and with what it may run; an item may have several lines."""
@@ -138,8 +152,10 @@ async def require_trust(loaded: LoadedCampaign, *, trusts: bool = False, ask: As
         ConfigError: It is not trusted, or the answer cannot be kept; the error says what to do.
     """
     trust = CampaignTrust(loaded)
-    state = await to_thread.run_sync(lambda: trust.state)
-    if trusts or isinstance(state, Trusted):
+    if trusts:
+        return
+    state, is_foreign = await to_thread.run_sync(lambda: (trust.state, trust.is_from_elsewhere))
+    if isinstance(state, Trusted) and not is_foreign:
         return
     folder = shown(loaded.folder.path)
     text = await to_thread.run_sync(trust.text)
@@ -149,10 +165,13 @@ async def require_trust(loaded: LoadedCampaign, *, trusts: bool = False, ask: As
             f"{folder} is not trusted and runs too much to ask about; read its files, then run it with --trust"
         )
     if ask is None:
-        now = "changed since you trusted it" if isinstance(state, Changed) else "is not trusted"
-        raise ConfigError(
-            f"campaign.toml in {folder} {now}; run it once on a terminal, which asks, or add --trust for this run"
+        now = (
+            "campaign.toml changed since you trusted it"
+            if isinstance(state, Changed)
+            else "campaign.toml is not trusted"
         )
+        now = "you did not begin this campaign" if isinstance(state, Trusted) else now
+        raise ConfigError(f"{folder}: {now}; run it once on a terminal, which asks, or add --trust for this run")
     answer = await ask(f"{text}\nDo you trust this campaign? [y/n] ")
     if answer is not None:
         await to_thread.run_sync(lambda: trust.keep(is_trusted=answer))

@@ -32,6 +32,7 @@ from pydantic_core import from_json
 from panpan.batch.records import Answer, AttemptState, FrozenCampaign, Needs, Record, Result, Task
 from panpan.errors import ConfigError, OutputError, ToolError
 from panpan.system.files.atomic_write import FileChangedError, write_atomic
+from panpan.system.files.canonical import canonical_path
 from panpan.types.dataclass import dataclass
 
 RecordT = TypeVar("RecordT", bound=Record)
@@ -84,9 +85,14 @@ def write_whole(path: Path, data: bytes) -> None:
         OutputError: It cannot be written; the old content is still there.
     """
     try:
-        write_atomic(path, data, follow_symlinks=True)
+        write_atomic(_placed(path), data)
     except ToolError as error:
         raise OutputError(str(error)) from error
+
+
+def _placed(path: Path) -> Path:
+    """Return a path with its folder canonical. Its last name may be no link, which could lead to any file."""
+    return canonical_path(path.parent) / path.name
 
 
 def open_to_append(path: Path) -> BinaryIO:
@@ -96,7 +102,8 @@ def open_to_append(path: Path) -> BinaryIO:
         OutputError: It cannot be written.
     """
     try:
-        file = path.open("a+b", buffering=0)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = os.fdopen(os.open(path, flags, 0o666), "a+b", buffering=0)
         try:
             if file.tell():
                 file.seek(-1, os.SEEK_END)
@@ -303,7 +310,7 @@ class CampaignFolder:
         """
         self._hide_from_git()
         try:
-            write_atomic(self._frozen_file, _bytes_of(campaign), must_not_exist=True, follow_symlinks=True)
+            write_atomic(_placed(self._frozen_file), _bytes_of(campaign), must_not_exist=True)
         except FileChangedError:
             return False
         except ToolError as error:

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from anyio import to_thread
 
+from panpan.batch.begun_here import note_begun, require_nothing_left
 from panpan.batch.campaign_file import LoadedCampaign, load_campaign
 from panpan.batch.campaign_trust import Ask, require_trust
 from panpan.batch.expansion import expand
@@ -62,6 +63,12 @@ async def freeze(loaded: LoadedCampaign, tasks: Sequence[Task]) -> FrozenCampaig
 
 def _begin(loaded: LoadedCampaign, tasks: Sequence[Task], commit: str | None) -> FrozenCampaign:
     folder, data = loaded.folder, _lines(tasks)
+    try:
+        require_nothing_left(folder)
+    except ConfigError:
+        if (quicker := folder.frozen_or_none()) is not None:  # another panpan, in this moment
+            return _go_on(loaded, tasks, quicker)
+        raise
     found = folder.tasks_data()
     if found is None:
         folder.write_tasks(data)
@@ -76,9 +83,12 @@ def _begin(loaded: LoadedCampaign, tasks: Sequence[Task], commit: str | None) ->
         home=str(loaded.home),
         campaign=loaded.campaign,
     )
+    note_begun(folder, frozen.id, loaded.users_home)  # before it begins, or a kill would make it a stranger's
     if folder.begin(frozen):
         return frozen
-    return _go_on(loaded, tasks, folder.frozen())  # another panpan was quicker
+    quicker = folder.frozen()
+    note_begun(folder, quicker.id, loaded.users_home)
+    return _go_on(loaded, tasks, quicker)
 
 
 def _go_on(loaded: LoadedCampaign, tasks: Sequence[Task], earlier: FrozenCampaign) -> FrozenCampaign:

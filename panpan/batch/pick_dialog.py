@@ -1,10 +1,12 @@
 """`panpan batch pick`: the ranking of the attempts at a task, the changes of one, and the merge into the project."""
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 
 import click
 
+from panpan.batch.begun_here import require_begun_here
 from panpan.batch.folder import CampaignFolder
 from panpan.batch.naming import find_named
 from panpan.batch.picking import Pick, apply_pick, choose_attempt, picked_of, plan_pick, task_results
@@ -32,6 +34,7 @@ async def pick(folder: CampaignFolder, word: str, is_sure: bool) -> int:
         ConfigError: It names no attempt with a result, several are equally good, or nobody can be asked.
         PanpanError: The changes cannot be merged; the project is as it was.
     """
+    require_begun_here(folder, os.environ)
     named = find_named(folder.tasks(), word)
     for line in ranking_lines(task_results(folder, named.task.id)):
         click.echo(line)

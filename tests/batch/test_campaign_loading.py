@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from panpan.batch.folder import CampaignFolder
+from panpan.batch.begun_here import is_from_elsewhere
+from panpan.batch.folder import CampaignFolder, append_line
 from panpan.batch.loading import prepare
-from panpan.batch.records import FrozenCampaign
-from panpan.errors import ConfigError
+from panpan.batch.records import Answer, FrozenCampaign
+from panpan.errors import ConfigError, OutputError
 from tests.fakes.campaign import ONE_TASK, git, make_campaign
 
 SEEDS = f"{ONE_TASK}[axes]\nseed = [1, 2, 3]\n"
@@ -158,3 +159,40 @@ async def test_untrusted_campaign_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not trusted"):
         await prepare(folder.path, {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")})
     assert sorted(path.name for path in folder.path.iterdir()) == ["campaign.toml"]
+
+
+@pytest.mark.parametrize(
+    "name", ["state/kept/config", "state/0123456789abcdef/attempt-1/attempt.json", "results.jsonl"]
+)
+async def test_files_that_are_there_before_the_campaign_begins_are_refused(tmp_path: Path, name: str) -> None:
+    folder = make_campaign(tmp_path, files={name: "of somebody else"})
+
+    assert "is there, and not from this campaign; move it away" in await refusal(folder)
+    assert folder.frozen_or_none() is None
+
+
+async def test_begun_campaign_is_the_users(tmp_path: Path) -> None:
+    folder = make_campaign(tmp_path)
+    await prepared(folder)
+
+    assert not is_from_elsewhere(folder, tmp_path / "home")
+    assert is_from_elsewhere(folder, tmp_path / "other-home")
+
+
+async def test_link_in_place_of_the_tasks_is_not_written_through(tmp_path: Path) -> None:
+    folder = make_campaign(tmp_path)
+    folder.tasks_file.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(OutputError, match=r"tasks\.jsonl"):
+        await prepared(folder)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_link_in_place_of_a_file_of_lines_is_not_added_to(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("as it was")
+    (tmp_path / "lines.jsonl").symlink_to(mine)
+
+    with pytest.raises(OutputError, match="cannot be written"):
+        append_line(tmp_path / "lines.jsonl", Answer())
+    assert mine.read_text() == "as it was"

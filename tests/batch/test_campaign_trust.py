@@ -9,6 +9,7 @@ import pytest
 from panpan.batch.campaign_file import LoadedCampaign, load_campaign
 from panpan.batch.campaign_trust import CampaignTrust, require_trust
 from panpan.batch.folder import CampaignFolder
+from panpan.batch.records import FrozenCampaign
 from panpan.config.project_files import read_project_files
 from panpan.config.trust import Changed, Trusted, TrustStore, Untrusted
 from panpan.errors import ConfigError
@@ -161,3 +162,34 @@ async def test_more_than_a_screen_is_not_asked_about(tmp_path: Path, more: Mappi
     tasks = "".join(f'[[task]]\nid = "{name}"\nprompt = "p"\nverify = "make {name}"\n' for name in more)
     with pytest.raises(ConfigError, match="runs too much to ask about; read its files, then run it with --trust"):
         await require_trust(load(made(tmp_path, tasks)), ask=Answers(True))
+
+
+def begun_campaign(folder: CampaignFolder, campaign_id: str = "theirs") -> None:
+    fields = {"id": campaign_id, "tasks": 1, "tasks_digest": "", "source": "/", "home": "/", "campaign": {}}
+    folder.write_frozen(FrozenCampaign.model_validate(fields))
+
+
+async def test_state_of_somebody_else_is_asked_about(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    loaded = load(folder)
+    CampaignTrust(loaded).keep(is_trusted=True)
+    begun_campaign(folder)
+    with pytest.raises(ConfigError, match="you did not begin this campaign; run it once on a terminal"):
+        await require_trust(loaded)
+
+    yes = Answers(answer=True)
+    await require_trust(loaded, ask=yes)
+    await require_trust(loaded)
+
+    assert "is from somebody else or another folder. It is code, too" in yes.questions[0]
+    begun_campaign(folder, "others")
+    assert CampaignTrust(loaded).is_from_elsewhere
+
+
+async def test_refused_state_of_somebody_else_is_not_kept(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    begun_campaign(folder)
+    with pytest.raises(ConfigError, match="is not trusted, so nothing ran"):
+        await require_trust(load(folder), ask=Answers(answer=False))
+
+    assert CampaignTrust(load(folder)).is_from_elsewhere

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from panpan.batch.begun_here import note_begun
 from panpan.batch.cli import command
 from panpan.batch.pick_dialog import ranking_lines
 from panpan.batch.records import Changes, Result, Status, Task
@@ -24,12 +25,13 @@ async def made(place: Path, *statuses: Status) -> AttemptedProject:
         fields = {"task": "table", "ended_by": "answer", "status": status, "changes": await attempt.changes()}
         attempt.folder.write_result(Result.model_validate({"task_id": TASK, "attempt": number, **fields}))
     project.campaign.tasks_file.write_text(NAMED.model_dump_json() + "\n")
+    note_begun(project.campaign, project.campaign.frozen().id, project.home)
     return project
 
 
 def picked(project: AttemptedProject, *words: str) -> str:
     called = ["pick", str(project.campaign.path), *words]
-    result = CliRunner().invoke(command, called, standalone_mode=False)
+    result = CliRunner().invoke(command, called, env={"PANPAN_HOME": str(project.home)}, standalone_mode=False)
     if result.exception is not None:
         raise result.exception
     return result.output
@@ -96,3 +98,13 @@ def test_ranking_shows_ties_with_the_same_place() -> None:
         "3. attempt 4: passed, 1 file +9 -0, 1 outside the task, $0.50",
         "4. attempt 2: error, $0.50",
     ]
+
+
+async def test_pick_from_a_state_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    project = await made(tmp_path, "passed")
+    project.campaign.write_frozen(project.campaign.frozen().model_copy(update={"id": "of somebody else"}))
+
+    with pytest.raises(ConfigError, match="you did not begin the campaign"):
+        await by_thread(project, "table", "--yes")
+
+    assert "new\x1b[2J.txt" not in files(project)

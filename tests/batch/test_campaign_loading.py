@@ -164,7 +164,7 @@ async def test_untrusted_campaign_writes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["state/kept/config", "state/0123456789abcdef/attempt-1/attempt.json", "results.jsonl"]
 )
-async def test_files_that_are_there_before_the_campaign_begins_are_refused(tmp_path: Path, name: str) -> None:
+async def test_files_from_before_the_campaign_are_refused(tmp_path: Path, name: str) -> None:
     folder = make_campaign(tmp_path, files={name: "of somebody else"})
 
     assert "is there, and not from this campaign; move it away" in await refusal(folder)

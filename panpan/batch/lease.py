@@ -303,11 +303,12 @@ class Lease(AsyncContextManagerMixin):
         while not self.is_lost:
             await self._sleep(BEAT_S)
             at = self._clock()
-            # A disk that hangs cannot say who took the lease, so that is the same as having lost it.
-            with suppress(OSError), anyio.move_on_after(LATE_S - BEAT_S):
+            left_s = self._confirmed_at + LATE_S - at
+            # A disk that hangs cannot say who took the lease. After a sleep of the machine, it gets time to answer.
+            with suppress(OSError), anyio.move_on_after(left_s if left_s > 0 else LATE_S):
                 self.is_lost = not await self._claim.beat()
                 self._confirmed_at = at
-            self.is_lost = self.is_lost or (self._confirmed_at != at and self._clock() - self._confirmed_at > LATE_S)
+            self.is_lost = self.is_lost or (self._confirmed_at != at and self._clock() - self._confirmed_at >= LATE_S)
         if self._on_lost is not None:
             self._on_lost()
         scope.cancel()

@@ -232,7 +232,31 @@ def test_lease_is_given_up_when_no_beat_reaches_the_disk(backend: str, tmp_path:
                 await anyio.sleep_forever()
 
     run_on(backend, main)
-    assert lease_module.LATE_S < now[0] < lease_module.STALE_S
+    assert lease_module.LATE_S <= now[0] < lease_module.STALE_S
+
+
+@on_both_backends
+def test_lease_is_given_up_when_the_disk_hangs(backend: str, tmp_path: Path) -> None:
+    now = [0.0]
+
+    class HangingDisk(FolderDisk):
+        async def write(self, number: int, data: bytes) -> None:
+            now[0] += 0.1
+            await anyio.sleep_forever()
+
+    async def sleep(_seconds: float) -> None:
+        now[0] += 7.95
+        await anyio.lowlevel.checkpoint()
+
+    async def main() -> None:
+        with pytest.raises(LeaseLostError), anyio.fail_after(5):
+            async with Lease(
+                tmp_path / "lease", disk=HangingDisk(tmp_path / "lease"), clock=lambda: now[0], sleep=sleep
+            ):
+                await anyio.sleep_forever()
+
+    run_on(backend, main)
+    assert lease_module.LATE_S <= now[0] < lease_module.STALE_S
 
 
 def test_disk_beats_in_place_where_there_is_no_room(tmp_path: Path) -> None:

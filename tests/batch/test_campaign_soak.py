@@ -78,7 +78,8 @@ class Model:
         is_done: bool | None = False
         for command, text in _calls(request.messages):
             if command.startswith("grep"):
-                is_done = bool(count := re.search(r"found (\d+)", text)) and count[1] != "0"
+                count = re.search(r"found (\d+)", text)  # none if the look itself was cut off
+                is_done = None if count is None else count[1] != "0"
             else:
                 is_done = True if "effect-done" in text else None
         delay = {"tokens": TOKENS, "first_delay_s": self._rng.uniform(0, 0.1)}

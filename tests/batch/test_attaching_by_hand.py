@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from panpan.batch.attaching import open_by_hand
+from panpan.batch.begun_here import note_begun
 from panpan.batch.folder import AttemptFolder, CampaignFolder
 from panpan.batch.lease import Lease, LeaseHeldError, holder_of
 from panpan.batch.records import AttemptState, Needs
@@ -20,8 +21,11 @@ WITNESS = ("/bin/sh", "-c", 'printf "%s\\n" "$PANPAN_HOME" "$@" > ../witness; ex
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> CampaignFolder:
-    return begun_campaign(tmp_path / "camp", [TASK])
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CampaignFolder:
+    monkeypatch.setenv("PANPAN_HOME", str(tmp_path / "users-home"))
+    folder = begun_campaign(tmp_path / "camp", [TASK])
+    note_begun(folder, folder.frozen().id, tmp_path / "users-home")
+    return folder
 
 
 @pytest.fixture

@@ -98,14 +98,16 @@ class ClusterPlace:
         logs = own / "logs"
         async with AsyncExitStack() as stack:
             stack.enter_context(dask.config.set(SETTINGS))
-            await anyio.to_thread.run_sync(_make_private, own, logs)
+            order = self._proof_order()
+            # a new home is made before workers look for it
+            await anyio.to_thread.run_sync(_make_private, own, logs, Path(order.home))
             stack.enter_context(log_in(logs / "scheduler.log"))
             address, security = await self._scheduler(stack, own)
             runs = ClusterRuns(self._runner)
             roster = Roster(
                 address,
                 security,
-                self._proof_order(),
+                order,
                 take_event=runs.take_event,
                 changed=self._tell,
                 grown=lambda: runs.submit_lost(roster),
@@ -219,7 +221,6 @@ async def _close(close: Callable[[], Awaitable[Any]]) -> None:
 def _make_private(*folders: Path) -> None:
     for folder in folders:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)
 
 
 def _own_address(machines: Machines, listen: str | None) -> str:

@@ -28,6 +28,7 @@ class ClusterCampaign:
     def __init__(self, path: Path, **attempt: Any) -> None:
         path.mkdir(parents=True, exist_ok=True)
         self.path = path
+        self.home = path / "user" / ".panpan"  # which nobody has made yet
         self.folder = CampaignFolder(path)
         self.attempt = attempt
         self.freeze(CAMPAIGN)
@@ -36,7 +37,7 @@ class ClusterCampaign:
         campaign = Campaign.model_validate({"attempt": self.attempt})
         self.folder.write_frozen(
             FrozenCampaign(
-                id=campaign_id, tasks=1, tasks_digest="", source=str(self.path), home=str(self.path), campaign=campaign
+                id=campaign_id, tasks=1, tasks_digest="", source=str(self.path), home=str(self.home), campaign=campaign
             )
         )
 

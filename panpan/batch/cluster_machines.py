@@ -38,6 +38,8 @@ _SLURM_S = 60.0
 _TAIL_BYTES = 4_000
 _LOG_BYTES = 1_000_000
 _REASON_CHARACTERS = 300
+_SIGNALLED = 128
+_ROUTINE = " - INFO - "
 
 Told = Callable[[str], None]
 """Takes the reason that a machine has no worker now."""
@@ -258,6 +260,8 @@ async def _run_held(argv: Sequence[str], log: Path) -> str:
         await child.end_tree(0)
         output.add(child.stdout.drain())
         child.close()
+    if child.exit_code > _SIGNALLED:
+        return f"it was ended by signal {child.exit_code - _SIGNALLED}"
     return output.last_line or f"it ended with exit code {child.exit_code}"
 
 
@@ -295,5 +299,6 @@ def _end_of(log: Path) -> str:
 
 
 def _last_line(output: bytes) -> str:
-    lines = output.decode(errors="replace").strip().splitlines()
-    return lines[-1].strip() if lines else ""
+    """Return the last line that is no routine note of Dask."""
+    lines = [line.strip() for line in output.decode(errors="replace").splitlines() if _ROUTINE not in line]
+    return next((line for line in reversed(lines) if line), "")

@@ -35,6 +35,7 @@ from panpan.batch.folder import CampaignFolder
 from panpan.batch.place import Host
 from panpan.batch.records import AttemptEnd, Job
 from panpan.errors import ConfigError
+from panpan.system.files.folder_tree import make_private_folder
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -94,15 +95,15 @@ class ClusterPlace:
         from panpan.batch.cluster_roster import Roster
         from panpan.batch.cluster_runs import ClusterRuns
 
-        own = self._folder.state / "cluster"
-        logs = own / "logs"
+        logs = self._folder.state / "cluster" / "logs"
         async with AsyncExitStack() as stack:
             stack.enter_context(dask.config.set(SETTINGS))
             order = self._proof_order()
-            # a new home is made before workers look for it
-            await anyio.to_thread.run_sync(_make_private, own, logs, Path(order.home))
+            # in the home, which no sandbox shows: attempts may read the campaign's folder
+            certificate = Path(order.home) / "clusters" / order.campaign_id
+            await anyio.to_thread.run_sync(_make_private, logs, certificate)
             stack.enter_context(log_in(logs / "scheduler.log"))
-            address, security = await self._scheduler(stack, own)
+            address, security = await self._scheduler(stack, certificate)
             runs = ClusterRuns(self._runner)
             roster = Roster(
                 address,
@@ -119,7 +120,7 @@ class ClusterPlace:
             stack.callback(group.cancel_scope.cancel)
             group.start_soon(roster.watch, group)
             group.start_soon(self._queue.watch)
-            for machine in self._started_machines(WorkerCommand(address, own), logs):
+            for machine in self._started_machines(WorkerCommand(address, certificate), logs):
                 group.start_soon(keep, machine, partial(self._tell_machine, machine.name))
             self._roster, self._runs = roster, runs
             self._stack = stack.pop_all()
@@ -164,14 +165,14 @@ class ClusterPlace:
     def _gpus(self) -> tuple[str, ...] | None:
         return None if self._where.gpus is None else tuple(map(str, self._where.gpus))
 
-    async def _scheduler(self, stack: AsyncExitStack, own: Path) -> "tuple[str, Security | None]":
+    async def _scheduler(self, stack: AsyncExitStack, certificate: Path) -> "tuple[str, Security | None]":
         """Return the address of the scheduler, which is started unless the user has one, and the way to speak to it."""
         if isinstance(self._machines, SchedulerAddress):
             return self._machines.address, None  # the user's settings of Dask say which certificates to use
         from panpan.batch.cluster_dask import QuietScheduler
 
-        await anyio.to_thread.run_sync(make_certificate, own)
-        security = security_in(own)
+        await anyio.to_thread.run_sync(make_certificate, certificate)
+        security = security_in(certificate)
         host = await anyio.to_thread.run_sync(_own_address, self._machines, self._where.listen)
         try:
             scheduler = await QuietScheduler(protocol="tls://", host=host, port=0, security=security)
@@ -220,7 +221,7 @@ async def _close(close: Callable[[], Awaitable[Any]]) -> None:
 
 def _make_private(*folders: Path) -> None:
     for folder in folders:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(folder)
 
 
 def _own_address(machines: Machines, listen: str | None) -> str:

@@ -260,7 +260,7 @@ async def _run_held(argv: Sequence[str], log: Path) -> str:
         await child.end_tree(0)
         output.add(child.stdout.drain())
         child.close()
-    if child.exit_code > _SIGNALLED:
+    if 0 < child.exit_code - _SIGNALLED < 65:  # ssh has 255 for its own errors
         return f"it was ended by signal {child.exit_code - _SIGNALLED}"
     return output.last_line or f"it ended with exit code {child.exit_code}"
 

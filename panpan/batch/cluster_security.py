@@ -1,7 +1,8 @@
 """The certificate of a campaign's scheduler, and the extra that a cluster needs.
 
 The rule: a Dask scheduler runs what anybody sends who reaches its port. So whatever panpan starts speaks TLS, and takes
-only those who hold the certificate of this start. It lies in the campaign's folder, where the user alone can read it.
+only those who hold the certificate of this start. It lies in the panpan home, which the user alone can
+read, and which no sandbox shows: the model's commands could leave their sandbox with it.
 """
 
 import datetime
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from panpan.errors import ConfigError, OutputError, ToolError
 from panpan.system.environment import how_to_install
 from panpan.system.files.atomic_write import write_atomic
+from panpan.system.files.folder_tree import make_private_folder
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -68,8 +70,7 @@ def make_certificate(folder: Path) -> None:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)
+        make_private_folder(folder)
         write_atomic(folder / "key.pem", key_text, mode=0o600, follow_symlinks=True)
         write_atomic(
             folder / "certificate.pem",

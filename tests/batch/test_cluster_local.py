@@ -139,8 +139,9 @@ async def test_all_ports_refuse_clients_without_the_certificate(place: ClusterPl
         await Client(f"tcp://127.0.0.1:{scheduler.port}", asynchronous=True, set_as_default=False, timeout=1)
 
 
-async def test_certificate_is_the_users_alone(place: ClusterPlace, campaign: ClusterCampaign) -> None:
-    own = campaign.folder.state / "cluster"
+async def test_certificate_is_the_users_alone_and_in_the_home(place: ClusterPlace, campaign: ClusterCampaign) -> None:
+    [own] = (campaign.home / "clusters").iterdir()
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [own, *own.iterdir()]}
 
-    assert modes == {"cluster": 0o700, "logs": 0o700, "key.pem": 0o600, "certificate.pem": 0o600}
+    assert modes == {own.name: 0o700, "key.pem": 0o600, "certificate.pem": 0o600}
+    assert not [path for path in campaign.folder.state.rglob("*") if path.suffix == ".pem"]

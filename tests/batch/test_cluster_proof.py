@@ -72,7 +72,7 @@ async def test_slots_of_a_worker_that_sees_another_campaign_are_out(
         assert {host.name for host in place.hosts if not host.problem} == {"fit"}
 
 
-async def test_worker_that_is_unfit_for_an_attempt_leaves_it_to_another(
+async def test_worker_that_is_unfit_leaves_an_attempt_to_another(
     scheduler: Scheduler, campaign: ClusterCampaign
 ) -> None:
     async with worker_of(scheduler, "a"), worker_of(scheduler, "b"):

@@ -23,6 +23,10 @@ from panpan.system.files.folder_tree import walk
 from panpan.system.files.read_file import opened_folder
 from panpan.types.dataclass import dataclass
 
+_RUN_BY_OWNER = 0o100
+_HARMLESS = 0o755
+"""Permission bits that a merge may add to any file."""
+
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
@@ -75,6 +79,7 @@ class Merging:
             raise ToolError(f"the merge cannot be planned: {error.strerror}") from error
         if is_of_git:
             base, theirs = await self._with_bits_of(now, base, theirs, paths)
+        theirs = await self._without_new_rights(base, theirs, paths)
         # To do what the other side did, undo the way from its files back to those that it began with.
         way = Revert(self._repository, now, frozenset())
         await way.undo(theirs, base)
@@ -123,6 +128,20 @@ class Merging:
             replace(base, modes=base.modes.changed(bits)),
             replace(theirs, modes=theirs.modes.changed(kept)),
         )
+
+    async def _without_new_rights(self, base: Snapshot, theirs: Snapshot, paths: Sequence[str]) -> Snapshot:
+        """Return the other side without bits that let others write a file, or run it as its owner, if it added them."""
+        old, new = await entries(self._repository, base, paths), await entries(self._repository, theirs, paths)
+        bits: dict[str, int] = {}
+        for path, entry in new.items():
+            if entry.mode is None:
+                continue
+            before = old[path].mode if path in old else None
+            if before is None:
+                before = base.modes.of(path, is_program=bool(entry.mode & _RUN_BY_OWNER))
+            if (allowed := entry.mode & (before | _HARMLESS)) != entry.mode:
+                bits[path] = allowed
+        return replace(theirs, modes=theirs.modes.changed(bits)) if bits else theirs
 
     def _in_the_way(self, paths: Sequence[str]) -> Iterator[str]:
         """Yield files where a folder is needed, and one file of each folder where a file is needed."""

@@ -147,6 +147,17 @@ async def test_pick_takes_no_notice_of_another_umask(project: AttemptedProject) 
     assert (project.folder / "README.md").stat().st_mode & 0o777 == 0o755
 
 
+@pytest.mark.parametrize("isolation", ["worktree", "copy"])
+async def test_pick_lets_nobody_else_write_or_run_as_the_user(project: AttemptedProject, isolation: str) -> None:
+    made = await begun(project, isolation=isolation)
+    made.put("new", b"#!/bin/sh\n").chmod(0o6777)
+    (made.top / "README.md").chmod(0o4777)
+    (made.top / "src/a.py").chmod(0o666)
+    await picked(project, await ended(made))
+    modes = {name: oct(mode) for name, (mode, _) in state_of(project.folder).items()}
+    assert (modes["new"], modes["README.md"], modes["src/a.py"]) == ("0o755", "0o755", "0o644")
+
+
 async def test_pick_for_a_subfolder_reaches_the_whole_repository(project: AttemptedProject) -> None:
     frozen, attempt = project.frozen("src"), project.attempt()
     made = Attempted(frozen, attempt, await make_workspace(frozen, attempt))

@@ -201,7 +201,16 @@ class AttemptFolder:
         write_record(self.path / "attempt.json", state)
 
     def result(self) -> Result | None:
-        return read_record(self.path / "result.json", Result)
+        """Return the result; None if there is none yet.
+
+        Raises:
+            ConfigError: It cannot be read, or is of another attempt, as where somebody copied the folder.
+        """
+        path = self.path / "result.json"
+        found = read_record(path, Result)
+        if found is not None and (found.task_id, found.attempt) != (self.task_id, self.number):
+            raise ConfigError(f"{path} is of attempt {found.attempt} at task {found.task_id}; move the folder away")
+        return found
 
     def write_result(self, result: Result) -> None:
         """Write the result; an attempt that waited needs nobody any more."""
@@ -385,7 +394,7 @@ class CampaignFolder:
                 if len(entry.name) == 16 and entry.is_dir():
                     for name in os.listdir(entry.path):  # noqa: PTH208
                         word, _, number = name.partition("-")
-                        if word == "attempt" and number.isdigit():
+                        if word == "attempt" and number.isascii() and number.isdigit():
                             yield self.attempt(entry.name, int(number))
 
     def results(self) -> Iterator[dict[str, object]]:

@@ -10,6 +10,7 @@ from panpan.batch.folder import CampaignFolder, append_line
 from panpan.batch.loading import prepare
 from panpan.batch.records import Answer, FrozenCampaign
 from panpan.errors import ConfigError, OutputError
+from tests.batch.campaign_files import result_of, task_of
 from tests.fakes.campaign import ONE_TASK, git, make_campaign
 
 SEEDS = f"{ONE_TASK}[axes]\nseed = [1, 2, 3]\n"
@@ -196,3 +197,21 @@ def test_link_in_place_of_a_file_of_lines_is_not_added_to(tmp_path: Path) -> Non
     with pytest.raises(OutputError, match="cannot be written"):
         append_line(tmp_path / "lines.jsonl", Answer())
     assert mine.read_text() == "as it was"
+
+
+def test_result_of_another_attempt_is_not_believed(tmp_path: Path) -> None:
+    folder = CampaignFolder(tmp_path)
+    task = task_of("table")
+    folder.attempt(task.id, 1).write_result(result_of(task))
+    shutil.copytree(folder.attempt(task.id, 1).path, folder.attempt(task.id, 2).path)
+
+    with pytest.raises(ConfigError, match="is of attempt 1 at task"):
+        folder.attempt(task.id, 2).result()
+
+
+def test_folder_that_is_no_attempt_is_passed_over(tmp_path: Path) -> None:
+    folder = CampaignFolder(tmp_path)
+    for name in ("attempt-2", "attempt-\u00b2", "attempt-x"):
+        (folder.state / "0123456789abcdef" / name).mkdir(parents=True)
+
+    assert [one.number for one in folder.attempts()] == [2]

@@ -28,6 +28,7 @@ from panpan.batch.cluster_machines import (
     SshMachine,
     WorkerCommand,
     keep,
+    slurm_job,
 )
 from panpan.batch.cluster_security import PACKAGES as PACKAGES
 from panpan.batch.cluster_security import make_certificate, require_packages, security_in
@@ -199,6 +200,9 @@ class ClusterPlace:
             case SshWorkers(hosts=hosts):
                 return [SshMachine(host, command, logs) for host in hosts]
             case SlurmWorkers():
+                slurm_job(
+                    self._where.slurm, command, "trial", logs
+                )  # so that mistakes in the settings are told at once
                 slurm = self._where.slurm
                 names = [f"slurm-{number}" for number in range(1, slurm.jobs + 1)]
                 return [SlurmMachine(name, slurm, command, logs, self._queue) for name in names]

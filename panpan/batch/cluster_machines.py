@@ -8,6 +8,7 @@ import getpass
 import itertools
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from anyio import CancelScope
 
 from panpan.batch.campaign import SlurmSettings
 from panpan.batch.cluster_hosts import SshHost
-from panpan.errors import ToolError
+from panpan.errors import ConfigError, ToolError
 from panpan.system.environment import user_environment
 from panpan.system.processes.process import Child, capture
 from panpan.system.text.terminal_text import clean_line
@@ -200,30 +201,48 @@ def slurm_job(settings: SlurmSettings, command: WorkerCommand, worker: str, log:
     """Return a job that runs a worker; its queue, account and directives are those of the campaign.
 
     The worker gets SIGTERM a minute before its time is up, or when another job takes its place.
-    """
-    from dask_jobqueue.slurm import SLURMJob
 
+    Raises:
+        ConfigError: The settings are wrong.
+    """
     own = [f"--output={shlex.quote(str(log))}", "--open-mode=truncate", "--no-requeue"]
     if not any(line.strip().startswith("--signal") for line in settings.directives):
         own.append("--signal=B:TERM@60")
-    return SLURMJob(
-        scheduler=command.address,
-        name=worker,
-        job_name="panpan",
-        cores=settings.slots,
-        processes=1,
-        memory=settings.memory,
-        job_cpu=settings.cores,
-        walltime=settings.walltime,
-        queue=settings.queue,
-        account=settings.account,
-        # exec: the signal goes to the script's own process alone
-        python=f"exec {shlex.quote(sys.executable)} -P",
-        worker_command="panpan.batch.cluster_process",
-        worker_extra_args=["--certificate", shlex.quote(str(command.certificate))],
-        job_extra_directives=[*own, *settings.directives],
-        job_script_prologue=list(settings.prologue),
-    )
+    make = _import_slurm_job()
+    try:
+        return make(
+            scheduler=command.address,
+            name=worker,
+            job_name="panpan",
+            cores=settings.slots,
+            processes=1,
+            memory=settings.memory,
+            job_cpu=settings.cores,
+            walltime=settings.walltime,
+            queue=settings.queue,
+            account=settings.account,
+            # exec: the signal goes to the script's own process alone
+            python=f"exec {shlex.quote(sys.executable)} -P",
+            worker_command="panpan.batch.cluster_process",
+            worker_extra_args=["--certificate", shlex.quote(str(command.certificate))],
+            job_extra_directives=[*own, *settings.directives],
+            job_script_prologue=list(settings.prologue),
+        )
+    except ValueError as error:  # as of the memory
+        raise ConfigError(f"[where.slurm] is wrong: {error}") from error
+
+
+def _import_slurm_job() -> "type[SLURMJob]":
+    """Import the class of jobs, and keep the handler of Ctrl+C, which dask-jobqueue replaces when it is imported."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        from dask_jobqueue.slurm import SLURMJob
+    except ValueError as error:  # of signal.signal()
+        raise ConfigError("a campaign on Slurm cannot run in a thread; run it in the main thread") from error
+    if handler is not signal.getsignal(signal.SIGINT):
+        signal.signal(signal.SIGINT, handler)
+        signal.siginterrupt(signal.SIGINT, False)  # as asyncio has it
+    return SLURMJob
 
 
 async def _listed_jobs() -> set[str] | None:

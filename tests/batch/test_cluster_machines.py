@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from panpan.batch.campaign import SlurmSettings
 from panpan.batch.cluster_machines import WorkerCommand, keep, slurm_job
 from panpan.batch.records import Finished
+from panpan.errors import ConfigError
 from tests.batch.cluster_tools import MAY_LEAVE_SOCKETS, ROOT, ClusterCampaign, until, until_slots
 
 pytestmark = MAY_LEAVE_SOCKETS
@@ -109,6 +111,27 @@ def test_job_keeps_a_signal_of_the_campaign(tmp_path: Path) -> None:
     script = slurm_job(settings, WorkerCommand("tls://a:1", tmp_path), "one", tmp_path / "log").job_script()
 
     assert script.count("--signal") == 1
+
+
+async def test_wrong_memory_of_jobs_is_an_error_at_once(campaign: ClusterCampaign) -> None:
+    with pytest.raises(ConfigError, match=r"\[where.slurm\] is wrong: .*lots"):
+        async with campaign.place("slurm", slurm={"memory": "lots"}):
+            pass
+
+
+def test_import_of_jobs_keeps_the_handler_of_ctrl_c() -> None:
+    code = """
+import signal
+from pathlib import Path
+from panpan.batch.campaign import SlurmSettings
+from panpan.batch.cluster_machines import WorkerCommand, slurm_job
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+slurm_job(SlurmSettings(), WorkerCommand("tls://a:1", Path("/")), "one", Path("/log"))
+print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "True\n"
 
 
 class Failing:

@@ -105,6 +105,7 @@ class ClusterPlace:
             await anyio.to_thread.run_sync(_make_private, logs, certificate)
             stack.enter_context(log_in(logs / "scheduler.log"))
             address, security = await self._scheduler(stack, certificate)
+            machines = self._started_machines(WorkerCommand(address, certificate), logs)
             runs = ClusterRuns(self._runner)
             roster = Roster(
                 address,
@@ -121,7 +122,7 @@ class ClusterPlace:
             stack.callback(group.cancel_scope.cancel)
             group.start_soon(roster.watch, group)
             group.start_soon(self._queue.watch)
-            for machine in self._started_machines(WorkerCommand(address, certificate), logs):
+            for machine in machines:
                 group.start_soon(keep, machine, partial(self._tell_machine, machine.name))
             self._roster, self._runs = roster, runs
             self._stack = stack.pop_all()

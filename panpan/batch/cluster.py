@@ -113,7 +113,7 @@ class ClusterPlace:
                 order,
                 take_event=runs.take_event,
                 changed=self._tell,
-                grown=lambda: runs.submit_lost(roster),
+                polled=lambda: runs.submit_lost(roster),
                 connect_s=self._connect_s,
             )
             await roster.connect()

@@ -56,7 +56,7 @@ class Roster:
         order: Facts of the campaign that workers are held against.
         take_event: Called with each event that a worker of the campaign logs.
         changed: Called when slots or hosts have changed.
-        grown: Called when one more worker is fit.
+        polled: Called each time that the workers have been listed.
         connect_s: Seconds to wait for the scheduler.
     """
 
@@ -68,7 +68,7 @@ class Roster:
         *,
         take_event: Callable[[tuple[float, Any]], None],
         changed: Callable[[], None],
-        grown: Callable[[], Awaitable[None]],
+        polled: Callable[[], Awaitable[None]],
         connect_s: float,
     ) -> None:
         self._address = address
@@ -76,7 +76,7 @@ class Roster:
         self._order = order
         self._take_event = take_event
         self._changed = changed
-        self._grown = grown
+        self._polled = polled
         self._connect_s = connect_s
         self._workers: dict[str, ListedWorker] = {}
         self._scheduler_problem = ""
@@ -91,6 +91,10 @@ class Roster:
         if self._scheduler_problem:
             return [Host(self._address, 0, self._scheduler_problem)]
         return [Host(machine_of(one.name) or address, one.slots, one.problem) for address, one in self._workers.items()]
+
+    def lists(self, address: str) -> bool:
+        """True if a worker is there."""
+        return address in self._workers
 
     @property
     def client(self) -> Client:
@@ -134,6 +138,7 @@ class Roster:
                 continue
             pause_s = _FIRST_PAUSE_S
             self._update(found, group)
+            await self._polled()
             await anyio.sleep(_POLL_S)
 
     def remote(self) -> Any:
@@ -180,7 +185,6 @@ class Roster:
                 worker.is_unfit(proof.problem, anyio.current_time())
             else:
                 worker.problem = ""
-                await self._grown()
         finally:
             worker.is_asked = False
             self._changed()

@@ -61,10 +61,14 @@ class ClusterRuns:
     async def submit_lost(self, roster: Roster) -> None:
         """Submit runs again that no worker has, since Dask does not offer them to a worker that became fit later."""
         old = anyio.current_time() - _SETTLED_S
-        pending = {key: run for key, run in self._runs.items() if run.began_at < old and run.future.status == "pending"}
-        if not pending:
+        pending = {
+            key: run
+            for key, run in self._runs.items()
+            if run.began_at < old and run.future.status == "pending" and not roster.lists(run.worker)
+        }
+        if not (pending and roster.slots):
             return
-        with suppress(Exception), anyio.move_on_after(ANSWER_S):  # asked again with the next worker
+        with suppress(Exception), anyio.move_on_after(ANSWER_S):  # asked again soon
             processing = await roster.remote().processing(workers=None)
             held = {key for keys in processing.values() for key in keys}
             for key, run in pending.items():

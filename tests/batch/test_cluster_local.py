@@ -107,6 +107,19 @@ async def test_sigterm_stops_attempts_which_go_on_elsewhere(place: ClusterPlace,
     assert len(ends.of["moved"]) == 1
 
 
+async def test_attempt_goes_on_after_the_death_of_all_workers(place: ClusterPlace, campaign: ClusterCampaign) -> None:
+    async with anyio.create_task_group() as group:
+        ends = Ends(group, place, campaign)
+        ends.start("orphan")
+        await campaign.until_said("began", "orphan")
+        for pid in list(worker_pids()):
+            os.kill(pid, signal.SIGKILL)
+        await campaign.until_said("began", "orphan", count=2)
+        campaign.go("orphan")
+
+    assert len(ends.of["orphan"]) == len(campaign.said("ended", "orphan")) == 1
+
+
 async def test_cancelled_run_has_stopped_on_its_worker(place: ClusterPlace, campaign: ClusterCampaign) -> None:
     async with anyio.create_task_group() as group:
         Ends(group, place, campaign).start("cancelled")

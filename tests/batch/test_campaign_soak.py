@@ -149,7 +149,7 @@ class Soak:
         process = self._started()
         self._go_on_with_suspended(process)
         if how == "suspend":
-            wait_until(lambda: _holder(self.folder) == process.pid)
+            wait_until(lambda: self._is_under_way(process))
         end = time.monotonic() + self._rng.uniform(*RUN_S)
         while time.monotonic() < end and process.poll() is None:
             time.sleep(self._rng.uniform(*PAUSE_S))
@@ -167,10 +167,14 @@ class Soak:
     def _go_on_with_suspended(self, later: "subprocess.Popen[bytes]") -> None:
         """Let a suspended run go on once the next one has taken over: it ends by itself."""
         while self._suspended:
-            wait_until(lambda: _holder(self.folder) == later.pid)
+            wait_until(lambda: self._is_under_way(later))
             process = self._suspended.pop()
             process.send_signal(signal.SIGCONT)
             assert "LeaseLostError" in self._end(process, 1)
+
+    def _is_under_way(self, process: "subprocess.Popen[bytes]") -> bool:
+        """True if a run holds the campaign, or has ended already as there was nothing left to do."""
+        return process.poll() is not None or _holder(self.folder) == process.pid
 
     def _end(self, process: "subprocess.Popen[bytes]", *codes: int) -> str:
         said, _ = process.communicate(timeout=600)

@@ -149,6 +149,11 @@ class Coordinator:
             self._ledger.settle(self._job(task_id, number), result.spent)
         for one in standing.begun:
             self._ledger.keep(self._job(*one.key))
+        if overdrawn := self._ledger.overdrawn:
+            raise ConfigError(
+                f"the {len(standing.begun):,} attempts that have begun may take more {overdrawn} than [budget] has "
+                "left, since a limit was changed; raise [budget], lower the limit in [attempt], or cancel some"
+            )
         self._waiting = {one.key: (one, needs) for one in standing.begun if (needs := standing.waiting.get(one.key))}
         ready = [one for one in standing.begun if one.key not in self._waiting]
         self._schedule = Schedule([*ready, *standing.fresh])

@@ -93,6 +93,17 @@ class Ledger:
             self._add(self._reserved, {kind: -amount for kind, amount in held.items()})
 
     @property
+    def overdrawn(self) -> str:
+        """Name of the amount of which begun attempts may take more than the budget has left; empty if there is none.
+
+        Time is not looked at, since an attempt may take a moment more than its limit.
+        """
+        for kind, budget in self._budget.items():
+            if kind != "gpu_seconds" and self._reserved[kind] and self._spent[kind] + self._reserved[kind] > budget:
+                return _NAMES[kind]
+        return ""
+
+    @property
     def is_time_over(self) -> bool:
         """True if the campaign has run as long as it may."""
         return self._seconds is not None and self._elapsed_s() >= self._seconds

@@ -94,6 +94,8 @@ def _begin(loaded: LoadedCampaign, tasks: Sequence[Task], commit: str | None) ->
 def _go_on(loaded: LoadedCampaign, tasks: Sequence[Task], earlier: FrozenCampaign) -> FrozenCampaign:
     _require_same_tasks(loaded.folder, tasks, earlier)
     home = _require_same_files(loaded, earlier)
+    if loaded.campaign.attempts < earlier.campaign.attempts:
+        _require_begun_attempts(loaded)
     frozen = earlier.model_copy(update={"campaign": loaded.campaign, "home": home})
     if frozen != earlier:
         loaded.folder.write_frozen(frozen)
@@ -149,6 +151,17 @@ def _require_same_files(loaded: LoadedCampaign, earlier: FrozenCampaign) -> str:
                 "make a new folder"
             )
     return home
+
+
+def _require_begun_attempts(loaded: LoadedCampaign) -> None:
+    """Refuse fewer attempts than have begun: they would be listed no more, and their money be forgotten."""
+    now = loaded.campaign.attempts
+    most = max((one.number for one in loaded.folder.attempts()), default=0)
+    if most > now:
+        raise ConfigError(
+            f"campaign.toml: attempts is {now:,}, but attempt {most:,} at a task has begun; put it back, and end what "
+            "you do not want with panpan batch cancel"
+        )
 
 
 async def _commit(loaded: LoadedCampaign) -> str | None:

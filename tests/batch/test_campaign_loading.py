@@ -180,6 +180,17 @@ async def test_begun_campaign_is_the_users(tmp_path: Path) -> None:
     assert is_from_elsewhere(folder, tmp_path / "other-home")
 
 
+async def test_fewer_attempts_than_have_begun_are_refused(tmp_path: Path) -> None:
+    folder = make_campaign(tmp_path, f"attempts = 3\n{ONE_TASK}")
+    await prepared(folder)
+    task = folder.tasks()[0]
+    folder.attempt(task.id, 2).path.mkdir(parents=True)
+    edit(folder, "attempts = 3", "attempts = 2")
+    await prepared(folder)
+    edit(folder, "attempts = 2", "attempts = 1")
+    assert "attempts is 1, but attempt 2 at a task has begun; put it back" in await refusal(folder)
+
+
 async def test_link_in_place_of_the_tasks_is_not_written_through(tmp_path: Path) -> None:
     folder = make_campaign(tmp_path)
     folder.tasks_file.symlink_to(tmp_path / "elsewhere")

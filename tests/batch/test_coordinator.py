@@ -29,7 +29,7 @@ from panpan.batch.records import (
     Unfit,
     Waiting,
 )
-from panpan.errors import OutputError, ToolError
+from panpan.errors import ConfigError, OutputError, ToolError
 from tests.batch.fake_place import FakePlace, passes, write_result
 from tests.fakes.campaign import frozen_of, make_campaign, task_of
 from tests.system.backends import on_both_backends, run_on, until
@@ -400,6 +400,16 @@ def test_coordinator_reserves_for_begun_attempts_first(tmp_path: Path) -> None:
     place = FakePlace(passes)
     run_on("asyncio", partial(campaign.run, place))  # type: ignore[arg-type]
     assert place.begun == [(begun.task_id, 1)]
+
+
+def test_coordinator_refuses_limits_that_pass_the_budget(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, text="[budget]\nusd = 2.0\n[attempt]\nmax_usd = 1.5\n")
+    for task in campaign.tasks[:2]:
+        campaign.folder.attempt(task.id, 1).path.mkdir(parents=True)
+    place = FakePlace(passes)
+    with pytest.raises(ConfigError, match="2 attempts that have begun may take more money than"):
+        run_on("asyncio", partial(campaign.run, place))  # type: ignore[arg-type]
+    assert place.begun == []
 
 
 @on_both_backends

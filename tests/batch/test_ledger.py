@@ -56,6 +56,21 @@ def test_ledger_keeps_what_began_before_first() -> None:
     assert not ledger.reserve(_job(3))
 
 
+def test_ledger_is_overdrawn_if_limits_were_raised() -> None:
+    ledger = Ledger(CampaignBudget(usd=2.0))
+    ledger.settle(_job(1), Spent(usd=0.5))
+    ledger.keep(_job(2, Limits(usd=1.5)))
+    assert ledger.overdrawn == ""
+    ledger.keep(_job(3, Limits(usd=0.1)))
+    assert ledger.overdrawn == "money"
+
+
+def test_ledger_is_not_overdrawn_by_what_is_spent() -> None:
+    ledger = Ledger(CampaignBudget(usd=2.0))
+    ledger.settle(_job(1), Spent(usd=2.5))
+    assert ledger.overdrawn == ""
+
+
 def test_ledger_counts_gpus_by_their_number() -> None:
     ledger = Ledger(CampaignBudget(gpu_seconds=100.0))
     limits = Limits(seconds=25.0)

@@ -328,6 +328,12 @@ async def holder_of(path: Path) -> Holder | None:
     return None
 
 
+async def is_held_here(path: Path) -> bool:
+    """True if this process holds a lease."""
+    holder, me = await holder_of(path), this_process()
+    return holder is not None and (holder.machine, holder.pid) == (me.machine, me.pid)
+
+
 def this_process() -> Holder:
     """Return this process as the holder of a lease that is about to be taken."""
     pid = os.getpid()

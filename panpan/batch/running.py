@@ -19,6 +19,7 @@ from panpan.batch.campaign_trust import require_trust
 from panpan.batch.coordinator import run_campaign
 from panpan.batch.expansion import expand
 from panpan.batch.folder import CampaignFolder, write_whole
+from panpan.batch.lease import is_held_here
 from panpan.batch.loading import freeze
 from panpan.batch.overview import Looker, Overview
 from panpan.batch.place import Place
@@ -123,6 +124,9 @@ class StopSignals:
 
     async def _ask_to_stop(self) -> None:
         """Keep the mark for a stop in place: a campaign that is just beginning takes away an old one."""
+        if not await is_held_here(self._folder.lease):  # another process may run it, which is not to stop
+            self.scope.cancel()
+            return
         while True:
             try:
                 await to_thread.run_sync(write_whole, self._folder.stop, b"")

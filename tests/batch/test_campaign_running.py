@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from panpan.batch.folder import CampaignFolder
-from panpan.batch.lease import Lease, LeaseHeldError
+from panpan.batch.lease import Holder, Lease, LeaseHeldError
 from panpan.batch.overview import Looker
 from panpan.batch.place import Place
 from panpan.batch.progress import Progress, Summary
@@ -99,6 +99,26 @@ async def test_second_run_on_a_folder_is_refused(folder: CampaignFolder) -> None
     async with Lease(folder.lease):
         with pytest.raises(LeaseHeldError, match=f"process {os.getpid()}"):
             await run(folder.path, "text", OPTIONS, at(passes))
+
+
+async def test_interrupt_before_the_lease_stops_no_other_process(folder: CampaignFolder) -> None:
+    other = Holder(token="t", host="elsewhere", machine="another", pid=1, started="")
+    folder.lease.mkdir(parents=True)
+    (folder.lease / "1").write_text(other.model_dump_json())
+    codes: list[int] = []
+
+    async def waits() -> None:
+        codes.append(await run(folder.path, "text", OPTIONS, at(passes)))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(waits)
+        while signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    assert codes == [130]
+    assert not folder.stop.exists()
+    assert not folder.results_file.exists()
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=str)

@@ -105,18 +105,13 @@ async def test_interrupt_before_the_lease_stops_no_other_process(folder: Campaig
     other = Holder(token="t", host="elsewhere", machine="another", pid=1, started="")
     folder.lease.mkdir(parents=True)
     (folder.lease / "1").write_text(other.model_dump_json())
-    codes: list[int] = []
 
-    async def waits() -> None:
-        codes.append(await run(folder.path, "text", OPTIONS, at(passes)))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(waits)
-        while signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # noqa: ASYNC110
-            await anyio.sleep(0.01)
+    async def interrupted(folder: CampaignFolder, frozen: FrozenCampaign) -> AbstractAsyncContextManager[Place]:
+        await anyio.wait_all_tasks_blocked()  # signals are waited for
         os.kill(os.getpid(), signal.SIGINT)
+        return FakePlace(passes)
 
-    assert codes == [130]
+    assert await run(folder.path, "text", OPTIONS, interrupted) == 130
     assert not folder.stop.exists()
     assert not folder.results_file.exists()
 

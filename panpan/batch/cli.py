@@ -23,7 +23,7 @@ _STOP_S = 60.0
 """Seconds that `cancel` waits for the campaign to stop."""
 
 EXAMPLE = """\
-# A campaign: panpan batch run . runs it. docs/campaigns.md has all keys.
+# A campaign; docs/campaigns.md has all keys.
 
 attempts = 3                              # at each task, with each value of the axes
 verify = "python -m pytest -q"            # decides if an attempt passes
@@ -36,7 +36,7 @@ prompt = "Reproduce table 1 with the seed {seed}, and write it to table1.csv."
 seed = [1, 2, 3, 4, 5]
 
 [workspace]
-source = "."                              # the project; each attempt gets a git worktree of it
+source = ".."                             # the project; each attempt gets a git worktree of it
 
 [attempt]
 flags = ["--permission-mode", "auto"]     # no questions about what the sandbox holds
@@ -59,19 +59,28 @@ def command() -> None:
 @command.command("new")
 @_FOLDER
 def new_command(folder: Path) -> int:
-    """Write an example of campaign.toml into DIR."""
+    """Write an example of campaign.toml into DIR, for the project in the working folder."""
     place = _in_chosen_folder(folder)
     path = place / "campaign.toml"
+    project = chosen_folder(click.get_current_context(), None).expanduser().resolve()
     try:
         place.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(EXAMPLE)
+        with path.open("x", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(_example_for(project, place.resolve()))
     except FileExistsError as error:
         raise ConfigError(f"{path} is there already; edit it, or choose another folder") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
-    click.echo(f"wrote {path}; edit it, then: panpan batch run {shlex.quote(str(folder))}")
+    click.echo(f"wrote {path} for the project {project}; edit it, then: panpan batch run {shlex.quote(str(folder))}")
     return 0
+
+
+def _example_for(project: Path, place: Path) -> str:
+    """Return the example with its project: relative to a campaign's folder that lies in it, else absolute."""
+    source = os.path.relpath(project, place) if place.is_relative_to(project) else str(project)
+    before, _, after = EXAMPLE.partition('source = ".."')
+    line = f"source = {json.dumps(source, ensure_ascii=False)}"
+    return f"{before}{line:<41} {after.lstrip()}"
 
 
 @command.command("run")

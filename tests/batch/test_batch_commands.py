@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,13 +43,30 @@ def place(tmp_path: Path) -> Path:
     return folder.path
 
 
-def test_new_writes_an_example_once(tmp_path: Path) -> None:
+def test_new_writes_an_example_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "two words"
+    monkeypatch.chdir(tmp_path)
 
     assert f"then: panpan batch run '{place}'" in called("new", place).output
     assert (place / "campaign.toml").read_text() == EXAMPLE
     with pytest.raises(ConfigError, match="is there already"):
         called("new", place)
+
+
+@pytest.mark.parametrize(
+    ("project", "source"), [("pro", "../.."), ("pro/campaigns/one", "."), ("else where", "{top}/else where")]
+)
+def test_new_names_the_working_folder_as_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, project: str, source: str
+) -> None:
+    place = tmp_path / "pro" / "campaigns" / "one"
+    (tmp_path / project).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / project)
+
+    called("new", place)
+
+    written = tomllib.loads((place / "campaign.toml").read_text(encoding="utf-8"))
+    assert written["workspace"]["source"] == source.format(top=tmp_path)
 
 
 def test_status_is_json_where_asked(place: Path) -> None:

@@ -12,9 +12,9 @@ import anyio
 from benchmarks.figure import Figure
 from benchmarks.model_server import serving
 from benchmarks.process import run
-from panpan.batch.attempt import Worker, run_attempt
-from panpan.batch.loading import prepare
-from panpan.batch.records import Changes, Finished, Job, Result, Spent, Task, Verdict
+from panpan.batch.attempts.attempt import Worker, run_attempt
+from panpan.batch.definition.loading import prepare
+from panpan.batch.store.records import Changes, Finished, Job, Result, Spent, Task, Verdict
 from panpan.integrations.headless import headless_command
 from tests.fakes.campaign import frozen_of, make_campaign, task_of
 

@@ -14,20 +14,20 @@ TYPE_CHECKING = False  # type checkers know this name; importing `typing` takes 
 
 if TYPE_CHECKING:
     from panpan.batch.api import results, run, run_sync, state_of
-    from panpan.batch.progress import Progress, Summary
-    from panpan.batch.ranking import ranked
-    from panpan.batch.records import Result, Running
+    from panpan.batch.coordination.progress import Progress, Summary
+    from panpan.batch.reporting.ranking import ranked
+    from panpan.batch.store.records import Result, Running
 
 __all__ = ["Progress", "Result", "Running", "Summary", "ranked", "results", "run", "run_sync", "state_of"]
 
 __getattr__ = loader(
     __name__,
     {
-        "Progress": "panpan.batch.progress",
-        "Result": "panpan.batch.records",
-        "Running": "panpan.batch.records",
-        "Summary": "panpan.batch.progress",
-        "ranked": "panpan.batch.ranking",
+        "Progress": "panpan.batch.coordination.progress",
+        "Result": "panpan.batch.store.records",
+        "Running": "panpan.batch.store.records",
+        "Summary": "panpan.batch.coordination.progress",
+        "ranked": "panpan.batch.reporting.ranking",
         "results": "panpan.batch.api",
         "run": "panpan.batch.api",
         "run_sync": "panpan.batch.api",

@@ -9,15 +9,15 @@ from typing import Any
 
 import anyio
 
-from panpan.batch.campaign_trust import Ask
-from panpan.batch.coordinator import run_campaign
-from panpan.batch.folder import CampaignFolder, read_record
-from panpan.batch.loading import prepare
-from panpan.batch.local_place import local_place
-from panpan.batch.place import Place
-from panpan.batch.progress import Progress, Summary
-from panpan.batch.reconciling import known_results
-from panpan.batch.records import FrozenCampaign, Result, Running
+from panpan.batch.coordination.coordinator import run_campaign
+from panpan.batch.coordination.local_place import local_place
+from panpan.batch.coordination.place import Place
+from panpan.batch.coordination.progress import Progress, Summary
+from panpan.batch.coordination.reconciling import known_results
+from panpan.batch.definition.campaign_trust import Ask
+from panpan.batch.definition.loading import prepare
+from panpan.batch.store.folder import CampaignFolder, read_record
+from panpan.batch.store.records import FrozenCampaign, Result, Running
 
 
 async def run(
@@ -92,10 +92,10 @@ async def place_of(folder: CampaignFolder, frozen: FrozenCampaign) -> AbstractAs
         ConfigError: The machines are named wrongly, or the extra `cluster` is not installed.
     """
     if frozen.campaign.where.on is not None:
-        from panpan.batch.cluster import ClusterPlace
+        from panpan.batch.cluster.cluster_place import ClusterPlace
 
         return ClusterPlace(frozen.campaign.where, folder)
-    from panpan.batch.attempt import run_attempt
+    from panpan.batch.attempts.attempt import run_attempt
 
     return await local_place(frozen, run_attempt)
 

@@ -13,7 +13,7 @@ from panpan.cli_kit.commands import CommandGroup, chosen_folder
 from panpan.errors import ConfigError
 
 if TYPE_CHECKING:
-    from panpan.batch.folder import CampaignFolder
+    from panpan.batch.store.folder import CampaignFolder
 
 _FOLDER = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 _FORMAT = click.option(
@@ -98,7 +98,7 @@ def run_command(folder: Path, form: str, **options: Any) -> int:
     """
     import anyio
 
-    from panpan.batch.running import run
+    from panpan.batch.faces.run_command import run
 
     return anyio.run(run, _existing(folder), form, options)
 
@@ -109,8 +109,8 @@ def run_command(folder: Path, form: str, **options: Any) -> int:
 @_FORMAT
 def status_command(folder: Path, watches: bool, form: str) -> int:
     """Show how far it is, by status and by axis, also on another machine."""
-    from panpan.batch.overview import Looker
-    from panpan.batch.status import status_lines, watch
+    from panpan.batch.faces.overview import Looker
+    from panpan.batch.faces.status import status_lines, watch
 
     path = _existing(folder)
     if watches and form == "json":
@@ -133,7 +133,7 @@ def attach_command(folder: Path, task: str) -> int:
     """
     import anyio
 
-    from panpan.batch.attaching import attach
+    from panpan.batch.faces.attaching import attach
 
     return anyio.run(attach, _campaign(folder), task)
 
@@ -153,7 +153,7 @@ def attach_command(folder: Path, task: str) -> int:
 @_FORMAT
 def answer_command(folder: Path, task: str | None, form: str, **given: Any) -> int:
     """Answer the attempt TASK[/N], which waits for you. Without TASK, list all that wait."""
-    from panpan.batch.answer_dialog import answer
+    from panpan.batch.faces.answer_dialog import answer
 
     return answer(_campaign(folder), task, given, form)
 
@@ -166,7 +166,7 @@ def pick_command(folder: Path, task: str, is_sure: bool) -> int:
     """Bring the best attempt at TASK, or the attempt TASK/N, into your project."""
     import anyio
 
-    from panpan.batch.pick_dialog import pick
+    from panpan.batch.faces.pick_dialog import pick
 
     return anyio.run(pick, _campaign(folder), task, is_sure)
 
@@ -176,7 +176,7 @@ def pick_command(folder: Path, task: str, is_sure: bool) -> int:
 @_FORMAT
 def report_command(folder: Path, form: str) -> int:
     """Write results.csv, report.md and report.html."""
-    from panpan.batch.report import write_report
+    from panpan.batch.reporting.report import write_report
 
     campaign = _campaign(folder)
     report = write_report(campaign)
@@ -196,7 +196,7 @@ def cancel_command(folder: Path, tasks: tuple[str, ...]) -> int:
     """Stop the campaign, so that `run` goes on with it; or end the attempts TASK[/N] for good."""
     import anyio
 
-    from panpan.batch.answering import cancel, stop_campaign
+    from panpan.batch.faces.answering import cancel, stop_campaign
     from panpan.system.text.terminal_text import clean_line
 
     campaign = _campaign(folder)
@@ -227,7 +227,7 @@ def _existing(folder: Path) -> Path:
 
 
 def _campaign(folder: Path) -> "CampaignFolder":
-    from panpan.batch.folder import CampaignFolder
+    from panpan.batch.store.folder import CampaignFolder
 
     campaign = CampaignFolder(_existing(folder))
     campaign.frozen()  # or its other files are missing without a reason

@@ -8,9 +8,9 @@ from typing import Any
 
 import anyio
 
-from panpan.batch.attempt import Worker, run_attempt
-from panpan.batch.folder import AttemptFolder, CampaignFolder
-from panpan.batch.records import AttemptEnd, Finished, FrozenCampaign, Job, Limits, Result, Task
+from panpan.batch.attempts.attempt import Worker, run_attempt
+from panpan.batch.store.folder import AttemptFolder, CampaignFolder
+from panpan.batch.store.records import AttemptEnd, Finished, FrozenCampaign, Job, Limits, Result, Task
 from tests.fakes.campaign import frozen_of, git, make_campaign, task_of
 from tests.model_server import ModelServer, RecordedRequest
 from tests.prepared_command import PreparedCommand

@@ -4,8 +4,8 @@ import sys
 
 import anyio
 
-from panpan.batch.attempt import run_attempt
-from panpan.batch.records import Job
+from panpan.batch.attempts.attempt import run_attempt
+from panpan.batch.store.records import Job
 
 if __name__ == "__main__":
     print(anyio.run(run_attempt, Job.model_validate_json(sys.argv[1])))  # noqa: T201 - for the test

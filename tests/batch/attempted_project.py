@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from panpan.batch.campaign import Campaign
-from panpan.batch.folder import AttemptFolder, CampaignFolder
-from panpan.batch.records import AttemptState, Changes, FrozenCampaign
-from panpan.batch.workspace import changes_of, make_workspace
+from panpan.batch.attempts.workspace import changes_of, make_workspace
+from panpan.batch.definition.campaign import Campaign
+from panpan.batch.store.folder import AttemptFolder, CampaignFolder
+from panpan.batch.store.records import AttemptState, Changes, FrozenCampaign
 from tests.capabilities.subagents.worktrees.copied_project import CopiedProject
 
 TASK = "0123456789abcdef"

@@ -6,9 +6,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from panpan.batch.campaign import Campaign
-from panpan.batch.folder import CampaignFolder
-from panpan.batch.records import FrozenCampaign, Result, Spent, Task
+from panpan.batch.definition.campaign import Campaign
+from panpan.batch.store.folder import CampaignFolder
+from panpan.batch.store.records import FrozenCampaign, Result, Spent, Task
 
 
 def task_of(name: str, **axes: Any) -> Task:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import anyio
 from anyio import CancelScope, Path
 
-from panpan.batch.records import AttemptEnd, Finished, Job, Result, Stopped, Unfit
+from panpan.batch.store.records import AttemptEnd, Finished, Job, Result, Stopped, Unfit
 
 
 async def say(job: Job, word: str, *more: str) -> None:

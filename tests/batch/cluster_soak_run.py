@@ -5,10 +5,10 @@ from pathlib import Path
 
 import anyio
 
-from panpan.batch.campaign import Where
-from panpan.batch.cluster import ClusterPlace
-from panpan.batch.coordinator import run_campaign
-from panpan.batch.folder import CampaignFolder
+from panpan.batch.cluster.cluster_place import ClusterPlace
+from panpan.batch.coordination.coordinator import run_campaign
+from panpan.batch.definition.campaign import Where
+from panpan.batch.store.folder import CampaignFolder
 
 
 async def main(path: Path, hosts: str) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.batch.campaign import Campaign, Where
-from panpan.batch.cluster import ClusterPlace
-from panpan.batch.folder import CampaignFolder
-from panpan.batch.records import FrozenCampaign, Job
+from panpan.batch.cluster.cluster_place import ClusterPlace
+from panpan.batch.definition.campaign import Campaign, Where
+from panpan.batch.store.folder import CampaignFolder
+from panpan.batch.store.records import FrozenCampaign, Job
 
 ROOT = Path(__file__).parents[2]
 CAMPAIGN = "11111111-1111-4111-8111-111111111111"

@@ -7,9 +7,9 @@ from typing import Self
 import anyio
 import anyio.lowlevel
 
-from panpan.batch.folder import CampaignFolder
-from panpan.batch.place import Host
-from panpan.batch.records import AttemptEnd, Finished, Job, Result, Spent
+from panpan.batch.coordination.place import Host
+from panpan.batch.store.folder import CampaignFolder
+from panpan.batch.store.records import AttemptEnd, Finished, Job, Result, Spent
 
 Act = Callable[[Job], Awaitable[AttemptEnd]]
 

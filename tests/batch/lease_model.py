@@ -3,7 +3,7 @@
 from collections.abc import Coroutine, Generator, Sequence
 from itertools import count
 
-from panpan.batch.lease import Claim, Holder, LeaseDisk, Watch
+from panpan.batch.store.lease import Claim, Holder, LeaseDisk, Watch
 
 
 class _Turn:

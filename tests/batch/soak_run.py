@@ -6,10 +6,10 @@ from pathlib import Path
 
 import anyio
 
-from panpan.batch.attempt import Worker, run_attempt
-from panpan.batch.coordinator import run_campaign
-from panpan.batch.folder import CampaignFolder
-from panpan.batch.local_place import local_place
+from panpan.batch.attempts.attempt import Worker, run_attempt
+from panpan.batch.coordination.coordinator import run_campaign
+from panpan.batch.coordination.local_place import local_place
+from panpan.batch.store.folder import CampaignFolder
 
 
 async def main(path: Path, panpan: list[str]) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from panpan.batch.answering import REFUSED, SKIPPED, Given, answer_of, cancel, find_waiting, waiting_attempts
-from panpan.batch.records import Answer, Needs
+from panpan.batch.faces.answering import REFUSED, SKIPPED, Given, answer_of, cancel, find_waiting, waiting_attempts
+from panpan.batch.store.records import Answer, Needs
 from panpan.errors import ConfigError
 from tests.batch.campaign_files import begun_campaign, result_of, task_of
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.batch.attaching import open_by_hand
-from panpan.batch.begun_here import note_begun
-from panpan.batch.folder import AttemptFolder, CampaignFolder
-from panpan.batch.lease import Lease, LeaseHeldError, holder_of
-from panpan.batch.records import AttemptState, Needs
+from panpan.batch.definition.begun_here import note_begun
+from panpan.batch.faces.attaching import open_by_hand
+from panpan.batch.store.folder import AttemptFolder, CampaignFolder
+from panpan.batch.store.lease import Lease, LeaseHeldError, holder_of
+from panpan.batch.store.records import AttemptState, Needs
 from panpan.errors import ConfigError
 from tests.batch.campaign_files import begun_campaign, result_of, task_of
 

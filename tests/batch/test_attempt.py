@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from panpan.batch.attempt_session import GO_ON
-from panpan.batch.records import Finished, Limits, Result, Unfit
+from panpan.batch.attempts.session_runs import GO_ON
+from panpan.batch.store.records import Finished, Limits, Result, Unfit
 from panpan.system.sandbox.choice import find_sandbox
 from tests.batch.attempt_runs import SETTINGS, AttemptRuns, lines_of, prompts_of
 from tests.fakes.campaign import task_of

@@ -12,9 +12,9 @@ from threading import Thread
 
 import pytest
 
-from panpan.batch.campaign import WorkspaceSettings
-from panpan.batch.commands import Command, CommandFailedError, Ground, UnfitError, ground_at, run_command
-from panpan.batch.environment import LOOPBACK, HeldPorts, attempt_variables, make_uv_environment
+from panpan.batch.attempts.commands import Command, CommandFailedError, Ground, UnfitError, ground_at, run_command
+from panpan.batch.attempts.environment import LOOPBACK, HeldPorts, attempt_variables, make_uv_environment
+from panpan.batch.definition.campaign import WorkspaceSettings
 from panpan.system.environment import child_environment
 from panpan.system.sandbox.choice import find_sandbox
 from tests.capabilities.packages.conftest import write_wheel

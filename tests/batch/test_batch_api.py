@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import panpan.batch
-from panpan.batch.progress import Progress
+from panpan.batch.coordination.progress import Progress
 from panpan.errors import ConfigError
 from tests.fakes.campaign import make_campaign
 from tests.model_server import call, say, serving

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from panpan.batch.cli import EXAMPLE, command
-from panpan.batch.lease import Lease
-from panpan.batch.records import Answer, AttemptState, Needs
+from panpan.batch.store.lease import Lease
+from panpan.batch.store.records import Answer, AttemptState, Needs
 from panpan.errors import ConfigError
 from tests.batch.campaign_files import begun_campaign, result_of, task_of
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from panpan.batch.figures import Rate, Spread, rate_of, rates_by_axis, spread_of, total_spent
-from panpan.batch.records import Result, Spent
+from panpan.batch.reporting.figures import Rate, Spread, rate_of, rates_by_axis, spread_of, total_spent
+from panpan.batch.store.records import Result, Spent
 
 
 def result(status: Any, number: int = 1, **fields: Any) -> Result:

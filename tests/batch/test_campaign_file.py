@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.batch.campaign_file import LoadedCampaign, load_campaign
-from panpan.batch.campaign_rules import OWN_FLAGS
+from panpan.batch.definition.campaign_file import LoadedCampaign, load_campaign
+from panpan.batch.definition.campaign_rules import OWN_FLAGS
 from panpan.cli_kit.options import run_options
 from panpan.errors import ConfigError
 from tests.fakes.campaign import ONE_TASK, make_campaign

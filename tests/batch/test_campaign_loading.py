@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from panpan.batch.begun_here import is_from_elsewhere
-from panpan.batch.folder import CampaignFolder, append_line
-from panpan.batch.loading import prepare
-from panpan.batch.records import Answer, FrozenCampaign
+from panpan.batch.definition.begun_here import is_from_elsewhere
+from panpan.batch.definition.loading import prepare
+from panpan.batch.store.folder import CampaignFolder, append_line
+from panpan.batch.store.records import Answer, FrozenCampaign
 from panpan.errors import ConfigError, OutputError
 from tests.batch.campaign_files import result_of, task_of
 from tests.fakes.campaign import ONE_TASK, git, make_campaign

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.batch.protection import protecting_flags
+from panpan.batch.attempts.protection import protecting_flags
 from tests.e2e.conftest import Panpan
 from tests.model_server import ToolCall, calls, say, serving
 from tests.prepared_command import PREPARED

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from panpan.batch.records import Changes, Needs, Spent, Verdict
-from panpan.batch.report import CampaignReport, csv_text, harmless, in_markdown, markdown_text, write_report
-from panpan.batch.report_html import html_page
+from panpan.batch.reporting.report import CampaignReport, csv_text, harmless, in_markdown, markdown_text, write_report
+from panpan.batch.reporting.report_html import html_page
+from panpan.batch.store.records import Changes, Needs, Spent, Verdict
 from tests.batch.campaign_files import begun_campaign, result_of, task_of
 
 HOSTILE = "<script>alert(1)</script>"

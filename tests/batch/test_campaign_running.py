@@ -11,14 +11,14 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.batch.folder import CampaignFolder
-from panpan.batch.lease import Holder, Lease, LeaseHeldError
-from panpan.batch.overview import Looker
-from panpan.batch.place import Place
-from panpan.batch.progress import Progress, Summary
-from panpan.batch.progress_screen import ProgressScreen, short_line
-from panpan.batch.records import AttemptEnd, Finished, FrozenCampaign, Job, Needs, Running, Stopped, Waiting
-from panpan.batch.running import exit_code, run
+from panpan.batch.coordination.place import Place
+from panpan.batch.coordination.progress import Progress, Summary
+from panpan.batch.faces.overview import Looker
+from panpan.batch.faces.progress_screen import ProgressScreen, short_line
+from panpan.batch.faces.run_command import exit_code, run
+from panpan.batch.store.folder import CampaignFolder
+from panpan.batch.store.lease import Holder, Lease, LeaseHeldError
+from panpan.batch.store.records import AttemptEnd, Finished, FrozenCampaign, Job, Needs, Running, Stopped, Waiting
 from panpan.errors import ConfigError
 from tests.batch.campaign_files import begun_campaign, result_of, task_of, write_running
 from tests.batch.fake_place import Act, FakePlace, passes, write_result

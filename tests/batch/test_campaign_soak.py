@@ -20,9 +20,9 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.batch.folder import CampaignFolder
-from panpan.batch.lease import holder_of
-from panpan.batch.records import Result
+from panpan.batch.store.folder import CampaignFolder
+from panpan.batch.store.lease import holder_of
+from panpan.batch.store.records import Result
 from panpan.system.processes.process_table import RunningProcess, running_processes, still_running
 from tests.fakes.campaign import frozen_of, make_campaign, task_of
 from tests.model_server import RecordedRequest, Reply, Tokens, ToolCall, say, serving

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from panpan.batch.overview import Looker, ResultCounts
-from panpan.batch.records import Answer, Spent
-from panpan.batch.status import progress_line, spent_line, status_lines, watch
+from panpan.batch.faces.overview import Looker, ResultCounts
+from panpan.batch.faces.status import progress_line, spent_line, status_lines, watch
+from panpan.batch.store.records import Answer, Spent
 from panpan.errors import ConfigError
 from tests.batch.campaign_files import begun_campaign, result_of, task_of, write_running
 

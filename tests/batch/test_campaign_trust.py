@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from panpan.batch.campaign_file import LoadedCampaign, load_campaign
-from panpan.batch.campaign_trust import CampaignTrust, require_trust
-from panpan.batch.folder import CampaignFolder
-from panpan.batch.records import FrozenCampaign
+from panpan.batch.definition.campaign_file import LoadedCampaign, load_campaign
+from panpan.batch.definition.campaign_trust import CampaignTrust, require_trust
+from panpan.batch.store.folder import CampaignFolder
+from panpan.batch.store.records import FrozenCampaign
 from panpan.config.project_files import read_project_files
 from panpan.config.trust import Changed, Trusted, TrustStore, Untrusted
 from panpan.errors import ConfigError

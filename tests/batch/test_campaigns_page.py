@@ -11,9 +11,9 @@ import pytest
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from panpan.batch.campaign import Campaign, Rate, Verify
-from panpan.batch.campaign_rules import problems_of
 from panpan.batch.cli import EXAMPLE, command
+from panpan.batch.definition.campaign import Campaign, Rate, Verify
+from panpan.batch.definition.campaign_rules import problems_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "campaigns.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.batch.cluster_hosts import (
+from panpan.batch.cluster.hosts import (
     LocalWorkers,
     SchedulerAddress,
     SlurmWorkers,
@@ -12,7 +12,7 @@ from panpan.batch.cluster_hosts import (
     parse_machines,
     read_hosts,
 )
-from panpan.batch.cluster_security import PACKAGES, require_packages
+from panpan.batch.cluster.security import PACKAGES, require_packages
 from panpan.errors import ConfigError
 from panpan.system.environment import how_to_install
 

@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 from distributed import Client
 
-from panpan.batch.cluster import ClusterPlace
-from panpan.batch.records import AttemptEnd, Finished
+from panpan.batch.cluster.cluster_place import ClusterPlace
+from panpan.batch.store.records import AttemptEnd, Finished
 from tests.batch.cluster_tools import MAY_LEAVE_SOCKETS, ROOT, ClusterCampaign, held, until, until_slots
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), MAY_LEAVE_SOCKETS]
@@ -57,7 +57,7 @@ class Ends:
 
 def worker_pids() -> Iterator[int]:
     for child in psutil.Process().children(recursive=True):
-        if "panpan.batch.cluster_process" in child.cmdline():
+        if "panpan.batch.cluster.worker_process" in child.cmdline():
             yield child.pid
 
 

@@ -10,9 +10,9 @@ import anyio
 import psutil
 import pytest
 
-from panpan.batch.campaign import SlurmSettings
-from panpan.batch.cluster_machines import WorkerCommand, keep, slurm_job
-from panpan.batch.records import Finished
+from panpan.batch.cluster.machines import WorkerCommand, keep, slurm_job
+from panpan.batch.definition.campaign import SlurmSettings
+from panpan.batch.store.records import Finished
 from panpan.errors import ConfigError
 from tests.batch.cluster_tools import MAY_LEAVE_SOCKETS, ROOT, ClusterCampaign, until, until_slots
 
@@ -102,7 +102,7 @@ def test_job_has_the_settings_of_the_campaign(tmp_path: Path) -> None:
     directives = [line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH")]
     assert {"-p gpu", "-A lab", "--cpus-per-task=8", "--mem=15G", "-t 02:00:00", "--gres=gpu:1"} <= set(directives)
     assert "--signal=B:TERM@60" in directives
-    assert lines[-1].startswith(f"exec {sys.executable} -P -m panpan.batch.cluster_process tls://10.0.0.1:4000 ")
+    assert lines[-1].startswith(f"exec {sys.executable} -P -m panpan.batch.cluster.worker_process tls://10.0.0.1:4000 ")
     assert lines[-1].endswith(f"--certificate '{tmp_path}/a folder'")
 
 
@@ -123,8 +123,8 @@ def test_import_of_jobs_keeps_the_handler_of_ctrl_c() -> None:
     code = """
 import signal
 from pathlib import Path
-from panpan.batch.campaign import SlurmSettings
-from panpan.batch.cluster_machines import WorkerCommand, slurm_job
+from panpan.batch.definition.campaign import SlurmSettings
+from panpan.batch.cluster.machines import WorkerCommand, slurm_job
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 slurm_job(SlurmSettings(), WorkerCommand("tls://a:1", Path("/")), "one", Path("/log"))
 print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)

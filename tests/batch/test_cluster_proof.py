@@ -7,9 +7,9 @@ import pytest
 import pytest_asyncio
 from distributed import Scheduler, Worker
 
-from panpan.batch.cluster_dask import QuietScheduler, QuietWorker
-from panpan.batch.cluster_worker import Proof, ProofOrder, prove
-from panpan.batch.records import Stopped, Unfit
+from panpan.batch.cluster.dask_library import QuietScheduler, QuietWorker
+from panpan.batch.cluster.worker import Proof, ProofOrder, prove
+from panpan.batch.store.records import Stopped, Unfit
 from panpan.errors import ConfigError
 from panpan.version import __version__
 from tests.batch.cluster_tools import CAMPAIGN, MAY_LEAVE_SOCKETS, ClusterCampaign, until, until_slots

@@ -18,8 +18,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from panpan.batch.folder import CampaignFolder
-from panpan.batch.records import Result
+from panpan.batch.store.folder import CampaignFolder
+from panpan.batch.store.records import Result
 from tests.batch.test_campaign_soak import BUDGET_USD, CAMPAIGN, IS_SOAK, TASKS, Model
 from tests.fakes.campaign import frozen_of, make_campaign, task_of
 from tests.model_server import serving
@@ -105,7 +105,7 @@ class ClusterSoak:
         with suppress(psutil.Error):
             for child in psutil.Process(coordinator).children():
                 with suppress(psutil.Error):
-                    if "panpan.batch.cluster_process" in child.cmdline():
+                    if "panpan.batch.cluster.worker_process" in child.cmdline():
                         workers.append(child.pid)
         if workers:
             with suppress(ProcessLookupError):

@@ -14,8 +14,8 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.batch.commands import MAX_OUTPUT_CHARS, Command, Ground, UnfitError, ground_at, run_command
-from panpan.batch.records import Verdict
+from panpan.batch.attempts.commands import MAX_OUTPUT_CHARS, Command, Ground, UnfitError, ground_at, run_command
+from panpan.batch.store.records import Verdict
 from panpan.errors import ToolError
 from panpan.system.sandbox.choice import find_sandbox
 from panpan.system.sandbox.command_sandbox import FindSandbox

@@ -9,12 +9,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.batch.coordinator import Coordinator, run_campaign
-from panpan.batch.folder import CampaignFolder, read_record
-from panpan.batch.lease import Lease, LeaseHeldError, LeaseLostError, this_process
-from panpan.batch.place import Host
-from panpan.batch.progress import Progress, Summary
-from panpan.batch.records import (
+from panpan.batch.coordination.coordinator import Coordinator, run_campaign
+from panpan.batch.coordination.place import Host
+from panpan.batch.coordination.progress import Progress, Summary
+from panpan.batch.store.folder import CampaignFolder, read_record
+from panpan.batch.store.lease import Lease, LeaseHeldError, LeaseLostError, this_process
+from panpan.batch.store.records import (
     Answer,
     AttemptEnd,
     Finished,

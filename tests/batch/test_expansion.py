@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.batch.campaign import Campaign
-from panpan.batch.expansion import digest_of, expand
-from panpan.batch.records import Task
+from panpan.batch.definition.campaign import Campaign
+from panpan.batch.definition.expansion import digest_of, expand
+from panpan.batch.store.records import Task
 from panpan.errors import ConfigError
 
 HERE = Path("/nonexistent/campaign")

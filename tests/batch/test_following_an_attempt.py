@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from panpan.batch.following import EventReader, event_lines, follow
+from panpan.batch.faces.following import EventReader, event_lines, follow
 
 INIT = {"type": "system", "subtype": "init", "model": "claude", "session_id": "0b54a4d3"}
 CALL = {

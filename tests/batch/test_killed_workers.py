@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.batch.records import Finished
+from panpan.batch.store.records import Finished
 from tests.batch.attempt_runs import AttemptRuns
 from tests.batch.test_stopped_attempts import is_running, until
 from tests.fakes.campaign import task_of

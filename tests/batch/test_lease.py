@@ -14,8 +14,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from panpan.batch import lease as lease_module
-from panpan.batch.lease import (
+from panpan.batch.store import lease as lease_module
+from panpan.batch.store.lease import (
     FolderDisk,
     Holder,
     Lease,
@@ -33,7 +33,7 @@ HOLDS = textwrap.dedent(
     import sys
     from pathlib import Path
     import anyio
-    from panpan.batch.lease import Lease
+    from panpan.batch.store.lease import Lease
 
     async def main():
         async with Lease(Path(sys.argv[1]), wait=True):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panpan.batch.lease import STALE_S, Claim, Holder, Watch
+from panpan.batch.store.lease import STALE_S, Claim, Holder, Watch
 from tests.batch.lease_model import Contender, DiskModel, finish, holder, run_to_its_end
 
 DEAD = 99

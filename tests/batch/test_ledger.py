@@ -6,9 +6,9 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.batch.campaign import CampaignBudget
-from panpan.batch.ledger import Ledger
-from panpan.batch.records import Job, Limits, Spent
+from panpan.batch.coordination.ledger import Ledger
+from panpan.batch.definition.campaign import CampaignBudget
+from panpan.batch.store.records import Job, Limits, Spent
 
 _ONE_USD = Limits(usd=1.0)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.batch.local_place import LocalPlace, find_gpus, local_place
-from panpan.batch.records import AttemptEnd, Job, Stopped, Unfit
+from panpan.batch.coordination.local_place import LocalPlace, find_gpus, local_place
+from panpan.batch.store.records import AttemptEnd, Job, Stopped, Unfit
 from tests.fakes.campaign import ONE_TASK, frozen_of, make_campaign
 from tests.system.backends import on_both_backends, run_on
 

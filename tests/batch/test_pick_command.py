@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from panpan.batch.begun_here import note_begun
 from panpan.batch.cli import command
-from panpan.batch.pick_dialog import ranking_lines
-from panpan.batch.records import Changes, Result, Status, Task
+from panpan.batch.definition.begun_here import note_begun
+from panpan.batch.faces.pick_dialog import ranking_lines
+from panpan.batch.store.records import Changes, Result, Status, Task
 from panpan.errors import ConfigError
 from tests.batch.attempted_project import TASK, AttemptedProject, begun
 from tests.batch.campaign_files import result_of, task_of

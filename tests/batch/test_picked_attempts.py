@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.batch.picking import Pick, apply_pick, choose_attempt, picked_of, plan_pick
-from panpan.batch.records import AttemptState, Changes, Picked, Result, Status, Task
-from panpan.batch.workspace import make_workspace, remove_workspace
+from panpan.batch.attempts.workspace import make_workspace, remove_workspace
+from panpan.batch.reporting.picking import Pick, apply_pick, choose_attempt, picked_of, plan_pick
+from panpan.batch.store.records import AttemptState, Changes, Picked, Result, Status, Task
 from panpan.errors import ConfigError, SnapshotError
 from tests.batch.attempted_project import TASK, Attempted, AttemptedProject, begun
 from tests.capabilities.subagents.worktrees.copied_project import state_of

@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.batch.ranking import ranked
-from panpan.batch.records import Changes, Result, Status
+from panpan.batch.reporting.ranking import ranked
+from panpan.batch.store.records import Changes, Result, Status
 
 STATUSES: Sequence[Status] = ("passed", "done", "failed", "error", "cancelled")
 

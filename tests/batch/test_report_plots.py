@@ -2,8 +2,8 @@
 
 from xml.etree import ElementTree
 
-from panpan.batch.figures import Rate, Spread
-from panpan.batch.report_plots import histogram, rate_plot, shortened
+from panpan.batch.reporting.figures import Rate, Spread
+from panpan.batch.reporting.report_plots import histogram, rate_plot, shortened
 
 SVG = "{http://www.w3.org/2000/svg}"
 

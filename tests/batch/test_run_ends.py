@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from panpan.batch.attempt_notes import NOTED_S, Notes
-from panpan.batch.folder import AttemptFolder
-from panpan.batch.panpan_run import Again, Asked, Halted, NextStep, Over, RunEnd, judge, run_panpan
-from panpan.batch.records import AttemptState, Needs
+from panpan.batch.attempts.notes import NOTED_S, Notes
+from panpan.batch.attempts.panpan_run import Again, Asked, Halted, NextStep, Over, RunEnd, judge, run_panpan
+from panpan.batch.store.folder import AttemptFolder
+from panpan.batch.store.records import AttemptState, Needs
 from panpan.errors import ToolError
 
 RESULT: Mapping[str, Any] = {"type": "result", "result": "All done.", "terminal_reason": "completed"}

@@ -11,9 +11,9 @@ from threading import Event
 import anyio
 import pytest
 
-from panpan.batch.attempt import Worker
-from panpan.batch.attempt_session import GO_ON
-from panpan.batch.records import Answer, Finished, Stopped, Waiting
+from panpan.batch.attempts.attempt import Worker
+from panpan.batch.attempts.session_runs import GO_ON
+from panpan.batch.store.records import Answer, Finished, Stopped, Waiting
 from tests.batch.attempt_runs import SETTINGS, AttemptRuns, prompts_of
 from tests.model_server import Hold, RecordedRequest, Reply, Text, ToolCall, calls, say, serving
 from tests.model_server.script import Step

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from panpan.batch.naming import find_named
-from panpan.batch.records import Task
-from panpan.batch.wording import task_label, typed
+from panpan.batch.store.naming import find_named
+from panpan.batch.store.records import Task
+from panpan.batch.store.wording import task_label, typed
 from panpan.errors import ConfigError
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from panpan.batch.attempt_session import ANSWERED
-from panpan.batch.records import Answer, Finished, Waiting
+from panpan.batch.attempts.session_runs import ANSWERED
+from panpan.batch.store.records import Answer, Finished, Waiting
 from tests.batch.attempt_runs import SETTINGS, AttemptRuns, lines_of, prompts_of
 from tests.model_server import ToolCall, calls, say, serving
 from tests.prepared_command import PREPARED

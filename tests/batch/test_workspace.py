@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from panpan.batch.records import AttemptState
-from panpan.batch.workspace import make_workspace, remove_workspace, working_folder
+from panpan.batch.attempts.workspace import make_workspace, remove_workspace, working_folder
+from panpan.batch.store.records import AttemptState
 from panpan.errors import ConfigError, PanpanError, ToolError
 from tests.batch.attempted_project import FILES, AttemptedProject, begun
 from tests.capabilities.subagents.worktrees.copied_project import state_of

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.batch.records import Changes
-from panpan.batch.workspace import file_matcher, make_workspace
+from panpan.batch.attempts.workspace import file_matcher, make_workspace
+from panpan.batch.store.records import Changes
 from panpan.errors import ConfigError, ToolError
 from tests.batch.attempted_project import FILES, Attempted, AttemptedProject, begun
 from tests.capabilities.subagents.worktrees.copied_project import state_of

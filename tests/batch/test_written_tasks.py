@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from panpan.batch.campaign import Campaign
-from panpan.batch.expansion import expand
-from panpan.batch.records import Task
-from panpan.batch.written_tasks import read_jsonl, written_tasks
+from panpan.batch.definition.campaign import Campaign
+from panpan.batch.definition.expansion import expand
+from panpan.batch.definition.written_tasks import read_jsonl, written_tasks
+from panpan.batch.store.records import Task
 from panpan.errors import ConfigError
 
 

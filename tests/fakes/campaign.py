@@ -7,10 +7,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from panpan.batch.campaign import Campaign
-from panpan.batch.expansion import digest_of
-from panpan.batch.folder import CampaignFolder
-from panpan.batch.records import FrozenCampaign, Task
+from panpan.batch.definition.campaign import Campaign
+from panpan.batch.definition.expansion import digest_of
+from panpan.batch.store.folder import CampaignFolder
+from panpan.batch.store.records import FrozenCampaign, Task
 
 ONE_TASK = """
 [[task]]

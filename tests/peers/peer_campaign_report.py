@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.batch.records import Changes, Needs, Verdict
-from panpan.batch.report import write_report
+from panpan.batch.reporting.report import write_report
+from panpan.batch.store.records import Changes, Needs, Verdict
 from tests.batch.campaign_files import begun_campaign, result_of, task_of
 from tests.faces.server.served_page import chromium
 from tests.peers.installs import installed_once

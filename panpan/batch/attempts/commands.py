@@ -1,0 +1,262 @@
+"""Commands that a campaign runs in an attempt's workspace: verify, setup, and the programs that make its environment.
+
+The rule: they are code of the project or of the model. So they run in the sandbox, without keys, for a bounded time,
+and nothing of them is left running. Each leaves a receipt.
+"""
+
+import socket
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from time import perf_counter
+
+import anyio
+import anyio.lowlevel
+from anyio import CancelScope, to_thread
+from anyio.lowlevel import checkpoint
+
+from panpan.batch.store.folder import append_line
+from panpan.batch.store.records import Receipt, Verdict
+from panpan.config.locations import Locations
+from panpan.config.sources import Loaded, load_settings
+from panpan.errors import PanpanError, unwrap_single_exception
+from panpan.permissions.folder_gate import sandbox_of
+from panpan.system.environment import child_environment
+from panpan.system.files.canonical import canonical_path
+from panpan.system.processes.limits import Limits, limit_command
+from panpan.system.processes.process import Child, LineFolder, ProcessEnded, run_child
+from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox, FindSandbox, find_when_needed
+from panpan.system.text.terminal_text import clean_for_terminal
+from panpan.types.dataclass import dataclass
+
+MAX_OUTPUT_CHARS = 4_000
+"""Most characters that a verdict keeps of the end of an output."""
+_KEPT_BYTES = 32_000
+_MOST_TOLD_CHARS = 1_500
+_KILL_GRACE_S = 2.0
+
+
+class UnfitError(PanpanError):
+    """This machine cannot run the attempt; another one may."""
+
+
+class CommandFailedError(PanpanError):
+    """A command that the attempt needs did not go well, such as its setup."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The folder in which an attempt works, with what settings and environment say there."""
+
+    workspace: Path
+    """Top of its files, canonical; commands may change all of it."""
+    folder: Path
+    """The folder in it in which commands run."""
+    receipts: Path
+    """File of the receipts."""
+    environ: Mapping[str, str]
+    """The user's environment."""
+    loaded: Loaded
+    sandbox: CommandSandbox
+
+
+@asynccontextmanager
+async def ground_at(
+    workspace: Path,
+    folder: Path,
+    receipts: Path,
+    environ: Mapping[str, str],
+    *,
+    home: Path,
+    is_boxed: bool,
+    find: FindSandbox = find_when_needed,
+) -> AsyncGenerator[Ground, None]:
+    """Give the folder of an attempt's commands, with their sandbox.
+
+    Args:
+        workspace: Top of its files.
+        folder: The folder in it in which commands run.
+        receipts: File of the receipts.
+        environ: The user's environment, which may name package indexes.
+        home: The panpan home of the attempts, with the user's settings; no command changes it.
+        is_boxed: False if the campaign says that its attempts run without a sandbox.
+        find: Looks which sandbox works.
+
+    Raises:
+        UnfitError: No sandbox works on this machine.
+        ConfigError: The settings cannot be read.
+    """
+    own = {**environ, "PANPAN_HOME": str(home)}
+    workspace, folder = canonical_path(workspace), canonical_path(folder)
+
+    def load() -> tuple[Loaded, CommandSandbox]:
+        locations = Locations.find(folder, own)
+        # the network is what the campaign says, and not what the settings give the commands of sessions
+        overrides = {"sandbox.mode": "on" if is_boxed else "off", "sandbox.network": False}
+        loaded = load_settings(folder, own, overrides, locations)
+        return loaded, sandbox_of(loaded, workspace, own, locations, find=find)
+
+    loaded, sandbox = await to_thread.run_sync(load)
+    try:
+        if is_boxed and (trouble := await sandbox.find_trouble()):
+            raise UnfitError(
+                f'{trouble}; install bubblewrap, or add flags = ["--sandbox", "off"] to [attempt] in campaign.toml'
+            )
+        yield Ground(workspace, folder, receipts, environ, loaded, sandbox)
+    finally:
+        with CancelScope(shield=True):
+            await sandbox.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command and its rights."""
+
+    name: str
+    """Name in the receipts."""
+    line: str | Sequence[str]
+    """A line for `/bin/sh`, or a program with its arguments."""
+    timeout_s: float
+    has_network: bool = False
+    hosts: Sequence[str] = ()
+    """Hosts that it may reach without the network, as the setting `sandbox.domains` names them."""
+    writable: Sequence[Path] = ()
+    """Folders beside the workspace that it may change."""
+
+    @property
+    def argv(self) -> Sequence[str]:
+        return ["/bin/sh", "-c", self.line] if isinstance(self.line, str) else self.line
+
+
+async def run_command(command: Command, ground: Ground, variables: Mapping[str, str]) -> Verdict:
+    """Run a command and write its receipt.
+
+    Args:
+        command: The command.
+        ground: Where it runs.
+        variables: Variables that it gets beside those of the user's that `child_environment` passes.
+
+    Raises:
+        ToolError: It cannot be started.
+        OutputError: The receipt cannot be written.
+    """
+    sandbox = ground.sandbox
+    working = (await sandbox.choice()).sandbox if sandbox.is_on else None
+    bounds = _bounds(command, ground, can_grant=working is None or working.can_grant_domains)
+    run, began_at, began = _Run(), utc_now(), perf_counter()
+    try:
+        env = {**child_environment(ground.environ), **variables}
+        async with (
+            _hosts_served(sandbox, is_needed=bool(bounds.hosts)),
+            sandbox.boxed(command.argv, env, ground.folder, bounds) as start,
+        ):
+            argv = limit_command(start.argv, Limits())
+            child = await Child.start(argv, cwd=ground.folder, env=start.env, has_stderr=False, pass_fds=start.pass_fds)
+            await run.follow(child, command.timeout_s)
+    finally:
+        receipt = Receipt(
+            name=command.name,
+            argv=tuple(command.argv),
+            cwd=str(ground.folder),
+            began_at=began_at,
+            ended_at=utc_now(),
+            seconds=round(perf_counter() - began, 3),
+            exit_code=run.ended.exit_code if run.ended else None,
+            timed_out=run.ended is not None and run.ended.timed_out,
+            box="off" if working is None else working.name,
+            network=bounds.has_network or tuple(bounds.hosts),
+            output_bytes=run.size_bytes,
+            output_digest=run.digest.hexdigest(),
+            host=socket.gethostname(),
+        )
+        with CancelScope(shield=True):
+            await to_thread.run_sync(append_line, ground.receipts, receipt)
+    assert run.ended is not None, "it is the last thing that is yielded"
+    return Verdict(
+        exit_code=run.ended.exit_code,
+        seconds=receipt.seconds,
+        timed_out=run.ended.timed_out,
+        output=run.end_of_output,
+    )
+
+
+async def require_command(command: Command, ground: Ground, variables: Mapping[str, str]) -> None:
+    """Run a command that has to go well.
+
+    Raises:
+        CommandFailedError: It did not; the error has the end of its output.
+        ToolError: It cannot be started.
+        OutputError: The receipt cannot be written.
+    """
+    verdict = await run_command(command, ground, variables)
+    if verdict.timed_out or verdict.exit_code:
+        how = f"took longer than {command.timeout_s:g} s" if verdict.timed_out else f"exit code {verdict.exit_code}"
+        raise CommandFailedError(f"{command.name} failed ({how}): {verdict.output.strip()[-_MOST_TOLD_CHARS:]}")
+
+
+def _bounds(command: Command, ground: Ground, *, can_grant: bool) -> Bounds:
+    """Return the box of a command. A sandbox that knows no hosts gives the whole network to who needs some."""
+    return Bounds(
+        is_read_only=False,
+        roots=(ground.workspace,),
+        opened=frozenset(map(canonical_path, command.writable)),
+        has_network=command.has_network or (bool(command.hosts) and not can_grant),
+        hosts=command.hosts if can_grant else (),
+    )
+
+
+@asynccontextmanager
+async def _hosts_served(sandbox: CommandSandbox, *, is_needed: bool) -> AsyncGenerator[None, None]:
+    """Let commands of the block reach the hosts that they name."""
+    with unwrap_single_exception():
+        async with anyio.create_task_group() as serving:
+            if is_needed:
+                serving.start_soon(sandbox.serve)
+                await checkpoint()  # it serves from its first step on
+            yield
+            serving.cancel_scope.cancel()
+
+
+class _Run:
+    """Output of a command, and its end."""
+
+    def __init__(self) -> None:
+        self.ended: ProcessEnded | None = None
+        self.size_bytes = 0
+        self.digest = blake2b(digest_size=16)
+        self._folder = LineFolder()
+        self._tail = bytearray()
+
+    async def follow(self, child: Child, timeout_s: float) -> None:
+        try:
+            async with aclosing(run_child(child, timeout_s=timeout_s, kill_grace_s=_KILL_GRACE_S)) as items:
+                async for item in items:
+                    if isinstance(item, bytes):
+                        self._take(item)
+                    elif isinstance(item, ProcessEnded):
+                        self.ended = item
+        finally:
+            await child.tree.end(_KILL_GRACE_S)  # what it left in the background
+
+    def _take(self, chunk: bytes) -> None:
+        self.size_bytes += len(chunk)
+        self.digest.update(chunk)
+        self._keep(self._folder.feed(chunk))
+
+    def _keep(self, data: bytes) -> None:
+        self._tail += data
+        del self._tail[:-_KEPT_BYTES]
+
+    @property
+    def end_of_output(self) -> str:
+        self._keep(self._folder.finish())
+        text = clean_for_terminal(self._tail.decode(errors="replace"))
+        is_cut = self.size_bytes > _KEPT_BYTES or len(text) > MAX_OUTPUT_CHARS
+        return f"[the end of {self.size_bytes:,} bytes]\n{text[-MAX_OUTPUT_CHARS:]}" if is_cut else text
+
+
+def utc_now() -> str:
+    """Return the time of this machine's clock, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,1 @@
+"""Attempts on the workers of a Dask scheduler: on this machine, by ssh, and in jobs of Slurm."""

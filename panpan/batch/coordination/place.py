@@ -1,0 +1,43 @@
+"""Protocol of the places where attempts run: this process, or the workers of a Dask scheduler.
+
+The coordinator sees only this protocol.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from panpan.batch.store.records import AttemptEnd, Job
+from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A machine or worker, for `status`."""
+
+    name: str
+    slots: int
+    problem: str = ""
+    """Reason that its slots are out; empty if they work."""
+
+
+class Place(Protocol):
+    """Runs attempts. Entered before its first use; leaving it stops those that run, so that they can go on later."""
+
+    @property
+    def slots(self) -> int:
+        """Attempts that can run at once now; 0 while no host is there."""
+        ...
+
+    @property
+    def hosts(self) -> Sequence[Host]: ...
+
+    async def changed(self) -> None:
+        """Return when slots or hosts have changed."""
+        ...
+
+    async def run(self, job: Job) -> AttemptEnd:
+        """Run an attempt to its end, on another host if the first is lost.
+
+        Cancelling the call stops the attempt. It is called for at most `slots` jobs at once.
+        """
+        ...

@@ -1,0 +1,86 @@
+"""Bring the index of a campaign's results up to date after a kill, and find the attempts that are left."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from pydantic import ValidationError
+
+from panpan.batch.coordination.schedule import Attempt, Key
+from panpan.batch.store.folder import AttemptFolder, CampaignFolder
+from panpan.batch.store.records import Needs, Result
+from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The state of a campaign's attempts when a run begins."""
+
+    results: Mapping[Key, Result]
+    begun: Sequence[Attempt]
+    """Without a result, and with a folder. Those that wait for a person are among them."""
+    fresh: Sequence[Attempt]
+    """Not begun, in the order in which they run: the first attempt of all tasks, then the second."""
+    waiting: Mapping[Key, Needs]
+    """Those of `begun` that wait for a person."""
+
+
+def standing_of(folder: CampaignFolder, attempts: int) -> Standing:
+    """Return the state of all attempts, after bringing the index of results up to date.
+
+    Folders are listed, but only files of attempts without a line in the index are read.
+
+    Args:
+        folder: The campaign's folder; only the process that holds its lease may do this.
+        attempts: Attempts at each task.
+
+    Raises:
+        ConfigError: A file is damaged.
+        OutputError: The index cannot be written.
+    """
+    indexed = _indexed(folder)
+    unlisted = [one for one in folder.attempts() if (one.task_id, one.number) not in indexed]
+    found = indexed | _results_of(unlisted)
+    if len(found) != len(indexed) or _lines(folder) != len(found):  # a line is lost, torn or there twice
+        folder.rewrite_results(list(found.values()))
+    left = {(one.task_id, one.number): one for one in unlisted if (one.task_id, one.number) not in found}
+    tasks = folder.tasks()
+    every = [Attempt(task, number) for number in range(1, attempts + 1) for task in tasks]
+    begun = [one for one in every if one.key in left]
+    waits = [one.key for one in begun if left[one.key].is_waiting]
+    waiting = {key: needs for key in waits if (needs := left[key].needs()) is not None}
+    return Standing(
+        results={one.key: found[one.key] for one in every if one.key in found},
+        begun=begun,
+        fresh=[one for one in every if one.key not in found and one.key not in left],
+        waiting=waiting,
+    )
+
+
+def known_results(folder: CampaignFolder) -> Mapping[Key, Result]:
+    """Return all results, also those that are not in the index yet. It writes nothing.
+
+    Raises:
+        ConfigError: A file is damaged.
+    """
+    indexed = _indexed(folder)
+    return indexed | _results_of(one for one in folder.attempts() if (one.task_id, one.number) not in indexed)
+
+
+def _results_of(attempts: Iterable[AttemptFolder]) -> dict[Key, Result]:
+    return {(one.task_id, one.number): result for one in attempts if (result := one.result()) is not None}
+
+
+def _indexed(folder: CampaignFolder) -> dict[Key, Result]:
+    found = dict[Key, Result]()
+    for fields in folder.results():
+        with suppress(ValidationError):  # a line that was damaged; the result's own file says more
+            result = Result.model_validate(fields)
+            found.setdefault((result.task_id, result.attempt), result)
+    return found
+
+
+def _lines(folder: CampaignFolder) -> int:
+    try:
+        return folder.results_file.read_bytes().count(b"\n")
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,193 @@
+"""Begin a campaign or go on with it: trusted, expanded, and frozen in `tasks.jsonl` and `state/campaign.json`.
+
+The rule: what has begun keeps its tasks, its files and its sessions. Limits, flags and machines may change between
+runs; a change that would mix two campaigns in one folder is refused.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from uuid import uuid4
+
+from anyio import to_thread
+
+from panpan.batch.definition.begun_here import note_begun, require_nothing_left
+from panpan.batch.definition.campaign_file import LoadedCampaign, load_campaign
+from panpan.batch.definition.campaign_trust import Ask, require_trust
+from panpan.batch.definition.expansion import expand
+from panpan.batch.store.folder import CampaignFolder
+from panpan.batch.store.records import FrozenCampaign, Task
+from panpan.config.keys import shown
+from panpan.errors import ConfigError, ToolError
+from panpan.system.git.git import run_git
+from panpan.system.git.worktrees import repository_around
+
+_GIT_S = 60.0
+
+
+async def prepare(
+    folder: Path, env: Mapping[str, str], *, trusts: bool = False, ask: Ask | None = None
+) -> FrozenCampaign:
+    """Return the campaign of a folder, ready to run, and write what begins it.
+
+    Args:
+        folder: The folder with campaign.toml.
+        env: The environment, for the panpan home.
+        trusts: True if a flag trusts the campaign, for this run.
+        ask: Asks the user whether they trust it; None without a terminal.
+
+    Raises:
+        ConfigError: The campaign is wrong, not trusted, or differs from the one that began here.
+        OutputError: The folder cannot be written.
+    """
+    loaded = await to_thread.run_sync(load_campaign, folder, env)
+    tasks = await to_thread.run_sync(expand, loaded.campaign, loaded.folder.path, loaded.jsonl)
+    await require_trust(loaded, trusts=trusts, ask=ask)
+    return await freeze(loaded, tasks)
+
+
+async def freeze(loaded: LoadedCampaign, tasks: Sequence[Task]) -> FrozenCampaign:
+    """Write the tasks and the campaign, or bring the campaign that began here up to date.
+
+    Raises:
+        ConfigError: It differs from the one that began here, or the commit is not found.
+        OutputError: The folder cannot be written.
+    """
+    earlier = await to_thread.run_sync(loaded.folder.frozen_or_none)
+    if earlier is None:
+        commit = await _commit(loaded)
+        return await to_thread.run_sync(_begin, loaded, tasks, commit)
+    return await to_thread.run_sync(_go_on, loaded, tasks, earlier)
+
+
+def _begin(loaded: LoadedCampaign, tasks: Sequence[Task], commit: str | None) -> FrozenCampaign:
+    folder, data = loaded.folder, _lines(tasks)
+    try:
+        require_nothing_left(folder)
+    except ConfigError:
+        if (quicker := folder.frozen_or_none()) is not None:  # another panpan, in this moment
+            return _go_on(loaded, tasks, quicker)
+        raise
+    found = folder.tasks_data()
+    if found is None:
+        folder.write_tasks(data)
+    elif found != data:  # unless a crash came between the two files, somebody else wrote it
+        raise ConfigError(f"{shown(folder.tasks_file)} is there, and not from this campaign; move it away")
+    frozen = FrozenCampaign(
+        id=str(uuid4()),
+        tasks=len(tasks),
+        tasks_digest=_digest(data),
+        source=str(loaded.source),
+        commit=commit,
+        home=str(loaded.home),
+        campaign=loaded.campaign,
+    )
+    note_begun(folder, frozen.id, loaded.users_home)  # before it begins, or a kill would make it a stranger's
+    if folder.begin(frozen):
+        return frozen
+    quicker = folder.frozen()
+    note_begun(folder, quicker.id, loaded.users_home)
+    return _go_on(loaded, tasks, quicker)
+
+
+def _go_on(loaded: LoadedCampaign, tasks: Sequence[Task], earlier: FrozenCampaign) -> FrozenCampaign:
+    _require_same_tasks(loaded.folder, tasks, earlier)
+    home = _require_same_files(loaded, earlier)
+    if loaded.campaign.attempts < earlier.campaign.attempts:
+        _require_begun_attempts(loaded)
+    frozen = earlier.model_copy(update={"campaign": loaded.campaign, "home": home})
+    if frozen != earlier:
+        loaded.folder.write_frozen(frozen)
+    return frozen
+
+
+def _require_same_tasks(folder: CampaignFolder, tasks: Sequence[Task], earlier: FrozenCampaign) -> None:
+    written, data = folder.tasks_data(), _lines(tasks)
+    is_same = _digest(data) == earlier.tasks_digest
+    if written is None and not is_same:
+        raise ConfigError(
+            f"{shown(folder.tasks_file)} is gone, and campaign.toml expands to other tasks now; put one of them back"
+        )
+    if written is None:
+        folder.write_tasks(data)
+    elif _digest(written) != earlier.tasks_digest:
+        raise ConfigError(
+            f"{shown(folder.tasks_file)} was edited or damaged; remove it, and panpan writes it from campaign.toml"
+        )
+    if is_same:
+        return
+    before, now = ({_key(task): task.id for task in all_} for all_ in (folder.tasks(), tasks))
+    came, went = now.keys() - before.keys(), before.keys() - now.keys()
+    changed = [key for key in now.keys() & before.keys() if now[key] != before[key]]
+    if came or went or changed:
+        raise ConfigError(
+            f"the tasks are not those with which {shown(folder.path)} began: {len(came):,} came, {len(went):,} went, "
+            f"{len(changed):,} changed; put campaign.toml and its files back, or make a new folder"
+        )
+
+
+def _key(task: Task) -> str:
+    return json.dumps([task.name, dict(task.axes)], sort_keys=True)
+
+
+def _require_same_files(loaded: LoadedCampaign, earlier: FrozenCampaign) -> str:
+    """Refuse a change of the files or the home; return the home.
+
+    The user's own home may move, as with another PANPAN_HOME: the sessions stay in the one that they began in.
+    """
+    campaign, before = loaded.campaign, earlier.campaign
+    home = earlier.home if campaign.home is None and before.home is None else str(loaded.home)
+    changes = {
+        "workspace.source": (str(loaded.source), earlier.source),
+        "workspace.isolation": (campaign.workspace.isolation, before.workspace.isolation),
+        "workspace.commit": (campaign.workspace.commit, before.workspace.commit),
+        "home": (home, earlier.home),
+    }
+    for key, (now, then) in changes.items():
+        if now != then:
+            raise ConfigError(
+                f"campaign.toml: {key} is {shown(now)}, but the campaign began with {shown(then)}; put it back, or "
+                "make a new folder"
+            )
+    return home
+
+
+def _require_begun_attempts(loaded: LoadedCampaign) -> None:
+    """Refuse fewer attempts than have begun: they would be listed no more, and their money be forgotten."""
+    now = loaded.campaign.attempts
+    most = max((one.number for one in loaded.folder.attempts()), default=0)
+    if most > now:
+        raise ConfigError(
+            f"campaign.toml: attempts is {now:,}, but attempt {most:,} at a task has begun; put it back, and end what "
+            "you do not want with panpan batch cancel"
+        )
+
+
+async def _commit(loaded: LoadedCampaign) -> str | None:
+    """Return the full id of the commit of the worktrees; None for copies."""
+    workspace = loaded.campaign.workspace
+    if workspace.isolation == "copy":
+        return None
+    try:
+        repository = await repository_around(loaded.source)
+        wanted = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{workspace.commit}^{{commit}}"]
+        found = await run_git(wanted, cwd=repository.top, timeout_s=_GIT_S)
+    except ToolError as error:
+        raise ConfigError(
+            f'campaign.toml: workspace.source: {shown(error)}; name a repository, or set workspace.isolation = "copy"'
+        ) from error
+    if found.exit_code != 0:
+        raise ConfigError(
+            f"campaign.toml: workspace.commit: {shown(repository.top)} has no commit {shown(workspace.commit)}; "
+            "name a commit, branch or tag of it"
+        )
+    return found.stdout.decode("ascii").strip()
+
+
+def _lines(tasks: Sequence[Task]) -> bytes:
+    return b"".join(task.model_dump_json().encode() + b"\n" for task in tasks)
+
+
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()

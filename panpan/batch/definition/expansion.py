@@ -119,6 +119,11 @@ def _values_of_file(written: WrittenTask) -> Mapping[str, str]:
             raise ConfigError(
                 f"{written.place} is not UTF-8 text; name the file with {{file}} instead of inserting {{text}}"
             ) from error
+        if written.prompt.lstrip().startswith("{text}") and values["text"].lstrip().startswith("/"):
+            raise ConfigError(
+                f"{written.place} begins with a slash, so that its text would be a command of panpan and no prompt; "
+                "write words before {text} in tasks.prompt"
+            )
     return values
 
 

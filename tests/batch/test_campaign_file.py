@@ -58,6 +58,10 @@ def test_campaign_is_read_with_its_files(tmp_path: Path) -> None:
         ("[axes]\n'no name' = [1]", 'campaign.toml:2: axes."no name" is no name; write letters'),
         ("[workspace]\nisolation = 'none'", "workspace.isolation is unknown; write 'worktree' or 'copy'"),
         ("[workspace]\nsource = 'gone'\n[[task]]\nid='a'\nprompt='p'", "gone is no folder; correct the path"),
+        (
+            "[where.slurm]\nwalltime = '01:00:00'\nqueue = \"q\\ncurl evil\"\n[[task]]\nid='a'\nprompt='p'",
+            "campaign.toml:3: where.slurm.queue has a character that cannot be seen; remove it",
+        ),
         ("attempts = ", "campaign.toml:1: is not valid TOML: invalid value"),
         ("a." * 5_000 + "b = 1", "campaign.toml: is nested too deeply"),
         ("[attempt]\nflags = [3]", "campaign.toml:2: attempt.flags has an item that is a whole number; write a text"),

@@ -106,6 +106,12 @@ def test_job_has_the_settings_of_the_campaign(tmp_path: Path) -> None:
     assert lines[-1].endswith(f"--certificate '{tmp_path}/a folder'")
 
 
+async def test_address_at_which_nothing_can_listen_is_named(campaign: ClusterCampaign) -> None:
+    with pytest.raises(ConfigError, match="no scheduler can listen at no host"):
+        async with campaign.place("slurm", listen="no host"):
+            pass
+
+
 def test_job_keeps_a_signal_of_the_campaign(tmp_path: Path) -> None:
     settings = SlurmSettings(directives=("--signal=B:TERM@300",))
     script = slurm_job(settings, WorkerCommand("tls://a:1", tmp_path), "one", tmp_path / "log").job_script()

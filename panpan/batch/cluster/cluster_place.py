@@ -178,7 +178,7 @@ class ClusterPlace:
         host = await anyio.to_thread.run_sync(_own_address, self._machines, self._where.listen)
         try:
             scheduler = await QuietScheduler(protocol="tls://", host=host, port=0, security=security)
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # RuntimeError: Dask's own, as for an address that is none
             raise ConfigError(f"no scheduler can listen at {host}: {error}; set [where] listen") from error
         stack.push_async_callback(_close, scheduler.close)
         return str(scheduler.address), security

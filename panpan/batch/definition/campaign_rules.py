@@ -98,6 +98,11 @@ def _workspace(campaign: Campaign) -> Iterator[Problem]:
 
 
 def _machines(campaign: Campaign) -> Iterator[Problem]:
+    # each is part of a line of the job's script, and a line feed would begin a command that no question shows
+    for name in ("memory", "walltime", "queue", "account"):
+        text = getattr(campaign.where.slurm, name)
+        if text is not None and not text.isprintable():
+            yield ("where", "slurm", name), f"where.slurm.{name} has a character that cannot be seen; remove it"
     gpus = campaign.where.gpus
     if gpus is not None and campaign.attempt.gpu > len(gpus):
         yield (

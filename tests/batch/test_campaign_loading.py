@@ -60,7 +60,7 @@ async def test_limits_and_machines_may_change(tmp_path: Path) -> None:
     second = await prepared(folder)
     assert (second.id, second.tasks_digest) == (first.id, first.tasks_digest)
     assert second.campaign.budget.usd == 9
-    assert folder.frozen() == second
+    assert folder.frozen() == first  # another process may run it
 
 
 async def test_named_commit_is_found(tmp_path: Path) -> None:

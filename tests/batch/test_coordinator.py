@@ -532,6 +532,25 @@ def test_coordinator_ends_when_its_lease_is_lost(backend: str, tmp_path: Path) -
 
 
 @on_both_backends
+def test_run_writes_its_campaign_once_it_has_the_lease(backend: str, tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path)
+    changed = campaign.frozen.model_copy(
+        update={"campaign": campaign.frozen.campaign.model_copy(update={"attempts": 2})}
+    )
+
+    async def main() -> None:
+        async with Lease(campaign.folder.lease):
+            with pytest.raises(LeaseHeldError):
+                await run_campaign(campaign.folder, changed, FakePlace(passes))
+        assert campaign.folder.frozen() == campaign.frozen
+        await run_campaign(campaign.folder, changed, FakePlace(passes))
+
+    run_on(backend, main)
+    assert campaign.folder.frozen() == changed
+    assert len(campaign.index()) == 2 * len(campaign.tasks)
+
+
+@on_both_backends
 def test_campaign_is_run_by_one_process_alone(backend: str, tmp_path: Path) -> None:
     campaign = Campaign(tmp_path)
     second = FakePlace(passes)

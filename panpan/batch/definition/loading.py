@@ -31,6 +31,8 @@ async def prepare(
 ) -> FrozenCampaign:
     """Return the campaign of a folder, ready to run, and write what begins it.
 
+    Changes of a campaign that has begun are not written, since another process may run it: `run_campaign` writes them.
+
     Args:
         folder: The folder with campaign.toml.
         env: The environment, for the panpan home.
@@ -48,7 +50,7 @@ async def prepare(
 
 
 async def freeze(loaded: LoadedCampaign, tasks: Sequence[Task]) -> FrozenCampaign:
-    """Write the tasks and the campaign, or bring the campaign that began here up to date.
+    """Write the tasks and the campaign; or return the campaign that began here, with what has changed since.
 
     Raises:
         ConfigError: It differs from the one that began here, or the commit is not found.
@@ -96,10 +98,7 @@ def _go_on(loaded: LoadedCampaign, tasks: Sequence[Task], earlier: FrozenCampaig
     home = _require_same_files(loaded, earlier)
     if loaded.campaign.attempts < earlier.campaign.attempts:
         _require_begun_attempts(loaded)
-    frozen = earlier.model_copy(update={"campaign": loaded.campaign, "home": home})
-    if frozen != earlier:
-        loaded.folder.write_frozen(frozen)
-    return frozen
+    return earlier.model_copy(update={"campaign": loaded.campaign, "home": home})
 
 
 def _require_same_tasks(folder: CampaignFolder, tasks: Sequence[Task], earlier: FrozenCampaign) -> None:

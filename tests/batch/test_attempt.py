@@ -54,6 +54,26 @@ async def test_status_is_that_of_the_verify_command(tmp_path: Path, verify: Any,
     assert result.status == status
 
 
+@pytest.mark.parametrize(
+    ("flags", "reason"), [('"--yess"', "no such option '--yess'"), ('"--model", "no-such-model"', "'no-such-model'")]
+)
+async def test_attempt_that_cannot_begin_has_no_result(tmp_path: Path, flags: str, reason: str) -> None:
+    with serving([say("All done.")]) as server:
+        wrong = AttemptRuns(tmp_path, server, PREPARED, SETTINGS.replace('"off"]', f'"off", {flags}]'))
+        end = await wrong.run()
+        assert isinstance(end, Unfit)
+        assert reason in end.reason
+        assert wrong.attempt.result() is None
+
+        campaign = wrong.frozen.campaign
+        attempt = campaign.attempt.model_copy(update={"flags": ("--yes", "--sandbox", "off")})
+        right = campaign.model_copy(update={"attempt": attempt})
+        wrong.campaign.write_frozen(wrong.frozen.model_copy(update={"campaign": right}))
+        result = await wrong.result()
+
+    assert (result.status, result.message, len(server.requests)) == ("done", "All done.", 1)
+
+
 async def test_files_are_removed_after_the_result_on_demand(tmp_path: Path) -> None:
     with serving([WRITE, say("All done.")]) as server:
         campaign = f'{SETTINGS}[workspace]\nsource = "../project"\nkeep = false\n'
@@ -155,14 +175,6 @@ async def test_refused_key_is_an_error_at_once(tmp_path: Path) -> None:
 
     assert (result.status, result.tries) == ("error", 1)
     assert "key" in result.message
-
-
-async def test_wrong_flag_is_an_error_at_once(tmp_path: Path) -> None:
-    with serving([]) as server:
-        result = await AttemptRuns(tmp_path, server, PREPARED, '[attempt]\nflags = ["--no-such-flag"]\n').result()
-
-    assert (result.status, result.tries) == ("error", 1)
-    assert "--no-such-flag" in result.message
 
 
 async def test_setup_runs_once_before_the_model(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from panpan.batch.coordination.coordinator import Coordinator, run_campaign
 from panpan.batch.coordination.place import Host
 from panpan.batch.coordination.progress import Progress, Summary
+from panpan.batch.coordination.schedule import ENOUGH
 from panpan.batch.store.folder import CampaignFolder, read_record
 from panpan.batch.store.lease import Lease, LeaseHeldError, LeaseLostError, this_process
 from panpan.batch.store.records import (
@@ -202,6 +203,27 @@ def test_coordinator_gives_up_what_the_only_host_cannot_run(backend: str, tmp_pa
         assert summary.running.counts == {"passed": 1}
 
     run_on(backend, main)
+
+
+@pytest.mark.parametrize(("first_passes", "begun"), [(False, ENOUGH), (True, 3 * ENOUGH)])
+def test_coordinator_tries_no_more_once_all_say_the_same(first_passes: bool, begun: int, tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, count=3 * ENOUGH)
+    tried = list[str]()
+
+    async def act(job: Job) -> AttemptEnd:
+        tried.append(campaign.name(job))
+        if first_passes and len(tried) == 1:
+            return await passes(job)
+        return Unfit(reason="no such option --yess")
+
+    async def main() -> None:
+        summary = await campaign.run(FakePlace(act))
+        assert summary.because == "unfit"
+        left = 3 * ENOUGH - first_passes
+        assert summary.message == f"no machine can run {left} attempts: no such option --yess"
+
+    run_on("asyncio", main)
+    assert len(tried) == begun
 
 
 @on_both_backends

@@ -51,6 +51,14 @@ class RunEnd:
     """Last line of its standard error."""
     timed_out: bool = False
 
+    @property
+    def message(self) -> str:
+        """Answer or error in words."""
+        errors = self.result.get("errors")
+        said = errors[0] if isinstance(errors, list) and errors else self.result.get("result")
+        text = str(said or self.last_error or (f"exit code {self.exit_code}" if self.exit_code else ""))
+        return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[: MAX_MESSAGE_CHARS - 1]}…"
+
 
 async def run_panpan(
     argv: Sequence[str],
@@ -240,7 +248,7 @@ def judge(end: RunEnd, *, stops_at_questions: bool, knows_unfinished: bool) -> N
         stops_at_questions: True if the attempt waits for a person who answers its questions.
         knows_unfinished: True if the run was told what to do with a call that a crash cut off.
     """
-    said = _message(end)
+    said = end.message
     match end.exit_code:
         case _ if end.timed_out:
             return Over("budget", "panpan did not end when its time was over, and was ended")
@@ -274,16 +282,9 @@ def _pause_s(result: Mapping[str, Any]) -> float:
     return min(max(float(asked), 0.0), MAX_PAUSE_S) if isinstance(asked, int | float) else 0.0
 
 
-def _message(end: RunEnd) -> str:
-    errors = end.result.get("errors")
-    said = errors[0] if isinstance(errors, list) and errors else end.result.get("result")
-    text = str(said or end.last_error or (f"exit code {end.exit_code}" if end.exit_code else ""))
-    return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[: MAX_MESSAGE_CHARS - 1]}…"
-
-
 def _needs(end: RunEnd, kind: Literal["question", "unfinished"]) -> Needs:
     asked = end.result.get("asked")
     if isinstance(asked, dict):
         return Needs.model_validate(asked)
     choices = ("finished", "not-run", "unclear") if kind == "unfinished" else ()
-    return Needs(kind=kind, text=_message(end), choices=choices)
+    return Needs(kind=kind, text=end.message, choices=choices)

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from anyio import CancelScope, to_thread
 
+from panpan.batch.attempts.commands import UnfitError
 from panpan.batch.attempts.notes import Notes
 from panpan.batch.attempts.panpan_run import Again, Asked, Halted, NextStep, Over, RunEnd, judge, run_panpan
 from panpan.batch.attempts.protection import protecting_flags
 from panpan.batch.store.folder import AttemptFolder
 from panpan.batch.store.lease import Lease
 from panpan.batch.store.records import Answer, FrozenCampaign, Job, Needs, Stopped, Task, Waiting
-from panpan.errors import OutputError
+from panpan.errors import ConfigError, OutputError
 from panpan.integrations.headless import headless_command
 from panpan.session.stored.progress import SessionProgress
 from panpan.system.files.file_lock import is_locked
@@ -89,9 +90,15 @@ class SessionRuns:
         self._waited_since: float | None = None
 
     async def run(self) -> Over | Waiting | Stopped:
-        """Run panpan until the session is over, or needs a person."""
+        """Run panpan until the session is over, or needs a person.
+
+        Raises:
+            UnfitError: A flag, the model or a key is wrong, so that the session could not begin.
+        """
         while True:
             end, knows_unfinished = await self._run_once()
+            if end.exit_code == ConfigError.exit_code and not (await self._notes.progress()).prompts:
+                raise UnfitError(end.message)
             await self.take_in_answer()
             step = judge(end, stops_at_questions=self._settings.when_asked == "stop", knows_unfinished=knows_unfinished)
             if not (isinstance(step, Again) and step.why in ("held", "running")):

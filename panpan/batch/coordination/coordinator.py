@@ -204,6 +204,8 @@ class Coordinator:
             return "budget"
         if self._runs or self._unlisted:
             return None
+        if self._refusals.are_enough:
+            return "unfit"
         if self._schedule.pauses:
             return None
         if self._schedule:
@@ -213,6 +215,8 @@ class Coordinator:
 
     def _start_what_fits(self, attempts: TaskGroup) -> None:
         self._note = self._hindrance()
+        if self._refusals.are_enough:
+            return
         while not self._note and len(self._runs) < self._place.slots:
             one = self._schedule.first(self._clock())
             if one is None:
@@ -259,6 +263,7 @@ class Coordinator:
         await self._share_rates()
 
     async def _take_end(self, one: Attempt, end: AttemptEnd) -> None:
+        self._refusals.any_ran = self._refusals.any_ran or isinstance(end, Finished | Waiting)
         match end:
             case Finished(result=result):
                 self._count(one, result, self._clock() - self._runs[one.key][1])

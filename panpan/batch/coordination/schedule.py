@@ -71,10 +71,16 @@ class Schedule:
         heapq.heappush(self._later, (now + pause_s, next(self._order), attempt))
 
 
+ENOUGH = 8
+"""Attempts given up for one reason, with none that could run, after which the others are not tried."""
+
+
 class Refusals:
     """Attempts that hosts could not run, until each host has had its chance."""
 
     def __init__(self) -> None:
+        self.any_ran = False
+        """True once an attempt could run."""
         self._times: dict[Key, int] = {}
         self._given_up: dict[Key, tuple[Attempt, str]] = {}
         self._seen: set[str] = set()
@@ -99,6 +105,11 @@ class Refusals:
         again = [attempt for attempt, _ in self._given_up.values()]
         self._given_up.clear()
         return again
+
+    @property
+    def are_enough(self) -> bool:
+        """True if no attempt could run, and those given up say the same: so would the others."""
+        return not self.any_ran and len(self._given_up) >= ENOUGH and len(self.reasons) == 1
 
     @property
     def reasons(self) -> Sequence[str]:

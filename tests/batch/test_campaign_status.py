@@ -40,6 +40,26 @@ def test_status_counts_by_status_and_by_axis(tmp_path: Path) -> None:
         "by seed:",
         "  2  1 error",
         "  1  1 of 2 passed (50 %)",
+        "",
+        "errors:",
+        "  table/seed=2/1  no message",
+    ]
+
+
+def test_status_names_the_first_reasons_of_errors(tmp_path: Path) -> None:
+    tasks = [task_of("table", seed=seed) for seed in range(6)]
+    messages = ["no disk\x1b[2J", "no disk\x1b[2J", "x" * 200 + "y" * 200 + " cause", "no key", "no host", "no time"]
+    results = [result_of(task, "error", message=text) for task, text in zip(tasks, messages, strict=True)]
+    begun_campaign(tmp_path, tasks, results)
+
+    lines = lines_of(tmp_path)
+
+    assert lines[lines.index("errors:") :] == [
+        "errors:",
+        "  table/seed=0/1  no disk",
+        f"  table/seed=2/1  {'x' * 100} … {'y' * 194} cause",
+        "  table/seed=3/1  no key",
+        f"  and 3 more; {tmp_path / 'report.md'} names them",
     ]
 
 
@@ -175,12 +195,12 @@ def test_watch_shows_changes_and_ends_with_the_campaign(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_terminal: bool
 ) -> None:
     folder = begun_campaign(tmp_path, [ONE, TWO], [result_of(ONE)])
-    write_running(folder, host=HERE, pid=os.getpid())
     screen, slept = Screen(is_terminal), []
     monkeypatch.setattr(sys, "stdout", screen)
 
     def sleep(seconds: float) -> None:
         slept.append(seconds)
+        write_running(folder, host=HERE, pid=os.getpid())  # it has not begun at the first look
         if len(slept) == 2:
             folder.append_result(result_of(TWO, "failed"))
 

@@ -70,7 +70,8 @@ def sentence(because: EndedBecause, last: Running, folder: Path, lacking: str, u
     left = last.attempts - sum(last.counts.values())
     match because:
         case "done":
-            return f"{_attempts(last.attempts, 'has', 'have')} a result"
+            errors = last.counts.get("error", 0)
+            return f"{_attempts(last.attempts, 'has', 'have')} a result{f', {errors} of them an error' * bool(errors)}"
         case "waiting":
             return f"{_attempts(len(last.waiting), 'needs', 'need')} you; answer with panpan batch answer {folder}"
         case "budget":

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from pydantic_core import from_json
 
-from panpan.batch.store.wording import attempt_label, duration, typed, value_text
+from panpan.batch.store.wording import attempt_label, duration, shortened, typed, value_text
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -27,6 +27,8 @@ STATUSES = ("passed", "failed", "done", "error", "cancelled")
 
 _SILENT_S = 30.0
 """Seconds without a word of another machine after which its run may be lost; it writes at least each ten."""
+_MAX_ERRORS = 3
+"""Most errors whose reasons are told; the report has all."""
 
 
 def read_fields(path: Path) -> Fields | None:
@@ -36,6 +38,18 @@ def read_fields(path: Path) -> Fields | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptNow:
+    """An attempt that runs or waits, or ended with an error."""
+
+    label: str
+    """Its name as it is shown."""
+    word: str
+    """Its name for a command line."""
+    text: str
+    """The host and the time that it has run, the question, or the error."""
 
 
 class ResultCounts:
@@ -55,6 +69,8 @@ class ResultCounts:
         self.by_status: Counter[str] = Counter()
         self.by_axis: dict[str, dict[str, Counter[str]]] = {}
         """Number of results by axis, its value, and the status."""
+        self.errors: list[AttemptNow] = []
+        """The first attempts that ended with an error for a reason that no other had, as few as a screen holds."""
         self._usd: float | None = 0.0
         self._tokens, self._seconds, self._gpu_seconds = 0, 0.0, 0.0
 
@@ -82,11 +98,18 @@ class ResultCounts:
         self.by_status[status] += 1
         for axis, value in fields["axes"].items():
             self.by_axis.setdefault(axis, {}).setdefault(value_text(value), Counter())[status] += 1
+        if status == "error" and len(self.errors) < _MAX_ERRORS:
+            self._note_error(fields)
         spent = fields["spent"]
         self._usd = None if self._usd is None or spent["usd"] is None else self._usd + spent["usd"]
         self._tokens += spent["tokens"]
         self._seconds += spent["seconds"]
         self._gpu_seconds += spent["gpu_seconds"]
+
+    def _note_error(self, fields: Fields) -> None:
+        text = shortened(fields["message"]) or "no message"
+        if text not in (one.text for one in self.errors):
+            self.errors.append(_attempt(fields, text))
 
     def __contains__(self, attempt: Fields) -> bool:
         """True if an attempt has a result; its other record may be a second older."""
@@ -97,18 +120,6 @@ class ResultCounts:
         """Money, tokens and time of all results, by the names of `Spent`."""
         names = ("usd", "tokens", "seconds", "gpu_seconds")
         return dict(zip(names, (self._usd, self._tokens, self._seconds, self._gpu_seconds), strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptNow:
-    """An attempt that runs or waits."""
-
-    label: str
-    """Its name as it is shown."""
-    word: str
-    """Its name for a command line."""
-    text: str
-    """The host and the time that it has run, or the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +179,7 @@ class Overview:
             "ended": self.ended,
             "by_status": dict(self.counts.by_status),
             "by_axis": self.by_axis,
+            "errors": [asdict(one) for one in self.counts.errors],
             "running": [asdict(one) for one in self.running],
             "waiting": [asdict(one) for one in self.waiting],
             "to_do": self.to_do,

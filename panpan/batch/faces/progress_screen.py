@@ -89,6 +89,7 @@ class ProgressScreen:
 
 def _notes(view: Overview) -> Iterator[str]:
     folder = shlex.quote(clean_line(str(view.folder)))
+    yield from (f"{one.label} ended with an error: {one.text}" for one in view.counts.errors)
     for one in view.waiting:
         yield f"{one.label} waits for you: {one.text}\n  answer: panpan batch answer {folder} {one.word}"
     for name, problem in view.hosts_out.items():

@@ -33,6 +33,9 @@ def status_lines(view: Overview) -> Iterator[str]:
     for axis, values in view.by_axis.items():
         yield ""
         yield from _axis(axis, values)
+    yield from _attempts("errors", view.counts.errors)
+    if more := view.counts.by_status["error"] - len(view.counts.errors):
+        yield f"  and {more:,} more; {clean_line(str(view.folder / 'report.md'))} names them"
     yield from _attempts("waits for you", view.waiting)
     if view.waiting:
         yield f"  answer: panpan batch answer {shlex.quote(clean_line(str(view.folder)))} {view.waiting[0].word}"
@@ -118,6 +121,6 @@ def watch(folder: Path, *, sleep: Callable[[float], None] = time.sleep) -> None:
             out.write(f"{line}\n")
             last = line
         out.flush()
-        if view.life not in ("running", "silent"):
+        if view.life not in ("new", "running", "silent"):
             return
         sleep(1.0)

@@ -24,14 +24,13 @@ from panpan.batch.reporting.figures import (
 from panpan.batch.reporting.ranking import ranked
 from panpan.batch.store.folder import CampaignFolder, write_whole
 from panpan.batch.store.records import FrozenCampaign, Result, Task
-from panpan.batch.store.wording import attempt_label, count, duration, money, task_label, value_text
+from panpan.batch.store.wording import attempt_label, count, duration, money, shortened, task_label, value_text
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.pattern import compile_late
 
 MAX_TASKS = 2_000
 """Most tasks in a table of the reports; `results.csv` has all."""
 _MAX_TASKS_OF_PAGE = 200
-_MAX_MESSAGE_CHARS = 300
 _FORMULA = compile_late(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 """Beginnings of cells that spreadsheets run."""
 _MARKDOWN = compile_late(r"[\\`*_{}\[\]<>|#~!&]")
@@ -308,9 +307,3 @@ def _lists(report: CampaignReport) -> Iterator[str]:
             for one in report.waiting[:_MAX_TASKS_OF_PAGE]
         )
         yield ""
-
-
-def shortened(text: str) -> str:
-    """Return a text on one line, and cut if it is long."""
-    line = clean_line(text)
-    return line if len(line) <= _MAX_MESSAGE_CHARS else f"{line[:_MAX_MESSAGE_CHARS]}…"

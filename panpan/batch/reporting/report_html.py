@@ -14,7 +14,7 @@ from panpan.batch.reporting.report import LEGEND, MAX_TASKS, NOTE, CampaignRepor
 from panpan.batch.reporting.report_plots import histogram, rate_plot
 from panpan.batch.store.folder import AttemptFolder
 from panpan.batch.store.records import Result, Task
-from panpan.batch.store.wording import attempt_label, count, duration, money, value_text
+from panpan.batch.store.wording import attempt_label, count, duration, money, shortened, value_text
 from panpan.system.text.terminal_text import clean_line
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

@@ -5,6 +5,9 @@ from collections.abc import Mapping
 
 from panpan.system.text.terminal_text import clean_line, spoken_s
 
+_MAX_MESSAGE_CHARS = 300
+_HEAD_CHARS = 100
+
 Money = float | None
 """US dollars; None if a price is not known."""
 
@@ -55,3 +58,11 @@ def duration(seconds: float) -> str:
 def percent(share: float) -> str:
     """Return a share of 0 to 1 in percent."""
     return f"{100 * share:.0f} %"
+
+
+def shortened(text: str) -> str:
+    """Return a text on one line, cut in the middle if it is long: the cause of an error often comes last."""
+    line = clean_line(text)
+    if len(line) <= _MAX_MESSAGE_CHARS:
+        return line
+    return f"{line[:_HEAD_CHARS]} … {line[-(_MAX_MESSAGE_CHARS - _HEAD_CHARS) :]}"

@@ -72,6 +72,15 @@ async def test_named_commit_is_found(tmp_path: Path) -> None:
     assert (await prepared(folder)).commit == first
 
 
+async def test_source_that_is_not_committed_begins_nothing(tmp_path: Path) -> None:
+    folder = make_campaign(tmp_path, f'{ONE_TASK}[workspace]\nsource = "../project/runs"\n')
+    (tmp_path / "project" / "runs").mkdir()
+    assert "has no folder runs; name the project, or commit the folder first" in await refusal(folder)
+    assert folder.tasks_data() is None
+    edit(folder, "project/runs", "project/src")
+    assert (await prepared(folder)).tasks == 1
+
+
 async def test_source_without_repository_needs_copies(tmp_path: Path) -> None:
     folder = make_campaign(tmp_path, f'{ONE_TASK}[workspace]\nsource = "../plain"\n')
     (tmp_path / "plain").mkdir()

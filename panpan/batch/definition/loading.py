@@ -181,7 +181,16 @@ async def _commit(loaded: LoadedCampaign) -> str | None:
             f"campaign.toml: workspace.commit: {shown(repository.top)} has no commit {shown(workspace.commit)}; "
             "name a commit, branch or tag of it"
         )
-    return found.stdout.decode("ascii").strip()
+    commit = found.stdout.decode("ascii").strip()
+    inside = loaded.source.relative_to(repository.top).as_posix()
+    folder = f"{commit}:{'' if inside == '.' else inside}"
+    known = await run_git(["cat-file", "-e", folder], cwd=repository.top, timeout_s=_GIT_S)
+    if known.exit_code != 0:
+        raise ConfigError(
+            f"campaign.toml: workspace.source: the commit {commit[:12]} has no folder {shown(inside)}; "
+            "name the project, or commit the folder first"
+        )
+    return commit
 
 
 def _lines(tasks: Sequence[Task]) -> bytes:

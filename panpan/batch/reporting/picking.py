@@ -7,12 +7,19 @@ it is. Nothing is committed; index and HEAD stay. The campaign's own files never
 """
 
 import secrets
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 import anyio
 
 from panpan.batch.attempts.project_copy import campaigns_own
+from panpan.batch.attempts.workspace import (
+from panpan.batch.store.folder import AttemptFolder, CampaignFolder, read_record, write_record
+from panpan.batch.attempts.project_copy import campaigns_own
+from panpan.batch.reporting.ranking import ranked
+from panpan.batch.store.records import FrozenCampaign, Picked, Result, Task
+from panpan.batch.store.wording import attempt_label, task_label, typed
 from panpan.batch.attempts.workspace import (
     COMPARE_LIMITS,
     is_worktree,
@@ -91,9 +98,9 @@ def choose_attempt(folder: CampaignFolder, task: Task, attempt: int | None = Non
     if not best:
         raise ConfigError(f"no attempt at {_label(task)} has ended; wait until one has")
     if best[0].status not in _USABLE:
-        raise ConfigError(f"no attempt at {_label(task)} passed; look at them, and name the one to pick")
+        raise ConfigError(f"no attempt at {_label(task)} passed; {_how_to_look(folder, task, best[0])}")
     if len(best) > 1:
-        raise ConfigError(f"{_tie(task, best)}; look at them, and name the one to pick")
+        raise ConfigError(f"{_tie(task, best)}; {_how_to_look(folder, task, best[0])}")
     return best[0]
 
 
@@ -179,3 +186,8 @@ def _tie(task: Task, best: Sequence[Result]) -> str:
     changes = best[0].changes
     size = f", +{changes.added} -{changes.removed} lines" if changes else ""
     return f"these attempts are equally good ({best[0].status}{size}): {', '.join(labels)}{more}"
+
+
+def _how_to_look(folder: CampaignFolder, task: Task, result: Result) -> str:
+    word = typed(attempt_label(task.name, task.axes, result.attempt), task.id, result.attempt)
+    return f"name one, to see its changes first: panpan batch pick {shlex.quote(str(folder.path))} {word}"

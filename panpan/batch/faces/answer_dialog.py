@@ -16,7 +16,7 @@ from panpan.batch.faces.answering import Asking, Given, answer_of, find_waiting,
 from panpan.batch.store.folder import CampaignFolder
 from panpan.batch.store.lease import holder_of
 from panpan.batch.store.records import Needs
-from panpan.batch.store.wording import typed
+from panpan.batch.store.wording import shortened, typed
 from panpan.cli_kit.questions import TerminalQuestions
 from panpan.errors import ConfigError
 from panpan.session.command import Option
@@ -44,28 +44,33 @@ def answer(folder: CampaignFolder, word: str | None, given: Mapping[str, Any], f
     waiting = list(waiting_attempts(folder, tasks))
     asks = sys.stdin.isatty() and sys.stdout.isatty() and form == "text"
     answered = Given(**given)
-    if word is None and (answered != Given() or not asks or not waiting):
-        if answered != Given():
-            raise ConfigError("name the attempt to answer; `panpan batch answer DIR` lists those that wait")
+    if word is not None:
+        one = find_waiting(tasks, waiting, word)
+        _answer_one(folder, one, anyio.run(_asked, one) if answered == Given() and asks else answered)
+        return 0
+    if answered != Given():
+        raise ConfigError("name the attempt to answer; `panpan batch answer DIR` lists those that wait")
+    if not asks or not waiting:
         _list(folder, waiting, form)
         return 0
-    one = find_waiting(tasks, waiting, word) if word is not None else anyio.run(_picked, waiting)
-    if one is None:
-        return 0
-    if answered == Given() and asks:
-        found = anyio.run(_asked, one)
-        if found is None:
-            click.echo("nothing was answered")
-            return 0
-        answered = found
-    attempt = folder.attempt(one.task.id, one.attempt)
-    attempt.write_answer(answer_of(one.needs, answered))
+    while waiting and (one := anyio.run(_picked, waiting)) and _answer_one(folder, one, anyio.run(_asked, one)):
+        click.echo("")
+        waiting = [other for other in waiting_attempts(folder, tasks) if other != one]
+    return 0
+
+
+def _answer_one(folder: CampaignFolder, one: Asking, given: Given | None) -> bool:
+    """Write the answer to an attempt; return False if the user gave none."""
+    if given is None:
+        click.echo("nothing was answered")
+        return False
+    folder.attempt(one.task.id, one.attempt).write_answer(answer_of(one.needs, given))
     runs = anyio.run(holder_of, folder.lease) is not None
     then = (
         "the campaign goes on with it" if runs else f"go on with it: panpan batch run {shlex.quote(str(folder.path))}"
     )
     click.echo(f"answered {clean_line(one.label)}; {then}")
-    return 0
+    return True
 
 
 def _list(folder: CampaignFolder, waiting: Sequence[Asking], form: str) -> None:
@@ -117,7 +122,8 @@ async def _picked(waiting: Sequence[Asking]) -> Asking | None:
 async def _asked(one: Asking) -> Given | None:
     """Return the answer that the user gives on the terminal; None if they leave."""
     choices = _answers(one.needs)
-    title = "\n".join([f"{clean_line(one.label)} waits for {_kind(one.needs)}:", "", *_title(one.needs)])
+    head = [f"{clean_line(one.label)} waits for {_kind(one.needs)}.", f"Its task: {shortened(one.task.prompt)}"]
+    title = "\n".join([*head, "", *_title(one.needs), "", "Your answer:"])
     picked = await TerminalQuestions().choose(title, [*(Option(_short(label)) for label, _ in choices), Option(_LATER)])
     if picked is None or picked == len(choices):
         return None

@@ -45,8 +45,8 @@ def answer(folder: CampaignFolder, word: str | None, given: Mapping[str, Any], f
     asks = sys.stdin.isatty() and sys.stdout.isatty() and form == "text"
     answered = Given(**given)
     if word is not None:
-        one = find_waiting(tasks, waiting, word)
-        _answer_one(folder, one, anyio.run(_asked, one) if answered == Given() and asks else answered)
+        named = find_waiting(tasks, waiting, word)
+        _answer_one(folder, named, anyio.run(_asked, named) if answered == Given() and asks else answered)
         return 0
     if answered != Given():
         raise ConfigError("name the attempt to answer; `panpan batch answer DIR` lists those that wait")

@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from panpan.batch.attempts.protection import protecting_flags
 from panpan.batch.definition.begun_here import note_begun
 from panpan.batch.faces.attaching import open_by_hand
 from panpan.batch.store.folder import AttemptFolder, CampaignFolder
@@ -46,7 +47,8 @@ async def test_session_opens_in_its_workspace_and_home(
 
     told = (attempt.path / "witness").read_text().splitlines()
     home = folder.frozen().home
-    assert told == [home, "-r", "0b54a4d3", "--cwd", str(attempt.workspace), "--model", "a/b"]
+    protected = protecting_flags(folder.path)
+    assert told == [home, "-r", "0b54a4d3", "--cwd", str(attempt.workspace), *protected, "--model", "a/b"]
     assert f"panpan batch answer {folder.path} {TASK.id}/1" in capsys.readouterr().out
     assert await holder_of(attempt.lease) is None
 

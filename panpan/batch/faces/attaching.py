@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import click
 
+from panpan.batch.attempts.protection import protecting_flags
 from panpan.batch.attempts.workspace import working_folder
 from panpan.batch.definition.begun_here import require_begun_here
 from panpan.batch.faces.following import EventReader, follow
@@ -103,7 +104,8 @@ async def open_by_hand(
         raise ConfigError(f"the files of {label} are gone: {attempt.workspace}")
     async with Lease(attempt.lease):
         model = ["--model", task.model] if task.model else []
-        words = ["-r", state.session_id, "--cwd", str(working_folder(frozen, attempt)), *model]
+        where = ["--cwd", str(working_folder(frozen, attempt)), *protecting_flags(folder.path)]
+        words = ["-r", state.session_id, *where, *model]
         env = {**os.environ, "PANPAN_HOME": frozen.home}
         with _interrupts_reach_the_child():
             code = await run_in_foreground([*panpan, *words], env)

@@ -15,12 +15,6 @@ import anyio
 
 from panpan.batch.attempts.project_copy import campaigns_own
 from panpan.batch.attempts.workspace import (
-from panpan.batch.store.folder import AttemptFolder, CampaignFolder, read_record, write_record
-from panpan.batch.attempts.project_copy import campaigns_own
-from panpan.batch.reporting.ranking import ranked
-from panpan.batch.store.records import FrozenCampaign, Picked, Result, Task
-from panpan.batch.store.wording import attempt_label, task_label, typed
-from panpan.batch.attempts.workspace import (
     COMPARE_LIMITS,
     is_worktree,
     kept_repository,
@@ -30,7 +24,7 @@ from panpan.batch.attempts.workspace import (
 from panpan.batch.reporting.ranking import ranked
 from panpan.batch.store.folder import AttemptFolder, CampaignFolder, read_record, write_record
 from panpan.batch.store.records import FrozenCampaign, Picked, Result, Task
-from panpan.batch.store.wording import attempt_label, task_label
+from panpan.batch.store.wording import attempt_label, task_label, typed
 from panpan.editing.tree_diffs import file_diffs
 from panpan.errors import ConfigError, SnapshotError
 from panpan.file_trees.listed_files import read_snapshot

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from panpan.batch.reporting.figures import LETTERS, rate_of, rates_by_axis, spread_of, total_spent
-from panpan.batch.reporting.report import LEGEND, MAX_TASKS, NOTE, CampaignReport, shortened
+from panpan.batch.reporting.report import LEGEND, MAX_TASKS, NOTE, CampaignReport
 from panpan.batch.reporting.report_plots import histogram, rate_plot
 from panpan.batch.store.folder import AttemptFolder
 from panpan.batch.store.records import Result, Task

@@ -46,6 +46,13 @@ def test_status_counts_by_status_and_by_axis(tmp_path: Path) -> None:
     ]
 
 
+def test_status_tells_what_the_budget_reserves(tmp_path: Path) -> None:
+    folder = begun_campaign(tmp_path, [ONE, TWO], [result_of(ONE)], {"budget": {"usd": 40.0}})
+    write_running(folder, reserved={"usd": 2.0})
+
+    assert "$0.50 of $40.00 ($2.00 reserved) · 1.0 k tokens · 1 min 0 s of attempts" in lines_of(tmp_path)
+
+
 def test_status_names_the_first_reasons_of_errors(tmp_path: Path) -> None:
     tasks = [task_of("table", seed=seed) for seed in range(6)]
     messages = ["no disk\x1b[2J", "no disk\x1b[2J", "x" * 200 + "y" * 200 + " cause", "no key", "no host", "no time"]

@@ -139,6 +139,8 @@ class Overview:
     axes: Fields
     """The axes of the campaign with their values."""
     budget: Fields
+    reserved_usd: float
+    """US dollars that attempts without a result may have spent, or may still spend."""
     running: Sequence[AttemptNow]
     waiting: Sequence[AttemptNow]
     hosts_out: Mapping[str, str]
@@ -186,6 +188,7 @@ class Overview:
             "hosts_out": dict(self.hosts_out),
             "spent": dict(self.counts.spent),
             "budget": dict(self.budget),
+            "reserved_usd": self.reserved_usd,
             "per_hour": self.per_hour,
             "seconds_left": self.seconds_left,
         }
@@ -238,6 +241,7 @@ class Looker:
             counts=self._counts,
             axes=campaign["axes"],
             budget={name: limit for name, limit in campaign["budget"].items() if limit is not None},
+            reserved_usd=now.get("reserved", {}).get("usd") or 0.0,
             running=[_attempt(one, _run_words(one, age_s)) for one in running],
             waiting=[_attempt(one, f"{one['kind']}: {clean_line(one['text'])}") for one in waiting],
             hosts_out={one["name"]: one["problem"] for one in now["hosts"] if one["problem"]} if is_alive else {},

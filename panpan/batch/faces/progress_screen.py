@@ -7,15 +7,15 @@ import os
 import shlex
 import shutil
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TextIO
+from typing import TextIO
 
 import anyio
 from anyio import to_thread
 
 from panpan.batch.coordination.progress import Progress
 from panpan.batch.faces.overview import Looker, Overview
-from panpan.batch.faces.status import progress_line
-from panpan.batch.store.wording import duration, money
+from panpan.batch.faces.status import money_line, progress_line
+from panpan.batch.store.wording import duration
 from panpan.cli_kit.failures import is_dumb
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import clean_line
@@ -110,8 +110,7 @@ def _parts(view: Overview) -> Iterator[str]:
     if view.waiting:
         yield f"{len(view.waiting):,} waiting"
     yield f"{len(view.running):,} running"
-    spent: Any = view.counts.spent["usd"]
-    yield money(spent) + (f" of {money(view.budget['usd'])}" if "usd" in view.budget else "")
+    yield money_line(view)
     if view.per_hour:
         yield f"{view.per_hour:,.0f}/h"
     if view.seconds_left:

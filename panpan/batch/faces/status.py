@@ -59,7 +59,7 @@ def spent_line(view: Overview) -> str:
     """Return what it has taken and will take."""
     spent, budget = view.counts.spent, view.budget
     parts = [
-        money(spent["usd"]) + (f" of {money(budget['usd'])}" if "usd" in budget else ""),
+        money_line(view),
         f"{count(spent['tokens'])}{_of(budget, 'tokens', count)} tokens",
         f"{duration(spent['seconds'])} of attempts",
     ]
@@ -70,6 +70,16 @@ def spent_line(view: Overview) -> str:
     if view.seconds_left:
         parts.append(f"about {duration(view.seconds_left)} left")
     return " · ".join(parts)
+
+
+def money_line(view: Overview) -> str:
+    """Return what attempts with a result have cost, and what the budget keeps for the others."""
+    parts = [money(view.counts.spent["usd"])]
+    if "usd" in view.budget:
+        parts.append(f"of {money(view.budget['usd'])}")
+    if view.reserved_usd:
+        parts.append(f"({money(view.reserved_usd)} reserved)")
+    return " ".join(parts)
 
 
 def _of(budget: Mapping[str, float], name: str, written: Callable[[float], str]) -> str:

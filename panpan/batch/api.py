@@ -27,6 +27,7 @@ async def run(
     ask: Ask | None = None,
     on: str | None = None,
     at_once: int | None = None,
+    retry_errors: bool = False,
     notify: Callable[[Progress], None] = lambda _: None,
     env: Mapping[str, str] = os.environ,
 ) -> Summary:
@@ -46,6 +47,7 @@ async def run(
         ask: Asks the user whether they trust the files.
         on: Machines, instead of `on` in the table `[where]`, such as `ssh:hosts.txt`.
         at_once: Attempts at once on one machine, instead of `at_once` in `[where]`.
+        retry_errors: True if attempts that ended with an error go on.
         notify: Called with news, in the event loop.
         env: Variables of the environment, for the panpan home.
 
@@ -57,7 +59,8 @@ async def run(
     """
     frozen = _on_machines(await prepare(Path(folder), env, trusts=trust, ask=ask), on, at_once)
     campaign = _campaign(folder)
-    return await run_campaign(campaign, frozen, await place_of(campaign, frozen), notify=notify)
+    place = await place_of(campaign, frozen)
+    return await run_campaign(campaign, frozen, place, notify=notify, retries_errors=retry_errors)
 
 
 def run_sync(folder: str | Path, **options: Any) -> Summary:

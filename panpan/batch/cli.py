@@ -88,6 +88,7 @@ def _example_for(project: Path, place: Path) -> str:
 @click.option("--on", metavar="WHERE", help="Machines: local:N, ssh:HOSTS, slurm, or the address of a Dask scheduler.")
 @click.option("--at-once", type=click.IntRange(min=1), metavar="N", help="Attempts at once on one machine.")
 @click.option("--model", metavar="NAME", help="Model of all attempts, unless there is an axis model.")
+@click.option("--retry-errors", "retries_errors", is_flag=True, help="Go on with attempts that ended with an error.")
 @click.option("--trust", "trusts", is_flag=True, help="Trust the campaign's files in this run, without a question.")
 @_FORMAT
 def run_command(folder: Path, form: str, **options: Any) -> int:

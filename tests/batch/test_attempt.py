@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from panpan.batch.attempts.session_runs import GO_ON
+from panpan.batch.coordination.reconciling import reopen_errors
 from panpan.batch.store.records import Finished, Limits, Result, Unfit
 from panpan.system.sandbox.choice import find_sandbox
 from tests.batch.attempt_runs import SETTINGS, AttemptRuns, lines_of, prompts_of
@@ -175,6 +176,18 @@ async def test_refused_key_is_an_error_at_once(tmp_path: Path) -> None:
 
     assert (result.status, result.tries) == ("error", 1)
     assert "key" in result.message
+
+
+async def test_reopened_error_goes_on_in_its_session(tmp_path: Path) -> None:
+    with serving([HttpError(401), say("All done.")]) as server:
+        runs = AttemptRuns(tmp_path, server, PREPARED)
+        error = await runs.result()
+        assert error.status == "error"
+        reopen_errors(runs.campaign)
+        result = await runs.result()
+
+    assert (result.status, result.message, result.tries) == ("done", "All done.", 2)
+    assert result.session_id == error.session_id
 
 
 async def test_setup_runs_once_before_the_model(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ seed = [1, 2]
 source = "../project"
 isolation = "copy"
 """
-OPTIONS = {"on": None, "at_once": None, "model": None, "trusts": True}
+OPTIONS = {"on": None, "at_once": None, "model": None, "trusts": True, "retries_errors": False}
 
 
 @pytest.fixture
@@ -69,6 +69,27 @@ async def test_run_ends_with_a_summary_and_the_report(
     assert "4 attempts have a result" in said
     assert f"report: {folder.path / 'report.html'}" in said
     assert all((folder.path / name).exists() for name in ("results.csv", "report.md", "report.html"))
+
+
+async def test_errors_are_named_and_tried_again_on_demand(
+    folder: CampaignFolder, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def fails(job: Job) -> AttemptEnd:
+        await anyio.lowlevel.checkpoint()
+        return Finished(result=write_result(job, status="error", message="no such host"))
+
+    assert await run(folder.path, "text", OPTIONS, at(fails)) == 1
+    said = capfd.readouterr().out
+    assert "  t/1  no such host" in said
+    again = (
+        f"4 attempts have a result, and 4 attempts ended with an error; try again with panpan batch run {folder.path}"
+    )
+    assert f"{again} --retry-errors" in said
+
+    assert await run(folder.path, "text", OPTIONS, at(passes)) == 1
+    assert await run(folder.path, "text", {**OPTIONS, "retries_errors": True}, at(passes)) == 0
+    assert "4 of 4 attempts (100 %): 4 passed" in capfd.readouterr().out
+    assert [line["status"] for line in folder.results()] == ["passed"] * 4
 
 
 async def test_run_prints_one_json_object_where_asked(

@@ -22,6 +22,14 @@ from panpan.batch.coordination.tally import Tally
 from panpan.batch.store.folder import CampaignFolder, read_record, write_record
 from panpan.batch.store.lease import Lease, LeaseLostError
 from panpan.batch.store.records import (
+from panpan.batch.store.folder import CampaignFolder, read_record, write_record
+from panpan.batch.store.lease import Lease, LeaseLostError
+from panpan.batch.coordination.ledger import Ledger
+from panpan.batch.coordination.place import Place
+from panpan.batch.coordination.progress import Progress, Summary, host_record, running_record, sentence, waiting_record
+from panpan.batch.coordination.reconciling import Standing, reopen_errors, standing_of
+from panpan.batch.coordination.recorder import Recorder
+from panpan.batch.store.records import (
     AttemptEnd,
     EndedBecause,
     Finished,
@@ -51,6 +59,7 @@ async def run_campaign(
     place: AbstractAsyncContextManager[Place],
     *,
     notify: Callable[[Progress], None] = lambda _: None,
+    retries_errors: bool = False,
 ) -> Summary:
     """Run a campaign until all is done or it cannot go on. Cancelling the call stops the attempts, to go on later.
 
@@ -59,6 +68,7 @@ async def run_campaign(
         frozen: The campaign as the user trusted it.
         place: Where attempts run. It is entered when no other process runs the campaign.
         notify: Called with news; it may not block.
+        retries_errors: True if attempts that ended with an error go on.
 
     Raises:
         LeaseHeldError: Another process runs the campaign.
@@ -71,6 +81,10 @@ async def run_campaign(
             await to_thread.run_sync(folder.write_frozen, frozen)
         async with place as entered:
             return await Coordinator(folder, frozen, entered, lease, notify=notify).run()
+    async with Lease(folder.lease, guards=folder.path) as lease, place as entered:
+        if retries_errors:
+            await to_thread.run_sync(reopen_errors, folder)
+        return await Coordinator(folder, frozen, entered, lease, notify=notify).run()
     raise AssertionError("a lease swallows no exception")
 
 

@@ -70,8 +70,11 @@ def sentence(because: EndedBecause, last: Running, folder: Path, lacking: str, u
     left = last.attempts - sum(last.counts.values())
     match because:
         case "done":
-            errors = last.counts.get("error", 0)
-            return f"{_attempts(last.attempts, 'has', 'have')} a result{f', {errors} of them an error' * bool(errors)}"
+            done = f"{_attempts(last.attempts, 'has', 'have')} a result"
+            if not (errors := last.counts.get("error", 0)):
+                return done
+            again = f"try again with panpan batch run {folder} --retry-errors"
+            return f"{done}, and {_attempts(errors)} ended with an error; {again}"
         case "waiting":
             return f"{_attempts(len(last.waiting), 'needs', 'need')} you; answer with panpan batch answer {folder}"
         case "budget":

@@ -56,6 +56,37 @@ def standing_of(folder: CampaignFolder, attempts: int) -> Standing:
     )
 
 
+def reopen_errors(folder: CampaignFolder) -> None:
+    """Take back the results of attempts that ended with an error, so that they go on where they were.
+
+    An attempt whose files were removed keeps its result. A kill in between leaves each result as it was, or taken back.
+
+    Args:
+        folder: The campaign's folder; only the process that holds its lease may do this.
+
+    Raises:
+        ConfigError: A file is damaged.
+        OutputError: A file cannot be written.
+    """
+    results = known_results(folder)
+    errors = [key for key, result in results.items() if result.status == "error" and _may_go_on(folder.attempt(*key))]
+    if not errors:
+        return
+    for key in errors:
+        attempt = folder.attempt(*key)
+        if (state := attempt.state()) is not None:
+            attempt.write_state(state.model_copy(update={"ended_by": None, "message": "", "failures": 0}))
+    # before the results' own files: those that are left then come back into it
+    folder.rewrite_results([result for key, result in results.items() if key not in errors])
+    for key in errors:
+        folder.attempt(*key).forget_result()
+
+
+def _may_go_on(attempt: AttemptFolder) -> bool:
+    state = attempt.state()
+    return state is None or not state.base or attempt.workspace.is_dir()
+
+
 def known_results(folder: CampaignFolder) -> Mapping[Key, Result]:
     """Return all results, also those that are not in the index yet. It writes nothing.
 

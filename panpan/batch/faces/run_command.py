@@ -51,7 +51,7 @@ async def run(
     Args:
         path: Its folder, canonical.
         form: `text` or `json`, for the summary.
-        options: Those of the command: `on`, `at_once`, `model` and `trusts`.
+        options: Those of the command: `on`, `at_once`, `model`, `trusts` and `retries_errors`.
         place_for: Returns where attempts run.
 
     Raises:
@@ -73,7 +73,8 @@ async def run(
             helpers.start_soon(screen.run)
             with signals.scope:
                 place = await place_for(loaded.folder, frozen)
-                summary = await run_campaign(loaded.folder, frozen, place, notify=screen.tell)
+                retries = options["retries_errors"]
+                summary = await run_campaign(loaded.folder, frozen, place, notify=screen.tell, retries_errors=retries)
             helpers.cancel_scope.cancel()
     screen.clear()
     return await to_thread.run_sync(_finish, loaded.folder, looker.look(), summary, form, signals.exit_code)

@@ -217,6 +217,17 @@ class AttemptFolder:
         write_record(self.path / "result.json", result)
         self.forget_needs()
 
+    def forget_result(self) -> None:
+        """Remove the result.
+
+        Raises:
+            OutputError: It cannot be removed.
+        """
+        try:
+            (self.path / "result.json").unlink(missing_ok=True)
+        except OSError as error:
+            raise OutputError(f"{self.path / 'result.json'} cannot be removed: {error.strerror}") from error
+
     def needs(self) -> Needs | None:
         return read_record(self.path / "needs.json", Needs)
 

@@ -76,7 +76,7 @@ def test_text_shows_all_that_runs_with_every_character(tmp_path: Path) -> None:
     assert "is not trusted. It is code" in lines[0]
     project = (tmp_path / "project").resolve()
     for line in (
-        "panpan, 3 times for each task, with the flags: --yes --allowedTools 'Bash(rm *)'",
+        "panpan, 12 times (tasks: 4, attempts at each: 3), with the flags: --yes --allowedTools 'Bash(rm *)'",
         f"files: worktree of {project} at HEAD",
         f"panpan home, with settings and keys: {(tmp_path / 'home').resolve()}",
         "verify: pytest -q",

@@ -6,6 +6,7 @@ Trust in a campaign is no trust in a project, even in the same folder: its root 
 
 import shlex
 from collections.abc import Awaitable, Callable, Iterator
+from math import prod
 from typing import TypeAlias
 
 from anyio import to_thread
@@ -86,7 +87,7 @@ class CampaignTrust:
         """Yield what runs, and with what it may run; an item may have several lines."""
         campaign = self.loaded.campaign
         attempt, workspace, slurm = campaign.attempt, campaign.workspace, campaign.where.slurm
-        yield f"panpan, {campaign.attempts} times for each task, with the flags: {shlex.join(attempt.flags) or 'none'}"
+        yield f"panpan, {self._times()}, with the flags: {shlex.join(attempt.flags) or 'none'}"
         if campaign.tasks.each is not None:
             yield f"task for each file: {campaign.tasks.each}"
         if campaign.model is not None:
@@ -107,6 +108,12 @@ class CampaignTrust:
         yield from (f"slurm directive: {line}" for line in slurm.directives)
         yield from (f"slurm prologue: {line}" for line in slurm.prologue)
         yield f"limits: {', '.join(self._limits()) or 'none'}"
+
+    def _times(self) -> str:
+        campaign = self.loaded.campaign
+        written = len(written_tasks(campaign, self.loaded.folder.path, self.loaded.jsonl))
+        tasks = written * prod(map(len, campaign.axes.values()))
+        return f"{tasks * campaign.attempts:,} times (tasks: {tasks:,}, attempts at each: {campaign.attempts:,})"
 
     def _verify_commands(self) -> Iterator[Verify]:
         campaign = self.loaded.campaign

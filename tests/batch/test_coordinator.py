@@ -199,7 +199,7 @@ def test_coordinator_gives_up_what_the_only_host_cannot_run(backend: str, tmp_pa
     async def main() -> None:
         summary = await campaign.run(FakePlace(act))
         assert summary.because == "unfit"
-        assert summary.message == "no machine can run 2 attempts: no sandbox works here"
+        assert summary.message == "2 attempts cannot run: no sandbox works here"
         assert summary.running.counts == {"passed": 1}
 
     run_on(backend, main)
@@ -220,7 +220,7 @@ def test_coordinator_tries_no_more_once_all_say_the_same(first_passes: bool, beg
         summary = await campaign.run(FakePlace(act))
         assert summary.because == "unfit"
         left = 3 * ENOUGH - first_passes
-        assert summary.message == f"no machine can run {left} attempts: no such option --yess"
+        assert summary.message == f"{left} attempts cannot run: no such option --yess"
 
     run_on("asyncio", main)
     assert len(tried) == begun
@@ -524,7 +524,7 @@ def test_coordinator_survives_an_attempt_that_fails_to_run(backend: str, tmp_pat
 
     async def main() -> None:
         summary = await campaign.run(FakePlace(act))
-        assert summary.message == "no machine can run 1 attempt: git is not installed"
+        assert summary.message == "1 attempt cannot run: git is not installed"
         assert summary.running.counts == {"passed": 2}
 
     run_on(backend, main)

@@ -85,7 +85,7 @@ def sentence(because: EndedBecause, last: Running, folder: Path, lacking: str, u
         case "stopped":
             return f"stopped, with {left} of {last.attempts} attempts to do; go on with panpan batch run {folder}"
         case "unfit":
-            return f"no machine can run {_attempts(left - len(last.waiting))}: {'; '.join(unfit)}"
+            return f"{_attempts(left - len(last.waiting))} cannot run: {'; '.join(unfit)}"
 
 
 def _attempts(number: int, one: str = "", many: str = "") -> str:

@@ -212,21 +212,29 @@ class _Attempt:
                         await self._set_up(ground, variables)
                     except CommandFailedError as error:
                         return await self._finished(notes, Over("error", str(error)), None)
-                    await notes.note(base=base, is_set_up=True)
+                    notes.remember(base=base, is_set_up=True)
+                    if self._has_setup:
+                        await notes.note()
                 if notes.state.ended_by is None:
                     self._runs = self._new_runs(notes, workspace, variables, ports)
                     over = await self._runs.run()
                     if not isinstance(over, Over):
                         return over
-                    await notes.note(ended_by=over.ended_by, message=over.message)
+                    notes.remember(ended_by=over.ended_by, message=over.message)
+                    if self._task.verify is not None:
+                        await notes.note()
                 ports.release()
                 return await self._judged(notes, ground, variables)
+
+    @property
+    def _has_setup(self) -> bool:
+        """True if the files need more than to be there before the session begins."""
+        return self._venv is not None or self._frozen.campaign.workspace.setup is not None
 
     @asynccontextmanager
     async def _ground(self, workspace: Path) -> AsyncGenerator[Ground | None, None]:
         """Give the place of the campaign's commands, before a model is asked in vain; None if there are no commands."""
-        settings = self._frozen.campaign.workspace
-        if self._task.verify is None and settings.setup is None and self._venv is None:
+        if self._task.verify is None and not self._has_setup:
             yield None
             return
         async with ground_at(

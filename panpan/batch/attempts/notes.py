@@ -55,9 +55,13 @@ class Notes:
         if self._counted_to is not None:
             now = self._clock()
             seconds, self._counted_to = seconds + now - self._counted_to, now
-        self.state = self.state.model_copy(update={"seconds": seconds, **fields})
+        self.remember(seconds=seconds, **fields)
         async with self._writing:  # so that the newest state is written last
             await to_thread.run_sync(self._folder.write_state, self.state)
+
+    def remember(self, **fields: object) -> None:
+        """Change fields of the state; the next note writes them. Until then, a kill costs little work."""
+        self.state = self.state.model_copy(update=fields)
 
     async def begin_run(self, **fields: object) -> None:
         """Note that a run begins, before it does."""

@@ -15,20 +15,12 @@ from anyio.abc import TaskGroup
 from panpan.batch.coordination.ledger import Ledger
 from panpan.batch.coordination.place import Place
 from panpan.batch.coordination.progress import Progress, Summary, host_record, running_record, sentence, waiting_record
-from panpan.batch.coordination.reconciling import Standing, standing_of
+from panpan.batch.coordination.reconciling import Standing, reopen_errors, standing_of
 from panpan.batch.coordination.recorder import Recorder
 from panpan.batch.coordination.schedule import Attempt, Key, Refusals, Schedule
 from panpan.batch.coordination.tally import Tally
 from panpan.batch.store.folder import CampaignFolder, read_record, write_record
 from panpan.batch.store.lease import Lease, LeaseLostError
-from panpan.batch.store.records import (
-from panpan.batch.store.folder import CampaignFolder, read_record, write_record
-from panpan.batch.store.lease import Lease, LeaseLostError
-from panpan.batch.coordination.ledger import Ledger
-from panpan.batch.coordination.place import Place
-from panpan.batch.coordination.progress import Progress, Summary, host_record, running_record, sentence, waiting_record
-from panpan.batch.coordination.reconciling import Standing, reopen_errors, standing_of
-from panpan.batch.coordination.recorder import Recorder
 from panpan.batch.store.records import (
     AttemptEnd,
     EndedBecause,

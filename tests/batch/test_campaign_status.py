@@ -12,6 +12,7 @@ import pytest
 from panpan.batch.faces.overview import Looker, ResultCounts
 from panpan.batch.faces.status import progress_line, spent_line, status_lines, watch
 from panpan.batch.store.records import Answer, Spent
+from panpan.batch.store.wording import STARTS
 from panpan.errors import ConfigError
 from tests.batch.campaign_files import begun_campaign, result_of, task_of, write_running
 
@@ -89,7 +90,11 @@ def test_status_names_who_waits_runs_and_is_out(tmp_path: Path) -> None:
                 "text": "Which\nseed\x1b[31m?",
             }
         ],
-        hosts=[{"name": "gpu-1", "slots": 2, "problem": ""}, {"name": "gpu-2", "slots": 0, "problem": "no folder"}],
+        hosts=[
+            {"name": "gpu-1", "slots": 2, "problem": ""},
+            {"name": "gpu-2", "slots": 0, "problem": "no folder"},
+            {"name": "gpu-3", "slots": 0, "problem": STARTS},
+        ],
         rates={"attempts": 2.0},
         seconds_left=3600.0,
         note="the budget's usd is reserved",
@@ -104,7 +109,7 @@ def test_status_names_who_waits_runs_and_is_out(tmp_path: Path) -> None:
     assert "  table/seed=2/1  question: Which seed?" in lines
     assert f"  answer: panpan batch answer {tmp_path} table/seed=2/1" in lines
     assert "  table/seed=1/2  on gpu-1, 1 min 15 s" in lines
-    assert "  gpu-2: no folder" in lines
+    assert lines[lines.index("hosts that are out:") :] == ["hosts that are out:", "  gpu-2: no folder"]
 
 
 def test_attempt_waits_no_more_once_it_is_answered_or_has_ended(tmp_path: Path) -> None:

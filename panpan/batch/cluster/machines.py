@@ -20,6 +20,7 @@ from anyio import CancelScope
 
 from panpan.batch.cluster.hosts import SshHost
 from panpan.batch.definition.campaign import SlurmSettings
+from panpan.batch.store.wording import STARTS
 from panpan.errors import ConfigError, ToolError
 from panpan.system.environment import user_environment
 from panpan.system.processes.process import Child, capture
@@ -78,7 +79,7 @@ async def keep(
     pause_s = _FIRST_PAUSE_S
     for count in itertools.count(1):
         began = clock()
-        told("it starts")
+        told(STARTS)
         reason = await machine.run(worker_name(machine.name, count), told)
         if clock() - began >= _STEADY_S:
             pause_s = _FIRST_PAUSE_S

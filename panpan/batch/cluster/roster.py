@@ -15,6 +15,7 @@ from distributed.security import Security
 from panpan.batch.cluster.machines import machine_of
 from panpan.batch.cluster.worker import Proof, ProofOrder, prove, seat_name, withdraw
 from panpan.batch.coordination.place import Host
+from panpan.batch.store.wording import STARTS
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import clean_line
 
@@ -31,7 +32,7 @@ class ListedWorker:
     def __init__(self) -> None:
         self.name = ""
         self.slots = 0
-        self.problem = "it has not proved itself yet"
+        self.problem = STARTS
         self.is_asked = False
         self.ask_at = 0.0
         self._pause_s = _FIRST_PAUSE_S

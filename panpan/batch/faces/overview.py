@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from pydantic_core import from_json
 
-from panpan.batch.store.wording import attempt_label, duration, shortened, typed, value_text
+from panpan.batch.store.wording import STARTS, attempt_label, duration, shortened, typed, value_text
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -244,7 +244,7 @@ class Looker:
             reserved_usd=now.get("reserved", {}).get("usd") or 0.0,
             running=[_attempt(one, _run_words(one, age_s)) for one in running],
             waiting=[_attempt(one, f"{one['kind']}: {clean_line(one['text'])}") for one in waiting],
-            hosts_out={one["name"]: one["problem"] for one in now["hosts"] if one["problem"]} if is_alive else {},
+            hosts_out=_hosts_out(now["hosts"]) if is_alive else {},
             per_hour=now["rates"]["attempts"] or None if is_alive else None,
             seconds_left=now["seconds_left"] if is_alive else None,
         )
@@ -275,6 +275,10 @@ def _life(now: Fields, path: Path) -> str:
 def _attempt(one: Fields, text: str) -> AttemptNow:
     label = attempt_label(one["task"], one["axes"], one["attempt"])
     return AttemptNow(clean_line(label), typed(label, one["task_id"], one["attempt"]), text)
+
+
+def _hosts_out(hosts: Sequence[Fields]) -> Mapping[str, str]:
+    return {one["name"]: one["problem"] for one in hosts if one["problem"] not in ("", STARTS)}
 
 
 def _run_words(one: Fields, age_s: float) -> str:

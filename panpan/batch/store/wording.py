@@ -8,6 +8,9 @@ from panpan.system.text.terminal_text import clean_line, spoken_s
 _MAX_MESSAGE_CHARS = 300
 _HEAD_CHARS = 100
 
+STARTS = "it starts"
+"""Problem of a machine that is not ready yet, and nothing to worry about."""
+
 Money = float | None
 """US dollars; None if a price is not known."""
 

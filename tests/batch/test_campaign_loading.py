@@ -181,6 +181,13 @@ async def test_files_from_before_the_campaign_are_refused(tmp_path: Path, name: 
     assert folder.frozen_or_none() is None
 
 
+async def test_state_is_the_users_alone(tmp_path: Path) -> None:
+    folder = make_campaign(tmp_path)
+    await prepared(folder)
+
+    assert folder.state.stat().st_mode & 0o777 == 0o700
+
+
 async def test_begun_campaign_is_the_users(tmp_path: Path) -> None:
     folder = make_campaign(tmp_path)
     await prepared(folder)

@@ -319,7 +319,7 @@ class CampaignFolder:
         Raises:
             OutputError: It cannot be written.
         """
-        self._hide_from_git()
+        self._make_state()
         write_record(self._frozen_file, campaign)
 
     def begin(self, campaign: FrozenCampaign) -> bool:
@@ -328,7 +328,7 @@ class CampaignFolder:
         Raises:
             OutputError: It cannot be written.
         """
-        self._hide_from_git()
+        self._make_state()
         try:
             write_atomic(_placed(self._frozen_file), _bytes_of(campaign), must_not_exist=True)
         except FileChangedError:
@@ -337,8 +337,15 @@ class CampaignFolder:
             raise OutputError(str(error)) from error
         return True
 
-    def _hide_from_git(self) -> None:
-        """Keep the user's git from looking through all workspaces."""
+    def _make_state(self) -> None:
+        """Make the folder of the state, and keep the user's git from looking through all workspaces.
+
+        It is the user's alone: it has what models read and wrote, and files with the rights that a model gave them.
+        """
+        try:
+            self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"{self.state} cannot be made: {error.strerror}") from error
         ignored = self.state / ".gitignore"
         if not ignored.exists():
             write_whole(ignored, b"*\n")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.batch.cluster.cluster_place import PACKAGES as CLUSTER
+from panpan.batch.cluster.security import PACKAGES as CLUSTER
 from panpan.capabilities.local_model.weight_store import RUNTIME
 from panpan.capabilities.mcp.settings import PACKAGE as MCP
 from panpan.capabilities.web.browser.page_rendering import SCRIPTS

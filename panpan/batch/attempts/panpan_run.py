@@ -9,14 +9,14 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import Any, BinaryIO, Literal, TypeAlias, get_args
 
 import anyio
 from anyio import CancelScope
 from anyio.lowlevel import checkpoint
 
 from panpan.batch.store.folder import open_to_append
-from panpan.batch.store.records import EndedBy, Needs
+from panpan.batch.store.records import EndedBy, Needs, Outcome
 from panpan.errors import (
     AnswerNeededError,
     BudgetError,
@@ -286,5 +286,5 @@ def _needs(end: RunEnd, kind: Literal["question", "unfinished"]) -> Needs:
     asked = end.result.get("asked")
     if isinstance(asked, dict):
         return Needs.model_validate(asked)
-    choices = ("finished", "not-run", "unclear") if kind == "unfinished" else ()
+    choices = get_args(Outcome) if kind == "unfinished" else ()
     return Needs(kind=kind, text=end.message, choices=choices)

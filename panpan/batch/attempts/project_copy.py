@@ -9,7 +9,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from panpan.batch.store.folder import AttemptFolder
+from panpan.batch.store.folder import OWN_FILES, AttemptFolder
 from panpan.batch.store.records import FrozenCampaign
 from panpan.errors import ToolError
 from panpan.file_trees.kept_files import KeepLimits
@@ -24,7 +24,6 @@ from panpan.system.text.terminal_text import clean_line
 COPY_LIMITS = KeepLimits(max_file_bytes=200_000_000, max_files=200_000)
 """Most that a copy holds: 200 MB in one file, 20 GB in all."""
 _GIT_S = 900.0
-_CAMPAIGNS_OWN = ("state", "campaign.toml", "tasks.jsonl", "results.jsonl", "results.csv", "report.md", "report.html")
 
 
 async def copy_project(frozen: FrozenCampaign, attempt: AttemptFolder) -> dict[str, str]:
@@ -57,7 +56,7 @@ def campaigns_own(frozen: FrozenCampaign, attempt: AttemptFolder, root: Path) ->
     inside = campaign.relative_to(root)
     places = [str(inside)]
     if is_below(Path(frozen.source), campaign):  # the project is the campaign's folder, or a folder in it
-        places = [str(inside / name) for name in _CAMPAIGNS_OWN]
+        places = [str(inside / name) for name in OWN_FILES]
     return lambda path: any(path.rstrip("/") == place or path.startswith(f"{place}/") for place in places)
 
 

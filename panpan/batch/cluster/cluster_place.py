@@ -29,7 +29,6 @@ from panpan.batch.cluster.machines import (
     keep,
     slurm_job,
 )
-from panpan.batch.cluster.security import PACKAGES as PACKAGES
 from panpan.batch.cluster.security import make_certificate, require_packages, security_in
 from panpan.batch.coordination.place import Host
 from panpan.batch.definition.campaign import Where

@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +17,7 @@ import anyio
 from distributed import Worker, WorkerPlugin, get_worker
 from distributed.core import Status
 
-from panpan.batch.coordination.local_place import find_gpus
+from panpan.batch.coordination.local_place import RunAttempt, find_gpus
 from panpan.batch.store.folder import CampaignFolder
 from panpan.batch.store.lease import LeaseLostError
 from panpan.batch.store.records import AttemptEnd, Job, Record, Stopped, Unfit
@@ -28,8 +28,6 @@ _POLL_S = 0.3
 """Between looks whether an attempt is still wanted."""
 _LEAVE_S = 9.0
 """Time for all attempts of a worker to stop; one needs six seconds at most."""
-
-RunAttempt = Callable[[Job, Sequence[str]], Awaitable[AttemptEnd]]
 
 
 class ProofOrder(Record):

@@ -4,19 +4,16 @@ The rule: an answer is one whole file, and the next run of the attempt uses it. 
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeAlias
 
 import anyio
 
 from panpan.batch.store.folder import AttemptFolder, CampaignFolder, write_whole
 from panpan.batch.store.lease import holder_of
 from panpan.batch.store.naming import find_named
-from panpan.batch.store.records import Answer, Needs, Task
+from panpan.batch.store.records import Answer, Needs, Outcome, Task
 from panpan.batch.store.wording import attempt_label
 from panpan.errors import ConfigError
 from panpan.types.dataclass import dataclass
-
-Outcome: TypeAlias = Literal["finished", "not-run", "unclear"]
 
 _LOOK_S = 0.25
 SKIPPED = "Nobody answers this. Go on as you think best, and say at the end what you assumed."

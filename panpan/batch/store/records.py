@@ -133,12 +133,16 @@ class Needs(Record):
     """Words of a command line that would allow the call or approve the plan, such as `--allowedTools`, `Edit`."""
 
 
+Outcome: TypeAlias = Literal["finished", "not-run", "unclear"]
+"""A person's word on a command that a crash cut off, as `--unfinished` takes it."""
+
+
 class Answer(Record):
     """`answer.json`: the word of a person; used once, by the next run of the attempt."""
 
     text: str = ""
     """For the model, in the person's words."""
-    unfinished: Literal["finished", "not-run", "unclear"] | None = None
+    unfinished: Outcome | None = None
     flags: tuple[str, ...] = ()
     """Further flags for this and later runs of the attempt."""
 

@@ -7,9 +7,8 @@ from typing import Self
 import anyio
 import anyio.lowlevel
 
-from panpan.batch.coordination.place import Host
 from panpan.batch.store.folder import CampaignFolder
-from panpan.batch.store.records import AttemptEnd, Finished, Job, Result, Spent
+from panpan.batch.store.records import AttemptEnd, Finished, HostState, Job, Result, Spent
 
 Act = Callable[[Job], Awaitable[AttemptEnd]]
 
@@ -26,7 +25,7 @@ class FakePlace:
     def __init__(self, act: Act, slots: int = 2, hosts: Sequence[str] = ("one",)) -> None:
         self._act = act
         self.slots = slots
-        self.hosts = [Host(name, slots) for name in hosts]
+        self.hosts = [HostState(name=name, slots=slots) for name in hosts]
         self.begun: list[tuple[str, int]] = []
         self.at_once = self.most_at_once = 0
         self.was_entered = False

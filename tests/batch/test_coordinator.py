@@ -10,7 +10,6 @@ import anyio
 import pytest
 
 from panpan.batch.coordination.coordinator import Coordinator, run_campaign
-from panpan.batch.coordination.place import Host
 from panpan.batch.coordination.progress import Progress, Summary
 from panpan.batch.coordination.schedule import ENOUGH
 from panpan.batch.store.folder import CampaignFolder, read_record
@@ -20,6 +19,7 @@ from panpan.batch.store.records import (
     AttemptEnd,
     Finished,
     FrozenCampaign,
+    HostState,
     Job,
     Needs,
     Result,
@@ -254,7 +254,7 @@ def test_coordinator_tries_a_host_that_comes_later(backend: str, tmp_path: Path)
         if campaign.name(job) == "t1":
             await refused.wait()
             await anyio.sleep(0.05)  # meanwhile the other is given up
-            place.hosts.append(Host("two", 1))
+            place.hosts.append(HostState(name="two", slots=1))
         elif not refused.is_set():
             refused.set()
             return Unfit(reason="does not see the folder")

@@ -30,10 +30,9 @@ from panpan.batch.cluster.machines import (
     slurm_job,
 )
 from panpan.batch.cluster.security import make_certificate, require_packages, security_in
-from panpan.batch.coordination.place import Host
 from panpan.batch.definition.campaign import Where
 from panpan.batch.store.folder import CampaignFolder
-from panpan.batch.store.records import AttemptEnd, Job
+from panpan.batch.store.records import AttemptEnd, HostState, Job
 from panpan.errors import ConfigError
 from panpan.system.files.folder_tree import make_private_folder
 
@@ -135,10 +134,11 @@ class ClusterPlace:
         return 0 if self._roster is None else self._roster.slots
 
     @property
-    def hosts(self) -> Sequence[Host]:
+    def hosts(self) -> Sequence[HostState]:
         listed = [] if self._roster is None else self._roster.hosts
         names = {host.name for host in listed}
-        return [*listed, *(Host(name, 0, why) for name, why in self._without_worker.items() if name not in names)]
+        others = ((name, why) for name, why in self._without_worker.items() if name not in names)
+        return [*listed, *(HostState(name=name, slots=0, problem=why) for name, why in others)]
 
     async def changed(self) -> None:
         await self._changed.wait()

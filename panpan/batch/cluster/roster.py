@@ -14,7 +14,7 @@ from distributed.security import Security
 
 from panpan.batch.cluster.machines import machine_of
 from panpan.batch.cluster.worker import Proof, ProofOrder, prove, seat_name, withdraw
-from panpan.batch.coordination.place import Host
+from panpan.batch.store.records import HostState
 from panpan.batch.store.wording import STARTS
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import clean_line
@@ -87,11 +87,14 @@ class Roster:
         return sum(worker.slots for worker in self._workers.values() if worker.is_fit)
 
     @property
-    def hosts(self) -> Sequence[Host]:
+    def hosts(self) -> Sequence[HostState]:
         """The workers, or the scheduler alone while it does not answer."""
         if self._scheduler_problem:
-            return [Host(self._address, 0, self._scheduler_problem)]
-        return [Host(machine_of(one.name) or address, one.slots, one.problem) for address, one in self._workers.items()]
+            return [HostState(name=self._address, slots=0, problem=self._scheduler_problem)]
+        return [
+            HostState(name=machine_of(one.name) or address, slots=one.slots, problem=one.problem)
+            for address, one in self._workers.items()
+        ]
 
     def lists(self, address: str) -> bool:
         """True if a worker is there."""

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 
 from panpan.batch.coordination.ledger import Ledger
 from panpan.batch.coordination.place import Place
-from panpan.batch.coordination.progress import Progress, Summary, host_record, running_record, sentence, waiting_record
+from panpan.batch.coordination.progress import Progress, Summary, running_record, sentence, waiting_record
 from panpan.batch.coordination.reconciling import Standing, reopen_errors, standing_of
 from panpan.batch.coordination.recorder import Recorder
 from panpan.batch.coordination.schedule import Attempt, Key, Refusals, Schedule
@@ -350,7 +350,7 @@ class Coordinator:
             update={
                 "running": tuple(running_record(one, now - since) for one, since in self._runs.values()),
                 "waiting": tuple(waiting_record(one, needs) for one, needs in self._waiting.values()),
-                "hosts": tuple(host_record(one) for one in self._place.hosts),
+                "hosts": tuple(self._place.hosts),
                 "spent": self._ledger.spent,
                 "reserved": self._ledger.reserved,
                 "note": self._note,

@@ -9,8 +9,7 @@ from typing import Self, TypeAlias
 
 import anyio
 
-from panpan.batch.coordination.place import Host
-from panpan.batch.store.records import AttemptEnd, FrozenCampaign, Job, Unfit
+from panpan.batch.store.records import AttemptEnd, FrozenCampaign, HostState, Job, Unfit
 from panpan.errors import ToolError
 from panpan.system.processes.process import capture
 from panpan.types.pattern import compile_late
@@ -46,8 +45,8 @@ class LocalPlace:
         """Nothing is left to stop: attempts end with the calls of `run`."""
 
     @property
-    def hosts(self) -> Sequence[Host]:
-        return (Host(socket.gethostname(), self.slots),)
+    def hosts(self) -> Sequence[HostState]:
+        return (HostState(name=socket.gethostname(), slots=self.slots),)
 
     async def changed(self) -> None:
         await anyio.sleep_forever()  # a process keeps its slots

@@ -6,18 +6,7 @@ The coordinator sees only this protocol.
 from collections.abc import Sequence
 from typing import Protocol
 
-from panpan.batch.store.records import AttemptEnd, Job
-from panpan.types.dataclass import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """A machine or worker, for `status`."""
-
-    name: str
-    slots: int
-    problem: str = ""
-    """Reason that its slots are out; empty if they work."""
+from panpan.batch.store.records import AttemptEnd, HostState, Job
 
 
 class Place(Protocol):
@@ -29,7 +18,7 @@ class Place(Protocol):
         ...
 
     @property
-    def hosts(self) -> Sequence[Host]: ...
+    def hosts(self) -> Sequence[HostState]: ...
 
     async def changed(self) -> None:
         """Return when slots or hosts have changed."""

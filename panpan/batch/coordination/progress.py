@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from panpan.batch.coordination.place import Host
 from panpan.batch.coordination.schedule import Attempt
-from panpan.batch.store.records import EndedBecause, HostState, Needs, Result, Running, RunningAttempt, WaitingAttempt
+from panpan.batch.store.records import EndedBecause, Needs, Result, Running, RunningAttempt, WaitingAttempt
 from panpan.types.dataclass import dataclass
 
 _SHORT_CHARS = 200
@@ -37,11 +36,6 @@ def running_record(attempt: Attempt, seconds: float) -> RunningAttempt:
     """Return an attempt that has run for some seconds, as `status` lists it."""
     task = attempt.task
     return RunningAttempt(task_id=task.id, task=task.name, axes=task.axes, attempt=attempt.number, seconds=seconds)
-
-
-def host_record(host: Host) -> HostState:
-    """Return a machine as `status` lists it."""
-    return HostState(name=host.name, slots=host.slots, problem=host.problem)
 
 
 def waiting_record(attempt: Attempt, needs: Needs) -> WaitingAttempt:

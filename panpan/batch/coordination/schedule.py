@@ -5,8 +5,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import count
 
-from panpan.batch.coordination.place import Host
-from panpan.batch.store.records import Task
+from panpan.batch.store.records import HostState, Task
 from panpan.types.dataclass import dataclass
 
 Key = tuple[str, int]
@@ -85,7 +84,7 @@ class Refusals:
         self._given_up: dict[Key, tuple[Attempt, str]] = {}
         self._seen: set[str] = set()
 
-    def add(self, attempt: Attempt, reason: str, hosts: Sequence[Host]) -> bool:
+    def add(self, attempt: Attempt, reason: str, hosts: Sequence[HostState]) -> bool:
         """Note that a host could not run an attempt; True if another one may try.
 
         The place chooses the host, so an attempt is tried twice as often as there are hosts.
@@ -96,7 +95,7 @@ class Refusals:
         self._given_up[attempt.key] = attempt, reason
         return False
 
-    def take_back(self, hosts: Sequence[Host]) -> Sequence[Attempt]:
+    def take_back(self, hosts: Sequence[HostState]) -> Sequence[Attempt]:
         """Return the attempts that were given up, if hosts have come since; they are not given up any more."""
         names = {host.name for host in hosts}
         if names <= self._seen:

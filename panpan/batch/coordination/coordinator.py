@@ -71,12 +71,10 @@ async def run_campaign(
     async with Lease(folder.lease, guards=folder.path) as lease:
         if await to_thread.run_sync(folder.frozen_or_none) != frozen:  # changed since an earlier run
             await to_thread.run_sync(folder.write_frozen, frozen)
-        async with place as entered:
-            return await Coordinator(folder, frozen, entered, lease, notify=notify).run()
-    async with Lease(folder.lease, guards=folder.path) as lease, place as entered:
         if retries_errors:
             await to_thread.run_sync(reopen_errors, folder)
-        return await Coordinator(folder, frozen, entered, lease, notify=notify).run()
+        async with place as entered:
+            return await Coordinator(folder, frozen, entered, lease, notify=notify).run()
     raise AssertionError("a lease swallows no exception")
 
 

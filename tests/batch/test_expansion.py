@@ -45,6 +45,22 @@ def test_axis_model_chooses_the_model() -> None:
     assert [task.model for task in expanded(model="vendor/usual")] == ["vendor/usual"]
 
 
+def test_misspelt_placeholder_of_an_unused_axis_is_refused() -> None:
+    message = refusal(prompt="Use {seed}.", axes={"sead": [1]})
+    assert message == (
+        "campaign.toml: axes.sead stands in no prompt, but campaign.toml: task 1 has {seed}; give both the same name"
+    )
+    assert "axes.split stands in no prompt" in refusal(verify="test {spilt}", axes={"split": ["a"]})
+
+
+@pytest.mark.parametrize(
+    ("prompt", "axes"),
+    [("Do it.", {"seed": [1]}), ("Use {seeds} and {seed}.", {"seed": [1]}), ("Write {mean}.", {"seed": [1]})],
+)
+def test_axis_or_braces_alone_are_no_mistake(prompt: str, axes: Any) -> None:
+    assert len(expanded(prompt, axes=axes)) == 1
+
+
 def test_inserted_values_are_not_expanded_again() -> None:
     tasks = expanded("{note} {seed}", axes={"note": ["{seed} {{seed}}"], "seed": [7]})
     assert tasks[0].prompt == "{seed} {{seed}} 7"

@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from hashlib import blake2b
 from itertools import product
 from math import prod
@@ -47,6 +48,7 @@ def expand(campaign: Campaign, folder: Path, jsonl: Mapping[str, bytes]) -> Sequ
         _require_distinct(name, values)
     written = written_tasks(campaign, folder, jsonl)
     _require_few(campaign, len(written))
+    _require_no_typo(campaign, written)
     combinations = [dict(zip(campaign.axes, values, strict=True)) for values in product(*campaign.axes.values())]
     tasks: dict[str, Task] = {}
     total = 0
@@ -102,6 +104,25 @@ def _require_few(campaign: Campaign, written: int) -> None:
             f"campaign.toml asks for {tasks * campaign.attempts:,} attempts ({counted}, attempts = "
             f"{campaign.attempts:,}); at most {MAX_ATTEMPTS:,}; lower attempts, or shorten an axis"
         )
+
+
+def _require_no_typo(campaign: Campaign, written: Sequence[WrittenTask]) -> None:
+    """Refuse an axis that stands nowhere while a placeholder of nearly the same name does.
+
+    An axis that stands nowhere is fine by itself, since attempts also have it as a variable.
+    """
+    places: dict[str, str] = {}
+    for one in written:
+        verify = one.verify or campaign.verify
+        for name in _PLACEHOLDER.findall(f"{one.prompt}\n{verify.command if verify else ''}"):
+            places.setdefault(name, one.place)
+    unknown = [name for name in places if name not in {"file", "text", *campaign.axes}]
+    for axis in campaign.axes:
+        if axis not in places and axis != "model" and (found := get_close_matches(axis, unknown, n=1, cutoff=0.75)):
+            raise ConfigError(
+                f"campaign.toml: axes.{axis} stands in no prompt, but {places[found[0]]} has {{{found[0]}}}; "
+                "give both the same name"
+            )
 
 
 def _values_of_file(written: WrittenTask) -> Mapping[str, str]:

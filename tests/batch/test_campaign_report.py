@@ -26,7 +26,13 @@ def report(tmp_path: Path) -> CampaignReport:
     results = [
         result_of(ONE, "passed", 1, changes=CHANGED, verdict=Verdict(exit_code=0, seconds=1.0), host="gpu-1"),
         result_of(ONE, "passed", 2, changes=CHANGED, verdict=Verdict(exit_code=0, seconds=1.0)),
-        result_of(TWO, "failed", 1, changes=CHANGED, verdict=Verdict(exit_code=1, seconds=1.0)),
+        result_of(
+            TWO,
+            "failed",
+            1,
+            changes=CHANGED,
+            verdict=Verdict(exit_code=1, seconds=1.0, output=f"line\n2 off {EVIL}\n\n"),
+        ),
         result_of(TWO, "error", 2, ended_by="error", message=f"no key {EVIL}", spent=Spent(usd=None)),
         result_of(THREE, "passed", 1, changes=CHANGED.model_copy(update={"more": 2, "outside": ("b.py",)})),
     ]
@@ -131,6 +137,7 @@ def test_markdown_tells_tasks_ties_errors_and_who_waits(report: CampaignReport) 
     assert "| table/seed=-2 | F E | 0 of 1, 0 % (0-79 %) |  | an unknown sum | 1 min 0 s |" in text
     assert "- table/seed=1: attempts 1, 2" in text
     assert "- table/seed=-2/2: no key" in text
+    assert "- table/seed=-2/1: 2 off" in text
     assert "(question): Which one?" in text
 
 
@@ -176,6 +183,16 @@ def test_page_links_the_patches_and_names_the_plots(report: CampaignReport) -> N
     ]  # fmt: skip
     assert "table: 2 of 3, 67 % (21-94 %)" in plots[0]
     assert [tag for tag, _ in page.tags].count("caption") == [tag for tag, _ in page.tags].count("table") == 1
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [({"timed_out": True, "output": "x"}, "it took too long"), ({"output": " \n"}, "exit code 2")],
+)
+def test_silent_verify_command_is_told_by_its_end(tmp_path: Path, verdict: Any, words: str) -> None:
+    results = [result_of(ONE, "failed", 1, verdict=Verdict(exit_code=2, seconds=1.0, **verdict))]
+    folder = begun_campaign(tmp_path / "camp", [ONE], results)
+    assert words in Page(html_page(write_report(folder))).said
 
 
 def test_letters_say_what_became_of_each_attempt(report: CampaignReport) -> None:

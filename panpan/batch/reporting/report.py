@@ -23,7 +23,7 @@ from panpan.batch.reporting.figures import (
 )
 from panpan.batch.reporting.ranking import ranked
 from panpan.batch.store.folder import CampaignFolder, write_whole
-from panpan.batch.store.records import FrozenCampaign, Result, Task
+from panpan.batch.store.records import FrozenCampaign, Result, Task, Verdict
 from panpan.batch.store.wording import attempt_label, count, duration, money, shortened, task_label, value_text
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.pattern import compile_late
@@ -108,6 +108,15 @@ class CampaignReport:
     @property
     def errors(self) -> Sequence[Result]:
         return [result for result in self.results if result.status == "error"]
+
+    @property
+    def rejections(self) -> Sequence[tuple[str, str]]:
+        """Names of attempts that failed, each with the end of what the verify command printed."""
+        return [
+            (attempt_label(one.task, one.axes, one.attempt), shortened(_last_words(one.verdict)))
+            for one in self.results
+            if one.status == "failed" and one.verdict is not None
+        ]
 
     def totals(self) -> Iterator[tuple[str, str]]:
         """Yield the totals, each with its name."""
@@ -257,6 +266,7 @@ def _markdown(report: CampaignReport) -> Iterator[str]:
     yield f"{NOTE}\n"
 
 
+REJECTED = "Failed, with the last line of the verify command"
 LEGEND = (
     "P passed, F failed, D done without a verify command, E error, C cancelled, W waits for a person, · no result yet."
 )
@@ -300,6 +310,10 @@ def _lists(report: CampaignReport) -> Iterator[str]:
             for one in report.errors[:_MAX_TASKS_OF_PAGE]
         )
         yield ""
+    if rejections := report.rejections[:_MAX_TASKS_OF_PAGE]:
+        yield f"## {REJECTED}\n"
+        yield from (f"- {in_markdown(label)}: {in_markdown(text)}" for label, text in rejections)
+        yield ""
     if report.waiting:
         yield "## Waiting for a person\n"
         yield from (
@@ -307,3 +321,10 @@ def _lists(report: CampaignReport) -> Iterator[str]:
             for one in report.waiting[:_MAX_TASKS_OF_PAGE]
         )
         yield ""
+
+
+def _last_words(verdict: Verdict) -> str:
+    if verdict.timed_out:
+        return "it took too long"
+    lines = [line for line in verdict.output.splitlines() if line.strip()]
+    return lines[-1] if lines else f"exit code {verdict.exit_code}"

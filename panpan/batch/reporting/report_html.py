@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from panpan.batch.reporting.figures import LETTERS, rate_of, rates_by_axis, spread_of, total_spent
-from panpan.batch.reporting.report import LEGEND, MAX_TASKS, NOTE, CampaignReport
+from panpan.batch.reporting.report import LEGEND, MAX_TASKS, NOTE, REJECTED, CampaignReport
 from panpan.batch.reporting.report_plots import histogram, rate_plot
 from panpan.batch.store.folder import AttemptFolder
 from panpan.batch.store.records import Result, Task
@@ -116,6 +116,7 @@ def _page(report: CampaignReport) -> Iterator[str]:
     yield from _rates(report)
     yield from _spreads(report)
     yield from _matrix(report)
+    yield from _list(REJECTED, [f"{_shown(label)}: {_shown(text)}" for label, text in report.rejections])
     yield f'<h2>The campaign</h2>\n<dl class="facts">{"".join(_pair(*one) for one in report.facts())}</dl>'
     yield "</main>\n</body>\n</html>"
 
@@ -138,10 +139,14 @@ def _lists(report: CampaignReport) -> Iterator[str]:
     ]
     ties = [f"{_shown(report.label_by_id[task.id])}, {_links(report, task, best)}" for task, best in report.ties]
     for title, entries in (("Waiting for a person", waiting), ("Errors", errors), ("Ties of the best attempts", ties)):
-        if entries:
-            more = [f"and {len(entries) - MAX_TASKS:,} more"] if len(entries) > MAX_TASKS else []
-            items = "".join(f"<li>{entry}</li>" for entry in [*entries[:MAX_TASKS], *more])
-            yield f'<h2>{title}</h2>\n<ul class="list">{items}</ul>'
+        yield from _list(title, entries)
+
+
+def _list(title: str, entries: Sequence[str]) -> Iterator[str]:
+    if entries:
+        more = [f"and {len(entries) - MAX_TASKS:,} more"] if len(entries) > MAX_TASKS else []
+        items = "".join(f"<li>{entry}</li>" for entry in [*entries[:MAX_TASKS], *more])
+        yield f'<h2>{title}</h2>\n<ul class="list">{items}</ul>'
 
 
 def _rates(report: CampaignReport) -> Iterator[str]:

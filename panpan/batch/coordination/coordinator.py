@@ -17,7 +17,7 @@ from panpan.batch.coordination.place import Place
 from panpan.batch.coordination.progress import Progress, Summary, running_record, sentence, waiting_record
 from panpan.batch.coordination.reconciling import Standing, reopen_errors, standing_of
 from panpan.batch.coordination.recorder import Recorder
-from panpan.batch.coordination.schedule import Attempt, Key, Refusals, Schedule
+from panpan.batch.coordination.schedule import Attempt, Refusals, Schedule
 from panpan.batch.coordination.tally import Tally
 from panpan.batch.store.folder import CampaignFolder, read_record, write_record
 from panpan.batch.store.lease import Lease, LeaseLostError
@@ -27,6 +27,7 @@ from panpan.batch.store.records import (
     Finished,
     FrozenCampaign,
     Job,
+    Key,
     Limits,
     Needs,
     Result,

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Literal, TypeAlias
 
 from panpan.batch.definition.campaign import CampaignBudget
-from panpan.batch.store.records import Job, Spent
+from panpan.batch.store.records import Job, Key, Spent
 
 Kind: TypeAlias = Literal["usd", "tokens", "gpu_seconds"]
 _KINDS: tuple[Kind, ...] = ("usd", "tokens", "gpu_seconds")
@@ -24,8 +24,6 @@ _ENDLESS = Decimal("Infinity")
 
 Amounts: TypeAlias = Mapping[Kind, Decimal]
 """Exact, since the sum of forty limits of 0.1 fits into a budget of 4."""
-
-_Key: TypeAlias = tuple[str, int]
 
 
 class Ledger:
@@ -42,13 +40,13 @@ class Ledger:
         self._elapsed_s = elapsed_s
         self._spent: dict[Kind, Decimal] = dict.fromkeys(_KINDS, Decimal(0))
         self._reserved: dict[Kind, Decimal] = dict.fromkeys(_KINDS, Decimal(0))
-        self._held: dict[_Key, Amounts] = {}
+        self._held: dict[Key, Amounts] = {}
         self._seconds_spent = 0.0
         self._is_usd_known = True
 
     def lacking(self, job: Job) -> str:
         """Return the name of the amount that does not suffice for a job now; empty if it may begin."""
-        if _key(job) in self._held:
+        if job.key in self._held:
             return _NAMES["seconds"] if self.is_time_over else ""
         limits = _limits_of(job)
         for kind, budget in self._budget.items():
@@ -67,9 +65,9 @@ class Ledger:
 
     def keep(self, job: Job) -> None:
         """Reserve the limits of an attempt that an earlier run of the campaign began, which fitted then."""
-        if _key(job) not in self._held:
+        if job.key not in self._held:
             limits = _limits_of(job)
-            self._held[_key(job)] = limits
+            self._held[job.key] = limits
             self._add(self._reserved, limits)
 
     def settle(self, job: Job, spent: Spent) -> None:
@@ -77,7 +75,8 @@ class Ledger:
 
         Money that is not known counts as the limit, if the campaign has a budget of it.
         """
-        self.release(job)
+        if (held := self._held.pop(job.key, None)) is not None:
+            self._add(self._reserved, {kind: -amount for kind, amount in held.items()})
         usd = _exact(spent.usd or 0.0)
         if spent.usd is None:
             self._is_usd_known = False
@@ -85,12 +84,6 @@ class Ledger:
         gpu_seconds = _exact(spent.gpu_seconds)
         self._add(self._spent, {"usd": usd, "tokens": Decimal(spent.tokens), "gpu_seconds": gpu_seconds})
         self._seconds_spent += spent.seconds
-
-    def release(self, job: Job) -> None:
-        """Give back the reservation of an attempt that did not begin."""
-        held = self._held.pop(_key(job), None)
-        if held is not None:
-            self._add(self._reserved, {kind: -amount for kind, amount in held.items()})
 
     @property
     def overdrawn(self) -> str:
@@ -123,10 +116,6 @@ class Ledger:
         for kind in _KINDS:
             if amounts[kind].is_finite():  # an amount without a budget need not have a limit
                 to[kind] += amounts[kind]
-
-
-def _key(job: Job) -> _Key:
-    return job.task_id, job.attempt
 
 
 def _limits_of(job: Job) -> Amounts:

@@ -5,9 +5,9 @@ from contextlib import suppress
 
 from pydantic import ValidationError
 
-from panpan.batch.coordination.schedule import Attempt, Key
+from panpan.batch.coordination.schedule import Attempt
 from panpan.batch.store.folder import AttemptFolder, CampaignFolder
-from panpan.batch.store.records import Needs, Result
+from panpan.batch.store.records import Key, Needs, Result
 from panpan.types.dataclass import dataclass
 
 
@@ -38,11 +38,11 @@ def standing_of(folder: CampaignFolder, attempts: int) -> Standing:
         OutputError: The index cannot be written.
     """
     indexed = _indexed(folder)
-    unlisted = [one for one in folder.attempts() if (one.task_id, one.number) not in indexed]
+    unlisted = [one for one in folder.attempts() if one.key not in indexed]
     found = indexed | _results_of(unlisted)
     if len(found) != len(indexed) or _lines(folder) != len(found):  # a line is lost, torn or there twice
         folder.rewrite_results(list(found.values()))
-    left = {(one.task_id, one.number): one for one in unlisted if (one.task_id, one.number) not in found}
+    left = {one.key: one for one in unlisted if one.key not in found}
     tasks = folder.tasks()
     every = [Attempt(task, number) for number in range(1, attempts + 1) for task in tasks]
     begun = [one for one in every if one.key in left]
@@ -94,11 +94,11 @@ def known_results(folder: CampaignFolder) -> Mapping[Key, Result]:
         ConfigError: A file is damaged.
     """
     indexed = _indexed(folder)
-    return indexed | _results_of(one for one in folder.attempts() if (one.task_id, one.number) not in indexed)
+    return indexed | _results_of(one for one in folder.attempts() if one.key not in indexed)
 
 
 def _results_of(attempts: Iterable[AttemptFolder]) -> dict[Key, Result]:
-    return {(one.task_id, one.number): result for one in attempts if (result := one.result()) is not None}
+    return {one.key: result for one in attempts if (result := one.result()) is not None}
 
 
 def _indexed(folder: CampaignFolder) -> dict[Key, Result]:
@@ -106,7 +106,7 @@ def _indexed(folder: CampaignFolder) -> dict[Key, Result]:
     for fields in folder.results():
         with suppress(ValidationError):  # a line that was damaged; the result's own file says more
             result = Result.model_validate(fields)
-            found.setdefault((result.task_id, result.attempt), result)
+            found.setdefault(result.key, result)
     return found
 
 

@@ -5,10 +5,9 @@ from collections.abc import Awaitable, Callable
 from anyio import to_thread
 
 from panpan.batch.coordination.progress import Progress
-from panpan.batch.coordination.schedule import Key
 from panpan.batch.store.folder import CampaignFolder, write_record
 from panpan.batch.store.lease import holder_of
-from panpan.batch.store.records import Running, RunningAttempt
+from panpan.batch.store.records import Key, Running
 from panpan.errors import OutputError
 
 LEAST_S = 1.0
@@ -65,22 +64,18 @@ class Recorder:
 
     def with_hosts(self, running: Running) -> Running:
         """Return the record with the hosts that are known."""
-        named = [one.model_copy(update={"host": self._hosts.get(_key(one), ("", 0.0))[0]}) for one in running.running]
+        named = [one.model_copy(update={"host": self._hosts.get(one.key, ("", 0.0))[0]}) for one in running.running]
         return running.model_copy(update={"running": tuple(named)})
 
     async def _look_for_hosts(self, running: Running) -> None:
         """Look who holds the leases of the attempts, since an attempt may move to another machine."""
         before, self._hosts = self._hosts, {}
         for one in running.running:
-            host, looked_at = before.get(_key(one), ("", float("-inf")))
+            host, looked_at = before.get(one.key, ("", float("-inf")))
             if self._clock() - looked_at >= (_HOST_S if host else 0.0):
-                holder = await holder_of(self._folder.attempt(*_key(one)).lease)
+                holder = await holder_of(self._folder.attempt(*one.key).lease)
                 host, looked_at = host if holder is None else holder.host, self._clock()
-            self._hosts[_key(one)] = host, looked_at
-
-
-def _key(one: RunningAttempt) -> Key:
-    return one.task_id, one.attempt
+            self._hosts[one.key] = host, looked_at
 
 
 def _without_times(running: Running) -> Running:

@@ -5,11 +5,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import count
 
-from panpan.batch.store.records import HostState, Task
+from panpan.batch.store.records import HostState, Key, Task
 from panpan.types.dataclass import dataclass
-
-Key = tuple[str, int]
-"""Task id and number of an attempt."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from typing import BinaryIO, TypeVar
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from panpan.batch.store.records import Answer, AttemptState, FrozenCampaign, Needs, Record, Result, Task
+from panpan.batch.store.records import Answer, AttemptState, FrozenCampaign, Key, Needs, Record, Result, Task
 from panpan.errors import ConfigError, OutputError, ToolError
 from panpan.system.files.atomic_write import FileChangedError, write_atomic
 from panpan.system.files.canonical import canonical_path
@@ -139,6 +139,10 @@ class AttemptFolder:
     number: int
 
     @property
+    def key(self) -> Key:
+        return self.task_id, self.number
+
+    @property
     def campaign(self) -> Path:
         """The campaign's folder."""
         return self.path.parents[2]
@@ -208,7 +212,7 @@ class AttemptFolder:
         """
         path = self.path / "result.json"
         found = read_record(path, Result)
-        if found is not None and (found.task_id, found.attempt) != (self.task_id, self.number):
+        if found is not None and found.key != self.key:
             raise ConfigError(f"{path} is of attempt {found.attempt} at task {found.task_id}; move the folder away")
         return found
 

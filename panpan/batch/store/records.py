@@ -10,6 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.batch.definition.campaign import AxisValue, Campaign, Verify
 
+Key: TypeAlias = tuple[str, int]
+"""Task id and number of an attempt."""
+
 
 class Record(BaseModel):
     """A record of the folder."""
@@ -89,6 +92,10 @@ class Job(Record):
     attempt: int = Field(ge=1)
     limits: Limits = Limits()
     gpus: int = 0
+
+    @property
+    def key(self) -> Key:
+        return self.task_id, self.attempt
 
 
 class AttemptState(Record):
@@ -244,6 +251,10 @@ class Result(Record):
     """UTC by the clock of that host, ISO 8601."""
     ended_at: str = ""
 
+    @property
+    def key(self) -> Key:
+        return self.task_id, self.attempt
+
 
 class Stopped(Record):
     """The attempt was stopped on its way and goes on by its session id when it is run again."""
@@ -284,6 +295,10 @@ class RunningAttempt(Record):
     """Empty while that is not known."""
     seconds: float = 0.0
     """Since it was handed to a machine, this time."""
+
+    @property
+    def key(self) -> Key:
+        return self.task_id, self.attempt
 
 
 class WaitingAttempt(Record):

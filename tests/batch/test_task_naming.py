@@ -6,7 +6,7 @@ import pytest
 
 from panpan.batch.store.naming import find_named
 from panpan.batch.store.records import Task
-from panpan.batch.store.wording import task_label, typed
+from panpan.batch.store.wording import typed
 from panpan.errors import ConfigError
 
 
@@ -63,7 +63,7 @@ def test_word_for_none_or_several_is_refused(word: str, problem: str) -> None:
 
 @pytest.mark.parametrize("one", TASKS)
 def test_label_of_a_task_names_it(one: Task) -> None:
-    assert find_named(TASKS, f"{task_label(one.name, one.axes)}#1").task is one
+    assert find_named(TASKS, f"{one.label}#1").task is one
 
 
 def test_name_that_cannot_be_typed_is_told_by_its_digest() -> None:

@@ -11,7 +11,6 @@ from panpan.batch.store.folder import AttemptFolder, CampaignFolder, write_whole
 from panpan.batch.store.lease import holder_of
 from panpan.batch.store.naming import find_named
 from panpan.batch.store.records import Answer, Needs, Outcome, Task
-from panpan.batch.store.wording import attempt_label
 from panpan.errors import ConfigError
 from panpan.types.dataclass import dataclass
 
@@ -31,7 +30,7 @@ class Asking:
     @property
     def label(self) -> str:
         """Name as it is typed."""
-        return attempt_label(self.task.name, self.task.axes, self.attempt)
+        return self.task.attempt_label(self.attempt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ def cancel(folder: CampaignFolder, tasks: Sequence[Task], words: Sequence[str], 
         if not open_:
             raise ConfigError(f"{word} has ended, so there is nothing to cancel")
         marked += open_
-        labels += [attempt_label(named.task.name, named.task.axes, one.number) for one in open_]
+        labels += [named.task.attempt_label(one.number) for one in open_]
     for attempt in marked:
         attempt.path.mkdir(parents=True, exist_ok=True)
         write_whole(attempt.cancel, b"")

@@ -21,7 +21,7 @@ from panpan.batch.store.folder import AttemptFolder, CampaignFolder
 from panpan.batch.store.lease import Lease, holder_of
 from panpan.batch.store.naming import Named, find_named
 from panpan.batch.store.records import AttemptState, Task
-from panpan.batch.store.wording import attempt_label, typed
+from panpan.batch.store.wording import typed
 from panpan.errors import ConfigError
 from panpan.system.processes.foreground import run_in_foreground
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
@@ -36,7 +36,7 @@ async def attach(folder: CampaignFolder, word: str) -> int:
     """
     named = find_named(folder.tasks(), word)
     attempt = await _attempt(folder, named)
-    label = clean_line(attempt_label(named.task.name, named.task.axes, attempt.number))
+    label = clean_line(named.task.attempt_label(attempt.number))
     state = attempt.state()
     if state is None:
         raise ConfigError(f"{label} has not begun; panpan batch status {_typed(folder)} shows what runs")
@@ -94,7 +94,7 @@ async def open_by_hand(
         ConfigError: The campaign may begin it at any moment, or its files are gone.
         LeaseHeldError: A worker has just begun it.
     """
-    label = clean_line(attempt_label(task.name, task.axes, attempt.number))
+    label = clean_line(task.attempt_label(attempt.number))
     require_begun_here(folder, os.environ)
     is_settled = attempt.result() is not None or attempt.needs() is not None
     if not is_settled and await holder_of(folder.lease) is not None:
@@ -129,7 +129,6 @@ def _interrupts_reach_the_child() -> Iterator[None]:
 
 def _end_lines(folder: CampaignFolder, named: Named, attempt: AttemptFolder) -> Iterator[str]:
     """Yield what became of an attempt that does not run."""
-    label = attempt_label(named.task.name, named.task.axes, attempt.number)
     if (result := attempt.result()) is not None:
         yield f"--- {result.status}, ended by {result.ended_by}"
         if result.message:
@@ -139,7 +138,8 @@ def _end_lines(folder: CampaignFolder, named: Named, attempt: AttemptFolder) -> 
             yield clean_for_terminal(result.verdict.output).strip()
     elif (needs := attempt.needs()) is not None:
         yield f"--- waits for you ({needs.kind}): {clean_line(needs.text)}"
-        yield f"answer: panpan batch answer {_typed(folder)} {typed(label, attempt.task_id, attempt.number)}"
+        word = typed(named.task.attempt_label(attempt.number), *attempt.key)
+        yield f"answer: panpan batch answer {_typed(folder)} {word}"
     else:
         yield "--- stopped; the campaign goes on with it"
 

@@ -12,7 +12,7 @@ from panpan.batch.reporting.ranking import ranked
 from panpan.batch.store.folder import CampaignFolder
 from panpan.batch.store.naming import find_named
 from panpan.batch.store.records import Result, Task
-from panpan.batch.store.wording import attempt_label, money
+from panpan.batch.store.wording import money
 from panpan.cli_kit.questions import TerminalQuestions
 from panpan.errors import ConfigError
 from panpan.session.command import Option
@@ -42,7 +42,7 @@ async def pick(folder: CampaignFolder, word: str, is_sure: bool) -> int:
     plan = await plan_pick(folder, result)
     for line in plan_lines(plan):
         click.echo(line)
-    label = clean_line(attempt_label(named.task.name, named.task.axes, result.attempt))
+    label = clean_line(result.label)
     if not plan.plan.changes:
         click.echo(f"nothing to do: {label} changes no file of the project")
         return 0

@@ -24,7 +24,7 @@ from panpan.batch.attempts.workspace import (
 from panpan.batch.reporting.ranking import ranked
 from panpan.batch.store.folder import AttemptFolder, CampaignFolder, read_record, write_record
 from panpan.batch.store.records import FrozenCampaign, Picked, Result, Task
-from panpan.batch.store.wording import attempt_label, task_label, typed
+from panpan.batch.store.wording import typed
 from panpan.editing.tree_diffs import file_diffs
 from panpan.errors import ConfigError, SnapshotError
 from panpan.file_trees.listed_files import read_snapshot
@@ -85,16 +85,16 @@ def choose_attempt(folder: CampaignFolder, task: Task, attempt: int | None = Non
     if attempt is not None:
         found = next((one for one in results if one.attempt == attempt), None)
         if found is None:
-            label = clean_line(attempt_label(task.name, task.axes, attempt))
+            label = clean_line(task.attempt_label(attempt))
             raise ConfigError(f"the attempt {label} has no result; wait until it has ended")
         return found
     best = next(iter(ranked(results)), ())
     if not best:
-        raise ConfigError(f"no attempt at {_label(task)} has ended; wait until one has")
+        raise ConfigError(f"no attempt at {clean_line(task.label)} has ended; wait until one has")
     if best[0].status not in _USABLE:
-        raise ConfigError(f"no attempt at {_label(task)} passed; {_how_to_look(folder, task, best[0])}")
+        raise ConfigError(f"no attempt at {clean_line(task.label)} passed; {_how_to_look(folder, best[0])}")
     if len(best) > 1:
-        raise ConfigError(f"{_tie(task, best)}; {_how_to_look(folder, task, best[0])}")
+        raise ConfigError(f"{_tie(best)}; {_how_to_look(folder, best[0])}")
     return best[0]
 
 
@@ -170,18 +170,14 @@ def _merging(repository: OwnRepository) -> Merging:
     return Merging(repository, index, COMPARE_LIMITS)
 
 
-def _label(task: Task) -> str:
-    return clean_line(task_label(task.name, task.axes))
-
-
-def _tie(task: Task, best: Sequence[Result]) -> str:
-    labels = [clean_line(attempt_label(task.name, task.axes, one.attempt)) for one in best[:_MAX_NAMED]]
+def _tie(best: Sequence[Result]) -> str:
+    labels = [clean_line(one.label) for one in best[:_MAX_NAMED]]
     more = f" and {len(best) - _MAX_NAMED} more" if len(best) > _MAX_NAMED else ""
     changes = best[0].changes
     size = f", +{changes.added} -{changes.removed} lines" if changes else ""
     return f"these attempts are equally good ({best[0].status}{size}): {', '.join(labels)}{more}"
 
 
-def _how_to_look(folder: CampaignFolder, task: Task, result: Result) -> str:
-    word = typed(attempt_label(task.name, task.axes, result.attempt), task.id, result.attempt)
+def _how_to_look(folder: CampaignFolder, result: Result) -> str:
+    word = typed(result.label, *result.key)
     return f"name one, to see its changes first: panpan batch pick {shlex.quote(str(folder.path))} {word}"

@@ -24,7 +24,7 @@ from panpan.batch.reporting.figures import (
 from panpan.batch.reporting.ranking import ranked
 from panpan.batch.store.folder import CampaignFolder, write_whole
 from panpan.batch.store.records import FrozenCampaign, Result, Task, Verdict
-from panpan.batch.store.wording import attempt_label, count, duration, money, shortened, task_label, value_text
+from panpan.batch.store.wording import attempt_label, count, duration, money, shortened, value_text
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
 from panpan.types.pattern import compile_late
 
@@ -75,10 +75,6 @@ class CampaignReport:
     def axes(self) -> Sequence[str]:
         """Names of all axes."""
         return axes_of(self.tasks)
-
-    @cached_property
-    def label_by_id(self) -> Mapping[str, str]:
-        return {task.id: task_label(task.name, task.axes) for task in self.tasks}
 
     def results_of(self, task: Task) -> Sequence[Result]:
         return [result for _, result in sorted(self.by_task.get(task.id, {}).items())]
@@ -280,7 +276,7 @@ def _row(report: CampaignReport, task: Task) -> Sequence[str]:
     results = report.results_of(task)
     spent = total_spent(results)
     return (
-        report.label_by_id[task.id],
+        task.label,
         " ".join(report.letters(task)),
         rate_of(results).words,
         best_words(report.best(task)),
@@ -299,14 +295,14 @@ def _lists(report: CampaignReport) -> Iterator[str]:
     if ties := report.ties:
         yield "## Ties\n"
         yield from (
-            f"- {in_markdown(report.label_by_id[task.id])}: attempts {', '.join(str(one.attempt) for one in best)}"
+            f"- {in_markdown(task.label)}: attempts {', '.join(str(one.attempt) for one in best)}"
             for task, best in ties[:_MAX_TASKS_OF_PAGE]
         )
         yield ""
     if report.errors:
         yield "## Errors\n"
         yield from (
-            f"- {in_markdown(attempt_label(one.task, one.axes, one.attempt))}: {in_markdown(shortened(one.message))}"
+            f"- {in_markdown(one.label)}: {in_markdown(shortened(one.message))}"
             for one in report.errors[:_MAX_TASKS_OF_PAGE]
         )
         yield ""

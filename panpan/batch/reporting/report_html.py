@@ -14,7 +14,7 @@ from panpan.batch.reporting.report import LEGEND, MAX_TASKS, NOTE, REJECTED, Cam
 from panpan.batch.reporting.report_plots import histogram, rate_plot
 from panpan.batch.store.folder import AttemptFolder
 from panpan.batch.store.records import Result, Task
-from panpan.batch.store.wording import attempt_label, count, duration, money, shortened, value_text
+from panpan.batch.store.wording import count, duration, money, shortened, value_text
 from panpan.system.text.terminal_text import clean_line
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -133,11 +133,8 @@ def _pair(name: str, text: str, around: str = "") -> str:
 def _lists(report: CampaignReport) -> Iterator[str]:
     """Yield lists of what a person has to look at."""
     waiting = [f"{_shown(one.label)} ({one.needs.kind}): {_shown(shortened(one.needs.text))}" for one in report.waiting]
-    errors = [
-        f"{_shown(attempt_label(one.task, one.axes, one.attempt))}: {_shown(shortened(one.message) or 'no message')}"
-        for one in report.errors
-    ]
-    ties = [f"{_shown(report.label_by_id[task.id])}, {_links(report, task, best)}" for task, best in report.ties]
+    errors = [f"{_shown(one.label)}: {_shown(shortened(one.message) or 'no message')}" for one in report.errors]
+    ties = [f"{_shown(task.label)}, {_links(report, task, best)}" for task, best in report.ties]
     for title, entries in (("Waiting for a person", waiting), ("Errors", errors), ("Ties of the best attempts", ties)):
         yield from _list(title, entries)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from panpan.batch.store.records import Task
-from panpan.batch.store.wording import task_label, value_text
+from panpan.batch.store.wording import value_text
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -40,7 +40,7 @@ def find_named(tasks: Sequence[Task], word: str) -> Named:
         return found[0]
     if not found:
         raise ConfigError(f"no task is named {clean_line(word)!r}; tasks.jsonl lists the campaign's tasks")
-    labels = [clean_line(task_label(one.task.name, one.task.axes)) for one in found[:_MAX_NAMED]]
+    labels = [clean_line(one.task.label) for one in found[:_MAX_NAMED]]
     more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
     raise ConfigError(f"{clean_line(word)!r} may be {', '.join(labels)}{more}; write the values of all axes")
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.batch.definition.campaign import AxisValue, Campaign, Verify
+from panpan.batch.store.wording import attempt_label, task_label
 
 Key: TypeAlias = tuple[str, int]
 """Task id and number of an attempt."""
@@ -33,6 +34,15 @@ class Task(Record):
     model: str | None = None
     files: tuple[str, ...] = ()
     verify: Verify | None = None
+
+    @property
+    def label(self) -> str:
+        """Name as it is typed and shown, such as `table-1/seed=3`."""
+        return task_label(self.name, self.axes)
+
+    def attempt_label(self, number: int) -> str:
+        """Return the name of one attempt, such as `table-1/seed=3/2`."""
+        return attempt_label(self.name, self.axes, number)
 
 
 class FrozenCampaign(Record):
@@ -254,6 +264,11 @@ class Result(Record):
     @property
     def key(self) -> Key:
         return self.task_id, self.attempt
+
+    @property
+    def label(self) -> str:
+        """Name as it is typed and shown, such as `table-1/seed=3/2`."""
+        return attempt_label(self.task, self.axes, self.attempt)
 
 
 class Stopped(Record):

@@ -2,13 +2,13 @@
 
 import json
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from panpan.batch.store.wording import batch_command
 from panpan.cli_kit.commands import CommandGroup, chosen_folder
 from panpan.errors import ConfigError
 
@@ -71,7 +71,7 @@ def new_command(folder: Path) -> int:
         raise ConfigError(f"{path} is there already; edit it, or choose another folder") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
-    click.echo(f"wrote {path} for the project {project}; edit it, then: panpan batch run {shlex.quote(str(folder))}")
+    click.echo(f"wrote {path} for the project {project}; edit it, then: {batch_command('run', folder)}")
     return 0
 
 
@@ -206,7 +206,7 @@ def cancel_command(folder: Path, tasks: tuple[str, ...]) -> int:
         click.echo(f"cancelled: {', '.join(map(clean_line, labels))}")
         return 0
     said = anyio.run(stop_campaign, campaign, _STOP_S)
-    click.echo(f"{said}; panpan batch run {shlex.quote(str(folder))} goes on with it")
+    click.echo(f"{said}; {batch_command('run', folder)} goes on with it")
     return 0
 
 
@@ -223,7 +223,7 @@ def _existing(folder: Path) -> Path:
     """
     path = Path(os.path.realpath(_in_chosen_folder(folder)))
     if not path.is_dir():
-        raise ConfigError(f"{folder} is not a folder; make one with: panpan batch new {shlex.quote(str(folder))}")
+        raise ConfigError(f"{folder} is not a folder; make one with: {batch_command('new', folder)}")
     return path
 
 

@@ -1,12 +1,13 @@
 """Tasks and attempts by the words of a command line."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from panpan.batch.store.naming import find_named
 from panpan.batch.store.records import Task
-from panpan.batch.store.wording import typed
+from panpan.batch.store.wording import batch_command, typed
 from panpan.errors import ConfigError
 
 
@@ -70,3 +71,8 @@ def test_name_that_cannot_be_typed_is_told_by_its_digest() -> None:
     assert typed("table/seed=1/2", ONE.id, 2) == "table/seed=1/2"
     assert typed("two words/1", ONE.id, 1) == "'two words/1'"
     assert typed("red\x1b[31m/1", ONE.id, 1) == f"{ONE.id}/1"
+
+
+def test_command_to_type_quotes_the_folder() -> None:
+    assert batch_command("answer", Path("/a b"), "table/1") == "panpan batch answer '/a b' table/1"
+    assert batch_command("run", Path("/a")) == "panpan batch run /a"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from panpan.batch.coordination.schedule import Attempt
 from panpan.batch.store.records import EndedBecause, Needs, Result, Running, RunningAttempt, WaitingAttempt
+from panpan.batch.store.wording import batch_command
 from panpan.types.dataclass import dataclass
 
 _SHORT_CHARS = 200
@@ -70,14 +71,15 @@ def sentence(because: EndedBecause, last: Running, folder: Path, lacking: str, u
             again = f"try again with panpan batch run {folder} --retry-errors"
             return f"{done}, and {_attempts(errors)} ended with an error; {again}"
         case "waiting":
-            return f"{_attempts(len(last.waiting), 'needs', 'need')} you; answer with panpan batch answer {folder}"
+            return f"{_attempts(len(last.waiting), 'needs', 'need')} you; answer with {batch_command('answer', folder)}"
         case "budget":
             return (
                 f"the budget's {lacking} is used up, or what is left is less than the limit of one attempt; "
                 f"{_attempts(left, 'has', 'have')} no result; raise [budget] in campaign.toml, and run it again"
             )
         case "stopped":
-            return f"stopped, with {left} of {last.attempts} attempts to do; go on with panpan batch run {folder}"
+            go_on = batch_command("run", folder)
+            return f"stopped, with {left} of {last.attempts} attempts to do; go on with {go_on}"
         case "unfit":
             return f"{_attempts(left - len(last.waiting))} cannot run: {'; '.join(unfit)}"
 

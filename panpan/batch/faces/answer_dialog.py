@@ -16,7 +16,7 @@ from panpan.batch.faces.answering import Asking, Given, answer_of, find_waiting,
 from panpan.batch.store.folder import CampaignFolder
 from panpan.batch.store.lease import holder_of
 from panpan.batch.store.records import Needs
-from panpan.batch.store.wording import shortened, typed
+from panpan.batch.store.wording import batch_command, shortened, typed
 from panpan.cli_kit.questions import TerminalQuestions
 from panpan.errors import ConfigError
 from panpan.session.command import Option
@@ -66,9 +66,7 @@ def _answer_one(folder: CampaignFolder, one: Asking, given: Given | None) -> boo
         return False
     folder.attempt(one.task.id, one.attempt).write_answer(answer_of(one.needs, given))
     runs = anyio.run(holder_of, folder.lease) is not None
-    then = (
-        "the campaign goes on with it" if runs else f"go on with it: panpan batch run {shlex.quote(str(folder.path))}"
-    )
+    then = "the campaign goes on with it" if runs else f"go on with it: {batch_command('run', folder.path)}"
     click.echo(f"answered {clean_line(one.label)}; {then}")
     return True
 
@@ -85,8 +83,8 @@ def _list(folder: CampaignFolder, waiting: Sequence[Asking], form: str) -> None:
         click.echo(f"{clean_line(one.label)} waits for {_kind(one.needs)}:")
         for line in question_lines(one.needs):
             click.echo(f"  {line}")
-        name = typed(one.label, one.task.id, one.attempt)
-        click.echo(f"  answer: panpan batch answer {shlex.quote(str(folder.path))} {name} {_hint(one.needs)}\n")
+        command = batch_command("answer", folder.path, typed(one.label, one.task.id, one.attempt))
+        click.echo(f"  answer: {command} {_hint(one.needs)}\n")
 
 
 def _kind(needs: Needs) -> str:

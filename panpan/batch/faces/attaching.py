@@ -5,7 +5,6 @@ this process holds the lease, and a worker waits.
 """
 
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ from panpan.batch.store.folder import AttemptFolder, CampaignFolder
 from panpan.batch.store.lease import Lease, holder_of
 from panpan.batch.store.naming import Named, find_named
 from panpan.batch.store.records import AttemptState, Task
-from panpan.batch.store.wording import typed
+from panpan.batch.store.wording import batch_command, typed
 from panpan.errors import ConfigError
 from panpan.system.processes.foreground import run_in_foreground
 from panpan.system.text.terminal_text import clean_for_terminal, clean_line
@@ -39,7 +38,7 @@ async def attach(folder: CampaignFolder, word: str) -> int:
     label = clean_line(named.task.attempt_label(attempt.number))
     state = attempt.state()
     if state is None:
-        raise ConfigError(f"{label} has not begun; panpan batch status {_typed(folder)} shows what runs")
+        raise ConfigError(f"{label} has not begun; {batch_command('status', folder.path)} shows what runs")
     if (holder := await holder_of(attempt.lease)) is not None:
         click.echo(f"{label} runs on {clean_line(holder.host)}; Ctrl+C leaves it running", err=True)
         await follow(attempt.events, lambda: _is_over(attempt), click.echo)
@@ -98,7 +97,8 @@ async def open_by_hand(
     require_begun_here(folder, os.environ)
     is_settled = attempt.result() is not None or attempt.needs() is not None
     if not is_settled and await holder_of(folder.lease) is not None:
-        raise ConfigError(f"the campaign runs and may begin {label} now; first: panpan batch cancel {_typed(folder)}")
+        cancel = batch_command("cancel", folder.path)
+        raise ConfigError(f"the campaign runs and may begin {label} now; first: {cancel}")
     frozen = folder.frozen()
     if not attempt.workspace.is_dir():
         raise ConfigError(f"the files of {label} are gone: {attempt.workspace}")
@@ -112,8 +112,8 @@ async def open_by_hand(
     if attempt.result() is not None:
         click.echo(f"the result of {label} stays as it was; its files are in {attempt.workspace}")
     else:
-        word = f"{attempt.task_id}/{attempt.number}"
-        click.echo(f"the campaign goes on with {label} by: panpan batch answer {_typed(folder)} {word}")
+        answer = batch_command("answer", folder.path, f"{attempt.task_id}/{attempt.number}")
+        click.echo(f"the campaign goes on with {label} by: {answer}")
     return code
 
 
@@ -139,10 +139,6 @@ def _end_lines(folder: CampaignFolder, named: Named, attempt: AttemptFolder) -> 
     elif (needs := attempt.needs()) is not None:
         yield f"--- waits for you ({needs.kind}): {clean_line(needs.text)}"
         word = typed(named.task.attempt_label(attempt.number), *attempt.key)
-        yield f"answer: panpan batch answer {_typed(folder)} {word}"
+        yield f"answer: {batch_command('answer', folder.path, word)}"
     else:
         yield "--- stopped; the campaign goes on with it"
-
-
-def _typed(folder: CampaignFolder) -> str:
-    return shlex.quote(clean_line(str(folder.path)))

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from pydantic_core import from_json
 
-from panpan.batch.store.wording import STARTS, attempt_label, duration, shortened, typed, value_text
+from panpan.batch.store.wording import STARTS, attempt_label, batch_command, duration, shortened, typed, value_text
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -222,7 +222,9 @@ class Looker:
         state = self._folder / "state"
         frozen = read_fields(state / "campaign.json")
         if frozen is None:
-            raise ConfigError(f"no campaign has begun in {self._folder}; begin it: panpan batch run {self._folder}")
+            raise ConfigError(
+                f"no campaign has begun in {self._folder}; begin it: {batch_command('run', self._folder)}"
+            )
         now = read_fields(state / "running.json") or {}
         self._counts.update()
         campaign = frozen["campaign"]

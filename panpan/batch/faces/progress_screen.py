@@ -4,7 +4,6 @@ What a person has to know stays on the screen: attempts that wait, machines that
 """
 
 import os
-import shlex
 import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TextIO
@@ -15,7 +14,7 @@ from anyio import to_thread
 from panpan.batch.coordination.progress import Progress
 from panpan.batch.faces.overview import Looker, Overview
 from panpan.batch.faces.status import money_line, progress_line
-from panpan.batch.store.wording import duration
+from panpan.batch.store.wording import batch_command, duration
 from panpan.cli_kit.failures import is_dumb
 from panpan.errors import ConfigError
 from panpan.system.text.terminal_text import clean_line
@@ -88,10 +87,10 @@ class ProgressScreen:
 
 
 def _notes(view: Overview) -> Iterator[str]:
-    folder = shlex.quote(clean_line(str(view.folder)))
     yield from (f"{one.label} ended with an error: {one.text}" for one in view.counts.errors)
     for one in view.waiting:
-        yield f"{one.label} waits for you: {one.text}\n  answer: panpan batch answer {folder} {one.word}"
+        answer = batch_command("answer", view.folder, one.word)
+        yield f"{one.label} waits for you: {one.text}\n  answer: {answer}"
     for name, problem in view.hosts_out.items():
         yield f"{clean_line(name)} is out: {clean_line(problem)}"
     if view.note:

@@ -1,6 +1,5 @@
 """`panpan batch status`: a campaign in a few lines, once or again and again."""
 
-import shlex
 import shutil
 import sys
 import time
@@ -8,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from panpan.batch.faces.overview import STATUSES, AttemptNow, Looker, Overview
-from panpan.batch.store.wording import count, duration, money, percent
+from panpan.batch.store.wording import batch_command, count, duration, money, percent
 from panpan.system.text.terminal_text import clean_line
 
 _MAX_LISTED = 10
@@ -38,7 +37,7 @@ def status_lines(view: Overview) -> Iterator[str]:
         yield f"  and {more:,} more; {clean_line(str(view.folder / 'report.md'))} names them"
     yield from _attempts("waits for you", view.waiting)
     if view.waiting:
-        yield f"  answer: panpan batch answer {shlex.quote(clean_line(str(view.folder)))} {view.waiting[0].word}"
+        yield f"  answer: {batch_command('answer', view.folder, view.waiting[0].word)}"
     yield from _attempts("runs", view.running)
     if view.hosts_out:
         yield ""

@@ -7,7 +7,6 @@ it is. Nothing is committed; index and HEAD stay. The campaign's own files never
 """
 
 import secrets
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
@@ -24,7 +23,7 @@ from panpan.batch.attempts.workspace import (
 from panpan.batch.reporting.ranking import ranked
 from panpan.batch.store.folder import AttemptFolder, CampaignFolder, read_record, write_record
 from panpan.batch.store.records import FrozenCampaign, Picked, Result, Task
-from panpan.batch.store.wording import typed
+from panpan.batch.store.wording import batch_command, typed
 from panpan.editing.tree_diffs import file_diffs
 from panpan.errors import ConfigError, SnapshotError
 from panpan.file_trees.listed_files import read_snapshot
@@ -179,5 +178,5 @@ def _tie(best: Sequence[Result]) -> str:
 
 
 def _how_to_look(folder: CampaignFolder, result: Result) -> str:
-    word = typed(result.label, *result.key)
-    return f"name one, to see its changes first: panpan batch pick {shlex.quote(str(folder.path))} {word}"
+    command = batch_command("pick", folder.path, typed(result.label, *result.key))
+    return f"name one, to see its changes first: {command}"

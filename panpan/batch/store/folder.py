@@ -30,6 +30,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from panpan.batch.store.records import Answer, AttemptState, FrozenCampaign, Key, Needs, Record, Result, Task
+from panpan.batch.store.wording import batch_command
 from panpan.errors import ConfigError, OutputError, ToolError
 from panpan.system.files.atomic_write import FileChangedError, write_atomic
 from panpan.system.files.canonical import canonical_path
@@ -306,7 +307,7 @@ class CampaignFolder:
         """
         found = self.frozen_or_none()
         if found is None:
-            raise ConfigError(f"{self.path} has no campaign that has begun; begin it with panpan batch run {self.path}")
+            raise ConfigError(f"{self.path} has no campaign that has begun; begin it with {self._run_command}")
         return found
 
     def frozen_or_none(self) -> FrozenCampaign | None:
@@ -355,6 +356,10 @@ class CampaignFolder:
             write_whole(ignored, b"*\n")
 
     @property
+    def _run_command(self) -> str:
+        return batch_command("run", self.path)
+
+    @property
     def _frozen_file(self) -> Path:
         return self.state / "campaign.json"
 
@@ -382,7 +387,7 @@ class CampaignFolder:
         """
         data = self.tasks_data()
         if data is None:
-            raise ConfigError(f"{self.tasks_file} is missing; panpan batch run {self.path} writes it again")
+            raise ConfigError(f"{self.tasks_file} is missing; {self._run_command} writes it again")
         try:
             return [Task.model_validate_json(line) for line in data.split(b"\n") if line]
         except ValidationError as error:

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
 from panpan.system.text.terminal_text import clean_line, spoken_s
 
@@ -34,6 +35,17 @@ def typed(label: str, task_id: str, attempt: int) -> str:
     """Return a word for a command line that names an attempt: its label if that can be typed, else the digest."""
     word = label if label.isprintable() and label == clean_line(label) else f"{task_id}/{attempt}"
     return shlex.quote(word)
+
+
+def batch_command(name: str, folder: Path, word: str = "") -> str:
+    """Return a command of `panpan batch` to type.
+
+    Args:
+        name: The command, such as `run`.
+        folder: The campaign's folder.
+        word: Name of an attempt, as from `typed`.
+    """
+    return " ".join(filter(None, ("panpan batch", name, shlex.quote(clean_line(str(folder))), word)))
 
 
 def money(usd: Money) -> str:

@@ -27,6 +27,7 @@ async def run(
     ask: Ask | None = None,
     on: str | None = None,
     at_once: int | None = None,
+    model: str | None = None,
     retry_errors: bool = False,
     notify: Callable[[Progress], None] = lambda _: None,
     env: Mapping[str, str] = os.environ,
@@ -47,6 +48,7 @@ async def run(
         ask: Asks the user whether they trust the files.
         on: Machines, instead of `on` in the table `[where]`, such as `ssh:hosts.txt`.
         at_once: Attempts at once on one machine, instead of `at_once` in `[where]`.
+        model: Model, instead of `model`; give the same one in each run, since it belongs to the tasks.
         retry_errors: True if attempts that ended with an error go on.
         notify: Called with news, in the event loop.
         env: Variables of the environment, for the panpan home.
@@ -57,7 +59,7 @@ async def run(
         LeaseLostError: Another process took it over, since this one was suspended.
         OutputError: The folder cannot be written.
     """
-    frozen = _on_machines(await prepare(Path(folder), env, trusts=trust, ask=ask), on, at_once)
+    frozen = await prepare(Path(folder), env, on=on, at_once=at_once, model=model, trusts=trust, ask=ask)
     campaign = _campaign(folder)
     place = await place_of(campaign, frozen)
     return await run_campaign(campaign, frozen, place, notify=notify, retries_errors=retry_errors)
@@ -105,9 +107,3 @@ async def place_of(folder: CampaignFolder, frozen: FrozenCampaign) -> AbstractAs
 
 def _campaign(folder: str | Path) -> CampaignFolder:
     return CampaignFolder(Path(folder).resolve())
-
-
-def _on_machines(frozen: FrozenCampaign, on: str | None, at_once: int | None) -> FrozenCampaign:
-    changes = {name: value for name, value in {"on": on, "at_once": at_once}.items() if value is not None}
-    where = frozen.campaign.where.model_copy(update=changes)
-    return frozen.model_copy(update={"campaign": frozen.campaign.model_copy(update={"where": where})})

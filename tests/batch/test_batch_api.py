@@ -62,6 +62,12 @@ def test_campaign_on_machines_named_wrongly_does_not_run(home: Path) -> None:
         panpan.batch.run_sync(make_campaign(home, CAMPAIGN).path, trust=True, on="nowhere")
 
 
+@pytest.mark.parametrize("at_once", [0, -1])
+def test_campaign_without_a_slot_does_not_run(at_once: int, home: Path) -> None:
+    with pytest.raises(ConfigError, match="give 1 or more"):
+        panpan.batch.run_sync(make_campaign(home, CAMPAIGN).path, trust=True, at_once=at_once)
+
+
 def test_public_names_load_with_a_docstring() -> None:
     for name in panpan.batch.__all__:
         assert getattr(panpan.batch, name).__doc__

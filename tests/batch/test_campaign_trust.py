@@ -127,7 +127,7 @@ async def test_user_is_asked_once(tmp_path: Path) -> None:
     await require_trust(loaded, ask=yes)
     await require_trust(loaded)
     assert len(yes.questions) == 1
-    assert yes.questions[0].endswith("\nDo you trust this campaign? [y/n] ")
+    assert yes.questions[0].endswith("\nDo you trust this campaign?")
 
 
 @pytest.mark.parametrize("answer", [False, None])

@@ -179,8 +179,8 @@ async def require_trust(loaded: LoadedCampaign, *, trusts: bool = False, ask: As
         )
         now = "you did not begin this campaign" if isinstance(state, Trusted) else now
         raise ConfigError(f"{folder}: {now}; run it once on a terminal, which asks, or add --trust for this run")
-    answer = await ask(f"{text}\nDo you trust this campaign? [y/n] ")
+    answer = await ask(f"{text}\nDo you trust this campaign?")
     if answer is not None:
         await to_thread.run_sync(lambda: trust.keep(is_trusted=answer))
     if not answer:
-        raise ConfigError(f"{folder} is not trusted, so nothing ran; change it, or answer y")
+        raise ConfigError(f"{folder} is not trusted, so nothing ran; change it, or answer yes")

@@ -6,6 +6,7 @@ runs; a change that would mix two campaigns in one folder is refused.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from uuid import uuid4
@@ -27,7 +28,14 @@ _GIT_S = 60.0
 
 
 async def prepare(
-    folder: Path, env: Mapping[str, str], *, trusts: bool = False, ask: Ask | None = None
+    folder: Path,
+    env: Mapping[str, str],
+    *,
+    on: str | None = None,
+    at_once: int | None = None,
+    model: str | None = None,
+    trusts: bool = False,
+    ask: Ask | None = None,
 ) -> FrozenCampaign:
     """Return the campaign of a folder, ready to run, and write what begins it.
 
@@ -36,6 +44,9 @@ async def prepare(
     Args:
         folder: The folder with campaign.toml.
         env: The environment, for the panpan home.
+        on: Machines, instead of `on` in the table `[where]`.
+        at_once: Attempts at once on one machine, instead of `at_once` there.
+        model: Model, instead of the campaign's.
         trusts: True if a flag trusts the campaign, for this run.
         ask: Asks the user whether they trust it; None without a terminal.
 
@@ -43,27 +54,28 @@ async def prepare(
         ConfigError: The campaign is wrong, not trusted, or differs from the one that began here.
         OutputError: The folder cannot be written.
     """
-    loaded = await to_thread.run_sync(load_campaign, folder, env)
+    loaded = _with_options(await to_thread.run_sync(load_campaign, folder, env), on, at_once, model)
     tasks = await to_thread.run_sync(expand, loaded.campaign, loaded.folder.path, loaded.jsonl)
     await require_trust(loaded, trusts=trusts, ask=ask)
-    return await freeze(loaded, tasks)
-
-
-async def freeze(loaded: LoadedCampaign, tasks: Sequence[Task]) -> FrozenCampaign:
-    """Write the tasks and the campaign; or return the campaign that began here, with what has changed since.
-
-    Raises:
-        ConfigError: It differs from the one that began here, or the commit is not found.
-        OutputError: The folder cannot be written.
-    """
     earlier = await to_thread.run_sync(loaded.folder.frozen_or_none)
-    if earlier is None:
-        commit = await _commit(loaded)
-        return await to_thread.run_sync(_begin, loaded, tasks, commit)
-    return await to_thread.run_sync(_go_on, loaded, tasks, earlier)
+    if earlier is not None:
+        return await to_thread.run_sync(_go_on, loaded, tasks, earlier)
+    return await to_thread.run_sync(_begin, loaded, tasks, await _commit(loaded))
+
+
+def _with_options(loaded: LoadedCampaign, on: str | None, at_once: int | None, model: str | None) -> LoadedCampaign:
+    if at_once is not None and at_once < 1:
+        raise ConfigError(f"no attempt can run with {at_once} at once; give 1 or more")
+    where = loaded.campaign.where.model_copy(update=_given(on=on, at_once=at_once))
+    return replace(loaded, campaign=loaded.campaign.model_copy(update=_given(model=model, where=where)))
+
+
+def _given(**fields: object) -> Mapping[str, object]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _begin(loaded: LoadedCampaign, tasks: Sequence[Task], commit: str | None) -> FrozenCampaign:
+    """Write the tasks and the campaign."""
     folder, data = loaded.folder, _lines(tasks)
     try:
         require_nothing_left(folder)
@@ -94,6 +106,7 @@ def _begin(loaded: LoadedCampaign, tasks: Sequence[Task], commit: str | None) ->
 
 
 def _go_on(loaded: LoadedCampaign, tasks: Sequence[Task], earlier: FrozenCampaign) -> FrozenCampaign:
+    """Return the campaign that began here, with what has changed since."""
     _require_same_tasks(loaded.folder, tasks, earlier)
     home = _require_same_files(loaded, earlier)
     if loaded.campaign.attempts < earlier.campaign.attempts:

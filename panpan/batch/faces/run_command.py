@@ -5,7 +5,6 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,10 +16,7 @@ from panpan.batch.api import place_of
 from panpan.batch.coordination.coordinator import run_campaign
 from panpan.batch.coordination.place import Place
 from panpan.batch.coordination.progress import Summary
-from panpan.batch.definition.campaign_file import LoadedCampaign, load_campaign
-from panpan.batch.definition.campaign_trust import require_trust
-from panpan.batch.definition.expansion import expand
-from panpan.batch.definition.loading import freeze
+from panpan.batch.definition.loading import prepare
 from panpan.batch.faces.overview import Looker, Overview
 from panpan.batch.faces.progress_screen import ProgressScreen
 from panpan.batch.faces.status import status_lines
@@ -37,7 +33,6 @@ from panpan.system.text.terminal_text import clean_line
 _AGAIN_S = 1.0
 _HURRY_S = 3.0
 """Seconds from the second Ctrl+C to the end of this process, whatever still runs."""
-_QUESTION_END = "[y/n] "
 
 
 async def run(
@@ -58,38 +53,27 @@ async def run(
         ConfigError: The campaign is wrong or not trusted, or another panpan runs it.
         OutputError: Its folder cannot be written.
     """
-    loaded = _with_options(await to_thread.run_sync(load_campaign, path, os.environ), options)
-    tasks = await to_thread.run_sync(expand, loaded.campaign, loaded.folder.path, loaded.jsonl)
     can_ask = sys.stdin.isatty() and sys.stdout.isatty()
-    await require_trust(loaded, trusts=options["trusts"], ask=_ask if can_ask else None)
-    frozen = await freeze(loaded, tasks)
-    looker = Looker(path)
+    frozen = await prepare(path, os.environ, **options, ask=_ask if can_ask else None)
+    folder, looker = CampaignFolder(path), Looker(path)
     screen = ProgressScreen(looker, sys.stderr)
-    signals = StopSignals(loaded.folder, screen)
+    signals = StopSignals(folder, screen)
     summary = None
     with unwrap_single_exception():
         async with anyio.create_task_group() as helpers:
             helpers.start_soon(signals.watch)
             helpers.start_soon(screen.run)
             with signals.scope:
-                place = await place_for(loaded.folder, frozen)
+                place = await place_for(folder, frozen)
                 retries = options["retries_errors"]
-                summary = await run_campaign(loaded.folder, frozen, place, notify=screen.tell, retries_errors=retries)
+                summary = await run_campaign(folder, frozen, place, notify=screen.tell, retries_errors=retries)
             helpers.cancel_scope.cancel()
     screen.clear()
-    return await to_thread.run_sync(_finish, loaded.folder, looker.look(), summary, form, signals.exit_code)
-
-
-def _with_options(loaded: LoadedCampaign, options: Mapping[str, Any]) -> LoadedCampaign:
-    where = {key: options[key] for key in ("on", "at_once") if options[key] is not None}
-    campaign = loaded.campaign.model_copy(update={"where": loaded.campaign.where.model_copy(update=where)})
-    if options["model"] is not None:
-        campaign = campaign.model_copy(update={"model": options["model"]})
-    return replace(loaded, campaign=campaign)
+    return await to_thread.run_sync(_finish, folder, looker.look(), summary, form, signals.exit_code)
 
 
 async def _ask(question: str) -> bool | None:
-    picked = await TerminalQuestions().choose(question.removesuffix(_QUESTION_END), [Option("Yes"), Option("No")])
+    picked = await TerminalQuestions().choose(question, [Option("Yes"), Option("No")])
     return None if picked is None else picked == 0
 
 

@@ -53,6 +53,16 @@ def test_answer_that_does_not_fit_is_refused(needs: Needs, given: Given, problem
     assert problem in str(caught.value)
 
 
+def test_cancelled_attempt_waits_no_more(tmp_path: Path) -> None:
+    folder = begun_campaign(tmp_path, [ONE])
+    folder.attempt(ONE.id, 1).path.mkdir(parents=True)
+    folder.attempt(ONE.id, 1).write_needs(QUESTION)
+
+    cancel(folder, [ONE], [ONE.label], 1)
+
+    assert list(waiting_attempts(folder, [ONE])) == []
+
+
 def test_waiting_attempts_come_in_the_order_of_tasks(tmp_path: Path) -> None:
     folder = begun_campaign(tmp_path, [ONE, TWO], campaign={"attempts": 3})
     for task, number in ((TWO, 1), (ONE, 3), (ONE, 1), (ONE, 2)):

@@ -112,7 +112,7 @@ def test_status_names_who_waits_runs_and_is_out(tmp_path: Path) -> None:
     assert lines[lines.index("hosts that are out:") :] == ["hosts that are out:", "  gpu-2: no folder"]
 
 
-def test_attempt_waits_no_more_once_it_is_answered_or_has_ended(tmp_path: Path) -> None:
+def test_attempt_waits_no_more_once_answered_cancelled_or_ended(tmp_path: Path) -> None:
     folder = begun_campaign(tmp_path, [ONE, TWO], campaign={"attempts": 2})
     one = {"task": "table", "axes": {}, "kind": "question", "text": "?"}
     waiting = [{**one, "task_id": task.id, "attempt": number} for task in (ONE, TWO) for number in (1, 2)]
@@ -120,11 +120,13 @@ def test_attempt_waits_no_more_once_it_is_answered_or_has_ended(tmp_path: Path) 
     folder.attempt(ONE.id, 1).path.mkdir(parents=True)
     folder.attempt(ONE.id, 1).write_answer(Answer(text="1"))
     folder.append_result(result_of(ONE, attempt=2))
+    folder.attempt(TWO.id, 1).path.mkdir(parents=True)
+    folder.attempt(TWO.id, 1).cancel.touch()
 
     view = Looker(tmp_path).look()
 
-    assert [attempt.label for attempt in view.waiting] == ["table/1", "table/2"]
-    assert view.to_do == 1
+    assert [attempt.label for attempt in view.waiting] == ["table/2"]
+    assert view.to_do == 2
 
 
 @pytest.mark.parametrize(

@@ -46,17 +46,17 @@ class Given:
 
 
 def waiting_attempts(folder: CampaignFolder, tasks: Sequence[Task]) -> Iterator[Asking]:
-    """Yield the attempts that wait for a person and have no answer yet, in the order of the tasks.
+    """Yield the attempts that wait for a person, in the order of the tasks.
 
     Raises:
         ConfigError: A file of an attempt is damaged.
     """
     begun: dict[str, list[AttemptFolder]] = {}
     for attempt in folder.attempts():
-        if (attempt.path / "needs.json").exists() and not (attempt.path / "answer.json").exists():
+        if attempt.is_waiting:
             begun.setdefault(attempt.task_id, []).append(attempt)
     for task in tasks:
-        for attempt in sorted(begun.get(task.id, ()), key=lambda one: one.number):
+        for attempt in begun.get(task.id, ()):
             if (needs := attempt.needs()) is not None:
                 yield Asking(task, attempt.number, needs)
 

@@ -232,7 +232,7 @@ class Looker:
         life = "done" if sum(self._counts.by_status.values()) >= total else _life(now, state / "running.json")
         is_alive = life in ("running", "silent")
         running = [one for one in now["running"] if one not in self._counts] if is_alive else []
-        waiting = [one for one in now.get("waiting", ()) if one not in self._counts and not self._is_answered(one)]
+        waiting = [one for one in now.get("waiting", ()) if one not in self._counts and not self._goes_on(one)]
         age_s = _age_s(state / "running.json") if life == "running" else 0.0
         return Overview(
             folder=self._folder,
@@ -251,10 +251,10 @@ class Looker:
             seconds_left=now["seconds_left"] if is_alive else None,
         )
 
-    def _is_answered(self, attempt: Fields) -> bool:
-        """Return True if an attempt that waited has its answer, and goes on in the next run."""
-        name = f"{attempt['task_id']}/attempt-{attempt['attempt']}/answer.json"
-        return (self._folder / "state" / name).exists()
+    def _goes_on(self, attempt: Fields) -> bool:
+        """True if an attempt that waited has been answered or cancelled since, as `AttemptFolder.is_waiting` says."""
+        path: Path = self._folder / "state" / attempt["task_id"] / f"attempt-{attempt['attempt']}"
+        return (path / "answer.json").exists() or (path / "cancel").exists()
 
 
 def _life(now: Fields, path: Path) -> str:

@@ -63,10 +63,7 @@ def task_results(folder: CampaignFolder, task_id: str) -> Sequence[Result]:
     Raises:
         ConfigError: One cannot be read.
     """
-    numbers = (place.name.removeprefix("attempt-") for place in (folder.state / task_id).glob("attempt-*"))
-    attempts = [folder.attempt(task_id, int(number)) for number in numbers if number.isascii() and number.isdigit()]
-    found = (attempt.result() for attempt in sorted(attempts, key=lambda one: one.number))
-    return [result for result in found if result is not None]
+    return [result for attempt in folder.attempts_at(task_id) if (result := attempt.result()) is not None]
 
 
 def choose_attempt(folder: CampaignFolder, task: Task, attempt: int | None = None) -> Result:

@@ -415,14 +415,20 @@ class CampaignFolder:
         return AttemptFolder(self.state / task_id / f"attempt-{number}", task_id, number)
 
     def attempts(self) -> Iterator[AttemptFolder]:
-        """Yield the folders of all attempts that have begun."""
+        """Yield the folders of all attempts that have begun; those at one task in their order."""
         with suppress(FileNotFoundError), os.scandir(self.state) as entries:
             for entry in entries:
                 if len(entry.name) == 16 and entry.is_dir():
-                    for name in os.listdir(entry.path):  # noqa: PTH208
-                        word, _, number = name.partition("-")
-                        if word == "attempt" and number.isascii() and number.isdigit():
-                            yield self.attempt(entry.name, int(number))
+                    yield from self.attempts_at(entry.name)
+
+    def attempts_at(self, task_id: str) -> Sequence[AttemptFolder]:
+        """Return the folders of the attempts at a task that have begun, in their order."""
+        try:
+            names = os.listdir(self.state / task_id)  # noqa: PTH208
+        except FileNotFoundError:
+            return ()
+        numbers = (name.removeprefix("attempt-") for name in names if name.startswith("attempt-"))
+        return [self.attempt(task_id, one) for one in sorted(int(n) for n in numbers if n.isascii() and n.isdigit())]
 
     def results(self) -> Iterator[dict[str, object]]:
         """Yield the fields of all results in the index, each once, without checking them, since there are many."""

@@ -132,7 +132,7 @@ def test_cluster_ends_each_task_once_through_kills(tmp_path: Path) -> None:
     assert Counter(soak.tasks[one.task_id] for one in results) == Counter(soak.tasks.values())
     assert Counter(one.status for one in results) == {"passed": TASKS}
     lines = list(CampaignFolder(soak.folder.path).results())
-    assert Counter(soak.tasks[str(line["task_id"])] for line in lines) == Counter(soak.tasks.values())
+    assert Counter(soak.tasks[line.task_id] for line in lines) == Counter(soak.tasks.values())
     assert Counter(effects.read_text().split()) == Counter(soak.tasks.values())
     assert 0 < spent <= BUDGET_USD
     assert soak.kills["coordinator"] == 1

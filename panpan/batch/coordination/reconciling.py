@@ -1,9 +1,6 @@
 """Bring the index of a campaign's results up to date after a kill, and find the attempts that are left."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-
-from pydantic import ValidationError
 
 from panpan.batch.coordination.schedule import Attempt
 from panpan.batch.store.folder import AttemptFolder, CampaignFolder
@@ -98,15 +95,13 @@ def known_results(folder: CampaignFolder) -> Mapping[Key, Result]:
 
 
 def _results_of(attempts: Iterable[AttemptFolder]) -> dict[Key, Result]:
-    return {one.key: result for one in attempts if (result := one.result()) is not None}
+    return {result.key: result for one in attempts if (result := one.result()) is not None}
 
 
 def _indexed(folder: CampaignFolder) -> dict[Key, Result]:
     found = dict[Key, Result]()
-    for fields in folder.results():
-        with suppress(ValidationError):  # a line that was damaged; the result's own file says more
-            result = Result.model_validate(fields)
-            found.setdefault(result.key, result)
+    for result in folder.results():
+        found.setdefault(result.key, result)
     return found
 
 

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from panpan.batch.store.records import Answer, AttemptState, FrozenCampaign, Key, Needs, Record, Result, Task
 from panpan.batch.store.wording import batch_command
@@ -430,13 +429,12 @@ class CampaignFolder:
         numbers = (name.removeprefix("attempt-") for name in names if name.startswith("attempt-"))
         return [self.attempt(task_id, one) for one in sorted(int(n) for n in numbers if n.isascii() and n.isdigit())]
 
-    def results(self) -> Iterator[dict[str, object]]:
-        """Yield the fields of all results in the index, each once, without checking them, since there are many."""
+    def results(self) -> Iterator[Result]:
+        """Yield the results in the index. Damaged lines are left out; the result's own file says more."""
         with suppress(FileNotFoundError):
             for line in self.results_file.read_bytes().split(b"\n"):
-                with suppress(ValueError):  # the end of a line that a crash cut off
-                    if line:
-                        yield from_json(line)
+                with suppress(ValidationError):
+                    yield Result.model_validate_json(line)
 
     def append_result(self, result: Result) -> None:
         """Add a result to the index; only the process with the campaign's lease does.
@@ -447,7 +445,7 @@ class CampaignFolder:
         append_line(self.results_file, result)
 
     def rewrite_results(self, results: Sequence[Result]) -> None:
-        """Make the index anew, as where it lost a line."""
+        """Write the index again, as where it lost a line."""
         write_whole(self.results_file, b"".join(one.model_dump_json().encode() + b"\n" for one in results))
 
     def room_bytes(self) -> int:

@@ -165,7 +165,7 @@ class Answer(Record):
 
 
 class Verdict(Record):
-    """The end of the verify command, run anew after the last change."""
+    """The end of the verify command, which runs after the last change."""
 
     exit_code: int
     seconds: float

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.batch.attempts.workspace import file_matcher, make_workspace
+from panpan.batch.attempts.workspace import make_workspace
 from panpan.batch.store.records import Changes
-from panpan.errors import ConfigError, ToolError
+from panpan.errors import ToolError
 from tests.batch.attempted_project import FILES, Attempted, AttemptedProject, begun
 from tests.capabilities.subagents.worktrees.copied_project import state_of
 from tests.system.backends import on_both_backends, run_on
@@ -90,11 +90,6 @@ async def test_patterns_begin_at_the_projects_folder(project: AttemptedProject) 
     assert (await made.changes("/a.py")).outside == ("a.py", "src/deep/c.py")
     assert (await made.changes("a.py", "deep")).outside == ("a.py",)
     assert (await made.changes()).outside == ()
-
-
-def test_file_matcher_refuses_what_is_no_pattern() -> None:
-    with pytest.raises(ConfigError, match="not closed"):
-        file_matcher(["src/[a"])
 
 
 async def test_repository_that_the_model_planted_runs_nothing(project: AttemptedProject, tmp_path: Path) -> None:

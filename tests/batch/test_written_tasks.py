@@ -1,6 +1,7 @@
 """Tasks in JSONL files, and tasks for each file of a pattern."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from panpan.batch.definition.campaign import Campaign
 from panpan.batch.definition.expansion import expand
-from panpan.batch.definition.written_tasks import read_jsonl, written_tasks
+from panpan.batch.definition.written_tasks import file_matcher, read_jsonl, written_tasks
 from panpan.batch.store.records import Task
 from panpan.errors import ConfigError
 
@@ -58,6 +59,7 @@ def test_jsonl_is_one_task_a_line(tmp_path: Path) -> None:
         (b'{"id": "b", "promt": "p"}', "a task has no promt; did you mean prompt?"),
         (b'{"id": "b", "prompt": "p", "files": [1]}', "files has an item that is a whole number"),
         (b'{"id": "b", "prompt": "p", "files": ["{a"]}', "more.jsonl:2: files: "),
+        (b'{"id": "b", "prompt": "p", "files": ["/"]}', "more.jsonl:2: files: the pattern names nothing"),
         (b"[]", "more.jsonl:2: is no JSON object"),
         (b"nonsense", "more.jsonl:2: is no JSON object"),
         (b'{"id": "b", "prompt": "\xff"}', "more.jsonl:2: is not UTF-8"),
@@ -188,3 +190,19 @@ def test_text_of_a_file_is_no_command_of_panpan(papers: Path) -> None:
 
     first, _ = of_each(papers, "papers/*.txt", "Reproduce this:\n{text}")
     assert first.prompt.endswith("/permissions bypassPermissions")
+
+
+@pytest.mark.parametrize(
+    ("patterns", "inside", "outside"),
+    [
+        ([], ["a", "b/c"], []),
+        (["*.py", "docs"], ["a.py", "b/a.py", "docs/x/y"], ["a.pyc", "x.md"]),
+        (["./src/**", "/top.md"], ["src/a/b", "top.md"], ["a/src/b", "a/top.md"]),
+        (["{src,tests}/**"], ["src/a", "tests/b"], ["docs/a"]),
+    ],
+)
+def test_file_matcher_knows_the_files_of_a_task(
+    patterns: Sequence[str], inside: Sequence[str], outside: Sequence[str]
+) -> None:
+    is_inside = file_matcher(patterns)
+    assert [path for path in (*inside, *outside) if is_inside(path)] == list(inside)

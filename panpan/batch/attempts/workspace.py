@@ -11,7 +11,7 @@ A kill at any moment does no harm: until `attempt.json` names a base, the worksp
 import os
 import shutil
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ import anyio
 from anyio import to_thread
 
 from panpan.batch.attempts.project_copy import copy_project, walked_files
+from panpan.batch.definition.written_tasks import file_matcher
 from panpan.batch.store.folder import AttemptFolder, write_whole
 from panpan.batch.store.records import Changes, FrozenCampaign
 from panpan.errors import ConfigError, ToolError
@@ -34,7 +35,6 @@ from panpan.file_trees.own_repository import OwnRepository, TooMuchError
 from panpan.file_trees.snapshot import Difference, Snapshot, differences
 from panpan.system.files import folder_tree
 from panpan.system.files.canonical import canonical_path
-from panpan.system.files.globs import compile_gitignore
 from panpan.system.git.git_places import common_folder
 from panpan.system.git.git_places import repository_around as git_folder_around
 from panpan.system.git.worktrees import Repository, add_worktree, forget_worktree
@@ -72,21 +72,6 @@ def top_of_project(frozen: FrozenCampaign) -> Path:
 def kept_repository(attempt: AttemptFolder, work_tree: Path) -> OwnRepository:
     """Return the repository with the content of all attempts, for one of them or for the user's files."""
     return OwnRepository(attempt.kept, work_tree)
-
-
-def file_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Return a function that tells if a path is one of the files that a task is about; without patterns, all are.
-
-    Patterns are as in .gitignore: `*.py` at any depth, `src/**` from the project's folder, `docs` with all below.
-
-    Raises:
-        ConfigError: One is no pattern.
-    """
-    try:
-        compiled = [compile_gitignore(one.removeprefix("./")) for one in patterns]
-    except ToolError as error:
-        raise ConfigError(f"files: {error}") from error
-    return lambda path: not compiled or any(one.fullmatch(path) for one in compiled)
 
 
 async def make_workspace(frozen: FrozenCampaign, attempt: AttemptFolder) -> str:

@@ -5,7 +5,7 @@ The rule: nothing is passed over in silence. A line, file or folder that cannot 
 
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
@@ -17,7 +17,7 @@ from panpan.config.keys import dotted, shown
 from panpan.errors import ConfigError, ToolError
 from panpan.system.files.canonical import canonical_path
 from panpan.system.files.folder_tree import walk
-from panpan.system.files.globs import compile_glob, expand_braces, has_magic
+from panpan.system.files.globs import compile_gitignore, compile_glob, expand_braces, has_magic
 from panpan.system.files.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
 
@@ -92,12 +92,28 @@ def _all(campaign: Campaign, folder: Path, jsonl: Mapping[str, bytes]) -> Iterat
 
 
 def _written(task: InlineTask, place: str) -> WrittenTask:
-    for pattern in task.files:
-        try:
-            compile_glob(pattern)
-        except ToolError as error:
-            raise ConfigError(f"{place}: files: {shown(error)}") from error
+    try:
+        file_matcher(task.files)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}") from error
     return WrittenTask(place, task.id, task.prompt, task.files, task.verify)
+
+
+def file_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Return a function that tells if a path is one of the files that a task is about; without patterns, all are.
+
+    Patterns are as in .gitignore: `*.py` at any depth, `src/**` from the project's folder, `docs` with all below. They
+    may have braces, as in `{src,tests}/**`.
+
+    Raises:
+        ConfigError: One is no pattern.
+    """
+    try:
+        plain = [one for pattern in patterns for one in expand_braces(pattern)]
+        compiled = [compile_gitignore(one.removeprefix("./")) for one in plain]
+    except ToolError as error:
+        raise ConfigError(f"files: {shown(error)}") from error
+    return lambda path: not compiled or any(one.fullmatch(path) for one in compiled)
 
 
 def _of_lines(name: str, data: bytes) -> Iterator[WrittenTask]:

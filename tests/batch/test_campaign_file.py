@@ -73,12 +73,8 @@ def test_mistake_is_named_with_line_key_and_correction(tmp_path: Path, text: str
 
 def test_first_campaign_is_helped_to_begin(tmp_path: Path) -> None:
     for folder, problem in ((tmp_path / "gone", "there is no folder"), (tmp_path, "has no campaign.toml")):
-        with pytest.raises(ConfigError) as caught:
+        with pytest.raises(ConfigError, match=f"{problem}.*panpan batch new {folder}"):
             load_campaign(folder, env_of(tmp_path))
-        assert problem in str(caught.value)
-        assert "[[task]]" in str(caught.value)
-    example = "\n".join(line.strip() for line in str(caught.value).split("\n") if line.startswith("    "))
-    assert loaded(tmp_path, example).campaign.task[0].id == "first"
 
 
 def test_folders_that_are_no_place_for_campaigns(tmp_path: Path) -> None:

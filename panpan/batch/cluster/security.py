@@ -1,8 +1,8 @@
 """The certificate of a campaign's scheduler, and the extra that a cluster needs.
 
 The rule: a Dask scheduler runs what anybody sends who reaches its port. So whatever panpan starts speaks TLS, and takes
-only those who hold the certificate of this start. It lies in the panpan home, which the user alone can
-read, and which no sandbox shows: the model's commands could leave their sandbox with it.
+only those who hold the certificate of this start. It lies in the panpan home, which the user alone can read, and which
+no sandbox shows: the model's commands could leave their sandbox with it.
 """
 
 import datetime

@@ -11,6 +11,7 @@ from panpan.batch.definition.campaign import Campaign
 from panpan.batch.definition.campaign_rules import problems_of
 from panpan.batch.definition.written_tasks import read_jsonl
 from panpan.batch.store.folder import CampaignFolder
+from panpan.batch.store.wording import batch_command
 from panpan.config.faults import fault, first_of, kind_of, parse_text, suggestion
 from panpan.config.keys import KeyPath, dotted, item_lines, key_lines, shown
 from panpan.config.locations import panpan_home
@@ -23,13 +24,6 @@ from panpan.types.dataclass import dataclass
 
 _NAME = "campaign.toml"
 _MAX_BYTES = 4_000_000
-
-_EXAMPLE = """
-    [[task]]
-    id = "first"
-    prompt = "Make the tests pass."
-
-docs/campaigns.md has all keys"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +82,7 @@ def _usable_folder(path: Path, users_home: Path) -> Path:
     except UnicodeEncodeError as error:
         raise ConfigError(f"the name of {shown(path)} is not UTF-8; rename the folder") from error
     if not folder.exists():
-        raise ConfigError(f"there is no folder {shown(path)}; make it, with a campaign.toml such as\n{_EXAMPLE}")
+        raise ConfigError(f"there is no folder {shown(path)}; make it with {batch_command('new', path)}")
     if not folder.is_dir():
         raise ConfigError(f"{shown(path)} is no folder; name the folder of the campaign")
     if wide := wide_root(folder):
@@ -101,7 +95,8 @@ def _usable_folder(path: Path, users_home: Path) -> Path:
 def _content(folder: CampaignFolder) -> bytes:
     path = folder.campaign_file
     if not path.is_symlink() and not path.exists():
-        raise ConfigError(f"{shown(folder.path)} has no campaign.toml; write one, such as\n{_EXAMPLE}")
+        new = batch_command("new", folder.path)
+        raise ConfigError(f"{shown(folder.path)} has no campaign.toml; {new} writes an example")
     try:
         return read_regular_file(path, max_bytes=_MAX_BYTES, follow_symlinks=True)
     except ToolError as error:

@@ -6,7 +6,6 @@ has, `attempt.json` says the rest, and `result.json` is written once and before 
 
 import os
 import socket
-import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -37,7 +36,7 @@ from panpan.batch.attempts.environment import (
     uv_variables,
 )
 from panpan.batch.attempts.notes import Notes
-from panpan.batch.attempts.panpan_run import STOP_S, Over
+from panpan.batch.attempts.panpan_run import PANPAN, STOP_S, Over
 from panpan.batch.attempts.session_runs import Ready, SessionRuns
 from panpan.batch.attempts.workspace import changes_of, make_workspace, remove_workspace, working_folder
 from panpan.batch.store.folder import CampaignFolder
@@ -70,8 +69,7 @@ _LOOK_S = 1.0
 class Worker:
     """The process that runs attempts, as far as tests need another one."""
 
-    panpan: Sequence[str] = (sys.executable, "-P", "-m", "panpan")
-    """Command line that starts panpan; without -P, Python would import what a workspace names panpan."""
+    panpan: Sequence[str] = PANPAN
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     find: FindSandbox = find_when_needed
     """Looks which sandbox works."""

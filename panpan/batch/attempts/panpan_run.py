@@ -7,6 +7,7 @@ run prints.
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, get_args
@@ -29,6 +30,8 @@ from panpan.system.processes.process import Child, OutputPipe
 from panpan.system.text.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 
+PANPAN = (sys.executable, "-P", "-m", "panpan")
+"""Command line that starts panpan; without -P, Python would import what a workspace names panpan."""
 STOP_S = 6.0
 """Seconds that panpan has to end in good order once it is asked to."""
 MAX_PAUSE_S = 300.0

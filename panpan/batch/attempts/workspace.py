@@ -69,11 +69,6 @@ def top_of_project(frozen: FrozenCampaign) -> Path:
     return source if git_folder is None else git_folder.parent
 
 
-def kept_repository(attempt: AttemptFolder, work_tree: Path) -> OwnRepository:
-    """Return the repository with the content of all attempts, for one of them or for the user's files."""
-    return OwnRepository(attempt.kept, work_tree)
-
-
 async def make_workspace(frozen: FrozenCampaign, attempt: AttemptFolder) -> str:
     """Make the files of an attempt, in place of what a kill left half-made, and return their base.
 
@@ -118,7 +113,7 @@ async def changes_of(frozen: FrozenCampaign, attempt: AttemptFolder, base: str, 
     """
     is_inside = file_matcher(patterns)
     await to_thread.run_sync(_require_workspace, attempt)
-    repository = kept_repository(attempt, attempt.workspace)
+    repository = OwnRepository(attempt.kept, attempt.workspace)
     before = await read_snapshot(repository, base)
     index = await to_thread.run_sync(_copied_index, attempt)
     listed = await _list_now(repository, frozen, index, before)
@@ -187,7 +182,7 @@ async def _make_worktree(frozen: FrozenCampaign, attempt: AttemptFolder) -> dict
 
 
 async def _keep_beginning(attempt: AttemptFolder, left_out: Mapping[str, str]) -> str:
-    repository = kept_repository(attempt, attempt.workspace)
+    repository = OwnRepository(attempt.kept, attempt.workspace)
     listed = await to_thread.run_sync(walked_files, attempt.workspace)
     has_others = await to_thread.run_sync((attempt.kept / "refs" / "attempts").is_dir)
     try:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import click
 
+from panpan.batch.attempts.panpan_run import PANPAN
 from panpan.batch.attempts.protection import protecting_flags
 from panpan.batch.attempts.workspace import working_folder
 from panpan.batch.definition.begun_here import require_begun_here
@@ -78,7 +79,7 @@ async def open_by_hand(
     task: Task,
     attempt: AttemptFolder,
     state: AttemptState,
-    panpan: Sequence[str] = (sys.executable, "-P", "-m", "panpan"),
+    panpan: Sequence[str] = PANPAN,
 ) -> int:
     """Open the session of an attempt in a panpan on this terminal, and return its exit code.
 

@@ -16,7 +16,6 @@ from panpan.batch.attempts.project_copy import campaigns_own
 from panpan.batch.attempts.workspace import (
     COMPARE_LIMITS,
     is_worktree,
-    kept_repository,
     path_text,
     top_of_project,
 )
@@ -146,7 +145,7 @@ async def _repository(frozen: FrozenCampaign, attempt: AttemptFolder) -> OwnRepo
     top = top_of_project(frozen)
     if not await anyio.Path(top).is_dir():
         raise ConfigError(f"the project {top} is not on this machine; pick where it is")
-    return kept_repository(attempt, top)
+    return OwnRepository(attempt.kept, top)
 
 
 async def _snapshots(repository: OwnRepository, attempt: AttemptFolder, result: Result) -> tuple[Snapshot, Snapshot]:
